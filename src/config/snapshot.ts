@@ -1,0 +1,123 @@
+// The compiled configuration: frozen, complete, every default applied and every name resolved. Nothing below reads anything else.
+
+import type { EndpointName, TenantId, UpstreamName } from '../protocol/ids.ts'
+
+export type Isolation = 'shared' | 'principal' | 'session'
+
+interface UpstreamBase {
+  readonly name: UpstreamName
+  readonly tenant: TenantId
+  /** Digest of all that defines the connection, tenant included: equal hash, same connection over a reload. */
+  readonly hash: string
+  readonly isolation: Isolation
+  readonly connectMs: number
+  /** A call that hears nothing from its upstream for so long is given up. */
+  readonly timeoutMs: number
+  /** A connection without calls and without a listening client is closed after this time. */
+  readonly idleMs: number
+  readonly maxMessageBytes: number
+}
+
+export interface StdioDefinition extends UpstreamBase {
+  readonly type: 'stdio'
+  readonly command: string
+  readonly args: readonly string[]
+  /** What the child sees besides PATH, HOME, LANG and the like. */
+  readonly env: Readonly<Record<string, string>>
+  readonly cwd: string | undefined
+}
+
+export interface HttpDefinition extends UpstreamBase {
+  readonly type: 'http'
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export type UpstreamDefinition = StdioDefinition | HttpDefinition
+
+export interface IssuerConfig {
+  /** Compared with `iss` as an exact string. */
+  readonly issuer: string
+  /** Found by discovery (RFC 8414, OpenID Connect Discovery) when absent. */
+  readonly jwksUri: string | undefined
+  readonly algorithms: readonly string[]
+  /** `at+jwt` only (RFC 9068), unless the operator allows tokens without a type. */
+  readonly requireTyp: boolean
+  /** Other audiences that count as this resource; normally none. */
+  readonly audiences: readonly string[]
+  readonly maxLifetimeSeconds: number
+}
+
+export interface KeyConfig {
+  readonly name: string
+  /** SHA-256 of the key, 64 hex digits. The key itself is forgotten when the configuration is compiled. */
+  readonly sha256: string
+  readonly scopes: readonly string[]
+}
+
+export interface AuthConfig {
+  /** `none` only where the gateway is bound to loopback; checked when the configuration is compiled. */
+  readonly mode: 'bearer' | 'none'
+  readonly issuers: readonly IssuerConfig[]
+  readonly keys: readonly KeyConfig[]
+  /** All of these are needed to use an endpoint of the tenant. */
+  readonly requiredScopes: readonly string[]
+  readonly leewaySeconds: number
+}
+
+export interface EndpointMember {
+  readonly upstream: UpstreamName
+  /** Put before each name, with `separator` between; empty: names untouched. */
+  readonly prefix: string
+}
+
+export interface Endpoint {
+  readonly name: EndpointName
+  readonly tenant: TenantId
+  /** `/t/{tenant}/mcp` or `/t/{tenant}/{endpoint}/mcp`. */
+  readonly path: string
+  readonly members: readonly EndpointMember[]
+  readonly separator: string
+  readonly instructions: string | undefined
+}
+
+export interface Tenant {
+  readonly id: TenantId
+  /** Browser origins, as `new URL(x).origin` writes them. */
+  readonly origins: ReadonlySet<string>
+  readonly auth: AuthConfig
+  readonly upstreams: ReadonlyMap<UpstreamName, UpstreamDefinition>
+  readonly endpoints: ReadonlyMap<EndpointName, Endpoint>
+}
+
+export type StoreConfig =
+  | { readonly kind: 'memory' }
+  | { readonly kind: 'file', readonly path: string }
+  | { readonly kind: 'redis', readonly url: string }
+
+export interface Limits {
+  readonly bodyBytes: number
+  readonly sessionIdleMs: number
+  readonly sessionMaxMs: number
+  readonly sessionsPerPrincipal: number
+  readonly callsPerSession: number
+  readonly batchMessages: number
+  /** stdio processes at once, over all tenants. */
+  readonly processes: number
+  /** How long initialize and the lists wait for upstreams that are not known yet. */
+  readonly coldStartMs: number
+  /** How long shutdown waits for calls in flight. */
+  readonly drainMs: number
+  readonly pageSize: number
+}
+
+export interface Snapshot {
+  readonly listen: { readonly host: string, readonly port: number }
+  /** Origin of the public URL without a trailing slash, such as https://mcp.example.com; undefined: http://host:port once bound. */
+  readonly publicUrl: string | undefined
+  /** Further names that the Host header may carry. */
+  readonly hosts: readonly string[]
+  readonly store: StoreConfig
+  readonly limits: Limits
+  readonly tenants: ReadonlyMap<TenantId, Tenant>
+}

@@ -1,0 +1,54 @@
+// The two seams. Every transport implements exactly one of them, and so does every test double: transports number N + M, never N x M.
+
+import type { UpstreamName } from './ids.ts'
+import type { ClientCapabilities, Implementation, Notification, Request, Result, ServerCapabilities, ServerRequest } from './messages.ts'
+import type { Era, Revision } from './revisions.ts'
+
+/** Whoever asked, as seen from below. One per call. */
+export interface Client {
+  readonly era: Era
+  readonly capabilities: ClientCapabilities
+  /** Progress and log messages of this call: they ride its own response, in order, ahead of the result. Never throws. */
+  notify (notification: Notification): void
+  /** Elicitation, sampling, roots: resolves with the client's result; rejects with RpcError or GatewayError. */
+  ask (request: ServerRequest): Promise<unknown>
+}
+
+/** One connection to one MCP server, after its handshake. */
+export interface Upstream {
+  readonly name: UpstreamName
+  readonly era: Era
+  readonly revision: Revision
+  readonly capabilities: ServerCapabilities
+  readonly serverInfo: Implementation
+  readonly instructions: string | undefined
+  /**
+   * Sends the request at most once and resolves with the server's `result`.
+   * `params._meta.progressToken` is the client's own: the transport puts one of its own in its place and maps back, so that
+   * `client.notify` sees the client's token. An aborted signal cancels the request at the server.
+   * @throws RpcError the server's own error; GatewayError upstream_* or cancelled
+   */
+  request (request: Request, client: Client, signal: AbortSignal): Promise<Result>
+  notify (notification: Notification): void
+  /** Graceful: what is in flight is aborted, the server is told, the process ends. Idempotent. */
+  close (): Promise<void>
+  /** Now. Idempotent. */
+  destroy (reason: Error): void
+}
+
+export type ListKind = 'tools' | 'prompts' | 'resources'
+
+/** What a connection tells its owner outside of any call. None of these may throw. */
+export interface UpstreamEvents {
+  listChanged (kind: ListKind): void
+  /** Log messages and resource updates that belong to no call in flight. */
+  notification (notification: Notification): void
+  /** The connection ended and nobody here had asked for it. At most once, after which the object is dead. */
+  closed (reason: Error): void
+}
+
+/** What we say of ourselves to a legacy server. */
+export interface Handshake {
+  readonly clientInfo: Implementation
+  readonly capabilities: ClientCapabilities
+}

@@ -1,0 +1,35 @@
+// The one port behind which state is kept. It knows keys and strings, nothing of MCP. Held by test/store/contract.test.ts.
+
+export interface SetOptions {
+  /** Forgotten after this time; absent: kept for good. */
+  readonly ttlMs?: number
+  /** Write only if the key is absent (or present): the answer says whether it was written. */
+  readonly when?: 'absent' | 'present'
+}
+
+/**
+ * Every call settles within a second: with its answer, or with GatewayError `unavailable` where the store cannot be reached.
+ * An implementation never hangs, never queues calls for a store that is away, and heals by itself.
+ */
+export interface Store {
+  get (key: string): Promise<string | undefined>
+  /** @returns false only where `when` was not met */
+  set (key: string, value: string, options?: SetOptions): Promise<boolean>
+  /** @returns whether there was something to delete */
+  delete (key: string): Promise<boolean>
+  /** Gives a live key a new time to live. @returns whether the key was there */
+  touch (key: string, ttlMs: number): Promise<boolean>
+  /** Adds to a counter that starts at zero and ends with its window. @returns the new value */
+  count (key: string, by: number, ttlMs: number): Promise<number>
+  /** To every subscriber of the channel, in this process and every other one on the same store. A hint: it may be lost. */
+  publish (channel: string, message: string): Promise<void>
+  /** @returns how to stop listening */
+  subscribe (channel: string, listener: (message: string) => void): Promise<() => Promise<void>>
+  /** Called whenever messages may have been missed: local copies that rely on publish are then worth nothing. */
+  onLost (listener: () => void): void
+  /** Do messages reach us right now? While not, nothing local may be trusted. */
+  readonly live: boolean
+  /** Resolves when the store answers; rejects with GatewayError `unavailable`. */
+  ping (): Promise<void>
+  close (): Promise<void>
+}
