@@ -1,0 +1,76 @@
+// Every key and channel of the store: what stands there, for how long, and who may lose it. docs/storage.md repeats the table below.
+// What a caller supplied enters a key only as a digest of fixed length, so that no name can reach into another's key.
+
+import { hash } from 'node:crypto'
+
+export interface KeyRow {
+  readonly kind: string
+  /** The parts after the kind, in order; each stands there as its digest. */
+  readonly parts: readonly string[]
+  readonly value: string
+  readonly ttl: string
+  readonly loss: string
+}
+
+export const keyTable = {
+  session: {
+    kind: 'session',
+    parts: ['tenant', 'endpoint', 'SHA-256 of the session id'],
+    value: 'JSON: owner { tenant, issuer, subject, clientId }, endpoint, revision, clientInfo, capabilities, logLevel, openedAt, touchedAt (epoch ms). Never the session id',
+    ttl: 'limits.sessionIdleMs from the last use, at most what is left of limits.sessionMaxMs',
+    loss: 'the client gets 404 and opens a new session'
+  },
+  principalSessions: {
+    kind: 'principal-sessions',
+    parts: ['tenant', 'issuer', 'subject', 'client id'],
+    value: 'integer: sessions opened less sessions ended in the window, for limits.sessionsPerPrincipal',
+    ttl: 'limits.sessionIdleMs from the first session of the window; not prolonged',
+    loss: 'the cap begins again at zero'
+  },
+  listing: {
+    kind: 'listing',
+    parts: ['hash of the upstream definition'],
+    value: 'JSON: the last tools, prompts, resources and templates that the upstream told under the gateway\'s own credential',
+    ttl: '30 days from the last write',
+    loss: 'the next start waits for the upstream, up to limits.coldStartMs'
+  }
+} as const satisfies Record<string, KeyRow>
+
+/** On this channel: the key of a session that ended, or `=` and the key of one whose record changed. */
+export const sessionsChannel = 'sessions'
+
+/** An upstream that nobody configures any more is forgotten after this time. */
+export const listingTtlMs = 30 * 24 * 60 * 60 * 1000
+
+type Kind = typeof keyTable[keyof typeof keyTable]['kind']
+
+/** SHA-256 in base64url, 43 characters. Of UTF-16: in UTF-8 all unpaired surrogates are one, and two names could meet. */
+export function digest (part: string): string {
+  return hash('sha256', Buffer.from(part, 'utf16le'), 'base64url')
+}
+
+/** Different kinds or parts, different keys: digests have one length, and kinds hold no colon. */
+export function key (kind: Kind, ...parts: readonly string[]): string {
+  return [kind, ...parts.map(digest)].join(':')
+}
+
+/**
+ * The record of a legacy session: see `keyTable.session`. The tenant is part of the key, so another tenant with the same id reads nothing.
+ * @param sessionIdHash a digest of the session id: whoever can read the store, or a log of its keys, cannot use a session
+ */
+export function sessionKey (tenant: string, endpoint: string, sessionIdHash: string): string {
+  return key('session', tenant, endpoint, sessionIdHash)
+}
+
+/** The counter behind the cap of sessions per principal: see `keyTable.principalSessions`. */
+export function principalSessionsKey (tenant: string, issuer: string, subject: string, clientId: string): string {
+  return key('principal-sessions', tenant, issuer, subject, clientId)
+}
+
+/**
+ * The last known listing of an upstream: see `keyTable.listing`. Written with `listingTtlMs`.
+ * @param upstreamHash UpstreamDefinition.hash, which covers the tenant
+ */
+export function listingKey (upstreamHash: string): string {
+  return key('listing', upstreamHash)
+}

@@ -1,0 +1,173 @@
+// The store of several gateways: Redis, one connection for commands and one for messages. Away means `unavailable` at once, never a wait.
+// Every key and channel is under `gatehouse:`; nothing is ever listed or scanned.
+
+import type { Redis } from 'ioredis'
+import type { Log } from '../observe/log.ts'
+import type { Store } from './port.ts'
+import { firstAttempt, openLink, reasonOf } from './redis-link.ts'
+import { createListeners, guarded, unavailable, wholeMs } from './rules.ts'
+
+export interface RedisStoreOptions {
+  /** redis:// or rediss:// */
+  readonly url: string
+  /** Compared with the clock of Redis at the start; Redis itself decides what has expired. */
+  readonly clock: { now (): number }
+  readonly log: Log
+  /** How often the message connection is asked whether it still lives. */
+  readonly heartbeatMs?: number
+}
+
+const prefix = 'gatehouse:'
+
+/**
+ * Resolves within about a second, whether Redis is there or not; while it is away every call rejects with GatewayError `unavailable`.
+ * A call that failed may have taken effect: nobody can know. `subscribe` alone does not fail: it is made good when Redis is back, and
+ * until then `live` is false.
+ * @throws TypeError when the address cannot be used
+ */
+export async function createRedisStore ({ url, clock, log, heartbeatMs = 2_000 }: RedisStoreOptions): Promise<Store> {
+  const commands = openLink(url, 'commands', log)
+  const messages = openLink(url, 'messages', log)
+  const listeners = createListeners(log)
+  const lostListeners: Array<() => void> = []
+  let subscribed = false
+  let restores = 0
+  let beating = false
+  let closed = false
+
+  const tellLost = (): void => {
+    for (const listener of lostListeners) guarded(log, listener)
+  }
+
+  function drop (reason: string): void {
+    restores += 1 // A restore under way belongs to the connection that just failed.
+    if (!subscribed) return
+    subscribed = false
+    if (closed) return
+    log.warn({ reason }, 'messages of Redis are cut off; local copies are not trusted')
+    tellLost()
+  }
+
+  async function restore (): Promise<void> {
+    restores += 1
+    const mine = restores
+    const names = listeners.names()
+    try {
+      if (names.length > 0) await messages.subscribe(...names)
+    } catch (error) {
+      // Nobody's loss: `live` stays false, and the heartbeat or the next connection tries again.
+      log.warn({ reason: reasonOf(error) }, 'Redis channels cannot be subscribed to; it is retried')
+      return
+    }
+    if (mine !== restores || messages.status !== 'ready' || closed) return
+    // Again, although the loss was told: whoever has read in the gap may hold what a missed message would have taken away.
+    tellLost()
+    subscribed = true
+  }
+
+  async function beat (): Promise<void> {
+    if (beating || closed || messages.status !== 'ready') return
+    beating = true
+    try {
+      if (!subscribed) await restore()
+      else await messages.ping()
+    } catch (error) {
+      drop(reasonOf(error))
+    } finally {
+      beating = false
+    }
+  }
+
+  async function ask<Answer> (command: () => Promise<Answer>): Promise<Answer> {
+    try {
+      return await command()
+    } catch (error) {
+      void beat() // Where one connection hangs, the other one probably does too: find out now.
+      throw unavailable('The store of the gateway cannot be reached. Retry in a second.', new Error(`Redis: ${reasonOf(error)}`))
+    }
+  }
+
+  messages.on('ready', () => { void restore() })
+  messages.on('close', () => drop('connection closed'))
+  messages.on('message', (channel: string, message: string) => listeners.deliver(channel, message))
+  commands.once('ready', () => { void advise(commands, clock, log) })
+  const heartbeat = setInterval(() => { void beat() }, heartbeatMs)
+  heartbeat.unref()
+  await Promise.all([firstAttempt(commands), firstAttempt(messages)])
+
+  return {
+    async get (key) {
+      return await ask(() => commands.get(prefix + key)) ?? undefined
+    },
+    async set (key, value, { ttlMs, when } = {}) {
+      const expiry = ttlMs === undefined ? [] : ['PX', wholeMs(ttlMs)]
+      const condition = when === undefined ? [] : [when === 'absent' ? 'NX' : 'XX']
+      return await ask(() => commands.call('SET', [prefix + key, value, ...expiry, ...condition])) === 'OK'
+    },
+    async delete (key) {
+      return await ask(() => commands.del(prefix + key)) > 0
+    },
+    async touch (key, ttlMs) {
+      const ms = wholeMs(ttlMs)
+      return await ask(() => commands.pexpire(prefix + key, ms)) > 0
+    },
+    async count (key, by, ttlMs) {
+      const ms = wholeMs(ttlMs)
+      return ask(async () => {
+        // One transaction: a counter without an end, made between the two, would stay for good. Only its first call sets the end.
+        const replies = await commands.multi().set(prefix + key, '0', 'PX', ms, 'NX').incrby(prefix + key, by).exec()
+        const [error, value] = replies?.[1] ?? [new Error('transaction discarded'), undefined]
+        if (error !== null) throw error
+        return Number(value)
+      })
+    },
+    async publish (channel, message) {
+      await ask(() => commands.publish(prefix + channel, message))
+    },
+    async subscribe (channel, listener) {
+      const name = prefix + channel
+      const stop = listeners.add(name, listener)
+      if (messages.status === 'ready') await messages.subscribe(name).catch((error: unknown) => drop(reasonOf(error)))
+      return async () => {
+        stop()
+        if (listeners.has(name) || messages.status !== 'ready') return
+        // At worst, messages come in to which nobody listens.
+        await messages.unsubscribe(name).catch((error: unknown) => log.debug({ reason: reasonOf(error) }, 'Redis channel not left'))
+      }
+    },
+    onLost (listener) {
+      lostListeners.push(listener)
+    },
+    get live () {
+      return subscribed && !closed && messages.status === 'ready'
+    },
+    async ping () {
+      await ask(() => commands.ping())
+    },
+    async close () {
+      if (closed) return
+      closed = true
+      clearInterval(heartbeat)
+      for (const result of await Promise.allSettled([commands.quit(), messages.quit()])) {
+        if (result.status === 'rejected') log.debug({ reason: reasonOf(result.reason) }, 'Redis did not say goodbye')
+      }
+      for (const link of [commands, messages]) if (link.status !== 'end') link.disconnect()
+    }
+  }
+}
+
+/** Warns of what makes Redis lose sessions early. Best effort: a managed Redis may forbid the questions. */
+async function advise (commands: Redis, clock: { now (): number }, log: Log): Promise<void> {
+  try {
+    const policy = /^maxmemory_policy:(\S+)/m.exec(await commands.info('memory'))?.[1]
+    if (policy !== undefined && policy !== 'noeviction') {
+      log.warn({ policy }, 'Redis may evict sessions before their time: set maxmemory-policy to noeviction')
+    }
+    const sent = clock.now()
+    const [seconds, micros] = await commands.time()
+    const skewMs = Math.round(Number(seconds) * 1000 + Number(micros) / 1000 - (sent + clock.now()) / 2)
+    if (Math.abs(skewMs) > 2_000) log.warn({ skewMs }, 'the clocks of this machine and of Redis differ: set both by NTP')
+  } catch (error) {
+    log.debug({ reason: reasonOf(error) }, 'Redis does not say how it is set up')
+  }
+}

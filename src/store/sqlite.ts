@@ -1,0 +1,113 @@
+// The embedded store on node:sqlite: a file that one gateway process owns, or memory. Messages stay in the process.
+// It refuses a file that another process has open: two owners would not hear each other's messages.
+
+import type { StatementSync } from 'node:sqlite'
+import type { Log } from '../observe/log.ts'
+import type { Store } from './port.ts'
+import { createListeners, unavailable, wholeMs } from './rules.ts'
+import { openDatabase } from './sqlite-file.ts'
+
+export interface SqliteStoreOptions {
+  /** A file, whose folder is made where it is missing; or `:memory:`. */
+  readonly path: string
+  /** Decides what has expired. */
+  readonly clock: { now (): number }
+  readonly log: Log
+  /** How often expired rows are swept; they are never returned in between. */
+  readonly sweepMs?: number
+}
+
+// Expiry of what is kept for good: one comparison serves every row.
+const never = Number.MAX_SAFE_INTEGER
+// Rows deleted at a time: some milliseconds at most, since SQLite holds up the whole process meanwhile.
+const sweepRows = 500
+
+/**
+ * @returns the store; it is always `live`, since nothing can get lost between a process and itself
+ * @throws GatewayError unavailable when the file is in use, is no database of ours or cannot be opened; the message names it
+ */
+export async function createSqliteStore ({ path, clock, log, sweepMs = 30_000 }: SqliteStoreOptions): Promise<Store> {
+  const database = await openDatabase(path)
+  const listeners = createListeners(log)
+  const get = database.prepare('SELECT value FROM entry WHERE key = ? AND expires_at > ?')
+  const put = database.prepare('INSERT INTO entry (key, value, expires_at) VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at')
+  const add = database.prepare('INSERT INTO entry (key, value, expires_at) VALUES (?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at WHERE entry.expires_at <= ?4')
+  const replace = database.prepare('UPDATE entry SET value = ?2, expires_at = ?3 WHERE key = ?1 AND expires_at > ?4')
+  const remove = database.prepare('DELETE FROM entry WHERE key = ? RETURNING expires_at')
+  const touch = database.prepare('UPDATE entry SET expires_at = ? WHERE key = ? AND expires_at > ?')
+  // A counter keeps the end of the window that it began with.
+  const count = database.prepare(`
+    INSERT INTO entry (key, value, expires_at) VALUES (?1, CAST(?2 AS TEXT), ?3) ON CONFLICT (key) DO UPDATE SET
+      value = iif(entry.expires_at <= ?4, excluded.value, CAST(CAST(entry.value AS INTEGER) + ?2 AS TEXT)),
+      expires_at = iif(entry.expires_at <= ?4, excluded.expires_at, entry.expires_at)
+    RETURNING value`)
+  const sweep = database.prepare('DELETE FROM entry WHERE rowid IN (SELECT rowid FROM entry WHERE expires_at <= ? LIMIT ?)')
+  const one = database.prepare('SELECT 1')
+
+  const expiry = (ttlMs: number | undefined): number => ttlMs === undefined ? never : Math.min(never, Math.ceil(clock.now()) + wholeMs(ttlMs))
+  const wrote = (statement: StatementSync, ...values: Array<string | number>): boolean => Number(statement.run(...values).changes) > 0
+
+  function sweepStep (): void {
+    if (!database.isOpen) return
+    try {
+      if (Number(sweep.run(clock.now(), sweepRows).changes) === sweepRows) setImmediate(sweepStep).unref()
+    } catch (err) {
+      // Only disk space is lost: expired rows are never returned, and the next round tries again.
+      log.warn({ err }, 'expired rows of the store could not be swept')
+    }
+  }
+  const sweeper = setInterval(sweepStep, sweepMs)
+  sweeper.unref()
+
+  return {
+    async get (key) {
+      const row = attempt(() => get.get(key, clock.now()))
+      return row === undefined ? undefined : String(row['value'])
+    },
+    async set (key, value, { ttlMs, when } = {}) {
+      const expiresAt = expiry(ttlMs)
+      if (when === undefined) return attempt(() => wrote(put, key, value, expiresAt))
+      return attempt(() => wrote(when === 'absent' ? add : replace, key, value, expiresAt, clock.now()))
+    },
+    async delete (key) {
+      const row = attempt(() => remove.get(key))
+      return row !== undefined && Number(row['expires_at']) > clock.now()
+    },
+    async touch (key, ttlMs) {
+      const expiresAt = expiry(ttlMs)
+      return attempt(() => wrote(touch, expiresAt, key, clock.now()))
+    },
+    async count (key, by, ttlMs) {
+      const expiresAt = expiry(ttlMs)
+      const step = BigInt(by) // As a number it would be a REAL to SQLite, and its text "1.0".
+      return attempt(() => Number(count.get(key, step, expiresAt, clock.now())?.['value']))
+    },
+    async publish (channel, message) {
+      attempt(() => one.get()) // A closed store publishes nothing.
+      setImmediate(() => listeners.deliver(channel, message))
+    },
+    async subscribe (channel, listener) {
+      const stop = listeners.add(channel, listener)
+      return async () => stop()
+    },
+    onLost () {
+      // Never called: no message can be missed within one process.
+    },
+    live: true,
+    async ping () {
+      attempt(() => one.get())
+    },
+    async close () {
+      clearInterval(sweeper)
+      if (database.isOpen) database.close()
+    }
+  }
+}
+
+function attempt<Answer> (work: () => Answer): Answer {
+  try {
+    return work()
+  } catch (cause) {
+    throw unavailable('The store of the gateway does not work. Retry in a second; the log of the gateway has the reason.', cause)
+  }
+}

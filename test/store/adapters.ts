@@ -1,0 +1,49 @@
+// Every adapter of the store, opened for a test, with a way to let time pass in it.
+
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import type { Store } from '../../src/store/port.ts'
+import { createRedisStore } from '../../src/store/redis.ts'
+import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { redis, sharedRedisUrl } from '../kit/redis.ts'
+import { quiet, until } from './kit.ts'
+
+export interface Adapter {
+  store: Store
+  /** A second store that hears what the first one publishes: of another process on Redis, the same one elsewhere. */
+  other: Store
+  /** Returns when the time has passed, or when the condition holds where time is the server's own. */
+  pass (ms: number, condition: () => Promise<boolean>): Promise<void>
+}
+
+async function sqlite (t: Test, path: string): Promise<Adapter> {
+  let now = 1_000
+  const store = await createSqliteStore({ path, clock: { now: () => now }, log: quiet })
+  t.teardown(() => store.close())
+  return {
+    store,
+    other: store,
+    async pass (ms, condition) {
+      now += ms - 1
+      t.equal(await condition(), false, 'not a millisecond early')
+      now += 1
+      t.ok(await condition(), 'and not one late')
+    }
+  }
+}
+
+async function onRedis (t: Test): Promise<Adapter> {
+  const url = sharedRedisUrl() ?? (await redis(t)).url
+  const open = async (): Promise<Store> => {
+    const store = await createRedisStore({ url, clock: Date, log: quiet })
+    t.teardown(() => store.close())
+    return store
+  }
+  return { store: await open(), other: await open(), pass: (_ms, condition) => until(condition) }
+}
+
+export const adapters: Record<string, (t: Test) => Promise<Adapter>> = {
+  'sqlite in memory': (t) => sqlite(t, ':memory:'),
+  'sqlite in a file': (t) => sqlite(t, join(t.testdir(), 'data', 'store.db')),
+  'Redis': onRedis
+}

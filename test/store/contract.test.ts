@@ -1,0 +1,147 @@
+// Every promise of src/store/port.ts about keys and values, held against every adapter.
+
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { adapters } from './adapters.ts'
+
+for (const [name, adapter] of Object.entries(adapters)) {
+  t.test(name, async (t) => {
+    const { store, other, pass } = await adapter(t)
+    // The server may be shared: keys of one run never meet those of another, and are left to expire.
+    const fresh = (): string => `test:${randomUUID()}`
+    const ttlMs = 60_000
+    const absent = (key: string) => async (): Promise<boolean> => await store.get(key) === undefined
+
+    t.test('a value is there once set, replaced when set again, gone once deleted', async (t) => {
+      const key = fresh()
+      t.equal(await store.get(key), undefined)
+      t.equal(await store.set(key, 'a', { ttlMs }), true)
+      t.equal(await store.get(key), 'a')
+      t.equal(await store.set(key, 'b', { ttlMs }), true)
+      t.equal(await store.get(key), 'b')
+      t.equal(await store.delete(key), true)
+      t.equal(await store.get(key), undefined)
+      t.equal(await store.delete(key), false)
+    })
+
+    t.test('a value without a time to live stays', async (t) => {
+      const key = fresh()
+      await store.set(key, 'short', { ttlMs: 30 })
+      await store.set(key, 'kept')
+      const witness = fresh()
+      await store.set(witness, 'x', { ttlMs: 50 })
+      await pass(50, absent(witness))
+      t.equal(await store.get(key), 'kept')
+      await store.delete(key)
+    })
+
+    t.test('values and keys come back as they went in: any script, NUL, empty, a mebibyte', async (t) => {
+      for (const value of ['', '\0', 'a\0b', 'žluťoučký 你好 \u{1F600} e\u0301 \u00e9', '"\\\r\n', '007', 'x'.repeat(2 ** 20)]) {
+        const key = fresh()
+        await store.set(key, value, { ttlMs })
+        t.ok(await store.get(key) === value, `${value.length} characters`)
+      }
+      const base = fresh()
+      for (const end of ['', '\0', '\0a', '\0b', '*', '\u00e9', 'e\u0301']) await store.set(base + end, `of ${end}`, { ttlMs })
+      for (const end of ['', '\0', '\0a', '\0b', '*', '\u00e9', 'e\u0301']) t.equal(await store.get(base + end), `of ${end}`)
+    })
+
+    t.test('set when absent writes only where nothing is', async (t) => {
+      const key = fresh()
+      t.equal(await store.set(key, 'first', { ttlMs, when: 'absent' }), true)
+      t.equal(await store.set(key, 'second', { ttlMs, when: 'absent' }), false)
+      t.equal(await store.get(key), 'first')
+    })
+
+    t.test('set when present writes only where something is', async (t) => {
+      const key = fresh()
+      t.equal(await store.set(key, 'first', { ttlMs, when: 'present' }), false)
+      t.equal(await store.get(key), undefined)
+      await store.set(key, 'first', { ttlMs })
+      t.equal(await store.set(key, 'second', { ttlMs, when: 'present' }), true)
+      t.equal(await store.get(key), 'second')
+    })
+
+    t.test('of a hundred that race to set an absent key exactly one wins, and its value stands', async (t) => {
+      const key = fresh()
+      const won = await Promise.all(Array.from({ length: 100 }, (_, i) => (i % 2 ? store : other).set(key, `of ${i}`, { ttlMs, when: 'absent' })))
+      t.equal(won.filter(Boolean).length, 1)
+      t.equal(await store.get(key), `of ${won.indexOf(true)}`)
+    })
+
+    t.test('a value is forgotten after its time, for every operation alike', async (t) => {
+      const key = fresh()
+      const [, value] = await Promise.all([store.set(key, 'x', { ttlMs: 100 }), store.get(key)])
+      t.equal(value, 'x')
+      await pass(100, absent(key))
+      t.equal(await store.delete(key), false)
+      t.equal(await store.touch(key, ttlMs), false)
+      t.equal(await store.set(key, 'y', { ttlMs, when: 'present' }), false)
+      t.equal(await store.set(key, 'y', { ttlMs, when: 'absent' }), true)
+      t.equal(await store.get(key), 'y')
+    })
+
+    t.test('an expired key that was not asked for meanwhile is absent to whoever comes first', async (t) => {
+      const keys = [fresh(), fresh(), fresh(), fresh()] as const
+      for (const key of keys) await store.set(key, 'x', { ttlMs: 50 })
+      const witness = fresh()
+      await store.set(witness, 'x', { ttlMs: 60 })
+      await pass(60, absent(witness))
+      t.equal(await store.delete(keys[0]), false)
+      t.equal(await store.touch(keys[1], ttlMs), false)
+      t.equal(await store.set(keys[2], 'y', { ttlMs, when: 'absent' }), true)
+      t.equal(await store.count(keys[3], 5, ttlMs), 5)
+    })
+
+    t.test('a time of zero or a fraction is at least a moment, and one that is no number is a fault', async (t) => {
+      for (const ttlMs of [0, -5, 0.2]) {
+        const key = fresh()
+        t.equal(await store.set(key, 'x', { ttlMs }), true)
+        await pass(1, absent(key))
+      }
+      await t.rejects(store.set(fresh(), 'x', { ttlMs: NaN }), RangeError)
+      await t.rejects(store.touch(fresh(), Infinity), RangeError)
+    })
+
+    t.test('touch gives a live key a new time, longer or shorter', async (t) => {
+      const [longer, shorter, missing] = [fresh(), fresh(), fresh()]
+      const touched = await Promise.all([
+        store.set(longer, 'x', { ttlMs: 100 }), store.touch(longer, ttlMs),
+        store.set(shorter, 'x', { ttlMs }), store.touch(shorter, 100), store.touch(missing, ttlMs)
+      ])
+      t.same(touched, [true, true, true, true, false])
+      await pass(100, absent(shorter))
+      t.equal(await store.get(longer), 'x')
+    })
+
+    t.test('a counter starts at zero, adds up, goes down, and reads as its number', async (t) => {
+      const key = fresh()
+      t.equal(await store.count(key, 1, ttlMs), 1)
+      t.equal(await store.count(key, 10, ttlMs), 11)
+      t.equal(await store.count(key, -2, ttlMs), 9)
+      t.equal(await store.get(key), '9')
+    })
+
+    t.test('a counter ends with the window that it began with, however often it is used', async (t) => {
+      const key = fresh()
+      t.same(await Promise.all([store.count(key, 1, 100), store.count(key, 1, ttlMs)]), [1, 2])
+      await pass(100, absent(key))
+      t.equal(await store.count(key, 1, ttlMs), 1)
+    })
+
+    t.test('a hundred that count at once lose nothing, and each sees a number of its own', async (t) => {
+      const key = fresh()
+      const seen = await Promise.all(Array.from({ length: 100 }, (_, i) => (i % 2 ? store : other).count(key, 1, ttlMs)))
+      t.same(seen.toSorted((a, b) => a - b), Array.from({ length: 100 }, (_, i) => i + 1))
+    })
+
+    t.test('a store that works answers ping; a closed one refuses every call, and closes again without complaint', async (t) => {
+      const { store } = await adapter(t)
+      await store.ping()
+      await store.close()
+      await store.close()
+      const calls: Array<Promise<unknown>> = [store.get('x'), store.set('x', 'y'), store.delete('x'), store.touch('x', 1), store.count('x', 1, 1), store.publish('x', 'y'), store.ping()]
+      for (const call of calls) await t.rejects(() => call, { name: 'GatewayError', code: 'unavailable', headers: { 'Retry-After': '1' } })
+    })
+  })
+}
