@@ -1,0 +1,50 @@
+// What an endpoint of several upstreams says of itself: capabilities and instructions, merged (specification, basic/lifecycle).
+
+import { isObject } from './messages.ts'
+import type { JsonObject, ServerCapabilities } from './messages.ts'
+
+// Served by the gateway itself, so `list_changed` can be promised for every list.
+const listed = ['tools', 'prompts', 'resources'] as const
+const plain = ['completions', 'logging'] as const
+
+/**
+ * The union of what the upstreams offer, in terms of what the gateway passes on.
+ * `undefined` stands for an upstream that is not known yet: capabilities are frozen for a session, so it counts as offering everything.
+ */
+export function mergeCapabilities (members: ReadonlyArray<ServerCapabilities | undefined>): ServerCapabilities {
+  const merged: JsonObject = {}
+  const offered = (name: string): boolean => members.some((member) => member === undefined || isObject(member[name]))
+  for (const name of listed) if (offered(name)) merged[name] = { listChanged: true }
+  for (const name of plain) if (offered(name)) merged[name] = {}
+  const [only] = members
+  if (members.length === 1 && only !== undefined) {
+    for (const name of ['experimental', 'extensions']) if (isObject(only[name])) merged[name] = only[name]
+  }
+  return merged
+}
+
+export interface Instructed {
+  readonly upstream: string
+  readonly prefix: string
+  readonly instructions: string | undefined
+}
+
+const maxInstructions = 16_384
+
+/** Instructions under one heading per upstream, with the prefix rule stated. A single unprefixed upstream keeps its own text as it is. */
+export function mergeInstructions (own: string | undefined, members: readonly Instructed[], separator: string): string | undefined {
+  const [only] = members
+  const parts = own === undefined ? [] : [own]
+  if (members.length === 1 && only?.prefix === '') {
+    if (only.instructions !== undefined) parts.push(only.instructions)
+  } else {
+    for (const { upstream, prefix, instructions } of members) {
+      if (instructions === undefined || instructions === '') continue
+      const rule = prefix === '' ? '' : ` (its tools and prompts are named ${prefix}${separator}…)`
+      parts.push(`## ${upstream}${rule}\n\n${instructions}`)
+    }
+  }
+  if (parts.length === 0) return undefined
+  const text = parts.join('\n\n')
+  return text.length <= maxInstructions ? text : text.slice(0, maxInstructions) + '\n\n[shortened by the gateway]'
+}
