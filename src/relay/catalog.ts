@@ -1,0 +1,120 @@
+// What one endpoint offers: public name -> route. Built from listings and naming, never on the path of a call.
+
+import type { Endpoint } from '../config/snapshot.ts'
+import type { PublicName, UpstreamName } from '../protocol/ids.ts'
+import { mergeCapabilities, mergeInstructions } from '../protocol/merge.ts'
+import type { JsonObject, ServerCapabilities } from '../protocol/messages.ts'
+import { publicNameFor, unwrapUri, wrapUri } from '../protocol/naming.ts'
+import { rewriteResource, rewriteTool } from '../protocol/rewrite.ts'
+import type { UriMap } from '../protocol/rewrite.ts'
+import type { Listing } from '../upstream/listing.ts'
+
+/** Where a public name leads. */
+export interface Route {
+  readonly upstream: UpstreamName
+  /** The upstream's own name, or URI. */
+  readonly name: string
+}
+
+export interface Catalog {
+  readonly tools: readonly JsonObject[]
+  readonly prompts: readonly JsonObject[]
+  readonly resources: readonly JsonObject[]
+  readonly templates: readonly JsonObject[]
+  readonly capabilities: ServerCapabilities
+  readonly instructions: string | undefined
+  /** Public names that two upstreams claim: neither is offered. */
+  readonly collisions: readonly string[]
+  tool (name: string): Route | undefined
+  prompt (name: string): Route | undefined
+  /** A URI, listed or not, or a template as it stands in the list. */
+  resource (uri: string): Route | undefined
+  /** From an upstream's URI to the one that clients see. */
+  uriMap (upstream: UpstreamName): UriMap
+}
+
+/** @param listings of the members that are known and up; the others are left out of the lists */
+export function buildCatalog (endpoint: Endpoint, listings: ReadonlyMap<UpstreamName, Listing>): Catalog {
+  const { members, separator } = endpoint
+  const single = members.length === 1 ? members[0] : undefined
+  const uriMap = (upstream: UpstreamName): UriMap => single === undefined ? (uri) => wrapUri(upstream, uri) : (uri) => uri
+  const tools = named()
+  const prompts = named()
+  const resources = new Map<string, { entry: JsonObject, route: Route }>()
+  const templates = new Map<string, { entry: JsonObject, route: Route }>()
+
+  for (const { upstream, prefix } of members) {
+    const listing = listings.get(upstream)
+    if (listing === undefined) continue
+    const map = uriMap(upstream)
+    for (const tool of listing.tools) {
+      const name = String(tool['name'])
+      const shown = publicNameFor(prefix, separator, name)
+      tools.add(shown, { upstream, name }, rewriteTool(tool, shown, map))
+    }
+    for (const prompt of listing.prompts) {
+      const name = String(prompt['name'])
+      const shown = publicNameFor(prefix, separator, name)
+      prompts.add(shown, { upstream, name }, prompt['name'] === shown ? prompt : { ...prompt, name: shown })
+    }
+    // Two upstreams can share only what is not wrapped, http(s) URIs, and there the URI means the same thing: the first one serves it.
+    for (const [list, member, into] of [[listing.resources, 'uri', resources], [listing.templates, 'uriTemplate', templates]] as const) {
+      for (const item of list) {
+        const name = String(item[member])
+        const shown = map(name)
+        if (!into.has(shown)) into.set(shown, { entry: rewriteResource(item, member, map), route: { upstream, name } })
+      }
+    }
+  }
+
+  const known = members.map(({ upstream }) => listings.get(upstream))
+  return {
+    tools: tools.entries(),
+    prompts: prompts.entries(),
+    resources: [...resources.values()].map(({ entry }) => entry),
+    templates: [...templates.values()].map(({ entry }) => entry),
+    capabilities: mergeCapabilities(known.map((listing) => listing?.capabilities)),
+    instructions: mergeInstructions(endpoint.instructions, members.map(({ upstream, prefix }, at) =>
+      ({ upstream, prefix, instructions: known[at]?.instructions })), separator),
+    collisions: [...tools.collisions, ...prompts.collisions],
+    tool: (name) => tools.routes.get(name),
+    prompt: (name) => prompts.routes.get(name),
+    resource (uri) {
+      if (single !== undefined) return { upstream: single.upstream, name: uri }
+      const listed = resources.get(uri) ?? templates.get(uri)
+      if (listed !== undefined) return listed.route
+      // A link that no list shows still routes; so does a bare URI that a model copied out of a text, if it is listed under its wrapped form.
+      const unwrapped = unwrapUri(uri)
+      if (unwrapped !== undefined && members.some(({ upstream }) => upstream === unwrapped.upstream)) {
+        return { upstream: unwrapped.upstream, name: unwrapped.uri }
+      }
+      const owners = members.filter(({ upstream }) => resources.has(wrapUri(upstream, uri)))
+      return owners.length === 1 && owners[0] !== undefined ? { upstream: owners[0].upstream, name: uri } : undefined
+    },
+    uriMap
+  }
+}
+
+function named () {
+  const routes = new Map<string, Route>()
+  const shown = new Map<string, JsonObject>()
+  const collisions = new Set<string>()
+  return {
+    routes,
+    collisions,
+    entries: (): JsonObject[] => [...shown.values()],
+    add (name: PublicName, route: Route, entry: JsonObject): void {
+      const taken = routes.get(name)
+      if (collisions.has(name)) return
+      if (taken === undefined) {
+        routes.set(name, route)
+        shown.set(name, entry)
+      } else if (taken.upstream !== route.upstream || taken.name !== route.name) {
+        // Whichever won would be called in the other's name.
+        routes.delete(name)
+        shown.delete(name)
+        collisions.add(name)
+      }
+    }
+  }
+}

@@ -1,0 +1,92 @@
+// The catalog of an endpoint as one session sees it: the shared one, or its own where its own connections reported changes.
+
+import type { Endpoint, UpstreamDefinition } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import type { UpstreamName } from '../protocol/ids.ts'
+import type { ListKind, Upstream } from '../protocol/seams.ts'
+import type { LiveSession } from '../session/live.ts'
+import { fetchList } from '../upstream/listing.ts'
+import type { Listing } from '../upstream/listing.ts'
+import type { Place } from './call.ts'
+import { buildCatalog } from './catalog.ts'
+import type { Catalog } from './catalog.ts'
+import { changedKinds } from './changes.ts'
+import type { Listings } from './listings.ts'
+
+export interface Catalogs {
+  /** The endpoint as the session sees it; without a session, as a new one would. */
+  of (place: Place, live: LiveSession | undefined): Catalog
+  definitionsOf (place: Place): UpstreamDefinition[]
+  /** The session's connection to an upstream reported a change, or ended (`upstream` undefined) and its own view with it. */
+  ownChange (live: LiveSession, definition: UpstreamDefinition, upstream: Upstream | undefined, kind: ListKind | undefined): void
+  /** Does this session see its own listing of the upstream instead of the shared one? */
+  hasOwn (sessionKey: string, hash: string): boolean
+  forget (sessionKey: string): void
+}
+
+interface Built {
+  readonly versions: readonly number[]
+  readonly catalog: Catalog
+}
+
+export function createCatalogs ({ listings, log }: { readonly listings: Listings, readonly log: Log }): Catalogs {
+  const shared = new WeakMap<Endpoint, Built>()
+  const own = new Map<string, Map<string, Listing>>()
+  const ownCatalogs = new WeakMap<ReadonlyMap<string, Listing>, Built>()
+
+  const definitionsOf = ({ tenant, endpoint }: Place): UpstreamDefinition[] =>
+    endpoint.members.flatMap(({ upstream }) => tenant.upstreams.get(upstream) ?? [])
+
+  function build (endpoint: Endpoint, definitions: readonly UpstreamDefinition[], overrides: ReadonlyMap<string, Listing> | undefined): Catalog {
+    const known = new Map<UpstreamName, Listing>()
+    for (const definition of definitions) {
+      const listing = overrides?.get(definition.hash) ?? listings.peek(definition)
+      if (listing !== undefined) known.set(definition.name, listing)
+    }
+    const catalog = buildCatalog(endpoint, known)
+    if (catalog.collisions.length > 0) {
+      log.warn({ tenant: endpoint.tenant, endpoint: endpoint.name, names: catalog.collisions.slice(0, 20) }, 'two upstreams claim the same name; neither is offered; give one of them another prefix')
+    }
+    return catalog
+  }
+
+  return {
+    of (place, live) {
+      const overrides = live === undefined ? undefined : own.get(live.key)
+      const definitions = definitionsOf(place)
+      const versions = definitions.map((definition) => listings.version(definition))
+      const cached = overrides === undefined ? shared.get(place.endpoint) : ownCatalogs.get(overrides)
+      if (cached !== undefined && versions.length === cached.versions.length && versions.every((version, at) => version === cached.versions[at])) return cached.catalog
+      const catalog = build(place.endpoint, definitions, overrides)
+      if (overrides === undefined) shared.set(place.endpoint, { versions, catalog })
+      else ownCatalogs.set(overrides, { versions, catalog })
+      return catalog
+    },
+    definitionsOf,
+    ownChange (live, definition, upstream, kind) {
+      const before = own.get(live.key)?.get(definition.hash) ?? listings.peek(definition)
+      const replace = (listing: Listing | undefined): void => {
+        // A new map each time: the catalogs built from the old one go with it.
+        const next = new Map(own.get(live.key))
+        if (listing === undefined) next.delete(definition.hash)
+        else next.set(definition.hash, listing)
+        if (next.size === 0) own.delete(live.key)
+        else own.set(live.key, next)
+        live.changed(changedKinds(before, listing ?? listings.peek(definition)))
+      }
+      if (upstream === undefined || kind === undefined) {
+        if (kind === undefined && own.get(live.key)?.has(definition.hash) === true) replace(undefined)
+        return
+      }
+      if (before === undefined) return
+      fetchList(upstream, kind, AbortSignal.timeout(30_000)).then(
+        (part) => replace({ ...(own.get(live.key)?.get(definition.hash) ?? before), ...part }),
+        (err: unknown) => log.warn({ err, upstream: definition.name, tenant: definition.tenant }, 'a changed list could not be read; the session keeps the one before')
+      )
+    },
+    hasOwn: (key, hash) => own.get(key)?.has(hash) === true,
+    forget (key) {
+      own.delete(key)
+    }
+  }
+}

@@ -1,0 +1,209 @@
+// One listing per upstream, kept from the last good answer (in the store, so that a restart knows it) and followed by one watching
+// connection. An upstream that is down fails nobody: it is retried in the background, and left out of the lists until it is back.
+
+import type { UpstreamDefinition } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import { isObject } from '../protocol/messages.ts'
+import type { Handshake, ListKind, Upstream } from '../protocol/seams.ts'
+import { listingKey } from '../store/keys.ts'
+import type { Store } from '../store/port.ts'
+import { fetchList, fetchListing } from '../upstream/listing.ts'
+import type { Listing } from '../upstream/listing.ts'
+import type { Pool } from '../upstream/pool.ts'
+import { changedKinds } from './changes.ts'
+
+export interface ListingsOptions {
+  readonly pool: Pool
+  readonly store: Store
+  readonly clock: { now (): number }
+  readonly log: Log
+  readonly handshake: Handshake
+}
+
+export interface Listings {
+  /** The listing that lists and routes are made of; undefined while the upstream is unknown or has been down for several tries. */
+  peek (definition: UpstreamDefinition): Listing | undefined
+  /** Grows with every change of what `peek` says. */
+  version (definition: UpstreamDefinition): number
+  /** Notes interest, so that the watching connection is opened or kept. Cheap. */
+  use (definition: UpstreamDefinition): void
+  /** Resolves when each is known or has failed once, at the latest after `waitMs`. Never rejects. */
+  settled (definitions: readonly UpstreamDefinition[], waitMs: number): Promise<void>
+  /** A connection of scope `shared` reported a change. */
+  changed (definition: UpstreamDefinition, kind: ListKind): void
+  onChange (listener: (hash: string, kinds: ReadonlySet<ListKind>) => void): void
+  /** Forgets what no configuration names any more. */
+  retain (hashes: ReadonlySet<string>): void
+  close (): void
+}
+
+/** The scope of the connection that a listing is read from. */
+export const listingScope = (definition: UpstreamDefinition): string =>
+  definition.isolation === 'shared' ? `shared:${definition.hash}` : `listing:${definition.hash}`
+
+interface Slot {
+  readonly definition: UpstreamDefinition
+  listing: Listing | undefined
+  version: number
+  failures: number
+  /** The watching connection, while it lives. */
+  watcher: Upstream | undefined
+  work: Promise<void> | undefined
+  readonly dirty: Set<ListKind>
+  retry: NodeJS.Timeout | undefined
+  usedAt: number
+  readonly known: PromiseWithResolvers<void>
+}
+
+// A blip must not make tools vanish from every client; an outage must not leave them there for ever.
+const failuresUntilHidden = 3
+
+export function createListings ({ pool, store, clock, log, handshake }: ListingsOptions): Listings {
+  const slots = new Map<string, Slot>()
+  const listeners: Array<(hash: string, kinds: ReadonlySet<ListKind>) => void> = []
+  const stop = new AbortController()
+
+  const shown = (slot: Slot): Listing | undefined => slot.failures >= failuresUntilHidden ? undefined : slot.listing
+
+  function slotOf (definition: UpstreamDefinition): Slot {
+    let slot = slots.get(definition.hash)
+    if (slot === undefined) {
+      slot = { definition, listing: undefined, version: 0, failures: 0, watcher: undefined, work: undefined, dirty: new Set(), retry: undefined, usedAt: 0, known: Promise.withResolvers() }
+      slots.set(definition.hash, slot)
+    }
+    return slot
+  }
+
+  /** Changes what `peek` says and tells whoever listens what became different. */
+  function apply (slot: Slot, change: () => void): void {
+    const before = shown(slot)
+    change()
+    const kinds = changedKinds(before, shown(slot))
+    if (kinds.size === 0) return
+    slot.version++
+    for (const listener of listeners) listener(slot.definition.hash, kinds)
+  }
+
+  async function recall (slot: Slot): Promise<void> {
+    const text = await store.get(listingKey(slot.definition.hash))
+    const value: unknown = text === undefined ? undefined : JSON.parse(text)
+    if (!isObject(value) || !Array.isArray(value['tools'])) return
+    apply(slot, () => { slot.listing = value as unknown as Listing })
+    slot.known.resolve()
+  }
+
+  async function keep (slot: Slot, listing: Listing): Promise<void> {
+    if (slots.get(slot.definition.hash) !== slot) return
+    apply(slot, () => {
+      slot.listing = listing
+      slot.failures = 0
+    })
+    slot.known.resolve()
+    await store.set(listingKey(slot.definition.hash), JSON.stringify(listing)).catch((err: unknown) =>
+      log.warn({ err, upstream: slot.definition.name }, 'the listing could not be kept; a restart will have to ask again'))
+  }
+
+  async function refresh (slot: Slot): Promise<void> {
+    const { definition } = slot
+    if (slot.listing === undefined) {
+      await recall(slot).catch((err: unknown) => log.warn({ err, upstream: definition.name }, 'no earlier listing could be read'))
+    }
+    const upstream = slot.watcher = await pool.acquire(definition, listingScope(definition), handshake, {
+      listChanged: (kind) => changed(definition, kind),
+      notification: () => {}, // Log lines of nobody's call: nobody to tell.
+      closed: (reason) => {
+        slot.watcher = undefined
+        log.warn({ upstream: definition.name, tenant: definition.tenant, reason: reason.message }, 'upstream connection ended')
+        schedule(slot, 1_000)
+      }
+    })
+    slot.dirty.clear()
+    const listing = await fetchListing(upstream, stop.signal)
+    if (listing.partial.length > 0) log.warn({ upstream: definition.name, tenant: definition.tenant, partial: listing.partial.slice(0, 20) }, 'parts of the listing were left out')
+    await keep(slot, listing)
+    while (slot.dirty.size > 0 && slot.listing !== undefined) {
+      const [kind] = slot.dirty
+      if (kind === undefined) break
+      slot.dirty.delete(kind)
+      await keep(slot, { ...slot.listing, ...await fetchList(upstream, kind, stop.signal) })
+    }
+  }
+
+  function start (slot: Slot): void {
+    if (slot.work !== undefined || stop.signal.aborted) return
+    clearTimeout(slot.retry)
+    slot.retry = undefined
+    slot.work = refresh(slot).catch((err: unknown) => {
+      if (stop.signal.aborted) return
+      slot.watcher = undefined
+      log.warn({ err, upstream: slot.definition.name, tenant: slot.definition.tenant, failures: slot.failures + 1 }, 'upstream is down; it is left out of the lists and tried again')
+      apply(slot, () => { slot.failures++ })
+      slot.known.resolve()
+      schedule(slot, Math.min(60_000, 1_000 * 2 ** Math.min(slot.failures, 6)))
+    }).finally(() => {
+      slot.work = undefined
+      if (slot.dirty.size > 0 && slot.watcher !== undefined) start(slot)
+    })
+  }
+
+  /** Only while somebody uses the upstream: a gateway full of unused tenants stays quiet. */
+  function schedule (slot: Slot, afterMs: number): void {
+    if (stop.signal.aborted || slot.retry !== undefined || clock.now() - slot.usedAt > 10 * 60_000) return
+    slot.retry = setTimeout(() => {
+      slot.retry = undefined
+      start(slot)
+    }, afterMs)
+    slot.retry.unref()
+  }
+
+  function changed (definition: UpstreamDefinition, kind: ListKind): void {
+    const slot = slotOf(definition)
+    slot.dirty.add(kind)
+    start(slot)
+  }
+
+  function use (definition: UpstreamDefinition): void {
+    const slot = slotOf(definition)
+    const now = clock.now()
+    // After a long rest the pool may have closed the watching connection, and changes went unseen.
+    const rested = now - slot.usedAt > definition.idleMs
+    slot.usedAt = now
+    if (slot.work !== undefined || slot.retry !== undefined) return
+    if (slot.watcher === undefined || rested) start(slot)
+    else pool.touch(listingScope(definition))
+  }
+
+  return {
+    peek: (definition) => {
+      const slot = slots.get(definition.hash)
+      return slot === undefined ? undefined : shown(slot)
+    },
+    version: (definition) => slots.get(definition.hash)?.version ?? 0,
+    use,
+    async settled (definitions, waitMs) {
+      const waiting = definitions.map((definition) => {
+        use(definition)
+        return slotOf(definition).known.promise
+      })
+      let timer: NodeJS.Timeout | undefined
+      const deadline = new Promise<void>((resolve) => { timer = setTimeout(resolve, waitMs) })
+      await Promise.race([Promise.all(waiting), deadline])
+      clearTimeout(timer)
+    },
+    changed,
+    onChange (listener) {
+      listeners.push(listener)
+    },
+    retain (hashes) {
+      for (const [hash, slot] of slots) {
+        if (hashes.has(hash)) continue
+        clearTimeout(slot.retry)
+        slots.delete(hash)
+      }
+    },
+    close () {
+      stop.abort()
+      for (const slot of slots.values()) clearTimeout(slot.retry)
+    }
+  }
+}
