@@ -1,0 +1,105 @@
+// `npm start`: a demo tenant with three real upstreams, and all that a person needs to connect.
+
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { connect, createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { join, resolve } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { compileConfig } from '../config/load.ts'
+import type { Log } from '../observe/log.ts'
+import type { ListenArguments } from './arguments.ts'
+import { banner } from './banner.ts'
+import { ownKey } from './key.ts'
+import { openLog, run } from './run.ts'
+import type { Io } from './run.ts'
+
+export interface QuickstartOptions extends Io, ListenArguments {}
+
+export async function runQuickstart (options: QuickstartOptions): Promise<number> {
+  const { env, stdout, host, port, data = './data' } = options
+  const dataDir = resolve(data)
+  const everything = serverPath('@modelcontextprotocol/server-everything/dist/index.js')
+  const memory = serverPath('@modelcontextprotocol/server-memory/dist/index.js')
+  const key = await ownKey(dataDir)
+  const log = await openLog(options, undefined)
+  const remotePort = await freePort()
+  const config = {
+    tenants: {
+      demo: {
+        auth: { keys: [{ name: 'quickstart', key: '${GATEHOUSE_KEY}' }] },
+        upstreams: {
+          everything: { command: process.execPath, args: [everything, 'stdio'] },
+          memory: { command: process.execPath, args: [memory], env: { MEMORY_FILE_PATH: join(dataDir, 'memory.jsonl') } },
+          remote: { type: 'http', url: `http://127.0.0.1:${remotePort}/mcp` }
+        }
+      }
+    }
+  }
+  const snapshot = compileConfig(JSON.stringify(config), { path: 'quickstart', env: { GATEHOUSE_KEY: key }, dataDir, host, port })
+  const remote = startRemote(everything, remotePort, env, log)
+  const exited = once(remote, 'exit')
+  const kill = (): void => { remote.kill('SIGKILL') }
+  process.on('exit', kill)
+  await Promise.race([reachable(remotePort), exited])
+  return await run({
+    ...options,
+    snapshot,
+    log,
+    async onReady (gateway, address) {
+      stdout.write(banner({ ...address, snapshot, key }))
+      await gateway.warm()
+    },
+    async onClosed () {
+      remote.removeAllListeners('exit')
+      remote.kill('SIGTERM')
+      const late = setTimeout(kill, 2_000)
+      if (remote.exitCode === null && remote.signalCode === null) await Promise.race([once(remote, 'exit'), exited])
+      clearTimeout(late)
+    }
+  })
+}
+
+/** The third upstream, reached over Streamable HTTP. Its own server listens on every address of the machine; ours keeps it to loopback. */
+function startRemote (script: string, port: number, env: NodeJS.ProcessEnv, log: Log): ChildProcess {
+  const guard = new URL('./loopback-only.mjs', import.meta.url)
+  const child = spawn(process.execPath, ['--import', guard.href, script, 'streamableHttp'], {
+    env: { PATH: env['PATH'], HOME: env['HOME'], PORT: String(port) },
+    stdio: ['ignore', 'ignore', 'pipe']
+  })
+  child.stderr.resume()
+  child.on('exit', (code, signal) => log.warn({ code, signal }, 'the demo server behind upstream "remote" has ended'))
+  child.on('error', (err) => log.error({ err }, 'the demo server behind upstream "remote" does not start'))
+  return child
+}
+
+function serverPath (specifier: string): string {
+  try {
+    return fileURLToPath(import.meta.resolve(specifier))
+  } catch (cause) {
+    throw new Error(`The demo server ${specifier} is not installed. Run "npm ci" in a clone of the project (not "npm ci --omit=dev"), or use "serve" with your own configuration.`, { cause })
+  }
+}
+
+/** Resolves when somebody accepts connections there; after a while it does not matter any more: the gateway keeps trying. */
+async function reachable (port: number): Promise<void> {
+  const deadline = performance.now() + 10_000
+  while (performance.now() < deadline) {
+    const socket = connect(port, '127.0.0.1')
+    const connected = await once(socket, 'connect').then(() => true, () => false)
+    socket.destroy()
+    if (connected) return
+    await wait(20)
+  }
+}
+
+async function freePort (): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  return port
+}

@@ -1,0 +1,89 @@
+// `serve`: the gateway on a configuration file, followed while it runs, or directly on somebody's mcp.json.
+
+import { readFile } from 'node:fs/promises'
+import type { Configuration } from '../config/compile.ts'
+import { compileConfig, loadConfig } from '../config/load.ts'
+import { importMcpJson } from '../config/mcpjson.ts'
+import { ConfigError } from '../config/problems.ts'
+import type { Snapshot } from '../config/snapshot.ts'
+import { watchConfig } from '../config/watch.ts'
+import type { Gateway } from '../gateway.ts'
+import type { ListenArguments } from './arguments.ts'
+import { banner } from './banner.ts'
+import { ownKey } from './key.ts'
+import { printProblems } from './check.ts'
+import { openLog, run } from './run.ts'
+import type { Io } from './run.ts'
+
+export interface ServeOptions extends Io, ListenArguments {
+  readonly config: string | undefined
+  readonly mcpJson: string | undefined
+}
+
+/** @returns the exit code: 0 after a clean stop, 1 for a configuration that cannot be used */
+export async function runServe (options: ServeOptions): Promise<number> {
+  const { config, mcpJson, stderr } = options
+  try {
+    if (config !== undefined) return await serveConfig(options, config)
+    if (mcpJson !== undefined) return await serveMcpJson(options, mcpJson)
+    throw new Error('serve needs --config or --mcp-json')
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    printProblems(error, config ?? mcpJson ?? '', stderr)
+    return 1
+  }
+}
+
+async function serveConfig (options: ServeOptions, file: string): Promise<number> {
+  const { env, data, host, port } = options
+  const load = (): Promise<Configuration> => loadConfig(file, { env, dataDir: data, host, port })
+  const snapshot = await load()
+  const log = await openLog(options, snapshot.logLevel)
+  warnOpenTenants(snapshot, (tenant) => log.warn({ tenant }, 'AUTHENTICATION IS OFF for this tenant: anybody on this machine can use it'))
+
+  let gateway: Gateway | undefined
+  const reload = async (): Promise<void> => {
+    try {
+      const next = await load()
+      const { needsRestart } = gateway?.reload(next) ?? { needsRestart: [] }
+      log.info({ file, tenants: next.tenants.size }, 'configuration taken')
+      if (needsRestart.length > 0) log.warn({ keys: needsRestart }, 'these changes take effect after a restart')
+    } catch (error) {
+      const problems = error instanceof ConfigError ? error.problems : undefined
+      log.error({ file, ...(problems === undefined ? { err: error } : { problems }) }, 'the changed configuration is refused; the one before stays in use')
+    }
+  }
+  const watcher = watchConfig(file, () => { void reload() }, { log })
+  return await run({
+    ...options,
+    snapshot,
+    log,
+    onReady: (ready) => { gateway = ready },
+    onHangup: () => { void reload() },
+    onClosed: () => watcher.close()
+  })
+}
+
+async function serveMcpJson (options: ServeOptions, file: string): Promise<number> {
+  const { env, stderr, data = './data', host, port } = options
+  const { config, notes } = importMcpJson(await readFile(file, 'utf8').catch((cause: unknown) => {
+    throw new Error(`${file} cannot be read. Give the path of an mcp.json or claude_desktop_config.json.`, { cause })
+  }))
+  const key = env['GATEHOUSE_KEY'] ?? await ownKey(data)
+  const snapshot = compileConfig(JSON.stringify(config), { path: file, env: { ...env, GATEHOUSE_KEY: key }, dataDir: data, host, port })
+  const log = await openLog(options, snapshot.logLevel)
+  for (const note of notes) log.warn({ file }, note)
+  return await run({
+    ...options,
+    snapshot,
+    log,
+    async onReady (gateway, address) {
+      stderr.write(banner({ ...address, snapshot, key }))
+      await gateway.warm()
+    }
+  })
+}
+
+function warnOpenTenants (snapshot: Snapshot, warn: (tenant: string) => void): void {
+  for (const tenant of snapshot.tenants.values()) if (tenant.auth.mode === 'none') warn(tenant.id)
+}

@@ -1,0 +1,170 @@
+// The composition root: builds everything, opens nothing until `listen`, closes in reverse. Nothing below reads the clock or the environment.
+
+import { hash, randomBytes } from 'node:crypto'
+import type { AddressInfo } from 'node:net'
+import { createAuthenticator } from './auth/authenticate.ts'
+import { createFetch } from './auth/fetch.ts'
+import type { Snapshot } from './config/snapshot.ts'
+import { createLegacyDoor } from './http/legacy.ts'
+import { createServer } from './http/server.ts'
+import { createKeepAlive } from './http/stream.ts'
+import type { Log } from './observe/log.ts'
+import { GatewayError } from './protocol/errors.ts'
+import type { Place } from './relay/call.ts'
+import { createRelay } from './relay/relay.ts'
+import { createLiveSessions } from './session/live.ts'
+import { createSessions } from './session/sessions.ts'
+import { openStore } from './store/open.ts'
+import type { Store } from './store/port.ts'
+import { createConnector } from './upstream/connect.ts'
+import { createEgress } from './upstream/egress.ts'
+import { createPool } from './upstream/pool.ts'
+import { createSupervisor } from './upstream/process.ts'
+
+export interface GatewayOptions {
+  readonly log: Log
+  readonly version: string
+  /** What stdio children may inherit from (a few harmless names only; the rest comes from the configuration). */
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Replaced in tests, at the seams only. */
+  readonly overrides?: { readonly store?: Store, readonly keepAliveMs?: number }
+}
+
+export interface Gateway {
+  /** Opens the store and the port. @returns where it listens, and the public URL that tokens are for */
+  listen (): Promise<{ readonly url: string, readonly publicUrl: string }>
+  /** Asks the upstreams of every endpoint for their listings, so that the first client does not wait. */
+  warm (): Promise<void>
+  /** Takes a new configuration without dropping a session. What cannot change while running is named in the answer. */
+  reload (next: Snapshot): { readonly needsRestart: readonly string[] }
+  /** Stops accepting, lets calls finish for `limits.drainMs`, aborts the rest, closes upstreams and store. Idempotent. */
+  close (): Promise<void>
+  /** Kills every child process at once, synchronously: for the very end of the process. */
+  killNow (): void
+}
+
+export async function createGateway (initial: Snapshot, { log, version, env, overrides = {} }: GatewayOptions): Promise<Gateway> {
+  let snapshot = initial
+  let draining = false
+  let address: { publicUrl: string, loopbackPort: number | undefined } | undefined
+  const clock = {
+    now: () => performance.timeOrigin + performance.now(),
+    timer: (ms: number, run: () => void) => setTimeout(run, ms)
+  }
+  const random = (): number => randomBytes(4).readUInt32BE() / 2 ** 32
+  const node = randomBytes(4).toString('hex')
+  let requests = 0
+  const calls = new Set<AbortController>()
+
+  const serverInfo = { name: 'gatehouse', version }
+  const store = overrides.store ?? await openStore(snapshot.store, { clock, log })
+  const authenticator = createAuthenticator({ clock, fetch: createFetch(), log })
+  const sessions = await createSessions({ store, clock, randomBytes, limits: () => snapshot.limits })
+  const live = createLiveSessions({ clock })
+  const supervisor = createSupervisor({ baseEnv: env, maxProcesses: snapshot.limits.processes, clock })
+  const connector = createConnector({ supervisor, egress: createEgress(), clock, random, log })
+  const pool = createPool({ connector, clock, random, log })
+  const keepAlive = createKeepAlive(overrides.keepAliveMs ?? 15_000)
+
+  const relay = createRelay({
+    pool,
+    store,
+    sessions,
+    live,
+    clock,
+    log,
+    handshake: { clientInfo: serverInfo, capabilities: {} },
+    placeOf (session): Place | undefined {
+      const tenant = snapshot.tenants.get(session.tenant)
+      const endpoint = tenant?.endpoints.get(session.endpoint)
+      return tenant === undefined || endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
+    }
+  })
+  sessions.onEnded((key) => live.drop(key))
+
+  const door = createLegacyDoor({ relay, sessions, live, keepAlive, clock, log, serverInfo, calls })
+  const server = createServer({
+    snapshot: () => snapshot,
+    address () {
+      if (address === undefined) throw new GatewayError('unavailable', 'The gateway is starting.')
+      return address
+    },
+    authenticator,
+    door,
+    store,
+    log,
+    requestId: () => `${node}-${(++requests).toString(36)}`,
+    draining: () => draining
+  })
+
+  let closing: Promise<void> | undefined
+  async function shutDown (): Promise<void> {
+    draining = true
+    const { drainMs } = snapshot.limits
+    const closed = server.close()
+    // Connections that become idle while others still work would otherwise sit out their keep-alive time.
+    const idle = setInterval(() => server.server.closeIdleConnections(), 50)
+    live.close()
+    const stopping = new GatewayError('shutting_down', 'The gateway stopped before the upstream had answered. Whether the call took effect is unknown.', { data: { outcome: 'unknown' } })
+    const hurry = setTimeout(() => {
+      log.warn({ calls: calls.size }, 'drain time is over; aborting calls in flight')
+      for (const call of calls) call.abort(stopping)
+    }, drainMs)
+    const force = setTimeout(() => server.server.closeAllConnections(), drainMs + 2_000)
+    await closed
+    clearInterval(idle)
+    clearTimeout(hurry)
+    clearTimeout(force)
+    keepAlive.close()
+    relay.close()
+    await pool.close()
+    authenticator.close()
+    await sessions.close()
+    await store.close()
+  }
+
+  const configuredHashes = (): Set<string> => {
+    const hashes = new Set<string>()
+    for (const tenant of snapshot.tenants.values()) for (const upstream of tenant.upstreams.values()) hashes.add(upstream.hash)
+    return hashes
+  }
+
+  return {
+    async listen () {
+      const { host, port } = snapshot.listen
+      await server.listen({ host, port })
+      const bound = server.server.address() as AddressInfo
+      const shownHost = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address
+      const url = `http://${shownHost}:${bound.port}`
+      const loopback = bound.address === '::1' || bound.address.startsWith('127.')
+      address = { publicUrl: snapshot.publicUrl ?? url, loopbackPort: loopback ? bound.port : undefined }
+      return { url, publicUrl: address.publicUrl }
+    },
+    async warm () {
+      await Promise.all([...snapshot.tenants.values()].flatMap((tenant) =>
+        [...tenant.endpoints.values()].map((endpoint) => relay.warm({ snapshot, tenant, endpoint }))))
+    },
+    reload (next) {
+      const before = snapshot
+      const needsRestart = [
+        JSON.stringify(next.listen) === JSON.stringify(before.listen) ? undefined : 'listen',
+        JSON.stringify(next.store) === JSON.stringify(before.store) ? undefined : 'store',
+        next.publicUrl === before.publicUrl ? undefined : 'publicUrl',
+        next.limits.bodyBytes === before.limits.bodyBytes ? undefined : 'limits.bodyBytes',
+        next.limits.processes === before.limits.processes ? undefined : 'limits.processes'
+      ].filter((name) => name !== undefined)
+      snapshot = { ...next, listen: before.listen, store: before.store, publicUrl: before.publicUrl }
+      authenticator.reload(snapshot.tenants.values())
+      relay.retain(configuredHashes())
+      for (const session of live.all()) {
+        const old = before.tenants.get(session.tenant)?.endpoints.get(session.endpoint)
+        const now = snapshot.tenants.get(session.tenant)?.endpoints.get(session.endpoint)
+        if (now === undefined) live.drop(session.key)
+        else if (hash('sha256', JSON.stringify(old)) !== hash('sha256', JSON.stringify(now))) session.changed(['tools', 'prompts', 'resources'])
+      }
+      return { needsRestart }
+    },
+    close: () => closing ??= shutDown(),
+    killNow: () => supervisor.killAllNow()
+  }
+}

@@ -1,0 +1,65 @@
+// Host and Origin, checked on every request before anything else: a page that got a name to resolve to us (DNS rebinding), or that simply
+// posts to us, is refused here. Exact comparison, no patterns.
+
+import { GatewayError } from '../protocol/errors.ts'
+
+export interface Names {
+  /** Origin of the public URL, such as https://mcp.example.com. */
+  readonly publicUrl: string
+  /** Further names, each with or without a port. */
+  readonly hosts: readonly string[]
+  /** The port, when bound to loopback; there the loopback names are ours too. */
+  readonly loopbackPort: number | undefined
+}
+
+// Node joins some duplicates with a comma and drops others; either way two parties could read two things (RFC 9110 section 5.3).
+const single = new Set(['host', 'origin', 'authorization', 'content-type', 'content-length', 'content-encoding', 'mcp-session-id', 'mcp-protocol-version', 'last-event-id'])
+
+/** @throws GatewayError invalid_request when a header that must be single comes twice */
+export function refuseDuplicates (rawHeaders: readonly string[]): void {
+  const seen = new Set<string>()
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]?.toLowerCase() ?? ''
+    if (!single.has(name)) continue
+    if (seen.has(name)) throw new GatewayError('invalid_request', `The header ${name} is there twice; send it once.`)
+    seen.add(name)
+  }
+}
+
+/** Compiles the names into one check. An entry of `hosts` without a port allows the name with any port. */
+export function hostCheck ({ publicUrl, hosts, loopbackPort }: Names): (host: string | undefined) => void {
+  const own = new URL(publicUrl)
+  const exact = new Set([own.host, `${own.hostname}:${own.port || (own.protocol === 'https:' ? '443' : '80')}`])
+  const anyPort = new Set<string>()
+  for (const entry of hosts) (/:\d+$/.test(entry) ? exact : anyPort).add(entry.toLowerCase())
+  if (loopbackPort !== undefined) {
+    for (const name of ['localhost', '127.0.0.1', '[::1]']) exact.add(`${name}:${loopbackPort}`)
+  }
+  return (host) => {
+    const given = host?.toLowerCase() ?? ''
+    if (exact.has(given) || anyPort.has(given.replace(/:\d+$/, ''))) return
+    throw new GatewayError('forbidden_host', 'The Host header names none of the hosts of this gateway. Use its public URL, or list the name under "hosts" in the configuration.')
+  }
+}
+
+/**
+ * No Origin: not a browser. With one: exactly an allowed one (2025-11-25 basic/transports "Security Warning": 403 otherwise).
+ * @throws GatewayError forbidden_origin
+ */
+export function checkOrigin (origin: string | undefined, publicUrl: string, allowed: ReadonlySet<string> | undefined): void {
+  if (origin === undefined || origin === publicUrl || allowed?.has(origin) === true) return
+  throw new GatewayError('forbidden_origin', 'Pages of this origin may not call this endpoint. List the origin under "origins" of the tenant in the configuration.')
+}
+
+/** CORS reply headers for an origin that passed the check. Credentials are bearer tokens in a header, never cookies. */
+export function corsHeaders (origin: string | undefined): Record<string, string> {
+  return origin === undefined
+    ? {}
+    : { 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': 'Mcp-Session-Id, WWW-Authenticate, Retry-After', Vary: 'Origin' }
+}
+
+export const preflightHeaders: Readonly<Record<string, string>> = {
+  'Access-Control-Allow-Methods': 'GET, POST, DELETE',
+  'Access-Control-Allow-Headers': 'Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Last-Event-ID',
+  'Access-Control-Max-Age': '600'
+}

@@ -1,0 +1,185 @@
+// The one place that knows Fastify: routes, limits of the socket, and the order of the checks. Host and Origin, then the token, then the body.
+
+import { fastify } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
+import type { Authenticator } from '../auth/authenticate.ts'
+import { metadataUrlOf, resourceMetadata } from '../auth/metadata.ts'
+import type { Snapshot } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import { GatewayError } from '../protocol/errors.ts'
+import { endpointName, tenantId } from '../protocol/ids.ts'
+import { parseJson } from '../protocol/json.ts'
+import { isObject, isRequestId } from '../protocol/messages.ts'
+import type { Place } from '../relay/call.ts'
+import type { Store } from '../store/port.ts'
+import { checkContent } from './accept.ts'
+import { checkOrigin, corsHeaders, hostCheck, preflightHeaders, refuseDuplicates } from './guard.ts'
+import type { LegacyDoor, Visit } from './legacy.ts'
+import { sendError, sendJson } from './reply.ts'
+
+export interface ServerOptions {
+  readonly snapshot: () => Snapshot
+  /** Public URL and loopback port: known once bound. */
+  readonly address: () => { readonly publicUrl: string, readonly loopbackPort: number | undefined }
+  readonly authenticator: Authenticator
+  readonly door: LegacyDoor
+  readonly store: Store
+  readonly log: Log
+  readonly requestId: () => string
+  readonly draining: () => boolean
+}
+
+const metadataPrefix = '/.well-known/oauth-protected-resource'
+
+interface Params { readonly tenant?: string, readonly endpoint?: string }
+
+export function createServer (options: ServerOptions): FastifyInstance {
+  const { snapshot, address, authenticator, door, store, log, requestId, draining } = options
+  const server = fastify({
+    logger: false,
+    bodyLimit: snapshot().limits.bodyBytes,
+    genReqId: requestId,
+    exposeHeadRoutes: false,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    keepAliveTimeout: 72_000,
+    requestTimeout: 30_000,
+    maxRequestsPerSocket: 1_000,
+    // Slow senders are looked for this often; Node's default lets them sit for half a minute more.
+    http: { headersTimeout: 10_000, connectionsCheckingInterval: 2_000 },
+    onProtoPoisoning: 'ignore', // Not used: the one parser below is ours.
+    routerOptions: { maxParamLength: 128 }
+  })
+
+  let checkedFor: string | undefined
+  let checkHost: ReturnType<typeof hostCheck> | undefined
+  function names (): ReturnType<typeof hostCheck> {
+    const { publicUrl, loopbackPort } = address()
+    const { hosts } = snapshot()
+    const key = JSON.stringify([publicUrl, loopbackPort, hosts])
+    if (checkHost === undefined || key !== checkedFor) {
+      checkHost = hostCheck({ publicUrl, hosts, loopbackPort })
+      checkedFor = key
+    }
+    return checkHost
+  }
+
+  const placeOf = ({ tenant, endpoint }: Params, current: Snapshot): Place | undefined => {
+    const found = tenant === undefined ? undefined : current.tenants.get(tenantId(tenant))
+    // `default` has the short path only: one endpoint, one resource URL, one audience.
+    const named = endpoint === 'default' ? undefined : found?.endpoints.get(endpointName(endpoint ?? 'default'))
+    return found === undefined || named === undefined ? undefined : { snapshot: current, tenant: found, endpoint: named }
+  }
+  const noEndpoint = (): GatewayError => new GatewayError('not_found', 'There is no such endpoint. Endpoints are /t/{tenant}/mcp and /t/{tenant}/{endpoint}/mcp, as configured.')
+
+  const fail = (request: FastifyRequest, reply: FastifyReply, error: unknown): void => {
+    reply.hijack()
+    const { body } = request
+    const id = isObject(body) && isRequestId(body['id']) && typeof body['method'] === 'string' ? body['id'] : undefined
+    const ours = readable(error)
+    if (!(ours instanceof GatewayError)) log.error({ err: error, requestId: request.id }, 'a request failed by a fault of the gateway')
+    else log[ours.row.level]({ reason: ours.code, path: request.routeOptions.url, method: request.method, ...(ours.cause === undefined ? {} : { err: ours.cause }) }, 'refused')
+    sendError(reply.raw, ours, request.id, ours instanceof GatewayError && ours.code === 'forbidden_origin' ? {} : corsHeaders(request.headers.origin), id)
+  }
+
+  server.removeAllContentTypeParsers()
+  server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+    try {
+      done(null, parseJson(body as Buffer))
+    } catch (error) {
+      done(error as Error)
+    }
+  })
+  server.setErrorHandler((error, request, reply) => fail(request, reply, error))
+  server.setNotFoundHandler((request, reply) => fail(request, reply, new GatewayError('not_found', 'There is no such page. MCP endpoints are /t/{tenant}/mcp and /t/{tenant}/{endpoint}/mcp.')))
+
+  server.addHook('onRequest', async (request) => {
+    if (request.routeOptions.url?.startsWith('/health/') === true) return
+    const { headers, raw } = request
+    refuseDuplicates(raw.rawHeaders)
+    names()(headers.host)
+    const tenant = (request.params as Params).tenant
+    checkOrigin(headers.origin, address().publicUrl, tenant === undefined ? undefined : snapshot().tenants.get(tenantId(tenant))?.origins)
+    if (draining()) throw new GatewayError('shutting_down', 'The gateway is stopping. Retry: another process will answer.', { headers: { Connection: 'close' } })
+  })
+
+  async function enter (request: FastifyRequest, reply: FastifyReply): Promise<Visit> {
+    const place = placeOf(request.params as Params, snapshot())
+    if (place === undefined) throw noEndpoint()
+    const { publicUrl } = address()
+    const { path } = place.endpoint
+    const principal = await authenticator.authenticate(place.tenant, publicUrl + path, metadataUrlOf(publicUrl + path), request.raw.rawHeaders)
+    return { ...place, principal, incoming: request.raw, raw: reply.raw, headers: corsHeaders(request.headers.origin), requestId: request.id }
+  }
+
+  // The token is judged before the body is read: what an unknown caller sends is never buffered.
+  const visits = new WeakMap<FastifyRequest, Visit>()
+  const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const visit = await enter(request, reply)
+    if (request.method === 'POST') checkContent(request.headers)
+    visits.set(request, visit)
+  }
+  const through = (act: (visit: Visit, body: unknown) => Promise<void>) => async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const visit = visits.get(request)
+    if (visit === undefined) throw new Error('a route without its onRequest hook')
+    reply.hijack()
+    try {
+      await act(visit, request.body)
+    } catch (error) {
+      fail(request, reply, error)
+    }
+  }
+  const preflight = (methods: string) => (request: FastifyRequest, reply: FastifyReply): void => {
+    reply.hijack()
+    const cors = request.headers.origin === undefined ? {} : { ...corsHeaders(request.headers.origin), ...preflightHeaders }
+    reply.raw.writeHead(204, { Allow: methods, ...cors }).end()
+  }
+  const notAllowed = (methods: string) => async (): Promise<never> => {
+    throw new GatewayError('method_not_allowed', `Use one of ${methods} here.`, { headers: { Allow: methods } })
+  }
+  const others: HTTPMethods[] = ['PUT', 'PATCH', 'HEAD']
+
+  for (const path of ['/t/:tenant/mcp', '/t/:tenant/:endpoint/mcp']) {
+    server.route({ method: 'POST', url: path, onRequest, handler: through((visit, body) => door.post(visit, body)) })
+    server.route({ method: 'GET', url: path, onRequest, handler: through((visit) => door.get(visit)) })
+    server.route({ method: 'DELETE', url: path, onRequest, handler: through((visit) => door.remove(visit)) })
+    server.route({ method: 'OPTIONS', url: path, handler: preflight('GET, POST, DELETE, OPTIONS') })
+    server.route({ method: others, url: path, handler: notAllowed('GET, POST, DELETE, OPTIONS') })
+
+    // RFC 9728 section 3.1: the well-known part is put in front of the path of the resource. Public by nature.
+    const metadata = metadataPrefix + path
+    server.route({
+      method: 'GET',
+      url: metadata,
+      handler: async (request, reply) => {
+        const place = placeOf(request.params as Params, snapshot())
+        if (place === undefined) throw noEndpoint()
+        reply.hijack()
+        sendJson(reply.raw, 200, resourceMetadata(address().publicUrl + place.endpoint.path, place.tenant.auth, `${place.tenant.id}/${place.endpoint.name}`), corsHeaders(request.headers.origin))
+      }
+    })
+    server.route({ method: 'OPTIONS', url: metadata, handler: preflight('GET, OPTIONS') })
+    server.route({ method: ['POST', 'DELETE', ...others], url: metadata, handler: notAllowed('GET, OPTIONS') })
+  }
+
+  server.get('/health/live', (_request, reply) => {
+    reply.hijack()
+    sendJson(reply.raw, 200, { status: 'live' })
+  })
+  server.get('/health/ready', async (_request, reply) => {
+    reply.hijack()
+    const away = draining() ? 'stopping' : await store.ping().then(() => undefined, () => 'the store cannot be reached')
+    sendJson(reply.raw, away === undefined ? 200 : 503, away === undefined ? { status: 'ready' } : { status: 'not ready', reason: away }, away === undefined ? {} : { 'Retry-After': '1' })
+  })
+  return server
+}
+
+/** Fastify's own errors in our words. */
+function readable (error: unknown): unknown {
+  const code = isObject(error) ? error['code'] : undefined
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new GatewayError('too_large', 'The body is larger than limits.bodyBytes allows.', { headers: { Connection: 'close' } })
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new GatewayError('unsupported_media_type', 'The body must be sent with Content-Type: application/json (UTF-8).')
+  if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH' || code === 'FST_ERR_CTP_EMPTY_JSON_BODY') return new GatewayError('invalid_request', 'The body does not have the length that Content-Length says.')
+  if (code === 'FST_ERR_BAD_URL' || code === 'FST_ERR_MAX_PARAM_LENGTH') return new GatewayError('not_found', 'The path of the URL cannot be read.')
+  return error
+}
