@@ -1,0 +1,43 @@
+// The whole check, in one command: types, lint, generated documents, then every test against real parts. Last line: N passed, N failed.
+
+import { spawnSync } from 'node:child_process'
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { ensureRedis } from './redis.ts'
+
+const root = join(import.meta.dirname, '..')
+const bin = join(root, 'node_modules', '.bin')
+const output = join(root, '.tap', 'output.tap')
+
+function step (title: string, command: string, args: readonly string[]): void {
+  process.stdout.write(`\n== ${title}\n`)
+  const startedAt = performance.now()
+  const { status, error } = spawnSync(join(bin, command), args, { cwd: root, stdio: 'inherit' })
+  if (status !== 0) {
+    process.stdout.write(`\n${title}: failed${error === undefined ? '' : ` (${error.message})`}\n0 passed, 1 failed\n`)
+    process.exit(1)
+  }
+  process.stdout.write(`== ${title}: ${((performance.now() - startedAt) / 1000).toFixed(1)} s\n`)
+}
+
+const only = process.argv.slice(2)
+if (only.length === 0) {
+  step('types', 'tsc', ['--noEmit'])
+  step('lint', 'oxlint', ['--type-aware'])
+  step('documents', 'node', ['scripts/docs.ts', '--check'])
+}
+ensureRedis()
+step('tap plugins', 'tap', ['build'])
+
+process.stdout.write('\n== tests\n')
+rmSync(output, { force: true })
+const { status } = spawnSync(join(bin, 'tap'), ['run', '--jobs=2', '--reporter=terse', `--output-file=${output}`, ...only], { cwd: root, stdio: 'inherit' })
+const tap = readFileSync(output, 'utf8')
+// The summary of the outermost plan: "# { total: 12, pass: 11, fail: 1 }".
+const [, counts = ''] = /^# \{ ([^}]*) \}$/m.exec(tap.split('\n').filter((line) => line.startsWith('#')).join('\n')) ?? []
+const count = (name: string): number => Number(new RegExp(`\\b${name}: (\\d+)`).exec(counts)?.[1] ?? 0)
+const skipped = count('skip') + count('todo')
+if (skipped > 0) process.stdout.write(`${skipped} tests skip themselves; none may.\n`)
+const failed = status === 0 && skipped === 0 ? count('fail') : Math.max(1, count('fail'))
+process.stdout.write(`\n${count('pass')} passed, ${failed} failed\n`)
+process.exit(failed === 0 && count('pass') > 0 ? 0 : 1)

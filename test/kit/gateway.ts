@@ -1,0 +1,76 @@
+// A gateway of its own for a test: real sockets, real store, real upstreams, on a free port of loopback.
+
+import { Writable } from 'node:stream'
+import pino from 'pino'
+import { compileConfig } from '../../src/config/load.ts'
+import { createGateway } from '../../src/gateway.ts'
+import type { Gateway, GatewayOptions } from '../../src/gateway.ts'
+
+export const key = 'gh_test_key_of_the_kit_0123456789'
+
+export interface TestGateway {
+  readonly gateway: Gateway
+  readonly publicUrl: string
+  /** The endpoint of a tenant (default `acme`). */
+  url (endpoint?: string, tenant?: string): string
+  /** What was logged so far, parsed. */
+  readonly log: ReadonlyArray<Record<string, unknown>>
+  reload (config: unknown): ReturnType<Gateway['reload']>
+  close (): Promise<void>
+}
+
+export interface TestGatewayOptions {
+  readonly upstreams: Record<string, unknown>
+  readonly endpoints?: Record<string, unknown>
+  readonly auth?: unknown
+  readonly origins?: string[]
+  readonly limits?: Record<string, number>
+  readonly store?: string
+  /** Further tenants, and further top-level members. */
+  readonly tenants?: Record<string, unknown>
+  readonly top?: Record<string, unknown>
+  readonly overrides?: GatewayOptions['overrides']
+}
+
+interface Teardown { teardown (run: () => unknown): void }
+
+export async function gateway (t: Teardown, options: TestGatewayOptions): Promise<TestGateway> {
+  const log: Array<Record<string, unknown>> = []
+  const sink = new Writable({
+    write (chunk: Buffer, _encoding, done) {
+      log.push(JSON.parse(chunk.toString()) as Record<string, unknown>)
+      done()
+    }
+  })
+  const snapshot = compile(options)
+  const made = await createGateway(snapshot, {
+    log: pino({ level: 'debug', base: null }, sink),
+    version: '0.0.0-test',
+    env: process.env,
+    ...(options.overrides === undefined ? {} : { overrides: options.overrides })
+  })
+  const { publicUrl } = await made.listen()
+  t.teardown(() => made.close())
+  return {
+    gateway: made,
+    publicUrl,
+    url: (endpoint = 'default', tenant = 'acme') => `${publicUrl}/t/${tenant}/${endpoint === 'default' ? '' : `${endpoint}/`}mcp`,
+    log,
+    reload: (config) => made.reload(compileText(config)),
+    close: () => made.close()
+  }
+}
+
+export function configOf (options: TestGatewayOptions): unknown {
+  const { upstreams, endpoints, auth = { keys: [{ name: 'test', key }] }, origins, limits, store = 'memory:', tenants, top } = options
+  return {
+    listen: { host: '127.0.0.1', port: 0 },
+    store,
+    ...(limits === undefined ? {} : { limits }),
+    ...top,
+    tenants: { acme: { auth, upstreams, ...(endpoints === undefined ? {} : { endpoints }), ...(origins === undefined ? {} : { origins }) }, ...tenants }
+  }
+}
+
+const compile = (options: TestGatewayOptions) => compileText(configOf(options))
+const compileText = (config: unknown) => compileConfig(JSON.stringify(config), { path: 'test.json', env: {} })

@@ -1,0 +1,14 @@
+// Waiting for something to become true, with a deadline instead of a guess.
+
+import { setTimeout as wait } from 'node:timers/promises'
+
+/** Polls until `condition` gives something truthy, and resolves with it. Rejects after `ms` saying what was waited for. */
+export async function until<T> (what: string, condition: () => T | Promise<T>, ms = 20_000): Promise<NonNullable<T>> {
+  const deadline = performance.now() + ms
+  for (;;) {
+    const value = await condition()
+    if (value) return value
+    if (performance.now() > deadline) throw new Error(`waited ${ms} ms in vain for: ${what}`)
+    await wait(10)
+  }
+}
