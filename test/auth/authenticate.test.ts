@@ -1,0 +1,68 @@
+import t from 'tap'
+import { createFetch } from '../../src/auth/fetch.ts'
+import { desk, outcome, resource, tenantWith, trust } from '../kit/desk.ts'
+import { forge } from '../kit/forge.ts'
+
+const now = Date.now()
+
+t.test('a reload forgets verdicts and keeps the keys of issuers that stay', async (t) => {
+  const idp = await forge(t, { resource, now })
+  const before = tenantWith({ issuers: [trust(idp.issuer)] })
+  const same = tenantWith({ issuers: [trust(idp.issuer)] })
+  const strict = tenantWith({ issuers: [trust(idp.issuer, { algorithms: ['RS256'] })] })
+  const gone = tenantWith({})
+  const room = desk(t, before)
+  const token = await idp.sign()
+  t.equal(outcome(await room.present(token, before)), 'ada')
+  room.authenticator.reload([same])
+  t.equal(outcome(await room.present(token, same)), 'ada')
+  t.equal(idp.keySetRequests(), 1)
+  room.authenticator.reload([strict])
+  t.equal(outcome(await room.present(token, strict)), 401)
+  room.authenticator.reload([gone])
+  t.equal(outcome(await room.present(token, gone)), 401)
+  room.authenticator.reload([same])
+  t.equal(outcome(await room.present(token, same)), 'ada')
+  t.equal(idp.keySetRequests(), 2, 'an issuer that was away is asked anew')
+})
+
+t.test('a verdict ends with a reload even where the tenant object stays', async (t) => {
+  const idp = await forge(t, { resource, now })
+  const tenant = tenantWith({ issuers: [trust(idp.issuer)] })
+  const room = desk(t, tenant)
+  const token = await idp.sign()
+  const first = await room.present(token)
+  t.equal(await room.present(token), first)
+  room.authenticator.reload([tenant])
+  const second = await room.present(token)
+  t.not(second, first)
+  t.same(second, first)
+})
+
+t.test('a fault in the machinery is no refusal', async (t) => {
+  const idp = await forge(t, { resource, now })
+  let broken = true
+  const real = createFetch()
+  const room = desk(t, tenantWith({ issuers: [trust(idp.issuer)] }), {
+    fetch: async (url, init) => {
+      if (broken) throw new TypeError('no network')
+      return await real(url, init)
+    }
+  })
+  const token = await idp.sign()
+  t.equal(outcome(await room.present(token)), 503)
+  broken = false
+  room.clock.advance(5000)
+  t.equal(outcome(await room.present(token)), 'ada')
+})
+
+t.test('refusals are not remembered: what was refused for want of a key is accepted once there is one', async (t) => {
+  const idp = await forge(t, { resource, now })
+  const room = desk(t, tenantWith({ issuers: [trust(idp.issuer)] }))
+  const token = await idp.sign()
+  idp.published = []
+  t.equal(outcome(await room.present(token)), 401)
+  idp.published = [idp.key.jwk]
+  room.clock.advance(30_000)
+  t.equal(outcome(await room.present(token)), 'ada')
+})
