@@ -39,7 +39,8 @@ export async function run ({ snapshot, log, version, env, stdout, onReady, onClo
     }
     stopping = true
     log.info('stopping: finishing calls in flight; a second signal exits at once')
-    Promise.resolve(gateway?.close()).then(() => onClosed?.()).then(() => ended.resolve(code), (err: unknown) => {
+    // It may still be starting: what it opens by then is closed too. A start that fails meanwhile has left nothing to close.
+    made.then((late) => late.close(), () => {}).then(() => onClosed?.()).then(() => ended.resolve(code), (err: unknown) => {
       log.error({ err }, 'the gateway did not stop cleanly')
       ended.resolve(1)
     })
@@ -52,12 +53,14 @@ export async function run ({ snapshot, log, version, env, stdout, onReady, onClo
   }
   const onHup = (): void => onHangup?.()
   const onExit = (): void => gateway?.killNow()
+  const made = createGateway(snapshot, { log, version, env })
+  process.removeAllListeners('SIGTERM') // That of bin/gatehouse.mjs, for the time before this.
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal).on('SIGHUP', onHup)
   process.on('uncaughtException', onFault).on('unhandledRejection', onFault)
   process.on('exit', onExit)
 
   try {
-    gateway = await createGateway(snapshot, { log, version, env })
+    gateway = await made
     if (!stopping) {
       const address = await gateway.listen()
       stdout.write(`gatehouse listening on ${address.url}\n`)

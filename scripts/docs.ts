@@ -1,0 +1,39 @@
+// `node scripts/docs.ts [--check]`: writes the documents that are made from the code, or says which of them is out of date.
+
+import { readFile, writeFile } from 'node:fs/promises'
+
+import { configMarkdown } from '../src/config/document.ts'
+import { errorTable } from '../src/protocol/errors.ts'
+
+function errorsMarkdown (): string {
+  const rows = Object.entries(errorTable).map(([code, row]) =>
+    `| \`${code}\` | ${row.status} | ${row.rpcCode} | ${row.retry ? 'yes' : 'no'} | ${row.meaning.replaceAll('|', '\\|')} |`)
+  return `# Errors
+
+*Written by \`npm run docs\` from the table in src/protocol/errors.ts; do not edit.*
+
+Every error that the gateway itself makes is a JSON-RPC error with \`error.data.reason\` set to one of these codes. Where nothing of an answer
+was sent yet, the HTTP status is the one given here. "Retry" says whether the very same request may succeed later without anybody
+changing anything. An error of an upstream server is passed on as it came, without \`reason\`.
+
+| reason | HTTP status | JSON-RPC code | retry | meaning |
+|---|---|---|---|---|
+${rows.join('\n')}
+`
+}
+
+const documents = { 'docs/config.md': configMarkdown(), 'docs/errors.md': errorsMarkdown() }
+
+for (const [name, text] of Object.entries(documents)) {
+  const file = new URL(`../${name}`, import.meta.url)
+  // A file that is not there yet is out of date like any other.
+  const now = await readFile(file, 'utf8').catch(() => undefined)
+  if (now === text) continue
+  if (process.argv.includes('--check')) {
+    console.error(`${name} is out of date. Run: npm run docs`)
+    process.exitCode = 1
+  } else {
+    await writeFile(file, text)
+    console.log(`${name} written`)
+  }
+}

@@ -1,0 +1,121 @@
+// What is wrong with a configuration: collected all at once, each with its place and what to do. No value of the file is ever repeated:
+// any of them may be a secret.
+
+export type Path = readonly (string | number)[]
+
+export interface Problem {
+  /** Key path such as `tenants.acme.upstreams.files.comand`; empty for the file as a whole. */
+  readonly path: string
+  /** Counted from 1. */
+  readonly line?: number
+  /** What is wrong, without a full stop. */
+  readonly message: string
+  /** What to do: a whole sentence. */
+  readonly suggestion?: string
+}
+
+export interface Fault {
+  readonly message: string
+  readonly suggestion?: string | undefined
+}
+
+/** The configuration cannot be used. `problems` is never empty; `message` names them all. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+  readonly file: string
+  readonly problems: readonly Problem[]
+
+  constructor (file: string, problems: readonly Problem[]) {
+    super(`${file} cannot be used, ${countOf(problems.length, 'problem')}:\n${problems.map((problem) => `  ${problemLine(problem)}`).join('\n')}`)
+    this.file = file
+    this.problems = problems
+  }
+}
+
+/** `path (line N): message. suggestion` */
+export function problemLine (problem: Problem): string {
+  const line = problem.line === undefined ? '' : `line ${problem.line}`
+  const place = problem.path === '' ? line : problem.path + (line === '' ? '' : ` (${line})`)
+  return `${place === '' ? '' : `${place}: `}${problem.message}.${problem.suggestion === undefined ? '' : ` ${problem.suggestion}`}`
+}
+
+/** `1 problem`, `2 problems` */
+export function countOf (count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
+/** The path as people write it: `tenants.acme.keys[0]`. A key that would be ambiguous stands in brackets and quotes. */
+export function pathText (path: Path): string {
+  let text = ''
+  for (const step of path) {
+    if (typeof step === 'number') text += `[${step}]`
+    else if (/^[A-Za-z0-9_-]{1,80}$/.test(step)) text += text === '' ? step : `.${step}`
+    else text += `[${quoted(step)}]`
+  }
+  return text
+}
+
+/** A name for a message: one line, no control characters, of bounded length. */
+export function quoted (name: string): string {
+  const short = name.length > 80 ? `${name.slice(0, 79)}…` : name
+  return JSON.stringify(short).replace(/[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, '?')
+}
+
+export interface Report {
+  /** The first problem of a place is kept: what follows from it would only be noise. `line` where there is no key path. */
+  add (path: Path, fault: Fault, line?: number): void
+  readonly problems: readonly Problem[]
+}
+
+/** @param lineOf line of a path, or of the nearest thing above it */
+export function createReport (lineOf: (path: Path) => number | undefined): Report {
+  const seen = new Set<string>()
+  const problems: Problem[] = []
+  return {
+    problems,
+    add (path, { message, suggestion }, known) {
+      const text = pathText(path)
+      const line = known ?? lineOf(path)
+      const place = text === '' ? `line ${line}` : text
+      if (seen.has(place)) return
+      seen.add(place)
+      problems.push({ path: text, ...(line === undefined ? {} : { line }), message, ...(suggestion === undefined ? {} : { suggestion }) })
+    }
+  }
+}
+
+/** `Did you mean "command"?` for the nearest of the known names, if one is near enough. */
+export function didYouMean (name: string, known: Iterable<string>): string | undefined {
+  const best = nearest(name, known)
+  return best === undefined ? undefined : `Did you mean ${quoted(best)}?`
+}
+
+/** The known name that differs least, if at most a third of its letters do. */
+export function nearest (name: string, known: Iterable<string>): string | undefined {
+  const limit = name.length < 3 ? 0 : Math.floor(Math.min(name.length, 40) / 3)
+  let best: string | undefined
+  let bestDistance = limit + 1
+  for (const candidate of known) {
+    const distance = editDistance(name.slice(0, 80).toLowerCase(), candidate.toLowerCase())
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance]
+  }
+  return best
+}
+
+// Optimal string alignment: swapped neighbours are the commonest slip of all, so they count once.
+function editDistance (a: string, b: string): number {
+  let before: number[] = []
+  let last = Array.from({ length: b.length + 1 }, (_, j) => j)
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const same = a[i - 1] === b[j - 1]
+      let cost = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + (same ? 0 : 1))
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) cost = Math.min(cost, (before[j - 2] ?? 0) + 1)
+      row.push(cost)
+    }
+    before = last
+    last = row
+  }
+  return last[b.length] ?? 0
+}

@@ -1,0 +1,64 @@
+// One entry under `upstreams`: a process that speaks over stdio, or a URL that speaks Streamable HTTP. The words are those of mcp.json.
+
+import { Type } from 'typebox'
+import type { Static } from 'typebox'
+
+import type { Isolation } from './snapshot.ts'
+
+export const upstreamNamePattern = '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$'
+
+export const upstreamDefaults = {
+  isolation: 'session' as Isolation,
+  connectMs: { stdio: 30_000, http: 10_000 },
+  timeoutMs: 600_000,
+  idleMs: 300_000,
+  maxMessageBytes: 16 * 1024 * 1024
+} as const
+
+const hour = 3_600_000
+const noOldSse = 'is HTTP+SSE, which this version does not support yet for upstreams. Use the Streamable HTTP URL of the server, with type http'
+
+const common = (kind: 'stdio' | 'http') => ({
+  isolation: Type.Optional(Type.Enum(['session', 'principal', 'shared'] as const, {
+    default: upstreamDefaults.isolation,
+    description: 'Who shares a connection: `session` nobody, `principal` the sessions of one caller, `shared` everybody (only for a server that keeps no state and asks nothing).'
+  })),
+  connectMs: Type.Optional(Type.Integer({ minimum: 100, maximum: hour, default: upstreamDefaults.connectMs[kind], description: 'How long starting or connecting may take, handshake included.' })),
+  timeoutMs: Type.Optional(Type.Integer({ minimum: 100, maximum: 24 * hour, default: upstreamDefaults.timeoutMs, description: 'A call that hears nothing from the upstream for so long is given up.' })),
+  idleMs: Type.Optional(Type.Integer({ minimum: 100, maximum: 24 * hour, default: upstreamDefaults.idleMs, description: 'A connection that nobody uses is closed after this time.' })),
+  maxMessageBytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1024 * 1024 * 1024, default: upstreamDefaults.maxMessageBytes, description: 'Largest message that is read from the upstream.' })),
+  disabled: Type.Optional(Type.Boolean({ default: false, description: 'Leave this upstream out everywhere; variables it refers to need not be set.' })),
+  description: Type.Optional(Type.String({ maxLength: 2000, description: 'For people who read this file.' }))
+})
+
+const plain = (description: string) => Type.String({ format: 'no-nul', description })
+
+export const StdioSchema = Type.Object({
+  type: Type.Optional(Type.Enum(['stdio'] as const, { refused: { sse: noOldSse }, description: 'May be left out.' })),
+  command: Type.String({ format: 'command', description: 'The program. It is started without a shell.' }),
+  args: Type.Optional(Type.Array(Type.String({ format: 'no-nul' }), { default: [], description: 'Its arguments, one by one; nothing is split or expanded.' })),
+  env: Type.Optional(Type.Record(Type.String(), plain(''), {
+    propertyNames: Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$', patternErrorMessage: 'must be the name of an environment variable: letters, digits and "_", not starting with a digit' }),
+    default: {},
+    description: 'Its environment besides PATH, HOME, LANG and the like. The environment of the gateway is not passed on.'
+  })),
+  cwd: Type.Optional(Type.String({ format: 'command', description: 'Its working directory; relative to this file. Default: that of the gateway.' })),
+  ...common('stdio')
+}, { additionalProperties: false, title: 'stdio upstream', description: 'A process of its own, spoken to over its standard input and output.' })
+
+export const HttpSchema = Type.Object({
+  type: Type.Optional(Type.Enum(['http', 'streamable-http', 'streamableHttp'] as const, { refused: { sse: noOldSse }, description: 'May be left out; all three mean Streamable HTTP.' })),
+  url: Type.String({ format: 'upstream-url', description: 'Its Streamable HTTP endpoint, `https://` or `http://`.' }),
+  headers: Type.Optional(Type.Record(Type.String(), Type.String({ format: 'header-value' }), {
+    propertyNames: Type.String({ format: 'header-name' }),
+    default: {},
+    description: 'Sent with every request. Headers of the connection and of MCP itself are refused.'
+  })),
+  ...common('http')
+}, { additionalProperties: false, title: 'HTTP upstream', description: 'A server that speaks Streamable HTTP.' })
+
+export const UpstreamSchema = Type.Union([StdioSchema, HttpSchema])
+
+export type UpstreamInput = Static<typeof UpstreamSchema>
+export type StdioInput = Static<typeof StdioSchema>
+export type HttpInput = Static<typeof HttpSchema>

@@ -1,0 +1,71 @@
+import { execFileSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
+import t from 'tap'
+import { runCheck } from '../../src/cli/check.ts'
+import { runImport } from '../../src/cli/import.ts'
+import { runSchema } from '../../src/cli/schema.ts'
+import { compileConfig } from '../../src/config/load.ts'
+
+function collected () {
+  const out: string[] = []
+  const err: string[] = []
+  return { stdout: { write: (text: string) => out.push(text) }, stderr: { write: (text: string) => err.push(text) }, out: () => out.join(''), err: () => err.join('') }
+}
+
+t.test('check says what a valid configuration holds', async (t) => {
+  const file = join(t.testdir({ 'c.yaml': 'tenants:\n  a:\n    auth: none\n    upstreams: { x: { command: y }, z: { url: "${URL}" } }\n    endpoints: { default: { upstreams: [x, z] }, one: { upstreams: [x] } }\n' }), 'c.yaml')
+  const io = collected()
+  t.equal(await runCheck({ file, env: { URL: 'https://z.example' }, ...io }), 0)
+  t.equal(io.out(), `${file} is valid: 1 tenant, 2 upstreams, 2 endpoints\n  /t/a/mcp\n  /t/a/one/mcp\n`)
+  t.equal(io.err(), '')
+})
+
+t.test('check tells every problem at once, each on its line', async (t) => {
+  const file = join(t.testdir({ 'c.yaml': 'tenants:\n  a:\n    auth: none\n    upstreams:\n      x: { comand: y }\n      z: { url: "${URL}" }\n' }), 'c.yaml')
+  const io = collected()
+  t.equal(await runCheck({ file, env: {}, ...io }), 1)
+  t.equal(io.err(), [
+    'tenants.a.upstreams.x.comand (line 5): is not a known key. Did you mean "command"?',
+    'tenants.a.upstreams.z.url (line 6): needs the environment variable URL, which is not set. Set it, or give a default as in ${URL:-value}.',
+    `2 problems in ${file}`,
+    ''
+  ].join('\n'))
+  t.equal(io.out(), '')
+})
+
+t.test('check of a file that is not there is one problem', async (t) => {
+  const io = collected()
+  t.equal(await runCheck({ file: '/nowhere/c.yaml', env: {}, ...io }), 1)
+  t.equal(io.err(), 'there is no such file. Check the path given with --config.\n1 problem in /nowhere/c.yaml\n')
+})
+
+t.test('import prints a configuration that compiles, and its notes beside it', async (t) => {
+  const file = fileURLToPath(new URL('../config/samples/claude_desktop_config.json', import.meta.url))
+  const io = collected()
+  t.equal(await runImport({ file, ...io }), 0)
+  const config = compileConfig(io.out(), { path: 'c.yaml', env: { GATEHOUSE_KEY: 'q7Xw2Zr9Lk4Vb8Nt' } })
+  t.equal([...config.tenants.values()][0]?.upstreams.size, 2)
+  t.match(io.err(), /^note: .*\nnote: .*\nnote: Set GATEHOUSE_KEY/)
+})
+
+t.test('import of something else is refused', async (t) => {
+  const folder = t.testdir({ 'other.json': '{"a": 1}' })
+  const io = collected()
+  t.equal(await runImport({ file: join(folder, 'other.json'), ...io }), 1)
+  t.match(io.err(), /neither mcpServers nor servers.*\n1 problem in /)
+  t.equal(await runImport({ file: join(folder, 'none.json'), ...io }), 1)
+  t.match(io.err(), /none\.json cannot be read/)
+  t.equal(io.out(), '')
+})
+
+t.test('schema prints JSON Schema', async (t) => {
+  const io = collected()
+  t.equal(await runSchema(io), 0)
+  t.match(JSON.parse(io.out()), { $schema: /2020-12/, type: 'object', properties: { tenants: {} } })
+})
+
+t.test('the documents that are made from the code are up to date', async (t) => {
+  const script = fileURLToPath(new URL('../../scripts/docs.ts', import.meta.url))
+  t.equal(execFileSync(process.execPath, [script, '--check'], { encoding: 'utf8' }), '')
+})

@@ -1,0 +1,75 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { upstreamName } from '../../src/protocol/ids.ts'
+import { compiled, problemsOf } from './kit.ts'
+import type { CompileOptions } from '../../src/config/load.ts'
+
+const config = (env: Record<string, string>, more: object = {}) => ({ tenants: { a: { auth: 'none', upstreams: { s: { command: 'x', env, ...more } } } } })
+
+function resolved (value: string, options: Partial<CompileOptions>): string | undefined {
+  const upstream = [...compiled(config({ V: value }), options).tenants.values()][0]?.upstreams.get(upstreamName('s'))
+  return upstream?.type === 'stdio' ? upstream.env['V'] : undefined
+}
+
+t.test('references are resolved wherever they stand in a string', async (t) => {
+  const env = { A: 'one', B: 'two', EMPTY: '', NESTED: '${A}' }
+  t.equal(resolved('${A}', { env }), 'one')
+  t.equal(resolved('<${A}-${B}>', { env }), '<one-two>')
+  t.equal(resolved('${EMPTY}', { env }), '')
+  t.equal(resolved('${NONE:-three}', { env }), 'three')
+  t.equal(resolved('${EMPTY:-three}', { env }), 'three')
+  t.equal(resolved('${A:-three}', { env }), 'one')
+  t.equal(resolved('${NONE:-}', { env }), '')
+  t.equal(resolved('$${A} $A $', { env }), '${A} $A $')
+  t.equal(resolved('${NESTED}', { env }), '${A}', 'what comes in is not read again')
+})
+
+t.test('a variable that is not set is told by name', async (t) => {
+  t.match(problemsOf(config({ V: '${A}' })), [{ path: 'tenants.a.upstreams.s.env.V', message: /variable A, which is not set/ }])
+  t.match(problemsOf(config({ V: '${A}${B}' })), [{ message: /variables A, B, which are not set/ }])
+  t.same(problemsOf(config({ V: '${A}' }), { env: { A: 'x' } }), [])
+})
+
+t.test('names that every object has are not set either', async (t) => {
+  t.match(problemsOf(config({ V: '${constructor}' }), { env: {} }), [{ message: /constructor/ }])
+})
+
+t.test('a file reference is relative to the configuration and loses one line break', async (t) => {
+  const folder = t.testdir({ secrets: { a: 'value\n', b: 'value\r\n', c: 'x\n\n' } })
+  const path = join(folder, 'config.yaml')
+  t.equal(resolved('${file:secrets/a}', { path }), 'value')
+  t.equal(resolved('${file:./secrets/b}', { path }), 'value')
+  t.equal(resolved('${file:secrets/c}', { path }), 'x\n')
+  t.equal(resolved(`\${file:${join(folder, 'secrets/a')}}`, { path }), 'value')
+})
+
+t.test('a file that cannot be read is told with its name and the reason', async (t) => {
+  const folder = t.testdir({ ok: 'x' })
+  const path = join(folder, 'config.yaml')
+  mkdirSync(join(folder, 'folder'))
+  writeFileSync(join(folder, 'large'), Buffer.alloc(65 * 1024, 'x'))
+  t.match(problemsOf(config({ V: '${file:nope}' }), { path }), [{ message: /"nope" \(there is no such file\)/ }])
+  t.match(problemsOf(config({ V: '${file:folder}' }), { path }), [{ message: /"folder" \(not an ordinary file\)/ }])
+  t.match(problemsOf(config({ V: '${file:large}' }), { path }), [{ message: /"large" \(larger than 64 KiB\)/ }])
+  t.match(problemsOf(config({ V: '${file:/dev/zero}' }), { path }), [{ message: /not an ordinary file/ }])
+  t.same(problemsOf(config({ V: '${file:ok}' }), { path }), [])
+})
+
+t.test('what begins like a reference and is none is told', async (t) => {
+  for (const value of ['${', '${A', '${a b}', '${env:A}', '${}', '${1A}']) t.match(problemsOf(config({ V: value }), { env: { A: 'x' } }), [{ message: /begins no reference/ }], value)
+  t.same(problemsOf(config({ V: '$${ $${A' })), [])
+})
+
+t.test('a lone reference may stand for a number or a truth value; other text may not', async (t) => {
+  const env = { N: '9090', T: 'true', W: 'many' }
+  t.equal(compiled({ ...config({}), listen: { port: '${N}' } }, { env }).listen.port, 9090)
+  t.equal([...compiled(config({}, { disabled: '${T}' }), { env }).tenants.values()][0]?.upstreams.size, 0)
+  t.match(problemsOf({ ...config({}), listen: { port: '${W}' } }, { env }), [{ path: 'listen.port', message: /whole number/ }])
+  t.match(problemsOf({ ...config({}), listen: { port: '1${N}' } }, { env }), [{ path: 'listen.port', message: /whole number/ }])
+})
+
+t.test('an upstream that is switched off needs none of its variables', async (t) => {
+  t.same(problemsOf(config({ V: '${A}' }, { disabled: true })), [])
+  t.equal(problemsOf(config({ V: '${A}' }, { disabled: false })).length, 1)
+})

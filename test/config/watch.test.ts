@@ -1,0 +1,110 @@
+import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { watchConfig } from '../../src/config/watch.ts'
+
+/** Counts changes, and waits for the n-th with a deadline. */
+function watched (t: Test, path: string, pollMs = 60_000) {
+  let count = 0
+  let wake = (): void => {}
+  const watch = watchConfig(path, () => { count++; wake() }, { log: { debug () {} }, settleMs: 20, pollMs })
+  t.teardown(() => watch.close())
+  return {
+    watch,
+    get count () { return count },
+    async until (wanted: number): Promise<void> {
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      const deadline = setTimeout(() => reject(new Error(`saw ${count} changes of ${wanted}`)), 10_000)
+      wake = () => { if (count >= wanted) resolve() }
+      wake()
+      await promise.finally(() => clearTimeout(deadline))
+    }
+  }
+}
+
+t.test('a file that is written in place is noticed, each time', async (t) => {
+  const path = join(t.testdir({ 'c.yaml': 'a' }), 'c.yaml')
+  const seen = watched(t, path)
+  writeFileSync(path, 'b')
+  await seen.until(1)
+  writeFileSync(path, 'c')
+  await seen.until(2)
+})
+
+t.test('a file that is replaced by rename, as editors do, is noticed, each time', async (t) => {
+  const folder = t.testdir({ 'c.yaml': 'a' })
+  const seen = watched(t, join(folder, 'c.yaml'))
+  for (const round of [1, 2]) {
+    writeFileSync(join(folder, '.c.yaml.swp'), `round ${round}`)
+    renameSync(join(folder, '.c.yaml.swp'), join(folder, 'c.yaml'))
+    await seen.until(round)
+  }
+})
+
+t.test('a swapped symlink above the file, as Kubernetes does, is noticed, each time', async (t) => {
+  const folder = t.testdir({ v0: { 'c.yaml': 'v0' } })
+  symlinkSync('v0', join(folder, '..data'))
+  symlinkSync('..data/c.yaml', join(folder, 'c.yaml'))
+  const seen = watched(t, join(folder, 'c.yaml'))
+  for (const round of [1, 2]) {
+    mkdirSync(join(folder, `v${round}`))
+    writeFileSync(join(folder, `v${round}`, 'c.yaml'), `v${round}`)
+    symlinkSync(`v${round}`, join(folder, '..new'))
+    renameSync(join(folder, '..new'), join(folder, '..data'))
+    rmSync(join(folder, `v${round - 1}`), { recursive: true })
+    await seen.until(round)
+  }
+})
+
+t.test('a change of the real file behind a symlink into another folder is noticed', async (t) => {
+  const folder = t.testdir({ real: { 'c.yaml': 'a' }, here: {} })
+  symlinkSync('../real/c.yaml', join(folder, 'here', 'c.yaml'))
+  const seen = watched(t, join(folder, 'here', 'c.yaml'))
+  writeFileSync(join(folder, 'real', 'c.yaml'), 'b')
+  await seen.until(1)
+})
+
+t.test('a file that goes away and comes back with other content is one change', async (t) => {
+  const path = join(t.testdir({ 'c.yaml': 'a' }), 'c.yaml')
+  const seen = watched(t, path)
+  unlinkSync(path)
+  writeFileSync(path, 'b')
+  await seen.until(1)
+  t.equal(seen.count, 1)
+})
+
+t.test('a neighbour that is written all the time hides no change', async (t) => {
+  const folder = t.testdir({ 'c.yaml': 'a' })
+  const seen = watched(t, join(folder, 'c.yaml'))
+  let round = 0
+  const busy = setInterval(() => writeFileSync(join(folder, 'busy.db'), `${round++}`), 2)
+  writeFileSync(join(folder, 'c.yaml'), 'b')
+  // Stopped before the folder is removed, whatever comes of it.
+  await seen.until(1).finally(() => clearInterval(busy))
+  t.ok(round > 0, 'the neighbour was busy')
+})
+
+t.test('the same content again, other files, and anything after close are no change', async (t) => {
+  const folder = t.testdir({ 'c.yaml': 'a' })
+  const path = join(folder, 'c.yaml')
+  const seen = watched(t, path)
+  writeFileSync(path, 'a')
+  writeFileSync(join(folder, 'other.yaml'), 'x')
+  const closed = watched(t, path)
+  closed.watch.close()
+  // The positive control comes last: once it is seen, the others would have been.
+  writeFileSync(path, 'b')
+  await seen.until(1)
+  t.equal(seen.count, 1)
+  t.equal(closed.count, 0)
+})
+
+t.test('where no folder can be watched the slow look notices', async (t) => {
+  const folder = t.testdir({})
+  const path = join(folder, 'later', 'c.yaml')
+  const seen = watched(t, path, 20)
+  mkdirSync(join(folder, 'later'))
+  writeFileSync(path, 'a')
+  await seen.until(1)
+})
