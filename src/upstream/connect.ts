@@ -1,0 +1,82 @@
+// From a definition to a connection that has shaken hands. The one place that knows which transports there are.
+
+import { GatewayError } from '../protocol/errors.ts'
+import { deadline } from './clock.ts'
+import { openHttp } from './http.ts'
+import { openStdio } from './stdio.ts'
+import type { UpstreamDefinition } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import type { Handshake, Upstream, UpstreamEvents } from '../protocol/seams.ts'
+import type { Clock } from './clock.ts'
+import type { Egress } from './egress.ts'
+import type { Greeting, Link, LinkOptions } from './link.ts'
+import type { Supervisor } from './process.ts'
+
+export interface Connector {
+  /**
+   * Opens a connection and does the handshake, within `connectMs`.
+   * @throws GatewayError upstream_unavailable, upstream_protocol, too_many; cancelled where the signal says so
+   */
+  connect (definition: UpstreamDefinition, handshake: Handshake, events: UpstreamEvents, signal?: AbortSignal): Promise<Upstream>
+}
+
+export interface ConnectorOptions {
+  readonly supervisor: Supervisor
+  readonly egress: Egress
+  readonly clock: Clock
+  /** Between 0 and 1; spreads reconnections. */
+  readonly random: () => number
+  readonly log: Log
+}
+
+export function createConnector ({ supervisor, egress, clock, random, log }: ConnectorOptions): Connector {
+  function open (definition: UpstreamDefinition, options: LinkOptions): Link {
+    return definition.type === 'stdio' ? openStdio(definition, supervisor, options) : openHttp(definition, egress, options)
+  }
+
+  return {
+    async connect (definition, handshake, events, signal) {
+      const { name, connectMs } = definition
+      if (signal?.aborted === true) throw new GatewayError('cancelled', `Connecting to upstream ${name} was given up.`)
+      const link = open(definition, { handshake, events, clock, random, log })
+      const limit = deadline(clock, connectMs, signal)
+      try {
+        return upstreamOf(definition, link, await link.greet(limit.signal))
+      } catch (error) {
+        const reason = limit.passed() ? lateError(definition) : startError(definition, error)
+        // A server that got as far as a process or a session is told that it is over, but nobody waits for it.
+        link.close().catch((err: unknown) => log.debug({ err, upstream: name }, 'closing a failed connection failed'))
+        throw reason
+      } finally {
+        limit.close()
+      }
+    }
+  }
+}
+
+function lateError ({ name, connectMs }: UpstreamDefinition): GatewayError {
+  return new GatewayError('upstream_unavailable', `Upstream ${name} did not answer initialize within ${connectMs / 1000} s (connectMs).`, { data: { upstream: name } })
+}
+
+// No call was sent yet, so its outcome is not unknown: it may be tried again.
+function startError ({ name }: UpstreamDefinition, error: unknown): unknown {
+  if (!(error instanceof GatewayError) || (error.code !== 'upstream_lost' && error.code !== 'upstream_timeout')) return error
+  return new GatewayError('upstream_unavailable', `Upstream ${name} ended during its start. ${error.message.replace(/ The request is not sent again.*$/, '')}`, { cause: error, data: { upstream: name } })
+}
+
+function upstreamOf ({ name }: UpstreamDefinition, link: Link, first: Greeting): Upstream {
+  const latest = (): Greeting => link.greeting ?? first
+  return {
+    name,
+    era: 'legacy',
+    get revision () { return latest().revision },
+    get capabilities () { return latest().capabilities },
+    get serverInfo () { return latest().serverInfo },
+    get instructions () { return latest().instructions },
+    request: link.exchange.request,
+    notify: link.exchange.notify,
+    close: () => link.close(),
+    destroy: (reason) => link.destroy(reason)
+  }
+}
+

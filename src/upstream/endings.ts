@@ -1,0 +1,43 @@
+// How calls end that do not end with a result, and what may be said of it.
+
+import { GatewayError } from '../protocol/errors.ts'
+import { printable } from './decode.ts'
+import type { UpstreamName } from '../protocol/ids.ts'
+import type { RpcErrorObject } from '../protocol/messages.ts'
+
+/** Longest `message` and `data` of an upstream's error that we pass on: more is a stack or a secret, not an explanation. */
+const maxErrorLength = 8_192
+
+export function cancelledError (name: UpstreamName): GatewayError {
+  return new GatewayError('cancelled', 'The request was cancelled by its caller.', { data: { upstream: name } })
+}
+
+/** The connection was closed on purpose while the call was in flight. */
+export function closedError (name: UpstreamName): GatewayError {
+  return new GatewayError('cancelled', `The connection to upstream ${name} was closed.`, { data: { outcome: 'unknown', upstream: name } })
+}
+
+/** Nothing was sent, because there is nothing to send it on. */
+export function endedError (name: UpstreamName, cause: Error): GatewayError {
+  return new GatewayError('upstream_unavailable', `The connection to upstream ${name} has ended. Try again.`, { cause, data: { upstream: name } })
+}
+
+export function timeoutError (name: UpstreamName, timeoutMs: number): GatewayError {
+  return new GatewayError('upstream_timeout', `Upstream ${name} sent nothing for ${timeoutMs / 1000} s, so the request was cancelled there. Whether it took effect is unknown.`, { data: { outcome: 'unknown', upstream: name } })
+}
+
+export function malformedError (name: UpstreamName): GatewayError {
+  return new GatewayError('upstream_protocol', `Upstream ${name} answered with neither a result object nor an error.`, { data: { outcome: 'unknown', upstream: name } })
+}
+
+/** The server's own error, as it came unless it is far too long. */
+export function boundedError (error: RpcErrorObject): RpcErrorObject {
+  const message = error.message.length > maxErrorLength ? `${error.message.slice(0, maxErrorLength)}…` : error.message
+  if (error.data !== undefined && JSON.stringify(error.data).length > maxErrorLength) return { code: error.code, message }
+  return message === error.message ? error : { ...error, message }
+}
+
+/** What the server is told about why. */
+export function reasonText (reason: unknown): string {
+  return typeof reason === 'string' ? printable(reason, 200) : 'cancelled by the caller'
+}

@@ -1,0 +1,259 @@
+// JSON-RPC as a client, common to all transports: mints ids, keeps the table of calls in flight, maps progress tokens, brings
+// each message of the server to the call it belongs to. It never sends a request twice and knows nothing of bytes.
+
+import { GatewayError, RpcError } from '../protocol/errors.ts'
+import { isObject, isRequestId, metaOf, notificationMessage, requestMessage } from '../protocol/messages.ts'
+import { createAsks } from './asks.ts'
+import { createBucket } from './bucket.ts'
+import { boundedError, cancelledError, endedError, malformedError, reasonText, timeoutError } from './endings.ts'
+import type { Log } from '../observe/log.ts'
+import type { UpstreamName } from '../protocol/ids.ts'
+import type { ClientCapabilities, JsonObject, Notification, Request, Result, RpcErrorObject, ServerRequest } from '../protocol/messages.ts'
+import type { Client, ListKind, UpstreamEvents } from '../protocol/seams.ts'
+import type { Bucket } from './bucket.ts'
+import type { Clock, Timer } from './clock.ts'
+
+/** What a transport does for the exchange. None of these wait. */
+export interface Carrier {
+  /** Carries one request; the answer comes back by `receive`, a failure by `fail`. @throws GatewayError if it was not sent */
+  request (id: number, body: string, request: Request): void
+  /** Carries a notification or a response. Loss is the transport's to notice. */
+  post (body: string): void
+  /** Nobody waits for the answer to this request any more. */
+  drop (id: number): void
+}
+
+export interface ExchangeOptions {
+  readonly name: UpstreamName
+  readonly timeoutMs: number
+  readonly declared: ClientCapabilities
+  readonly carrier: Carrier
+  readonly events: UpstreamEvents
+  readonly clock: Clock
+  readonly log: Log
+  /** Does the negotiated revision know batches? Only 2025-03-26 does. */
+  batches (): boolean
+}
+
+export interface Exchange {
+  /** See `Upstream.request`. */
+  request (request: Request, client: Client, signal: AbortSignal): Promise<Result>
+  notify (notification: Notification): void
+  /** One decoded message of the server. `from`: the call on whose own stream it came. Never throws. */
+  receive (message: unknown, from?: number): void
+  /** The server gave a sign of life for this call which is no message. */
+  heard (id: number): void
+  fail (id: number, error: Error): void
+  /** Is somebody still waiting for this answer? */
+  waiting (id: number): boolean
+  /** The only call in flight, if there is exactly one. */
+  single (): number | undefined
+  /** Ends all calls, and refuses new ones. */
+  end (reason: Error): void
+}
+
+interface Call {
+  readonly id: number
+  readonly client: Client
+  readonly token: unknown
+  readonly timer: Timer
+  readonly settle: (error: Error | undefined, result?: Result) => void
+  /** Questions to the client that are open: meanwhile it is not the upstream who keeps us waiting. */
+  asking: number
+  bucket: Bucket | undefined
+  /** The newest progress message above the cap. */
+  held: Notification | undefined
+  flooded: boolean
+}
+
+/** Stands behind calls that no client made, such as listings: it hears nothing and can be asked nothing. */
+export const nobody: Client = {
+  era: 'legacy',
+  capabilities: {},
+  notify () {},
+  ask: () => Promise.reject(new GatewayError('method_not_found', 'No client stands behind this call.'))
+}
+
+const listKinds: ReadonlyMap<string, ListKind> = new Map([
+  ['notifications/tools/list_changed', 'tools'],
+  ['notifications/prompts/list_changed', 'prompts'],
+  ['notifications/resources/list_changed', 'resources']
+])
+
+// Well above what a person could follow, well below what would fill a client's queue. A burst passes whole.
+const notificationsPerSecond = 200
+const notificationBurst = 2_000
+
+export function createExchange (options: ExchangeOptions): Exchange {
+  const { name, timeoutMs, carrier, events, clock, log } = options
+  const calls = new Map<number, Call>()
+  let lastId = 0
+  let ended: Error | undefined
+
+  const asks = createAsks({ declared: options.declared, clock, send: (message) => { carrier.post(JSON.stringify(message)) } })
+
+  function request (request: Request, client: Client, signal: AbortSignal): Promise<Result> {
+    if (signal.aborted) return Promise.reject(cancelledError(name))
+    if (ended !== undefined) {
+      return Promise.reject(endedError(name, ended))
+    }
+    const id = ++lastId
+    const token = metaOf(request.params)['progressToken']
+    const outgoing = token === undefined ? request : withToken(request, id)
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => {
+        abandon(id, request, reasonText(signal.reason))
+        call.settle(cancelledError(name))
+      }
+      const call: Call = {
+        id,
+        client,
+        token,
+        asking: 0,
+        bucket: undefined,
+        held: undefined,
+        flooded: false,
+        timer: clock.timer(timeoutMs, () => {
+          if (call.asking > 0) return call.timer.refresh()
+          abandon(id, request, 'timeout')
+          call.settle(timeoutError(name, timeoutMs))
+        }),
+        settle (error, result) {
+          if (!calls.delete(id)) return
+          call.timer.close()
+          signal.removeEventListener('abort', onAbort)
+          if (call.held !== undefined) client.notify(call.held)
+          if (error === undefined) resolve(result as Result)
+          else reject(error)
+        }
+      }
+      calls.set(id, call)
+      signal.addEventListener('abort', onAbort, { once: true })
+      try {
+        carrier.request(id, JSON.stringify(requestMessage(id, outgoing)), outgoing)
+      } catch (error) {
+        call.settle(error as Error)
+      }
+    })
+  }
+
+  /** Tells the server that an answer is no longer wanted. 2025-11-25 basic/utilities/cancellation: never for initialize. */
+  function abandon (id: number, request: Request, reason: string): void {
+    if (request.method !== 'initialize') {
+      carrier.post(JSON.stringify(notificationMessage({ method: 'notifications/cancelled', params: { requestId: id, reason } })))
+    }
+    carrier.drop(id)
+  }
+
+  function receive (message: unknown, from?: number): void {
+    if (Array.isArray(message)) {
+      if (!options.batches()) return log.warn({ upstream: name }, 'left out a batch of the upstream: its revision has none')
+      for (const each of message) if (!Array.isArray(each)) receive(each, from)
+      return
+    }
+    if (!isObject(message)) return log.warn({ upstream: name }, 'the upstream sent a message that is not a JSON object')
+    const { id, method, params } = message
+    if (typeof method !== 'string') return answer(message)
+    const body: Request = isObject(params) ? { method, params } : { method }
+    if (id === undefined) return notification(body, from)
+    if (!isRequestId(id)) return log.warn({ upstream: name }, 'the upstream sent a request with an id that is none')
+    const call = owner(from)
+    asks.receive(id, body, call === undefined ? undefined : (request) => ask(call, request))
+  }
+
+  function ask (call: Call, request: ServerRequest): Promise<unknown> {
+    call.asking++
+    return call.client.ask(request).finally(() => {
+      call.asking--
+      if (calls.has(call.id)) call.timer.refresh()
+    })
+  }
+
+  function answer (message: JsonObject): void {
+    const { id, result, error } = message
+    const call = calls.get(id as number)
+    // Late, doubled or invented: whoever it was for has gone.
+    if (call === undefined) return log.debug({ upstream: name }, 'dropped an answer that nobody waits for')
+    if (isObject(result) && error === undefined) return call.settle(undefined, result)
+    if (isObject(error) && Number.isSafeInteger(error['code']) && typeof error['message'] === 'string') {
+      return call.settle(new RpcError(boundedError(error as unknown as RpcErrorObject)))
+    }
+    call.settle(malformedError(name))
+  }
+
+  function notification (notification: Notification, from: number | undefined): void {
+    const { method, params } = notification
+    if (method === 'notifications/progress') return progress(notification)
+    const kind = listKinds.get(method)
+    if (kind !== undefined) return events.listChanged(kind)
+    if (method === 'notifications/cancelled') {
+      const withdrawn = params?.['requestId']
+      if (isRequestId(withdrawn)) asks.cancelled(withdrawn)
+      return
+    }
+    if (method !== 'notifications/message') return events.notification(notification)
+    const call = owner(from)
+    if (call !== undefined) return deliver(call, notification)
+    // What comes on the stream of a finished call belongs to nobody.
+    if (from === undefined || calls.has(from)) events.notification(notification)
+  }
+
+  function progress (notification: Notification): void {
+    const call = calls.get(notification.params?.['progressToken'] as number)
+    if (call === undefined || call.token === undefined) return log.debug({ upstream: name }, 'dropped progress of a call that is not in flight')
+    call.timer.refresh()
+    deliver(call, { ...notification, params: { ...notification.params, progressToken: call.token } })
+  }
+
+  function deliver (call: Call, notification: Notification): void {
+    call.timer.refresh()
+    call.bucket ??= createBucket(clock, notificationsPerSecond, notificationBurst)
+    if (call.bucket.take()) {
+      call.held = undefined
+      return call.client.notify(notification)
+    }
+    if (!call.flooded) log.warn({ upstream: name }, 'the upstream floods a call with notifications; only some are passed on')
+    call.flooded = true
+    // The last word on progress is worth more than those it replaces: it goes out ahead of the result.
+    if (notification.method === 'notifications/progress') call.held = notification
+  }
+
+  /** Whose call is meant: the stream says it, or there is only one it can be. */
+  function owner (from: number | undefined): Call | undefined {
+    if (from !== undefined) {
+      const call = calls.get(from)
+      return call?.client === nobody ? undefined : call
+    }
+    let found: Call | undefined
+    for (const call of calls.values()) {
+      if (call.client === nobody) continue
+      if (found !== undefined) return undefined
+      found = call
+    }
+    return found
+  }
+
+  return {
+    request,
+    receive,
+    notify (notification) {
+      if (ended === undefined) carrier.post(JSON.stringify(notificationMessage(notification)))
+    },
+    heard: (id) => { calls.get(id)?.timer.refresh() },
+    fail: (id, error) => { calls.get(id)?.settle(error) },
+    waiting: (id) => calls.has(id),
+    single: () => calls.size === 1 ? calls.keys().next().value : undefined,
+    end (reason) {
+      if (ended !== undefined) return
+      ended = reason
+      for (const call of [...calls.values()]) {
+        carrier.drop(call.id)
+        call.settle(reason)
+      }
+    }
+  }
+}
+
+function withToken (request: Request, id: number): Request {
+  return { ...request, params: { ...request.params, _meta: { ...metaOf(request.params), progressToken: id } } }
+}

@@ -1,0 +1,143 @@
+// What one connection offers: its tools, prompts, resources and templates, all pages of them. Entries nobody could use or that could
+// hurt are left out and noted; everything else passes with all its members. Bounded, because the other side is not trusted.
+
+import { GatewayError, RpcError } from '../protocol/errors.ts'
+import { isObject } from '../protocol/messages.ts'
+import { nobody } from './exchange.ts'
+import type { Implementation, JsonObject, ServerCapabilities } from '../protocol/messages.ts'
+import type { Revision } from '../protocol/revisions.ts'
+import type { ListKind, Upstream } from '../protocol/seams.ts'
+
+export interface Listing {
+  readonly tools: readonly JsonObject[]
+  readonly prompts: readonly JsonObject[]
+  readonly resources: readonly JsonObject[]
+  readonly templates: readonly JsonObject[]
+  readonly capabilities: ServerCapabilities
+  readonly serverInfo: Implementation
+  readonly instructions: string | undefined
+  readonly revision: Revision
+  /** What was left out and why, one sentence each; empty if nothing was. */
+  readonly partial: readonly string[]
+}
+
+/** The lists of one kind: put over a `Listing`, they make it current. */
+export type ListingPart = Partial<Pick<Listing, 'tools' | 'prompts' | 'resources' | 'templates'>>
+
+type Member = 'tools' | 'prompts' | 'resources' | 'templates'
+
+interface ListSpec {
+  readonly member: Member
+  readonly kind: ListKind
+  readonly method: string
+  readonly resultMember: string
+  readonly key: string
+  /** Longest key; names are what models and policies handle, URIs may be long. */
+  readonly maxLength: number
+}
+
+const specs: readonly ListSpec[] = [
+  { member: 'tools', kind: 'tools', method: 'tools/list', resultMember: 'tools', key: 'name', maxLength: 128 },
+  { member: 'prompts', kind: 'prompts', method: 'prompts/list', resultMember: 'prompts', key: 'name', maxLength: 128 },
+  { member: 'resources', kind: 'resources', method: 'resources/list', resultMember: 'resources', key: 'uri', maxLength: 8_192 },
+  { member: 'templates', kind: 'resources', method: 'resources/templates/list', resultMember: 'resourceTemplates', key: 'uriTemplate', maxLength: 8_192 }
+]
+
+const maxPages = 100
+const maxItems = 5_000
+const maxBytes = 16 * 1_048_576
+/** Notes beyond this would only repeat themselves. */
+const maxNotes = 50
+
+/**
+ * Everything that the connection offers. A list whose method fails with an error of the server is left empty and noted, so that one
+ * broken list does not take the others away.
+ * @throws GatewayError upstream_*, cancelled; RpcError where every list failed
+ */
+export async function fetchListing (upstream: Upstream, signal: AbortSignal): Promise<Listing> {
+  const declared = specs.filter(({ kind }) => isObject(upstream.capabilities[kind]))
+  const partial: string[] = []
+  const failures: unknown[] = []
+  const lists: Record<Member, JsonObject[]> = { tools: [], prompts: [], resources: [], templates: [] }
+  await Promise.all(declared.map(async (spec) => {
+    try {
+      lists[spec.member] = await fetchAll(upstream, spec, signal, partial)
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error
+      failures.push(error)
+      partial.push(`${spec.member}: the server answered with error ${error.error.code}`)
+    }
+  }))
+  if (failures.length > 0 && failures.length === declared.length) throw failures[0]
+  const { capabilities, serverInfo, instructions, revision } = upstream
+  return { ...lists, capabilities, serverInfo, instructions, revision, partial: partial.slice(0, maxNotes) }
+}
+
+/**
+ * The lists of one kind, after a `list_changed`; `resources` brings the templates too.
+ * @throws GatewayError upstream_*, cancelled; RpcError
+ */
+export async function fetchList (upstream: Upstream, kind: ListKind, signal: AbortSignal): Promise<ListingPart> {
+  const part: { -readonly [M in keyof ListingPart]: ListingPart[M] } = {}
+  await Promise.all(specs.filter((spec) => spec.kind === kind).map(async (spec) => {
+    part[spec.member] = isObject(upstream.capabilities[kind]) ? await fetchAll(upstream, spec, signal, []) : []
+  }))
+  return part
+}
+
+async function fetchAll (upstream: Upstream, spec: ListSpec, signal: AbortSignal, notes: string[]): Promise<JsonObject[]> {
+  const { member, method, resultMember, key, maxLength } = spec
+  const items: JsonObject[] = []
+  const cursors = new Set<string>()
+  let bytes = 0
+  let cursor: string | undefined
+  for (let page = 1; ; page++) {
+    // "" is a cursor like any other: what counts is whether there is one (2025-11-25 server/utilities/pagination).
+    const request = cursor === undefined ? { method } : { method, params: { cursor } }
+    const result = await upstream.request(request, nobody, signal).catch((error: unknown) => {
+      if (error instanceof RpcError && error.error.code === -32601) return { [resultMember]: [] }
+      throw error
+    })
+    const found = result[resultMember]
+    if (!Array.isArray(found)) {
+      throw new GatewayError('upstream_protocol', `Upstream ${upstream.name} answered ${method} without a list of ${resultMember}.`, { data: { upstream: upstream.name } })
+    }
+    for (const item of found as unknown[]) {
+      const fault = faultOf(item, key, maxLength)
+      if (fault !== undefined) {
+        notes.push(`${member}: left out an entry ${fault}`)
+        continue
+      }
+      bytes += JSON.stringify(item).length
+      if (items.length >= maxItems || bytes > maxBytes) {
+        notes.push(`${member}: left out all after ${items.length} entries, which is the limit`)
+        return items
+      }
+      items.push(item as JsonObject)
+    }
+    const next = result['nextCursor']
+    if (typeof next !== 'string') return items
+    if (cursors.has(next)) {
+      notes.push(`${member}: stopped at a cursor that came twice`)
+      return items
+    }
+    if (page >= maxPages) {
+      notes.push(`${member}: left out all after ${maxPages} pages, which is the limit`)
+      return items
+    }
+    cursors.add(next)
+    cursor = next
+  }
+}
+
+/** Why an entry cannot be offered, or undefined. Its key becomes a name in maps, logs and policies. */
+function faultOf (item: unknown, key: string, maxLength: number): string | undefined {
+  if (!isObject(item)) return 'that is not an object'
+  const value = item[key]
+  if (typeof value !== 'string' || value === '') return `without a ${key}`
+  if (value.length > maxLength) return `whose ${key} is longer than ${maxLength} characters`
+  // Invisible and direction characters let one name pass for another.
+  if (/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u.test(value)) return `whose ${key} has control or invisible characters`
+  if (value === '__proto__') return `whose ${key} is __proto__`
+  return undefined
+}

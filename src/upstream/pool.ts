@@ -1,0 +1,261 @@
+// Open connections by definition and scope: connects once for whoever asks at the same time, closes what is idle, leaves an upstream
+// that fails alone for a while. It knows a scope as an opaque string, and nobody behind it.
+
+import { GatewayError } from '../protocol/errors.ts'
+import { failed, noBackoff, worked } from './backoff.ts'
+import { within } from './clock.ts'
+import { counted } from './counted.ts'
+import type { UpstreamDefinition } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import type { TenantId, UpstreamName } from '../protocol/ids.ts'
+import type { Handshake, Upstream, UpstreamEvents } from '../protocol/seams.ts'
+import type { Backoff } from './backoff.ts'
+import type { Clock, Timer } from './clock.ts'
+import type { Connector } from './connect.ts'
+
+export interface Health {
+  readonly upstream: UpstreamName
+  readonly tenant: TenantId
+  readonly state: 'idle' | 'connecting' | 'ready' | 'backoff'
+  readonly connections: number
+  readonly failures: number
+  readonly lastError?: string
+  /** Milliseconds since the epoch. */
+  readonly retryAt?: number
+}
+
+export interface Pool {
+  /**
+   * The connection of this definition and scope, the same object as long as it lives. `handshake` and `events` count when it is
+   * opened now.
+   * @throws GatewayError upstream_unavailable (data.retryAfterMs while it is left alone), upstream_protocol, too_many, shutting_down
+   */
+  acquire (definition: UpstreamDefinition, scope: string, handshake: Handshake, events: UpstreamEvents): Promise<Upstream>
+  /** Somebody still listens: the connections of the scope are not idle. */
+  touch (scope: string): void
+  /** Closes all connections of the scope. */
+  release (scope: string): Promise<void>
+  /** Closes, once their calls have ended, the connections whose definition is not among these. */
+  retain (hashes: ReadonlySet<string>): void
+  health (): Health[]
+  /** Closes all, in parallel, in bounded time. */
+  close (): Promise<void>
+  destroy (): void
+}
+
+export interface PoolOptions {
+  readonly connector: Connector
+  readonly clock: Clock
+  /** Between 0 and 1. */
+  readonly random: () => number
+  readonly log: Log
+}
+
+interface Entry {
+  readonly definition: UpstreamDefinition
+  readonly scope: string
+  readonly stop: AbortController
+  readonly ready: Promise<Upstream>
+  /** The connector's own object, once it is open; `ready` gives out the counted one. */
+  connection: Upstream | undefined
+  connectedAt: number
+  touchedAt: number
+  inFlight: number
+  retired: boolean
+}
+
+/** A connection that dies younger than this never really worked. */
+const provenMs = 5_000
+const longestSweepMs = 5_000
+/** Longer than the three graces of a child process together. */
+const closeMs = 7_000
+
+export function createPool ({ connector, clock, random, log }: PoolOptions): Pool {
+  const entries = new Map<string, Entry>()
+  /** Entries that are no longer given out but not closed yet. */
+  const leaving = new Set<Entry>()
+  const backoffs = new Map<string, { readonly definition: UpstreamDefinition, readonly backoff: Backoff }>()
+  let sweepMs = longestSweepMs
+  let sweeper: Timer | undefined
+  let closed = false
+
+  function backoffOf (definition: UpstreamDefinition): Backoff {
+    let found = backoffs.get(definition.hash)
+    if (found === undefined) backoffs.set(definition.hash, found = { definition, backoff: noBackoff() })
+    return found.backoff
+  }
+
+  const keyOf = (definition: UpstreamDefinition, scope: string): string => `${definition.hash}\n${scope}`
+
+  function forget (entry: Entry): void {
+    const key = keyOf(entry.definition, entry.scope)
+    if (entries.get(key) === entry) entries.delete(key)
+  }
+
+  function open (definition: UpstreamDefinition, scope: string, handshake: Handshake, events: UpstreamEvents): Entry {
+    const backoff = backoffOf(definition)
+    const stop = new AbortController()
+    const watched: UpstreamEvents = {
+      listChanged: (kind) => events.listChanged(kind),
+      notification: (notification) => events.notification(notification),
+      closed (reason) {
+        forget(entry)
+        leaving.delete(entry)
+        if (clock.now() - entry.connectedAt < provenMs) failed(backoff, reason.message, clock, random)
+        else worked(backoff)
+        events.closed(reason)
+      }
+    }
+    const ready = connector.connect(definition, handshake, watched, stop.signal).then((upstream) => {
+      entry.connectedAt = entry.touchedAt = clock.now()
+      entry.connection = upstream
+      return counted(upstream, {
+        began: () => { entry.inFlight++ },
+        ended () {
+          entry.inFlight--
+          entry.touchedAt = clock.now()
+          if (entry.retired && entry.inFlight === 0) void shut(entry)
+        },
+        close: () => shut(entry),
+        destroyed () {
+          forget(entry)
+          leaving.delete(entry)
+        }
+      })
+    }, (error: unknown) => {
+      forget(entry)
+      // Reaching one of our own limits, or giving up, is no fault of the upstream.
+      if (!(error instanceof GatewayError) || (error.code !== 'cancelled' && error.code !== 'too_many')) {
+        failed(backoff, (error as Error).message, clock, random)
+        log.warn({ err: error, upstream: definition.name, tenant: definition.tenant, failures: backoff.failures, retryAt: backoff.retryAt }, 'cannot connect to the upstream')
+      }
+      throw error
+    })
+    const now = clock.now()
+    const entry: Entry = { definition, scope, stop, ready, connection: undefined, connectedAt: now, touchedAt: now, inFlight: 0, retired: false }
+    return entry
+  }
+
+  /** Closes one connection, or gives up connecting. Never rejects. */
+  async function shut (entry: Entry): Promise<void> {
+    forget(entry)
+    leaving.add(entry)
+    entry.stop.abort()
+    try {
+      await entry.ready
+      await entry.connection?.close()
+    } catch (err) {
+      // It never opened, or would not close: either way it is out of use.
+      log.debug({ err, upstream: entry.definition.name }, 'a connection ended while it was being closed')
+    } finally {
+      leaving.delete(entry)
+    }
+  }
+
+  function sweep (): void {
+    const now = clock.now()
+    for (const entry of entries.values()) {
+      if (entry.connection === undefined) continue
+      if (now - entry.connectedAt >= provenMs) worked(backoffOf(entry.definition))
+      if (entry.inFlight === 0 && now - entry.touchedAt >= entry.definition.idleMs) void shut(entry)
+    }
+    sweeper?.refresh()
+  }
+
+  /** One timer for all, at least twice as fast as the shortest idle time. */
+  function watch (definition: UpstreamDefinition): void {
+    const wanted = Math.max(10, Math.min(sweepMs, Math.floor(definition.idleMs / 2)))
+    if (sweeper !== undefined && wanted === sweepMs) return
+    sweeper?.close()
+    sweepMs = wanted
+    sweeper = clock.timer(sweepMs, sweep)
+    sweeper.unref()
+  }
+
+  function stopAll (): Entry[] {
+    closed = true
+    sweeper?.close()
+    return [...entries.values(), ...leaving]
+  }
+
+  return {
+    acquire (definition, scope, handshake, events) {
+      if (closed) return Promise.reject(new GatewayError('shutting_down', 'The gateway is stopping. Retry; another process will answer.'))
+      const key = keyOf(definition, scope)
+      let entry = entries.get(key)
+      if (entry === undefined) {
+        const { retryAt, lastError } = backoffOf(definition)
+        const retryAfterMs = retryAt - clock.now()
+        if (retryAfterMs > 0) return Promise.reject(restingError(definition, retryAfterMs, lastError))
+        entry = open(definition, scope, handshake, events)
+        entries.set(key, entry)
+        watch(definition)
+      }
+      entry.touchedAt = clock.now()
+      return entry.ready
+    },
+
+    touch (scope) {
+      const now = clock.now()
+      for (const entry of entries.values()) if (entry.scope === scope) entry.touchedAt = now
+    },
+
+    async release (scope) {
+      const ours = [...entries.values()].filter((entry) => entry.scope === scope)
+      await Promise.all(ours.map(shut))
+    },
+
+    retain (hashes) {
+      for (const hash of backoffs.keys()) if (!hashes.has(hash)) backoffs.delete(hash)
+      for (const entry of entries.values()) {
+        if (hashes.has(entry.definition.hash)) continue
+        if (entry.inFlight === 0) {
+          void shut(entry)
+          continue
+        }
+        // Calls keep the configuration they began with.
+        forget(entry)
+        leaving.add(entry)
+        entry.retired = true
+      }
+    },
+
+    health () {
+      const now = clock.now()
+      return [...backoffs.values()].map(({ definition, backoff }) => {
+        const ours = [...entries.values()].filter((entry) => entry.definition.hash === definition.hash)
+        const ready = ours.filter((entry) => entry.connection !== undefined).length
+        const resting = backoff.retryAt > now
+        return {
+          upstream: definition.name,
+          tenant: definition.tenant,
+          state: ready > 0 ? 'ready' : ours.length > 0 ? 'connecting' : resting ? 'backoff' : 'idle',
+          connections: ready,
+          failures: backoff.failures,
+          ...backoff.lastError === undefined ? {} : { lastError: backoff.lastError },
+          ...resting ? { retryAt: backoff.retryAt } : {}
+        } as const
+      })
+    },
+
+    async close () {
+      const all = stopAll()
+      await within(clock, closeMs, Promise.all(all.map(shut)))
+    },
+
+    destroy () {
+      const reason = new GatewayError('shutting_down', 'The gateway is stopping.')
+      for (const entry of stopAll()) {
+        forget(entry)
+        leaving.delete(entry)
+        entry.stop.abort()
+        entry.connection?.destroy(reason)
+      }
+    }
+  }
+}
+
+function restingError ({ name }: UpstreamDefinition, retryAfterMs: number, lastError: string | undefined): GatewayError {
+  const text = `Upstream ${name} is down; it is tried again in ${Math.ceil(retryAfterMs / 1000)} s. Retry then.${lastError === undefined ? '' : ` Its last error: ${lastError}`}`
+  return new GatewayError('upstream_unavailable', text, { data: { upstream: name, retryAfterMs } })
+}

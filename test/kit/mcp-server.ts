@@ -1,0 +1,200 @@
+// A scriptable MCP server of the legacy era, whatever carries it: own small JSON-RPC, not an SDK, so that it can misbehave.
+// It records what reached it.
+
+export type Json = Record<string, unknown>
+export type Id = string | number
+
+/** Who a message came from, and the ways back. */
+export interface Peer {
+  /** On the stream of the request, where there is one. */
+  reply (message: Json): void
+  /** On the connection's own channel. */
+  push (message: Json): void
+  /** The process ends; without effect inside a test. */
+  exit (code: number): void
+  /** Bytes as they are, on standard output. */
+  raw (text: string): void
+}
+
+export interface Script {
+  readonly name?: string
+  /** What initialize is answered with, whatever was asked. */
+  readonly revision?: string
+  readonly capabilities?: Json
+  readonly instructions?: string
+  /** Items per page of the lists; none: one page. */
+  readonly pageSize?: number
+  /** Lists in place of the built-in ones; entries may be anything. */
+  readonly tools?: unknown[]
+  readonly prompts?: unknown[]
+  readonly resources?: unknown[]
+  readonly templates?: unknown[]
+  /** Methods answered with this error. */
+  readonly errors?: Record<string, { code: number, message: string }>
+  /** Methods that are never answered. */
+  readonly silent?: string[]
+}
+
+export interface McpServer {
+  /** Takes one decoded message. */
+  receive (message: Json, peer: Peer): void
+  readonly received: Json[]
+  calls (tool: string): number
+  /** Lets all `slow` calls finish. */
+  release (): void
+  /** Answers to the server's own requests, by their id. */
+  readonly answers: Map<Id, Json>
+}
+
+const builtIn = ['echo', 'slow', 'release', 'progress', 'fail', 'rpcerror', 'content', 'crash', 'log', 'grow', 'pid', 'env', 'ask', 'big', 'raw', 'stderr']
+
+const toolOf = (name: string): Json => ({ name, description: `the ${name} tool`, inputSchema: { type: 'object' }, 'x-unknown': { kept: true } })
+
+export function createMcpServer (script: Script = {}): McpServer {
+  const received: Json[] = []
+  const answers = new Map<Id, Json>()
+  const tools: unknown[] = [...script.tools ?? builtIn.map(toolOf)]
+  const prompts = script.prompts ?? [{ name: 'greet', arguments: [{ name: 'who', required: true }] }]
+  const resources = script.resources ?? [{ uri: 'test://one', name: 'one' }, { uri: 'test://two', name: 'two' }]
+  const templates = script.templates ?? [{ uriTemplate: 'test://item/{id}', name: 'item' }]
+  const waiting = new Map<Id, () => void>()
+  let lastId = 0
+
+  const capabilities = script.capabilities ?? {
+    tools: { listChanged: true }, prompts: { listChanged: true }, resources: { listChanged: true, subscribe: true }, logging: {}, completions: {}
+  }
+
+  function page (member: string, items: unknown[], params: Json): Json {
+    const size = script.pageSize
+    if (size === undefined) return { [member]: items }
+    // The first cursor is "", which is one like any other.
+    const cursor = params['cursor'] as string | undefined
+    const at = cursor === undefined ? 0 : cursor === '' ? size : Number(cursor)
+    const next = at + size
+    return { [member]: items.slice(at, next), ...next < items.length ? { nextCursor: at === 0 ? '' : String(next) } : {} }
+  }
+
+  function handle (id: Id, method: string, params: Json, peer: Peer): Json | undefined {
+    switch (method) {
+      case 'initialize': return {
+        protocolVersion: script.revision ?? params['protocolVersion'], capabilities, serverInfo: { name: script.name ?? 'scripted', version: '1.2.3', title: 'Scripted' },
+        ...script.instructions === undefined ? {} : { instructions: script.instructions }
+      }
+      case 'ping': return {}
+      case 'logging/setLevel': return {}
+      case 'tools/list': return page('tools', tools, params)
+      case 'prompts/list': return page('prompts', prompts, params)
+      case 'resources/list': return page('resources', resources, params)
+      case 'resources/templates/list': return page('resourceTemplates', templates, params)
+      case 'prompts/get': return { description: 'a greeting', messages: [{ role: 'user', content: { type: 'text', text: `hello ${JSON.stringify(params['arguments'])}` } }] }
+      case 'resources/read': return { contents: [{ uri: params['uri'], mimeType: 'text/plain', text: `contents of ${String(params['uri'])}` }] }
+      case 'resources/subscribe': case 'resources/unsubscribe': return {}
+      case 'completion/complete': return { completion: { values: ['alpha', 'beta'], hasMore: false } }
+      case 'tools/call': return call(id, params, peer)
+      default:
+        peer.reply({ jsonrpc: '2.0', id, error: { code: -32601, message: `no such method: ${method}` } })
+        return undefined
+    }
+  }
+
+  function call (id: Id, params: Json, peer: Peer): Json | undefined {
+    const args = (params['arguments'] ?? {}) as Json
+    const meta = (params['_meta'] ?? {}) as Json
+    const text = (value: unknown): Json => ({ content: [{ type: 'text', text: typeof value === 'string' ? value : JSON.stringify(value) }] })
+    const token = meta['progressToken']
+    switch (params['name']) {
+      case 'echo': return { ...text(args), structuredContent: { arguments: args, meta }, _meta: { 'test/kept': true } }
+      case 'slow':
+        waiting.set(id, () => peer.reply({ jsonrpc: '2.0', id, result: text('slow is done') }))
+        if (token !== undefined) peer.reply({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: token, progress: 0 } })
+        return undefined
+      case 'release': release(); return text('released')
+      case 'progress':
+        for (let step = 1; step <= Number(args['steps'] ?? 3); step++) {
+          peer.reply({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: token, progress: step, total: Number(args['steps'] ?? 3), message: `step ${step}` } })
+        }
+        return text('all steps done')
+      case 'fail': return { ...text('it went wrong'), isError: true }
+      case 'rpcerror':
+        peer.reply({ jsonrpc: '2.0', id, error: { code: Number(args['code'] ?? -32050), message: String(args['message'] ?? 'refused by the tool'), data: args['data'] ?? { kept: true } } })
+        return undefined
+      case 'content': return everyContent
+      case 'crash': peer.exit(Number(args['code'] ?? 7)); return undefined
+      case 'log':
+        for (let n = 1; n <= Number(args['count'] ?? 1); n++) peer.reply({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', logger: 'scripted', data: `line ${n}` } })
+        return text('logged')
+      case 'grow':
+        tools.push(toolOf(String(args['name'] ?? 'grown')))
+        peer.push({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' })
+        return text('grown')
+      case 'pid': return text(String(process.pid))
+      case 'env': return text(process.env)
+      case 'ask': {
+        const askId = `ask-${++lastId}`
+        peer.reply({ jsonrpc: '2.0', id: askId, method: String(args['method'] ?? 'elicitation/create'), params: (args['params'] ?? { message: 'who?' }) as Json })
+        waitForAnswer(askId, (answer) => peer.reply({ jsonrpc: '2.0', id, result: text(answer) }))
+        return undefined
+      }
+      case 'big': return text('x'.repeat(Number(args['bytes'] ?? 1_000_000)))
+      case 'raw': peer.raw(String(args['text'] ?? '')); return text('written')
+      case 'stderr': process.stderr.write(String(args['text'] ?? 'a line\n').repeat(Number(args['times'] ?? 1))); return text('written')
+      default:
+        peer.reply({ jsonrpc: '2.0', id, error: { code: -32602, message: `Unknown tool: ${String(params['name'])}` } })
+        return undefined
+    }
+  }
+
+  const askers = new Map<Id, (answer: Json) => void>()
+  function waitForAnswer (id: Id, then: (answer: Json) => void): void {
+    askers.set(id, then)
+  }
+
+  function release (): void {
+    const all = [...waiting.values()]
+    waiting.clear()
+    for (const finish of all) finish()
+  }
+
+  return {
+    received,
+    answers,
+    release,
+    calls: (tool) => received.filter((message) => message['method'] === 'tools/call' && (message['params'] as Json)['name'] === tool).length,
+    receive (message, peer) {
+      received.push(message)
+      const { id, method } = message as { id?: Id, method?: string }
+      if (method === undefined) {
+        if (id === undefined) return
+        answers.set(id, message)
+        askers.get(id)?.(message)
+        askers.delete(id)
+        return
+      }
+      const params = (message['params'] ?? {}) as Json
+      if (id === undefined) {
+        if (method === 'notifications/cancelled') waiting.delete(params['requestId'] as Id)
+        return
+      }
+      if (script.silent?.includes(method) === true) return
+      const error = script.errors?.[method]
+      if (error !== undefined) return peer.reply({ jsonrpc: '2.0', id, error })
+      const result = handle(id, method, params, peer)
+      if (result !== undefined) peer.reply({ jsonrpc: '2.0', id, result })
+    }
+  }
+}
+
+const everyContent: Json = {
+  content: [
+    { type: 'text', text: 'text', annotations: { audience: ['user'], priority: 0.5 }, _meta: { a: 1 } },
+    { type: 'image', data: 'aW1hZ2U=', mimeType: 'image/png' },
+    { type: 'audio', data: 'YXVkaW8=', mimeType: 'audio/wav' },
+    { type: 'resource_link', uri: 'test://one', name: 'one', icons: [{ src: 'https://example.com/i.png' }] },
+    { type: 'resource', resource: { uri: 'test://two', mimeType: 'text/plain', text: 'two', extra: null } },
+    { type: 'hologram', from: 'the future', nested: { deep: [1, 2, { three: 3 }] } }
+  ],
+  structuredContent: { answer: 42, big: 1e21, list: [true, null] },
+  isError: false,
+  _meta: { 'com.example/x': { y: 'z' } },
+  resultType: 'unknown to us'
+}
