@@ -60,7 +60,7 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
   const store = overrides.store ?? await openStore(snapshot.store, { clock, log })
   const authenticator = createAuthenticator({ clock, fetch: createFetch(), log })
   const sessions = await createSessions({ store, clock, randomBytes, limits: () => snapshot.limits })
-  const live = createLiveSessions({ clock })
+  const live = createLiveSessions({ clock, idleMs: () => Math.min(snapshot.limits.sessionIdleMs, snapshot.limits.sessionMaxMs) })
   const supervisor = createSupervisor({ baseEnv: env, maxProcesses: snapshot.limits.processes, clock })
   const connector = createConnector({ supervisor, egress: createEgress(), clock, random, log })
   const pool = createPool({ connector, clock, random, log })

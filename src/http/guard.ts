@@ -42,12 +42,25 @@ export function hostCheck ({ publicUrl, hosts, loopbackPort }: Names): (host: st
   }
 }
 
+/** @returns host (none in the usual form) and path of a request target, which may be absolute (RFC 9112 section 3.2.2) */
+export function readTarget (url: string): { readonly host: string | undefined, readonly path: string } {
+  const absolute = url.startsWith('/') ? null : /^https?:\/\/([^/?#]*)/i.exec(url)
+  const target = absolute === null ? url : url.slice(absolute[0].length)
+  const end = target.search(/[?#]/)
+  return { host: absolute?.[1], path: end === -1 ? target : target.slice(0, end) }
+}
+
+/** No Origin: not a browser. With one: exactly an allowed one. */
+export function mayCall (origin: string | undefined, publicUrl: string, allowed: ReadonlySet<string> | undefined): boolean {
+  return origin === undefined || origin === publicUrl || allowed?.has(origin) === true
+}
+
 /**
- * No Origin: not a browser. With one: exactly an allowed one (2025-11-25 basic/transports "Security Warning": 403 otherwise).
+ * 2025-11-25 basic/transports "Security Warning": 403 for an origin that is not allowed.
  * @throws GatewayError forbidden_origin
  */
 export function checkOrigin (origin: string | undefined, publicUrl: string, allowed: ReadonlySet<string> | undefined): void {
-  if (origin === undefined || origin === publicUrl || allowed?.has(origin) === true) return
+  if (mayCall(origin, publicUrl, allowed)) return
   throw new GatewayError('forbidden_origin', 'Pages of this origin may not call this endpoint. List the origin under "origins" of the tenant in the configuration.')
 }
 

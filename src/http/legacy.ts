@@ -1,43 +1,27 @@
 // The door for the handshake revisions over Streamable HTTP: POST, GET and DELETE of one endpoint (2025-11-25 basic/transports).
 
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Principal } from '../auth/principal.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError, RpcError, errorObject } from '../protocol/errors.ts'
-import { classifyMessage, errorMessage, isObject, notificationMessage, responseMessage } from '../protocol/messages.ts'
-import type { JsonObject, Message, RequestId } from '../protocol/messages.ts'
-import { atLeast, isLegacyRevision, legacyRevisions, negotiate } from '../protocol/revisions.ts'
-import type { Revision } from '../protocol/revisions.ts'
+import { classifyMessage, errorMessage, notificationMessage, responseMessage } from '../protocol/messages.ts'
+import type { JsonObject, Message } from '../protocol/messages.ts'
 import type { Client } from '../protocol/seams.ts'
-import type { Call, Place } from '../relay/call.ts'
-import type { Relay } from '../relay/relay.ts'
-import type { CallInFlight, LiveSession, LiveSessions } from '../session/live.ts'
-import type { Owner, Session, Sessions } from '../session/sessions.ts'
+import type { Call } from '../relay/call.ts'
+import type { CallInFlight, LiveSession } from '../session/live.ts'
 import { readAccept } from './accept.ts'
+import { checkRevision, createHandshake, ownerOf } from './handshake.ts'
+import type { HandshakeOptions } from './handshake.ts'
 import { createReply } from './reply.ts'
-import type { Headers, Reply } from './reply.ts'
+import type { Reply } from './reply.ts'
 import { eventStream, streamHeaders } from './stream.ts'
 import type { KeepAlive } from './stream.ts'
+import type { Visit } from './visit.ts'
 
-export interface DoorOptions {
-  readonly relay: Relay
-  readonly sessions: Sessions
-  readonly live: LiveSessions
+export interface DoorOptions extends HandshakeOptions {
   readonly keepAlive: KeepAlive
   readonly clock: { now (): number }
   readonly log: Log
-  readonly serverInfo: { readonly name: string, readonly version: string }
   /** Calls in flight over all sessions, for the drain. */
   readonly calls: Set<AbortController>
-}
-
-/** A request that has passed Host, Origin, authentication and the parser. */
-export interface Visit extends Place {
-  readonly principal: Principal
-  readonly incoming: IncomingMessage
-  readonly raw: ServerResponse
-  readonly headers: Headers
-  readonly requestId: string
 }
 
 export interface LegacyDoor {
@@ -46,53 +30,9 @@ export interface LegacyDoor {
   remove (visit: Visit): Promise<void>
 }
 
-// 256 bits in base64url. Another shape was never ours: some other server's session, which the client had better replace.
-const ownId = /^[A-Za-z0-9_-]{43}$/
-const plausibleId = /^[A-Za-z0-9_-]{1,128}$/
-
 export function createLegacyDoor (options: DoorOptions): LegacyDoor {
-  const { relay, sessions, live, keepAlive, clock, log, serverInfo, calls } = options
-
-  async function sessionOf (visit: Visit): Promise<Session> {
-    const id = visit.incoming.headers['mcp-session-id']
-    if (id === undefined) {
-      throw new GatewayError('session_required', 'The request needs the Mcp-Session-Id that initialize answered with. Send initialize first.')
-    }
-    if (typeof id !== 'string' || !plausibleId.test(id)) {
-      throw new GatewayError('invalid_request', 'The Mcp-Session-Id header is not a session id of this gateway.')
-    }
-    const session = ownId.test(id) ? await sessions.load(id, ownerOf(visit), visit.endpoint.name) : undefined
-    if (session === undefined) {
-      throw new GatewayError('session_unknown', 'This session does not exist or has ended. Send a new initialize without Mcp-Session-Id.')
-    }
-    return session
-  }
-
-  async function initialize (visit: Visit, id: RequestId, params: JsonObject | undefined): Promise<void> {
-    const given = visit.incoming.headers['mcp-session-id']
-    if (typeof given === 'string' && ownId.test(given) && await sessions.load(given, ownerOf(visit), visit.endpoint.name) !== undefined) {
-      throw new GatewayError('invalid_request', 'This session is initialized already. Send initialize without Mcp-Session-Id to open another one.')
-    }
-    if (typeof params?.['protocolVersion'] !== 'string') throw new GatewayError('invalid_params', '"protocolVersion" of initialize must be a string.')
-    const revision = negotiate(params['protocolVersion'])
-    const { capabilities, instructions } = await relay.describe(visit)
-    const clientInfo = params['clientInfo']
-    const opened = await sessions.open(ownerOf(visit), visit.endpoint.name, {
-      revision,
-      clientInfo: isObject(clientInfo) && typeof clientInfo['name'] === 'string'
-        ? { name: clientInfo['name'].slice(0, 200), version: String(clientInfo['version']).slice(0, 100) }
-        : undefined,
-      capabilities: isObject(params['capabilities']) ? params['capabilities'] : {}
-    })
-    live.use(opened.session)
-    const result = {
-      protocolVersion: revision,
-      capabilities,
-      serverInfo: atLeast(revision, '2025-06-18') ? { ...serverInfo, title: `Gatehouse: ${visit.tenant.id}/${visit.endpoint.name}` } : serverInfo,
-      ...(instructions === undefined ? {} : { instructions })
-    }
-    createReply(visit.raw, readAccept(visit.incoming.headers.accept), { ...visit.headers, 'Mcp-Session-Id': opened.id }).end(responseMessage(id, result))
-  }
+  const { relay, sessions, live, keepAlive, clock, log, calls } = options
+  const { initialize, sessionOf } = createHandshake(options)
 
   /** Runs one request; resolves with the message that answers it, or undefined where the caller cancelled it. Never rejects. */
   async function answer (visit: Visit, session: LiveSession, message: Message & { kind: 'request' }, client: Client): Promise<JsonObject | undefined> {
@@ -103,6 +43,9 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
       cancel (reason) {
         cancelled = true
         controller.abort(new GatewayError('cancelled', reason ?? 'The caller cancelled the request.'))
+      },
+      end (reason) {
+        controller.abort(reason)
       }
     }
     const { callsPerSession } = visit.snapshot.limits
@@ -180,8 +123,7 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
       const current = live.use(session)
       if (message.kind !== 'request') {
         takeNotification(current, message)
-        visit.raw.writeHead(202, { ...visit.headers, 'Content-Length': 0 }).end()
-        return
+        return accept(visit)
       }
       const reply = createReply(visit.raw, accepts, visit.headers)
       const quiet = keepQuietCallAlive(reply)
@@ -195,21 +137,26 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
       if (!readAccept(visit.incoming.headers.accept).stream) throw new GatewayError('not_acceptable', 'GET opens the stream of a session; it needs Accept: text/event-stream.')
       const session = live.use(await sessionOf(visit))
       const { raw } = visit
+      // Gone while we looked: its end was told already, and would not be told again to what is attached below.
+      if (raw.destroyed) return
       raw.writeHead(200, { ...visit.headers, ...streamHeaders })
       const stream = eventStream(raw, () => log.warn({ tenant: visit.tenant.id, endpoint: visit.endpoint.name }, 'a client did not read its stream; closed'))
       // Headers alone can sit in a proxy until the first byte of the body.
       stream.comment('open')
-      const detach = session.attach({ send: (notification) => stream.send(notificationMessage(notification)), end: () => stream.end() })
-      const { expiresAt } = visit.principal
+      const validUntil = visit.principal.expiresAt === undefined ? Infinity : visit.principal.expiresAt + visit.tenant.auth.leewaySeconds * 1000
+      const detach = session.attach({
+        send (notification) {
+          if (clock.now() > validUntil) stream.end()
+          else stream.send(notificationMessage(notification))
+        },
+        end: () => stream.end()
+      })
       const quiet = keepAlive.add(() => {
-        if (expiresAt !== undefined && clock.now() > expiresAt) return stream.end()
         stream.comment('keep-alive')
-        relay.touch(visit, session)
-        // A listening client is a living one: its session does not idle out.
-        sessions.load(String(visit.incoming.headers['mcp-session-id']), ownerOf(visit), visit.endpoint.name).then(
-          (found) => { if (found === undefined) stream.end() },
-          (err: unknown) => log.debug({ err }, 'a listening session could not be looked up; next time')
-        )
+        stillWelcome(visit).then((welcome) => {
+          if (welcome) relay.touch(visit, session)
+          else stream.end()
+        }, (err: unknown) => log.debug({ err }, 'a listening caller could not be checked again; next time'))
       })
       raw.once('close', () => {
         quiet()
@@ -218,9 +165,21 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
     },
 
     async remove (visit) {
+      checkRevision(visit)
       const session = await sessionOf(visit)
       await sessions.end(session)
       visit.raw.writeHead(204, { ...visit.headers }).end()
+    }
+  }
+
+  /** Would this GET be let in now? A listening client is a living one, so its session does not idle out. */
+  async function stillWelcome (visit: Visit): Promise<boolean> {
+    try {
+      await visit.recheck()
+      return await sessions.load(String(visit.incoming.headers['mcp-session-id']), ownerOf(visit), visit.endpoint.name) !== undefined
+    } catch (error) {
+      if (error instanceof GatewayError && !error.row.retry) return false
+      throw error
     }
   }
 
@@ -230,6 +189,10 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
     const messages = body.map(classifyMessage)
     if (messages.some((message) => message.kind === 'request' && message.request.method === 'initialize')) {
       throw new GatewayError('invalid_request', 'initialize must not be part of a batch.')
+    }
+    if (messages.every((message) => message.kind !== 'request' && message.kind !== 'invalid')) {
+      for (const message of messages) takeNotification(session, message)
+      return accept(visit)
     }
     const reply = createReply(visit.raw, readAccept(visit.incoming.headers.accept), visit.headers)
     const quiet = keepQuietCallAlive(reply)
@@ -246,16 +209,7 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
   }
 }
 
-const ownerOf = ({ tenant, principal }: Visit): Owner =>
-  ({ tenant: tenant.id, issuer: principal.issuer, subject: principal.subject, clientId: principal.clientId })
-
-// 2025-11-25 basic/transports "Protocol Version Header": invalid or unsupported is 400.
-function checkRevision (visit: Visit): Revision | undefined {
-  const header = visit.incoming.headers['mcp-protocol-version']
-  if (header === undefined) return undefined
-  if (isLegacyRevision(header)) return header
-  throw new GatewayError('unsupported_version', 'The MCP-Protocol-Version header names a revision that this endpoint does not speak.', {
-    data: { supported: legacyRevisions, requested: String(header).slice(0, 40) }
-  })
+/** 2025-11-25 basic/transports: 202 without a body for what is not answered. */
+function accept ({ raw, headers }: Visit): void {
+  raw.writeHead(202, { ...headers, 'Content-Length': 0 }).end()
 }
-

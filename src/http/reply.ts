@@ -40,9 +40,11 @@ export function createReply (raw: ServerResponse, accepts: Accepts, headers: Hea
       if (stream === undefined && accepts.json) return sendJson(raw, 200, message, headers)
       start()?.send(message)
       stream?.end()
+      giveUpUnread(raw)
     },
     endSilently () {
-      if (stream !== undefined) stream.end()
+      // A request is answered by JSON or a stream (2025-11-25 basic/transports), so by an empty stream where there is nothing to say.
+      if (start() !== undefined) stream?.end()
       else if (!raw.headersSent && !raw.destroyed) raw.writeHead(202, { ...headers, 'Content-Length': 0 }).end()
     },
     get streaming () { return stream !== undefined }
@@ -60,6 +62,16 @@ export function sendJson (raw: ServerResponse, status: number, body: unknown, he
     'X-Content-Type-Options': 'nosniff'
   })
   raw.end(text)
+  giveUpUnread(raw)
+}
+
+const unreadBytes = 65_536
+const unreadMs = 30_000
+
+/** A caller that asks for large answers and does not read them would keep them in memory for as long as it likes. */
+function giveUpUnread (raw: ServerResponse): void {
+  // The time begins again with every bit of progress.
+  if (raw.writableLength > unreadBytes) raw.setTimeout(unreadMs, () => raw.destroy())
 }
 
 /**

@@ -4,6 +4,7 @@ import { fastify } from 'fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { metadataUrlOf, resourceMetadata } from '../auth/metadata.ts'
+import type { Principal } from '../auth/principal.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/errors.ts'
@@ -13,9 +14,10 @@ import { isObject, isRequestId } from '../protocol/messages.ts'
 import type { Place } from '../relay/call.ts'
 import type { Store } from '../store/port.ts'
 import { checkContent } from './accept.ts'
-import { checkOrigin, corsHeaders, hostCheck, preflightHeaders, refuseDuplicates } from './guard.ts'
-import type { LegacyDoor, Visit } from './legacy.ts'
+import { checkOrigin, corsHeaders, hostCheck, mayCall, preflightHeaders, readTarget, refuseDuplicates } from './guard.ts'
+import type { LegacyDoor } from './legacy.ts'
 import { sendError, sendJson } from './reply.ts'
+import type { Visit } from './visit.ts'
 
 export interface ServerOptions {
   readonly snapshot: () => Snapshot
@@ -48,6 +50,8 @@ export function createServer (options: ServerOptions): FastifyInstance {
     // Slow senders are looked for this often; Node's default lets them sit for half a minute more.
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 2_000 },
     onProtoPoisoning: 'ignore', // Not used: the one parser below is ours.
+    // Paths that the router cannot read never reach a hook.
+    frameworkErrors: (error, request, reply) => fail(request, reply, error),
     routerOptions: { maxParamLength: 128 }
   })
 
@@ -70,7 +74,18 @@ export function createServer (options: ServerOptions): FastifyInstance {
     const named = endpoint === 'default' ? undefined : found?.endpoints.get(endpointName(endpoint ?? 'default'))
     return found === undefined || named === undefined ? undefined : { snapshot: current, tenant: found, endpoint: named }
   }
+  const noPage = (): GatewayError => new GatewayError('not_found', 'There is no such page. MCP endpoints are /t/{tenant}/mcp and /t/{tenant}/{endpoint}/mcp.')
   const noEndpoint = (): GatewayError => new GatewayError('not_found', 'There is no such endpoint. Endpoints are /t/{tenant}/mcp and /t/{tenant}/{endpoint}/mcp, as configured.')
+
+  const originsOf = (request: FastifyRequest): ReadonlySet<string> | undefined => {
+    const { tenant } = (request.params ?? {}) as Params
+    return tenant === undefined ? undefined : snapshot().tenants.get(tenantId(tenant))?.origins
+  }
+  // Some refusals come before the check of Origin: what they say is not for a page of just any origin either.
+  const corsOf = (request: FastifyRequest): Record<string, string> => {
+    const { origin } = request.headers
+    return origin === undefined || !mayCall(origin, address().publicUrl, originsOf(request)) ? {} : corsHeaders(origin)
+  }
 
   const fail = (request: FastifyRequest, reply: FastifyReply, error: unknown): void => {
     reply.hijack()
@@ -79,7 +94,7 @@ export function createServer (options: ServerOptions): FastifyInstance {
     const ours = readable(error)
     if (!(ours instanceof GatewayError)) log.error({ err: error, requestId: request.id }, 'a request failed by a fault of the gateway')
     else log[ours.row.level]({ reason: ours.code, path: request.routeOptions.url, method: request.method, ...(ours.cause === undefined ? {} : { err: ours.cause }) }, 'refused')
-    sendError(reply.raw, ours, request.id, ours instanceof GatewayError && ours.code === 'forbidden_origin' ? {} : corsHeaders(request.headers.origin), id)
+    sendError(reply.raw, ours, request.id, corsOf(request), id)
   }
 
   server.removeAllContentTypeParsers()
@@ -91,25 +106,38 @@ export function createServer (options: ServerOptions): FastifyInstance {
     }
   })
   server.setErrorHandler((error, request, reply) => fail(request, reply, error))
-  server.setNotFoundHandler((request, reply) => fail(request, reply, new GatewayError('not_found', 'There is no such page. MCP endpoints are /t/{tenant}/mcp and /t/{tenant}/{endpoint}/mcp.')))
+  server.setNotFoundHandler((request, reply) => fail(request, reply, noPage()))
+  // Whatever comes with a DELETE is not read: some clients send the headers of their POSTs, Content-Type included.
+  server.addHttpMethod('DELETE', { hasBody: false, overrideExisting: true })
 
   server.addHook('onRequest', async (request) => {
     if (request.routeOptions.url?.startsWith('/health/') === true) return
     const { headers, raw } = request
+    if (raw.httpVersionMajor !== 1) throw new GatewayError('invalid_request', 'The request line must end in HTTP/1.1.')
     refuseDuplicates(raw.rawHeaders)
     names()(headers.host)
-    const tenant = (request.params as Params).tenant
-    checkOrigin(headers.origin, address().publicUrl, tenant === undefined ? undefined : snapshot().tenants.get(tenantId(tenant))?.origins)
+    const { host } = readTarget(request.url)
+    if (host !== undefined) names()(host)
+    checkOrigin(headers.origin, address().publicUrl, originsOf(request))
+    if (request.is404) throw noPage() // Here already, so that its body is neither buffered nor parsed.
     if (draining()) throw new GatewayError('shutting_down', 'The gateway is stopping. Retry: another process will answer.', { headers: { Connection: 'close' } })
   })
 
   async function enter (request: FastifyRequest, reply: FastifyReply): Promise<Visit> {
     const place = placeOf(request.params as Params, snapshot())
-    if (place === undefined) throw noEndpoint()
-    const { publicUrl } = address()
-    const { path } = place.endpoint
-    const principal = await authenticator.authenticate(place.tenant, publicUrl + path, metadataUrlOf(publicUrl + path), request.raw.rawHeaders)
-    return { ...place, principal, incoming: request.raw, raw: reply.raw, headers: corsHeaders(request.headers.origin), requestId: request.id }
+    // One endpoint, one spelling of its path: another one, with escapes, could slip past the rules of a proxy in front.
+    if (place === undefined || readTarget(request.url).path !== place.endpoint.path) throw noEndpoint()
+    const principal = await principalOf(place, request)
+    const recheck = async (): Promise<void> => {
+      const now = placeOf(request.params as Params, snapshot())
+      if (now === undefined) throw noEndpoint()
+      await principalOf(now, request)
+    }
+    return { ...place, principal, recheck, incoming: request.raw, raw: reply.raw, headers: corsHeaders(request.headers.origin), requestId: request.id }
+  }
+  function principalOf ({ tenant, endpoint }: Place, request: FastifyRequest): Promise<Principal> {
+    const resource = address().publicUrl + endpoint.path
+    return authenticator.authenticate(tenant, resource, metadataUrlOf(resource), request.raw.rawHeaders)
   }
 
   // The token is judged before the body is read: what an unknown caller sends is never buffered.
@@ -134,17 +162,21 @@ export function createServer (options: ServerOptions): FastifyInstance {
     const cors = request.headers.origin === undefined ? {} : { ...corsHeaders(request.headers.origin), ...preflightHeaders }
     reply.raw.writeHead(204, { Allow: methods, ...cors }).end()
   }
-  const notAllowed = (methods: string) => async (): Promise<never> => {
-    throw new GatewayError('method_not_allowed', `Use one of ${methods} here.`, { headers: { Allow: methods } })
+  // In the hook, so that no body is read for it.
+  const notAllowed = (methods: string) => {
+    const onRequest = async (): Promise<never> => {
+      throw new GatewayError('method_not_allowed', `Use one of ${methods} here.`, { headers: { Allow: methods } })
+    }
+    return { onRequest, handler: onRequest }
   }
-  const others: HTTPMethods[] = ['PUT', 'PATCH', 'HEAD']
+  const others: HTTPMethods[] = ['PUT', 'PATCH', 'HEAD', 'TRACE']
 
   for (const path of ['/t/:tenant/mcp', '/t/:tenant/:endpoint/mcp']) {
     server.route({ method: 'POST', url: path, onRequest, handler: through((visit, body) => door.post(visit, body)) })
     server.route({ method: 'GET', url: path, onRequest, handler: through((visit) => door.get(visit)) })
     server.route({ method: 'DELETE', url: path, onRequest, handler: through((visit) => door.remove(visit)) })
     server.route({ method: 'OPTIONS', url: path, handler: preflight('GET, POST, DELETE, OPTIONS') })
-    server.route({ method: others, url: path, handler: notAllowed('GET, POST, DELETE, OPTIONS') })
+    server.route({ method: others, url: path, ...notAllowed('GET, POST, DELETE, OPTIONS') })
 
     // RFC 9728 section 3.1: the well-known part is put in front of the path of the resource. Public by nature.
     const metadata = metadataPrefix + path
@@ -159,7 +191,7 @@ export function createServer (options: ServerOptions): FastifyInstance {
       }
     })
     server.route({ method: 'OPTIONS', url: metadata, handler: preflight('GET, OPTIONS') })
-    server.route({ method: ['POST', 'DELETE', ...others], url: metadata, handler: notAllowed('GET, OPTIONS') })
+    server.route({ method: ['POST', 'DELETE', ...others], url: metadata, ...notAllowed('GET, OPTIONS') })
   }
 
   server.get('/health/live', (_request, reply) => {

@@ -21,13 +21,14 @@ export function parseJson (bytes: Uint8Array): unknown {
   }
   try {
     return parseText(text)
-  } catch (cause) {
-    throw new GatewayError('parse_error', bytes.length === 0 ? 'The body is empty; send one JSON-RPC message.' : 'The body is not valid JSON.', { cause })
+  } catch {
+    // Without its cause: that quotes the body, and causes go to the log.
+    throw new GatewayError('parse_error', bytes.length === 0 ? 'The body is empty; send one JSON-RPC message.' : 'The body is not valid JSON.')
   }
 }
 
 // A false hit (digits inside a string) costs time, never correctness.
-const longNumber = /\d{16}|\d\.\d{15}|[eE][+-]?\d{3}/
+const longNumber = /[\d.]{16}|[eE][+-]?\d{3}/
 const isLong = (source: string): boolean => source.length > 15 && (source.match(/\d/g)?.length ?? 0) > 15 || /[eE][+-]?\d{3}/.test(source)
 
 interface WithSource { readonly source?: string }
@@ -43,7 +44,7 @@ const rawJson = (JSON as unknown as { rawJSON (text: string): unknown }).rawJSON
 export function parseText (text: string): unknown {
   if (!longNumber.test(text)) return parse(text)
   return parse(text, (_key, value, { source }) =>
-    typeof value === 'number' && source !== undefined && isLong(source) ? rawJson(source) : value)
+    typeof value === 'number' && source !== undefined && isLong(source) && String(value) !== source ? rawJson(source) : value)
 }
 
 /** The deepest nesting of arrays and objects, counted without parsing: brackets inside strings do not count. Linear, no recursion. */

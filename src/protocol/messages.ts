@@ -46,8 +46,10 @@ export type ClientCapabilities = JsonObject
 export type ServerCapabilities = JsonObject
 
 export function isObject (value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  // A number of many digits is an object to the engine (protocol/json.ts), but not to JSON.
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawJson(value)
 }
+const isRawJson = (JSON as unknown as { isRawJSON (value: unknown): boolean }).isRawJSON
 
 // An id beyond 2^53 changes its value on the way through a parser, so two of them could become one.
 export function isRequestId (value: unknown): value is RequestId {

@@ -39,7 +39,8 @@ export interface Connections {
 
 export function createConnections ({ pool, live: sessions, listings, handshake, log, onOwnChange, onOwnLog }: ConnectionsOptions): Connections {
   const levels = new WeakMap<Upstream, LogLevel>()
-  const open = new Map<string, Set<Upstream>>()
+  // Scope of a session -> hash of the definition -> the newest connection.
+  const open = new Map<string, Map<string, Upstream>>()
 
   const scopeOf = (definition: UpstreamDefinition, principal: Principal, live: LiveSession): string => {
     if (definition.isolation === 'session') return `session:${live.key}`
@@ -67,8 +68,7 @@ export function createConnections ({ pool, live: sessions, listings, handshake, 
         if (session !== undefined) onOwnLog(session, definition, notification)
       },
       closed (reason) {
-        const upstream = current()
-        if (upstream !== undefined) open.get(scope)?.delete(upstream)
+        if (open.get(scope)?.get(definition.hash) === current()) open.get(scope)?.delete(definition.hash)
         log.warn({ upstream: definition.name, tenant: definition.tenant, reason: reason.message }, 'upstream connection of a session ended')
         const session = own()
         if (session !== undefined) onOwnChange(session, definition, undefined, undefined)
@@ -95,16 +95,16 @@ export function createConnections ({ pool, live: sessions, listings, handshake, 
       let current: Upstream | undefined
       const upstream = current = await pool.acquire(definition, scope, handshake, eventsOf(definition, scope, live, () => current))
       if (definition.isolation === 'session') {
-        const known = open.get(scope)
-        if (known === undefined) open.set(scope, new Set([upstream]))
-        else known.add(upstream)
+        // The session ended while we connected: nobody would close it.
+        if (sessions.get(live.key) === undefined) await pool.release(scope)
+        else open.set(scope, (open.get(scope) ?? new Map<string, Upstream>()).set(definition.hash, upstream))
       }
       if (live.session.record.logLevel !== undefined) await level(upstream, live.session.record.logLevel, definition.isolation !== 'session')
       return upstream
     },
     async setLogLevel (live, wanted) {
       // Connections that others use too are told when a call of this session next uses them.
-      const own = open.get(`session:${live.key}`) ?? []
+      const own = open.get(`session:${live.key}`)?.values() ?? []
       await Promise.all([...own].map((upstream) => level(upstream, wanted, false)))
     },
     touch (live) {

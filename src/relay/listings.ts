@@ -5,7 +5,7 @@ import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { isObject } from '../protocol/messages.ts'
 import type { Handshake, ListKind, Upstream } from '../protocol/seams.ts'
-import { listingKey } from '../store/keys.ts'
+import { listingKey, listingTtlMs } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import { fetchList, fetchListing } from '../upstream/listing.ts'
 import type { Listing } from '../upstream/listing.ts'
@@ -99,7 +99,7 @@ export function createListings ({ pool, store, clock, log, handshake }: Listings
       slot.failures = 0
     })
     slot.known.resolve()
-    await store.set(listingKey(slot.definition.hash), JSON.stringify(listing)).catch((err: unknown) =>
+    await store.set(listingKey(slot.definition.hash), JSON.stringify(listing), { ttlMs: listingTtlMs }).catch((err: unknown) =>
       log.warn({ err, upstream: slot.definition.name }, 'the listing could not be kept; a restart will have to ask again'))
   }
 
@@ -120,7 +120,7 @@ export function createListings ({ pool, store, clock, log, handshake }: Listings
     slot.dirty.clear()
     const listing = await fetchListing(upstream, stop.signal)
     if (listing.partial.length > 0) log.warn({ upstream: definition.name, tenant: definition.tenant, partial: listing.partial.slice(0, 20) }, 'parts of the listing were left out')
-    await keep(slot, listing)
+    await keep(slot, withKnown(listing, slot.listing))
     while (slot.dirty.size > 0 && slot.listing !== undefined) {
       const [kind] = slot.dirty
       if (kind === undefined) break
@@ -206,4 +206,10 @@ export function createListings ({ pool, store, clock, log, handshake }: Listings
       for (const slot of slots.values()) clearTimeout(slot.retry)
     }
   }
+}
+
+/** One broken list of a server that answers must not wipe out what it held before. */
+function withKnown (listing: Listing, before: Listing | undefined): Listing {
+  if (before === undefined || listing.failed.length === 0) return listing
+  return { ...listing, ...Object.fromEntries(listing.failed.map((member) => [member, before[member]])) }
 }

@@ -93,8 +93,7 @@ export function createRelay ({ pool, store, sessions, live, clock, log, handshak
     settled,
     async forward (call, route, request) {
       const definition = definitionOf(call, route)
-      const upstream = await connections.acquire(definition, call.principal, call.live)
-      if (call.signal.aborted) throw new GatewayError('cancelled', 'The request was cancelled before it was sent.')
+      const upstream = await whileWanted(connections.acquire(definition, call.principal, call.live), call.signal)
       return await upstream.request(request, clientOf(call, definition), call.signal)
     },
     offers: (call, route, capability) => isObject((listings.peek(definitionOf(call, route))?.capabilities ?? { [capability]: {} })[capability]),
@@ -123,6 +122,16 @@ export function createRelay ({ pool, store, sessions, live, clock, log, handshak
     },
     close: () => listings.close()
   }
+}
+
+/** Connecting may take half a minute and goes on for whoever else waits for it; a call that is over does not. */
+function whileWanted<T> (work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (): void => reject(new GatewayError('cancelled', 'The request was cancelled before it was sent.'))
+    if (signal.aborted) giveUp()
+    signal.addEventListener('abort', giveUp, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp))
+  })
 }
 
 /** The caller, for one upstream: hears only the log levels it asked for, and from whom they come. */

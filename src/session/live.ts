@@ -1,6 +1,7 @@
 // What this process holds of a session while it is in use: its GET stream, its calls in flight, what it still has to be told.
 // Nothing here is needed to serve the session elsewhere; what is idle is forgotten.
 
+import { GatewayError } from '../protocol/errors.ts'
 import type { EndpointName, TenantId } from '../protocol/ids.ts'
 import type { Notification, RequestId } from '../protocol/messages.ts'
 import type { ListKind } from '../protocol/seams.ts'
@@ -15,7 +16,10 @@ export interface Outlet {
 
 export interface CallInFlight {
   readonly id: RequestId
+  /** At the caller's wish: nothing is answered. */
   cancel (reason: string | undefined): void
+  /** Not at the caller's wish: it is answered with the reason. */
+  end (reason: Error): void
 }
 
 export interface LiveSession {
@@ -48,8 +52,8 @@ export interface LiveSessions {
 
 export interface LiveOptions {
   readonly clock: { now (): number }
-  /** How long an idle one is kept, for changes that the client has not been told of yet. */
-  readonly idleMs?: number
+  /** How long a session lives unused. What is longer unused here has ended, or lives at another process. */
+  readonly idleMs?: () => number
 }
 
 interface Entry extends LiveSession {
@@ -58,17 +62,29 @@ interface Entry extends LiveSession {
   readonly pending: Set<ListKind>
 }
 
-export function createLiveSessions ({ clock, idleMs = 60_000 }: LiveOptions): LiveSessions {
+export function createLiveSessions ({ clock, idleMs = () => 30 * 60_000 }: LiveOptions): LiveSessions {
   const entries = new Map<string, Entry>()
   const listeners: Array<(key: string) => void> = []
+  let closed = false
 
   const sweep = setInterval(() => {
-    const before = clock.now() - idleMs
+    const before = clock.now() - idleMs()
     for (const [key, entry] of entries) {
-      if (entry.usedAt < before && entry.calls.size === 0 && entry.outlet === undefined) entries.delete(key)
+      // Clients seldom say goodbye: this is how most sessions let go of their connections.
+      if (entry.usedAt < before && entry.calls.size === 0 && entry.outlet === undefined) drop(key)
     }
-  }, Math.min(idleMs, 30_000))
+  }, Math.min(idleMs(), 30_000))
   sweep.unref()
+
+  function drop (key: string): void {
+    const entry = entries.get(key)
+    if (entry !== undefined) {
+      entries.delete(key)
+      for (const call of entry.calls) call.end(new GatewayError('session_unknown', 'The session ended before the answer was there. Whether the call took effect is unknown.', { data: { outcome: 'unknown' } }))
+      entry.outlet?.end()
+    }
+    for (const listener of listeners) listener(key)
+  }
 
   function create (session: Session): Entry {
     const entry: Entry = {
@@ -82,6 +98,8 @@ export function createLiveSessions ({ clock, idleMs = 60_000 }: LiveOptions): Li
       pending: new Set(),
       get listening () { return entry.outlet !== undefined },
       attach (outlet) {
+        // It came in just before the end of the process, whose wait it would prolong.
+        if (closed) outlet.end()
         const previous = entry.outlet
         entry.outlet = outlet
         previous?.end()
@@ -115,20 +133,13 @@ export function createLiveSessions ({ clock, idleMs = 60_000 }: LiveOptions): Li
     },
     get: (key) => entries.get(key),
     all: () => entries.values(),
-    drop (key) {
-      const entry = entries.get(key)
-      if (entry !== undefined) {
-        entries.delete(key)
-        for (const call of entry.calls) call.cancel('the session ended')
-        entry.outlet?.end()
-      }
-      for (const listener of listeners) listener(key)
-    },
+    drop,
     onDrop (listener) {
       listeners.push(listener)
     },
     get size () { return entries.size },
     close () {
+      closed = true
       clearInterval(sweep)
       for (const entry of entries.values()) entry.outlet?.end()
     }

@@ -185,14 +185,15 @@ const sameOwner = (a: Owner, b: Owner): boolean =>
 
 /** A value from the store is judged before it is used: half a record is no record. */
 function decode (text: string): SessionRecord | undefined {
-  let value: SessionRecord
+  let value: SessionRecord | null
   try {
-    value = JSON.parse(text) as SessionRecord
+    value = JSON.parse(text) as SessionRecord | null
   } catch {
     return undefined // Not ours: the session counts as absent and the client opens a new one.
   }
+  if (value === null) return undefined
   const { owner, endpoint, revision, capabilities, openedAt, touchedAt } = value
   const whole = typeof owner?.tenant === 'string' && typeof owner.subject === 'string' && typeof endpoint === 'string' &&
-    typeof revision === 'string' && typeof capabilities === 'object' && Number.isFinite(openedAt) && Number.isFinite(touchedAt)
+    typeof revision === 'string' && typeof capabilities === 'object' && capabilities !== null && Number.isFinite(openedAt) && Number.isFinite(touchedAt)
   return whole ? { ...value, logLevel: value.logLevel, clientInfo: value.clientInfo } : undefined
 }

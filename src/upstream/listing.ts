@@ -19,12 +19,14 @@ export interface Listing {
   readonly revision: Revision
   /** What was left out and why, one sentence each; empty if nothing was. */
   readonly partial: readonly string[]
+  /** Lists that the server answered with an error: empty here, and no news of what they hold. */
+  readonly failed: readonly Member[]
 }
 
 /** The lists of one kind: put over a `Listing`, they make it current. */
 export type ListingPart = Partial<Pick<Listing, 'tools' | 'prompts' | 'resources' | 'templates'>>
 
-type Member = 'tools' | 'prompts' | 'resources' | 'templates'
+export type Member = 'tools' | 'prompts' | 'resources' | 'templates'
 
 interface ListSpec {
   readonly member: Member
@@ -58,6 +60,7 @@ export async function fetchListing (upstream: Upstream, signal: AbortSignal): Pr
   const declared = specs.filter(({ kind }) => isObject(upstream.capabilities[kind]))
   const partial: string[] = []
   const failures: unknown[] = []
+  const failed: Member[] = []
   const lists: Record<Member, JsonObject[]> = { tools: [], prompts: [], resources: [], templates: [] }
   await Promise.all(declared.map(async (spec) => {
     try {
@@ -65,12 +68,13 @@ export async function fetchListing (upstream: Upstream, signal: AbortSignal): Pr
     } catch (error) {
       if (!(error instanceof RpcError)) throw error
       failures.push(error)
+      failed.push(spec.member)
       partial.push(`${spec.member}: the server answered with error ${error.error.code}`)
     }
   }))
   if (failures.length > 0 && failures.length === declared.length) throw failures[0]
   const { capabilities, serverInfo, instructions, revision } = upstream
-  return { ...lists, capabilities, serverInfo, instructions, revision, partial: partial.slice(0, maxNotes) }
+  return { ...lists, capabilities, serverInfo, instructions, revision, partial: partial.slice(0, maxNotes), failed }
 }
 
 /**
