@@ -34,6 +34,7 @@ export async function open (url: string, { method = 'GET', headers = {}, body, s
   const outgoing = request(url, { method, headers, agent: false, ...(signal === undefined ? {} : { signal }) })
   outgoing.end(body)
   const [response] = await once(outgoing, 'response') as [IncomingMessage]
+  outgoing.on('error', () => {}) // Answered and closed before it had the whole body: the answer is what counts.
   return response
 }
 

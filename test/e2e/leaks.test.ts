@@ -1,0 +1,128 @@
+// Clients seldom say goodbye. Five hundred sessions are dropped without DELETE, some in the middle of a call or of their stream: once they have
+// expired, the gateway is as it was before them.
+
+import t from 'tap'
+import { copyFile, mkdtemp, rm } from 'node:fs/promises'
+import { DatabaseSync } from 'node:sqlite'
+import { join } from 'node:path'
+import { randomUUID } from 'node:crypto'
+import { legacyClient } from '../kit/client.ts'
+import { configOf, key } from '../kit/gateway.ts'
+import { mirror } from '../kit/mirror.ts'
+import { descriptors, marked, serve } from '../kit/process.ts'
+import type { Started } from '../kit/process.ts'
+import { until } from '../kit/until.ts'
+
+const sessions = 500
+const wave = 20
+const sessionIdleMs = 3_000
+/** After these, what is made once is there, compiled code above all. */
+const warm = 100
+/** A session in use holds some ten times as much; its copy in the bounded cache of records is within it. */
+const bytesPerSession = 2_048
+
+const smallServer = new URL('../kit/small-server.sh', import.meta.url).pathname
+
+// On USR2 the process collects its garbage and tells what is left.
+const measured = {
+  NODE_OPTIONS: `--expose-gc --import=data:text/javascript,${encodeURIComponent(
+    'process.on("SIGUSR2", () => { gc(); gc(); console.error(JSON.stringify({ heap: process.memoryUsage().heapUsed })) })')}`
+}
+
+/** The least of several collections, in bytes: the engine lets go of unused code only after some of them. */
+async function heap ({ child, log }: Started): Promise<number> {
+  const sizes = (): number[] => log().flatMap((line) => typeof line['heap'] === 'number' ? [line['heap']] : [])
+  const before = sizes().length
+  for (let n = 1; n <= 8; n++) {
+    child.kill('SIGUSR2')
+    await until('the size of the heap', () => sizes().length === before + n)
+  }
+  return Math.min(...sizes().slice(before))
+}
+
+/** The rows of the store, read from a copy: the gateway keeps the file itself locked. */
+async function rows (folder: string): Promise<string[]> {
+  const copy = await mkdtemp(join(folder, 'copy-'))
+  try {
+    for (const name of ['store.db', 'store.db-wal']) await copyFile(join(folder, name), join(copy, name))
+    using database = new DatabaseSync(join(copy, 'store.db'))
+    return database.prepare('SELECT key FROM entry').all().map((row) => String(row['key']))
+  } finally {
+    await rm(copy, { recursive: true })
+  }
+}
+
+t.test('sessions that are dropped without a word leave nothing behind', async (t) => {
+  const web = await mirror(t)
+  const mark = `GATEHOUSE_TEST_${randomUUID()}`
+  const started = await serve(t, configOf({
+    upstreams: {
+      web: { url: web.url, idleMs: 1_000 },
+      local: { command: smallServer, env: { MARK: mark }, idleMs: 1_000 }
+    },
+    store: 'file:store.db',
+    limits: { sessionIdleMs, coldStartMs: 30_000 },
+    top: { logLevel: 'warn' }
+  }), measured)
+  const url = `${started.url}/t/acme/mcp`
+  const processes = new Set<string>()
+
+  async function visit (n: number): Promise<void> {
+    const client = await legacyClient(url, key)
+    const call = (name: string, args: object, signal?: AbortSignal) =>
+      client.request('tools/call', { name, arguments: args, _meta: { progressToken: 1 } }, signal === undefined ? {} : { signal })
+    if (n % 4 === 0) {
+      const stream = await client.listen()
+      t.teardown(() => stream.close())
+      queueMicrotask(() => stream.close())
+    }
+    const [local, remote] = await Promise.all([call('local__pid', {}), call('web__mirror', { canary: `of ${n}`, steps: 3 })])
+    processes.add(local.json.result.content[0].text)
+    if (remote.json.result.content[0].text !== `of ${n}`) t.fail('a wrong answer', remote.json)
+    if (n % 5 === 0) {
+      const stop = new AbortController()
+      const cut = call('web__mirror', { canary: `cut ${n}`, steps: 3, delayMs: 100 }, stop.signal).then(() => t.fail('it was not cut'), () => {})
+      await until('the call at its upstream', () => web.executed.has(`cut ${n}`))
+      stop.abort()
+      await cut
+    }
+  }
+
+  async function visits (from: number, to: number): Promise<void> {
+    for (let n = from; n < to; n += wave) await Promise.all(Array.from({ length: Math.min(wave, to - n) }, (_, at) => visit(n + at)))
+  }
+
+  /** All that sessions and listings hold has been let go. */
+  async function quiet (): Promise<void> {
+    const now = performance.now()
+    // Expired sessions are looked for once in every idle time.
+    await until('the end of the sessions', () => performance.now() > now + 2 * sessionIdleMs + 500)
+    await until('no child process', async () => (await marked(mark)).length === 0)
+    await until('no session at the upstream', () => web.sessions.size === 0)
+    await until('no stream to the upstream', () => web.streams() === 0)
+  }
+
+  const first = visits(0, warm)
+  await until('child processes', async () => (await marked(mark)).length > 5)
+  await first
+  t.ok(web.bySession.size > warm / 2, 'sessions were at the upstream')
+  await quiet()
+  const opened = await descriptors(started.pid)
+  const before = await heap(started)
+
+  await visits(warm, sessions)
+  const busy = await descriptors(started.pid)
+  await quiet()
+  t.equal(processes.size, sessions, 'every session had a process of its own')
+  t.ok(busy > opened + wave, 'descriptors were in use')
+  await until('no descriptor more than before', async () => await descriptors(started.pid) <= opened)
+  t.pass('no descriptor is left')
+  const left = await until('the heap of before', async () => {
+    const more = await heap(started) - before
+    return more < bytesPerSession * (sessions - warm) ? { more } : undefined
+  })
+  t.comment(`heap: ${Math.round(before / 1024)} KiB before, ${Math.round(left.more / 1024)} KiB more after ${sessions} sessions`)
+  await until('no row of a session in the store', async () => !(await rows(started.folder)).some((name) => name.startsWith('session:')), 40_000)
+  t.ok((await rows(started.folder)).some((name) => name.startsWith('listing:')), 'other rows are still there')
+  t.same(await started.stop(), { code: 0, signal: null })
+})

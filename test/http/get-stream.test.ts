@@ -1,0 +1,117 @@
+// The stream that a client opens by GET (2025-11-25 basic/transports "Listening for Messages from the Server").
+
+import t from 'tap'
+import { acme, keyOf } from '../kit/acme.ts'
+import { legacyClient, open } from '../kit/client.ts'
+import type { Answer } from '../kit/client.ts'
+import { until } from '../kit/until.ts'
+
+const grow = (client: { request (method: string, params: unknown): Promise<Answer> }, name: string) => client.request('tools/call', { name: 'grow', arguments: { name } })
+const toolsChanged = (message: { method?: string }) => message.method === 'notifications/tools/list_changed'
+
+t.test('its head', async (t) => {
+  const house = await acme(t)
+  const client = await legacyClient(house.url(), keyOf.ada)
+  const response = await open(house.url(), { headers: { ...client.headers, accept: 'text/event-stream' } })
+  t.equal(response.statusCode, 200)
+  t.equal(response.headers['content-type'], 'text/event-stream; charset=utf-8')
+  t.match(response.headers['cache-control'], /no-store/)
+  t.equal(response.headers['x-accel-buffering'], 'no')
+  t.equal(response.headers['x-content-type-options'], 'nosniff')
+  t.notOk(response.headers['content-encoding'])
+  t.notOk(response.headers['content-length'])
+  const [first] = await new Promise<Buffer[]>((resolve) => { response.once('data', (part: Buffer) => resolve([part])) })
+  t.equal(String(first), ': open\n\n', 'a first byte that carries the head through proxies')
+  response.destroy()
+})
+
+t.test('it brings what belongs to no call: a changed list, once per change and only here', async (t) => {
+  const house = await acme(t)
+  const client = await legacyClient(house.url(), keyOf.ada)
+  const stream = await client.listen()
+  await client.request('tools/list')
+  await until('the upstream can be heard', () => house.upstream.streams() > 0)
+  const answer = await grow(client, 'planted')
+  t.equal(answer.headers['content-type'], 'application/json', 'not on the stream of the call')
+  await stream.next(toolsChanged)
+  const tools = (await client.request('tools/list')).json.result.tools as Array<{ name: string }>
+  t.ok(tools.some(({ name }) => name === 'planted'))
+  t.ok(stream.messages.every((message) => !('id' in message)), 'no response ever comes on it')
+  stream.close()
+})
+
+t.test('a change while nobody listens is told when somebody does', async (t) => {
+  const house = await acme(t)
+  const client = await legacyClient(house.url(), keyOf.ada)
+  await client.request('tools/list')
+  await client.request('tools/call', { name: 'echo' })
+  await until('the streams of the listing and of the session are open', () => house.upstream.streams() === 2)
+  await grow(client, 'late')
+  await until('the change is known', async () => (await client.request('tools/list')).text.includes('"late"'))
+  const stream = await client.listen()
+  await stream.next(toolsChanged)
+  stream.close()
+})
+
+t.test('a second stream takes over from the first; of a hundred at once one is left', async (t) => {
+  const house = await acme(t)
+  const client = await legacyClient(house.url(), keyOf.ada)
+  await client.request('tools/call', { name: 'echo' })
+  await until('the upstream can be heard', () => house.upstream.streams() === 2)
+  const first = await client.listen()
+  const second = await client.listen()
+  await first.ended
+  await grow(client, 'one')
+  await second.next(toolsChanged)
+  t.same(first.messages, [])
+
+  const crowd = await Promise.all(Array.from({ length: 100 }, () => client.listen()))
+  await second.ended
+  const open = new Set(crowd)
+  for (const stream of crowd) void stream.ended.then(() => open.delete(stream))
+  await until('one is left', () => open.size === 1)
+  const [last] = open
+  await grow(client, 'two')
+  await last?.next(toolsChanged)
+  t.equal(crowd.filter(({ messages }) => messages.some(toolsChanged)).length, 1, 'never broadcast')
+  t.equal(open.size, 1)
+  last?.close()
+})
+
+t.test('it is kept alive by comments', async (t) => {
+  const house = await acme(t, { overrides: { keepAliveMs: 20 } })
+  const client = await legacyClient(house.url(), keyOf.ada)
+  const response = await open(house.url(), { headers: { ...client.headers, accept: 'text/event-stream' } })
+  let text = ''
+  response.setEncoding('utf8')
+  response.on('data', (part: string) => { text += part })
+  await until('comments come', () => text.split(': keep-alive\n\n').length > 4)
+  t.match(text, /^: open\n\n(: keep-alive\n\n)+$/)
+  response.destroy()
+})
+
+t.test('a stream that its client left is forgotten, even one left before it was open', async (t) => {
+  const house = await acme(t, { limits: { sessionIdleMs: 300 }, overrides: { keepAliveMs: 30 } })
+  const client = await legacyClient(house.url(), keyOf.ada)
+  await client.request('tools/call', { name: 'echo' })
+  for (let n = 0; n < 20; n++) {
+    const abort = new AbortController()
+    const opening = open(house.url(), { headers: { ...client.headers, accept: 'text/event-stream' }, signal: abort.signal })
+    setImmediate(() => abort.abort())
+    await opening.then((response) => response.on('error', () => {}), () => {})
+  }
+  await until('the session idles out, which a forgotten listener would prevent', () => house.upstream.sessions.size === 1)
+  t.equal((await client.request('ping')).status, 404)
+})
+
+t.test('Last-Event-ID asks for nothing that this stream has', async (t) => {
+  const house = await acme(t)
+  const client = await legacyClient(house.url(), keyOf.ada)
+  for (const id of ['1', '*', '-1', `${'x'.repeat(8000)}`, '../other']) {
+    const response = await open(house.url(), { headers: { ...client.headers, accept: 'text/event-stream', 'last-event-id': id } })
+    t.equal(response.statusCode, 200, 'our events carry no ids, so nothing can be missed by naming one')
+    const [first] = await new Promise<Buffer[]>((resolve) => { response.once('data', (part: Buffer) => resolve([part])) })
+    t.equal(String(first), ': open\n\n')
+    response.destroy()
+  }
+})

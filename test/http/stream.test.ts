@@ -1,0 +1,62 @@
+// The writer of server-sent events on a real response, and the one timer behind all keep-alive comments.
+
+import { createServer } from 'node:http'
+import type { ServerResponse } from 'node:http'
+import fc from 'fast-check'
+import t from 'tap'
+import { createKeepAlive, eventStream, maxQueuedBytes } from '../../src/http/stream.ts'
+import { eventsOf, open, send } from '../kit/client.ts'
+import { listen } from '../kit/listen.ts'
+import { until } from '../kit/until.ts'
+
+t.test('whatever JSON goes in comes out again, one event each', async (t) => {
+  const values: unknown[] = []
+  const origin = await listen(t, createServer((_request, response) => {
+    const stream = eventStream(response, () => {})
+    for (const value of values) {
+      stream.comment('beat')
+      stream.send(value)
+    }
+    stream.end()
+    stream.send('too late') // without effect, and without an error
+    stream.end()
+  }))
+  await fc.assert(fc.asyncProperty(fc.array(fc.jsonValue(), { maxLength: 5 }), fc.array(fc.string({ unit: 'binary' }), { maxLength: 3 }), async (json, strings) => {
+    values.splice(0, values.length, ...json, ...strings)
+    const { text } = await send(origin, { method: 'GET' })
+    t.same(eventsOf(text), JSON.parse(JSON.stringify(values)))
+  }), { numRuns: 50 })
+})
+
+t.test('a reader that does not read is cut off before its queue grows past the cap', async (t) => {
+  let overflows = 0
+  let response: ServerResponse | undefined
+  const origin = await listen(t, createServer((_request, given) => { response = given }))
+  const opening = open(origin).then((incoming) => incoming.pause().on('error', () => {}), () => {})
+  const raw = await until('the request is there', () => response)
+  const stream = eventStream(raw, () => { overflows++ })
+  const message = 'x'.repeat(64 * 1024)
+  let most = 0
+  for (let n = 0; stream.open && n < 10_000; n++) {
+    stream.send(message)
+    most = Math.max(most, raw.writableLength)
+    if (n % 16 === 0) await new Promise((resolve) => { setImmediate(resolve) })
+  }
+  await opening
+  t.notOk(stream.open)
+  t.equal(overflows, 1)
+  t.ok(most <= maxQueuedBytes + 2 * message.length, `${most} bytes at most`)
+})
+
+t.test('one timer beats for all until each has stopped', async (t) => {
+  const keepAlive = createKeepAlive(5)
+  t.teardown(() => keepAlive.close())
+  const counts = [0, 0]
+  const stop = keepAlive.add(() => { counts[0] = (counts[0] ?? 0) + 1 })
+  keepAlive.add(() => { counts[1] = (counts[1] ?? 0) + 1 })
+  await until('both were called', () => counts.every((count) => count > 1))
+  stop()
+  const [first = 0, second = 0] = counts
+  await until('the other goes on', () => (counts[1] ?? 0) > second + 2)
+  t.equal(counts[0], first)
+})

@@ -1,0 +1,68 @@
+// What an endpoint of several upstreams says of itself; log levels and revisions, the other small tables.
+
+import t from 'tap'
+import { GatewayError, RpcError, errorObject, errorTable } from '../../src/protocol/errors.ts'
+import type { ErrorCode } from '../../src/protocol/errors.ts'
+import { isLogLevel, logLevels, moreVerbose, reaches } from '../../src/protocol/levels.ts'
+import { mergeCapabilities, mergeInstructions } from '../../src/protocol/merge.ts'
+import { atLeast, isLegacyRevision, latestLegacy, legacyRevisions, negotiate } from '../../src/protocol/revisions.ts'
+
+t.test('capabilities are what at least one upstream offers, in terms of what the gateway passes on', async (t) => {
+  t.same(mergeCapabilities([]), {})
+  t.same(mergeCapabilities([{}]), {})
+  t.same(mergeCapabilities([{ tools: {} }, { prompts: { listChanged: false }, logging: {} }]), { tools: { listChanged: true }, prompts: { listChanged: true }, logging: {} })
+  t.same(mergeCapabilities([{ resources: { subscribe: true } }]), { resources: { listChanged: true } }, 'subscriptions are not served yet, so they are not promised')
+  t.same(mergeCapabilities([{ tools: true, prompts: null, completions: 'yes' } as never]), {}, 'a capability is an object')
+  t.same(mergeCapabilities([undefined, {}]), { tools: { listChanged: true }, prompts: { listChanged: true }, resources: { listChanged: true }, completions: {}, logging: {} }, 'one that is not known yet may offer anything')
+  t.same(mergeCapabilities([{ experimental: { x: {} }, extensions: { y: {} }, tasks: {} }]), { experimental: { x: {} }, extensions: { y: {} } }, 'the experiments of a single upstream are passed on')
+  t.same(mergeCapabilities([{ experimental: { x: {} } }, { tools: {} }]), { tools: { listChanged: true } }, 'those of several could contradict each other')
+})
+
+t.test('instructions', async (t) => {
+  const one = (prefix: string, instructions: string | undefined) => ({ upstream: 'up', prefix, instructions })
+  t.equal(mergeInstructions(undefined, [one('', undefined)], '__'), undefined)
+  t.equal(mergeInstructions(undefined, [one('', 'As they are.')], '__'), 'As they are.')
+  t.equal(mergeInstructions('Ours first.', [one('', 'Theirs.')], '__'), 'Ours first.\n\nTheirs.')
+  t.equal(mergeInstructions(undefined, [one('up', 'Theirs.')], '__'), '## up (its tools and prompts are named up__…)\n\nTheirs.')
+  t.equal(mergeInstructions(undefined, [one('up', ''), { upstream: 'b', prefix: '', instructions: 'B.' }], '__'), '## b\n\nB.')
+  t.ok((mergeInstructions(undefined, [one('', 'x'.repeat(100_000))], '__')?.length ?? 0) < 17_000, 'a novel is cut')
+})
+
+t.test('log levels', async (t) => {
+  t.same(logLevels.filter((level) => reaches(level, 'error')), ['error', 'critical', 'alert', 'emergency'])
+  t.ok(reaches('debug', undefined), 'who asked for nothing gets what comes')
+  t.ok(reaches('loud', 'emergency') && reaches(7, 'emergency'), 'an unknown level is not lost')
+  t.equal(moreVerbose('info', 'debug'), 'debug')
+  t.equal(moreVerbose('info', 'alert'), 'info')
+  for (const no of ['INFO', '', 'warn', null, 3, ['info'], '__proto__']) t.notOk(isLogLevel(no))
+})
+
+t.test('revisions', async (t) => {
+  for (const revision of legacyRevisions) t.equal(negotiate(revision), revision)
+  for (const other of ['2026-07-28', '', undefined, null, 20251125, ['2025-11-25'], '2025-11-25\n']) t.equal(negotiate(other), latestLegacy)
+  t.ok(atLeast('2025-06-18', '2025-06-18') && atLeast('2025-11-25', '2025-06-18') && !atLeast('2025-03-26', '2025-06-18'))
+  t.notOk(isLegacyRevision(['2025-11-25']))
+  t.same([...legacyRevisions].sort(), legacyRevisions, 'text order is age order')
+})
+
+t.test('the error table keeps to the codes that the specification leaves us, and to real statuses', async (t) => {
+  const standard = new Set([-32700, -32600, -32601, -32602, -32603, -32002])
+  for (const [code, row] of Object.entries(errorTable)) {
+    t.ok(standard.has(row.rpcCode) || row.rpcCode === row.status, `${code} ${row.rpcCode}`)
+    t.ok(row.status === 200 || (row.status >= 400 && row.status < 600))
+    t.match(row.meaning, /\.$/)
+    const { data, message } = errorObject(new GatewayError(code as ErrorCode, 'What to do.', { cause: new Error('canary'), data: { a: 1 } }), 'r1')
+    t.same({ data, message }, { data: { reason: code, a: 1 }, message: 'What to do.' })
+  }
+})
+
+t.test('what is not ours says nothing of itself', async (t) => {
+  for (const thrown of [new Error('canary'), 'canary', { message: 'canary' }, undefined, null]) {
+    const object = errorObject(thrown, 'r1')
+    t.equal(object.code, -32603)
+    t.match(object.message, /r1/)
+    t.notMatch(JSON.stringify(object), /canary/)
+  }
+  const theirs = { code: -32050, message: 'theirs', data: [1] }
+  t.equal(errorObject(new RpcError(theirs), 'r1'), theirs, 'while an upstream\'s own error passes as it came')
+})

@@ -1,0 +1,40 @@
+// Cases 68 and 70: sessions without end, and sessions that nobody says goodbye to.
+
+import t from 'tap'
+import { acme, credentials, initializeBody, keyOf } from '../kit/acme.ts'
+import { jsonHeaders, legacyClient, send } from '../kit/client.ts'
+import { until } from '../kit/until.ts'
+
+for (const kind of credentials) {
+  t.test(`the cap of one caller, by ${kind}: the oldest live on, the next one waits, others are not touched`, async (t) => {
+    const house = await acme(t, { limits: { sessionsPerPrincipal: 3 } })
+    const token = await house.bearer(kind)
+    const headers = { ...jsonHeaders, authorization: `Bearer ${token}` }
+    const [first, ...rest] = [await legacyClient(house.url(), token), await legacyClient(house.url(), token), await legacyClient(house.url(), token)]
+    const fourth = await send(house.url(), { headers, body: initializeBody() })
+    t.equal(fourth.status, 429)
+    t.match(fourth.headers['retry-after'], /^[1-9]\d*$/)
+    t.match(fourth.json, { id: 1, error: { data: { reason: 'too_many' } } })
+    t.notOk(fourth.headers['mcp-session-id'])
+    for (const client of [first, ...rest]) t.equal((await client.request('ping')).status, 200)
+    t.equal((await legacyClient(house.url(), await house.bearer(kind, 'bob'))).initialized.status, 200)
+
+    await first.end()
+    t.equal((await send(house.url(), { headers, body: initializeBody() })).status, 200, 'one that is ended makes room')
+    const racing = await Promise.all(Array.from({ length: 20 }, () => send(house.url(), { headers, body: initializeBody() })))
+    t.ok(racing.every(({ status }) => status === 429), 'also for many at once')
+  })
+}
+
+t.test('two hundred sessions left behind are gone after their idle time, and so is what they held', async (t) => {
+  const house = await acme(t, { limits: { sessionIdleMs: 1_000 } })
+  const left = await Promise.all(Array.from({ length: 200 }, async () => {
+    const client = await legacyClient(house.url(), keyOf.ada)
+    await client.request('tools/call', { name: 'echo' })
+    return client
+  }))
+  t.ok(house.upstream.sessions.size > 100, 'each had a connection of its own')
+  await until('only the connection of the listing is left', () => house.upstream.sessions.size === 1)
+  for (const client of left.slice(0, 5)) t.equal((await client.request('ping')).status, 404)
+  t.equal((await legacyClient(house.url(), keyOf.ada)).initialized.status, 200)
+})
