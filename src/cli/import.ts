@@ -28,7 +28,8 @@ export async function runImport ({ file, stdout, stderr }: ImportCommand): Promi
   try {
     const { config, notes } = importMcpJson(text, { path: file })
     stdout.write(stringify(config, { lineWidth: 0 }))
-    for (const note of notes) stderr.write(`note: ${note}\n`)
+    const keyNote = 'Set GATEHOUSE_KEY to the API key that clients shall send, at least 16 characters; make one with: openssl rand -hex 32.'
+    for (const note of [...notes, keyNote]) stderr.write(`note: ${note}\n`)
     return 0
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error

@@ -39,7 +39,6 @@ export function importMcpJson (text: string, options: ImportOptions = {}): Impor
     if (valid !== name) notes.push(`Server ${quoted(name)} is now upstream ${quoted(valid)}: names have letters, digits, "_", "." and "-".`)
     upstreams[valid] = upstream
   }
-  notes.push('Set GATEHOUSE_KEY to the API key that clients shall send, at least 16 characters; make one with: openssl rand -hex 32.')
   const tenant = {
     auth: { keys: [{ name: 'default', key: '${GATEHOUSE_KEY}', scopes: ['mcp'] }] },
     upstreams
