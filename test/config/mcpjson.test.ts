@@ -16,7 +16,7 @@ t.test('the file of Claude Desktop', async (t) => {
     postgres: { command: 'docker', args: ['run', '-i', '--rm', 'mcp/postgres', 'postgresql://host.docker.internal:5432/mydb'], disabled: true }
   })
   t.match(notes, [/Left out.*"globalShortcut", "preferences"/, /"Brave Search" is now upstream "Brave-Search"/])
-  t.equal(notes.length, 3)
+  t.equal(notes.length, 2)
   t.same(problemsOf(config, { env: { GATEHOUSE_KEY } }), [])
 })
 
