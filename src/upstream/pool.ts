@@ -67,6 +67,8 @@ interface Entry {
 /** A connection that dies younger than this never really worked. */
 const provenMs = 5_000
 const longestSweepMs = 5_000
+/** A connection that died young longer ago than this is no pattern. */
+const crashMemoryMs = 120_000
 /** Longer than the three graces of a child process together. */
 const closeMs = 7_000
 
@@ -75,6 +77,8 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
   /** Entries that are no longer given out but not closed yet. */
   const leaving = new Set<Entry>()
   const backoffs = new Map<string, { readonly definition: UpstreamDefinition, readonly backoff: Backoff }>()
+  /** Connections that died young, by key: what one caller does to its own must not lock others out. */
+  const crashes = new Map<string, Backoff>()
   let sweepMs = longestSweepMs
   let sweeper: Timer | undefined
   let closed = false
@@ -101,8 +105,7 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
       closed (reason) {
         forget(entry)
         leaving.delete(entry)
-        if (clock.now() - entry.connectedAt < provenMs) failed(backoff, reason.message, clock, random)
-        else worked(backoff)
+        crashed(entry, reason)
         events.closed(reason)
       }
     }
@@ -136,6 +139,15 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
     return entry
   }
 
+  /** The first early death may be an accident, so the next call tries at once; after that it is left alone for ever longer. */
+  function crashed ({ definition, scope, connectedAt }: Entry, reason: Error): void {
+    const key = keyOf(definition, scope)
+    if (clock.now() - connectedAt >= provenMs) return void crashes.delete(key)
+    const known = crashes.get(key)
+    if (known === undefined) crashes.set(key, { failures: 0, retryAt: clock.now(), lastError: reason.message })
+    else failed(known, reason.message, clock, random)
+  }
+
   /** Closes one connection, or gives up connecting. Never rejects. */
   async function shut (entry: Entry): Promise<void> {
     forget(entry)
@@ -156,9 +168,13 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
     const now = clock.now()
     for (const entry of entries.values()) {
       if (entry.connection === undefined) continue
-      if (now - entry.connectedAt >= provenMs) worked(backoffOf(entry.definition))
+      if (now - entry.connectedAt >= provenMs) {
+        worked(backoffOf(entry.definition))
+        crashes.delete(keyOf(entry.definition, entry.scope))
+      }
       if (entry.inFlight === 0 && now - entry.touchedAt >= entry.definition.idleMs) void shut(entry)
     }
+    for (const [key, { retryAt }] of crashes) if (now - retryAt > crashMemoryMs) crashes.delete(key)
     sweeper?.refresh()
   }
 
@@ -184,7 +200,8 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
       const key = keyOf(definition, scope)
       let entry = entries.get(key)
       if (entry === undefined) {
-        const { retryAt, lastError } = backoffOf(definition)
+        const resting = [backoffOf(definition), crashes.get(key) ?? noBackoff()]
+        const { retryAt, lastError } = resting.reduce((longest, each) => each.retryAt > longest.retryAt ? each : longest)
         const retryAfterMs = retryAt - clock.now()
         if (retryAfterMs > 0) return Promise.reject(restingError(definition, retryAfterMs, lastError))
         entry = open(definition, scope, handshake, events)
