@@ -57,7 +57,6 @@ export function createHandshake ({ relay, sessions, live, serverInfo }: Handshak
     const { clientInfo, capabilities: offered } = params
     // It stays in the store as long as the session.
     if (isObject(offered) && JSON.stringify(offered).length > maxCapabilities) throw new GatewayError('invalid_params', `"capabilities" of initialize is longer than ${maxCapabilities} characters.`)
-    const { capabilities, instructions } = await relay.describe(visit)
     const opened = await sessions.open(ownerOf(visit), visit.endpoint.name, {
       revision,
       clientInfo: isObject(clientInfo) && typeof clientInfo['name'] === 'string'
@@ -65,6 +64,8 @@ export function createHandshake ({ relay, sessions, live, serverInfo }: Handshak
         : undefined,
       capabilities: isObject(offered) ? offered : {}
     })
+    // After the store: while that is away, nobody waits for upstreams only to be refused.
+    const { capabilities, instructions } = await relay.describe(visit)
     live.use(opened.session)
     const result = {
       protocolVersion: revision,

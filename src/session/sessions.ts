@@ -1,7 +1,6 @@
 // Legacy sessions: the record behind an Mcp-Session-Id. Bound to who opened it, checked on every use; it never authenticates anybody.
 // Records live in the store. The hot path reads a local copy for at most a few seconds, and only while the store's messages reach us.
 
-import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { GatewayError } from '../protocol/errors.ts'
 import { sessionId } from '../protocol/ids.ts'
@@ -9,7 +8,7 @@ import type { EndpointName, SessionId, TenantId } from '../protocol/ids.ts'
 import type { LogLevel } from '../protocol/levels.ts'
 import type { ClientCapabilities, Implementation } from '../protocol/messages.ts'
 import type { Revision } from '../protocol/revisions.ts'
-import { principalSessionsKey, sessionKey, sessionsChannel } from '../store/keys.ts'
+import { principalSessionsKey, sessionKeys, sessionsChannel } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 
 /** Who a session belongs to: never token bytes, so that a refreshed token keeps its session. */
@@ -88,7 +87,15 @@ export async function createSessions ({ store, clock, randomBytes, limits }: Ses
     local.clear()
   })
 
-  const keyOf = (tenant: TenantId, endpoint: EndpointName, id: string): string => sessionKey(tenant, endpoint, hash('sha256', id, 'base64url'))
+  // As many as there are endpoints: callers name only those that the configuration has.
+  const keys = new Map<TenantId, Map<EndpointName, (id: string) => string>>()
+  function keyOf (tenant: TenantId, endpoint: EndpointName, id: string): string {
+    let ofTenant = keys.get(tenant)
+    if (ofTenant === undefined) keys.set(tenant, ofTenant = new Map())
+    let keyFor = ofTenant.get(endpoint)
+    if (keyFor === undefined) ofTenant.set(endpoint, keyFor = sessionKeys(tenant, endpoint))
+    return keyFor(id)
+  }
   const ttlOf = (record: SessionRecord, now: number): number =>
     Math.min(limits().sessionIdleMs, record.openedAt + limits().sessionMaxMs - now)
   const keep = (key: string, record: SessionRecord): void => {
@@ -162,11 +169,12 @@ export async function createSessions ({ store, clock, randomBytes, limits }: Ses
     },
 
     async end ({ key, record: { owner } }) {
-      if (await store.delete(key)) {
-        await store.count(principalSessionsKey(owner.tenant, owner.issuer, owner.subject, owner.clientId), -1, limits().sessionIdleMs)
-      }
+      // Whatever becomes of it in the store: a session that was asked to end is not served from the copy any more.
+      local.delete(key)
+      const deleted = await store.delete(key)
       forget(key)
       await store.publish(sessionsChannel, key)
+      if (deleted) await store.count(principalSessionsKey(owner.tenant, owner.issuer, owner.subject, owner.clientId), -1, limits().sessionIdleMs)
     },
 
     onEnded (listener) {

@@ -15,7 +15,7 @@ export interface KeyRow {
 export const keyTable = {
   session: {
     kind: 'session',
-    parts: ['tenant', 'endpoint', 'SHA-256 of the session id'],
+    parts: ['tenant', 'endpoint', 'session id'],
     value: 'JSON: owner { tenant, issuer, subject, clientId }, endpoint, revision, clientInfo, capabilities, logLevel, openedAt, touchedAt (epoch ms). Never the session id',
     ttl: 'limits.sessionIdleMs from the last use, at most what is left of limits.sessionMaxMs',
     loss: 'the client gets 404 and opens a new session'
@@ -56,10 +56,16 @@ export function key (kind: Kind, ...parts: readonly string[]): string {
 
 /**
  * The record of a legacy session: see `keyTable.session`. The tenant is part of the key, so another tenant with the same id reads nothing.
- * @param sessionIdHash a digest of the session id: whoever can read the store, or a log of its keys, cannot use a session
+ * The id is there as its digest only: whoever can read the store, or a log of its keys, cannot use a session.
  */
-export function sessionKey (tenant: string, endpoint: string, sessionIdHash: string): string {
-  return key('session', tenant, endpoint, sessionIdHash)
+export function sessionKey (tenant: string, endpoint: string, sessionId: string): string {
+  return sessionKeys(tenant, endpoint)(sessionId)
+}
+
+/** The same for many sessions of one endpoint: its part of the key is made once. */
+export function sessionKeys (tenant: string, endpoint: string): (sessionId: string) => string {
+  const prefix = key('session', tenant, endpoint)
+  return (sessionId) => `${prefix}:${digest(sessionId)}`
 }
 
 /** The counter behind the cap of sessions per principal: see `keyTable.principalSessions`. */

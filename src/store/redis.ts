@@ -18,6 +18,8 @@ export interface RedisStoreOptions {
 }
 
 const prefix = 'gatehouse:'
+// With the time of one command it makes less than a second: no longer may a frozen Redis be taken for a live one.
+const defaultHeartbeatMs = 400
 
 /**
  * Resolves within about a second, whether Redis is there or not; while it is away every call rejects with GatewayError `unavailable`.
@@ -25,7 +27,7 @@ const prefix = 'gatehouse:'
  * until then `live` is false.
  * @throws TypeError when the address cannot be used
  */
-export async function createRedisStore ({ url, clock, log, heartbeatMs = 2_000 }: RedisStoreOptions): Promise<Store> {
+export async function createRedisStore ({ url, clock, log, heartbeatMs = defaultHeartbeatMs }: RedisStoreOptions): Promise<Store> {
   const commands = openLink(url, 'commands', log)
   const messages = openLink(url, 'messages', log)
   const listeners = createListeners(log)

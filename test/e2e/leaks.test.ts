@@ -18,8 +18,8 @@ const wave = 20
 const sessionIdleMs = 3_000
 /** After these, what is made once is there, compiled code above all. */
 const warm = 100
-/** A session in use holds some ten times as much; its copy in the bounded cache of records is within it. */
-const bytesPerSession = 2_048
+/** A session in use holds ten times as much. What is within: its copy in the bounded cache of records, and code that is compiled late. */
+const bytesPerSession = 5_000
 
 const smallServer = new URL('../kit/small-server.sh', import.meta.url).pathname
 

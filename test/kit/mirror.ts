@@ -36,7 +36,7 @@ interface Teardown { teardown (run: () => unknown): void }
 const tools = ['mirror', 'hold'].map((name) => ({ name, inputSchema: { type: 'object' } }))
 const resultOf = (id: unknown, canary: string): Json => ({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: canary }] } })
 const paramsOf = (message: Json | undefined): Json => (message?.['params'] ?? {}) as Json
-const argumentsOf = (message: Json | undefined): MirrorArguments => paramsOf(message)['arguments'] as unknown as MirrorArguments
+const argumentsOf = (message: Json | undefined): MirrorArguments => paramsOf(message)['arguments'] as MirrorArguments
 
 /** `mirror`: progress and log messages with the canary on the way, then the canary. */
 async function mirrored (message: Json, send: (message: Json) => void): Promise<void> {

@@ -53,7 +53,7 @@ export async function start (t: Teardown, config: unknown, env: NodeJS.ProcessEn
   let stderr = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => { stdout += text })
   child.stderr.setEncoding('utf8').on('data', (text: string) => { stderr += text })
-  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }) as Exit)
+  const ended: Promise<Exit> = once(child, 'close').then(([code, signal]) => ({ code, signal }))
   t.teardown(async () => {
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
     await ended
