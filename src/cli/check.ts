@@ -12,11 +12,10 @@ export interface CheckOptions {
   readonly file: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly stdout: Output
-  readonly stderr: Output
 }
 
 /** @returns the exit code: 0 valid, 1 not */
-export async function runCheck ({ file, env, stdout, stderr }: CheckOptions): Promise<number> {
+export async function runCheck ({ file, env, stdout }: CheckOptions): Promise<number> {
   try {
     const { tenants } = await loadConfig(file, { env })
     const all = [...tenants.values()]
@@ -27,7 +26,8 @@ export async function runCheck ({ file, env, stdout, stderr }: CheckOptions): Pr
     return 0
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    printProblems(error, file, stderr)
+    // The problems are what was asked for, so they are the output, as with other checkers.
+    printProblems(error, file, stdout)
     return 1
   }
 }

@@ -25,19 +25,19 @@ t.test('check tells every problem at once, each on its line', async (t) => {
   const file = join(t.testdir({ 'c.yaml': 'tenants:\n  a:\n    auth: none\n    upstreams:\n      x: { comand: y }\n      z: { url: "${URL}" }\n' }), 'c.yaml')
   const io = collected()
   t.equal(await runCheck({ file, env: {}, ...io }), 1)
-  t.equal(io.err(), [
+  t.equal(io.out(), [
     'tenants.a.upstreams.x.comand (line 5): is not a known key. Did you mean "command"?',
     'tenants.a.upstreams.z.url (line 6): needs the environment variable URL, which is not set. Set it, or give a default as in ${URL:-value}.',
     `2 problems in ${file}`,
     ''
   ].join('\n'))
-  t.equal(io.out(), '')
+  t.equal(io.err(), '')
 })
 
 t.test('check of a file that is not there is one problem', async (t) => {
   const io = collected()
   t.equal(await runCheck({ file: '/nowhere/c.yaml', env: {}, ...io }), 1)
-  t.equal(io.err(), 'there is no such file. Check the path given with --config.\n1 problem in /nowhere/c.yaml\n')
+  t.equal(io.out(), 'there is no such file. Check the path given with --config.\n1 problem in /nowhere/c.yaml\n')
 })
 
 t.test('import prints a configuration that compiles, and its notes beside it', async (t) => {
