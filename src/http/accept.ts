@@ -22,8 +22,11 @@ export function checkContent (headers: IncomingHttpHeaders): void {
   }
 }
 
+/** What the SDKs send, so that nearly every request is spared the reading. */
+const usual = 'application/json, text/event-stream'
+
 export function readAccept (header: string | undefined): Accepts {
-  if (header === undefined || header.trim() === '') return { json: true, stream: true }
+  if (header === undefined || header === usual || header.trim() === '') return { json: true, stream: true }
   let json = false
   let stream = false
   for (const part of header.split(',')) {

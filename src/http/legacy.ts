@@ -127,7 +127,8 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
       }
       const reply = createReply(visit.raw, accepts, visit.headers)
       const quiet = keepQuietCallAlive(reply)
-      const final = await answer(visit, current, message, clientFor(current, reply)).finally(quiet)
+      const final = await answer(visit, current, message, clientFor(current, reply))
+      quiet()
       if (final === undefined) reply.endSilently()
       else reply.end(final)
     },

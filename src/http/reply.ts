@@ -66,7 +66,8 @@ export function sendJson (raw: ServerResponse, status: number, body: unknown, he
 }
 
 const unreadBytes = 65_536
-const unreadMs = 30_000
+// Node sees progress where what is queued is not what it was when it was written, so the first of these may pass in vain.
+const unreadMs = 15_000
 
 /** A caller that asks for large answers and does not read them would keep them in memory for as long as it likes. */
 function giveUpUnread (raw: ServerResponse): void {

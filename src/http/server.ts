@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 
 import type { Authenticator } from '../auth/authenticate.ts'
 import { metadataUrlOf, resourceMetadata } from '../auth/metadata.ts'
 import type { Principal } from '../auth/principal.ts'
-import type { Snapshot } from '../config/snapshot.ts'
+import type { Endpoint, Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/errors.ts'
 import { endpointName, tenantId } from '../protocol/ids.ts'
@@ -33,6 +33,13 @@ export interface ServerOptions {
 
 const metadataPrefix = '/.well-known/oauth-protected-resource'
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by the hook that lets it in. */
+    visit: Visit | undefined
+  }
+}
+
 interface Params { readonly tenant?: string, readonly endpoint?: string }
 
 export function createServer (options: ServerOptions): FastifyInstance {
@@ -55,15 +62,13 @@ export function createServer (options: ServerOptions): FastifyInstance {
     routerOptions: { maxParamLength: 128 }
   })
 
-  let checkedFor: string | undefined
+  let checkedFor: Snapshot | undefined
   let checkHost: ReturnType<typeof hostCheck> | undefined
   function names (): ReturnType<typeof hostCheck> {
-    const { publicUrl, loopbackPort } = address()
-    const { hosts } = snapshot()
-    const key = JSON.stringify([publicUrl, loopbackPort, hosts])
-    if (checkHost === undefined || key !== checkedFor) {
-      checkHost = hostCheck({ publicUrl, hosts, loopbackPort })
-      checkedFor = key
+    const current = snapshot()
+    if (checkHost === undefined || current !== checkedFor) {
+      checkHost = hostCheck({ ...address(), hosts: current.hosts })
+      checkedFor = current
     }
     return checkHost
   }
@@ -110,8 +115,9 @@ export function createServer (options: ServerOptions): FastifyInstance {
   // Whatever comes with a DELETE is not read: some clients send the headers of their POSTs, Content-Type included.
   server.addHttpMethod('DELETE', { hasBody: false, overrideExisting: true })
 
-  server.addHook('onRequest', async (request) => {
-    if (request.routeOptions.url?.startsWith('/health/') === true) return
+  // Not async: nothing here waits, and a promise on every request is not free.
+  server.addHook('onRequest', (request, _reply, done) => {
+    if (request.routeOptions.url?.startsWith('/health/') === true) return done()
     const { headers, raw } = request
     if (raw.httpVersionMajor !== 1) throw new GatewayError('invalid_request', 'The request line must end in HTTP/1.1.')
     refuseDuplicates(raw.rawHeaders)
@@ -121,8 +127,10 @@ export function createServer (options: ServerOptions): FastifyInstance {
     checkOrigin(headers.origin, address().publicUrl, originsOf(request))
     if (request.is404) throw noPage() // Here already, so that its body is neither buffered nor parsed.
     if (draining()) throw new GatewayError('shutting_down', 'The gateway is stopping. Retry: another process will answer.', { headers: { Connection: 'close' } })
+    done()
   })
 
+  const urlsOf = new WeakMap<Endpoint, { readonly resource: string, readonly metadata: string }>()
   async function enter (request: FastifyRequest, reply: FastifyReply): Promise<Visit> {
     const place = placeOf(request.params as Params, snapshot())
     // One endpoint, one spelling of its path: another one, with escapes, could slip past the rules of a proxy in front.
@@ -136,26 +144,24 @@ export function createServer (options: ServerOptions): FastifyInstance {
     return { ...place, principal, recheck, incoming: request.raw, raw: reply.raw, headers: corsHeaders(request.headers.origin), requestId: request.id }
   }
   function principalOf ({ tenant, endpoint }: Place, request: FastifyRequest): Promise<Principal> {
-    const resource = address().publicUrl + endpoint.path
-    return authenticator.authenticate(tenant, resource, metadataUrlOf(resource), request.raw.rawHeaders)
+    let urls = urlsOf.get(endpoint)
+    if (urls === undefined) {
+      const resource = address().publicUrl + endpoint.path
+      urlsOf.set(endpoint, urls = { resource, metadata: metadataUrlOf(resource) })
+    }
+    return authenticator.authenticate(tenant, urls.resource, urls.metadata, request.raw.rawHeaders)
   }
 
   // The token is judged before the body is read: what an unknown caller sends is never buffered.
-  const visits = new WeakMap<FastifyRequest, Visit>()
+  server.decorateRequest('visit', undefined)
   const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const visit = await enter(request, reply)
+    request.visit = await enter(request, reply)
     if (request.method === 'POST') checkContent(request.headers)
-    visits.set(request, visit)
   }
-  const through = (act: (visit: Visit, body: unknown) => Promise<void>) => async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const visit = visits.get(request)
-    if (visit === undefined) throw new Error('a route without its onRequest hook')
+  const through = (act: (visit: Visit, body: unknown) => Promise<void>) => (request: FastifyRequest, reply: FastifyReply): void => {
+    if (request.visit === undefined) throw new Error('a route without its onRequest hook')
     reply.hijack()
-    try {
-      await act(visit, request.body)
-    } catch (error) {
-      fail(request, reply, error)
-    }
+    act(request.visit, request.body).catch((error: unknown) => fail(request, reply, error))
   }
   const preflight = (methods: string) => (request: FastifyRequest, reply: FastifyReply): void => {
     reply.hijack()

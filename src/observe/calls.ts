@@ -41,7 +41,8 @@ function write ({ request, tenant, endpoint, principal }: Observed, log: Log, ro
     endpoint: endpoint.name,
     client: principal.clientId,
     method: request.method.slice(0, 64),
-    ...(target === undefined ? {} : { upstream: target.upstream, tool: target.name }),
+    upstream: target?.upstream,
+    tool: target?.name,
     outcome,
     ms: Math.round(ms * 10) / 10
   }

@@ -3,6 +3,7 @@
 import pino from 'pino'
 import type { Logger } from 'pino'
 import { GatewayError, RpcError } from '../protocol/errors.ts'
+import { isObject } from '../protocol/messages.ts'
 
 export type Log = Logger
 
@@ -13,12 +14,69 @@ export interface LogOptions {
 }
 
 export async function createLog (options: LogOptions): Promise<Log> {
-  // A second net under the rule above: these names never carry a value, whatever a caller passes.
-  const redact = ['authorization', 'token', 'key', 'secret', 'password', '*.authorization', '*.token', '*.key', '*.secret', '*.password']
-  const settings = { level: options.level, redact, base: null, serializers: { err: shortError } }
-  if (!options.pretty) return pino(settings, pino.destination({ dest: 2, sync: true }))
+  const settings = { level: options.level, base: null, formatters: { log: redacted }, serializers: { err: safeError } }
+  if (!options.pretty) {
+    const lines = batched(pino.destination({ dest: 2, sync: true }))
+    process.once('exit', () => lines.end())
+    return pino(settings, lines)
+  }
   const { default: pretty } = await import('pino-pretty')
   return pino(settings, pretty({ destination: 2, sync: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' }))
+}
+
+export interface Batch {
+  write (line: string): void
+  /** pino calls it after a fatal line. */
+  flushSync (): void
+  /** Writes what is there; lines that still come are written one by one. For the exit of the process, after which no turn comes. */
+  end (): void
+}
+
+/** Writes the lines of one turn of the event loop together, at its end: under load, a system call for each costs more than making it. */
+export function batched (destination: { write (text: string): unknown }): Batch {
+  let lines = ''
+  let ended = false
+  function flushSync (): void {
+    const text = lines
+    lines = ''
+    if (text !== '') destination.write(text)
+  }
+  return {
+    write (line) {
+      if (lines === '' && !ended) setImmediate(flushSync)
+      lines += line
+      if (ended) flushSync()
+    },
+    flushSync,
+    end () {
+      ended = true
+      flushSync()
+    }
+  }
+}
+
+// A second net under the rule above: these names never carry a value, whatever a caller passes.
+const secret = new Set(['authorization', 'token', 'key', 'secret', 'password'])
+
+/**
+ * A line without the values that no log may hold, in itself and in the objects right under it; the same object where there are none.
+ * pino's own `redact` does this with paths, whose wildcards cost three times as much as the rest of a line.
+ */
+export function redacted (line: Readonly<Record<string, unknown>>, levels = 1): Record<string, unknown> {
+  let safe: Record<string, unknown> = line
+  for (const name of Object.keys(line)) {
+    const value = line[name]
+    const shown = secret.has(name) ? '[Redacted]' : levels > 0 && isObject(value) && !(value instanceof Error) ? redacted(value, levels - 1) : value
+    if (shown === value) continue
+    if (safe === line) safe = { ...line }
+    safe[name] = shown
+  }
+  return safe
+}
+
+function safeError (error: unknown): unknown {
+  const short = shortError(error)
+  return isObject(short) ? redacted(short, 0) : short
 }
 
 /** An error that we made or were told explains itself; only a fault of ours needs its stack. */

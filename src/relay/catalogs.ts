@@ -16,7 +16,7 @@ import type { Listings } from './listings.ts'
 export interface Catalogs {
   /** The endpoint as the session sees it; without a session, as a new one would. */
   of (place: Place, live: LiveSession | undefined): Catalog
-  definitionsOf (place: Place): UpstreamDefinition[]
+  definitionsOf (place: Place): readonly UpstreamDefinition[]
   /** The session's connection to an upstream reported a change, or ended (`upstream` undefined) and its own view with it. */
   ownChange (live: LiveSession, definition: UpstreamDefinition, upstream: Upstream | undefined, kind: ListKind | undefined): void
   /** Does this session see its own listing of the upstream instead of the shared one? */
@@ -25,6 +25,7 @@ export interface Catalogs {
 }
 
 interface Built {
+  readonly endpoint: Endpoint
   readonly versions: readonly number[]
   readonly catalog: Catalog
 }
@@ -34,8 +35,16 @@ export function createCatalogs ({ listings, log }: { readonly listings: Listings
   const own = new Map<string, Map<string, Listing>>()
   const ownCatalogs = new WeakMap<ReadonlyMap<string, Listing>, Built>()
 
-  const definitionsOf = ({ tenant, endpoint }: Place): UpstreamDefinition[] =>
-    endpoint.members.flatMap(({ upstream }) => tenant.upstreams.get(upstream) ?? [])
+  // An endpoint belongs to one snapshot, so what its members mean does not change.
+  const members = new WeakMap<Endpoint, readonly UpstreamDefinition[]>()
+  function definitionsOf ({ tenant, endpoint }: Place): readonly UpstreamDefinition[] {
+    let known = members.get(endpoint)
+    if (known === undefined) {
+      known = endpoint.members.flatMap(({ upstream }) => tenant.upstreams.get(upstream) ?? [])
+      members.set(endpoint, known)
+    }
+    return known
+  }
 
   function build (endpoint: Endpoint, definitions: readonly UpstreamDefinition[], overrides: ReadonlyMap<string, Listing> | undefined): Catalog {
     const known = new Map<UpstreamName, Listing>()
@@ -54,13 +63,13 @@ export function createCatalogs ({ listings, log }: { readonly listings: Listings
     of (place, live) {
       const overrides = live === undefined ? undefined : own.get(live.key)
       const definitions = definitionsOf(place)
-      const versions = definitions.map((definition) => listings.version(definition))
       const cached = overrides === undefined ? shared.get(place.endpoint) : ownCatalogs.get(overrides)
-      if (cached !== undefined && versions.length === cached.versions.length && versions.every((version, at) => version === cached.versions[at])) return cached.catalog
-      const catalog = build(place.endpoint, definitions, overrides)
-      if (overrides === undefined) shared.set(place.endpoint, { versions, catalog })
-      else ownCatalogs.set(overrides, { versions, catalog })
-      return catalog
+      if (cached?.endpoint === place.endpoint && definitions.every((definition, at) => listings.version(definition) === cached.versions[at])) return cached.catalog
+      const versions = definitions.map((definition) => listings.version(definition))
+      const built = { endpoint: place.endpoint, versions, catalog: build(place.endpoint, definitions, overrides) }
+      if (overrides === undefined) shared.set(place.endpoint, built)
+      else ownCatalogs.set(overrides, built)
+      return built.catalog
     },
     definitionsOf,
     ownChange (live, definition, upstream, kind) {

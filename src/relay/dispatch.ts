@@ -2,7 +2,7 @@
 
 import { GatewayError } from '../protocol/errors.ts'
 import { isLogLevel, logLevels } from '../protocol/levels.ts'
-import { isObject } from '../protocol/messages.ts'
+import { isObject, metaOf } from '../protocol/messages.ts'
 import type { Result } from '../protocol/messages.ts'
 import { pageOf } from '../protocol/pages.ts'
 import { rewritePromptResult, rewriteReadResult, rewriteToolResult, withParam, withRef } from '../protocol/rewrite.ts'
@@ -22,6 +22,8 @@ export interface Floor {
   offers (call: Call, route: Route, capability: string): boolean
   setLogLevel (call: Call, level: typeof logLevels[number]): Promise<void>
 }
+
+const maxTokenLength = 1_024
 
 type Handler = (call: Call, floor: Floor) => Promise<Result>
 
@@ -50,6 +52,11 @@ const handlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
 export function dispatch (call: Call, floor: Floor): Promise<Result> {
   const handler = handlers.get(call.request.method)
   if (handler === undefined) throw new GatewayError('method_not_found', `Method not found: ${excerpt(call.request.method)}`)
+  const token = metaOf(call.request.params)['progressToken']
+  // It comes back with every progress message: a long one would be sent many times over.
+  if (token !== undefined && typeof token !== 'number' && JSON.stringify(token).length > maxTokenLength) {
+    throw new GatewayError('invalid_params', `"_meta.progressToken" is longer than ${maxTokenLength} characters.`)
+  }
   return handler(call, floor)
 }
 

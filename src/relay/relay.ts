@@ -18,6 +18,7 @@ import type { Route } from './catalog.ts'
 import { createConnections } from './connections.ts'
 import { dispatch } from './dispatch.ts'
 import type { Floor } from './dispatch.ts'
+import { discreet } from './discretion.ts'
 import { createListings } from './listings.ts'
 
 export interface RelayOptions {
@@ -93,8 +94,12 @@ export function createRelay ({ pool, store, sessions, live, clock, log, handshak
     settled,
     async forward (call, route, request) {
       const definition = definitionOf(call, route)
-      const upstream = await whileWanted(connections.acquire(definition, call.principal, call.live), call.signal)
-      return await upstream.request(request, clientOf(call, definition), call.signal)
+      try {
+        const upstream = await whileWanted(connections.acquire(definition, call.principal, call.live), call.signal)
+        return await upstream.request(request, clientOf(call, definition), call.signal)
+      } catch (error) {
+        throw discreet(error, definition)
+      }
     },
     offers: (call, route, capability) => isObject((listings.peek(definitionOf(call, route))?.capabilities ?? { [capability]: {} })[capability]),
     async setLogLevel (call, level) {
@@ -130,7 +135,13 @@ function whileWanted<T> (work: Promise<T>, signal: AbortSignal): Promise<T> {
     const giveUp = (): void => reject(new GatewayError('cancelled', 'The request was cancelled before it was sent.'))
     if (signal.aborted) giveUp()
     signal.addEventListener('abort', giveUp, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp))
+    work.then((value) => {
+      signal.removeEventListener('abort', giveUp)
+      resolve(value)
+    }, (error: unknown) => {
+      signal.removeEventListener('abort', giveUp)
+      reject(error)
+    })
   })
 }
 

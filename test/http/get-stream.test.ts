@@ -1,9 +1,13 @@
 // The stream that a client opens by GET (2025-11-25 basic/transports "Listening for Messages from the Server").
 
+import pino from 'pino'
 import t from 'tap'
+import type { Store } from '../../src/store/port.ts'
+import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { acme, keyOf } from '../kit/acme.ts'
-import { legacyClient, open } from '../kit/client.ts'
+import { legacyClient, open, send } from '../kit/client.ts'
 import type { Answer } from '../kit/client.ts'
+import { dial } from '../kit/raw.ts'
 import { until } from '../kit/until.ts'
 
 const grow = (client: { request (method: string, params: unknown): Promise<Answer> }, name: string) => client.request('tools/call', { name: 'grow', arguments: { name } })
@@ -91,15 +95,35 @@ t.test('it is kept alive by comments', async (t) => {
 })
 
 t.test('a stream that its client left is forgotten, even one left before it was open', async (t) => {
-  const house = await acme(t, { limits: { sessionIdleMs: 300 }, overrides: { keepAliveMs: 30 } })
+  const inner = await createSqliteStore({ path: ':memory:', clock: { now: Date.now }, log: pino({ level: 'silent' }) })
+  let gate = Promise.resolve()
+  let waiting = 0
+  // Not live: sessions are read from it each time, and it takes as long as the gate is shut.
+  const store: Store = {
+    ...inner,
+    live: false,
+    async get (key) {
+      waiting++
+      await gate
+      return await inner.get(key)
+    }
+  }
+  const house = await acme(t, { limits: { sessionIdleMs: 1_000 }, overrides: { keepAliveMs: 30, store } })
   const client = await legacyClient(house.url(), keyOf.ada)
   await client.request('tools/call', { name: 'echo' })
-  for (let n = 0; n < 20; n++) {
-    const abort = new AbortController()
-    const opening = open(house.url(), { headers: { ...client.headers, accept: 'text/event-stream' }, signal: abort.signal })
-    setImmediate(() => abort.abort())
-    await opening.then((response) => response.on('error', () => {}), () => {})
-  }
+  const stream = await client.listen()
+  stream.close()
+
+  const { promise, resolve } = Promise.withResolvers<void>()
+  gate = promise
+  waiting = 0
+  const socket = dial(house.port)
+  socket.write(`GET /t/acme/mcp HTTP/1.1\r\nHost: 127.0.0.1:${house.port}\r\nAuthorization: Bearer ${keyOf.ada}\r\nMcp-Session-Id: ${client.sessionId}\r\nAccept: text/event-stream\r\n\r\n`)
+  await until('its session is looked up', () => waiting > 0)
+  socket.destroy()
+  await new Promise((done) => { socket.once('close', done) })
+  for (let n = 0; n < 3; n++) t.equal((await send(`${house.publicUrl}/health/live`, { method: 'GET' })).status, 200)
+  resolve()
   await until('the session idles out, which a forgotten listener would prevent', () => house.upstream.sessions.size === 1)
   t.equal((await client.request('ping')).status, 404)
 })
@@ -107,7 +131,7 @@ t.test('a stream that its client left is forgotten, even one left before it was 
 t.test('Last-Event-ID asks for nothing that this stream has', async (t) => {
   const house = await acme(t)
   const client = await legacyClient(house.url(), keyOf.ada)
-  for (const id of ['1', '*', '-1', `${'x'.repeat(8000)}`, '../other']) {
+  for (const id of ['1', '*', '-1', 'x'.repeat(8000), '../other']) {
     const response = await open(house.url(), { headers: { ...client.headers, accept: 'text/event-stream', 'last-event-id': id } })
     t.equal(response.statusCode, 200, 'our events carry no ids, so nothing can be missed by naming one')
     const [first] = await new Promise<Buffer[]>((resolve) => { response.once('data', (part: Buffer) => resolve([part])) })

@@ -76,7 +76,7 @@ t.test('a call in flight when its session ends is answered', async (t) => {
 })
 
 t.test('an idle session ends by itself', async (t) => {
-  const house = await acme(t, { limits: { sessionIdleMs: 250 }, overrides: { keepAliveMs: 50 } })
+  const house = await acme(t, { limits: { sessionIdleMs: 1_500 }, overrides: { keepAliveMs: 50 } })
   const client = await legacyClient(house.url(), keyOf.ada)
   await client.request('tools/call', { name: 'echo' })
   const listening = await legacyClient(house.url(), keyOf.ada)
@@ -90,7 +90,7 @@ t.test('an idle session ends by itself', async (t) => {
 })
 
 t.test('the lifetime of a session ends even if it is busy', async (t) => {
-  const house = await acme(t, { limits: { sessionMaxMs: 400 }, overrides: { keepAliveMs: 50 } })
+  const house = await acme(t, { limits: { sessionMaxMs: 1_500 }, overrides: { keepAliveMs: 50 } })
   const client = await legacyClient(house.url(), keyOf.ada)
   const stream = await client.listen()
   let asked = 0

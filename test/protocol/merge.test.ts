@@ -12,7 +12,7 @@ t.test('capabilities are what at least one upstream offers, in terms of what the
   t.same(mergeCapabilities([{}]), {})
   t.same(mergeCapabilities([{ tools: {} }, { prompts: { listChanged: false }, logging: {} }]), { tools: { listChanged: true }, prompts: { listChanged: true }, logging: {} })
   t.same(mergeCapabilities([{ resources: { subscribe: true } }]), { resources: { listChanged: true } }, 'subscriptions are not served yet, so they are not promised')
-  t.same(mergeCapabilities([{ tools: true, prompts: null, completions: 'yes' } as never]), {}, 'a capability is an object')
+  t.same(mergeCapabilities([{ tools: true, prompts: null, completions: 'yes' }]), {}, 'a capability is an object')
   t.same(mergeCapabilities([undefined, {}]), { tools: { listChanged: true }, prompts: { listChanged: true }, resources: { listChanged: true }, completions: {}, logging: {} }, 'one that is not known yet may offer anything')
   t.same(mergeCapabilities([{ experimental: { x: {} }, extensions: { y: {} }, tasks: {} }]), { experimental: { x: {} }, extensions: { y: {} } }, 'the experiments of a single upstream are passed on')
   t.same(mergeCapabilities([{ experimental: { x: {} } }, { tools: {} }]), { tools: { listChanged: true } }, 'those of several could contradict each other')

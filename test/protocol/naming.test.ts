@@ -53,15 +53,15 @@ t.test('the hash has its length, and every bit of the text counts', async () => 
   }), { numRuns: 20_000 })
 })
 
-t.test('a wrapped URI leads back to its upstream and itself', async (t) => {
+t.test('a wrapped URI leads back to its upstream and itself', async () => {
   const uri = fc.oneof(
     fc.webUrl().map((url) => url.replace(/^https?/, 'repo')), anyText, fc.constantFrom('file:///etc/passwd', 'ui://app/index.html', 'ui://', 'ui:///x', 'UI://app', 'gatehouse://a/b', 'gatehouse://', 'test://item/{id}', '{+path}', 'x:{?q*}', 'urn:a:b', '', '/', 'ftp://h/?a=/&b=//')
   )
   fc.assert(fc.property(upstream, uri, (upstream, uri) => {
     if (/^https?:/i.test(uri)) return wrapUri(upstream, uri) === uri
     const shown = wrapUri(upstream, uri)
-    t.same(unwrapUri(shown), { upstream, uri })
-    return shown.endsWith(uri.startsWith('ui://') ? uri.slice(5) : uri) && shown.startsWith('ui://') === uri.startsWith('ui://')
+    const back = unwrapUri(shown)
+    return back?.upstream === upstream && back.uri === uri && shown.endsWith(uri.startsWith('ui://') ? uri.slice(5) : uri) && shown.startsWith('ui://') === uri.startsWith('ui://')
   }), { numRuns: 2_000 })
   fc.assert(fc.property(upstream, upstream, uri, uri, (a, b, one, two) => (a === b && one === two) || /^https?:/i.test(one) || wrapUri(a, one) !== wrapUri(b, two)), { numRuns: 5_000 })
 })

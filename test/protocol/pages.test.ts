@@ -19,11 +19,10 @@ function walk (list: readonly string[], size: number): string[][] {
   return pages
 }
 
-t.test('all pages together are the list, in its order, none of them too long or needlessly there', async (t) => {
+t.test('all pages together are the list, in its order, none of them too long or needlessly there', async () => {
   fc.assert(fc.property(names, fc.integer({ min: 1, max: 20 }), (list, size) => {
     const pages = walk(list, size)
-    t.same(pages.flat(), list)
-    return pages.every(({ length }) => length <= size) && pages.length === Math.max(1, Math.ceil(list.length / size))
+    return JSON.stringify(pages.flat()) === JSON.stringify(list) && pages.every(({ length }) => length <= size) && pages.length === Math.max(1, Math.ceil(list.length / size))
   }), { numRuns: 500 })
 })
 

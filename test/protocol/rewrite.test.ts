@@ -16,14 +16,13 @@ const frozen = <T> (value: T): T => {
 }
 const anyObject = fc.dictionary(fc.string(), fc.jsonValue()) as fc.Arbitrary<JsonObject>
 
-t.test('nothing to map: the very same object comes back, whatever it holds', async (t) => {
-  const rewriters = [rewriteToolResult, rewritePromptResult, rewriteReadResult, (value: JsonObject) => rewriteTool(value, String(value['name']), same), (value: JsonObject) => rewriteResource(value, 'uri', same)]
-  const member = fc.constantFrom('content', 'messages', 'contents', 'name', 'uri', '_meta', 'type', 'resource')
+t.test('nothing to map: the very same object comes back, whatever it holds', async () => {
+  const rewriters: Array<(value: JsonObject) => JsonObject> = [(value) => rewriteToolResult(value, same), (value) => rewritePromptResult(value, same), (value) => rewriteReadResult(value, same), (value) => rewriteTool(value, 'x', same), (value) => rewriteResource(value, 'uri', same)]
+  const member = fc.constantFrom('content', 'messages', 'contents', 'uri', '_meta', 'type', 'resource')
   fc.assert(fc.property(fc.dictionary(member, fc.jsonValue()), anyObject, (known, rest) => {
-    const value = frozen({ ...rest, name: 'x', ...known, ...(typeof known['name'] === 'string' ? {} : { name: 'x' }) } as JsonObject)
-    return rewriters.every((rewrite) => rewrite(value, same as never) === value)
+    const value = frozen({ ...rest, ...known, name: 'x' })
+    return rewriters.every((rewrite) => rewrite(value) === value)
   }), { numRuns: 1_000 })
-  t.pass()
 })
 
 t.test('URIs of links and embedded resources are mapped, in tools and prompts; everything else stays', async (t) => {

@@ -1,0 +1,177 @@
+// The relay with everything real but the upstreams: doubles of the Upstream seam behind a real pool, real sessions in a real store.
+
+import { randomBytes } from 'node:crypto'
+import { GatewayError } from '../../src/protocol/errors.ts'
+import pino from 'pino'
+import { compileConfig } from '../../src/config/load.ts'
+import type { Snapshot, UpstreamDefinition } from '../../src/config/snapshot.ts'
+import { keyPrincipal } from '../../src/auth/principal.ts'
+import { endpointName, tenantId } from '../../src/protocol/ids.ts'
+import type { JsonObject, Notification, Request, Result, ServerCapabilities } from '../../src/protocol/messages.ts'
+import type { Client, ListKind, Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
+import { createRelay } from '../../src/relay/relay.ts'
+import type { Relay } from '../../src/relay/relay.ts'
+import { createLiveSessions } from '../../src/session/live.ts'
+import type { LiveSession } from '../../src/session/live.ts'
+import { createSessions } from '../../src/session/sessions.ts'
+import { createSqliteStore } from '../../src/store/sqlite.ts'
+import type { Store } from '../../src/store/port.ts'
+import { createPool } from '../../src/upstream/pool.ts'
+
+/** What a double offers and does. May be changed while it is connected. */
+export interface Double {
+  tools?: JsonObject[]
+  prompts?: JsonObject[]
+  resources?: JsonObject[]
+  templates?: JsonObject[]
+  capabilities?: ServerCapabilities
+  instructions?: string
+  /** Connecting fails while it is set. */
+  down?: boolean
+  answer? (request: Request, client: Client, signal: AbortSignal, connection: Connection): Result | Promise<Result>
+}
+
+export interface Connection {
+  readonly upstream: string
+  readonly scope: number
+  readonly requests: Request[]
+  readonly notifications: Notification[]
+  closed: boolean
+  listChanged (kind: ListKind): void
+  notify (notification: Notification): void
+  die (): void
+}
+
+export interface Person {
+  readonly live: LiveSession
+  readonly heard: Notification[]
+  call (method: string, params?: JsonObject, client?: Partial<Client>, signal?: AbortSignal): Promise<Result>
+  end (): Promise<void>
+}
+
+export interface RelayRoom {
+  readonly relay: Relay
+  readonly store: Store
+  readonly log: Array<Record<string, unknown>>
+  readonly connections: Connection[]
+  /** All requests of one method that reached a double. */
+  requests (method: string): Request[]
+  person (name?: string, endpoint?: string): Promise<Person>
+  snapshot: Snapshot
+}
+
+interface Teardown { teardown (run: () => unknown): void }
+
+export interface RoomOptions {
+  readonly doubles: Record<string, Double>
+  readonly endpoints?: Record<string, unknown>
+  readonly isolation?: string
+  readonly limits?: Record<string, number>
+  readonly store?: Store
+}
+
+export const tool = (name: string, more: JsonObject = {}): JsonObject => ({ name, inputSchema: { type: 'object' }, ...more })
+
+export async function relayRoom (t: Teardown, { doubles, endpoints, isolation = 'session', limits = {}, store: given }: RoomOptions): Promise<RelayRoom> {
+  const lines: Array<Record<string, unknown>> = []
+  const log = pino({ level: 'debug', base: null }, { write: (line: string) => { lines.push(JSON.parse(line) as Record<string, unknown>) } })
+  const clock = { now: () => performance.timeOrigin + performance.now(), timer: (ms: number, run: () => void) => setTimeout(run, ms) }
+  const snapshot = compileConfig(JSON.stringify({
+    listen: { host: '127.0.0.1', port: 0 },
+    store: 'memory:',
+    limits,
+    tenants: { acme: { auth: { keys: [{ name: 'a', key: 'gh_key_of_the_relay_0123' }] }, upstreams: Object.fromEntries(Object.keys(doubles).map((name) => [name, { type: 'http', url: `http://127.0.0.1:9/${name}`, isolation }])), ...(endpoints === undefined ? {} : { endpoints }) } }
+  }), { path: 'test.json', env: {} })
+  const store = given ?? await createSqliteStore({ path: ':memory:', clock, log })
+  const connections: Connection[] = []
+  const pool = createPool({ connector: { connect: (definition, _handshake, events) => connect(definition, events) }, clock, random: () => 0, log })
+  const sessions = await createSessions({ store, clock, randomBytes, limits: () => snapshot.limits })
+  const live = createLiveSessions({ clock })
+  sessions.onEnded((key) => live.drop(key))
+  const tenant = snapshot.tenants.get(tenantId('acme'))
+  if (tenant === undefined) throw new Error('no tenant')
+  const room: RelayRoom = {
+    store,
+    log: lines,
+    connections,
+    snapshot,
+    requests: (method) => connections.flatMap(({ requests }) => requests).filter((request) => request.method === method),
+    relay: createRelay({
+      pool, store, sessions, live, clock, log, handshake: { clientInfo: { name: 'test', version: '1' }, capabilities: {} },
+      placeOf (session) {
+        const endpoint = tenant.endpoints.get(session.endpoint)
+        return endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
+      }
+    }),
+    async person (name = 'ada', at = 'default') {
+      const endpoint = tenant.endpoints.get(endpointName(at))
+      if (endpoint === undefined) throw new Error(`no endpoint ${at}`)
+      const principal = keyPrincipal(tenant.id, { name, sha256: '', scopes: [] })
+      const owner = { tenant: tenant.id, issuer: principal.issuer, subject: principal.subject, clientId: principal.clientId }
+      const { session } = await sessions.open(owner, endpoint.name, { revision: '2025-11-25', clientInfo: undefined, capabilities: {} })
+      const own = live.use(session)
+      const heard: Notification[] = []
+      own.attach({ send: (notification) => { heard.push(notification) }, end () {} })
+      return {
+        live: own,
+        heard,
+        call: async (method, params, client = {}, signal = new AbortController().signal) => await room.relay.call({
+          snapshot, tenant, endpoint, principal, live: own, signal,
+          request: params === undefined ? { method } : { method, params },
+          client: { era: 'legacy', capabilities: {}, notify () {}, ask: () => Promise.reject(new Error('not asked')), ...client }
+        }),
+        end: () => sessions.end(own.session)
+      }
+    }
+  }
+
+  function connect (definition: UpstreamDefinition, events: UpstreamEvents): Promise<Upstream> {
+    const double = doubles[definition.name]
+    if (double === undefined || double.down === true) return Promise.reject(new GatewayError('upstream_unavailable', `Upstream ${definition.name} is down at http://127.0.0.1:9/${definition.name}.`))
+    const connection: Connection = {
+      upstream: definition.name,
+      scope: connections.length,
+      requests: [],
+      notifications: [],
+      closed: false,
+      listChanged: (kind) => events.listChanged(kind),
+      notify: (notification) => events.notification(notification),
+      die () {
+        connection.closed = true
+        events.closed(new Error('it died'))
+      }
+    }
+    connections.push(connection)
+    const lists: Record<string, () => Result> = {
+      'tools/list': () => ({ tools: double.tools ?? [] }),
+      'prompts/list': () => ({ prompts: double.prompts ?? [] }),
+      'resources/list': () => ({ resources: double.resources ?? [] }),
+      'resources/templates/list': () => ({ resourceTemplates: double.templates ?? [] }),
+      'logging/setLevel': () => ({})
+    }
+    return Promise.resolve({
+      name: definition.name,
+      era: 'legacy',
+      revision: '2025-11-25',
+      capabilities: double.capabilities ?? { tools: {}, prompts: {}, resources: {}, logging: {}, completions: {} },
+      serverInfo: { name: definition.name, version: '1' },
+      instructions: double.instructions,
+      async request (request, client, signal) {
+        connection.requests.push(request)
+        return lists[request.method]?.() ?? await double.answer?.(request, client, signal, connection) ?? {}
+      },
+      notify: (notification) => { connection.notifications.push(notification) },
+      async close () { connection.closed = true },
+      destroy () { connection.closed = true }
+    })
+  }
+
+  t.teardown(async () => {
+    room.relay.close()
+    live.close()
+    await pool.close()
+    await sessions.close()
+    if (given === undefined) await store.close()
+  })
+  return room
+}

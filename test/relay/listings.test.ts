@@ -1,0 +1,104 @@
+// Listings kept and followed: by whom changes are seen, what an outage does, what a restart knows.
+
+import pino from 'pino'
+import t from 'tap'
+import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { until } from '../kit/until.ts'
+import { relayRoom, tool } from './kit.ts'
+import type { Double, Person } from './kit.ts'
+
+const toolsOf = async (person: Person) => ((await person.call('tools/list'))['tools'] as Array<{ name: string }>).map(({ name }) => name)
+
+t.test('isolation: who shares a connection with whom', async (t) => {
+  for (const [isolation, expected] of [['session', 3], ['principal', 2], ['shared', 1]] as const) {
+    const room = await relayRoom(t, { doubles: { one: { tools: [tool('x')] } }, isolation })
+    const people = [await room.person('ada'), await room.person('ada'), await room.person('bob')]
+    await Promise.all(people.flatMap((person) => [person.call('tools/call', { name: 'one__x' }), person.call('tools/call', { name: 'one__x' })]))
+    const used = room.connections.filter(({ requests }) => requests.some(({ method }) => method === 'tools/call'))
+    t.equal(used.length, expected, isolation)
+  }
+})
+
+t.test('a change that the shared view sees is told to every session that sees it, once', async (t) => {
+  const one: Double = { tools: [tool('x')] }
+  const room = await relayRoom(t, { doubles: { one, two: {} }, endpoints: { default: { upstreams: ['one', 'two'] }, other: { upstreams: ['two'] } } })
+  const [ada, bob, eve] = [await room.person('ada'), await room.person('bob'), await room.person('eve', 'other')]
+  t.same(await toolsOf(ada), ['one__x'])
+  t.same(await toolsOf(eve), [])
+  for (const { heard } of [ada, bob, eve]) heard.length = 0 // What they were told when the upstreams became known.
+  one.tools = [tool('x'), tool('y')]
+  for (let n = 0; n < 5; n++) room.connections.find(({ upstream }) => upstream === 'one')?.listChanged('tools')
+  await until('both have heard', () => ada.heard.length > 0 && bob.heard.length > 0)
+  t.same(await toolsOf(ada), ['one__x', 'one__y'])
+  for (const person of [ada, bob]) t.same(person.heard, [{ method: 'notifications/tools/list_changed' }])
+  t.same(eve.heard, [], 'not to a session of an endpoint without it')
+
+  const asked = room.requests('tools/list').length
+  room.connections.find(({ upstream }) => upstream === 'one')?.listChanged('tools')
+  await until('the list was read again', () => room.requests('tools/list').length > asked)
+  await toolsOf(ada)
+  t.equal(ada.heard.length, 1, 'a change that changes nothing is not told')
+})
+
+t.test('a change that only one session\'s connection reports is seen by that session alone', async (t) => {
+  const one: Double = { tools: [tool('x')], answer: () => ({}) }
+  const room = await relayRoom(t, { doubles: { one } })
+  const [ada, bob] = [await room.person('ada'), await room.person('bob')]
+  await ada.call('tools/call', { name: 'one__x' })
+  for (const { heard } of [ada, bob]) heard.length = 0
+  const hers = room.connections.find(({ requests }) => requests.some(({ method }) => method === 'tools/call'))
+  one.tools = [tool('x'), tool('hers')]
+  hers?.listChanged('tools')
+  await until('she has heard', () => ada.heard.length > 0)
+  t.same(await toolsOf(ada), ['one__x', 'one__hers'])
+  t.same(await toolsOf(bob), ['one__x'])
+  t.same(bob.heard, [])
+  await t.rejects(bob.call('tools/call', { name: 'one__hers' }), { code: 'invalid_params' }, 'and what is not in his list he cannot call')
+
+  hers?.die()
+  await until('her view is the common one again', async () => (await toolsOf(ada)).length === 1)
+  t.equal(ada.heard.length, 2, 'which is a change too')
+})
+
+t.test('an upstream that is down is left out, tried again, and told of when it is back', async (t) => {
+  const one: Double = { tools: [tool('x')], down: true }
+  const room = await relayRoom(t, { doubles: { one, two: { tools: [tool('y')] } }, limits: { coldStartMs: 200 } })
+  const ada = await room.person()
+  t.same(await toolsOf(ada), ['two__y'], 'the other upstream goes on')
+  t.ok(room.log.some(({ msg, upstream }) => upstream === 'one' && String(msg).startsWith('upstream is down')))
+  one.down = false
+  await until('it is back', async () => (await toolsOf(ada)).length === 2)
+  t.match(ada.heard, [{ method: 'notifications/tools/list_changed' }])
+})
+
+t.test('a restart knows the lists before any upstream has answered', async (t) => {
+  const store = await createSqliteStore({ path: ':memory:', clock: { now: Date.now }, log: pino({ level: 'silent' }) })
+  t.teardown(() => store.close())
+  const doubles = { one: { tools: [tool('x')], instructions: 'Be kind.' } as Double }
+  const first = await relayRoom(t, { doubles, store })
+  t.same(await toolsOf(await first.person()), ['one__x'])
+  await until('it is kept', () => first.connections.length === 1)
+  first.relay.close()
+
+  doubles.one.down = true
+  const second = await relayRoom(t, { doubles, store })
+  const ada = await second.person()
+  t.same(await toolsOf(ada), ['one__x'])
+  await t.rejects(ada.call('tools/call', { name: 'one__x' }), { code: 'upstream_unavailable', message: /^((?!127\.0\.0\.1).)*$/ }, 'while a call says what is wrong, though not where the upstream is')
+})
+
+t.test('the end of a session ends its connections, also one that was just being made', async (t) => {
+  const room = await relayRoom(t, { doubles: { one: { tools: [tool('x')] } } })
+  const ada = await room.person()
+  await ada.call('tools/call', { name: 'one__x' })
+  const open = () => room.connections.filter(({ closed }) => !closed).length
+  t.equal(open(), 2)
+  await ada.end()
+  await until('only the listing is left', () => open() === 1)
+
+  const bob = await room.person('bob')
+  const racing = bob.call('tools/call', { name: 'one__x' }).catch(() => {})
+  await bob.end()
+  await racing
+  await until('nothing is left behind', () => open() === 1)
+})

@@ -1,0 +1,45 @@
+// Cases 89 and 90: too many headers, too long ones, characters that are none, and a thousand requests in one breath.
+
+import t from 'tap'
+import { acme, keyOf } from '../kit/acme.ts'
+import { legacyClient } from '../kit/client.ts'
+import { dial } from '../kit/raw.ts'
+import { until } from '../kit/until.ts'
+
+const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+
+t.test('headers', async (t) => {
+  const house = await acme(t)
+  const { sessionId } = await legacyClient(house.url(), keyOf.ada)
+  const as = async (headers: string) => (await house.exchange(house.post(ping, `Mcp-Session-Id: ${sessionId}\r\n${headers}`))).status
+  t.equal(await as(Array.from({ length: 100 }, (_, n) => `X-${n}: ${n}\r\n`).join('')), 200, 'a hundred pass')
+  t.equal(await as(`X-Long: ${'x'.repeat(8_000)}\r\n`), 200)
+  t.equal(await as(Array.from({ length: 2_000 }, (_, n) => `X-${n}: ${n}\r\n`).join('')), 431)
+  t.equal(await as(Array.from({ length: 5_000 }, () => 'a:\r\n').join('')), 431)
+  t.equal(await as(`X-Long: ${'x'.repeat(17_000)}\r\n`), 431)
+  t.equal(await as(`${'x'.repeat(17_000)}: 1\r\n`), 431)
+  t.equal(await as(`Accept: ${'text/html,'.repeat(1_500)}*/*\r\n`), 200, 'a long Accept costs little')
+  t.equal(await as(`Origin: ${'x'.repeat(9_000)}\r\n`), 403)
+  for (const character of ['\0', '\x01', '\x7f', '\n', '\r']) t.equal(await as(`X-A: a${character}b\r\n`), 400, JSON.stringify(character))
+  for (const name of ['X A', 'X\tA', 'X(A)', 'X"A', 'Ü', '']) t.equal(await as(`${name}: b\r\n`), 400, JSON.stringify(name))
+  t.equal((await house.exchange(house.post(ping, `Expect: 100-continue\r\nMcp-Session-Id: ${sessionId}\r\n`))).text.slice(0, 21), 'HTTP/1.1 100 Continue')
+  t.equal(await as('Expect: everything\r\n'), 417)
+})
+
+t.test('requests piled up on one connection: a thousand are served, and no more', async (t) => {
+  const house = await acme(t)
+  const { sessionId } = await legacyClient(house.url(), keyOf.ada)
+  const one = house.post(ping, `Mcp-Session-Id: ${sessionId}\r\n`).replace('Connection: close\r\n', '')
+  const socket = dial(house.port)
+  let text = ''
+  socket.setEncoding('utf8')
+  socket.on('data', (part: string) => { text += part })
+  socket.write(one.repeat(1_100))
+  const statuses = await until('all are answered', () => {
+    const found = [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)
+    return found.length === 1_100 ? found : undefined
+  })
+  socket.destroy()
+  t.equal(statuses.filter((status) => status === '200').length, 1_000)
+  t.ok(statuses.slice(1_000).every((status) => status === '503'))
+})

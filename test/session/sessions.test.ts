@@ -1,0 +1,139 @@
+// The record behind a session id: whose it is, how long it lives, and what its copies may not do.
+
+import t from 'tap'
+import { endpointName, tenantId } from '../../src/protocol/ids.ts'
+import type { Store } from '../../src/store/port.ts'
+import { until } from '../kit/until.ts'
+import { ada, endpoint, hello, room } from './kit.ts'
+
+const minute = 60_000
+
+t.test('a session is found by its id and its owner together', async (t) => {
+  const { sessions } = await room(t)
+  const { id, session } = await sessions.open(ada, endpoint, hello)
+  t.match(id, /^[A-Za-z0-9_-]{43}$/)
+  t.match(await sessions.load(id, ada, endpoint), { key: session.key, record: { owner: ada, endpoint, ...hello } })
+  t.notOk(session.key.includes(id), 'the key inside is not the id')
+  for (const other of [{ ...ada, tenant: tenantId('beta') }, { ...ada, issuer: 'https://idp.example/' }, { ...ada, subject: 'bob' }, { ...ada, clientId: 'other' }, { ...ada, subject: '' }]) {
+    t.equal(await sessions.load(id, other, endpoint), undefined, JSON.stringify(other))
+  }
+  t.equal(await sessions.load(id, ada, endpointName('files')), undefined)
+  t.equal(await sessions.load(`${id}x`, ada, endpoint), undefined)
+  t.ok(await sessions.load(id, { ...ada }, endpoint), 'an equal owner is the owner')
+})
+
+t.test('ids do not repeat', async (t) => {
+  const { sessions } = await room(t, { sessionsPerPrincipal: 10_000 })
+  const ids = new Set<string>()
+  for (let n = 0; n < 5_000; n++) ids.add((await sessions.open(ada, endpoint, hello)).id)
+  t.equal(ids.size, 5_000)
+})
+
+t.test('unused, it ends after the idle time; used, it goes on', async (t) => {
+  const { sessions, clock, ended } = await room(t)
+  const used = await sessions.open(ada, endpoint, hello)
+  const unused = await sessions.open(ada, endpoint, hello)
+  for (let n = 0; n < 5; n++) {
+    clock.advance(20 * minute)
+    t.ok(await sessions.load(used.id, ada, endpoint))
+  }
+  t.equal(await sessions.load(unused.id, ada, endpoint), undefined)
+  clock.advance(30 * minute + 1)
+  t.equal(await sessions.load(used.id, ada, endpoint), undefined)
+  t.equal(await sessions.load(used.id, ada, endpoint), undefined, 'and looking for it does not bring it back')
+  t.same(ended.filter((key) => key !== used.session.key && key !== unused.session.key), [])
+})
+
+t.test('after its longest life it ends, however busy it is', async (t) => {
+  const { sessions, clock } = await room(t, { sessionMaxMs: 2 * 60 * minute })
+  const { id } = await sessions.open(ada, endpoint, hello)
+  let lived = 0
+  while (await sessions.load(id, ada, endpoint) !== undefined) {
+    clock.advance(minute)
+    lived++
+    if (lived > 1_000) break
+  }
+  t.ok(lived >= 119 && lived <= 122, `${lived} minutes`)
+})
+
+t.test('ended, it is ended for every process, and for good', async (t) => {
+  const { sessions, another } = await room(t)
+  const elsewhere = await another()
+  const heard: string[] = []
+  elsewhere.onEnded((key) => heard.push(key))
+  const { id, session } = await sessions.open(ada, endpoint, hello)
+  t.ok(await elsewhere.load(id, ada, endpoint), 'known there by a copy')
+  await sessions.end(session)
+  t.equal(await sessions.load(id, ada, endpoint), undefined)
+  await until('the other process has heard', () => heard.includes(session.key))
+  t.equal(await elsewhere.load(id, ada, endpoint), undefined)
+  await sessions.setLogLevel(session, 'debug')
+  await elsewhere.setLogLevel(session, 'debug')
+  t.equal(await sessions.load(id, ada, endpoint), undefined, 'a late write does not bring it back to life')
+  await sessions.end(session)
+  await elsewhere.close()
+})
+
+t.test('a change at one process is seen at the other', async (t) => {
+  const { sessions, another } = await room(t)
+  const elsewhere = await another()
+  const { id, session } = await sessions.open(ada, endpoint, hello)
+  t.match(await elsewhere.load(id, ada, endpoint), { record: { logLevel: undefined } })
+  await sessions.setLogLevel(session, 'error')
+  await until('the level is known there', async () => (await elsewhere.load(id, ada, endpoint))?.record.logLevel === 'error')
+  await elsewhere.close()
+})
+
+t.test('the cap counts what is open, per caller', async (t) => {
+  const { sessions, clock } = await room(t, { sessionsPerPrincipal: 2 })
+  const first = await sessions.open(ada, endpoint, hello)
+  await sessions.open(ada, endpoint, hello)
+  await t.rejects(sessions.open(ada, endpoint, hello), { code: 'too_many', headers: { 'Retry-After': /^\d+$/ } })
+  await t.rejects(sessions.open(ada, endpointName('files'), hello), { code: 'too_many' }, 'over all endpoints')
+  t.ok(await sessions.open({ ...ada, subject: 'bob' }, endpoint, hello))
+  await sessions.end(first.session)
+  t.ok(await sessions.open(ada, endpoint, hello))
+  await t.rejects(sessions.open(ada, endpoint, hello), { code: 'too_many' }, 'refusals are not counted, and do not make room')
+  clock.advance(30 * minute + 1)
+  t.ok(await sessions.open(ada, endpoint, hello), 'those that idled out make room')
+})
+
+t.test('half a record in the store is no session, and no failure', async (t) => {
+  const { sessions, store, clock } = await room(t)
+  for (const text of ['null', '', '{', '[]', '7', '"x"', '{}', '{"owner":null}', '{"owner":{"tenant":"acme"}}', JSON.stringify({ owner: ada, endpoint, ...hello, capabilities: null, openedAt: 1, touchedAt: 1 }), JSON.stringify({ owner: ada, endpoint, ...hello, openedAt: 'x', touchedAt: 1 })]) {
+    const { id, session } = await sessions.open(ada, endpoint, hello)
+    await store.set(session.key, text)
+    clock.advance(3_000) // The local copy is older than it may be.
+    t.equal(await sessions.load(id, ada, endpoint), undefined, text)
+  }
+})
+
+t.test('while messages of the store may be missed, no copy is trusted', async (t) => {
+  let live = true
+  let reads = 0
+  let lost = (): void => {}
+  const { sessions, clock } = await room(t, {}, (store): Store => ({
+    ...store,
+    get live () { return live },
+    onLost: (listener) => { lost = listener },
+    get (key) {
+      reads++
+      return store.get(key)
+    }
+  }))
+  const { id } = await sessions.open(ada, endpoint, hello)
+  const load = async () => {
+    reads = 0
+    t.ok(await sessions.load(id, ada, endpoint))
+    return reads
+  }
+  t.equal(await load(), 0, 'from the copy')
+  clock.advance(2_001)
+  t.equal(await load(), 1, 'which lives two seconds')
+  t.equal(await load(), 0)
+  lost()
+  t.equal(await load(), 1, 'and not over a loss')
+  live = false
+  t.equal(await load(), 1)
+  t.equal(await load(), 1, 'nor while nobody would tell us')
+})
