@@ -17,7 +17,7 @@ const rooms: Record<string, { rooms: string[], npm: string[] | '*', node: boolea
   upstream: { rooms: ['protocol', 'observe', 'config'], npm: ['undici', 'eventsource-parser'], node: true },
   relay: { rooms: ['protocol', 'config', 'store', 'observe', 'auth', 'session', 'upstream'], npm: [], node: true },
   http: { rooms: ['protocol', 'config', 'store', 'observe', 'auth', 'session', 'upstream', 'relay'], npm: ['fastify'], node: true },
-  cli: { rooms: ['config', 'observe', 'gateway.ts'], npm: [], node: true },
+  cli: { rooms: ['config', 'observe', 'gateway.ts'], npm: ['yaml'], node: true },
   'gateway.ts': { rooms: ['protocol', 'config', 'store', 'observe', 'auth', 'session', 'upstream', 'relay', 'http'], npm: [], node: true },
   'main.ts': { rooms: ['cli'], npm: [], node: true }
 }
