@@ -36,8 +36,21 @@ const tap = readFileSync(output, 'utf8')
 // The summary of the outermost plan: "# { total: 12, pass: 11, fail: 1 }".
 const [, counts = ''] = /^# \{ ([^}]*) \}$/m.exec(tap.split('\n').filter((line) => line.startsWith('#')).join('\n')) ?? []
 const count = (name: string): number => Number(new RegExp(`\\b${name}: (\\d+)`).exec(counts)?.[1] ?? 0)
+for (const failure of failures(tap)) process.stdout.write(`\n${failure}\n`)
 const skipped = count('skip') + count('todo')
 if (skipped > 0) process.stdout.write(`${skipped} tests skip themselves; none may.\n`)
 const failed = status === 0 && skipped === 0 ? count('fail') : Math.max(1, count('fail'))
 process.stdout.write(`\n${count('pass')} passed, ${failed} failed\n`)
 process.exit(failed === 0 && count('pass') > 0 ? 0 : 1)
+
+/** Each failed assertion with its diagnosis, and the test it stands in; what only repeats it further out is left out. */
+function failures (text: string): string[] {
+  const lines = text.split('\n')
+  return lines.flatMap((line, at) => {
+    if (!/^\s*not ok/.test(line) || lines[at + 1]?.trim() !== '---') return []
+    const end = lines.findIndex((other, index) => index > at && other.trim() === '...')
+    const block = lines.slice(at, end === -1 ? at + 40 : end)
+    const isOuter = block.some((other) => /isToplevel: true|externalID:/.test(other)) && !block.some((other) => /diff:|compare:|found:|stdio: .*|exitCode: [^01]|signal: [A-Z]/.test(other))
+    return isOuter ? [] : [block.slice(0, 60).join('\n')]
+  })
+}
