@@ -16,11 +16,28 @@ export function mergeCapabilities (members: ReadonlyArray<ServerCapabilities | u
   const offered = (name: string): boolean => members.some((member) => member === undefined || isObject(member[name]))
   for (const name of listed) if (offered(name)) merged[name] = { listChanged: true }
   for (const name of plain) if (offered(name)) merged[name] = {}
+  const declares = (...path: readonly string[]): boolean => members.some((member) => member === undefined || has(member, path))
+  if (declares('resources', 'subscribe')) merged['resources'] = { subscribe: true, listChanged: true }
+  // 2025-11-25 basic/utilities/tasks: which requests is all that matters; the rest only serves them.
+  if (declares('tasks', 'requests', 'tools', 'call')) {
+    merged['tasks'] = {
+      ...declares('tasks', 'list') && { list: {} },
+      ...declares('tasks', 'cancel') && { cancel: {} },
+      requests: { tools: { call: {} } }
+    }
+  }
   const [only] = members
   if (members.length === 1 && only !== undefined) {
     for (const name of ['experimental', 'extensions']) if (isObject(only[name])) merged[name] = only[name]
   }
   return merged
+}
+
+/** Is the capability declared, as an object or as true, at this path? */
+export function has (capabilities: JsonObject, path: readonly string[]): boolean {
+  let value: unknown = capabilities
+  for (const member of path) value = isObject(value) ? value[member] : undefined
+  return isObject(value) || value === true
 }
 
 export interface Instructed {

@@ -12,6 +12,12 @@ export function withParam (request: Request, name: string, value: unknown): Requ
   return { method: request.method, params: { ...request.params, [name]: value } }
 }
 
+/** The request without one member of `params`. */
+export function without (request: Request, name: string): Request {
+  const { [name]: _left, ...params } = request.params ?? {}
+  return { method: request.method, params }
+}
+
 /** `completion/complete` with its `ref` pointing at the upstream's own prompt name or URI. */
 export function withRef (request: Request, ref: JsonObject): Request {
   return withParam(request, 'ref', ref)

@@ -1,8 +1,15 @@
 // The two seams. Every transport implements exactly one of them, and so does every test double: transports number N + M, never N x M.
 
 import type { UpstreamName } from './ids.ts'
-import type { ClientCapabilities, Implementation, Notification, Request, Result, ServerCapabilities, ServerRequest } from './messages.ts'
+import type { ClientCapabilities, Implementation, JsonObject, Notification, Request, Result, ServerCapabilities, ServerRequest } from './messages.ts'
 import type { Era, Revision } from './revisions.ts'
+
+export interface AskOptions {
+  /** Aborted when the server withdraws its question. */
+  readonly signal?: AbortSignal
+  /** `params` of `notifications/progress` about the question, with the server's own token. */
+  readonly progress?: (params: JsonObject) => void
+}
 
 /** Whoever asked, as seen from below. One per call. */
 export interface Client {
@@ -11,7 +18,7 @@ export interface Client {
   /** Progress and log messages of this call: they ride its own response, in order, ahead of the result. Never throws. */
   notify (notification: Notification): void
   /** Elicitation, sampling, roots: resolves with the client's result; rejects with RpcError or GatewayError. */
-  ask (request: ServerRequest): Promise<unknown>
+  ask (request: ServerRequest, options?: AskOptions): Promise<unknown>
 }
 
 /** One connection to one MCP server, after its handshake. */
@@ -41,8 +48,10 @@ export type ListKind = 'tools' | 'prompts' | 'resources'
 /** What a connection tells its owner outside of any call. None of these may throw. */
 export interface UpstreamEvents {
   listChanged (kind: ListKind): void
-  /** Log messages and resource updates that belong to no call in flight. */
+  /** Log messages, resource updates and the like that belong to no call in flight. */
   notification (notification: Notification): void
+  /** The server asks something that names no call: as `Client.ask`, of whoever the connection belongs to. */
+  ask (request: ServerRequest, options?: AskOptions): Promise<unknown>
   /** The connection ended and nobody here had asked for it. At most once, after which the object is dead. */
   closed (reason: Error): void
 }
