@@ -33,6 +33,27 @@ export const keyTable = {
     value: 'JSON: the last tools, prompts, resources and templates that the upstream told under the gateway\'s own credential',
     ttl: '30 days from the last write',
     loss: 'the next start waits for the upstream, up to limits.coldStartMs'
+  },
+  events: {
+    kind: 'events',
+    parts: ['key of the session', 'stream id'],
+    value: 'log of "sequence number:message as JSON", the last 1,000 and no more than 4 MiB; `end` marks the end of the stream. Holds what was streamed to the client, results of tools included',
+    ttl: '10 minutes from the last event',
+    loss: 'a client that resumes the stream of a call gets 400 and has to ask again'
+  },
+  tasks: {
+    kind: 'tasks',
+    parts: ['tenant', 'endpoint', 'issuer', 'subject', 'client id'],
+    value: 'log of JSON [upstream, task id there], the last 1,000 tasks that the principal has created',
+    ttl: '7 days from the last task',
+    loss: 'tasks/list leaves out the tasks created before; their ids stay valid'
+  },
+  sealKey: {
+    kind: 'seal-key',
+    parts: [],
+    value: 'base64url of 32 random bytes: the key behind event ids and sealed task ids. A secret',
+    ttl: 'kept for good',
+    loss: 'ids given out before are no longer accepted'
   }
 } as const satisfies Record<string, KeyRow>
 
@@ -80,3 +101,22 @@ export function principalSessionsKey (tenant: string, issuer: string, subject: s
 export function listingKey (upstreamHash: string): string {
   return key('listing', upstreamHash)
 }
+
+/** The events of one stream to a client: see `keyTable.events`. Written with `eventsTtlMs`, the last `eventsKept`. */
+export function eventsKey (sessionKey: string, streamId: string): string {
+  return key('events', sessionKey, streamId)
+}
+
+export const eventsTtlMs = 10 * 60 * 1000
+export const eventsKept = 1_000
+
+/** The tasks of a principal: see `keyTable.tasks`. Written with `tasksTtlMs`, the last `tasksKept`. */
+export function tasksKey (tenant: string, endpoint: string, issuer: string, subject: string, clientId: string): string {
+  return key('tasks', tenant, endpoint, issuer, subject, clientId)
+}
+
+export const tasksTtlMs = 7 * 24 * 60 * 60 * 1000
+export const tasksKept = 1_000
+
+/** See `keyTable.sealKey`. */
+export const sealKeyKey = key('seal-key')

@@ -21,9 +21,13 @@ export interface Store {
   touch (key: string, ttlMs: number): Promise<boolean>
   /** Adds to a counter that starts at zero and ends with its window. @returns the new value */
   count (key: string, by: number, ttlMs: number): Promise<number>
+  /** Adds an entry to the end of a log, of which the last `keep` entries are kept until `ttlMs` after the latest addition. */
+  append (key: string, entry: string, options: { readonly ttlMs: number, readonly keep: number }): Promise<void>
+  /** The entries of a log, oldest first; none where there is no log. */
+  entries (key: string): Promise<string[]>
   /** To every subscriber of the channel, in this process and every other one on the same store. A hint: it may be lost. */
   publish (channel: string, message: string): Promise<void>
-  /** @returns how to stop listening */
+  /** Does not fail while the store is away: `live` stays false until it listens. @returns how to stop listening */
   subscribe (channel: string, listener: (message: string) => void): Promise<() => Promise<void>>
   /** Called whenever messages may have been missed: local copies that rely on publish are then worth nothing. */
   onLost (listener: () => void): void

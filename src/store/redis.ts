@@ -123,6 +123,17 @@ export async function createRedisStore ({ url, clock, log, heartbeatMs = default
         return Number(value)
       })
     },
+    async append (key, entry, { ttlMs, keep }) {
+      const ms = wholeMs(ttlMs)
+      await ask(async () => {
+        const replies = await commands.multi().rpush(prefix + key, entry).ltrim(prefix + key, -keep, -1).pexpire(prefix + key, ms).exec()
+        const [error] = replies?.[0] ?? [new Error('transaction discarded')]
+        if (error !== null) throw error
+      })
+    },
+    async entries (key) {
+      return await ask(() => commands.lrange(prefix + key, 0, -1))
+    },
     async publish (channel, message) {
       await ask(() => commands.publish(prefix + channel, message))
     },

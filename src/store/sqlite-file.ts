@@ -42,6 +42,9 @@ function prepared (database: DatabaseSync, path: string): DatabaseSync {
   database.exec(`
     CREATE TABLE IF NOT EXISTS entry (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL, expires_at INTEGER NOT NULL) STRICT;
     CREATE INDEX IF NOT EXISTS entry_by_expiry ON entry (expires_at);
+    CREATE TABLE IF NOT EXISTS log (id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, value TEXT NOT NULL, expires_at INTEGER NOT NULL) STRICT;
+    CREATE INDEX IF NOT EXISTS log_by_key ON log (key, id);
+    CREATE INDEX IF NOT EXISTS log_by_expiry ON log (expires_at);
     PRAGMA user_version = ${layout};
     COMMIT`)
   return database

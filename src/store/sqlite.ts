@@ -42,6 +42,11 @@ export async function createSqliteStore ({ path, clock, log, sweepMs = 30_000 }:
       expires_at = iif(entry.expires_at <= ?4, excluded.expires_at, entry.expires_at)
     RETURNING value`)
   const sweep = database.prepare('DELETE FROM entry WHERE rowid IN (SELECT rowid FROM entry WHERE expires_at <= ? LIMIT ?)')
+  const push = database.prepare('INSERT INTO log (key, value, expires_at) VALUES (?, ?, ?)')
+  const prolong = database.prepare('UPDATE log SET expires_at = ? WHERE key = ? AND expires_at > ?')
+  const trim = database.prepare('DELETE FROM log WHERE key = ?1 AND id <= (SELECT id FROM log WHERE key = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)')
+  const read = database.prepare('SELECT value FROM log WHERE key = ? AND expires_at > ? ORDER BY id')
+  const sweepLog = database.prepare('DELETE FROM log WHERE rowid IN (SELECT rowid FROM log WHERE expires_at <= ? LIMIT ?)')
   const one = database.prepare('SELECT 1')
 
   const expiry = (ttlMs: number | undefined): number => ttlMs === undefined ? never : Math.min(never, Math.ceil(clock.now()) + wholeMs(ttlMs))
@@ -50,7 +55,8 @@ export async function createSqliteStore ({ path, clock, log, sweepMs = 30_000 }:
   function sweepStep (): void {
     if (!database.isOpen) return
     try {
-      if (Number(sweep.run(clock.now(), sweepRows).changes) === sweepRows) setImmediate(sweepStep).unref()
+      const swept = [sweep, sweepLog].map((statement) => Number(statement.run(clock.now(), sweepRows).changes))
+      if (swept.includes(sweepRows)) setImmediate(sweepStep).unref()
     } catch (err) {
       // Only disk space is lost: expired rows are never returned, and the next round tries again.
       log.warn({ err }, 'expired rows of the store could not be swept')
@@ -81,6 +87,18 @@ export async function createSqliteStore ({ path, clock, log, sweepMs = 30_000 }:
       const expiresAt = expiry(ttlMs)
       const step = BigInt(by) // As a number it would be a REAL to SQLite, and its text "1.0".
       return attempt(() => Number(count.get(key, step, expiresAt, clock.now())?.['value']))
+    },
+    async append (key, entry, { ttlMs, keep }) {
+      const expiresAt = expiry(ttlMs)
+      attempt(() => {
+        prolong.run(expiresAt, key, clock.now())
+        // What has expired of an older log of the same name goes with the next sweep, and is never read.
+        push.run(key, entry, expiresAt)
+        trim.run(key, keep)
+      })
+    },
+    async entries (key) {
+      return attempt(() => read.all(key, clock.now()).map((row) => String(row['value'])))
     },
     async publish (channel, message) {
       attempt(() => one.get()) // A closed store publishes nothing.
