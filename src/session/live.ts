@@ -3,16 +3,12 @@
 
 import { GatewayError } from '../protocol/errors.ts'
 import type { EndpointName, TenantId } from '../protocol/ids.ts'
-import type { Notification, RequestId } from '../protocol/messages.ts'
-import type { ListKind } from '../protocol/seams.ts'
+import { notificationMessage } from '../protocol/messages.ts'
+import type { JsonObject, Notification, RequestId, ServerRequest } from '../protocol/messages.ts'
+import type { AskOptions, ListKind } from '../protocol/seams.ts'
+import type { Asks, Send } from './asks.ts'
 import type { Session } from './sessions.ts'
-
-/** The session's GET stream, implemented by the door. Neither function throws. */
-export interface Outlet {
-  send (notification: Notification): void
-  /** Ends the stream; the client may open another. */
-  end (): void
-}
+import type { ClientStream } from './stream.ts'
 
 export interface CallInFlight {
   readonly id: RequestId
@@ -20,7 +16,12 @@ export interface CallInFlight {
   cancel (reason: string | undefined): void
   /** Not at the caller's wish: it is answered with the reason. */
   end (reason: Error): void
+  /** Streams a message to the caller ahead of the answer. @returns false where the caller takes no stream */
+  push (message: JsonObject): boolean
 }
+
+/** Where a session is told what belongs to no call: its GET stream, or the one stream of HTTP+SSE. */
+export type Outlet = Pick<ClientStream, 'send' | 'finish' | 'attached'>
 
 export interface LiveSession {
   readonly key: string
@@ -29,11 +30,20 @@ export interface LiveSession {
   /** As last loaded. */
   session: Session
   readonly calls: Set<CallInFlight>
-  /** The newest GET stream takes over from the one before. Returns how to detach it. */
-  attach (outlet: Outlet): () => void
+  readonly asks: Asks
+  /** The stream of the session itself takes over from the one before; what the client still has to be told is sent. */
+  listen (stream: Outlet): void
+  /** A connection of the stream came or went: what the client still has to be told is sent, if it can be. */
+  heard (): void
   readonly listening: boolean
-  /** On the GET stream; dropped where none is open (2025-11-25 basic/transports: the stream is the client's choice). */
+  /** On the session's own stream; dropped where none was ever open (2025-11-25 basic/transports: the stream is the client's choice). */
   send (notification: Notification): void
+  /**
+   * A question to the client: ahead of the answer of the call that it belongs to (`first`), else on the session's own stream, else ahead
+   * of the answer of the newest call that takes a stream.
+   * @throws RpcError where the client can be reached on none
+   */
+  ask (request: ServerRequest, options?: AskOptions, first?: Send): Promise<unknown>
   /** Tells the client that a list changed: now, or as soon as it listens. Several changes of one kind become one message. */
   changed (kinds: Iterable<ListKind>): void
 }
@@ -43,10 +53,11 @@ export interface LiveSessions {
   use (session: Session): LiveSession
   get (key: string): LiveSession | undefined
   all (): Iterable<LiveSession>
-  /** Ends stream and calls of a session that has ended. */
+  /** Ends calls, questions and stream of a session that has ended. */
   drop (key: string): void
   onDrop (listener: (key: string) => void): void
   readonly size: number
+  /** Nothing is asked and nobody listens any more; calls in flight go on. */
   close (): void
 }
 
@@ -54,15 +65,16 @@ export interface LiveOptions {
   readonly clock: { now (): number }
   /** How long a session lives unused. What is longer unused here has ended, or lives at another process. */
   readonly idleMs?: () => number
+  readonly asks: () => Asks
 }
 
 interface Entry extends LiveSession {
   usedAt: number
-  outlet: Outlet | undefined
+  stream: Outlet | undefined
   readonly pending: Set<ListKind>
 }
 
-export function createLiveSessions ({ clock, idleMs = () => 30 * 60_000 }: LiveOptions): LiveSessions {
+export function createLiveSessions ({ clock, idleMs = () => 30 * 60_000, asks }: LiveOptions): LiveSessions {
   const entries = new Map<string, Entry>()
   const listeners: Array<(key: string) => void> = []
   let closed = false
@@ -71,7 +83,7 @@ export function createLiveSessions ({ clock, idleMs = () => 30 * 60_000 }: LiveO
     const before = clock.now() - idleMs()
     for (const [key, entry] of entries) {
       // Clients seldom say goodbye: this is how most sessions let go of their connections.
-      if (entry.usedAt < before && entry.calls.size === 0 && entry.outlet === undefined) drop(key)
+      if (entry.usedAt < before && entry.calls.size === 0 && !entry.listening) drop(key)
     }
   }, Math.min(idleMs(), 30_000))
   sweep.unref()
@@ -81,7 +93,8 @@ export function createLiveSessions ({ clock, idleMs = () => 30 * 60_000 }: LiveO
     if (entry !== undefined) {
       entries.delete(key)
       for (const call of entry.calls) call.end(new GatewayError('session_unknown', 'The session ended before the answer was there. Whether the call took effect is unknown.', { data: { outcome: 'unknown' } }))
-      entry.outlet?.end()
+      entry.asks.end(new GatewayError('session_unknown', 'The session of the client ended.'))
+      entry.stream?.finish()
     }
     for (const listener of listeners) listener(key)
   }
@@ -94,30 +107,40 @@ export function createLiveSessions ({ clock, idleMs = () => 30 * 60_000 }: LiveO
       session,
       calls: new Set(),
       usedAt: clock.now(),
-      outlet: undefined,
+      stream: undefined,
+      asks: asks(),
       pending: new Set(),
-      get listening () { return entry.outlet !== undefined },
-      attach (outlet) {
+      get listening () { return entry.stream?.attached === true },
+      listen (stream) {
         // It came in just before the end of the process, whose wait it would prolong.
-        if (closed) outlet.end()
-        const previous = entry.outlet
-        entry.outlet = outlet
-        previous?.end()
-        for (const kind of entry.pending) outlet.send(changedMessage(kind))
+        if (closed) return stream.finish()
+        const previous = entry.stream
+        entry.stream = stream
+        previous?.finish()
+        entry.heard()
+      },
+      heard () {
+        entry.usedAt = clock.now()
+        if (!entry.listening) return
+        for (const kind of entry.pending) entry.stream?.send(changedMessage(kind))
         entry.pending.clear()
-        return () => {
-          if (entry.outlet === outlet) entry.outlet = undefined
-          entry.usedAt = clock.now()
-        }
       },
       send (notification) {
-        entry.outlet?.send(notification)
+        entry.stream?.send(notificationMessage(notification))
       },
       changed (kinds) {
-        for (const kind of kinds) {
-          if (entry.outlet === undefined) entry.pending.add(kind)
-          else entry.outlet.send(changedMessage(kind))
+        for (const kind of kinds) entry.pending.add(kind)
+        entry.heard()
+      },
+      ask (request, options, first) {
+        const own = (message: JsonObject): boolean => {
+          if (!entry.listening) return false
+          entry.stream?.send(message)
+          return true
         }
+        // Looked up when it is needed: calls come and go while the question is open.
+        const newest = (message: JsonObject): boolean => [...entry.calls].toReversed().some(({ push }) => push(message))
+        return entry.asks.ask(request, first === undefined ? [own, newest] : [first, own, newest], options)
       }
     }
     return entry
@@ -141,9 +164,14 @@ export function createLiveSessions ({ clock, idleMs = () => 30 * 60_000 }: LiveO
     close () {
       closed = true
       clearInterval(sweep)
-      for (const entry of entries.values()) entry.outlet?.end()
+      for (const entry of entries.values()) {
+        // Answers come by POST, and no new request is let in any more.
+        entry.asks.end(new GatewayError('shutting_down', 'The gateway is stopping; the client cannot answer any more.'))
+        entry.stream?.finish()
+      }
     }
   }
 }
 
-const changedMessage = (kind: ListKind): Notification => ({ method: `notifications/${kind}/list_changed` })
+const changedMessage = (kind: ListKind): JsonObject => notificationMessage({ method: `notifications/${kind}/list_changed` })
+

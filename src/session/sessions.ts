@@ -31,6 +31,9 @@ export interface SessionRecord {
   readonly touchedAt: number
 }
 
+/** What a client says of itself in `initialize`, and what was agreed on. */
+export type Hello = Pick<SessionRecord, 'revision' | 'clientInfo' | 'capabilities'>
+
 /** A session as the rest of the gateway sees it. `key` names it inside (a digest); the id itself is a secret of the client. */
 export interface Session {
   readonly key: string
@@ -52,9 +55,11 @@ export interface SessionsOptions {
 
 export interface Sessions {
   /** @throws GatewayError too_many, unavailable */
-  open (owner: Owner, endpoint: EndpointName, hello: Pick<SessionRecord, 'revision' | 'clientInfo' | 'capabilities'>): Promise<{ id: SessionId, session: Session }>
+  open (owner: Owner, endpoint: EndpointName, hello: Hello): Promise<{ id: SessionId, session: Session }>
   /** @returns undefined for an unknown, ended or foreign session: the caller cannot tell which. @throws GatewayError unavailable */
   load (id: string, owner: Owner, endpoint: EndpointName): Promise<Session | undefined>
+  /** For a session that was opened before its client had said anything. @returns undefined where it has ended. @throws GatewayError unavailable */
+  introduce (session: Session, hello: Hello): Promise<Session | undefined>
   setLogLevel (session: Session, level: LogLevel): Promise<void>
   /** Ends it everywhere. */
   end (session: Session): Promise<void>
@@ -163,6 +168,11 @@ export async function createSessions ({ store, clock, randomBytes, limits }: Ses
       return { key, record }
     },
 
+    async introduce ({ key, record }, hello) {
+      const introduced = { ...record, ...hello, touchedAt: clock.now() }
+      return await write(key, introduced) ? { key, record: introduced } : undefined
+    },
+
     async setLogLevel ({ key, record }, logLevel) {
       await write(key, { ...record, logLevel, touchedAt: clock.now() })
       await store.publish(sessionsChannel, `=${key}`)
@@ -188,7 +198,7 @@ export async function createSessions ({ store, clock, randomBytes, limits }: Ses
   }
 }
 
-const sameOwner = (a: Owner, b: Owner): boolean =>
+export const sameOwner = (a: Owner, b: Owner): boolean =>
   a.tenant === b.tenant && a.issuer === b.issuer && a.subject === b.subject && a.clientId === b.clientId
 
 /** A value from the store is judged before it is used: half a record is no record. */
