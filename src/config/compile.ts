@@ -92,9 +92,11 @@ function compileUpstream (tenant: TenantId, name: UpstreamName, input: UpstreamI
   }
   const definition = 'command' in input
     ? { ...base, type: 'stdio' as const, command: input.command, args: input.args ?? [], env: input.env ?? {}, cwd: input.cwd === undefined ? undefined : resolve(folder, input.cwd) }
-    : { ...base, type: 'http' as const, url: new URL(input.url).href, headers: input.headers ?? {} }
+    : { ...base, type: 'http' as const, transport: transports[input.type ?? 'http'], url: new URL(input.url).href, headers: input.headers ?? {} }
   return { ...definition, hash: createHash('sha256').update(canonicalJson(definition)).digest('hex') }
 }
+
+const transports = { http: 'auto', 'streamable-http': 'streamable', streamableHttp: 'streamable', sse: 'sse' } as const
 
 /** JSON with sorted keys and without white space: equal values, equal text (after RFC 8785). */
 export function canonicalJson (value: unknown): string {

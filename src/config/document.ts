@@ -44,7 +44,7 @@ const sections: readonly (readonly [string, string, Shape, string])[] = [
   ['auth.issuers', 'tenants.{id}.auth.issuers[]', IssuerSchema, ''],
   ['auth.keys', 'tenants.{id}.auth.keys[]', KeySchema, ''],
   ['upstreams: a process', 'tenants.{id}.upstreams.{name}', StdioSchema, ''],
-  ['upstreams: a URL', 'tenants.{id}.upstreams.{name}', HttpSchema, 'HTTP+SSE (`type: sse`) is not supported yet by this version.'],
+  ['upstreams: a URL', 'tenants.{id}.upstreams.{name}', HttpSchema, ''],
   ['endpoints', 'tenants.{id}.endpoints.{name}', EndpointSchema, afterEndpoints]
 ]
 

@@ -80,6 +80,8 @@ const dropped: Readonly<Record<string, string>> = {
   auth: 'signing in at upstreams is not supported yet by this version'
 }
 
+const kinds: ReadonlySet<unknown> = new Set(['stdio', 'http', 'streamable-http', 'streamableHttp', 'sse'])
+
 function upstreamOf (name: string, server: unknown, inputs: Inputs, notes: string[]): Tree | undefined {
   const label = `Server ${quoted(name)}`
   if (!isTree(server)) {
@@ -87,10 +89,6 @@ function upstreamOf (name: string, server: unknown, inputs: Inputs, notes: strin
     return undefined
   }
   const url = server['url'] ?? server['serverUrl'] ?? server['httpUrl']
-  if (server['type'] === 'sse') {
-    notes.push(`${label} is left out: HTTP+SSE upstreams are not supported yet by this version. If it also has a Streamable HTTP URL, add it with that.`)
-    return undefined
-  }
   if (typeof server['command'] !== 'string' && typeof url !== 'string') {
     notes.push(`${label} is left out: it has neither command nor url.`)
     return undefined
@@ -99,7 +97,7 @@ function upstreamOf (name: string, server: unknown, inputs: Inputs, notes: strin
   const result: Record<string, unknown> = {}
   if (!kept.includes('command')) result['url'] = inputs.rewrite(url, label)
   for (const [key, value] of Object.entries(server)) {
-    if (key === 'type' && value !== 'stdio' && value !== 'http' && value !== 'streamable-http' && value !== 'streamableHttp') notes.push(`${label}: its type is not known and is left out.`)
+    if (key === 'type' && !kinds.has(value)) notes.push(`${label}: its type is not known and is left out.`)
     else if (kept.includes(key)) result[key] = key === 'env' ? withoutEmpty(inputs.rewrite(value, label), label, notes) : inputs.rewrite(value, label)
     else if (key === 'enabled' && value === false) result['disabled'] = true
     else if (!['url', 'serverUrl', 'httpUrl', 'enabled'].includes(key) || (key === 'url' && kept.includes('command'))) {

@@ -1,4 +1,4 @@
-// One entry under `upstreams`: a process that speaks over stdio, or a URL that speaks Streamable HTTP. The words are those of mcp.json.
+// One entry under `upstreams`: a process that speaks over stdio, or a URL that speaks MCP over HTTP. The words are those of mcp.json.
 
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
@@ -16,7 +16,6 @@ export const upstreamDefaults = {
 } as const
 
 const hour = 3_600_000
-const noOldSse = 'is HTTP+SSE, which this version does not support yet for upstreams. Use the Streamable HTTP URL of the server, with type http'
 
 const common = (kind: 'stdio' | 'http') => ({
   isolation: Type.Optional(Type.Enum(['session', 'principal', 'shared'] as const, {
@@ -34,7 +33,7 @@ const common = (kind: 'stdio' | 'http') => ({
 const plain = (description: string) => Type.String({ format: 'no-nul', description })
 
 export const StdioSchema = Type.Object({
-  type: Type.Optional(Type.Enum(['stdio'] as const, { refused: { sse: noOldSse }, description: 'May be left out.' })),
+  type: Type.Optional(Type.Enum(['stdio'] as const, { description: 'May be left out.' })),
   command: Type.String({ format: 'command', description: 'The program. It is started without a shell.' }),
   args: Type.Optional(Type.Array(Type.String({ format: 'no-nul' }), { default: [], description: 'Its arguments, one by one; nothing is split or expanded.' })),
   env: Type.Optional(Type.Record(Type.String(), plain(''), {
@@ -47,15 +46,18 @@ export const StdioSchema = Type.Object({
 }, { additionalProperties: false, title: 'stdio upstream', description: 'A process of its own, spoken to over its standard input and output.' })
 
 export const HttpSchema = Type.Object({
-  type: Type.Optional(Type.Enum(['http', 'streamable-http', 'streamableHttp'] as const, { refused: { sse: noOldSse }, description: 'May be left out; all three mean Streamable HTTP.' })),
-  url: Type.String({ format: 'upstream-url', description: 'Its Streamable HTTP endpoint, `https://` or `http://`.' }),
+  type: Type.Optional(Type.Enum(['http', 'streamable-http', 'streamableHttp', 'sse'] as const, {
+    default: 'http',
+    description: '`http`: Streamable HTTP, or the older HTTP+SSE where the server turns out to speak only that. `streamable-http` (or `streamableHttp`) and `sse` name one of the two, and the other is not tried.'
+  })),
+  url: Type.String({ format: 'upstream-url', description: 'Its MCP endpoint, `https://` or `http://`; for HTTP+SSE, where its stream is opened.' }),
   headers: Type.Optional(Type.Record(Type.String(), Type.String({ format: 'header-value' }), {
     propertyNames: Type.String({ format: 'header-name' }),
     default: {},
     description: 'Sent with every request. Headers of the connection and of MCP itself are refused.'
   })),
   ...common('http')
-}, { additionalProperties: false, title: 'HTTP upstream', description: 'A server that speaks Streamable HTTP.' })
+}, { additionalProperties: false, title: 'HTTP upstream', description: 'A server that speaks MCP over HTTP.' })
 
 export const UpstreamSchema = Type.Union([StdioSchema, HttpSchema])
 

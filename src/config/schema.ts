@@ -33,7 +33,8 @@ export const defaults = {
     processes: 256,
     coldStartMs: 1500,
     drainMs: 30 * second,
-    pageSize: 1000
+    pageSize: 1000,
+    streamMs: 0
   } satisfies Limits
 } as const
 
@@ -66,7 +67,8 @@ const LimitsSchema = Type.Object({
   processes: limit('processes', 1, 100_000, 'stdio processes at once, over all tenants.'),
   coldStartMs: limit('coldStartMs', 0, 5 * minute, 'How long initialize and the lists wait for upstreams that are not known yet.'),
   drainMs: limit('drainMs', 0, hour, 'How long shutdown waits for calls in flight.'),
-  pageSize: limit('pageSize', 1, 100_000, 'Entries on one page of a list.')
+  pageSize: limit('pageSize', 1, 100_000, 'Entries on one page of a list.'),
+  streamMs: limit('streamMs', 0, hour, 'How long one connection streams the answer of a call before it is closed and the client told to come back for the rest (clients of 2025-11-25 and later). For proxies with a longest response time. 0: as long as it takes.')
 }, { additionalProperties: false, description: 'What one caller, one session or the whole process may use. Milliseconds and bytes.' })
 
 const MemberSchema = Type.Object({

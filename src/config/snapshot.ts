@@ -29,6 +29,8 @@ export interface StdioDefinition extends UpstreamBase {
 
 export interface HttpDefinition extends UpstreamBase {
   readonly type: 'http'
+  /** `auto`: Streamable HTTP or the HTTP+SSE of 2024-11-05, whichever its URL turns out to speak. */
+  readonly transport: 'auto' | 'streamable' | 'sse'
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
 }
@@ -109,6 +111,8 @@ export interface Limits {
   /** How long shutdown waits for calls in flight. */
   readonly drainMs: number
   readonly pageSize: number
+  /** How long one connection streams the answer of a call before the client is told to come back for the rest; 0: as long as it takes. */
+  readonly streamMs: number
 }
 
 export interface Snapshot {

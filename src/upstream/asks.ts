@@ -1,18 +1,36 @@
 // Requests that a server sends to us: ping is answered here; sampling, elicitation and roots go to the client whose call they
-// belong to. A request that belongs to nobody is refused, never guessed (2025-11-25 client/elicitation; SEP-2260).
+// belong to, or to the owner of the connection. Which of the two it is, is decided by the exchange, never guessed (SEP-2260).
 
 import { errorObject, GatewayError } from '../protocol/errors.ts'
-import { errorMessage, isObject, responseMessage } from '../protocol/messages.ts'
+import { errorMessage, isObject, notificationMessage, responseMessage } from '../protocol/messages.ts'
 import { createBucket } from './bucket.ts'
 import type { ClientCapabilities, JsonObject, RequestId, RpcErrorObject, ServerRequest } from '../protocol/messages.ts'
-import type { Client } from '../protocol/seams.ts'
+import type { AskOptions } from '../protocol/seams.ts'
 import type { Clock } from './clock.ts'
 
 export interface Asks {
-  /** Takes one request of the server; `ask`: how to reach the client it is for, if that is known. The answer is sent when there is one. */
-  receive (id: RequestId, request: ServerRequest, ask: Client['ask'] | undefined): void
-  /** The server withdrew its request: no answer is sent any more. */
-  cancelled (id: RequestId): void
+  /**
+   * Takes one request of the server; the answer is sent when there is one.
+   * @param ask how to reach the client it is for
+   * @param origin the call that it is about, where there is one
+   */
+  receive (id: RequestId, request: ServerRequest, ask: Ask, origin?: Origin): void
+  /** The server withdrew its request: the client is told, and no answer is sent any more. */
+  cancelled (id: RequestId, reason: string | undefined): void
+  /** A call has ended: what was asked on its own stream is withdrawn, and the server gets an error for an answer. */
+  ended (call: number): void
+  /** A call was given up: what was asked meanwhile is withdrawn too where no other call can have been meant. */
+  abandoned (call: number): void
+  /** The server is gone, or has forgotten what it asked: all is withdrawn, and nothing is answered. */
+  end (reason: string): void
+}
+
+type Ask = (request: ServerRequest, options: Required<AskOptions>) => Promise<unknown>
+
+export interface Origin {
+  readonly call: number
+  /** Does the stream say so, or is it the only call it can be? */
+  readonly certain: boolean
 }
 
 export interface AsksOptions {
@@ -25,7 +43,9 @@ export interface AsksOptions {
 const capabilityOf: ReadonlyMap<string, string> = new Map([
   ['sampling/createMessage', 'sampling'],
   ['elicitation/create', 'elicitation'],
-  ['roots/list', 'roots']
+  ['roots/list', 'roots'],
+  // Tasks that the client hosts for the server (2025-11-25 basic/utilities/tasks).
+  ...['tasks/get', 'tasks/result', 'tasks/list', 'tasks/cancel'].map((method): [string, string] => [method, 'tasks'])
 ])
 
 // A server that asks more than this asks a machine, not a person (security: floods of server requests).
@@ -34,37 +54,57 @@ const askBurst = 20
 const openAsks = 32
 
 export function createAsks ({ declared, clock, send }: AsksOptions): Asks {
-  const open = new Map<RequestId, symbol>()
+  const open = new Map<RequestId, { readonly withdrawn: AbortController, readonly origin: Origin | undefined }>()
   const bucket = createBucket(clock, asksPerSecond, askBurst)
 
   const refuse = (id: RequestId, error: RpcErrorObject): void => send(errorMessage(id, error))
 
+  function withdraw (matches: (origin: Origin) => boolean): void {
+    for (const [id, { withdrawn, origin }] of open) {
+      if (origin === undefined || !matches(origin)) continue
+      open.delete(id)
+      refuse(id, errorObject(new GatewayError('cancelled', 'The call that this request belongs to has ended.'), ''))
+      withdrawn.abort('the call has ended')
+    }
+  }
+
   return {
-    receive (id, request, ask) {
+    receive (id, request, ask, origin) {
       // The server's own sign of life: no client has to hear of it (2025-11-25 basic/utilities/ping).
       if (request.method === 'ping') return send(responseMessage(id, {}))
       const capability = capabilityOf.get(request.method)
       if (capability === undefined || !isObject(declared[capability])) {
         return refuse(id, { code: -32601, message: 'This client does not offer the method.' })
       }
-      if (ask === undefined) {
-        return refuse(id, { code: -32602, message: 'The request belongs to no call in flight, so nobody can be asked.' })
-      }
       if (open.has(id)) return refuse(id, { code: -32600, message: 'A request with this id is already open.' })
       if (open.size >= openAsks || !bucket.take()) {
         return refuse(id, errorObject(new GatewayError('too_many', 'Too many requests to the client; ask less often.'), ''))
       }
-      const ticket = Symbol('ask')
-      open.set(id, ticket)
-      const close = (): boolean => open.get(id) === ticket && open.delete(id)
-      ask(request).then(
+      const withdrawn = new AbortController()
+      open.set(id, { withdrawn, origin })
+      const close = (): boolean => open.get(id)?.withdrawn === withdrawn && open.delete(id)
+      const progress = (params: JsonObject): void => {
+        if (open.get(id)?.withdrawn === withdrawn) send(notificationMessage({ method: 'notifications/progress', params }))
+      }
+      ask(request, { signal: withdrawn.signal, progress }).then(
         (result) => { if (close()) send(responseMessage(id, isObject(result) ? result : {})) },
         (error: unknown) => { if (close()) refuse(id, errorObject(error, '')) }
       )
     },
 
-    cancelled (id) {
+    cancelled (id, reason) {
+      const question = open.get(id)
       open.delete(id)
+      question?.withdrawn.abort(reason)
+    },
+
+    ended: (call) => withdraw((origin) => origin.call === call && origin.certain),
+    abandoned: (call) => withdraw((origin) => origin.call === call),
+
+    end (reason) {
+      const all = [...open.values()]
+      open.clear()
+      for (const { withdrawn } of all) withdrawn.abort(reason)
     }
   }
 }

@@ -2,7 +2,8 @@
 
 import { GatewayError } from '../protocol/errors.ts'
 import { deadline } from './clock.ts'
-import { openHttp } from './http.ts'
+import { createDetector } from './detect.ts'
+import { greeted } from './link.ts'
 import { openStdio } from './stdio.ts'
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
@@ -30,23 +31,20 @@ export interface ConnectorOptions {
 }
 
 export function createConnector ({ supervisor, egress, clock, random, log }: ConnectorOptions): Connector {
-  function open (definition: UpstreamDefinition, options: LinkOptions): Link {
-    return definition.type === 'stdio' ? openStdio(definition, supervisor, options) : openHttp(definition, egress, options)
-  }
+  const detector = createDetector({ egress })
 
   return {
     async connect (definition, handshake, events, signal) {
       const { name, connectMs } = definition
       if (signal?.aborted === true) throw new GatewayError('cancelled', `Connecting to upstream ${name} was given up.`)
-      const link = open(definition, { handshake, events, clock, random, log })
+      const options: LinkOptions = { handshake, events, clock, random, log }
       const limit = deadline(clock, connectMs, signal)
       try {
-        return upstreamOf(definition, link, await link.greet(limit.signal))
+        return upstreamOf(definition, await (definition.type === 'stdio'
+          ? greeted(openStdio(definition, supervisor, options), log, limit.signal)
+          : detector.connect(definition, options, limit.signal)))
       } catch (error) {
-        const reason = limit.passed() ? lateError(definition) : startError(definition, error)
-        // A server that got as far as a process or a session is told that it is over, but nobody waits for it.
-        link.close().catch((err: unknown) => log.debug({ err, upstream: name }, 'closing a failed connection failed'))
-        throw reason
+        throw limit.passed() ? lateError(definition) : startError(definition, error)
       } finally {
         limit.close()
       }
@@ -64,7 +62,9 @@ function startError ({ name }: UpstreamDefinition, error: unknown): unknown {
   return new GatewayError('upstream_unavailable', `Upstream ${name} ended during its start. ${error.message.replace(/ The request is not sent again.*$/, '')}`, { cause: error, data: { upstream: name } })
 }
 
-function upstreamOf ({ name }: UpstreamDefinition, link: Link, first: Greeting): Upstream {
+function upstreamOf ({ name }: UpstreamDefinition, link: Link): Upstream {
+  const first = link.greeting
+  if (first === undefined) throw new Error('a link that has not shaken hands is no upstream')
   const latest = (): Greeting => link.greeting ?? first
   return {
     name,

@@ -45,7 +45,8 @@ export interface Courier {
 
 /** Without `retry` from the server. */
 const defaultRetryMs = 1_000
-const longestRetryMs = 60_000
+/** 2025-11-25: the client MUST respect `retry`. Longer than this, the call's own time has run out anyway. */
+const longestRetryMs = 24 * 3_600_000
 /** Attempts in a row that bring nothing new. */
 const maxResumes = 5
 /** A server closes the stream after its answer; one that does not is not waited for. */

@@ -40,3 +40,9 @@ export function printable (text: string, maxLength: number): string {
   const cut = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text
   return cut.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ''}}`)
 }
+
+/** Whose answer a message was of which only the ends are known: servers write the id first or last. */
+export function idIn (head: string, tail: string): number | undefined {
+  const found = /^\s*\{"jsonrpc":"2\.0","id":(\d{1,15})[,}]/.exec(head) ?? /,"id":(\d{1,15})\}\s*$/.exec(tail)
+  return found === null ? undefined : Number(found[1])
+}

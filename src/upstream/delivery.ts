@@ -35,6 +35,8 @@ export interface DeliveryOptions {
   readonly headers: string[]
   readonly body: string | null
   readonly maxBytes: number
+  /** `status`: what an answer says besides its status is of no interest, whatever its type. Default `messages`. */
+  readonly wants?: 'messages' | 'status'
 }
 
 /** Stops reading; the sink hears nothing any more. Idempotent. */
@@ -45,7 +47,7 @@ const maxRefusalBytes = 65_536
 const aborted = new Error('no longer wanted')
 
 export function deliver (options: DeliveryOptions, sink: DeliverySink): Abort {
-  const { dispatcher, path, method, headers, body, maxBytes } = options
+  const { dispatcher, path, method, headers, body, maxBytes, wants = 'messages' } = options
   let controller: Dispatcher.DispatchController | undefined
   let over = false
   let status = 0
@@ -73,7 +75,7 @@ export function deliver (options: DeliveryOptions, sink: DeliverySink): Abort {
     onResponseStart (_controller, statusCode, head) {
       if (over || statusCode < 200) return
       status = statusCode
-      if (status > 299) return
+      if (status > 299 || wants === 'status') return
       const encoding = head['content-encoding']
       // We asked for identity: anything else could be a bomb, whose size only shows when it has gone off.
       if (encoding !== undefined && encoding !== 'identity') return giveUp('it is compressed although identity was asked for')
@@ -97,9 +99,10 @@ export function deliver (options: DeliveryOptions, sink: DeliverySink): Abort {
       }
       pile.add(chunk)
       const refused = status > 299
-      if (pile.size > (refused ? maxRefusalBytes : maxBytes)) {
-        if (!refused) return giveUp(`it is larger than ${maxBytes} bytes`)
-        end({ kind: 'refused', status, body: undefined, detail: '' })
+      if (pile.size > (refused || wants === 'status' ? maxRefusalBytes : maxBytes)) {
+        if (refused) end({ kind: 'refused', status, body: undefined, detail: '' })
+        else if (wants === 'status') end({ kind: 'answered', status, streamed: false })
+        else return giveUp(`it is larger than ${maxBytes} bytes`)
         controller?.abort(aborted)
       }
     },
@@ -108,7 +111,7 @@ export function deliver (options: DeliveryOptions, sink: DeliverySink): Abort {
       if (over) return
       if (status > 299) return end(refusal(status, pile.take()))
       if (reader !== undefined) return end({ kind: 'answered', status, streamed: true })
-      if (pile.size === 0 || status === 202 || status === 204) return end({ kind: 'answered', status, streamed: false })
+      if (pile.size === 0 || status === 202 || status === 204 || wants === 'status') return end({ kind: 'answered', status, streamed: false })
       if (!json) return end({ kind: 'garbled', reason: 'its Content-Type is neither application/json nor text/event-stream' })
       let value: unknown
       try {
@@ -127,6 +130,7 @@ export function deliver (options: DeliveryOptions, sink: DeliverySink): Abort {
       if (status === 0 && isParserError(cause)) return end({ kind: 'garbled', reason: 'it is not HTTP' })
       // The status line alone says that the request was refused.
       if (status > 299) return end(refusal(status, Buffer.alloc(0)))
+      if (status > 0 && wants === 'status') return end({ kind: 'answered', status, streamed: false })
       end({ kind: 'broken', cause, streamed: reader !== undefined })
     }
   })

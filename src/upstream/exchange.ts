@@ -4,14 +4,15 @@
 import { GatewayError, RpcError } from '../protocol/errors.ts'
 import { isObject, isRequestId, metaOf, notificationMessage, requestMessage } from '../protocol/messages.ts'
 import { createAsks } from './asks.ts'
-import { createBucket } from './bucket.ts'
+import { printable } from './decode.ts'
 import { boundedError, cancelledError, endedError, malformedError, reasonText, timeoutError } from './endings.ts'
+import { createHearing } from './hearing.ts'
 import type { Log } from '../observe/log.ts'
 import type { UpstreamName } from '../protocol/ids.ts'
-import type { ClientCapabilities, JsonObject, Notification, Request, Result, RpcErrorObject, ServerRequest } from '../protocol/messages.ts'
+import type { ClientCapabilities, JsonObject, Notification, Request, RequestId, Result, RpcErrorObject } from '../protocol/messages.ts'
 import type { Client, ListKind, UpstreamEvents } from '../protocol/seams.ts'
-import type { Bucket } from './bucket.ts'
 import type { Clock, Timer } from './clock.ts'
+import type { Hearing } from './hearing.ts'
 
 /** What a transport does for the exchange. None of these wait. */
 export interface Carrier {
@@ -48,6 +49,8 @@ export interface Exchange {
   waiting (id: number): boolean
   /** The only call in flight, if there is exactly one. */
   single (): number | undefined
+  /** The server has forgotten its questions: they are withdrawn. */
+  forget (reason: string): void
   /** Ends all calls, and refuses new ones. */
   end (reason: Error): void
 }
@@ -56,14 +59,11 @@ interface Call {
   readonly id: number
   readonly client: Client
   readonly token: unknown
+  readonly hearing: Hearing
   readonly timer: Timer
   readonly settle: (error: Error | undefined, result?: Result) => void
   /** Questions to the client that are open: meanwhile it is not the upstream who keeps us waiting. */
   asking: number
-  bucket: Bucket | undefined
-  /** The newest progress message above the cap. */
-  held: Notification | undefined
-  flooded: boolean
 }
 
 /** Stands behind calls that no client made, such as listings: it hears nothing and can be asked nothing. */
@@ -79,10 +79,6 @@ const listKinds: ReadonlyMap<string, ListKind> = new Map([
   ['notifications/prompts/list_changed', 'prompts'],
   ['notifications/resources/list_changed', 'resources']
 ])
-
-// Well above what a person could follow, well below what would fill a client's queue. A burst passes whole.
-const notificationsPerSecond = 200
-const notificationBurst = 2_000
 
 export function createExchange (options: ExchangeOptions): Exchange {
   const { name, timeoutMs, carrier, events, clock, log } = options
@@ -110,11 +106,10 @@ export function createExchange (options: ExchangeOptions): Exchange {
         client,
         token,
         asking: 0,
-        bucket: undefined,
-        held: undefined,
-        flooded: false,
+        hearing: createHearing(client, clock, () => log.warn({ upstream: name }, 'the upstream floods a call with notifications; only some are passed on')),
         timer: clock.timer(timeoutMs, () => {
-          if (call.asking > 0) return call.timer.refresh()
+          // The handshake has a limit of its own, which is about how long a server takes to start.
+          if (call.asking > 0 || request.method === 'initialize') return call.timer.refresh()
           abandon(id, request, 'timeout')
           call.settle(timeoutError(name, timeoutMs))
         }),
@@ -122,7 +117,8 @@ export function createExchange (options: ExchangeOptions): Exchange {
           if (!calls.delete(id)) return
           call.timer.close()
           signal.removeEventListener('abort', onAbort)
-          if (call.held !== undefined) client.notify(call.held)
+          asks.ended(id)
+          call.hearing.end()
           if (error === undefined) resolve(result as Result)
           else reject(error)
         }
@@ -143,6 +139,7 @@ export function createExchange (options: ExchangeOptions): Exchange {
       carrier.post(JSON.stringify(notificationMessage({ method: 'notifications/cancelled', params: { requestId: id, reason } })))
     }
     carrier.drop(id)
+    asks.abandoned(id)
   }
 
   function receive (message: unknown, from?: number): void {
@@ -157,16 +154,36 @@ export function createExchange (options: ExchangeOptions): Exchange {
     const body: Request = isObject(params) ? { method, params } : { method }
     if (id === undefined) return notification(body, from)
     if (!isRequestId(id)) return log.warn({ upstream: name }, 'the upstream sent a request with an id that is none')
-    const call = owner(from)
-    asks.receive(id, body, call === undefined ? undefined : (request) => ask(call, request))
+    question(id, body, from)
   }
 
-  function ask (call: Call, request: ServerRequest): Promise<unknown> {
-    call.asking++
-    return call.client.ask(request).finally(() => {
-      call.asking--
-      if (calls.has(call.id)) call.timer.refresh()
-    })
+  function question (id: RequestId, body: Request, from: number | undefined): void {
+    // On the stream of a call that is over, nobody is left to ask.
+    if (from !== undefined && !calls.has(from)) return asks.receive(id, body, () => nobody.ask(body))
+    const call = owner(from)
+    // A call that no client made, such as a listing: whoever the connection belongs to is meant.
+    const waiting = call !== undefined ? [call] : from === undefined ? [...calls.values()] : [calls.get(from) as Call]
+    const origin = from ?? call?.id
+    asks.receive(id, body, (request, options) => {
+      const answer = call === undefined ? events.ask(request, options) : call.client.ask(request, options)
+      return patiently(waiting, options.signal, answer)
+    }, origin === undefined ? undefined : { call: origin, certain: from !== undefined })
+  }
+
+  /** While a person is asked, it is not the upstream who keeps its callers waiting. */
+  function patiently<Answer> (waiting: readonly Call[], withdrawn: AbortSignal, answer: Promise<Answer>): Promise<Answer> {
+    let over = false
+    for (const call of waiting) call.asking++
+    const done = (): void => {
+      if (over) return
+      over = true
+      for (const call of waiting) {
+        call.asking--
+        if (calls.has(call.id)) call.timer.refresh()
+      }
+    }
+    withdrawn.addEventListener('abort', done, { once: true })
+    return answer.finally(done)
   }
 
   function answer (message: JsonObject): void {
@@ -188,10 +205,10 @@ export function createExchange (options: ExchangeOptions): Exchange {
     if (kind !== undefined) return events.listChanged(kind)
     if (method === 'notifications/cancelled') {
       const withdrawn = params?.['requestId']
-      if (isRequestId(withdrawn)) asks.cancelled(withdrawn)
+      if (isRequestId(withdrawn)) asks.cancelled(withdrawn, typeof params?.['reason'] === 'string' ? printable(params['reason'], 200) : undefined)
       return
     }
-    if (method !== 'notifications/message') return events.notification(notification)
+    if (method !== 'notifications/message' && method !== 'notifications/elicitation/complete') return events.notification(notification)
     const call = owner(from)
     if (call !== undefined) return deliver(call, notification)
     // What comes on the stream of a finished call belongs to nobody.
@@ -207,15 +224,7 @@ export function createExchange (options: ExchangeOptions): Exchange {
 
   function deliver (call: Call, notification: Notification): void {
     call.timer.refresh()
-    call.bucket ??= createBucket(clock, notificationsPerSecond, notificationBurst)
-    if (call.bucket.take()) {
-      call.held = undefined
-      return call.client.notify(notification)
-    }
-    if (!call.flooded) log.warn({ upstream: name }, 'the upstream floods a call with notifications; only some are passed on')
-    call.flooded = true
-    // The last word on progress is worth more than those it replaces: it goes out ahead of the result.
-    if (notification.method === 'notifications/progress') call.held = notification
+    call.hearing.notify(notification)
   }
 
   /** Whose call is meant: the stream says it, or there is only one it can be. */
@@ -242,10 +251,12 @@ export function createExchange (options: ExchangeOptions): Exchange {
     heard: (id) => { calls.get(id)?.timer.refresh() },
     fail: (id, error) => { calls.get(id)?.settle(error) },
     waiting: (id) => calls.has(id),
+    forget: asks.end,
     single: () => calls.size === 1 ? calls.keys().next().value : undefined,
     end (reason) {
       if (ended !== undefined) return
       ended = reason
+      asks.end('the connection has ended')
       for (const call of [...calls.values()]) {
         carrier.drop(call.id)
         call.settle(reason)

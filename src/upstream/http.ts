@@ -3,28 +3,23 @@
 
 import { GatewayError } from '../protocol/errors.ts'
 import { isObject, notificationMessage, requestMessage } from '../protocol/messages.ts'
-import { atLeast } from '../protocol/revisions.ts'
 import { deadline, within } from './clock.ts'
 import { createCourier } from './courier.ts'
-import { deliver } from './delivery.ts'
 import { closedError } from './endings.ts'
-import { createExchange, nobody } from './exchange.ts'
+import { createExchange } from './exchange.ts'
+import { baseHeaders, revisionHeader } from './headers.ts'
 import { initialize } from './link.ts'
 import { listen } from './listen.ts'
+import { createOutbox, send } from './outbox.ts'
 import { failureError } from './refusals.ts'
+import { createReplay } from './replay.ts'
 import type { HttpDefinition } from '../config/snapshot.ts'
-import type { JsonObject } from '../protocol/messages.ts'
 import type { HttpSession } from './courier.ts'
 import type { Outcome } from './delivery.ts'
 import type { Egress } from './egress.ts'
 import type { Greeting, Link, LinkOptions } from './link.ts'
 
-/** Ours to set; what a definition says for them is left out. */
-const reserved = new Set(['accept', 'accept-encoding', 'connection', 'content-length', 'content-type', 'last-event-id', 'mcp-protocol-version', 'mcp-session-id', 'transfer-encoding'])
-
 const goodbyeMs = 1_000
-/** Notifications and answers on their way at once; a server that takes none of them loses the rest. */
-const maxPosts = 64
 
 export function openHttp (definition: HttpDefinition, egress: Egress, options: LinkOptions): Link {
   const { name, maxMessageBytes: maxBytes, timeoutMs, connectMs } = definition
@@ -36,17 +31,15 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
   const { dispatcher } = lane
   const ending = new AbortController()
 
-  const base = baseHeaders(definition, `${handshake.clientInfo.name}/${handshake.clientInfo.version}`)
+  const base = baseHeaders(definition, handshake.clientInfo)
   const blank = sessionOf(base, undefined, undefined)
   let session = blank
   let greeting: Greeting | undefined
   let sessionId: string | undefined
-  let level: JsonObject | undefined
   let stopListening = (): void => {}
   let healing: Promise<void> | undefined
   const awaitingHeal = new Set<number>()
   let doubting = false
-  let posts = 0
 
   const exchange = createExchange({
     name,
@@ -59,16 +52,14 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
     carrier: {
       request (id, body, request) {
         if (request.method === 'initialize') return courier.carry(id, body, blank, (answered) => { sessionId = answered })
-        if (request.method === 'logging/setLevel') level = request.params
         courier.carry(id, body, session)
       },
-      post (body) {
-        if (posts >= maxPosts) return log.warn({ upstream: name }, 'dropped a message to an upstream that takes none')
-        post(body, ending.signal).catch((err: unknown) => log.debug({ err, upstream: name }, 'the upstream did not take a message'))
-      },
+      post: (body) => outbox.offer(body, ending.signal),
       drop: (id) => courier.drop(id)
     }
   })
+
+  const replay = createReplay(name, exchange, log)
 
   const courier = createCourier({
     name,
@@ -86,34 +77,15 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
     doubt
   })
 
-  /** One request whose answer carries nothing for us but its status. */
-  function send (method: 'POST' | 'DELETE', used: HttpSession, body: string | null, signal: AbortSignal): Promise<Outcome> {
-    return new Promise((resolve) => {
-      const done = (outcome: Outcome): void => {
-        signal.removeEventListener('abort', giveUp)
-        resolve(outcome)
-      }
-      const giveUp = (): void => {
-        abort()
-        done({ kind: 'unsent', cause: new Error('given up') })
-      }
-      const abort = deliver({ dispatcher, path, method, headers: method === 'POST' ? used.post : [...used.common], body, maxBytes }, {
-        begin () {}, message () {}, id () {}, retry () {}, end: done
-      })
-      if (signal.aborted) giveUp()
-      else signal.addEventListener('abort', giveUp, { once: true })
-    })
-  }
+  const sendIn = (method: 'POST' | 'DELETE', used: HttpSession, body: string | null, signal: AbortSignal): Promise<Outcome> =>
+    send({ dispatcher, path, method, headers: method === 'POST' ? used.post : [...used.common], body, maxBytes }, signal)
 
-  async function post (body: string, signal: AbortSignal): Promise<void> {
-    posts++
-    try {
-      const outcome = await send('POST', session, body, signal)
-      if (outcome.kind !== 'answered') throw failureError(name, place, outcome)
-    } finally {
-      posts--
-    }
-  }
+  const outbox = createOutbox({
+    name,
+    log,
+    send: (body, signal) => sendIn('POST', session, body, signal),
+    failed: (outcome) => failureError(name, place, outcome)
+  })
 
   async function shakeHands (signal: AbortSignal): Promise<Greeting> {
     sessionId = undefined
@@ -124,7 +96,7 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
     greeting = answer
     session = sessionOf(base, sessionId, answer)
     // Awaited, because POSTs overtake each other and a server may refuse what comes before it.
-    await post(JSON.stringify(notificationMessage({ method: 'notifications/initialized' })), signal).catch((error: unknown) => {
+    await outbox.post(JSON.stringify(notificationMessage({ method: 'notifications/initialized' })), signal).catch((error: unknown) => {
       if (signal.aborted) throw error
       log.warn({ err: error, upstream: name }, 'the upstream did not take notifications/initialized')
     })
@@ -146,10 +118,12 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
     return answer
   }
 
+  /** Something may have changed without our hearing of it. */
   function announceAll (): void {
     for (const kind of ['tools', 'prompts', 'resources'] as const) {
       if (isObject(greeting?.capabilities[kind])) events.listChanged(kind)
     }
+    for (const uri of replay.subscriptions()) events.notification({ method: 'notifications/resources/updated', params: { uri } })
   }
 
   /** 2025-11-25 "Session Management" 4: a 404 means a new session. Once for all who find out at the same time. */
@@ -171,11 +145,9 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
     } finally {
       limit.close()
     }
-    // The new session knows nothing of what the old one was told, and may offer something else.
-    if (level !== undefined) {
-      exchange.request({ method: 'logging/setLevel', params: level }, nobody, ending.signal)
-        .catch((err: unknown) => log.warn({ err, upstream: name }, 'the new session did not take the log level'))
-    }
+    // The new session knows nothing of what the old one was told and had asked, and may offer something else.
+    exchange.forget('the server forgot its session')
+    replay.repeat(ending.signal)
     announceAll()
   }
 
@@ -192,7 +164,7 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
     if (doubting || session !== suspect) return
     doubting = true
     const limit = deadline(clock, connectMs, ending.signal)
-    send('POST', suspect, JSON.stringify(requestMessage('still-there', { method: 'ping' })), limit.signal)
+    sendIn('POST', suspect, JSON.stringify(requestMessage('still-there', { method: 'ping' })), limit.signal)
       .then((outcome) => outcome.kind === 'refused' && (outcome.status === 400 || outcome.status === 404) ? heal(suspect) : undefined)
       .catch(() => {}) // `heal` ends the connection itself when it fails.
       .finally(() => {
@@ -215,14 +187,14 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
     exchange.end(closedError(name))
     const stop = new AbortController()
     // 2025-11-25 "Session Management" 5; the server may say 405.
-    if (session.id !== undefined) await within(clock, goodbyeMs, send('DELETE', session, null, stop.signal))
+    if (session.id !== undefined) await within(clock, goodbyeMs, sendIn('DELETE', session, null, stop.signal))
     stop.abort()
     ending.abort()
     lane.release()
   }
 
   return {
-    exchange,
+    exchange: { ...exchange, request: replay.request },
     get greeting () { return greeting },
     greet: shakeHands,
     close: () => closing ??= goodbye(),
@@ -230,15 +202,7 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
   }
 }
 
-function baseHeaders (definition: HttpDefinition, agent: string): string[] {
-  const own = Object.entries(definition.headers).filter(([name]) => !reserved.has(name.toLowerCase()))
-  const named = own.some(([name]) => name.toLowerCase() === 'user-agent')
-  return ['accept-encoding', 'identity', ...named ? [] : ['user-agent', agent.replace(/[^\x21-\x7e]+/g, '-')], ...own.flat()]
-}
-
 function sessionOf (base: readonly string[], id: string | undefined, greeting: Greeting | undefined): HttpSession {
-  const common = [...base]
-  if (id !== undefined) common.push('mcp-session-id', id)
-  if (greeting !== undefined && atLeast(greeting.revision, '2025-06-18')) common.push('mcp-protocol-version', greeting.revision)
+  const common = [...base, ...id === undefined ? [] : ['mcp-session-id', id], ...revisionHeader(greeting?.revision)]
   return { id, common, post: ['accept', 'application/json, text/event-stream', 'content-type', 'application/json', ...common] }
 }

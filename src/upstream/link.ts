@@ -23,6 +23,22 @@ export interface Link {
   destroy (reason: Error): void
 }
 
+/** The link, once it has shaken hands; one that fails to is discarded. */
+export async function greeted (link: Link, log: Log, signal: AbortSignal): Promise<Link> {
+  try {
+    await link.greet(signal)
+    return link
+  } catch (error) {
+    discard(link, log)
+    throw error
+  }
+}
+
+/** Closes it: a server that got as far as a process or a session is told that it is over, but nobody waits for it. Idempotent. */
+export function discard (link: Link, log: Log): void {
+  link.close().catch((err: unknown) => log.debug({ err }, 'closing a failed connection failed'))
+}
+
 /** What a transport is made from, besides its definition. */
 export interface LinkOptions {
   readonly handshake: Handshake

@@ -25,6 +25,8 @@ export interface ListenOptions {
 
 const firstDelayMs = 1_000
 const longestDelayMs = 60_000
+/** What the server itself asks for is respected for longer, but not for ever. */
+const longestRetryMs = 3_600_000
 /** A server may ask us back at once, but not in a tight loop. */
 const shortestDelayMs = 50
 
@@ -78,11 +80,11 @@ export function listen (options: ListenOptions): () => void {
       if (!wasOpen) return log.debug({ upstream }, 'the upstream answers GET with something else than a stream')
     }
     if (outcome.kind !== 'answered') cut = wasOpen
-    const backoff = Math.min(longestDelayMs, firstDelayMs * 2 ** Math.min(failures, 10))
+    const backoff = Math.min(longestDelayMs, firstDelayMs * 2 ** Math.min(failures, 10) * (1 + random() * 0.25))
     failures++
     // 2025-11-25: the client MUST respect `retry`. Where nothing ever comes, waiting longer respects it too.
-    const delay = failures > 5 ? Math.max(backoff, retryMs ?? 0) : retryMs ?? backoff * (1 + random() * 0.25)
-    const timer = clock.timer(Math.max(shortestDelayMs, Math.min(delay, longestDelayMs)), open)
+    const delay = failures > 5 ? Math.max(backoff, retryMs ?? 0) : retryMs ?? backoff
+    const timer = clock.timer(Math.max(shortestDelayMs, Math.min(delay, longestRetryMs)), open)
     timer.unref()
     stop = () => { timer.close() }
   }

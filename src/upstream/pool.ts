@@ -102,6 +102,7 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
     const watched: UpstreamEvents = {
       listChanged: (kind) => events.listChanged(kind),
       notification: (notification) => events.notification(notification),
+      ask: (request, options) => events.ask(request, options),
       closed (reason) {
         forget(entry)
         leaving.delete(entry)

@@ -2,7 +2,7 @@
 // (2025-11-25 basic/transports "stdio").
 
 import { GatewayError } from '../protocol/errors.ts'
-import { decodeJson, printable } from './decode.ts'
+import { decodeJson, idIn, printable } from './decode.ts'
 import { closedError } from './endings.ts'
 import { createExchange } from './exchange.ts'
 import { createLines } from './lines.ts'
@@ -38,7 +38,7 @@ export function openStdio (definition: StdioDefinition, supervisor: Supervisor, 
     },
     tooLong (head, tail) {
       log.warn({ upstream: name, maxMessageBytes }, 'left out a message of the upstream that is too large')
-      const id = idIn(head, tail) ?? exchange.single()
+      const id = idIn(head.toString('latin1'), tail.toString('latin1')) ?? exchange.single()
       if (id !== undefined) exchange.fail(id, new GatewayError('upstream_protocol', `The answer of upstream ${name} is larger than its limit of ${maxMessageBytes} bytes.`, { data: { outcome: 'unknown', upstream: name } }))
     }
   })
@@ -110,10 +110,4 @@ function endError ({ name }: StdioDefinition, how: Ending): GatewayError {
  */
 function lineOf (body: string): string {
   return `${body.replace(/[\u2028\u2029]/g, (character) => character === '\u2028' ? '\\u2028' : '\\u2029')}\n`
-}
-
-/** Whose answer a line was of which only the ends are known: servers write the id first or last. */
-function idIn (head: Buffer, tail: Buffer): number | undefined {
-  const found = /^\s*\{"jsonrpc":"2\.0","id":(\d{1,15})[,}]/.exec(head.toString('latin1')) ?? /,"id":(\d{1,15})\}\s*$/.exec(tail.toString('latin1'))
-  return found === null ? undefined : Number(found[1])
 }
