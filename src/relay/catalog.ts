@@ -7,6 +7,9 @@ import type { JsonObject, ServerCapabilities } from '../protocol/messages.ts'
 import { publicNameFor, unwrapUri, wrapUri } from '../protocol/naming.ts'
 import { rewriteResource, rewriteTool } from '../protocol/rewrite.ts'
 import type { UriMap } from '../protocol/rewrite.ts'
+import { latestLegacy } from '../protocol/revisions.ts'
+import type { Revision } from '../protocol/revisions.ts'
+import { shapeEntry, shapeTool } from '../protocol/shape.ts'
 import type { Listing } from '../upstream/listing.ts'
 
 /** Where a public name leads. */
@@ -15,6 +18,8 @@ export interface Route {
   /** The upstream's own name, or URI. */
   readonly name: string
 }
+
+export type ListName = 'tools' | 'prompts' | 'resources' | 'templates'
 
 export interface Catalog {
   readonly tools: readonly JsonObject[]
@@ -25,6 +30,8 @@ export interface Catalog {
   readonly instructions: string | undefined
   /** Public names that two upstreams claim: neither is offered. */
   readonly collisions: readonly string[]
+  /** One of the lists as a revision knows it; shaped once, not for each request. */
+  list (name: ListName, revision: Revision): readonly JsonObject[]
   tool (name: string): Route | undefined
   prompt (name: string): Route | undefined
   /** A URI, listed or not, or a template as it stands in the list. */
@@ -68,15 +75,29 @@ export function buildCatalog (endpoint: Endpoint, listings: ReadonlyMap<Upstream
   }
 
   const known = members.map(({ upstream }) => listings.get(upstream))
-  return {
+  const lists: Readonly<Record<ListName, readonly JsonObject[]>> = {
     tools: tools.entries(),
     prompts: prompts.entries(),
     resources: [...resources.values()].map(({ entry }) => entry),
-    templates: [...templates.values()].map(({ entry }) => entry),
-    capabilities: mergeCapabilities(known.map((listing) => listing?.capabilities)),
+    templates: [...templates.values()].map(({ entry }) => entry)
+  }
+  const shaped = new Map<string, readonly JsonObject[]>()
+  return {
+    ...lists,
+    capabilities: mergeCapabilities(known.map((listing) => listing === undefined ? undefined : capabilitiesOf(listing))),
     instructions: mergeInstructions(endpoint.instructions, members.map(({ upstream, prefix }, at) =>
       ({ upstream, prefix, instructions: known[at]?.instructions })), separator),
     collisions: [...tools.collisions, ...prompts.collisions],
+    list (name, revision) {
+      if (revision === latestLegacy) return lists[name]
+      const key = `${name} ${revision}`
+      let list = shaped.get(key)
+      if (list === undefined) {
+        const shape = name === 'tools' ? shapeTool : shapeEntry
+        shaped.set(key, list = lists[name].map((entry) => shape(entry, revision)))
+      }
+      return list
+    },
     tool: (name) => tools.routes.get(name),
     prompt: (name) => prompts.routes.get(name),
     resource (uri) {
@@ -93,6 +114,11 @@ export function buildCatalog (endpoint: Endpoint, listings: ReadonlyMap<Upstream
     },
     uriMap
   }
+}
+
+/** 2024-11-05 had completion, but no capability to declare it by. */
+export function capabilitiesOf ({ capabilities, revision, prompts, templates }: Pick<Listing, 'capabilities' | 'revision' | 'prompts' | 'templates'>): ServerCapabilities {
+  return revision === '2024-11-05' && (prompts.length > 0 || templates.length > 0) ? { completions: {}, ...capabilities } : capabilities
 }
 
 function named () {

@@ -2,16 +2,18 @@
 // never serves two of what it is isolated by.
 
 import { hash } from 'node:crypto'
-import type { Principal } from '../auth/principal.ts'
-import type { UpstreamDefinition } from '../config/snapshot.ts'
+import type { Endpoint, UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
+import type { UpstreamName } from '../protocol/ids.ts'
 import type { LogLevel } from '../protocol/levels.ts'
 import { moreVerbose } from '../protocol/levels.ts'
 import { isObject } from '../protocol/messages.ts'
-import type { Notification } from '../protocol/messages.ts'
-import type { Handshake, ListKind, Upstream, UpstreamEvents } from '../protocol/seams.ts'
+import type { Implementation, Notification, ServerRequest } from '../protocol/messages.ts'
+import type { AskOptions, Handshake, ListKind, Upstream, UpstreamEvents } from '../protocol/seams.ts'
 import type { LiveSession, LiveSessions } from '../session/live.ts'
+import { nobody } from '../upstream/exchange.ts'
 import type { Pool } from '../upstream/pool.ts'
+import { declaredTo } from './asking.ts'
 import type { Listings } from './listings.ts'
 import { listingScope } from './listings.ts'
 
@@ -19,33 +21,45 @@ export interface ConnectionsOptions {
   readonly pool: Pool
   readonly live: LiveSessions
   readonly listings: Listings
-  readonly handshake: Handshake
+  readonly clientInfo: Implementation
   readonly log: Log
   /** A session's own connection reported that a list changed; `upstream` is undefined when it ended and its own view with it. */
   readonly onOwnChange: (live: LiveSession, definition: UpstreamDefinition, upstream: Upstream | undefined, kind: ListKind | undefined) => void
-  /** A log message that belongs to no call in flight, from a connection that is this session's alone. */
-  readonly onOwnLog: (live: LiveSession, definition: UpstreamDefinition, notification: Notification) => void
+  /** What belongs to no call in flight, from a connection that is this session's alone. */
+  readonly onOwnNotification: (live: LiveSession, definition: UpstreamDefinition, notification: Notification) => void
+  /** The same from a connection that several sessions use. */
+  readonly onSharedNotification: (definition: UpstreamDefinition, scope: string, notification: Notification) => void
+  /** The connection that is in use now; called for every call. */
+  readonly onOpen: (definition: UpstreamDefinition, scope: string, upstream: Upstream) => void
+  readonly onLost: (definition: UpstreamDefinition, scope: string) => void
+  readonly onOwnAsk: (live: LiveSession, definition: UpstreamDefinition, request: ServerRequest, options: AskOptions | undefined) => Promise<unknown>
 }
 
 export interface Connections {
   /** @throws GatewayError upstream_unavailable, too_many */
-  acquire (definition: UpstreamDefinition, principal: Principal, live: LiveSession): Promise<Upstream>
+  acquire (definition: UpstreamDefinition, endpoint: Endpoint, live: LiveSession): Promise<Upstream>
+  /** The connections that serve a session at an upstream, one after the other: the same scope, the same connection. */
+  scopeOf (definition: UpstreamDefinition, live: LiveSession): string
   /** Passes a new log level on to the connections that this session has open already. */
   setLogLevel (live: LiveSession, level: LogLevel): Promise<void>
+  /** To the session's own connections: what only they may know of the client. */
+  tell (live: LiveSession, notification: Notification, upstream?: UpstreamName): void
   /** Keeps a listening client's connections from being closed as idle. */
   touch (live: LiveSession): void
   release (sessionKey: string): Promise<void>
 }
 
-export function createConnections ({ pool, live: sessions, listings, handshake, log, onOwnChange, onOwnLog }: ConnectionsOptions): Connections {
+export function createConnections (options: ConnectionsOptions): Connections {
+  const { pool, live: sessions, listings, clientInfo, log, onOwnChange, onOwnNotification, onSharedNotification, onOpen, onLost, onOwnAsk } = options
   const levels = new WeakMap<Upstream, LogLevel>()
   // Scope of a session -> hash of the definition -> the newest connection.
   const open = new Map<string, Map<string, Upstream>>()
 
-  const scopeOf = (definition: UpstreamDefinition, principal: Principal, live: LiveSession): string => {
+  const scopeOf = (definition: UpstreamDefinition, live: LiveSession): string => {
     if (definition.isolation === 'session') return `session:${live.key}`
     if (definition.isolation === 'shared') return listingScope(definition)
-    const who = JSON.stringify([principal.tenant, principal.issuer, principal.subject, principal.clientId])
+    const { owner } = live.session.record
+    const who = JSON.stringify([owner.tenant, owner.issuer, owner.subject, owner.clientId])
     return `principal:${hash('sha256', who, 'base64url')}`
   }
 
@@ -53,8 +67,12 @@ export function createConnections ({ pool, live: sessions, listings, handshake, 
     if (definition.isolation !== 'session') {
       return {
         listChanged: (kind) => listings.changed(definition, kind),
-        notification: () => {}, // A log message of a connection that several sessions use belongs to none of them.
-        closed: (reason) => log.warn({ upstream: definition.name, tenant: definition.tenant, reason: reason.message }, 'upstream connection ended')
+        notification: (notification) => onSharedNotification(definition, scope, notification),
+        ask: nobody.ask, // It declares nothing that could be asked.
+        closed (reason) {
+          log.warn({ upstream: definition.name, tenant: definition.tenant, reason: reason.message }, 'upstream connection ended')
+          onLost(definition, scope)
+        }
       }
     }
     const own = (): LiveSession | undefined => sessions.get(live.key)
@@ -65,13 +83,18 @@ export function createConnections ({ pool, live: sessions, listings, handshake, 
       },
       notification (notification) {
         const session = own()
-        if (session !== undefined) onOwnLog(session, definition, notification)
+        if (session !== undefined) onOwnNotification(session, definition, notification)
+      },
+      async ask (request, options) {
+        const session = own()
+        return await (session === undefined ? nobody.ask(request) : onOwnAsk(session, definition, request, options))
       },
       closed (reason) {
         if (open.get(scope)?.get(definition.hash) === current()) open.get(scope)?.delete(definition.hash)
         log.warn({ upstream: definition.name, tenant: definition.tenant, reason: reason.message }, 'upstream connection of a session ended')
         const session = own()
         if (session !== undefined) onOwnChange(session, definition, undefined, undefined)
+        onLost(definition, scope)
       }
     }
   }
@@ -90,8 +113,10 @@ export function createConnections ({ pool, live: sessions, listings, handshake, 
   }
 
   return {
-    async acquire (definition, principal, live) {
-      const scope = scopeOf(definition, principal, live)
+    scopeOf,
+    async acquire (definition, endpoint, live) {
+      const scope = scopeOf(definition, live)
+      const handshake: Handshake = { clientInfo, capabilities: declaredTo(definition, endpoint, live.session.record) }
       let current: Upstream | undefined
       const upstream = current = await pool.acquire(definition, scope, handshake, eventsOf(definition, scope, live, () => current))
       if (definition.isolation === 'session') {
@@ -99,6 +124,7 @@ export function createConnections ({ pool, live: sessions, listings, handshake, 
         if (sessions.get(live.key) === undefined) await pool.release(scope)
         else open.set(scope, (open.get(scope) ?? new Map<string, Upstream>()).set(definition.hash, upstream))
       }
+      onOpen(definition, scope, upstream)
       if (live.session.record.logLevel !== undefined) await level(upstream, live.session.record.logLevel, definition.isolation !== 'session')
       return upstream
     },
@@ -106,6 +132,11 @@ export function createConnections ({ pool, live: sessions, listings, handshake, 
       // Connections that others use too are told when a call of this session next uses them.
       const own = open.get(`session:${live.key}`)?.values() ?? []
       await Promise.all([...own].map((upstream) => level(upstream, wanted, false)))
+    },
+    tell (live, notification, only) {
+      for (const upstream of open.get(`session:${live.key}`)?.values() ?? []) {
+        if (only === undefined || upstream.name === only) upstream.notify(notification)
+      }
     },
     touch (live) {
       pool.touch(`session:${live.key}`)
@@ -116,10 +147,3 @@ export function createConnections ({ pool, live: sessions, listings, handshake, 
     }
   }
 }
-
-const nobody = {
-  era: 'legacy',
-  capabilities: {},
-  notify: () => {},
-  ask: async () => { throw new Error('nobody is asked on behalf of the gateway itself') }
-} as const

@@ -4,9 +4,11 @@
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { isObject } from '../protocol/messages.ts'
+import type { Notification } from '../protocol/messages.ts'
 import type { Handshake, ListKind, Upstream } from '../protocol/seams.ts'
 import { listingKey, listingTtlMs } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
+import { nobody } from '../upstream/exchange.ts'
 import { fetchList, fetchListing } from '../upstream/listing.ts'
 import type { Listing } from '../upstream/listing.ts'
 import type { Pool } from '../upstream/pool.ts'
@@ -18,6 +20,9 @@ export interface ListingsOptions {
   readonly clock: { now (): number }
   readonly log: Log
   readonly handshake: Handshake
+  /** The watching connection of a shared upstream is the one that sessions use: what it says and how it ends concerns them too. */
+  readonly onSharedNotification: (definition: UpstreamDefinition, scope: string, notification: Notification) => void
+  readonly onLost: (definition: UpstreamDefinition, scope: string) => void
 }
 
 export interface Listings {
@@ -58,7 +63,7 @@ interface Slot {
 // A blip must not make tools vanish from every client; an outage must not leave them there for ever.
 const failuresUntilHidden = 3
 
-export function createListings ({ pool, store, clock, log, handshake }: ListingsOptions): Listings {
+export function createListings ({ pool, store, clock, log, handshake, onSharedNotification, onLost }: ListingsOptions): Listings {
   const slots = new Map<string, Slot>()
   const listeners: Array<(hash: string, kinds: ReadonlySet<ListKind>) => void> = []
   const stop = new AbortController()
@@ -110,11 +115,15 @@ export function createListings ({ pool, store, clock, log, handshake }: Listings
     }
     const upstream = slot.watcher = await pool.acquire(definition, listingScope(definition), handshake, {
       listChanged: (kind) => changed(definition, kind),
-      notification: () => {}, // Log lines of nobody's call: nobody to tell.
+      notification (notification) {
+        if (definition.isolation === 'shared') onSharedNotification(definition, listingScope(definition), notification)
+      },
+      ask: nobody.ask,
       closed: (reason) => {
         slot.watcher = undefined
         log.warn({ upstream: definition.name, tenant: definition.tenant, reason: reason.message }, 'upstream connection ended')
         schedule(slot, 1_000)
+        if (definition.isolation === 'shared') onLost(definition, listingScope(definition))
       }
     })
     slot.dirty.clear()

@@ -3,30 +3,37 @@
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { observe } from '../observe/calls.ts'
-import { GatewayError } from '../protocol/errors.ts'
-import { reaches } from '../protocol/levels.ts'
-import { isObject } from '../protocol/messages.ts'
-import type { Notification, Result, ServerCapabilities } from '../protocol/messages.ts'
-import type { Client, Handshake } from '../protocol/seams.ts'
+import { GatewayError, RpcError } from '../protocol/errors.ts'
+import type { UpstreamName } from '../protocol/ids.ts'
+import { has } from '../protocol/merge.ts'
+import type { Notification, Request, Result, ServerCapabilities, ServerRequest } from '../protocol/messages.ts'
+import type { Client, Handshake, Upstream } from '../protocol/seams.ts'
+import { withRelatedTask } from '../protocol/tasks.ts'
 import type { LiveSession, LiveSessions } from '../session/live.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { Store } from '../store/port.ts'
+import type { Sealer } from '../store/seal.ts'
 import type { Pool } from '../upstream/pool.ts'
+import { namedDemand, shapeAsk } from './asking.ts'
 import type { Call, Place } from './call.ts'
 import { createCatalogs } from './catalogs.ts'
-import type { Route } from './catalog.ts'
+import { capabilitiesOf } from './catalog.ts'
 import { createConnections } from './connections.ts'
 import { dispatch } from './dispatch.ts'
-import type { Floor } from './dispatch.ts'
 import { discreet } from './discretion.ts'
+import type { Floor } from './floor.ts'
 import { createListings } from './listings.ts'
+import { createSubscriptions } from './subscriptions.ts'
+import { createTasks } from './tasks.ts'
+import { shapeNews } from './telling.ts'
 
 export interface RelayOptions {
   readonly pool: Pool
   readonly store: Store
   readonly sessions: Sessions
   readonly live: LiveSessions
-  readonly clock: { now (): number }
+  readonly clock: { now (): number, timer (ms: number, run: () => void): { close (): unknown, unref (): unknown } }
+  readonly sealer: Sealer
   readonly log: Log
   readonly handshake: Handshake
   /** Where a session stands now; undefined when its tenant or endpoint is gone. */
@@ -38,6 +45,8 @@ export interface Relay {
   describe (place: Place): Promise<{ capabilities: ServerCapabilities, instructions: string | undefined }>
   /** @throws GatewayError, RpcError */
   call (call: Call): Promise<Result>
+  /** A notification of a client that is about none of its requests. */
+  notify (place: Place, live: LiveSession, notification: Notification): void
   /** A client that keeps its stream open keeps its connections. */
   touch (place: Place, live: LiveSession): void
   /** Opens the listings of an endpoint before anybody asks. */
@@ -47,21 +56,100 @@ export interface Relay {
   close (): void
 }
 
-export function createRelay ({ pool, store, sessions, live, clock, log, handshake, placeOf }: RelayOptions): Relay {
-  const listings = createListings({ pool, store, clock, log, handshake })
+export function createRelay ({ pool, store, sessions, live, clock, sealer, log, handshake, placeOf }: RelayOptions): Relay {
+  const tasks = createTasks({ sealer, store, live, clock, touch: pool.touch, log })
+  const heard = {
+    onSharedNotification (definition: UpstreamDefinition, scope: string, notification: Notification): void {
+      if (notification.method === 'notifications/resources/updated') return subscriptions.updated(definition, scope, notification)
+      // A task is known by whom it was told to; whatever else such a connection says, a log message above all, belongs to nobody.
+      const id = notification.method === 'notifications/tasks/status' ? notification.params?.['taskId'] : undefined
+      for (const session of typeof id === 'string' ? tasks.sessionsOf({ definition, scope }, id) : []) {
+        tasks.noted(session, { definition, scope }, notification.params)
+        tell(session, definition, notification)
+      }
+    },
+    onLost: (definition: UpstreamDefinition, scope: string) => subscriptions.lost(definition, scope)
+  }
+  const listings = createListings({ pool, store, clock, log, handshake, ...heard })
   const catalogs = createCatalogs({ listings, log })
   const connections = createConnections({
     pool,
     live,
     listings,
-    handshake,
+    clientInfo: handshake.clientInfo,
     log,
+    ...heard,
+    onOpen: (definition, scope, upstream) => subscriptions.opened(definition, scope, upstream),
     onOwnChange: catalogs.ownChange,
-    onOwnLog (session, definition, notification) {
+    onOwnNotification (session, definition, notification) {
+      if (notification.method === 'notifications/resources/updated') return subscriptions.updated(definition, connections.scopeOf(definition, session), notification)
+      if (notification.method === 'notifications/tasks/status') tasks.noted(session, sourceOf(definition, session), notification.params)
+      tell(session, definition, notification)
+    },
+    async onOwnAsk (session, definition, request, options) {
       const place = placeOf(session)
-      if (place !== undefined) forClient(session, place, definition, notification, (shaped) => session.send(shaped))
+      if (place === undefined) throw new GatewayError('session_unknown', 'The session of the client ended.')
+      return await askOf(session, place, definition, request, (shaped) => session.ask(shaped, options))
     }
   })
+  const subscriptions = createSubscriptions({
+    live,
+    placeOf,
+    scopeOf: connections.scopeOf,
+    definitionOf: (place, upstream) => definitionOf(place, upstream),
+    acquire: (definition, place, session) => connections.acquire(definition, place.endpoint, session),
+    connect: (call, definition) => connect(call, definition),
+    send: (call, definition, upstream, request) => send(call, definition, upstream, request),
+    deliver (session, definition, notification, uri) {
+      const place = placeOf(session)
+      const own = notification.params?.['uri']
+      if (place === undefined || typeof own !== 'string') return
+      const shown = uri ?? catalogs.of(place, session).uriMap(definition.name)(own)
+      tell(session, definition, { method: notification.method, params: { ...notification.params, uri: shown } })
+    },
+    timer: clock.timer,
+    log
+  })
+
+  const sourceOf = (definition: UpstreamDefinition, session: LiveSession) => ({ definition, scope: connections.scopeOf(definition, session) })
+
+  /** To the session's own stream. */
+  function tell (session: LiveSession, definition: UpstreamDefinition, notification: Notification): void {
+    const place = placeOf(session)
+    const news = place === undefined ? undefined : shapeNews(notification, definition.name, place, session, tasks.toClient(session, definition.name))
+    if (news !== undefined) session.send(news)
+  }
+
+  /** A question of an upstream, in the shape that the client knows, and its answer in the upstream's. */
+  const askOf = async (session: LiveSession, place: Place, { name }: UpstreamDefinition, request: ServerRequest, ask: (shaped: ServerRequest) => Promise<unknown>): Promise<unknown> =>
+    await tasks.asked(session, name, shapeAsk(request, name, place.endpoint, session.session.record), ask)
+
+  const connect = (call: Call, definition: UpstreamDefinition): Promise<Upstream> => whileWanted(connections.acquire(definition, call.endpoint, call.live), call.signal)
+
+  async function send (call: Call, definition: UpstreamDefinition, upstream: Upstream, request: Request): Promise<Result> {
+    const { name } = definition
+    const params = withRelatedTask(request.params, tasks.toUpstream(call.live, name))
+    const outgoing = params === request.params || params === undefined ? request : { method: request.method, params }
+    try {
+      return withRelatedTask(await upstream.request(outgoing, clientOf(call, definition), call.signal), tasks.toClient(call.live, name))
+    } catch (error) {
+      throw error instanceof RpcError ? namedDemand(error, name, call.endpoint) : error
+    }
+  }
+
+  /** The caller, for one upstream. */
+  function clientOf (call: Call, definition: UpstreamDefinition): Client {
+    const { client } = call
+    return {
+      era: client.era,
+      capabilities: client.capabilities,
+      notify (notification) {
+        const news = shapeNews(notification, definition.name, call, call.live, tasks.toClient(call.live, definition.name))
+        if (news !== undefined) client.notify(news)
+      },
+      ask: (request, options) => askOf(call.live, call, definition, request, (shaped) => client.ask(shaped, options))
+    }
+  }
 
   listings.onChange((hash, kinds) => {
     for (const session of live.all()) {
@@ -72,12 +160,14 @@ export function createRelay ({ pool, store, sessions, live, clock, log, handshak
   })
   live.onDrop((key) => {
     catalogs.forget(key)
+    subscriptions.drop(key)
+    tasks.drop(key)
     connections.release(key).catch((err: unknown) => log.warn({ err }, 'connections of an ended session did not close cleanly'))
   })
 
-  const definitionOf = (place: Place, route: Route): UpstreamDefinition => {
-    const definition = place.tenant.upstreams.get(route.upstream)
-    if (definition === undefined) throw new GatewayError('upstream_unavailable', `Upstream ${route.upstream} is no longer configured.`)
+  function definitionOf (place: Place, name: UpstreamName): UpstreamDefinition {
+    const definition = place.tenant.upstreams.get(name)
+    if (definition === undefined) throw new GatewayError('upstream_unavailable', `Upstream ${name} is no longer configured.`)
     return definition
   }
   const settled = async (place: Place): Promise<void> => {
@@ -93,15 +183,20 @@ export function createRelay ({ pool, store, sessions, live, clock, log, handshak
     catalog: (call) => catalogs.of(call, call.live),
     settled,
     async forward (call, route, request) {
-      const definition = definitionOf(call, route)
+      const definition = definitionOf(call, route.upstream)
       try {
-        const upstream = await whileWanted(connections.acquire(definition, call.principal, call.live), call.signal)
-        return await upstream.request(request, clientOf(call, definition), call.signal)
+        return await send(call, definition, await connect(call, definition), request)
       } catch (error) {
         throw discreet(error, definition)
       }
     },
-    offers: (call, route, capability) => isObject((listings.peek(definitionOf(call, route))?.capabilities ?? { [capability]: {} })[capability]),
+    offers (call, route, ...path) {
+      const listing = listings.peek(definitionOf(call, route.upstream))
+      return listing === undefined || has(capabilitiesOf(listing), path)
+    },
+    sourceOf: (call, route) => sourceOf(definitionOf(call, route.upstream), call.live),
+    subscriptions,
+    tasks,
     async setLogLevel (call, level) {
       await sessions.setLogLevel(call.live.session, level)
       call.live.session = { ...call.live.session, record: { ...call.live.session.record, logLevel: level } }
@@ -116,16 +211,28 @@ export function createRelay ({ pool, store, sessions, live, clock, log, handshak
       return { capabilities, instructions }
     },
     call: (call) => observe(call, { clock, log, route: (name) => catalogs.of(call, call.live).tool(name) }, () => dispatch(call, floor)),
+    notify (_place, session, notification) {
+      // The roots are the session's own: no connection that others use hears of them.
+      if (notification.method === 'notifications/roots/list_changed') return connections.tell(session, notification)
+      const hosted = notification.method === 'notifications/tasks/status' ? tasks.hostedFor(session, notification) : undefined
+      if (hosted !== undefined) connections.tell(session, hosted.notification, hosted.upstream)
+    },
     touch (place, session) {
       connections.touch(session)
+      subscriptions.touch(session)
       for (const definition of catalogs.definitionsOf(place)) listings.use(definition)
     },
     warm: (place) => listings.settled(catalogs.definitionsOf(place), place.snapshot.limits.coldStartMs),
     retain (hashes) {
       listings.retain(hashes)
       pool.retain(hashes)
+      subscriptions.retain(hashes)
     },
-    close: () => listings.close()
+    close () {
+      listings.close()
+      subscriptions.close()
+      tasks.close()
+    }
   }
 }
 
@@ -143,26 +250,4 @@ function whileWanted<T> (work: Promise<T>, signal: AbortSignal): Promise<T> {
       reject(error)
     })
   })
-}
-
-/** The caller, for one upstream: hears only the log levels it asked for, and from whom they come. */
-function clientOf (call: Call, definition: UpstreamDefinition): Client {
-  const { client } = call
-  return {
-    era: client.era,
-    capabilities: client.capabilities,
-    notify (notification) {
-      forClient(call.live, call, definition, notification, (shaped) => client.notify(shaped))
-    },
-    ask: (request) => client.ask(request)
-  }
-}
-
-function forClient (live: LiveSession, place: Place, definition: UpstreamDefinition, notification: Notification, deliver: (shaped: Notification) => void): void {
-  if (notification.method !== 'notifications/message') return deliver(notification)
-  const { params } = notification
-  if (!reaches(params?.['level'], live.session.record.logLevel)) return
-  if (place.endpoint.members.length === 1) return deliver(notification)
-  const logger = typeof params?.['logger'] === 'string' ? `${definition.name}/${params['logger']}` : definition.name
-  deliver({ method: notification.method, params: { ...params, logger } })
 }

@@ -1,0 +1,26 @@
+// What a server tells a client outside of results, made fit for that client: which messages it wants, who says them, and ids that it knows.
+
+import type { UpstreamName } from '../protocol/ids.ts'
+import { reaches } from '../protocol/levels.ts'
+import type { Notification } from '../protocol/messages.ts'
+import { withRelatedTask, withTaskId } from '../protocol/tasks.ts'
+import type { LiveSession } from '../session/live.ts'
+import { namedCompletion } from './asking.ts'
+import type { Place } from './call.ts'
+
+/**
+ * A notification of an upstream as the client gets it.
+ * @param taskId from the upstream's task ids to those that the client knows
+ * @returns undefined for a log message below the level that the client asked for
+ */
+export function shapeNews (notification: Notification, upstream: UpstreamName, { endpoint }: Place, { session }: LiveSession, taskId: (id: string) => string): Notification | undefined {
+  const { method } = notification
+  if (method === 'notifications/message' && !reaches(notification.params?.['level'], session.record.logLevel)) return undefined
+  const own = method === 'notifications/tasks/status' && notification.params !== undefined ? withTaskId(notification.params, taskId) : notification.params
+  const params = withRelatedTask(own, taskId)
+  const known = params === notification.params || params === undefined ? notification : { method, params }
+  if (method === 'notifications/elicitation/complete') return namedCompletion(known, upstream, endpoint)
+  if (method !== 'notifications/message' || endpoint.members.length === 1) return known
+  const logger = typeof params?.['logger'] === 'string' ? `${upstream}/${params['logger']}` : upstream
+  return { method, params: { ...params, logger } }
+}
