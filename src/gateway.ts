@@ -1,21 +1,25 @@
 // The composition root: builds everything, opens nothing until `listen`, closes in reverse. Nothing below reads the clock or the environment.
 
 import { hash, randomBytes } from 'node:crypto'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { createAuthenticator } from './auth/authenticate.ts'
 import { createFetch } from './auth/fetch.ts'
 import type { Snapshot } from './config/snapshot.ts'
 import { createLegacyDoor } from './http/legacy.ts'
+import { createOldSseDoor } from './http/oldsse.ts'
 import { createServer } from './http/server.ts'
 import { createKeepAlive } from './http/stream.ts'
 import type { Log } from './observe/log.ts'
 import { GatewayError } from './protocol/errors.ts'
 import type { Place } from './relay/call.ts'
 import { createRelay } from './relay/relay.ts'
+import { createAsks } from './session/asks.ts'
 import { createLiveSessions } from './session/live.ts'
 import { createSessions } from './session/sessions.ts'
+import { createStreams } from './session/streams.ts'
 import { openStore } from './store/open.ts'
 import type { Store } from './store/port.ts'
+import { createSealer } from './store/seal.ts'
 import { createConnector } from './upstream/connect.ts'
 import { createEgress } from './upstream/egress.ts'
 import { createPool } from './upstream/pool.ts'
@@ -60,7 +64,9 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
   const store = overrides.store ?? await openStore(snapshot.store, { clock, log })
   const authenticator = createAuthenticator({ clock, fetch: createFetch(), log })
   const sessions = await createSessions({ store, clock, randomBytes, limits: () => snapshot.limits })
-  const live = createLiveSessions({ clock, idleMs: () => Math.min(snapshot.limits.sessionIdleMs, snapshot.limits.sessionMaxMs) })
+  const sealer = await createSealer({ store, randomBytes, timer: clock.timer, log })
+  const streams = createStreams({ store, sealer, clock, randomBytes, log })
+  const live = createLiveSessions({ clock, asks: () => createAsks({ timer: clock.timer, prefix: node }), idleMs: () => Math.min(snapshot.limits.sessionIdleMs, snapshot.limits.sessionMaxMs) })
   const supervisor = createSupervisor({ baseEnv: env, maxProcesses: snapshot.limits.processes, clock })
   const connector = createConnector({ supervisor, egress: createEgress(), clock, random, log })
   const pool = createPool({ connector, clock, random, log })
@@ -72,6 +78,7 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
     sessions,
     live,
     clock,
+    sealer,
     log,
     handshake: { clientInfo: serverInfo, capabilities: {} },
     placeOf (session): Place | undefined {
@@ -81,8 +88,10 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
     }
   })
   sessions.onEnded((key) => live.drop(key))
+  live.onDrop((key) => streams.drop(key))
 
-  const door = createLegacyDoor({ relay, sessions, live, keepAlive, clock, log, serverInfo, calls })
+  const door = createLegacyDoor({ relay, sessions, live, streams, keepAlive, clock, log, serverInfo, calls })
+  const oldSse = createOldSseDoor({ relay, sessions, live, keepAlive, clock, randomBytes, log, serverInfo, calls })
   const server = createServer({
     snapshot: () => snapshot,
     address () {
@@ -91,10 +100,17 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
     },
     authenticator,
     door,
+    oldSse,
     store,
     log,
     requestId: () => `${node}-${(++requests).toString(36)}`,
     draining: () => draining
+  })
+
+  const sockets = new Set<Socket>()
+  server.server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
   })
 
   let closing: Promise<void> | undefined
@@ -104,18 +120,28 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
     const closed = server.close()
     // Connections that become idle while others still work would otherwise sit out their keep-alive time.
     const idle = setInterval(() => server.server.closeIdleConnections(), 50)
+    streams.leave()
     live.close()
+    const oldSseClosed = oldSse.close()
     const stopping = new GatewayError('shutting_down', 'The gateway stopped before the upstream had answered. Whether the call took effect is unknown.', { data: { outcome: 'unknown' } })
     const hurry = setTimeout(() => {
       log.warn({ calls: calls.size }, 'drain time is over; aborting calls in flight')
       for (const call of calls) call.abort(stopping)
     }, drainMs)
+    // To Node a connection that never sent a byte is a busy one; clients and browsers open such in advance.
+    const silent = setTimeout(() => {
+      for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+    }, 1_000)
     const force = setTimeout(() => server.server.closeAllConnections(), drainMs + 2_000)
     await closed
+    await oldSseClosed
     clearInterval(idle)
     clearTimeout(hurry)
+    clearTimeout(silent)
     clearTimeout(force)
     keepAlive.close()
+    streams.close()
+    sealer.close()
     relay.close()
     await pool.close()
     authenticator.close()

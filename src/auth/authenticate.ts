@@ -23,10 +23,11 @@ export interface Authenticator {
    * @param resource URL of the endpoint, as its metadata says it; tokens must name it in `aud`
    * @param metadataUrl where the metadata of the resource is served
    * @param rawHeaders as node has them: name, value, name, value
+   * @param aliases further URLs of the very same endpoint, which `aud` may name instead
    * @throws GatewayError `unauthenticated`, `insufficient_scope` or `invalid_request`, each with WWW-Authenticate in its headers;
    * `unavailable` with Retry-After where an issuer's keys cannot be had
    */
-  authenticate (tenant: Tenant, resource: string, metadataUrl: string, rawHeaders: readonly string[]): Promise<Principal>
+  authenticate (tenant: Tenant, resource: string, metadataUrl: string, rawHeaders: readonly string[], aliases?: readonly string[]): Promise<Principal>
   /** All verdicts are forgotten; keys of issuers that are still trusted stay. */
   reload (tenants: Iterable<Tenant>): void
   close (): void
@@ -73,17 +74,17 @@ export function createAuthenticator ({ clock, fetch, log }: AuthenticatorParts):
     return desk
   }
 
-  async function identify ({ tenant, keyring, issuers, verdicts }: Desk, resource: string, rawHeaders: readonly string[]): Promise<Principal> {
+  async function identify ({ tenant, keyring, issuers, verdicts }: Desk, resource: string, aliases: readonly string[], rawHeaders: readonly string[]): Promise<Principal> {
     const token = readBearer(rawHeaders)
     if (token === undefined) throw refused('missing', 'A bearer token is needed. Follow resource_metadata to get one, or send an API key of the tenant.')
-    const digest = digestOf(resource, token)
+    const digest = digestOf([resource, ...aliases].join('\n'), token)
     const remembered = verdicts.get(digest)
     if (remembered !== undefined) return remembered
     const key = keyring.find(token)
     if (key === undefined && !isJwt(token)) throw refused('unknown_key', 'This is neither an API key of the tenant nor a JWT of one of its issuers.')
     const principal = key !== undefined
       ? keyPrincipal(tenant.id, key)
-      : await verifyToken(token, { tenant: tenant.id, issuers, resource, leewaySeconds: tenant.auth.leewaySeconds, clock })
+      : await verifyToken(token, { tenant: tenant.id, issuers, resource, aliases, leewaySeconds: tenant.auth.leewaySeconds, clock })
     verdicts.set(digest, principal)
     return principal
   }
@@ -101,11 +102,11 @@ export function createAuthenticator ({ clock, fetch, log }: AuthenticatorParts):
   }
 
   return {
-    async authenticate (tenant, resource, metadataUrl, rawHeaders) {
+    async authenticate (tenant, resource, metadataUrl, rawHeaders, aliases = []) {
       if (tenant.auth.mode === 'none') return anonymousPrincipal(tenant.id)
       let principal: Principal
       try {
-        principal = await identify(deskOf(tenant), resource, rawHeaders)
+        principal = await identify(deskOf(tenant), resource, aliases, rawHeaders)
       } catch (error) {
         throw challenged(error, tenant, metadataUrl)
       }

@@ -12,6 +12,8 @@ export interface Expectation {
   readonly issuer: IssuerConfig
   /** URL of the endpoint, as in its metadata. */
   readonly resource: string
+  /** Further URLs of the very same endpoint. */
+  readonly aliases?: readonly string[]
   readonly leewaySeconds: number
   /** Epoch milliseconds. */
   readonly now: number
@@ -72,9 +74,9 @@ export function isAccessTokenType (typ: string | undefined): boolean {
 }
 
 // RFC 9700 section 2.3: a token for several resources can be replayed by each of them at the others.
-function checkAudience (aud: unknown, { resource, issuer }: Expectation): void {
+function checkAudience (aud: unknown, { resource, aliases = [], issuer }: Expectation): void {
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
-  const ours = (one: unknown) => one === resource || (typeof one === 'string' && issuer.audiences.includes(one))
+  const ours = (one: unknown) => typeof one === 'string' && (one === resource || aliases.includes(one) || issuer.audiences.includes(one))
   if (audiences.length > 0 && audiences.every(ours)) return
   const advice = audiences.some(ours) ? 'for other resources too' : 'not for this resource'
   throw refused('audience', `The token is ${advice}. Ask the issuer for one with resource=${resource} and no other audience.`, JSON.stringify(aud))

@@ -23,6 +23,8 @@ export interface VerifyOptions {
   readonly issuers: ReadonlyMap<string, TrustedIssuer>
   /** URL of the endpoint: what `aud` must say. */
   readonly resource: string
+  /** Further URLs of the very same endpoint, which `aud` may say instead. */
+  readonly aliases?: readonly string[]
   readonly leewaySeconds: number
   readonly clock: Clock
 }
@@ -58,18 +60,18 @@ export async function verifyToken (token: string, options: VerifyOptions): Promi
   }
   if (kid !== undefined && typeof kid !== 'string') throw refused('kid', 'The "kid" of the token must be a string.')
   const typ = typeOf(header, config)
-  const expectation: Expectation = { tenant: options.tenant, issuer: config, resource: options.resource, leewaySeconds: options.leewaySeconds, now: options.clock.now() }
+  const expectation: Expectation = { tenant: options.tenant, issuer: config, resource: options.resource, aliases: options.aliases ?? [], leewaySeconds: options.leewaySeconds, now: options.clock.now() }
   checkTimes(claims, expectation)
   const key = await trusted.keys.key(kid === undefined ? { alg } : { alg, kid })
   return principalOf(await signedClaims(token, key, alg, expectation), typ, expectation)
 }
 
-async function signedClaims (token: string, key: CryptoKey, alg: string, { issuer, resource, leewaySeconds, now }: Expectation): Promise<JWTPayload> {
+async function signedClaims (token: string, key: CryptoKey, alg: string, { issuer, resource, aliases = [], leewaySeconds, now }: Expectation): Promise<JWTPayload> {
   try {
     const { payload } = await jwtVerify(token, key, {
       algorithms: [alg],
       issuer: issuer.issuer,
-      audience: [resource, ...issuer.audiences],
+      audience: [resource, ...aliases, ...issuer.audiences],
       requiredClaims: ['exp', 'iat', 'sub'],
       clockTolerance: leewaySeconds,
       currentDate: new Date(now)

@@ -2,14 +2,17 @@
 
 import { GatewayError } from '../protocol/errors.ts'
 import { isObject, responseMessage } from '../protocol/messages.ts'
-import type { JsonObject, RequestId } from '../protocol/messages.ts'
+import type { Implementation, JsonObject, RequestId } from '../protocol/messages.ts'
 import { atLeast, isLegacyRevision, legacyRevisions, negotiate } from '../protocol/revisions.ts'
 import type { Revision } from '../protocol/revisions.ts'
+import { shapeCapabilities } from '../protocol/shape.ts'
+import type { Place } from '../relay/call.ts'
 import type { Relay } from '../relay/relay.ts'
 import type { LiveSessions } from '../session/live.ts'
-import type { Owner, Session, Sessions } from '../session/sessions.ts'
+import type { Hello, Owner, Session, Sessions } from '../session/sessions.ts'
 import { readAccept } from './accept.ts'
-import { createReply } from './reply.ts'
+import { sendJson } from './reply.ts'
+import { streamHeaders } from './stream.ts'
 import type { Visit } from './visit.ts'
 
 export interface HandshakeOptions {
@@ -52,31 +55,43 @@ export function createHandshake ({ relay, sessions, live, serverInfo }: Handshak
     if (typeof given === 'string' && ownId.test(given) && await sessions.load(given, ownerOf(visit), visit.endpoint.name) !== undefined) {
       throw new GatewayError('invalid_request', 'This session is initialized already. Send initialize without Mcp-Session-Id to open another one.')
     }
-    if (typeof params?.['protocolVersion'] !== 'string') throw new GatewayError('invalid_params', '"protocolVersion" of initialize must be a string.')
-    const revision = negotiate(params['protocolVersion'])
-    const { clientInfo, capabilities: offered } = params
-    // It stays in the store as long as the session.
-    if (isObject(offered) && JSON.stringify(offered).length > maxCapabilities) throw new GatewayError('invalid_params', `"capabilities" of initialize is longer than ${maxCapabilities} characters.`)
-    const opened = await sessions.open(ownerOf(visit), visit.endpoint.name, {
-      revision,
-      clientInfo: isObject(clientInfo) && typeof clientInfo['name'] === 'string'
-        ? { name: clientInfo['name'].slice(0, 200), version: typeof clientInfo['version'] === 'string' ? clientInfo['version'].slice(0, 100) : 'unknown' }
-        : undefined,
-      capabilities: isObject(offered) ? offered : {}
-    })
+    const hello = readHello(params)
+    const opened = await sessions.open(ownerOf(visit), visit.endpoint.name, hello)
     // After the store: while that is away, nobody waits for upstreams only to be refused.
-    const { capabilities, instructions } = await relay.describe(visit)
+    const described = await relay.describe(visit)
     live.use(opened.session)
-    const result = {
-      protocolVersion: revision,
-      capabilities,
-      serverInfo: atLeast(revision, '2025-06-18') ? { ...serverInfo, title: `Gatehouse: ${visit.tenant.id}/${visit.endpoint.name}` } : serverInfo,
-      ...(instructions === undefined ? {} : { instructions })
-    }
-    createReply(visit.raw, readAccept(visit.incoming.headers.accept), { ...visit.headers, 'Mcp-Session-Id': opened.id }).end(responseMessage(id, result))
+    const headers = { ...visit.headers, 'Mcp-Session-Id': opened.id }
+    const message = responseMessage(id, welcome(visit, hello.revision, described, serverInfo))
+    if (readAccept(visit.incoming.headers.accept).json) return sendJson(visit.raw, 200, message, headers)
+    visit.raw.writeHead(200, { ...headers, ...streamHeaders }).end(`event: message\ndata: ${JSON.stringify(message)}\n\n`)
   }
 
   return { initialize, sessionOf }
+}
+
+/** What `initialize` says. @throws GatewayError invalid_params */
+export function readHello (params: JsonObject | undefined): Hello {
+  if (typeof params?.['protocolVersion'] !== 'string') throw new GatewayError('invalid_params', '"protocolVersion" of initialize must be a string.')
+  const { clientInfo, capabilities } = params
+  // It stays in the store as long as the session.
+  if (isObject(capabilities) && JSON.stringify(capabilities).length > maxCapabilities) throw new GatewayError('invalid_params', `"capabilities" of initialize is longer than ${maxCapabilities} characters.`)
+  return {
+    revision: negotiate(params['protocolVersion']),
+    clientInfo: isObject(clientInfo) && typeof clientInfo['name'] === 'string'
+      ? { name: clientInfo['name'].slice(0, 200), version: typeof clientInfo['version'] === 'string' ? clientInfo['version'].slice(0, 100) : 'unknown' }
+      : undefined,
+    capabilities: isObject(capabilities) ? capabilities : {}
+  }
+}
+
+/** What `initialize` answers. */
+export function welcome ({ tenant, endpoint }: Place, revision: Revision, { capabilities, instructions }: Awaited<ReturnType<Relay['describe']>>, serverInfo: Implementation): JsonObject {
+  return {
+    protocolVersion: revision,
+    capabilities: shapeCapabilities(capabilities, revision),
+    serverInfo: atLeast(revision, '2025-06-18') ? { ...serverInfo, title: `Gatehouse: ${tenant.id}/${endpoint.name}` } : serverInfo,
+    ...(instructions === undefined ? {} : { instructions })
+  }
 }
 
 export const ownerOf = ({ tenant, principal }: Visit): Owner =>

@@ -5,49 +5,82 @@ import { errorMessage } from '../protocol/messages.ts'
 import type { RequestId } from '../protocol/messages.ts'
 import { GatewayError, errorObject } from '../protocol/errors.ts'
 import type { Accepts } from './accept.ts'
-import { eventStream, streamHeaders } from './stream.ts'
-import type { EventStream } from './stream.ts'
+import type { ClientStream } from '../session/stream.ts'
+import { eventSink, giveUpUnread, streamHeaders } from './stream.ts'
+import type { EventSink } from './stream.ts'
 
 export type Headers = Readonly<Record<string, string>>
 
 export interface Reply {
-  /** Streams a message ahead of the result; without effect where the caller takes only JSON. Never throws. */
-  push (message: unknown): void
+  /** Streams a message ahead of the result. @returns false where the caller takes only JSON, has gone before the stream began, or has its result. Never throws */
+  push (message: unknown): boolean
   /** Keeps proxies from cutting a quiet connection. Starts the stream. */
   beat (): void
   /** The last message. */
   end (message: unknown): void
   /** No message at all: the caller cancelled and expects none. */
   endSilently (): void
-  readonly streaming: boolean
 }
 
-/** @param headers sent with whatever the answer becomes */
-export function createReply (raw: ServerResponse, accepts: Accepts, headers: Headers): Reply {
-  let stream: EventStream | undefined
-  const start = (): EventStream | undefined => {
-    if (stream === undefined && accepts.stream && !raw.headersSent && !raw.destroyed) {
-      raw.writeHead(200, { ...headers, ...streamHeaders })
-      stream = eventStream(raw, () => {})
-    }
+export interface ReplyOptions {
+  readonly raw: ServerResponse
+  readonly accepts: Accepts
+  /** Sent with whatever the answer becomes. */
+  readonly headers: Headers
+  /** The stream that the answer becomes, where it becomes one. It outlives the connection. */
+  openStream (): ClientStream
+  /** The caller fell too far behind; its connection is gone, its stream is not. */
+  readonly onOverflow: () => void
+  /** Closes the connection after so long, for a client that can to come back. 0: never. */
+  readonly pauseMs: number
+}
+
+export function createReply ({ raw, accepts, headers, openStream, onOverflow, pauseMs }: ReplyOptions): Reply {
+  let stream: ClientStream | undefined
+  let sink: EventSink | undefined
+  let ended = false
+
+  const start = (): ClientStream | undefined => {
+    if (stream !== undefined || !accepts.stream || raw.headersSent || raw.destroyed) return stream
+    raw.writeHead(200, { ...headers, ...streamHeaders })
+    stream = openStream()
+    sink = eventSink(raw, onOverflow)
+    const { detach, pause } = stream.attach(sink)
+    stream.prime()
+    const late = pauseMs > 0 ? setTimeout(pause, pauseMs) : undefined
+    raw.once('close', () => {
+      clearTimeout(late)
+      detach()
+    })
     return stream
   }
+
   return {
-    push: (message) => start()?.send(message),
-    beat: () => start()?.comment('keep-alive'),
+    push (message) {
+      if (ended) return false
+      const opened = start()
+      opened?.send(message)
+      return opened !== undefined
+    },
+    beat () {
+      if (ended) return
+      start()
+      sink?.comment('keep-alive')
+    },
     end (message) {
-      if (raw.destroyed || raw.writableEnded) return
-      if (stream === undefined && accepts.json) return sendJson(raw, 200, message, headers)
-      start()?.send(message)
-      stream?.end()
-      giveUpUnread(raw)
+      ended = true
+      if (stream === undefined && (raw.destroyed || accepts.json)) return sendJson(raw, 200, message, headers)
+      const opened = start()
+      opened?.send(message)
+      opened?.finish()
     },
     endSilently () {
+      ended = true
       // A request is answered by JSON or a stream (2025-11-25 basic/transports), so by an empty stream where there is nothing to say.
-      if (start() !== undefined) stream?.end()
+      const opened = start()
+      if (opened !== undefined) opened.finish()
       else if (!raw.headersSent && !raw.destroyed) raw.writeHead(202, { ...headers, 'Content-Length': 0 }).end()
-    },
-    get streaming () { return stream !== undefined }
+    }
   }
 }
 
@@ -65,14 +98,9 @@ export function sendJson (raw: ServerResponse, status: number, body: unknown, he
   giveUpUnread(raw)
 }
 
-const unreadBytes = 65_536
-// Node sees progress where what is queued is not what it was when it was written, so the first of these may pass in vain.
-const unreadMs = 15_000
-
-/** A caller that asks for large answers and does not read them would keep them in memory for as long as it likes. */
-function giveUpUnread (raw: ServerResponse): void {
-  // The time begins again with every bit of progress.
-  if (raw.writableLength > unreadBytes) raw.setTimeout(unreadMs, () => raw.destroy())
+/** 2025-11-25 basic/transports: 202 without a body for what this response does not answer. */
+export function sendAccepted (raw: ServerResponse, headers: Headers): void {
+  raw.writeHead(202, { ...headers, 'Content-Length': 0 }).end()
 }
 
 /**

@@ -16,6 +16,9 @@ import type { Store } from '../store/port.ts'
 import { checkContent } from './accept.ts'
 import { checkOrigin, corsHeaders, hostCheck, mayCall, preflightHeaders, readTarget, refuseDuplicates } from './guard.ts'
 import type { LegacyDoor } from './legacy.ts'
+import type { OldSseDoor } from './oldsse.ts'
+import { pathOf, resourceOf } from './paths.ts'
+import type { Door } from './paths.ts'
 import { sendError, sendJson } from './reply.ts'
 import type { Visit } from './visit.ts'
 
@@ -25,6 +28,7 @@ export interface ServerOptions {
   readonly address: () => { readonly publicUrl: string, readonly loopbackPort: number | undefined }
   readonly authenticator: Authenticator
   readonly door: LegacyDoor
+  readonly oldSse: OldSseDoor
   readonly store: Store
   readonly log: Log
   readonly requestId: () => string
@@ -40,10 +44,16 @@ declare module 'fastify' {
   }
 }
 
+interface Urls {
+  readonly resource: string
+  readonly metadata: string
+  readonly aliases: readonly string[]
+}
+
 interface Params { readonly tenant?: string, readonly endpoint?: string }
 
 export function createServer (options: ServerOptions): FastifyInstance {
-  const { snapshot, address, authenticator, door, store, log, requestId, draining } = options
+  const { snapshot, address, authenticator, door, oldSse, store, log, requestId, draining } = options
   const server = fastify({
     logger: false,
     bodyLimit: snapshot().limits.bodyBytes,
@@ -130,32 +140,45 @@ export function createServer (options: ServerOptions): FastifyInstance {
     done()
   })
 
-  const urlsOf = new WeakMap<Endpoint, { readonly resource: string, readonly metadata: string }>()
-  async function enter (request: FastifyRequest, reply: FastifyReply): Promise<Visit> {
-    const place = placeOf(request.params as Params, snapshot())
+  const urlsOf = new WeakMap<Endpoint, Map<Door, Urls>>()
+  async function enter (request: FastifyRequest, reply: FastifyReply, door: Door): Promise<Visit> {
+    // All that a stream keeps of its request: not the body.
+    const params = request.params as Params
+    const { rawHeaders } = request.raw
+    const place = placeOf(params, snapshot())
     // One endpoint, one spelling of its path: another one, with escapes, could slip past the rules of a proxy in front.
-    if (place === undefined || readTarget(request.url).path !== place.endpoint.path) throw noEndpoint()
-    const principal = await principalOf(place, request)
+    if (place === undefined || readTarget(request.url).path !== pathOf(place.endpoint, door)) throw noEndpoint()
+    const principal = await principalOf(place, door, rawHeaders)
     const recheck = async (): Promise<void> => {
-      const now = placeOf(request.params as Params, snapshot())
+      const now = placeOf(params, snapshot())
       if (now === undefined) throw noEndpoint()
-      await principalOf(now, request)
+      await principalOf(now, door, rawHeaders)
     }
     return { ...place, principal, recheck, incoming: request.raw, raw: reply.raw, headers: corsHeaders(request.headers.origin), requestId: request.id }
   }
-  function principalOf ({ tenant, endpoint }: Place, request: FastifyRequest): Promise<Principal> {
-    let urls = urlsOf.get(endpoint)
-    if (urls === undefined) {
-      const resource = address().publicUrl + endpoint.path
-      urlsOf.set(endpoint, urls = { resource, metadata: metadataUrlOf(resource) })
+  /** What an endpoint is called in tokens: made once, because it is asked with every request. */
+  function urls (endpoint: Endpoint, door: Door): Urls {
+    const known = urlsOf.get(endpoint) ?? new Map<Door, Urls>()
+    let made = known.get(door)
+    if (made === undefined) {
+      const { publicUrl } = address()
+      const { path, aliases } = resourceOf(endpoint, door)
+      const resource = publicUrl + path
+      known.set(door, made = { resource, metadata: metadataUrlOf(resource), aliases: aliases.map((alias) => publicUrl + alias) })
+      urlsOf.set(endpoint, known)
     }
-    return authenticator.authenticate(tenant, urls.resource, urls.metadata, request.raw.rawHeaders)
+    return made
+  }
+
+  function principalOf ({ tenant, endpoint }: Place, door: Door, rawHeaders: readonly string[]): Promise<Principal> {
+    const { resource, metadata, aliases } = urls(endpoint, door)
+    return authenticator.authenticate(tenant, resource, metadata, rawHeaders, aliases)
   }
 
   // The token is judged before the body is read: what an unknown caller sends is never buffered.
   server.decorateRequest('visit', undefined)
-  const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    request.visit = await enter(request, reply)
+  const entering = (door: Door) => async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    request.visit = await enter(request, reply, door)
     if (request.method === 'POST') checkContent(request.headers)
   }
   const through = (act: (visit: Visit, body: unknown) => Promise<void>) => (request: FastifyRequest, reply: FastifyReply): void => {
@@ -177,27 +200,40 @@ export function createServer (options: ServerOptions): FastifyInstance {
   }
   const others: HTTPMethods[] = ['PUT', 'PATCH', 'HEAD', 'TRACE']
 
-  for (const path of ['/t/:tenant/mcp', '/t/:tenant/:endpoint/mcp']) {
-    server.route({ method: 'POST', url: path, onRequest, handler: through((visit, body) => door.post(visit, body)) })
-    server.route({ method: 'GET', url: path, onRequest, handler: through((visit) => door.get(visit)) })
-    server.route({ method: 'DELETE', url: path, onRequest, handler: through((visit) => door.remove(visit)) })
-    server.route({ method: 'OPTIONS', url: path, handler: preflight('GET, POST, DELETE, OPTIONS') })
-    server.route({ method: others, url: path, ...notAllowed('GET, POST, DELETE, OPTIONS') })
+  for (const endpoint of ['/t/:tenant', '/t/:tenant/:endpoint']) {
+    const mcp = { url: `${endpoint}/mcp`, onRequest: entering('mcp') }
+    server.route({ method: 'POST', ...mcp, handler: through((visit, body) => door.post(visit, body)) })
+    server.route({ method: 'GET', ...mcp, handler: through((visit) => door.get(visit)) })
+    server.route({ method: 'DELETE', ...mcp, handler: through((visit) => door.remove(visit)) })
+    server.route({ method: 'OPTIONS', url: mcp.url, handler: preflight('GET, POST, DELETE, OPTIONS') })
+    server.route({ method: others, url: mcp.url, ...notAllowed('GET, POST, DELETE, OPTIONS') })
+
+    // 2024-11-05 basic/transports. The 405 for a POST here is what tells clients of both transports to try this one.
+    const sse = `${endpoint}/sse`
+    server.route({ method: 'GET', url: sse, onRequest: entering('sse'), handler: through((visit) => oldSse.open(visit)) })
+    server.route({ method: 'OPTIONS', url: sse, handler: preflight('GET, OPTIONS') })
+    server.route({ method: ['POST', 'DELETE', ...others], url: sse, ...notAllowed('GET, OPTIONS') })
+    const messages = `${endpoint}/messages`
+    server.route({ method: 'POST', url: messages, onRequest: entering('messages'), handler: through((visit, body) => oldSse.post(visit, body)) })
+    server.route({ method: 'OPTIONS', url: messages, handler: preflight('POST, OPTIONS') })
+    server.route({ method: ['GET', 'DELETE', ...others], url: messages, ...notAllowed('POST, OPTIONS') })
 
     // RFC 9728 section 3.1: the well-known part is put in front of the path of the resource. Public by nature.
-    const metadata = metadataPrefix + path
-    server.route({
-      method: 'GET',
-      url: metadata,
-      handler: async (request, reply) => {
-        const place = placeOf(request.params as Params, snapshot())
-        if (place === undefined) throw noEndpoint()
-        reply.hijack()
-        sendJson(reply.raw, 200, resourceMetadata(address().publicUrl + place.endpoint.path, place.tenant.auth, `${place.tenant.id}/${place.endpoint.name}`), corsHeaders(request.headers.origin))
-      }
-    })
-    server.route({ method: 'OPTIONS', url: metadata, handler: preflight('GET, OPTIONS') })
-    server.route({ method: ['POST', 'DELETE', ...others], url: metadata, ...notAllowed('GET, OPTIONS') })
+    for (const door of ['mcp', 'sse'] as const) {
+      const url = `${metadataPrefix}${endpoint}/${door}`
+      server.route({
+        method: 'GET',
+        url,
+        handler: async (request, reply) => {
+          const place = placeOf(request.params as Params, snapshot())
+          if (place === undefined) throw noEndpoint()
+          reply.hijack()
+          sendJson(reply.raw, 200, resourceMetadata(address().publicUrl + resourceOf(place.endpoint, door).path, place.tenant.auth, `${place.tenant.id}/${place.endpoint.name}`), corsHeaders(request.headers.origin))
+        }
+      })
+      server.route({ method: 'OPTIONS', url, handler: preflight('GET, OPTIONS') })
+      server.route({ method: ['POST', 'DELETE', ...others], url, ...notAllowed('GET, OPTIONS') })
+    }
   }
 
   server.get('/health/live', (_request, reply) => {

@@ -1,6 +1,7 @@
 // Server-sent events out. A reader that does not read costs at most the cap, then its stream is closed: Node would queue without end.
 
 import type { ServerResponse } from 'node:http'
+import type { Sink } from '../session/stream.ts'
 
 export const streamHeaders: Readonly<Record<string, string>> = {
   'Content-Type': 'text/event-stream; charset=utf-8',
@@ -11,34 +12,79 @@ export const streamHeaders: Readonly<Record<string, string>> = {
 
 export const maxQueuedBytes = 1024 * 1024
 
-export interface EventStream {
-  /** One message as one event. JSON.stringify escapes every line break, so the text is always one `data:` line. */
-  send (message: unknown): void
+/** How long a client waits before it comes back for a stream that was cut, in milliseconds. */
+const usualRetryMs = 1_000
+
+export interface EventSink extends Sink {
+  /** An event without an id: nothing can be resumed from it. `data` has no line breaks. */
+  plain (name: string, data: string): void
   comment (text: string): void
-  end (): void
   readonly open: boolean
 }
 
 /** @param onOverflow the reader fell too far behind; the connection is gone */
-export function eventStream (raw: ServerResponse, onOverflow: () => void): EventStream {
-  const write = (text: string): void => {
-    if (raw.destroyed || raw.writableEnded) return
+export function eventSink (raw: ServerResponse, onOverflow: () => void): EventSink {
+  const open = (): boolean => !raw.destroyed && !raw.writableEnded
+  const write = (text: string): boolean => {
+    if (!open()) return true
     // One message may be larger than the cap; what must not happen is that messages pile up behind it.
     if (raw.writableLength > maxQueuedBytes) {
-      raw.destroy()
-      onOverflow()
-      return
+      overflow()
+      return true
     }
-    raw.write(text)
+    return raw.write(text)
+  }
+  const overflow = (): void => {
+    if (raw.destroyed) return
+    raw.destroy()
+    onOverflow()
+  }
+  // JSON.stringify escapes every line break, so a message is always one `data:` line.
+  const event = (id: string, data: string | undefined, retryMs = usualRetryMs): boolean =>
+    write(data === undefined ? `id: ${id}\nretry: ${retryMs}\ndata:\n\n` : `event: message\nid: ${id}\ndata: ${data}\n\n`)
+  const end = (): void => {
+    if (!open()) return
+    raw.end()
+    giveUpUnread(raw)
   }
   return {
-    send: (message) => write(`event: message\ndata: ${JSON.stringify(message)}\n\n`),
-    comment: (text) => write(`: ${text}\n\n`),
-    end () {
-      if (!raw.destroyed && !raw.writableEnded) raw.end()
+    event: (id, data) => event(id, data),
+    drained: () => new Promise((resolve) => {
+      if (!open() || !raw.writableNeedDrain) return resolve()
+      const done = (): void => {
+        raw.off('drain', done).off('close', done).off('timeout', overflow)
+        raw.setTimeout(0)
+        resolve()
+      }
+      raw.once('drain', done).once('close', done).once('timeout', overflow)
+      // The time begins again with every bit of progress.
+      raw.setTimeout(unreadMs)
+    }),
+    overflow,
+    plain (name, data) {
+      write(`event: ${name}\ndata: ${data}\n\n`)
     },
-    get open () { return !raw.destroyed && !raw.writableEnded }
+    comment (text) {
+      // What waits to be read keeps the connection alive as well.
+      if (!raw.writableNeedDrain) write(`: ${text}\n\n`)
+    },
+    pause (id, retryMs) {
+      event(id, undefined, retryMs)
+      end()
+    },
+    end,
+    get open () { return open() }
   }
+}
+
+const unreadBytes = 65_536
+// Node sees progress where what is queued is not what it was when it was written, so the first of these may pass in vain.
+const unreadMs = 15_000
+
+/** A caller that asks for large answers and does not read them would keep them in memory for as long as it likes. */
+export function giveUpUnread (raw: ServerResponse): void {
+  // The time begins again with every bit of progress.
+  if (raw.writableLength > unreadBytes) raw.setTimeout(unreadMs, () => raw.destroy())
 }
 
 export interface KeepAlive {

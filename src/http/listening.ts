@@ -1,0 +1,151 @@
+// The stream that a client opens by GET: of its session, or one that it comes back to (2025-11-25 basic/transports "Listening for Messages
+// from the Server", "Resumability and Redelivery"). It ends when its caller would no longer be let in.
+
+import type { Log } from '../observe/log.ts'
+import { GatewayError } from '../protocol/errors.ts'
+import { atLeast } from '../protocol/revisions.ts'
+import type { Relay } from '../relay/relay.ts'
+import type { LiveSession } from '../session/live.ts'
+import type { Session, Sessions } from '../session/sessions.ts'
+import type { Attachment, Sink } from '../session/stream.ts'
+import type { Streams, StreamWishes } from '../session/streams.ts'
+import { ownerOf } from './handshake.ts'
+import { eventSink, streamHeaders } from './stream.ts'
+import type { KeepAlive } from './stream.ts'
+import type { Visit } from './visit.ts'
+
+export interface ListeningOptions {
+  readonly relay: Relay
+  readonly sessions: Sessions
+  readonly streams: Streams
+  readonly keepAlive: KeepAlive
+  readonly clock: { now (): number }
+  readonly log: Log
+}
+
+/** @returns what answers a GET. It rejects with GatewayError invalid_request, unavailable */
+export function createListening ({ relay, sessions, streams, keepAlive, clock, log }: ListeningOptions): (visit: Visit, session: LiveSession) => Promise<void> {
+  return async (visit, session) => {
+    const { raw } = visit
+    // Gone while we looked: its end was told already, and would not be told again to what is attached below.
+    if (raw.destroyed) return
+    const sink = eventSink(raw, () => tellUnread(visit, log))
+    const attachment = await attach(visit, session, startingWith(welcomeWhileValid(visit, sink), () => {
+      raw.writeHead(200, { ...visit.headers, ...streamHeaders })
+      // Headers alone can sit in a proxy until the first byte of the body.
+      sink.comment('open')
+    }))
+    if (attachment === undefined) return
+    const quiet = keepAlive.add(() => {
+      sink.comment('keep-alive')
+      stillWelcome(visit).then((welcome) => {
+        if (welcome) relay.touch(visit, session)
+        else sink.end()
+      }, (err: unknown) => log.debug({ err }, 'a listening caller could not be checked again; next time'))
+    })
+    const gone = (): void => {
+      quiet()
+      attachment.detach()
+      session.heard()
+    }
+    if (raw.destroyed) gone()
+    else raw.once('close', gone)
+  }
+
+  /** Connects a GET to a stream: the one that `Last-Event-ID` names, else a new one of the session. @returns undefined where it is answered already */
+  async function attach (visit: Visit, session: LiveSession, sink: Sink & { start (): void }): Promise<Attachment | undefined> {
+    const wishes = wishesOf(session.session)
+    const lastEventId = visit.incoming.headers['last-event-id']
+    if (lastEventId === undefined) {
+      sink.start()
+      const stream = streams.open(session.key, 'session', wishes)
+      const attachment = stream.attach(sink)
+      stream.prime()
+      session.listen(stream)
+      return attachment
+    }
+    const resumed = await streams.resume(session.key, String(lastEventId), sink, wishes)
+    if (resumed.kind === 'unknown') {
+      throw new GatewayError('invalid_request', 'The Last-Event-ID is none of this session, or too old to resume from. Open a new stream without it, and repeat requests that were not answered.')
+    }
+    if (resumed.kind === 'over') {
+      // As for an EventSource (HTML, "Server-sent events"): 204 ends the coming back. An empty stream would be come back for, again and again.
+      visit.raw.writeHead(204, { ...visit.headers }).end()
+      return undefined
+    }
+    sink.start()
+    if (resumed.kind === 'replayed') return undefined
+    const { attachment } = resumed
+    if (resumed.kind === 'continued') {
+      resumed.stream.prime()
+      // Gone while the store was asked: it must not take over from a stream that somebody reads.
+      if (visit.raw.destroyed) resumed.stream.finish()
+      else session.listen(resumed.stream)
+    } else if (resumed.of === 'call') {
+      const { streamMs } = visit.snapshot.limits
+      const late = streamMs > 0 ? setTimeout(() => attachment.pause(), streamMs) : undefined
+      visit.raw.once('close', () => clearTimeout(late))
+    }
+    session.heard()
+    return attachment
+  }
+
+  /** A stream outlives the check of its token: nothing is sent on it after the token has expired. */
+  function welcomeWhileValid (visit: Visit, sink: Sink): Sink {
+    const { expiresAt } = visit.principal
+    if (expiresAt === undefined) return sink
+    const validUntil = expiresAt + visit.tenant.auth.leewaySeconds * 1000
+    return {
+      ...sink,
+      event (id, data) {
+        if (clock.now() <= validUntil) return sink.event(id, data)
+        sink.end()
+        return true
+      }
+    }
+  }
+
+  /** Would this GET be let in now? A listening client is a living one, so its session does not idle out. */
+  async function stillWelcome (visit: Visit): Promise<boolean> {
+    try {
+      await visit.recheck()
+      return await sessions.load(String(visit.incoming.headers['mcp-session-id']), ownerOf(visit), visit.endpoint.name) !== undefined
+    } catch (error) {
+      if (error instanceof GatewayError && !error.row.retry) return false
+      throw error
+    }
+  }
+}
+
+export function tellUnread ({ tenant, endpoint }: Visit, log: Log): void {
+  log.warn({ tenant: tenant.id, endpoint: endpoint.name }, 'a client did not read its stream; closed')
+}
+
+/** From 2025-11-25 on, clients can take an event that only tells them where to come back to. */
+export const wishesOf = ({ record }: Session): StreamWishes => ({ primes: atLeast(record.revision, '2025-11-25') })
+
+/** The head of the answer goes out with the first event: until then, it can still be a refusal. */
+function startingWith (sink: Sink, begin: () => void): Sink & { start (): void } {
+  let begun = false
+  const start = (): void => {
+    if (!begun) begin()
+    begun = true
+  }
+  return {
+    start,
+    event (id, data) {
+      start()
+      return sink.event(id, data)
+    },
+    drained: () => sink.drained(),
+    pause (id, retryMs) {
+      start()
+      sink.pause(id, retryMs)
+    },
+    end () {
+      start()
+      sink.end()
+    },
+    overflow: () => sink.overflow()
+  }
+}
