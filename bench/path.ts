@@ -10,9 +10,11 @@ import { classifyMessage, responseMessage } from '../src/protocol/messages.ts'
 import type { Request, Result } from '../src/protocol/messages.ts'
 import type { Client, Upstream } from '../src/protocol/seams.ts'
 import { createRelay } from '../src/relay/relay.ts'
+import { createAsks } from '../src/session/asks.ts'
 import { createLiveSessions } from '../src/session/live.ts'
 import { createSessions } from '../src/session/sessions.ts'
 import { openStore } from '../src/store/open.ts'
+import { createSealer } from '../src/store/seal.ts'
 import type { Pool } from '../src/upstream/pool.ts'
 import { median, table } from './figures.ts'
 import { toolCall, toolResult } from './messages.ts'
@@ -82,14 +84,14 @@ async function prepare (): Promise<{ cases: Case[], close: () => Promise<void> }
   if (tenant === undefined || endpoint === undefined) throw new Error('the configuration of the bench has no endpoint')
   const place = { snapshot, tenant, endpoint }
 
-  const clock = { now: () => performance.timeOrigin + performance.now() }
+  const clock = { now: () => performance.timeOrigin + performance.now(), timer: (ms: number, run: () => void) => setTimeout(run, ms) }
   const log = pino({ level: 'info', base: null }, { write () {} })
   const store = await openStore(snapshot.store, { clock, log })
   const sessions = await createSessions({ store, clock, randomBytes, limits: () => snapshot.limits })
-  const live = createLiveSessions({ clock })
+  const live = createLiveSessions({ clock, asks: () => createAsks({ timer: clock.timer, prefix: 'bench' }) })
   const upstream = fakeUpstream()
   const pool: Pool = { acquire: async () => upstream, touch () {}, release: async () => {}, retain () {}, health: () => [], close: async () => {}, destroy () {} }
-  const relay = createRelay({ pool, store, sessions, live, clock, log, handshake: { clientInfo: { name: 'gatehouse', version: '0' }, capabilities: {} }, placeOf: () => place })
+  const relay = createRelay({ pool, store, sealer: await createSealer({ store, randomBytes, timer: clock.timer, log }), sessions, live, clock, log, handshake: { clientInfo: { name: 'gatehouse', version: '0' }, capabilities: {} }, placeOf: () => place })
   await relay.warm(place)
 
   const principal = { kind: 'key' as const, tenant: tenant.id, issuer: 'urn:gatehouse:key', subject: 'bench', clientId: 'bench', scopes: new Set<string>(), groups: [], expiresAt: undefined }

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { ConfigError, loadConfig } from '../../src/config/load.ts'
+import type { HttpDefinition } from '../../src/config/snapshot.ts'
 import { endpointName, tenantId, upstreamName } from '../../src/protocol/ids.ts'
 import { base, compiled, goodKey, withValue } from './kit.ts'
 
@@ -24,7 +25,7 @@ t.test('every default is applied', async (t) => {
     logLevel: 'info',
     limits: {
       bodyBytes: 4_194_304, sessionIdleMs: 1_800_000, sessionMaxMs: 86_400_000, sessionsPerPrincipal: 1000, callsPerSession: 256,
-      batchMessages: 50, processes: 256, coldStartMs: 1500, drainMs: 30_000, pageSize: 1000
+      batchMessages: 50, processes: 256, coldStartMs: 1500, drainMs: 30_000, pageSize: 1000, streamMs: 0
     },
     tenants: 0
   })
@@ -35,7 +36,7 @@ t.test('every default is applied', async (t) => {
   })
   const shared = { isolation: 'session', timeoutMs: 600_000, idleMs: 300_000, maxMessageBytes: 16_777_216 }
   t.match(tenant?.upstreams.get(upstreamName('p')), { ...shared, type: 'stdio', connectMs: 30_000, args: [], env: {}, cwd: undefined })
-  t.match(tenant?.upstreams.get(upstreamName('h')), { ...shared, type: 'http', connectMs: 10_000, headers: {} })
+  t.match(tenant?.upstreams.get(upstreamName('h')), { ...shared, type: 'http', transport: 'auto', connectMs: 10_000, headers: {} })
 })
 
 t.test('endpoints have their paths, members and prefixes', async (t) => {
@@ -58,9 +59,11 @@ t.test('an upstream that is switched off is nowhere', async (t) => {
   t.same(endpoint(config, 'files')?.members, [])
 })
 
-t.test('all names of the transport in mcp.json mean the same', async (t) => {
-  const hashes = [undefined, 'http', 'streamable-http', 'streamableHttp'].map((type) => upstream(withValue([...tickets, 'type'], type), 'tickets')?.hash)
-  t.equal(new Set(hashes).size, 1)
+t.test('every name of a transport in mcp.json is known, and some mean the same', async (t) => {
+  const transportOf = (type: string | undefined) => upstream(withValue([...tickets, 'type'], type), 'tickets')
+  t.same([undefined, 'http', 'streamable-http', 'streamableHttp', 'sse'].map((type) => (transportOf(type) as HttpDefinition).transport), ['auto', 'auto', 'streamable', 'streamable', 'sse'])
+  t.equal(transportOf(undefined)?.hash, transportOf('http')?.hash)
+  t.not(transportOf('sse')?.hash, transportOf('http')?.hash, 'another transport is another connection')
 })
 
 t.test('the hash follows everything that defines the connection and nothing else', async (t) => {

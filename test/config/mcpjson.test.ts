@@ -25,15 +25,16 @@ t.test('the file of VS Code, with comments, trailing commas and inputs', async (
   t.same(upstreams(config), {
     perplexity: { type: 'stdio', command: 'npx', args: ['-y', 'server-perplexity-ask'], env: { PERPLEXITY_API_KEY: '${PERPLEXITY_KEY}', REGION: '${REGION:-eu}' } },
     github: { type: 'http', url: 'https://api.githubcopilot.com/mcp/', headers: { Authorization: 'Bearer ${GITHUB_TOKEN}' } },
-    everything: { command: 'node', args: ['${workspaceFolder}/server.js', '${HOME}/data', '${CONFIG_MCP_PORT}'] }
+    everything: { command: 'node', args: ['${workspaceFolder}/server.js', '${HOME}/data', '${CONFIG_MCP_PORT}'] },
+    old: { type: 'sse', url: 'http://localhost:3001/sse' }
   })
-  for (const note of [/Set PERPLEXITY_KEY .*\(Perplexity API Key\)/, /REGION may be set/, /"envFile" is left out/, /"dev" is left out/, /only an editor knows \$\{workspaceFolder\}/, /Set CONFIG_MCP_PORT/, /"gallery" is left out/, /"old" is left out: HTTP\+SSE/]) {
+  for (const note of [/Set PERPLEXITY_KEY .*\(Perplexity API Key\)/, /REGION may be set/, /"envFile" is left out/, /"dev" is left out/, /only an editor knows \$\{workspaceFolder\}/, /Set CONFIG_MCP_PORT/, /"gallery" is left out/]) {
     t.ok(notes.some((text) => note.test(text)), String(note))
   }
   const unset = problemsOf(config).map(({ message }) => /variable (\w+)/.exec(message)?.[1])
   t.same(unset, ['GATEHOUSE_KEY', 'PERPLEXITY_KEY', 'GITHUB_TOKEN', 'workspaceFolder', 'HOME', 'CONFIG_MCP_PORT'])
   const env = Object.fromEntries(unset.map((name) => [name, GATEHOUSE_KEY]))
-  t.equal([...compiled(config, { env }).tenants.values()][0]?.upstreams.size, 3)
+  t.equal([...compiled(config, { env }).tenants.values()][0]?.upstreams.size, 4)
 })
 
 t.test('the file of Cursor and its kin', async (t) => {

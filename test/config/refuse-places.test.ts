@@ -23,7 +23,7 @@ refusals(t, [
   { name: 'an upstream URL with a fragment is refused', steps: [...tickets, 'url'], bad: 'https://tickets.example.com/#', good: 'https://tickets.example.com/', message: /fragment/ },
   { name: 'text that is no URL is refused', steps: [...tickets, 'url'], bad: 'tickets.example.com/mcp', good: 'https://tickets.example.com/mcp', message: /not an absolute URL/ },
   { name: 'a backslash in a URL is refused', steps: [...tickets, 'url'], bad: 'https://good.example\\@evil.example/', good: 'https://good.example/', message: /not an absolute URL/ },
-  { name: 'HTTP+SSE is refused and says so', steps: [...tickets, 'type'], bad: 'sse', good: 'streamable-http', message: /HTTP\+SSE.*not support/ },
+  { name: 'an unknown transport is refused', steps: [...tickets, 'type'], bad: 'websocket', good: 'sse', message: /one of http, streamable-http, streamableHttp, sse/ },
   { name: 'the header Host is refused', steps: [...tickets, 'headers'], bad: { Host: 'a' }, good: { 'X-Host': 'a' }, path: 'tenants.acme.upstreams.tickets.headers.Host', message: /writes itself/ },
   { name: 'the header Mcp-Session-Id is refused in any case', steps: [...tickets, 'headers'], bad: { 'mcp-SESSION-id': 'a' }, good: { Authorization: 'Bearer x' }, path: 'tenants.acme.upstreams.tickets.headers.mcp-SESSION-id', message: /writes itself/ },
   { name: 'a header value with a line break is refused', steps: [...tickets, 'headers'], bad: { 'X-A': 'a\r\nHost: b' }, good: { 'X-A': 'a b' }, path: 'tenants.acme.upstreams.tickets.headers.X-A', message: /line break/ },

@@ -1,11 +1,13 @@
 // The handshake and the lists of three real servers behind one endpoint, compared with what the servers say themselves.
 
+import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import t from 'tap'
 import { throughEveryDoor } from './kit/doors.ts'
 import { everythingOverStdio, memoryOverStdio, realUpstreams } from './kit/real-servers.ts'
 import { direct } from './kit/sdk.ts'
 
 const pageSize = 4
+const without = (tool: Tool, ...members: string[]): Tool => Object.fromEntries(Object.entries(tool).filter(([name]) => !members.includes(name))) as Tool
 const names = (entries: ReadonlyArray<{ name: string }>): string[] => entries.map(({ name }) => name)
 
 const memory = memoryOverStdio(t.testdir())
@@ -21,7 +23,8 @@ await throughEveryDoor(t, { upstreams, limits: { pageSize } }, async (t, { clien
     t.equal(transport.protocolVersion, sdk.revision)
     t.match(transport.sessionId, /^[\x21-\x7e]{43}$/)
     t.same(client.getServerCapabilities(), {
-      tools: { listChanged: true }, prompts: { listChanged: true }, resources: { listChanged: true }, completions: {}, logging: {}
+      tools: { listChanged: true }, prompts: { listChanged: true }, resources: { listChanged: true, subscribe: true }, completions: {}, logging: {},
+      ...sdk.revision === '2025-11-25' && { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } }
     })
     const instructions = client.getInstructions() ?? ''
     t.match(instructions, everything.getInstructions() ?? 'none', 'the instructions of an upstream are in there')
@@ -33,10 +36,12 @@ await throughEveryDoor(t, { upstreams, limits: { pageSize } }, async (t, { clien
   })
 
   await t.test('tools of all upstreams, prefixed, in the order of the configuration, otherwise as their servers wrote them', async (t) => {
-    const own = (await everything.listTools()).tools
+    // Icons and execution came with 2025-11-25.
+    const known = (tool: Tool): Tool => sdk.revision === '2025-11-25' ? tool : without(tool, 'icons', 'execution')
+    const own = (await everything.listTools()).tools.map(known)
     const expected = [
       ...own.map((tool) => ({ ...tool, name: `everything__${tool.name}` })),
-      ...(await graph.listTools()).tools.map((tool) => ({ ...tool, name: `memory__${tool.name}` })),
+      ...(await graph.listTools()).tools.map(known).map((tool) => ({ ...tool, name: `memory__${tool.name}` })),
       ...own.map((tool) => ({ ...tool, name: `remote__${tool.name}` }))
     ]
     const { entries, sizes } = await paged(async (cursor) => {

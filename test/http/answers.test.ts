@@ -35,12 +35,13 @@ t.test('with progress, the answer closes a stream', async (t) => {
   // Chunks of HTTP/1.1 around whole events.
   const events = answer.body.split('\r\n').filter((line) => line.startsWith('event: ')).map((event) => event.split('\n'))
   t.equal(events.length, 4)
-  for (const [event, data, ...rest] of events) {
+  for (const [event, id, data, ...rest] of events) {
     t.equal(event, 'event: message')
+    t.match(id, /^id: \S+$/)
     t.match(data, /^data: \{.*\}$/)
     t.same(rest, ['', ''])
   }
-  const messages = events.map(([, data = '']) => JSON.parse(data.slice(6)) as { id?: unknown, params?: { progressToken: unknown, progress: number } })
+  const messages = events.map(([, , data = '']) => JSON.parse(data.slice(6)) as { id?: unknown, params?: { progressToken: unknown, progress: number } })
   t.same(messages.map(({ params }) => params?.progress), [1, 2, 3, undefined], 'in order, the result last')
   t.equal(messages[0]?.params?.progressToken, '12345678901234567890', 'under the token of the client')
   t.equal(messages[3]?.id, 'p')
@@ -64,7 +65,7 @@ t.test('an event is one line of data, whatever the text holds', async (t) => {
   const client = await legacyClient(house.url(), keyOf.ada)
   const hostile = 'a\nb\rc\r\nd\u2028e\u2029f\u0085g\0h\n\ndata: {"x":1}\n\nevent: endpoint\nid: 1\n:\ud800'
   const answer = await client.request('tools/call', { name: 'echo', arguments: { hostile } }, { headers: { accept: 'text/event-stream' } })
-  t.equal(answer.text.split('\n').filter((line) => line !== '').length, 2)
+  t.match(answer.text, /^id: \S+\nretry: 1000\ndata:\n\nevent: message\nid: \S+\ndata: [^\n]+\n\n$/)
   t.notMatch(answer.text, /\r|\0/)
   t.equal(answer.json.result.structuredContent.arguments.hostile, hostile)
 })
@@ -119,7 +120,7 @@ t.test('a quiet call is kept alive by comments', async (t) => {
   await until('comments come', () => text.split(': keep-alive\n\n').length > 3)
   house.upstream.server.release()
   await until('the answer comes', () => text.includes('"id":1'))
-  t.match(text, /^(: keep-alive\n\n)+event: message\ndata: \{"jsonrpc":"2\.0","id":1,/)
+  t.match(text, /^id: \S+\nretry: 1000\ndata:\n\n(: keep-alive\n\n)+event: message\nid: \S+\ndata: \{"jsonrpc":"2\.0","id":1,/)
 })
 
 t.test('too many calls at once are told so, and the others go on', async (t) => {

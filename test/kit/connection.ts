@@ -2,13 +2,14 @@
 // to wait for a condition.
 
 import pino from 'pino'
+import { RpcError } from '../../src/protocol/errors.ts'
 import { upstreamName, tenantId } from '../../src/protocol/ids.ts'
 import { createConnector } from '../../src/upstream/connect.ts'
 import { createEgress } from '../../src/upstream/egress.ts'
 import { createSupervisor } from '../../src/upstream/process.ts'
 import type { HttpDefinition, StdioDefinition } from '../../src/config/snapshot.ts'
 import type { Notification, ServerRequest } from '../../src/protocol/messages.ts'
-import type { Client, Handshake, ListKind, UpstreamEvents } from '../../src/protocol/seams.ts'
+import type { AskOptions, Client, Handshake, ListKind, UpstreamEvents } from '../../src/protocol/seams.ts'
 import type { Clock } from '../../src/upstream/clock.ts'
 import type { Connector } from '../../src/upstream/connect.ts'
 import type { Supervisor } from '../../src/upstream/process.ts'
@@ -74,7 +75,7 @@ export function stdioDefinition (script: object = {}, overrides: Partial<StdioDe
 }
 
 export function httpDefinition (url: string, overrides: Partial<HttpDefinition> = {}): HttpDefinition {
-  return { ...common, type: 'http', hash: `http-${url}`, url, headers: {}, ...overrides }
+  return { ...common, type: 'http', transport: 'auto', hash: `http-${url}`, url, headers: {}, ...overrides }
 }
 
 export const handshake: Handshake = { clientInfo: { name: 'gatehouse-test', version: '0.0.0' }, capabilities: {} }
@@ -84,7 +85,9 @@ export interface RecordingClient extends Client {
   readonly asked: ServerRequest[]
 }
 
-export function recordingClient (answer?: (request: ServerRequest) => Promise<unknown>): RecordingClient {
+export type Answerer = (request: ServerRequest, options: AskOptions) => Promise<unknown>
+
+export function recordingClient (answer?: Answerer): RecordingClient {
   const notified: Notification[] = []
   const asked: ServerRequest[] = []
   return {
@@ -93,9 +96,9 @@ export function recordingClient (answer?: (request: ServerRequest) => Promise<un
     notified,
     asked,
     notify: (notification) => { notified.push(notification) },
-    ask (request) {
+    ask (request, options = {}) {
       asked.push(request)
-      return answer?.(request) ?? Promise.reject(new Error('nobody answers'))
+      return answer?.(request, options) ?? Promise.reject(new Error('nobody answers'))
     }
   }
 }
@@ -103,19 +106,27 @@ export function recordingClient (answer?: (request: ServerRequest) => Promise<un
 export interface RecordingEvents extends UpstreamEvents {
   readonly changed: ListKind[]
   readonly notifications: Notification[]
+  readonly asked: ServerRequest[]
   readonly ended: Error[]
 }
 
-export function recordingEvents (): RecordingEvents {
+/** @param answer how the owner of the connection answers; by default it cannot be asked, as where the session has no stream open */
+export function recordingEvents (answer: Answerer = () => Promise.reject(new RpcError({ code: -32602, message: 'nobody to ask' }))): RecordingEvents {
   const changed: ListKind[] = []
   const notifications: Notification[] = []
+  const asked: ServerRequest[] = []
   const ended: Error[] = []
   return {
     changed,
     notifications,
+    asked,
     ended,
     listChanged: (kind) => { changed.push(kind) },
     notification: (notification) => { notifications.push(notification) },
+    ask (request, options = {}) {
+      asked.push(request)
+      return answer(request, options)
+    },
     closed: (reason) => { ended.push(reason) }
   }
 }

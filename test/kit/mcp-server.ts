@@ -46,7 +46,15 @@ export interface McpServer {
   readonly answers: Map<Id, Json>
 }
 
-const builtIn = ['echo', 'slow', 'release', 'progress', 'fail', 'rpcerror', 'content', 'crash', 'log', 'grow', 'pid', 'env', 'ask', 'big', 'raw', 'stderr']
+const builtIn = ['echo', 'slow', 'release', 'progress', 'fail', 'rpcerror', 'content', 'crash', 'log', 'grow', 'pid', 'env', 'ask', 'sample', 'elicit', 'roots', 'withdraw', 'touch', 'big', 'raw', 'stderr']
+
+/** What the tools that ask, ask. */
+const questions: Readonly<Record<string, { method: string, params?: Json }>> = {
+  ask: { method: 'elicitation/create', params: { message: 'who?' } },
+  elicit: { method: 'elicitation/create', params: { message: 'who?', requestedSchema: { type: 'object', properties: { name: { type: 'string' } } } } },
+  sample: { method: 'sampling/createMessage', params: { messages: [{ role: 'user', content: { type: 'text', text: 'hello' } }], maxTokens: 10 } },
+  roots: { method: 'roots/list' }
+}
 
 const toolOf = (name: string): Json => ({ name, description: `the ${name} tool`, inputSchema: { type: 'object' }, 'x-unknown': { kept: true } })
 
@@ -58,6 +66,7 @@ export function createMcpServer (script: Script = {}): McpServer {
   const resources = script.resources ?? [{ uri: 'test://one', name: 'one' }, { uri: 'test://two', name: 'two' }]
   const templates = script.templates ?? [{ uriTemplate: 'test://item/{id}', name: 'item' }]
   const waiting = new Map<Id, () => void>()
+  const subscribed = new Set<unknown>()
   let lastId = 0
 
   const capabilities = script.capabilities ?? {
@@ -88,7 +97,8 @@ export function createMcpServer (script: Script = {}): McpServer {
       case 'resources/templates/list': return page('resourceTemplates', templates, params)
       case 'prompts/get': return { description: 'a greeting', messages: [{ role: 'user', content: { type: 'text', text: `hello ${JSON.stringify(params['arguments'])}` } }] }
       case 'resources/read': return { contents: [{ uri: params['uri'], mimeType: 'text/plain', text: `contents of ${String(params['uri'])}` }] }
-      case 'resources/subscribe': case 'resources/unsubscribe': return {}
+      case 'resources/subscribe': subscribed.add(params['uri']); return {}
+      case 'resources/unsubscribe': subscribed.delete(params['uri']); return {}
       case 'completion/complete': return { completion: { values: ['alpha', 'beta'], hasMore: false } }
       case 'tools/call': return call(id, params, peer)
       default:
@@ -128,12 +138,16 @@ export function createMcpServer (script: Script = {}): McpServer {
         peer.push({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' })
         return text('grown')
       case 'pid': return text(String(process.pid))
+      case 'received': return text(received.map(({ method }) => method))
       case 'env': return text(process.env)
-      case 'ask': {
-        const askId = `ask-${++lastId}`
-        peer.reply({ jsonrpc: '2.0', id: askId, method: String(args['method'] ?? 'elicitation/create'), params: (args['params'] ?? { message: 'who?' }) as Json })
-        waitForAnswer(askId, (answer) => peer.reply({ jsonrpc: '2.0', id, result: text(answer) }))
-        return undefined
+      case 'ask': case 'elicit': case 'sample': case 'roots': return ask(id, params['name'], args, peer, (answers) => text(answers.length === 1 ? answers[0] : answers))
+      case 'withdraw':
+        for (const [askId, say] of open) say({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: askId, reason: 'never mind' } })
+        return text([...open.keys()].filter((askId) => open.delete(askId)))
+      case 'touch': {
+        const uri = args['uri'] ?? 'test://one'
+        if (subscribed.has(uri)) peer.push({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri } })
+        return text(subscribed.has(uri) ? 'touched' : 'nobody subscribed')
       }
       case 'big': return text('x'.repeat(Number(args['bytes'] ?? 1_000_000)))
       case 'raw': peer.raw(String(args['text'] ?? '')); return text('written')
@@ -145,8 +159,29 @@ export function createMcpServer (script: Script = {}): McpServer {
   }
 
   const askers = new Map<Id, (answer: Json) => void>()
-  function waitForAnswer (id: Id, then: (answer: Json) => void): void {
-    askers.set(id, then)
+  /** Questions without an answer, and how to take them back. */
+  const open = new Map<Id, (message: Json) => void>()
+
+  /**
+   * Asks `count` times (1), on the stream of the call or with `push` on the connection's own, and answers the call with all that was
+   * answered; with `impatient`, at once.
+   */
+  function ask (id: Id, tool: string, args: Json, peer: Peer, resultOf: (answers: Json[]) => Json): Json | undefined {
+    const { method, params } = { ...questions[tool], ...args } as { method: string, params?: Json }
+    const say = args['push'] === true ? peer.push : peer.reply
+    const count = Number(args['count'] ?? 1)
+    const got: Json[] = []
+    for (let n = 0; n < count; n++) {
+      const askId = `ask-${++lastId}`
+      open.set(askId, say)
+      askers.set(askId, (answer) => {
+        open.delete(askId)
+        got.push(answer)
+        if (got.length === count && args['impatient'] !== true) peer.reply({ jsonrpc: '2.0', id, result: resultOf(got) })
+      })
+      say({ jsonrpc: '2.0', id: askId, method, ...params === undefined ? {} : { params } })
+    }
+    return args['impatient'] === true ? resultOf([]) : undefined
   }
 
   function release (): void {

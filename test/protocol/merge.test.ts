@@ -4,18 +4,28 @@ import t from 'tap'
 import { GatewayError, RpcError, errorObject, errorTable } from '../../src/protocol/errors.ts'
 import type { ErrorCode } from '../../src/protocol/errors.ts'
 import { isLogLevel, logLevels, moreVerbose, reaches } from '../../src/protocol/levels.ts'
-import { mergeCapabilities, mergeInstructions } from '../../src/protocol/merge.ts'
+import { has, mergeCapabilities, mergeInstructions } from '../../src/protocol/merge.ts'
 import { atLeast, isLegacyRevision, latestLegacy, legacyRevisions, negotiate } from '../../src/protocol/revisions.ts'
 
 t.test('capabilities are what at least one upstream offers, in terms of what the gateway passes on', async (t) => {
   t.same(mergeCapabilities([]), {})
   t.same(mergeCapabilities([{}]), {})
   t.same(mergeCapabilities([{ tools: {} }, { prompts: { listChanged: false }, logging: {} }]), { tools: { listChanged: true }, prompts: { listChanged: true }, logging: {} })
-  t.same(mergeCapabilities([{ resources: { subscribe: true } }]), { resources: { listChanged: true } }, 'subscriptions are not served yet, so they are not promised')
-  t.same(mergeCapabilities([{ tools: true, prompts: null, completions: 'yes' }]), {}, 'a capability is an object')
-  t.same(mergeCapabilities([undefined, {}]), { tools: { listChanged: true }, prompts: { listChanged: true }, resources: { listChanged: true }, completions: {}, logging: {} }, 'one that is not known yet may offer anything')
+  t.same(mergeCapabilities([{ resources: { subscribe: true } }, { resources: {} }]), { resources: { subscribe: true, listChanged: true } }, 'one that has subscriptions is enough')
+  t.same(mergeCapabilities([{ resources: { subscribe: false } }, { subscribe: true }]), { resources: { listChanged: true } }, 'and none is not')
+  t.same(mergeCapabilities([{ tools: true, prompts: null, completions: 'yes' } as never]), {}, 'a capability is an object')
+  t.same(mergeCapabilities([undefined, {}]), { tools: { listChanged: true }, prompts: { listChanged: true }, resources: { subscribe: true, listChanged: true }, completions: {}, logging: {}, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } }, 'one that is not known yet may offer anything')
   t.same(mergeCapabilities([{ experimental: { x: {} }, extensions: { y: {} }, tasks: {} }]), { experimental: { x: {} }, extensions: { y: {} } }, 'the experiments of a single upstream are passed on')
   t.same(mergeCapabilities([{ experimental: { x: {} } }, { tools: {} }]), { tools: { listChanged: true } }, 'those of several could contradict each other')
+})
+
+t.test('tasks are promised where calls can become tasks; their list and their end where somebody has them', async (t) => {
+  const requests = { tools: { call: {} } }
+  t.same(mergeCapabilities([{ tasks: { requests, list: {} } }, { tasks: { requests, cancel: {} } }]), { tasks: { list: {}, cancel: {}, requests } })
+  t.same(mergeCapabilities([{ tasks: { requests: { ...requests, other: {} } } }]), { tasks: { requests } }, 'only what the gateway passes on')
+  for (const tasks of [{}, { list: {} }, { requests: {} }, { requests: { tools: {} } }, true, null]) t.same(mergeCapabilities([{ tasks }]), {})
+  t.ok(has({ a: { b: true, c: {} } }, ['a', 'b']) && has({ a: { b: true, c: {} } }, ['a', 'c']))
+  t.notOk(has({ a: { b: false, c: [] } }, ['a', 'b']) || has({ a: { c: [] } }, ['a', 'c']) || has({}, ['a', 'b', 'c']))
 })
 
 t.test('instructions', async (t) => {

@@ -11,9 +11,11 @@ import type { JsonObject, Notification, Request, Result, ServerCapabilities } fr
 import type { Client, ListKind, Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
 import { createRelay } from '../../src/relay/relay.ts'
 import type { Relay } from '../../src/relay/relay.ts'
+import { createAsks } from '../../src/session/asks.ts'
 import { createLiveSessions } from '../../src/session/live.ts'
 import type { LiveSession } from '../../src/session/live.ts'
 import { createSessions } from '../../src/session/sessions.ts'
+import { createSealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import type { Store } from '../../src/store/port.ts'
 import { createPool } from '../../src/upstream/pool.ts'
@@ -86,7 +88,7 @@ export async function relayRoom (t: Teardown, { doubles, endpoints, isolation = 
   const connections: Connection[] = []
   const pool = createPool({ connector: { connect: (definition, _handshake, events) => connect(definition, events) }, clock, random: () => 0, log })
   const sessions = await createSessions({ store, clock, randomBytes, limits: () => snapshot.limits })
-  const live = createLiveSessions({ clock })
+  const live = createLiveSessions({ clock, asks: () => createAsks({ timer: clock.timer, prefix: 'test' }) })
   sessions.onEnded((key) => live.drop(key))
   const tenant = snapshot.tenants.get(tenantId('acme'))
   if (tenant === undefined) throw new Error('no tenant')
@@ -97,7 +99,7 @@ export async function relayRoom (t: Teardown, { doubles, endpoints, isolation = 
     snapshot,
     requests: (method) => connections.flatMap(({ requests }) => requests).filter((request) => request.method === method),
     relay: createRelay({
-      pool, store, sessions, live, clock, log, handshake: { clientInfo: { name: 'test', version: '1' }, capabilities: {} },
+      pool, store, sealer: await createSealer({ store, randomBytes, timer: clock.timer, log }), sessions, live, clock, log, handshake: { clientInfo: { name: 'test', version: '1' }, capabilities: {} },
       placeOf (session) {
         const endpoint = tenant.endpoints.get(session.endpoint)
         return endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
@@ -111,7 +113,10 @@ export async function relayRoom (t: Teardown, { doubles, endpoints, isolation = 
       const { session } = await sessions.open(owner, endpoint.name, { revision: '2025-11-25', clientInfo: undefined, capabilities: {} })
       const own = live.use(session)
       const heard: Notification[] = []
-      own.attach({ send: (notification) => { heard.push(notification) }, end () {} })
+      own.listen({ attached: true, send (message) {
+          const { jsonrpc: _envelope, ...notification } = message as Notification & { jsonrpc: string }
+          heard.push(notification)
+        }, finish () {} })
       return {
         live: own,
         heard,

@@ -1,64 +1,71 @@
 // What a process holds of a session in use: one stream, calls, and what it has still to tell.
 
 import t from 'tap'
-import type { Notification } from '../../src/protocol/messages.ts'
+import type { JsonObject } from '../../src/protocol/messages.ts'
+import { createAsks } from '../../src/session/asks.ts'
 import { createLiveSessions } from '../../src/session/live.ts'
+import type { LiveOptions } from '../../src/session/live.ts'
 import { until } from '../kit/until.ts'
 import { ada, endpoint, hello } from './kit.ts'
 
 const session = (key: string) => ({ key, record: { owner: ada, endpoint, ...hello, logLevel: undefined, openedAt: 0, touchedAt: 0 } })
 
-function outlet () {
-  const sent: Notification[] = []
-  let ended = 0
-  return { sent, ends: () => ended, send: (notification: Notification) => { sent.push(notification) }, end: () => { ended++ } }
-}
+const asks = () => createAsks({ timer: (ms, run) => setTimeout(run, ms).unref(), prefix: 'test' })
+const liveSessions = (options: Omit<LiveOptions, 'asks'>) => createLiveSessions({ ...options, asks })
 
-t.test('the newest stream takes over, and only its own end detaches it', async (t) => {
-  const live = createLiveSessions({ clock: { now: () => 0 } })
+function outlet () {
+  const sent: JsonObject[] = []
+  let ended = 0
+  const made = { sent, ends: () => ended, attached: true, send: (message: unknown) => { sent.push(message as JsonObject) }, finish: () => { ended++ } }
+  return made
+}
+const message = (method: string) => ({ jsonrpc: '2.0', method })
+
+t.test('the newest stream takes over', async (t) => {
+  const live = liveSessions({ clock: { now: () => 0 } })
   t.teardown(() => live.close())
   const one = live.use(session('a'))
   t.equal(live.use(session('a')), one)
   const [first, second] = [outlet(), outlet()]
-  const leave = one.attach(first)
-  one.attach(second)
+  one.listen(first)
+  one.listen(second)
   t.equal(first.ends(), 1)
-  leave()
+  first.attached = false
   t.ok(one.listening, 'the late goodbye of the first does not take the second away')
   one.send({ method: 'x' })
   t.same(first.sent, [])
-  t.same(second.sent, [{ method: 'x' }])
+  t.same(second.sent, [message('x')])
 })
 
 t.test('changes without a listener become one message per kind; other messages are dropped', async (t) => {
-  const live = createLiveSessions({ clock: { now: () => 0 } })
+  const live = liveSessions({ clock: { now: () => 0 } })
   t.teardown(() => live.close())
   const one = live.use(session('a'))
   one.send({ method: 'lost' })
   one.changed(['tools', 'prompts'])
   one.changed(['tools'])
   const stream = outlet()
-  const leave = one.attach(stream)
-  t.same(stream.sent, [{ method: 'notifications/tools/list_changed' }, { method: 'notifications/prompts/list_changed' }])
+  one.listen(stream)
+  t.same(stream.sent, [message('notifications/tools/list_changed'), message('notifications/prompts/list_changed')])
   one.changed(['resources'])
   t.equal(stream.sent.length, 3)
-  leave()
+  stream.attached = false
   const next = outlet()
-  one.attach(next)
+  one.listen(next)
   t.same(next.sent, [], 'told once')
 })
 
 t.test('the end of a session ends its stream and its calls, with a reason, and tells who holds things for it', async (t) => {
-  const live = createLiveSessions({ clock: { now: () => 0 } })
+  const live = liveSessions({ clock: { now: () => 0 } })
   t.teardown(() => live.close())
   const dropped: string[] = []
   live.onDrop((key) => dropped.push(key))
   const one = live.use(session('a'))
   live.use(session('b'))
   const stream = outlet()
-  one.attach(stream)
+  one.listen(stream)
   const reasons: Error[] = []
-  one.calls.add({ id: 1, cancel: () => t.fail('not at the wish of the caller'), end: (reason) => { reasons.push(reason) } })
+  one.calls.add({ id: 1, cancel: () => t.fail('not at the wish of the caller'), end: (reason) => { reasons.push(reason) }, push: () => true })
   live.drop('a')
   t.equal(stream.ends(), 1)
   t.match(reasons, [{ code: 'session_unknown', data: { outcome: 'unknown' } }])
@@ -71,13 +78,13 @@ t.test('the end of a session ends its stream and its calls, with a reason, and t
 
 t.test('what is unused for the idle time is let go; what has a call or a listener is not', async (t) => {
   let now = 0
-  const live = createLiveSessions({ clock: { now: () => now }, idleMs: () => 20 })
+  const live = liveSessions({ clock: { now: () => now }, idleMs: () => 20 })
   t.teardown(() => live.close())
   const dropped: string[] = []
   live.onDrop((key) => dropped.push(key))
   live.use(session('idle'))
-  live.use(session('calling')).calls.add({ id: 1, cancel () {}, end () {} })
-  live.use(session('listening')).attach(outlet())
+  live.use(session('calling')).calls.add({ id: 1, cancel () {}, end () {}, push: () => true })
+  live.use(session('listening')).listen(outlet())
   now = 21
   live.use(session('used'))
   await until('the idle one is gone', () => dropped.length > 0)

@@ -135,12 +135,34 @@ for (const [name, adapter] of Object.entries(adapters)) {
       t.same(seen.toSorted((a, b) => a - b), Array.from({ length: 100 }, (_, i) => i + 1))
     })
 
+    t.test('a log gives its entries back in order, the last of them where there are too many', async (t) => {
+      const key = fresh()
+      t.same(await store.entries(key), [])
+      for (let i = 0; i < 10; i++) await store.append(key, `entry ${i}\0ž`, { ttlMs, keep: 4 })
+      t.same(await other.entries(key), [6, 7, 8, 9].map((i) => `entry ${i}\0ž`))
+      await Promise.all([10, 11, 12].map((i) => store.append(key, String(i), { ttlMs, keep: 3 })))
+      t.same(await store.entries(key), ['10', '11', '12'], 'what is sent without waiting keeps its order too')
+    })
+
+    t.test('a log is forgotten as a whole, its time after the latest entry', async (t) => {
+      const key = fresh()
+      await store.append(key, 'first', { ttlMs: 50, keep: 10 })
+      await store.append(key, 'second', { ttlMs: 200, keep: 10 })
+      const witness = fresh()
+      await store.set(witness, 'x', { ttlMs: 60 })
+      await pass(60, absent(witness))
+      t.same(await store.entries(key), ['first', 'second'])
+      await pass(140, async () => (await store.entries(key)).length === 0)
+      await store.append(key, 'anew', { ttlMs, keep: 10 })
+      t.same(await store.entries(key), ['anew'])
+    })
+
     t.test('a store that works answers ping; a closed one refuses every call, and closes again without complaint', async (t) => {
       const { store } = await adapter(t)
       await store.ping()
       await store.close()
       await store.close()
-      const calls: Array<Promise<unknown>> = [store.get('x'), store.set('x', 'y'), store.delete('x'), store.touch('x', 1), store.count('x', 1, 1), store.publish('x', 'y'), store.ping()]
+      const calls: Array<Promise<unknown>> = [store.get('x'), store.set('x', 'y'), store.delete('x'), store.touch('x', 1), store.count('x', 1, 1), store.append('x', 'y', { ttlMs: 1, keep: 1 }), store.entries('x'), store.publish('x', 'y'), store.ping()]
       for (const call of calls) await t.rejects(() => call, { name: 'GatewayError', code: 'unavailable', headers: { 'Retry-After': '1' } })
     })
   })

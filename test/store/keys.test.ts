@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import { digest, key, keyTable, listingKey, principalSessionsKey, sessionKey } from '../../src/store/keys.ts'
+import { digest, eventsKey, key, keyTable, listingKey, principalSessionsKey, sealKeyKey, sessionKey, tasksKey } from '../../src/store/keys.ts'
 
 // Every string that JavaScript can hold, unpaired surrogates included, and some that attackers like.
 const part = fc.oneof(
@@ -46,12 +46,21 @@ t.test('a key is of one length and alphabet whatever the names are, and holds no
     t.match(sessionKey(name, name, name), /^session(:[\w-]{43}){3}$/)
     t.match(principalSessionsKey(name, name, name, name), /^principal-sessions(:[\w-]{43}){4}$/)
     t.match(listingKey(name), /^listing:[\w-]{43}$/)
+    t.match(eventsKey(name, name), /^events(:[\w-]{43}){2}$/)
+    t.match(tasksKey(name, name, name, name, name), /^tasks(:[\w-]{43}){5}$/)
     t.notOk(sessionKey(name, name, name).includes('canary'))
   }
 })
 
 t.test('the table says how many parts a key has', async (t) => {
-  const made = { session: sessionKey('a', 'b', 'c'), principalSessions: principalSessionsKey('a', 'b', 'c', 'd'), listing: listingKey('a') }
+  const made = {
+    session: sessionKey('a', 'b', 'c'),
+    principalSessions: principalSessionsKey('a', 'b', 'c', 'd'),
+    listing: listingKey('a'),
+    events: eventsKey('a', 'b'),
+    tasks: tasksKey('a', 'b', 'c', 'd', 'e'),
+    sealKey: sealKeyKey
+  }
   t.same(Object.keys(made), Object.keys(keyTable))
   for (const [name, row] of Object.entries(keyTable)) t.equal(made[name as keyof typeof made].split(':').length, row.parts.length + 1, name)
 })

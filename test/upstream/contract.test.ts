@@ -3,6 +3,7 @@
 import t from 'tap'
 import { GatewayError, RpcError } from '../../src/protocol/errors.ts'
 import { callOf, handshake, httpDefinition, recordingClient, recordingEvents, stdioDefinition, until, workshop } from '../kit/connection.ts'
+import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import type { Handshake, Upstream } from '../../src/protocol/seams.ts'
 import type { RecordingEvents } from '../kit/connection.ts'
@@ -30,7 +31,16 @@ const openHttp = (answers: 'json' | 'sse'): Open => async (t, script = {}, limit
   return { upstream, events }
 }
 
-const transports: Array<[string, Open]> = [['stdio', openStdio], ['http with JSON', openHttp('json')], ['http with SSE', openHttp('sse')]]
+const openSse: Open = async (t, script = {}, limits = {}, shake = handshake) => {
+  const peer = await startSseUpstream(script)
+  t.teardown(peer.close)
+  const events = recordingEvents()
+  const upstream = await workshop().connector.connect(httpDefinition(peer.url, { ...limits, transport: 'sse' }), shake, events)
+  t.teardown(() => upstream.close())
+  return { upstream, events }
+}
+
+const transports: Array<[string, Open]> = [['HTTP+SSE', openSse], ['stdio', openStdio], ['http with JSON', openHttp('json')], ['http with SSE', openHttp('sse')]]
 
 for (const [transport, open] of transports) {
   t.test(transport, async (t) => {

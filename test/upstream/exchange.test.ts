@@ -1,34 +1,16 @@
-// The exchange on a clock that stands still: time limits, floods, and questions that nobody can answer.
+// The exchange on a clock that stands still: time limits, floods, and what belongs to nobody.
 
 import t from 'tap'
-import { createExchange, nobody } from '../../src/upstream/exchange.ts'
-import { callOf, handClock, recordingClient, recordingEvents, until, workshop } from '../kit/connection.ts'
-import { upstreamName } from '../../src/protocol/ids.ts'
-import type { ClientCapabilities, JsonObject } from '../../src/protocol/messages.ts'
-import type { Client } from '../../src/protocol/seams.ts'
+import { nobody } from '../../src/upstream/exchange.ts'
+import { recordingClient } from '../kit/connection.ts'
+import { stillExchange } from '../kit/exchange.ts'
 
 const never = new AbortController().signal
 
-function build (declared: ClientCapabilities = { elicitation: {} }) {
-  const clock = handClock()
-  const events = recordingEvents()
-  const sent: JsonObject[] = []
-  const dropped: number[] = []
-  const record = (body: string): void => { sent.push(JSON.parse(body) as JsonObject) }
-  const { log, logged } = workshop()
-  const exchange = createExchange({
-    name: upstreamName('files'), timeoutMs: 60_000, declared, events, clock, log, batches: () => false,
-    carrier: { request: (_id, body) => record(body), post: record, drop: (id) => { dropped.push(id) } }
-  })
-  const call = (client: Client = recordingClient(), meta?: object) => exchange.request(callOf('any', {}, meta), client, never)
-  return { clock, events, sent, dropped, exchange, call, logged }
-}
-
 const progress = (progressToken: unknown, n: number) => ({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, progress: n } })
-const question = (id: unknown) => ({ jsonrpc: '2.0', id, method: 'elicitation/create', params: { message: 'who?' } })
 
 t.test('silence ends a call after its time, whatever others hear', async (t) => {
-  const { clock, exchange, sent, dropped, call } = build()
+  const { clock, exchange, sent, dropped, call } = stillExchange()
   const quiet = call()
   const talkative = recordingClient()
   const lively = call(talkative, { progressToken: 'x' })
@@ -44,59 +26,8 @@ t.test('silence ends a call after its time, whatever others hear', async (t) => 
   t.same(talkative.notified, [{ method: 'notifications/progress', params: { progressToken: 'x', progress: 1 } }])
 })
 
-t.test('while the client is being asked, it is not the upstream that is silent', async (t) => {
-  const { clock, exchange, call } = build()
-  const answer = Promise.withResolvers<unknown>()
-  const result = call(recordingClient(() => answer.promise))
-  exchange.receive(question('q'))
-  clock.advance(600_000)
-  answer.resolve({ action: 'decline' })
-  await new Promise(setImmediate)
-  clock.advance(59_000)
-  exchange.receive({ jsonrpc: '2.0', id: 1, result: { ok: true } })
-  t.same(await result, { ok: true })
-})
-
-t.test('a question goes to the only call in flight, and to nobody where there are two or none', async (t) => {
-  const { exchange, sent, call } = build()
-  const clients = [recordingClient(async () => ({ action: 'accept' })), recordingClient(async () => ({ action: 'accept' }))]
-  exchange.receive(question('none'))
-  t.match(sent.at(-1), { id: 'none', error: { code: -32602 } })
-  void call(clients[0])
-  void call(nobody)
-  exchange.receive(question(1))
-  await until(() => sent.at(-1)?.['id'] === 1, 'it was answered')
-  t.match(sent.at(-1), { id: 1, result: { action: 'accept' } })
-  void call(clients[1])
-  exchange.receive(question('two'))
-  t.match(sent.at(-1), { id: 'two', error: { code: -32602 } })
-  exchange.receive(question('own stream'), 3)
-  await until(() => sent.at(-1)?.['id'] === 'own stream', 'it was answered')
-  t.same(clients.map(({ asked }) => asked.length), [1, 1])
-})
-
-t.test('a question that the server withdraws is not answered any more', async (t) => {
-  const { exchange, sent, call } = build()
-  const answer = Promise.withResolvers<unknown>()
-  void call(recordingClient(() => answer.promise))
-  exchange.receive(question('q'))
-  exchange.receive({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'q' } })
-  answer.resolve({ action: 'accept' })
-  await new Promise(setImmediate)
-  t.same(sent.filter(({ id }) => id === 'q'), [])
-})
-
-t.test('a flood of questions is refused above a rate', async (t) => {
-  const { exchange, sent, call } = build()
-  const client = recordingClient(async () => ({ action: 'accept' }))
-  void call(client)
-  for (let n = 0; n < 1_000; n++) exchange.receive(question(`q${n}`))
-  t.equal(client.asked.length, 20)
-  t.equal(sent.filter(({ error }) => (error as { code?: number } | undefined)?.code === 429).length, 980)
-})
-
 t.test('a flood of progress loses its middle, never its end, and other calls nothing', async (t) => {
-  const { exchange, call, logged } = build()
+  const { exchange, call, logged } = stillExchange()
   const flooded = recordingClient()
   const other = recordingClient()
   const result = call(flooded, { progressToken: 'f' })
@@ -112,7 +43,7 @@ t.test('a flood of progress loses its middle, never its end, and other calls not
 })
 
 t.test('log messages on the stream of a finished call belong to nobody', async (t) => {
-  const { exchange, call, events } = build()
+  const { exchange, call, events } = stillExchange()
   const line = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'late' } }
   const client = recordingClient()
   const first = call(client)
@@ -125,7 +56,7 @@ t.test('log messages on the stream of a finished call belong to nobody', async (
 })
 
 t.test('resource updates are the owner\'s, even with a call in flight', async (t) => {
-  const { exchange, call, events } = build()
+  const { exchange, call, events } = stillExchange()
   const client = recordingClient()
   void call(client)
   exchange.receive({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri: 'a:b' } })
@@ -134,17 +65,25 @@ t.test('resource updates are the owner\'s, even with a call in flight', async (t
 })
 
 t.test('whatever comes in, receive does not throw', async (t) => {
-  const { exchange, call } = build()
+  const { exchange, call } = stillExchange()
   const answered = t.rejects(call(), { code: 'upstream_protocol' }, 'an answer without a result ends its call')
   for (const odd of [null, 1, 'x', true, [], [[]], {}, { id: 1 }, { id: {}, result: {} }, { id: null, method: 'ping' }, { id: 1.5, method: 'ping' }, { method: 5 }, { method: 'notifications/progress' }, { method: 'notifications/cancelled', params: { requestId: {} } }, { id: 5, error: 'x' }, { method: '__proto__', params: [] }]) exchange.receive(odd)
   await answered
 })
 
 t.test('initialize is never cancelled at the server', async (t) => {
-  const { exchange, sent } = build()
+  const { exchange, sent } = stillExchange()
   const stop = new AbortController()
   const result = exchange.request({ method: 'initialize', params: {} }, nobody, stop.signal)
   stop.abort()
   await t.rejects(result, { code: 'cancelled' })
   t.equal(sent.length, 1)
+})
+
+t.test('the handshake is not a call that may be too slow: it has a limit of its own', async (t) => {
+  const { clock, exchange } = stillExchange()
+  const result = exchange.request({ method: 'initialize', params: {} }, nobody, never)
+  clock.advance(600_000)
+  exchange.receive({ jsonrpc: '2.0', id: 1, result: { late: true } })
+  t.same(await result, { late: true })
 })

@@ -76,6 +76,25 @@ t.test('a forgotten session is made anew once for all calls, and each is sent ag
   t.same(events.ended, [])
 })
 
+t.test('a new session is subscribed to what the old one was, and what may have been missed is announced', async (t) => {
+  const { peer, upstream, events, call } = await open(t)
+  await until(() => peer.streams() === 1, 'the standalone stream is open')
+  const ask = (method: string, uri: string) => upstream.request({ method, params: { uri } }, recordingClient(), never)
+  const asked = (method: string) => peer.server.received.filter((message) => message['method'] === method).map(({ params }) => (params as { uri: string }).uri)
+  for (const uri of ['test://one', 'test://two', 'test://three']) await ask('resources/subscribe', uri)
+  peer.override(isMethod('resources/subscribe'), (response, seen) => { response.writeHead(200, json).end(JSON.stringify({ jsonrpc: '2.0', id: idOf(seen), error: { code: -32002, message: 'no such resource' } })) })
+  t.match(await ask('resources/subscribe', 'test://none').catch((error: unknown) => error), { error: { code: -32002 } })
+  await ask('resources/unsubscribe', 'test://two')
+  peer.sessions.clear()
+  await call('echo')
+  await until(() => asked('resources/subscribe').length === 5, 'the new session is subscribed')
+  t.same(asked('resources/subscribe').slice(3), ['test://one', 'test://three'], 'not to what was given up or refused')
+  t.same(events.notifications, ['test://one', 'test://three'].map((uri) => ({ method: 'notifications/resources/updated', params: { uri } })))
+  peer.cut()
+  await until(() => events.notifications.length === 4, 'after a cut of the stream as well')
+  t.equal(asked('resources/subscribe').length, 5, 'which is no new session')
+})
+
 t.test('a session forgotten twice in a row fails the call and nothing is executed', async (t) => {
   const { peer, call } = await open(t)
   peer.override(isCall('echo'), (response) => { response.writeHead(404).end() }, 2)

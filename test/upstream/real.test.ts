@@ -1,4 +1,4 @@
-// Other people's server, over both transports: the reference server "everything".
+// Other people's server, over every transport: the reference server "everything".
 
 import { spawn } from 'node:child_process'
 import { createServer } from 'node:net'
@@ -43,16 +43,18 @@ t.test('over stdio', async (t) => {
   t.equal(supervisor.count(), 0)
 })
 
-t.test('over Streamable HTTP', async (t) => {
-  const port = await freePort()
-  const child = spawn(process.execPath, [everything, 'streamableHttp'], { env: { ...process.env, PORT: String(port) }, stdio: 'ignore' })
-  t.teardown(() => child.kill('SIGKILL'))
-  const { connector } = workshop()
-  let upstream: Upstream | undefined
-  await until(async () => {
-    upstream = await connector.connect(httpDefinition(`http://127.0.0.1:${port}/mcp`), handshake, recordingEvents()).catch(() => undefined)
-    return upstream !== undefined
-  }, 'the server listens', 20_000)
-  t.teardown(() => upstream?.close())
-  await exercise(t, upstream as Upstream)
-})
+for (const [way, mode, path] of [['Streamable HTTP', 'streamableHttp', '/mcp'], ['HTTP+SSE, which is found out', 'sse', '/sse']] as const) {
+  t.test(`over ${way}`, async (t) => {
+    const port = await freePort()
+    const child = spawn(process.execPath, [everything, mode], { env: { ...process.env, PORT: String(port) }, stdio: 'ignore' })
+    t.teardown(() => child.kill('SIGKILL'))
+    const { connector } = workshop()
+    let upstream: Upstream | undefined
+    await until(async () => {
+      upstream = await connector.connect(httpDefinition(`http://127.0.0.1:${port}${path}`), handshake, recordingEvents()).catch(() => undefined)
+      return upstream !== undefined
+    }, 'the server listens', 20_000)
+    t.teardown(() => upstream?.close())
+    await exercise(t, upstream as Upstream)
+  })
+}

@@ -1,0 +1,118 @@
+// Elicitation in both modes, in the form that the client's revision knows (2025-11-25 client/elicitation; SEP-1330, SEP-1036).
+
+import t from 'tap'
+import { acme, keyOf } from '../kit/acme.ts'
+import type { Acme } from '../kit/acme.ts'
+import { asker, callThatAsks, everything, post } from '../kit/asked.ts'
+import { listenEvents } from '../kit/events.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import type { HttpUpstream } from '../kit/upstream.ts'
+import { until } from '../kit/until.ts'
+
+interface Two extends Acme {
+  readonly up: HttpUpstream
+}
+
+async function two (t: Parameters<typeof acme>[0]): Promise<Two> {
+  const [up, other] = [await startUpstream(), await startUpstream()]
+  t.teardown(() => Promise.all([up.close(), other.close()]))
+  const made = await acme(t, {
+    upstreams: { up: { url: up.url }, other: { url: other.url } },
+    endpoints: { default: { upstreams: ['up'], prefix: '' }, both: { upstreams: ['up', 'other'] } }
+  })
+  return { ...made, up }
+}
+
+const titled = [{ const: 'r', title: 'Red' }, { const: 'g', title: 'Green' }]
+const form = {
+  mode: 'form',
+  message: 'which?',
+  requestedSchema: {
+    type: 'object',
+    properties: {
+      colour: { type: 'string', title: 'Colour', oneOf: titled, default: 'r' },
+      sure: { type: 'boolean', default: true },
+      age: { type: 'integer', minimum: 0, default: 3 }
+    },
+    required: ['colour']
+  }
+}
+
+t.test('a form of 2025-11-25 as it is', async (t) => {
+  const made = await two(t)
+  const client = await asker(made.url(), keyOf.ada)
+  const asked = await callThatAsks(made.url(), client, 'elicit', { params: form })
+  t.same(asked.question['params'], form)
+  await post(made.url(), client, { id: asked.question['id'], result: { action: 'accept', content: { colour: 'g' } } })
+  t.same((await asked.result())['result'], { action: 'accept', content: { colour: 'g' } })
+})
+
+t.test('the same form in words that 2025-06-18 knows', async (t) => {
+  const made = await two(t)
+  const client = await asker(made.url(), keyOf.ada, { elicitation: {} }, '2025-06-18')
+  const asked = await callThatAsks(made.url(), client, 'elicit', { params: form })
+  t.same(asked.question['params'], {
+    message: 'which?',
+    requestedSchema: {
+      type: 'object',
+      properties: {
+        colour: { type: 'string', title: 'Colour', enum: ['r', 'g'], enumNames: ['Red', 'Green'] },
+        sure: { type: 'boolean', default: true },
+        age: { type: 'integer', minimum: 0 }
+      },
+      required: ['colour']
+    }
+  })
+  await post(made.url(), client, { id: asked.question['id'], result: { action: 'accept', content: { colour: 'g' } } })
+  t.same((await asked.result())['result'], { action: 'accept', content: { colour: 'g' } })
+})
+
+for (const endpoint of ['default', 'both']) {
+  const both = endpoint === 'both'
+  const shown = both ? 'up:e-1' : 'e-1'
+  const url = { mode: 'url', elicitationId: 'e-1', url: 'https://up.example/connect?e=e-1', message: 'Please connect' }
+
+  t.test(`by URL, on an endpoint with ${both ? 'two servers' : 'one'}: the id is one name of one thing, from the question to its completion`, async (t) => {
+    const made = await two(t)
+    const client = await asker(made.url(endpoint), keyOf.ada)
+    const stream = await listenEvents(made.url(endpoint), client)
+    const asked = await callThatAsks(made.url(endpoint), client, both ? 'up__elicit' : 'elicit', { params: url })
+    t.same(asked.question['params'], { ...url, elicitationId: shown, message: both ? '[up] Please connect' : 'Please connect' })
+    await post(made.url(endpoint), client, { id: asked.question['id'], result: { action: 'accept' } })
+    await asked.result()
+    await until('the streams of the listing and of the session are open', () => made.up.streams() === 2)
+    made.up.broadcast({ jsonrpc: '2.0', method: 'notifications/elicitation/complete', params: { elicitationId: 'e-1' } })
+    const done = await stream.next('the completion', ({ method }) => method === 'notifications/elicitation/complete')
+    t.same(done.params, { elicitationId: shown })
+    stream.cut()
+  })
+
+  t.test(`demanded by error -32042, on an endpoint with ${both ? 'two servers' : 'one'}`, async (t) => {
+    const made = await two(t)
+    const client = await asker(made.url(endpoint), keyOf.ada)
+    const data = { elicitations: [url, { ...url, elicitationId: 'e-2' }, 'no object'], kept: true }
+    const { json } = await client.request('tools/call', { name: both ? 'up__rpcerror' : 'rpcerror', arguments: { code: -32042, message: 'Connect first', data } })
+    t.same(json.error, {
+      code: -32042,
+      message: 'Connect first',
+      data: both
+        ? { elicitations: [{ ...url, elicitationId: 'up:e-1', message: '[up] Please connect' }, { ...url, elicitationId: 'up:e-2', message: '[up] Please connect' }, 'no object'], kept: true }
+        : data
+    })
+  })
+}
+
+t.test('a completion while the client is away waits for it', async (t) => {
+  const made = await two(t)
+  const client = await asker(made.url(), keyOf.ada, everything)
+  await client.request('tools/call', { name: 'echo' })
+  await until('the streams of the listing and of the session are open', () => made.up.streams() === 2)
+  const stream = await listenEvents(made.url(), client)
+  await until('it is primed', () => stream.lastId())
+  stream.cut()
+  await stream.ended
+  made.up.broadcast({ jsonrpc: '2.0', method: 'notifications/elicitation/complete', params: { elicitationId: 'e-1' } })
+  const again = await listenEvents(made.url(), client, stream.lastId())
+  t.same((await again.next('the completion', ({ method }) => method === 'notifications/elicitation/complete')).params, { elicitationId: 'e-1' })
+  again.cut()
+})

@@ -1,0 +1,141 @@
+// How a stream of HTTP+SSE ends, and with it the session: nothing is left running for nobody.
+
+import { join } from 'node:path'
+import t from 'tap'
+import { acme, keyOf } from '../kit/acme.ts'
+import { send } from '../kit/client.ts'
+import { dial } from '../kit/raw.ts'
+import { redis, sharedRedisUrl } from '../kit/redis.ts'
+import { oldSseClient, openSse, sseUrl } from '../kit/oldsse.ts'
+import { until } from '../kit/until.ts'
+
+const ping = { jsonrpc: '2.0', id: 'p', method: 'ping' }
+const slow = { jsonrpc: '2.0', id: 'slow', method: 'tools/call', params: { name: 'slow', _meta: { progressToken: 's' } } }
+const progress = ({ method }: { method?: string }): boolean => method === 'notifications/progress'
+
+t.test('a client that leaves takes its calls, its upstream connection and its session along', async (t) => {
+  const house = await acme(t, { script: { answers: 'sse' } })
+  const client = await oldSseClient(house.url(), keyOf.ada)
+  await client.post(slow)
+  await client.next('the call to run', progress)
+  t.equal(house.upstream.sessions.size, 2)
+  client.close()
+  await until('the call is cancelled upstream', () => house.upstream.server.received.some(({ method }) => method === 'notifications/cancelled'))
+  await until('its connection is let go of', () => house.upstream.sessions.size === 1)
+  const late = await client.post(ping)
+  t.equal(late.status, 404)
+  t.equal(late.json.error.data.reason, 'session_unknown')
+})
+
+t.test('nothing is sent after the token has expired, and the session ends with it', async (t) => {
+  const house = await acme(t, { script: { answers: 'sse' }, overrides: { keepAliveMs: 50 } })
+  const second = Math.floor(Date.now() / 1000)
+  // With the leeway of 30 s it is good for about three seconds more.
+  const token = await house.bearer('JWT', 'ada', { iat: second - 60, exp: second - 27 })
+  const client = await oldSseClient(house.url(), token)
+  await client.post(slow)
+  await client.next('the call to run', progress)
+  await client.ended
+  t.ok(Date.now() / 1000 >= second + 3, 'not before its time')
+  t.notOk(client.messages.some(({ id }) => id === 'slow'))
+  t.equal((await client.post(ping)).status, 401)
+  await until('the call is cancelled upstream', () => house.upstream.server.received.some(({ method }) => method === 'notifications/cancelled'))
+})
+
+t.test('a newer token of the same caller keeps the stream; it need not begin anew every few minutes', async (t) => {
+  const house = await acme(t, { overrides: { keepAliveMs: 50 } })
+  const second = Math.floor(Date.now() / 1000)
+  const client = await oldSseClient(house.url(), await house.bearer('JWT', 'ada', { iat: second - 60, exp: second - 27 }))
+  const authorization = `Bearer ${await house.bearer('JWT', 'ada')}`
+  t.equal((await client.post(ping, { authorization })).status, 202)
+  await until('the first one has expired', () => Date.now() / 1000 > second + 4)
+  t.equal((await client.post(ping)).status, 401, 'it has')
+  t.equal((await client.post({ ...ping, id: 'after' }, { authorization })).status, 202)
+  await client.next('the answer', ({ id }) => id === 'after')
+  client.close()
+})
+
+t.test('a key that is taken away ends its stream at the next beat; that of others goes on', async (t) => {
+  const house = await acme(t, { overrides: { keepAliveMs: 50 } })
+  const [ada, stranger, bob] = [await oldSseClient(house.url(), keyOf.ada), await openSse(sseUrl(house.url()), keyOf.ada), await oldSseClient(house.url(), keyOf.bob)]
+  house.reload({
+    listen: { host: '127.0.0.1', port: 0 },
+    store: 'memory:',
+    tenants: { acme: { auth: { keys: [{ name: 'bob', key: keyOf.bob }] }, upstreams: { up: { type: 'http', url: house.upstream.url } }, endpoints: { default: { upstreams: ['up'], prefix: '' } } } }
+  })
+  await Promise.all([ada.ended, stranger.ended])
+  t.equal((await bob.post(ping)).status, 202)
+  await bob.next('the answer', ({ id }) => id === 'p')
+  bob.close()
+})
+
+t.test('a gateway that stops answers what runs, and ends each stream when its last answer is out', async (t) => {
+  const house = await acme(t, { script: { answers: 'sse' } })
+  const [busy, idle, stranger] = [await oldSseClient(house.url(), keyOf.ada), await oldSseClient(house.url(), keyOf.ada), await openSse(sseUrl(house.url()), keyOf.ada)]
+  await busy.post(slow)
+  await busy.next('the call to run', progress)
+  const closed = house.close()
+  await Promise.all([idle.ended, stranger.ended])
+  t.notOk(busy.response.closed)
+  house.upstream.server.release()
+  await Promise.all([busy.ended, closed])
+  t.match(busy.messages.at(-1), { id: 'slow', result: { content: [{ text: 'slow is done' }] } })
+})
+
+t.test('what takes longer than the drain is told so', async (t) => {
+  const house = await acme(t, { script: { answers: 'sse' }, limits: { drainMs: 100 } })
+  const busy = await oldSseClient(house.url(), keyOf.ada)
+  await busy.post(slow)
+  await busy.next('the call to run', progress)
+  await Promise.all([busy.ended, house.close()])
+  t.match(busy.messages.at(-1), { id: 'slow', error: { data: { reason: 'shutting_down', outcome: 'unknown' } } })
+})
+
+t.test('no record of a session that ended is left in the store', async (t) => {
+  const options = { store: `file:${join(t.testdir(), 'gatehouse.db')}`, limits: { sessionsPerPrincipal: 2 } }
+  const house = await acme(t, options)
+  const [client, stranger] = [await oldSseClient(house.url(), keyOf.ada), await openSse(sseUrl(house.url()), keyOf.ada)]
+  await house.close()
+  await Promise.all([client.ended, stranger.ended])
+  const next = await acme(t, options)
+  const both = [await oldSseClient(next.url(), keyOf.ada), await oldSseClient(next.url(), keyOf.ada)]
+  t.equal(both.length, 2, 'they count for nothing any more')
+  for (const open of both) open.close()
+})
+
+t.test('another process on the same store does not hold the stream, and says that it knows no such session', async (t) => {
+  const store = sharedRedisUrl() ?? (await redis(t)).url
+  const [house, other] = await Promise.all([acme(t, { store }), acme(t, { store })])
+  const client = await oldSseClient(house.url(), keyOf.ada)
+  const elsewhere = await send(client.messagesUrl.replace(house.publicUrl, other.publicUrl), { headers: client.headers, body: JSON.stringify(ping) })
+  t.equal(elsewhere.status, 404)
+  t.equal((await client.post(ping)).status, 202)
+  client.close()
+})
+
+t.test('a client that does not read is cut off; what it cost is bounded, and others do not notice', async (t) => {
+  const house = await acme(t)
+  const neighbour = await oldSseClient(house.url(), keyOf.ada)
+  const socket = dial(house.port)
+  socket.write(`GET /t/acme/sse HTTP/1.1\r\nHost: 127.0.0.1:${house.port}\r\nAuthorization: Bearer ${keyOf.ada}\r\nAccept: text/event-stream\r\n\r\n`)
+  let text = ''
+  const read = (part: Buffer): void => { text += part.toString() }
+  socket.on('data', read)
+  const path = await until('the endpoint event', () => /data: (\S+)\n/.exec(text)?.[1])
+  const post = (body: unknown): Promise<{ status: number }> => send(house.publicUrl + path, { headers: neighbour.headers, body: JSON.stringify(body) })
+  await post({ jsonrpc: '2.0', id: 'init', method: 'initialize', params: { protocolVersion: '2024-11-05', capabilities: {}, clientInfo: { name: 'deaf', version: '1' } } })
+  await until('it is initialized', () => text.includes('"protocolVersion"'))
+  socket.off('data', read)
+  socket.pause()
+  let posts = 0
+  await until('the session is over', async () => {
+    posts++
+    return (await post({ jsonrpc: '2.0', id: posts, method: 'tools/call', params: { name: 'big', arguments: { bytes: 500_000 } } })).status === 404
+  }, 60_000)
+  t.ok(posts > 2 && posts < 200, `${posts} half megabytes were asked for`)
+  t.ok(house.log.some(({ msg }) => msg === 'a client did not read its stream; closed'))
+  t.match((await neighbour.request('tools/call', { name: 'echo' })).result.content, [{ type: 'text' }])
+  await until('what it held is let go of', () => house.upstream.sessions.size === 2)
+  neighbour.close()
+  socket.destroy()
+})

@@ -1,0 +1,36 @@
+// Task ids are replaced where they stand and nowhere else; a message without one is the very same object.
+
+import fc from 'fast-check'
+import t from 'tap'
+import type { JsonObject } from '../../src/protocol/messages.ts'
+import { ended, readTask, relatedTask, withCreatedTask, withRelatedTask, withTaskId, withTaskList } from '../../src/protocol/tasks.ts'
+
+const marked = (id: string): string => `public:${id}`
+const anyObject = fc.dictionary(fc.oneof(fc.string(), fc.constantFrom('task', 'tasks', '_meta', 'taskId')), fc.jsonValue()) as fc.Arbitrary<JsonObject>
+
+t.test('nothing to replace: the very same object', async (t) => {
+  const same = (id: string): string => id
+  fc.assert(fc.property(anyObject, (value) => [withTaskId, withRelatedTask, withCreatedTask].every((replace) => replace(value, same) === value)), { numRuns: 1_000 })
+  t.equal(withRelatedTask(undefined, marked), undefined)
+  for (const meta of [undefined, null, 7, {}, { [relatedTask]: null }, { [relatedTask]: {} }, { [relatedTask]: { taskId: 7 } }, { taskId: 'a' }]) {
+    const value = { _meta: meta, taskId: 'a', task: { taskId: 'a' } }
+    t.equal(withRelatedTask(value, marked), value)
+  }
+})
+
+t.test('where they stand', async (t) => {
+  t.same(withTaskId({ taskId: 'a', x: { taskId: 'a' } }, marked), { taskId: 'public:a', x: { taskId: 'a' } })
+  t.same(withCreatedTask({ task: { taskId: 'a', ttl: null, x: 1 }, taskId: 'a' }, marked), { task: { taskId: 'public:a', ttl: null, x: 1 }, taskId: 'a' })
+  t.same(withRelatedTask({ content: [], _meta: { [relatedTask]: { taskId: 'a', x: 1 }, taskId: 'a' } }, marked), { content: [], _meta: { [relatedTask]: { taskId: 'public:a', x: 1 }, taskId: 'a' } })
+  t.same(withTaskList({ tasks: [{ taskId: 'a', x: 1 }, { taskId: 'b' }, null, { taskId: 7 }, 'a'], nextCursor: 'a' }, (id) => id === 'a', marked), { tasks: [{ taskId: 'public:a', x: 1 }], nextCursor: 'a' })
+  t.same(withTaskList({}, () => true, marked), { tasks: [] })
+})
+
+t.test('the state of a task', async (t) => {
+  t.same(readTask({ taskId: 'a', status: 'failed', ttl: 5, more: 1 }), { taskId: 'a', status: 'failed', ttl: 5 })
+  t.same(readTask({ taskId: 'a', ttl: null }), { taskId: 'a', status: 'working', ttl: undefined })
+  for (const none of [undefined, null, 'a', [], {}, { taskId: 7 }]) t.equal(readTask(none), undefined)
+  const final = (status: string): boolean => ended({ taskId: 'a', status, ttl: undefined })
+  t.ok(['completed', 'failed', 'cancelled'].every(final))
+  t.notOk(['working', 'input_required', 'new one', ''].some(final))
+})
