@@ -27,13 +27,8 @@ export function parseJson (bytes: Uint8Array): unknown {
   }
 }
 
-// A false hit (digits inside a string) costs time, never correctness.
+// A false hit (digits inside a string) costs a scan, never correctness.
 const longNumber = /[\d.]{16}|[eE][+-]?\d{3}/
-const isLong = (source: string): boolean => source.length > 15 && (source.match(/\d/g)?.length ?? 0) > 15 || /[eE][+-]?\d{3}/.test(source)
-
-interface WithSource { readonly source?: string }
-type Reviver = (key: string, value: unknown, context: WithSource) => unknown
-const parse = JSON.parse as (text: string, reviver?: Reviver) => unknown
 const rawJson = (JSON as unknown as { rawJSON (text: string): unknown }).rawJSON
 
 /**
@@ -42,9 +37,98 @@ const rawJson = (JSON as unknown as { rawJSON (text: string): unknown }).rawJSON
  * @throws SyntaxError
  */
 export function parseText (text: string): unknown {
-  if (!longNumber.test(text)) return parse(text)
-  return parse(text, (_key, value, { source }) =>
-    typeof value === 'number' && source !== undefined && isLong(source) && String(value) !== source ? rawJson(source) : value)
+  const numbers = longNumber.test(text) ? inexactNumbers(text) : []
+  if (numbers.length === 0) return JSON.parse(text)
+  // A reviver would do, but costs seconds on a large text. So each of these numbers goes through the parser as a string that no other
+  // string of this text can equal: it begins with a control character, which JSON writes escaped only, and this text does not.
+  const mark = freeMark(text)
+  let marked = ''
+  let from = 0
+  numbers.forEach(([start, end], index) => {
+    marked += `${text.slice(from, start)}"\\u00${mark}${index}"`
+    from = end
+  })
+  const first = String.fromCharCode(Number.parseInt(mark, 16))
+  return unmarked(JSON.parse(marked + text.slice(from)), first, numbers.map(([start, end]) => rawJson(text.slice(start, end))))
+}
+
+/** Where the numbers stand that a double would change: outside strings, in order. */
+function inexactNumbers (text: string): Array<readonly [start: number, end: number]> {
+  const found: Array<readonly [number, number]> = []
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit === 0x22) at = endOfString(text, at)
+    else if (unit === 0x2d || (unit >= 0x30 && unit <= 0x39)) {
+      const start = at
+      while (at + 1 < text.length && isNumberUnit(text.charCodeAt(at + 1))) at++
+      // Before a colon it stands for a name, which only a string may be: left for the parser to refuse.
+      if (at - start >= 4 && !isExact(text.slice(start, at + 1)) && !isName(text, at + 1)) found.push([start, at + 1])
+    }
+  }
+  return found
+}
+
+function isName (text: string, end: number): boolean {
+  let at = end
+  while (' \t\r\n'.includes(text[at] ?? '-')) at++
+  return text[at] === ':'
+}
+
+/** @returns the index of the closing quote, or of the last character where there is none */
+function endOfString (text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit === 0x5c) at++
+    else if (unit === 0x22) return at
+  }
+  return text.length - 1
+}
+
+const isNumberUnit = (unit: number): boolean =>
+  (unit >= 0x30 && unit <= 0x39) || unit === 0x2e || unit === 0x65 || unit === 0x45 || unit === 0x2b || unit === 0x2d
+
+/** Does a double keep its value? Fifteen significant digits always fit; more fit where the shortest spelling is the one given. */
+function isExact (source: string): boolean {
+  const value = Number(source)
+  if (!Number.isFinite(value)) return Number.isNaN(value) // What is no number at all is the parser's to refuse.
+  if (String(value) === source) return true
+  const digits = source.replace(/[eE].*$/, '').replace(/[^\d]/g, '').replace(/^0+/, '').replace(/0+$/, '')
+  return digits.length <= 15 && (value !== 0 || digits === '')
+}
+
+/** Two hex digits of a control character that the text does not hold in escaped form. */
+function freeMark (text: string): string {
+  for (let code = 0; code < 0x20; code++) {
+    const hex = code.toString(16).padStart(2, '0')
+    // The short escapes (\b, \t, \n, \f, \r) would be a second spelling.
+    if (![0x08, 0x09, 0x0a, 0x0c, 0x0d].includes(code) && !text.includes(`\\u00${hex}`) && !text.includes(`\\u00${hex.toUpperCase()}`)) return hex
+  }
+  throw new SyntaxError('the text uses every control character and numbers of many digits; one of the two has to go')
+}
+
+/** Puts the numbers in place of their marks. Without recursion, because the caller may allow deep nesting. */
+function unmarked (value: unknown, mark: string, numbers: readonly unknown[]): unknown {
+  const number = (text: string): unknown => text.startsWith(mark) ? numbers[Number(text.slice(1))] : undefined
+  if (typeof value === 'string') return number(value) ?? value
+  const open: unknown[] = typeof value === 'object' && value !== null ? [value] : []
+  for (let holder = open.pop(); holder !== undefined; holder = open.pop()) {
+    if (Array.isArray(holder)) {
+      // By index: the keys of a long array are as many strings.
+      for (let at = 0; at < holder.length; at++) {
+        const item: unknown = holder[at]
+        if (typeof item === 'string') holder[at] = number(item) ?? item
+        else if (typeof item === 'object' && item !== null) open.push(item)
+      }
+    } else {
+      const members = holder as Record<string, unknown>
+      for (const key of Object.keys(members)) {
+        const item = members[key]
+        if (typeof item === 'string') members[key] = number(item) ?? item
+        else if (typeof item === 'object' && item !== null) open.push(item)
+      }
+    }
+  }
+  return value
 }
 
 /** The deepest nesting of arrays and objects, counted without parsing: brackets inside strings do not count. Linear, no recursion. */

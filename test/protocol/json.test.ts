@@ -58,6 +58,24 @@ t.test('a number keeps all its digits', async (t) => {
   t.equal(through('"12345678901234567890"'), '"12345678901234567890"', 'digits in a string are a string')
 })
 
+t.test('what JSON.parse refuses is refused with long numbers in it too, and what it takes is taken', async (t) => {
+  const piece = fc.constantFrom('12345678901234567890', '-1e999', '012345678901234567890', '1-2', '{', '}', '[', ']', ',', ':', ' ', '"a"', '"', '"\\u0000', '"\\u0001"', 'null', '1', '\n')
+  const parses = (parse: (text: string) => unknown, text: string): boolean => {
+    try {
+      parse(text)
+      return true
+    } catch {
+      return false
+    }
+  }
+  fc.assert(fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => parses(JSON.parse, pieces.join('')) === parses(parseText, pieces.join(''))), { numRuns: 50_000 })
+  t.throws(() => parseText('{12345678901234567890:1}'))
+  t.throws(() => parseText(`{12345678901234567890${' '.repeat(100)}:1}`))
+  const every = Array.from({ length: 32 }, (_, code) => `\\u00${code.toString(16).padStart(2, '0')}`).join('')
+  t.throws(() => parseText(`["${every}",12345678901234567890]`), 'a text made to defeat the marks is refused')
+  t.same(JSON.stringify(parseText(`["${every.slice(6)}",12345678901234567890]`)), JSON.stringify([JSON.parse(`"${every.slice(6)}"`), 0]).replace(',0]', ',12345678901234567890]'))
+})
+
 t.test('what JSON.parse lets through and we do not', async (t) => {
   for (const [what, input] of [
     ['a byte order mark', [0xef, 0xbb, 0xbf, 0x7b, 0x7d]], ['an overlong slash', [0x22, 0xc0, 0xaf, 0x22]], ['a lone continuation byte', [0x22, 0x80, 0x22]], ['a raw surrogate', [0x22, 0xed, 0xa0, 0x80, 0x22]],
