@@ -1,9 +1,10 @@
 // The composition root: builds everything, opens nothing until `listen`, closes in reverse. Nothing below reads the clock or the environment.
 
-import { hash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { AddressInfo, Socket } from 'node:net'
 import { createAuthenticator } from './auth/authenticate.ts'
 import { createFetch } from './auth/fetch.ts'
+import { isLoopback } from './config/loopback.ts'
 import type { Snapshot } from './config/snapshot.ts'
 import { createLegacyDoor } from './http/legacy.ts'
 import { createOldSseDoor } from './http/oldsse.ts'
@@ -11,6 +12,7 @@ import { createServer } from './http/server.ts'
 import { createKeepAlive } from './http/stream.ts'
 import type { Log } from './observe/log.ts'
 import { GatewayError } from './protocol/errors.ts'
+import type { EndpointName, TenantId } from './protocol/ids.ts'
 import type { Place } from './relay/call.ts'
 import { createRelay } from './relay/relay.ts'
 import { createAsks } from './session/asks.ts'
@@ -39,7 +41,10 @@ export interface Gateway {
   listen (): Promise<{ readonly url: string, readonly publicUrl: string }>
   /** Asks the upstreams of every endpoint for their listings, so that the first client does not wait. */
   warm (): Promise<void>
-  /** Takes a new configuration without dropping a session. What cannot change while running is named in the answer. */
+  /**
+   * Takes a new configuration without dropping a session. What cannot change while running is named in the answer.
+   * @throws Error where it would let callers in without authentication; the configuration before stays in use
+   */
   reload (next: Snapshot): { readonly needsRestart: readonly string[] }
   /** Stops accepting, lets calls finish for `limits.drainMs`, aborts the rest, closes upstreams and store. Idempotent. */
   close (): Promise<void>
@@ -51,23 +56,24 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
   let snapshot = initial
   let draining = false
   let address: { publicUrl: string, loopbackPort: number | undefined } | undefined
-  const clock = {
-    now: () => performance.timeOrigin + performance.now(),
-    timer: (ms: number, run: () => void) => setTimeout(run, ms)
-  }
+  const timer = (ms: number, run: () => void): NodeJS.Timeout => setTimeout(run, ms)
+  // For how long something lasts: goes on while the time of day is corrected.
+  const clock = { now: () => performance.timeOrigin + performance.now(), timer }
+  // For when something expires, which other machines have said or must agree on.
+  const wall = { now: Date.now, timer }
   const random = (): number => randomBytes(4).readUInt32BE() / 2 ** 32
   const node = randomBytes(4).toString('hex')
   let requests = 0
   const calls = new Set<AbortController>()
 
   const serverInfo = { name: 'gatehouse', version }
-  const store = overrides.store ?? await openStore(snapshot.store, { clock, log })
-  const authenticator = createAuthenticator({ clock, fetch: createFetch(), log })
-  const sessions = await createSessions({ store, clock, randomBytes, limits: () => snapshot.limits })
+  const store = overrides.store ?? await openStore(snapshot.store, { clock: wall, log })
+  const authenticator = createAuthenticator({ clock: wall, fetch: createFetch(), log })
+  const sessions = await createSessions({ store, clock: wall, randomBytes, limits: () => snapshot.limits })
   const sealer = await createSealer({ store, randomBytes, timer: clock.timer, log })
   const streams = createStreams({ store, sealer, clock, randomBytes, log })
   const live = createLiveSessions({ clock, asks: () => createAsks({ timer: clock.timer, prefix: node }), idleMs: () => Math.min(snapshot.limits.sessionIdleMs, snapshot.limits.sessionMaxMs) })
-  const supervisor = createSupervisor({ baseEnv: env, maxProcesses: snapshot.limits.processes, clock })
+  const supervisor = createSupervisor({ baseEnv: env, maxProcesses: snapshot.limits.processes, clock, log })
   const connector = createConnector({ supervisor, egress: createEgress(), clock, random, log })
   const pool = createPool({ connector, clock, random, log })
   const keepAlive = createKeepAlive(overrides.keepAliveMs ?? 15_000)
@@ -90,8 +96,8 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
   sessions.onEnded((key) => live.drop(key))
   live.onDrop((key) => streams.drop(key))
 
-  const door = createLegacyDoor({ relay, sessions, live, streams, keepAlive, clock, log, serverInfo, calls })
-  const oldSse = createOldSseDoor({ relay, sessions, live, keepAlive, clock, randomBytes, log, serverInfo, calls })
+  const door = createLegacyDoor({ relay, sessions, live, streams, keepAlive, clock: wall, log, serverInfo, calls })
+  const oldSse = createOldSseDoor({ relay, sessions, live, keepAlive, clock: wall, randomBytes, log, serverInfo, calls })
   const server = createServer({
     snapshot: () => snapshot,
     address () {
@@ -149,6 +155,13 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
     await store.close()
   }
 
+  /** The configuration was judged for the address that it names; what counts is where we listen, and what we are called, since the start. */
+  function refuseOpenTenants (next: Snapshot): void {
+    const open = [...next.tenants.values()].find(({ auth }) => auth.mode === 'none')
+    if (open === undefined || (isLoopback(snapshot.listen.host) && (snapshot.publicUrl === undefined || isLoopback(new URL(snapshot.publicUrl).hostname)))) return
+    throw new Error(`Tenant ${open.id} has auth: none, but this gateway can be reached from beyond this machine. Restart it with listen.host and publicUrl of this machine only, or give the tenant issuers or keys.`)
+  }
+
   const configuredHashes = (): Set<string> => {
     const hashes = new Set<string>()
     for (const tenant of snapshot.tenants.values()) for (const upstream of tenant.upstreams.values()) hashes.add(upstream.hash)
@@ -172,6 +185,7 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
     },
     reload (next) {
       const before = snapshot
+      refuseOpenTenants(next)
       const needsRestart = [
         JSON.stringify(next.listen) === JSON.stringify(before.listen) ? undefined : 'listen',
         JSON.stringify(next.store) === JSON.stringify(before.store) ? undefined : 'store',
@@ -179,14 +193,17 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
         next.limits.bodyBytes === before.limits.bodyBytes ? undefined : 'limits.bodyBytes',
         next.limits.processes === before.limits.processes ? undefined : 'limits.processes'
       ].filter((name) => name !== undefined)
+      const changed = (session: { tenant: TenantId, endpoint: EndpointName }): 'gone' | 'changed' | 'same' => {
+        const [old, now] = [before, next].map((config) => config.tenants.get(session.tenant)?.endpoints.get(session.endpoint))
+        return now === undefined ? 'gone' : JSON.stringify(old) === JSON.stringify(now) ? 'same' : 'changed'
+      }
       snapshot = { ...next, listen: before.listen, store: before.store, publicUrl: before.publicUrl }
       authenticator.reload(snapshot.tenants.values())
       relay.retain(configuredHashes())
       for (const session of live.all()) {
-        const old = before.tenants.get(session.tenant)?.endpoints.get(session.endpoint)
-        const now = snapshot.tenants.get(session.tenant)?.endpoints.get(session.endpoint)
-        if (now === undefined) live.drop(session.key)
-        else if (hash('sha256', JSON.stringify(old)) !== hash('sha256', JSON.stringify(now))) session.changed(['tools', 'prompts', 'resources'])
+        const verdict = changed(session)
+        if (verdict === 'gone') live.drop(session.key)
+        else if (verdict === 'changed') session.changed(['tools', 'prompts', 'resources'])
       }
       return { needsRestart }
     },

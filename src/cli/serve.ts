@@ -1,6 +1,7 @@
 // `serve`: the gateway on a configuration file, followed while it runs, or directly on somebody's mcp.json.
 
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Configuration } from '../config/compile.ts'
 import { compileConfig, loadConfig } from '../config/load.ts'
 import { importMcpJson } from '../config/mcpjson.ts'
@@ -39,13 +40,16 @@ async function serveConfig (options: ServeOptions, file: string): Promise<number
   const load = (): Promise<Configuration> => loadConfig(file, { env, dataDir: data, host, port })
   const snapshot = await load()
   const log = await openLog(options, snapshot.logLevel)
-  warnOpenTenants(snapshot, (tenant) => log.warn({ tenant }, 'AUTHENTICATION IS OFF for this tenant: anybody on this machine can use it'))
+  const warnOpen = (tenant: string): void => log.warn({ tenant }, 'AUTHENTICATION IS OFF for this tenant: anybody on this machine can use it')
+  warnOpenTenants(snapshot, warnOpen)
 
-  let gateway: Gateway | undefined
+  const ready = Promise.withResolvers<Gateway>()
   const reload = async (): Promise<void> => {
     try {
+      const running = await ready.promise
       const next = await load()
-      const { needsRestart } = gateway?.reload(next) ?? { needsRestart: [] }
+      const { needsRestart } = running.reload(next)
+      warnOpenTenants(next, warnOpen)
       log.info({ file, tenants: next.tenants.size }, 'configuration taken')
       if (needsRestart.length > 0) log.warn({ keys: needsRestart }, 'these changes take effect after a restart')
     } catch (error) {
@@ -53,13 +57,16 @@ async function serveConfig (options: ServeOptions, file: string): Promise<number
       log.error({ file, ...(problems === undefined ? { err: error } : { problems }) }, 'the changed configuration is refused; the one before stays in use')
     }
   }
-  const watcher = watchConfig(file, () => { void reload() }, { log })
+  // One after the other: the newest file wins, not the slowest reading.
+  let last = Promise.resolve()
+  const reloadNext = (): void => { last = last.then(reload) }
+  const watcher = watchConfig(file, reloadNext, { log })
   return await run({
     ...options,
     snapshot,
     log,
-    onReady: (ready) => { gateway = ready },
-    onHangup: () => { void reload() },
+    onReady: (gateway) => ready.resolve(gateway),
+    onHangup: reloadNext,
     onClosed: () => watcher.close()
   })
 }
@@ -69,7 +76,8 @@ async function serveMcpJson (options: ServeOptions, file: string): Promise<numbe
   const { config, notes } = importMcpJson(await readFile(file, 'utf8').catch((cause: unknown) => {
     throw new Error(`${file} cannot be read. Give the path of an mcp.json or claude_desktop_config.json.`, { cause })
   }))
-  const key = env['GATEHOUSE_KEY'] ?? await ownKey(data)
+  const given = env['GATEHOUSE_KEY']
+  const key = given ?? await ownKey(data)
   const snapshot = compileConfig(JSON.stringify(config), { path: file, env: { ...env, GATEHOUSE_KEY: key }, dataDir: data, host, port })
   const log = await openLog(options, snapshot.logLevel)
   for (const note of notes) log.warn({ file }, note)
@@ -78,7 +86,9 @@ async function serveMcpJson (options: ServeOptions, file: string): Promise<numbe
     snapshot,
     log,
     async onReady (gateway, address) {
-      stderr.write(banner({ ...address, snapshot, key }))
+      // Where nobody reads along, standard error is the log, and a log is no place for a key.
+      if (stderr.isTTY) stderr.write(banner({ ...address, snapshot, key }))
+      else log.info({ endpoint: `${address.publicUrl}/t/demo/mcp`, apiKeyIs: given === undefined ? `in ${join(data, 'api-key')}` : 'the value of GATEHOUSE_KEY' }, 'ready for clients with this API key')
       await gateway.warm()
     }
   })

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { existsSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -71,8 +71,11 @@ t.test('--mcp-json serves the file of another host as it is, with a key that is 
   const start = () => gatehouse(t, ['serve', '--mcp-json', file, '--port', '0', '--data', join(folder, 'data')])
   const gateway = start()
   const url = `${await gateway.ready}/t/demo/mcp`
-  const shownKey = (of: typeof gateway) => until('the key is shown', () => /^ {2}API key +(\S+)$/m.exec(of.stderr.join('\n'))?.[1])
-  const host = await visit(t, sdk32, url, await shownKey(gateway))
+  const { apiKeyIs } = await gateway.logged('where the key is', ({ apiKeyIs }) => apiKeyIs !== undefined)
+  const keptIn = String(apiKeyIs).replace(/^in /, '')
+  const keptKey = async () => (await readFile(keptIn, 'utf8')).trim()
+  const key = await keptKey()
+  const host = await visit(t, sdk32, url, key)
   await until('all three are listed', async () => {
     const names = new Set((await host.client.listTools()).tools.map(({ name }) => name))
     return names.isSupersetOf(new Set(['everything__echo', 'My-Memory__read_graph', 'far__echo']))
@@ -84,7 +87,8 @@ t.test('--mcp-json serves the file of another host as it is, with a key that is 
   await gateway.stop()
   const again = start()
   await again.ready
-  t.equal(await shownKey(again), await shownKey(gateway))
+  t.equal(await keptKey(), key)
+  t.notOk(gateway.stderr.join('\n').includes(key), 'a log is no place for a key')
 })
 
 t.test('a port in use is named, with what to do, and the exit code is 1', async (t) => {

@@ -11,6 +11,8 @@ export const key = 'gh_test_key_of_the_kit_0123456789'
 export interface TestGateway {
   readonly gateway: Gateway
   readonly publicUrl: string
+  /** Where it really listens. */
+  readonly listening: string
   /** The endpoint of a tenant (default `acme`). */
   url (endpoint?: string, tenant?: string): string
   /** What was logged so far, parsed. */
@@ -49,11 +51,12 @@ export async function gateway (t: Teardown, options: TestGatewayOptions): Promis
     env: process.env,
     ...(options.overrides === undefined ? {} : { overrides: options.overrides })
   })
-  const { publicUrl } = await made.listen()
+  const { url: listening, publicUrl } = await made.listen()
   t.teardown(() => made.close())
   return {
     gateway: made,
     publicUrl,
+    listening,
     url: (endpoint = 'default', tenant = 'acme') => `${publicUrl}/t/${tenant}/${endpoint === 'default' ? '' : `${endpoint}/`}mcp`,
     log,
     reload: (config) => made.reload(compileText(config)),
