@@ -30,5 +30,5 @@ export function askable (scopes: readonly string[]): string[] {
 
 // RFC 6750 section 3: characters of error_description. Anything else could end the quoted string or the header.
 function quotable (text: string): string {
-  return text.replace(/[^\x20\x21\x23-\x5B\x5D-\x7E]/g, '?')
+  return text.replaceAll('"', "'").replace(/[^\x20\x21\x23-\x5B\x5D-\x7E]/g, '?')
 }

@@ -75,6 +75,7 @@ export async function run ({ snapshot, log, version, env, stdout, onReady, onClo
     }
   }
   const code = await ended.promise
+  log.info({ code }, 'stopped')
   process.off('SIGTERM', onSignal).off('SIGINT', onSignal).off('SIGHUP', onHup)
   return code
 }

@@ -95,11 +95,14 @@ function upstreamOf (name: string, server: unknown, inputs: Inputs, notes: strin
   }
   const kept = typeof server['command'] === 'string' ? ['type', 'command', 'args', 'env', 'cwd', 'disabled'] : ['type', 'headers', 'disabled']
   const result: Record<string, unknown> = {}
+  // Some hosts say `transport` where others say `type`.
+  if (typeof url === 'string' && server['type'] === undefined && kinds.has(server['transport'])) result['type'] = server['transport']
   if (!kept.includes('command')) result['url'] = inputs.rewrite(url, label)
   for (const [key, value] of Object.entries(server)) {
     if (key === 'type' && !kinds.has(value)) notes.push(`${label}: its type is not known and is left out.`)
     else if (kept.includes(key)) result[key] = key === 'env' ? withoutEmpty(inputs.rewrite(value, label), label, notes) : inputs.rewrite(value, label)
     else if (key === 'enabled' && value === false) result['disabled'] = true
+    else if (key === 'transport' && kinds.has(value)) continue
     else if (!['url', 'serverUrl', 'httpUrl', 'enabled'].includes(key) || (key === 'url' && kept.includes('command'))) {
       notes.push(`${label}: ${quoted(key)} is left out${dropped[key] === undefined ? '; there is nothing like it here' : `: ${dropped[key]}`}.`)
     }

@@ -27,7 +27,7 @@ export const IssuerSchema = Type.Object({
     refused: { HS256: sharedSecret, HS384: sharedSecret, HS512: sharedSecret, none: 'is refused: such tokens are not signed at all' }
   }), { minItems: 1, default: authDefaults.algorithms, description: 'Signature algorithms that are accepted.' })),
   requireTyp: Type.Optional(Type.Boolean({ default: authDefaults.requireTyp, description: 'Accept only tokens of type `at+jwt` (RFC 9068). Switch off for an issuer that writes no type or `JWT`.' })),
-  audiences: Type.Optional(Type.Array(Type.String({ format: 'audience' }), { default: [], description: 'Further values of `aud` that count as this gateway. Normally none: a token must name the URL of the endpoint.' })),
+  audiences: Type.Optional(Type.Array(Type.String({ format: 'audience' }), { default: [], description: 'Further values of `aud` that count as this gateway. Normally none: a token must name the URL of the endpoint and nothing else. An identity provider that adds one of its own, such as its userinfo URL, has it listed here.' })),
   maxLifetimeSeconds: Type.Optional(Type.Integer({ minimum: 60, maximum: 31_536_000, default: authDefaults.maxLifetimeSeconds, description: 'Tokens that live longer are refused.' }))
 }, { additionalProperties: false })
 

@@ -19,8 +19,8 @@ const row = (status: number, rpcCode: number, level: ErrorRow['level'], retry: b
   ({ status, rpcCode, level, retry, meaning })
 
 export const errorTable = {
-  parse_error: row(400, -32700, 'info', false, 'The body is not one JSON text in UTF-8, or is nested deeper than 64 levels. Send valid JSON.'),
-  invalid_request: row(400, -32600, 'info', false, 'The message or a header breaks JSON-RPC 2.0 or the MCP transport rules; the message says which. Correct the client.'),
+  parse_error: row(400, -32700, 'info', false, 'The body is not one JSON text in UTF-8. Send valid JSON.'),
+  invalid_request: row(400, -32600, 'info', false, 'The message or a header breaks JSON-RPC 2.0 or the MCP transport rules, or the body is nested deeper than 64 levels; the message says which. Correct the client.'),
   unsupported_version: row(400, -32600, 'info', false, 'The MCP-Protocol-Version header names a revision that this endpoint does not speak. Use one of data.supported.'),
   session_required: row(400, -32600, 'info', false, 'The request carries no Mcp-Session-Id. Send initialize first and repeat the id of its answer on every request.'),
   session_unknown: row(404, 404, 'info', false, 'The session has ended, expired or never existed for this caller. Send a new initialize without a session id.'),
@@ -37,7 +37,7 @@ export const errorTable = {
   method_not_found: row(200, -32601, 'info', false, 'The endpoint does not offer this MCP method.'),
   invalid_params: row(200, -32602, 'info', false, 'Unknown tool, prompt or cursor, or parameters of the wrong shape; the message says which.'),
   resource_not_found: row(200, -32002, 'info', false, 'No upstream of the endpoint serves this resource URI.'),
-  cancelled: row(200, -32603, 'debug', false, 'The caller cancelled the request.'),
+  cancelled: row(200, -32603, 'debug', false, 'The caller cancelled the request. Sent only to callers that take no stream; the others get an empty stream, since a cancelled request is not answered.'),
   upstream_unavailable: row(200, -32603, 'warn', true, 'The upstream server cannot be reached or does not start. It is retried with back-off; other upstreams go on.'),
   upstream_timeout: row(200, -32603, 'warn', false, 'The upstream server sent nothing for its timeout. The call was cancelled there; whether it took effect is unknown.'),
   upstream_lost: row(200, -32603, 'warn', false, 'The connection to the upstream broke, or its process ended, after the request was sent. It is not sent again: data.outcome is "unknown".'),

@@ -9,10 +9,10 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
  * One JSON text in UTF-8 from a peer that we do not trust.
- * @throws GatewayError parse_error (RFC 8259; JSON-RPC 2.0 section 5.1)
+ * @throws GatewayError parse_error (RFC 8259; JSON-RPC 2.0 section 5.1); invalid_request where it is nested too deep
  */
 export function parseJson (bytes: Uint8Array): unknown {
-  if (depthOf(bytes) > maxDepth) throw new GatewayError('parse_error', `The JSON text is nested deeper than ${maxDepth} levels.`)
+  if (depthOf(bytes) > maxDepth) throw new GatewayError('invalid_request', `The JSON text is nested deeper than ${maxDepth} levels.`)
   let text: string
   try {
     text = decoder.decode(bytes)

@@ -53,7 +53,7 @@ const isRawJson = (JSON as unknown as { isRawJSON (value: unknown): boolean }).i
 
 // An id beyond 2^53 changes its value on the way through a parser, so two of them could become one.
 export function isRequestId (value: unknown): value is RequestId {
-  return typeof value === 'string' ? value.length <= 1024 : Number.isSafeInteger(value) && !Object.is(value, -0)
+  return typeof value === 'string' ? value !== '' && value.length <= 1024 : Number.isSafeInteger(value) && !Object.is(value, -0)
 }
 
 /** `params._meta`, or an empty object. */
@@ -97,7 +97,7 @@ export function classifyMessage (value: unknown): Message | { readonly kind: 'in
   }
   const { method, params, result, error } = value
   if ('id' in value && id === undefined && !('error' in value && value['id'] === null)) {
-    return invalid('"id" must be a string of up to 1024 characters or a whole number within ±(2^53-1)')
+    return invalid('"id" must be a string of 1 to 1024 characters or a whole number within ±(2^53-1)')
   }
   if (typeof method === 'string') {
     if (result !== undefined || error !== undefined) return invalid('a message has either "method" or one of "result" and "error"')

@@ -33,15 +33,24 @@ export function rewriteToolResult (result: Result, map: UriMap): Result {
 
 /** URIs in the messages of a `prompts/get` result. */
 export function rewritePromptResult (result: Result, map: UriMap): Result {
-  const messages = result['messages']
-  if (!Array.isArray(messages)) return result
+  return rewriteMessages(result, map)
+}
+
+/** URIs in the messages of the params of `sampling/createMessage`, those in results of tools among them. */
+export function rewriteSampling (params: JsonObject, map: UriMap): JsonObject {
+  return rewriteMessages(params, map)
+}
+
+function rewriteMessages (holder: JsonObject, map: UriMap): JsonObject {
+  const messages = holder['messages']
+  if (!Array.isArray(messages)) return holder
   const mapped = mapChanged(messages, (message) => {
     if (!isObject(message)) return message
     const content = message['content']
     const next = Array.isArray(content) ? mapChanged(content, (block) => rewriteBlock(block, map)) : rewriteBlock(content, map)
     return next === content ? message : { ...message, content: next }
   })
-  return mapped === messages ? result : { ...result, messages: mapped }
+  return mapped === messages ? holder : { ...holder, messages: mapped }
 }
 
 /** `contents[].uri` of a `resources/read` result. */
@@ -69,6 +78,13 @@ export function rewriteResource (entry: JsonObject, member: 'uri' | 'uriTemplate
 }
 
 function rewriteBlock (block: unknown, map: UriMap): unknown {
+  // 2025-11-25 client/sampling: the result of a tool has content of its own, in which there are no further results.
+  if (!isObject(block) || block['type'] !== 'tool_result' || !Array.isArray(block['content'])) return rewriteLeaf(block, map)
+  const content = mapChanged(block['content'], (leaf) => rewriteLeaf(leaf, map))
+  return content === block['content'] ? block : { ...block, content }
+}
+
+function rewriteLeaf (block: unknown, map: UriMap): unknown {
   if (!isObject(block)) return block
   if (block['type'] === 'resource_link') return withUri(block, 'uri', map)
   if (block['type'] === 'resource') {

@@ -25,7 +25,7 @@ t.test('every default is applied', async (t) => {
     logLevel: 'info',
     limits: {
       bodyBytes: 4_194_304, sessionIdleMs: 1_800_000, sessionMaxMs: 86_400_000, sessionsPerPrincipal: 1000, callsPerSession: 256,
-      batchMessages: 50, processes: 256, coldStartMs: 1500, drainMs: 30_000, pageSize: 1000, streamMs: 0
+      batchMessages: 50, processes: 256, processesPerTenant: 128, coldStartMs: 1500, drainMs: 30_000, pageSize: 1000, streamMs: 0
     },
     tenants: 0
   })

@@ -77,3 +77,9 @@ t.test('what is no such file is refused without quoting it', async (t) => {
   t.throws(() => importMcpJson('[]'), { message: /not a JSON object/ })
   t.throws(() => importMcpJson('{"tenants": {}}'), { message: /neither mcpServers nor servers/ })
 })
+
+t.test('transport is another word for type', async (t) => {
+  const { config, notes } = importMcpJson('{"mcpServers":{"mail":{"url":"https://a.example/sse","transport":"sse"},"web":{"url":"https://b.example/mcp","transport":"carrier pigeon"}}}')
+  t.match(config, { tenants: { demo: { upstreams: { mail: { url: 'https://a.example/sse', type: 'sse' }, web: { url: 'https://b.example/mcp' } } } } })
+  t.same(notes.filter((note) => note.includes('transport')).length, 1, 'one that means nothing is told')
+})

@@ -88,8 +88,8 @@ t.test('notifications/cancelled reaches the call of this session with this id, a
   t.equal(cancelled.headers['content-type'], 'text/event-stream; charset=utf-8', 'a request is answered by JSON or a stream; here by an empty one')
   t.same(cancelled.messages, [])
   const withoutStreams = await calls[3]
-  t.equal(withoutStreams.status, 202)
-  t.equal(withoutStreams.text, '')
+  t.equal(withoutStreams.status, 200)
+  t.match(withoutStreams.json, { id: 2, error: { code: -32603, data: { reason: 'cancelled' } } }, 'who takes no stream is answered all the same')
   await until('the upstream was told of both', () => house.upstream.seen.filter(({ message }) => message?.['method'] === 'notifications/cancelled').length === 2)
 
   house.upstream.server.release()

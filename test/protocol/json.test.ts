@@ -12,7 +12,7 @@ const refused = (input: Uint8Array): boolean => {
     parseJson(input)
     return false
   } catch (error) {
-    if (error instanceof GatewayError && error.code === 'parse_error') return true
+    if (error instanceof GatewayError && (error.code === 'parse_error' || error.code === 'invalid_request')) return true
     throw error
   }
 }

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { JsonObject } from '../../src/protocol/messages.ts'
-import { rewritePromptResult, rewriteReadResult, rewriteResource, rewriteTool, rewriteToolResult, withParam, withRef } from '../../src/protocol/rewrite.ts'
+import { rewritePromptResult, rewriteReadResult, rewriteResource, rewriteSampling, rewriteTool, rewriteToolResult, withParam, withRef } from '../../src/protocol/rewrite.ts'
 
 const same = (uri: string) => uri
 const marked = (uri: string) => `up:${uri}`
@@ -17,7 +17,7 @@ const frozen = <T> (value: T): T => {
 const anyObject = fc.dictionary(fc.string(), fc.jsonValue()) as fc.Arbitrary<JsonObject>
 
 t.test('nothing to map: the very same object comes back, whatever it holds', async () => {
-  const rewriters: Array<(value: JsonObject) => JsonObject> = [(value) => rewriteToolResult(value, same), (value) => rewritePromptResult(value, same), (value) => rewriteReadResult(value, same), (value) => rewriteTool(value, 'x', same), (value) => rewriteResource(value, 'uri', same)]
+  const rewriters: Array<(value: JsonObject) => JsonObject> = [(value) => rewriteToolResult(value, same), (value) => rewritePromptResult(value, same), (value) => rewriteSampling(value, same), (value) => rewriteReadResult(value, same), (value) => rewriteTool(value, 'x', same), (value) => rewriteResource(value, 'uri', same)]
   const member = fc.constantFrom('content', 'messages', 'contents', 'uri', '_meta', 'type', 'resource')
   fc.assert(fc.property(fc.dictionary(member, fc.jsonValue()), anyObject, (known, rest) => {
     const value = frozen({ ...rest, ...known, name: 'x' })
@@ -38,6 +38,10 @@ t.test('URIs of links and embedded resources are mapped, in tools and prompts; e
 
   const prompt = frozen({ messages: [{ role: 'user', content: link, x: 1 }, { role: 'user', content: [embedded] }, { role: 'user' }, null], description: 'a' })
   t.same(rewritePromptResult(prompt, marked), { ...prompt, messages: [{ role: 'user', content: expected[0], x: 1 }, { role: 'user', content: [expected[1]] }, { role: 'user' }, null] })
+
+  const nested = { type: 'tool_result', toolUseId: 'a', content: [link, embedded, ...others], structuredContent: { uri: 'a' } }
+  const sampling = frozen({ messages: [{ role: 'user', content: [nested, link] }, { role: 'user', content: nested }, { role: 'user', content: { type: 'tool_result', content: 'a' } }], maxTokens: 7, systemPrompt: 'a' })
+  t.same(rewriteSampling(sampling, marked), { ...sampling, messages: [{ role: 'user', content: [{ ...nested, content: expected }, expected[0]] }, { role: 'user', content: { ...nested, content: expected } }, sampling.messages[2]] }, 'also in results of tools that a server shows a model')
 
   const read = frozen({ contents: [{ uri: 'a', text: 'a' }, { text: 'no uri' }, null], ttlMs: 1 })
   t.same(rewriteReadResult(read, marked), { contents: [{ uri: 'up:a', text: 'a' }, { text: 'no uri' }, null], ttlMs: 1 })

@@ -18,7 +18,7 @@ t.test('deep JSON is refused at once, wherever it stands', async (t) => {
     const start = performance.now()
     const answer = await post(body)
     t.equal(answer.status, 400, `${body.slice(0, 20)}… of ${body.length}`)
-    t.equal(answer.json.error.code, -32700)
+    t.equal(answer.json.error.code, -32600)
     t.ok(performance.now() - start < 2_000)
   }
   t.equal(house.upstream.server.calls('echo'), 1)
