@@ -73,7 +73,7 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
   const sealer = await createSealer({ store, randomBytes, timer: clock.timer, log })
   const streams = createStreams({ store, sealer, clock, randomBytes, log })
   const live = createLiveSessions({ clock, asks: () => createAsks({ timer: clock.timer, prefix: node }), idleMs: () => Math.min(snapshot.limits.sessionIdleMs, snapshot.limits.sessionMaxMs) })
-  const supervisor = createSupervisor({ baseEnv: env, maxProcesses: snapshot.limits.processes, clock, log })
+  const supervisor = createSupervisor({ baseEnv: env, maxProcesses: snapshot.limits.processes, maxPerTenant: snapshot.limits.processesPerTenant, clock, log })
   const connector = createConnector({ supervisor, egress: createEgress(), clock, random, log })
   const pool = createPool({ connector, clock, random, log })
   const keepAlive = createKeepAlive(overrides.keepAliveMs ?? 15_000)
@@ -191,7 +191,8 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
         JSON.stringify(next.store) === JSON.stringify(before.store) ? undefined : 'store',
         next.publicUrl === before.publicUrl ? undefined : 'publicUrl',
         next.limits.bodyBytes === before.limits.bodyBytes ? undefined : 'limits.bodyBytes',
-        next.limits.processes === before.limits.processes ? undefined : 'limits.processes'
+        next.limits.processes === before.limits.processes ? undefined : 'limits.processes',
+        next.limits.processesPerTenant === before.limits.processesPerTenant ? undefined : 'limits.processesPerTenant'
       ].filter((name) => name !== undefined)
       const changed = (session: { tenant: TenantId, endpoint: EndpointName }): 'gone' | 'changed' | 'same' => {
         const [old, now] = [before, next].map((config) => config.tenants.get(session.tenant)?.endpoints.get(session.endpoint))
@@ -205,6 +206,9 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
         if (verdict === 'gone') live.drop(session.key)
         else if (verdict === 'changed') session.changed(['tools', 'prompts', 'resources'])
       }
+      // Whoever was let in by what is gone now is let go at once, in the middle of a call too.
+      door.recheckAll()
+      oldSse.recheckAll()
       return { needsRestart }
     },
     close: () => closing ??= shutDown(),

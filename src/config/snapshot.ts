@@ -106,6 +106,8 @@ export interface Limits {
   readonly batchMessages: number
   /** stdio processes at once, over all tenants. */
   readonly processes: number
+  /** stdio processes at once that serve the callers of one tenant; those that its lists are read from come on top. */
+  readonly processesPerTenant: number
   /** How long initialize and the lists wait for upstreams that are not known yet. */
   readonly coldStartMs: number
   /** How long shutdown waits for calls in flight. */

@@ -3,9 +3,10 @@
 
 import type { Log } from '../observe/log.ts'
 import { GatewayError, RpcError, errorObject } from '../protocol/errors.ts'
-import { errorMessage, notificationMessage, responseMessage } from '../protocol/messages.ts'
+import { errorMessage, metaOf, notificationMessage, responseMessage } from '../protocol/messages.ts'
 import type { JsonObject, Message } from '../protocol/messages.ts'
 import { shapeNotification } from '../protocol/shape.ts'
+import { relatedTask } from '../protocol/tasks.ts'
 import type { Client } from '../protocol/seams.ts'
 import type { Place } from '../relay/call.ts'
 import type { Relay } from '../relay/relay.ts'
@@ -97,9 +98,11 @@ function clientFor (session: LiveSession, push: (message: JsonObject) => boolean
     notify (notification) {
       push(notificationMessage(shapeNotification(notification, revision)))
     },
-    ask: (request, { signal, progress } = {}) => session.ask(request, {
-      signal: signal === undefined ? over : AbortSignal.any([signal, over]),
-      ...(progress === undefined ? {} : { progress })
-    }, push)
+    ask (request, { signal, progress } = {}) {
+      // A task goes on when the call has ended that brought its question (2025-11-25 basic/utilities/tasks).
+      const ends = metaOf(request.params)[relatedTask] === undefined ? [over] : []
+      const signals = signal === undefined ? ends : [signal, ...ends]
+      return session.ask(request, { signal: AbortSignal.any(signals), ...(progress === undefined ? {} : { progress }) }, push)
+    }
   }
 }

@@ -32,7 +32,7 @@ export interface Handshake {
 // 256 bits in base64url. Another shape was never ours: some other server's session, which the client had better replace.
 const ownId = /^[A-Za-z0-9_-]{43}$/
 const plausibleId = /^[A-Za-z0-9_-]{1,128}$/
-const maxCapabilities = 16_384
+const maxCapabilitiesBytes = 4_096
 
 export function createHandshake ({ relay, sessions, live, serverInfo }: HandshakeOptions): Handshake {
   async function sessionOf (visit: Visit): Promise<Session> {
@@ -59,6 +59,13 @@ export function createHandshake ({ relay, sessions, live, serverInfo }: Handshak
     const opened = await sessions.open(ownerOf(visit), visit.endpoint.name, hello)
     // After the store: while that is away, nobody waits for upstreams only to be refused.
     const described = await relay.describe(visit)
+    try {
+      // The configuration may have changed while we waited: nothing begins at a place that is no longer there.
+      await visit.recheck()
+    } catch (error) {
+      await sessions.end(opened.session)
+      throw error
+    }
     live.use(opened.session)
     const headers = { ...visit.headers, 'Mcp-Session-Id': opened.id }
     const message = responseMessage(id, welcome(visit, hello.revision, described, serverInfo))
@@ -74,7 +81,7 @@ export function readHello (params: JsonObject | undefined): Hello {
   if (typeof params?.['protocolVersion'] !== 'string') throw new GatewayError('invalid_params', '"protocolVersion" of initialize must be a string.')
   const { clientInfo, capabilities } = params
   // It stays in the store as long as the session.
-  if (isObject(capabilities) && JSON.stringify(capabilities).length > maxCapabilities) throw new GatewayError('invalid_params', `"capabilities" of initialize is longer than ${maxCapabilities} characters.`)
+  if (isObject(capabilities) && Buffer.byteLength(JSON.stringify(capabilities)) > maxCapabilitiesBytes) throw new GatewayError('invalid_params', `"capabilities" of initialize takes more than ${maxCapabilitiesBytes} bytes as JSON. Leave out what the server need not know.`)
   return {
     revision: negotiate(params['protocolVersion']),
     clientInfo: isObject(clientInfo) && typeof clientInfo['name'] === 'string'

@@ -1,6 +1,6 @@
 // The door for the handshake revisions over Streamable HTTP: POST, GET and DELETE of one endpoint (2025-11-25 basic/transports).
 
-import { GatewayError } from '../protocol/errors.ts'
+import { GatewayError, errorObject } from '../protocol/errors.ts'
 import { classifyMessage, errorMessage } from '../protocol/messages.ts'
 import { atLeast } from '../protocol/revisions.ts'
 import type { LiveSession } from '../session/live.ts'
@@ -11,11 +11,13 @@ import { createAnswerer } from './answer.ts'
 import type { AnswererOptions } from './answer.ts'
 import { checkRevision, createHandshake } from './handshake.ts'
 import type { HandshakeOptions } from './handshake.ts'
-import { createListening, tellUnread, wishesOf } from './listening.ts'
+import { createListening, tellUnread, visitor, wishesOf } from './listening.ts'
 import { createReply, sendAccepted } from './reply.ts'
 import type { Reply } from './reply.ts'
 import type { KeepAlive } from './stream.ts'
+import { checkUnread, countUnread, unreadBytes } from './unread.ts'
 import type { Visit } from './visit.ts'
+import { createWelcome, validUntil } from './welcome.ts'
 
 export interface DoorOptions extends HandshakeOptions, AnswererOptions {
   readonly keepAlive: KeepAlive
@@ -27,16 +29,19 @@ export interface LegacyDoor {
   post (visit: Visit, body: unknown): Promise<void>
   get (visit: Visit): Promise<void>
   remove (visit: Visit): Promise<void>
+  /** The configuration changed: ends calls and streams of those who would not be let in any more. */
+  recheckAll (): void
 }
 
 /** How long a call may be silent before it answers by a stream. */
 const quietMs = 1_000
 
 export function createLegacyDoor (options: DoorOptions): LegacyDoor {
-  const { sessions, live, streams, keepAlive, log } = options
+  const { sessions, live, streams, clock, log } = options
+  const welcome = createWelcome(options)
   const { initialize, sessionOf } = createHandshake(options)
   const { answer, take } = createAnswerer(options)
-  const listen = createListening(options)
+  const listen = createListening({ ...options, welcome })
 
   function replyTo (visit: Visit, session: Session): Reply {
     return createReply({
@@ -51,12 +56,21 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
 
   /**
    * A call that takes long starts its stream: something can be said while it runs, and from 2025-11-25 on the client learns where to
-   * come back to if the connection breaks.
+   * come back to if the connection breaks. Whose token is no longer good gets no answer.
    */
-  function whileQuiet (reply: Reply, session: Session): () => void {
+  function whileRunning (visit: Visit, session: LiveSession, reply: Reply): () => void {
     let beats = 0
-    const stop = keepAlive.add(() => { if (beats++ > 0) reply.beat() })
-    const early = atLeast(session.record.revision, '2025-11-25') ? setTimeout(() => reply.beat(), quietMs) : undefined
+    const stop = welcome.attend({
+      ...visitor(visit, sessions),
+      beat () { if (beats++ > 0) reply.beat() },
+      onWelcome () {},
+      onUnwelcome () {
+        // Whoever comes back for it shows a newer token. What was taken away is not for anybody to come back for.
+        if (visit.raw.destroyed && clock.now() > validUntil(visit)) return
+        for (const call of session.calls) if (call.push === reply.push) call.end(noLonger())
+      }
+    })
+    const early = atLeast(session.session.record.revision, '2025-11-25') ? setTimeout(() => reply.beat(), quietMs) : undefined
     return () => {
       stop()
       clearTimeout(early)
@@ -88,12 +102,16 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
         take(visit, current, message)
         return sendAccepted(visit.raw, visit.headers)
       }
+      checkUnread(current)
       const reply = replyTo(visit, session)
-      const quiet = whileQuiet(reply, session)
+      const quiet = whileRunning(visit, current, reply)
       const final = await answer(visit, current, message, reply.push)
       quiet()
-      if (final === undefined) reply.endSilently()
-      else reply.end(final)
+      if (final !== undefined) reply.end(final)
+      else if (accepts.stream) reply.endSilently()
+      // A cancelled request is not answered, but its HTTP request is; 202 would say that it was none.
+      else reply.end(errorMessage(message.id, errorObject(new GatewayError('cancelled', 'The request was cancelled by its caller.'), visit.requestId)))
+      if (reply.unread() > unreadBytes) countUnread(current, visit.raw, reply.unread)
     },
 
     async get (visit) {
@@ -107,7 +125,9 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
       const session = await sessionOf(visit)
       await sessions.end(session)
       visit.raw.writeHead(204, { ...visit.headers }).end()
-    }
+    },
+
+    recheckAll: welcome.recheckAll
   }
 
   async function postBatch (visit: Visit, session: LiveSession, body: readonly unknown[]): Promise<void> {
@@ -121,8 +141,9 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
       for (const message of messages) take(visit, session, message)
       return sendAccepted(visit.raw, visit.headers)
     }
+    checkUnread(session)
     const reply = replyTo(visit, session.session)
-    const quiet = whileQuiet(reply, session.session)
+    const quiet = whileRunning(visit, session, reply)
     const answers = await Promise.all(messages.map(async (message) => {
       if (message.kind === 'request') return await answer(visit, session, message, reply.push)
       if (message.kind === 'invalid') return errorMessage(message.id, { code: -32600, message: `Not a JSON-RPC message: ${message.reason}.` })
@@ -132,5 +153,8 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
     const final = answers.filter((message) => message !== undefined)
     if (final.length === 0) reply.endSilently()
     else reply.end(final)
+    if (reply.unread() > unreadBytes) countUnread(session, visit.raw, reply.unread)
   }
 }
+
+const noLonger = (): GatewayError => new GatewayError('unauthenticated', 'The token or key of this request is no longer accepted. Whether the call took effect is unknown.', { data: { outcome: 'unknown' } })

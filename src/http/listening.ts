@@ -11,24 +11,28 @@ import type { Attachment, Sink } from '../session/stream.ts'
 import type { Streams, StreamWishes } from '../session/streams.ts'
 import { ownerOf } from './handshake.ts'
 import { eventSink, streamHeaders } from './stream.ts'
-import type { KeepAlive } from './stream.ts'
+import { checkUnread, countUnread } from './unread.ts'
 import type { Visit } from './visit.ts'
+import { validUntil } from './welcome.ts'
+import type { Guest, Welcome } from './welcome.ts'
 
 export interface ListeningOptions {
   readonly relay: Relay
   readonly sessions: Sessions
   readonly streams: Streams
-  readonly keepAlive: KeepAlive
+  readonly welcome: Welcome
   readonly clock: { now (): number }
   readonly log: Log
 }
 
 /** @returns what answers a GET. It rejects with GatewayError invalid_request, unavailable */
-export function createListening ({ relay, sessions, streams, keepAlive, clock, log }: ListeningOptions): (visit: Visit, session: LiveSession) => Promise<void> {
+export function createListening ({ relay, sessions, streams, welcome, clock, log }: ListeningOptions): (visit: Visit, session: LiveSession) => Promise<void> {
   return async (visit, session) => {
     const { raw } = visit
     // Gone while we looked: its end was told already, and would not be told again to what is attached below.
     if (raw.destroyed) return
+    checkUnread(session)
+    countUnread(session, raw, () => raw.writableLength)
     const sink = eventSink(raw, () => tellUnread(visit, log))
     const attachment = await attach(visit, session, startingWith(welcomeWhileValid(visit, sink), () => {
       raw.writeHead(200, { ...visit.headers, ...streamHeaders })
@@ -36,12 +40,11 @@ export function createListening ({ relay, sessions, streams, keepAlive, clock, l
       sink.comment('open')
     }))
     if (attachment === undefined) return
-    const quiet = keepAlive.add(() => {
-      sink.comment('keep-alive')
-      stillWelcome(visit).then((welcome) => {
-        if (welcome) relay.touch(visit, session)
-        else sink.end()
-      }, (err: unknown) => log.debug({ err }, 'a listening caller could not be checked again; next time'))
+    const quiet = welcome.attend({
+      ...visitor(visit, sessions),
+      beat: () => sink.comment('keep-alive'),
+      onWelcome: () => relay.touch(visit, session),
+      onUnwelcome: () => sink.end()
     })
     const gone = (): void => {
       quiet()
@@ -92,28 +95,25 @@ export function createListening ({ relay, sessions, streams, keepAlive, clock, l
 
   /** A stream outlives the check of its token: nothing is sent on it after the token has expired. */
   function welcomeWhileValid (visit: Visit, sink: Sink): Sink {
-    const { expiresAt } = visit.principal
-    if (expiresAt === undefined) return sink
-    const validUntil = expiresAt + visit.tenant.auth.leewaySeconds * 1000
+    const until = validUntil(visit)
+    if (until === Infinity) return sink
     return {
       ...sink,
       event (id, data) {
-        if (clock.now() <= validUntil) return sink.event(id, data)
+        if (clock.now() <= until) return sink.event(id, data)
         sink.end()
         return true
       }
     }
   }
+}
 
-  /** Would this GET be let in now? A listening client is a living one, so its session does not idle out. */
-  async function stillWelcome (visit: Visit): Promise<boolean> {
-    try {
-      await visit.recheck()
-      return await sessions.load(String(visit.incoming.headers['mcp-session-id']), ownerOf(visit), visit.endpoint.name) !== undefined
-    } catch (error) {
-      if (error instanceof GatewayError && !error.row.retry) return false
-      throw error
-    }
+/** The caller of a request that named its session by header. */
+export function visitor (visit: Visit, sessions: Sessions): Pick<Guest, 'recheck' | 'alive' | 'validUntil'> {
+  return {
+    recheck: visit.recheck,
+    alive: async () => await sessions.load(String(visit.incoming.headers['mcp-session-id']), ownerOf(visit), visit.endpoint.name) !== undefined,
+    validUntil: () => validUntil(visit)
   }
 }
 

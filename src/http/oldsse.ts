@@ -1,6 +1,7 @@
 // The door for the transport of 2024-11-05, HTTP+SSE: a client opens a stream, is told where to post, and hears everything on the stream
 // (2024-11-05 basic/transports). Stream and session are one: neither outlives the other.
 
+import type { ServerResponse } from 'node:http'
 import type { EndpointName, SessionId } from '../protocol/ids.ts'
 import { GatewayError, errorObject } from '../protocol/errors.ts'
 import { classifyMessage, errorMessage, responseMessage } from '../protocol/messages.ts'
@@ -18,7 +19,9 @@ import type { OldSseStream, Pass } from './oldsse-stream.ts'
 import { pathOf } from './paths.ts'
 import { sendAccepted } from './reply.ts'
 import type { KeepAlive } from './stream.ts'
+import { checkUnread, countUnread } from './unread.ts'
 import type { Visit } from './visit.ts'
+import { createWelcome, validUntil } from './welcome.ts'
 
 export interface OldSseOptions extends HandshakeOptions, AnswererOptions {
   readonly keepAlive: KeepAlive
@@ -31,6 +34,8 @@ export interface OldSseDoor {
   open (visit: Visit): Promise<void>
   /** POST: what it asks for is answered on the stream. @throws GatewayError invalid_request, unsupported_version, session_unknown, unavailable */
   post (visit: Visit, body: unknown): Promise<void>
+  /** The configuration changed: ends the streams of those who would not be let in any more. */
+  recheckAll (): void
   /** Ends every stream as soon as its calls in flight are answered. Resolves when the last one has ended. */
   close (): Promise<void>
 }
@@ -43,6 +48,8 @@ interface Entry {
   readonly recordId: SessionId
   session: Session
   readonly stream: OldSseStream
+  /** The connection of the stream. */
+  readonly raw: ServerResponse
   /** Whether `initialize` came, and whether it was answered. */
   phase: 'new' | 'greeted' | 'ready'
 }
@@ -53,14 +60,14 @@ type Given = Exclude<ReturnType<typeof classifyMessage>, { kind: 'invalid' }>
 const stranger: Hello = { revision: '2024-11-05', clientInfo: undefined, capabilities: {} }
 
 export function createOldSseDoor (options: OldSseOptions): OldSseDoor {
-  const { relay, sessions, live, serverInfo, keepAlive, clock, randomBytes, log } = options
+  const { relay, sessions, live, serverInfo, clock, randomBytes, log } = options
   const { answer, take } = createAnswerer(options)
+  const guests = createWelcome(options)
   const entries = new Map<string, Entry>()
   const endings = new Set<Promise<void>>()
   let closed = false
 
-  const passOf = ({ principal: { expiresAt }, tenant, recheck }: Visit): Pass =>
-    ({ recheck, validUntil: expiresAt === undefined ? Infinity : expiresAt + tenant.auth.leewaySeconds * 1000 })
+  const passOf = (visit: Visit): Pass => ({ recheck: visit.recheck, validUntil: validUntil(visit) })
 
   const endRecord = async (session: Session): Promise<void> => {
     // First here and at once: calls and upstream connections are let go of even while the store cannot be reached.
@@ -91,13 +98,17 @@ export function createOldSseDoor (options: OldSseOptions): OldSseDoor {
     try {
       const hello = readHello(request.params)
       const described = await relay.describe(visit)
+      // The configuration may have changed while we waited: nothing begins at a place that is no longer there.
+      await visit.recheck()
       const session = await sessions.introduce(entry.session, hello)
       if (session === undefined) throw ended()
       if (!stream.attached) return // Its end was told already: nobody would let go of what began now.
       entry.session = session
       entry.phase = 'ready'
       stream.push(responseMessage(id, welcome(visit, hello.revision, described, serverInfo)))
-      live.use(session).listen(stream)
+      const current = live.use(session)
+      countUnread(current, entry.raw, stream.unread)
+      current.listen(stream)
     } catch (error) {
       entry.phase = 'new'
       if (!(error instanceof GatewayError)) log.error({ err: error, requestId: visit.requestId }, 'initialize failed by a fault of the gateway')
@@ -128,24 +139,18 @@ export function createOldSseDoor (options: OldSseOptions): OldSseDoor {
     })
   }
 
-  /** Would the client be let in now? A listening client is a living one, so its session does not idle out. */
-  async function stillWelcome ({ stream, recordId, owner, endpoint }: Entry): Promise<boolean> {
-    try {
-      await stream.pass.recheck()
-      return await sessions.load(recordId, owner, endpoint) !== undefined
-    } catch (error) {
-      if (error instanceof GatewayError && !error.row.retry) return false
-      throw error
-    }
-  }
-
-  function beat (visit: Visit, entry: Entry): void {
-    entry.stream.beat()
-    stillWelcome(entry).then((welcome) => {
-      const session = live.get(entry.session.key)
-      if (!welcome) entry.stream.end()
-      else if (session !== undefined) relay.touch(visit, session)
-    }, (err: unknown) => log.debug({ err }, 'a listening caller could not be checked again; next time'))
+  function attend (visit: Visit, { stream, recordId, owner, endpoint, session: { key } }: Entry): () => void {
+    return guests.attend({
+      recheck: () => stream.pass.recheck(),
+      alive: async () => await sessions.load(recordId, owner, endpoint) !== undefined,
+      validUntil: () => stream.pass.validUntil,
+      beat: stream.beat,
+      onWelcome () {
+        const session = live.get(key)
+        if (session !== undefined) relay.touch(visit, session)
+      },
+      onUnwelcome: stream.end
+    })
   }
 
   return {
@@ -179,9 +184,9 @@ export function createOldSseDoor (options: OldSseOptions): OldSseDoor {
           })
         }
       })
-      const entry: Entry = { owner, endpoint: visit.endpoint.name, recordId, session, stream, phase: 'new' }
+      const entry: Entry = { owner, endpoint: visit.endpoint.name, recordId, session, stream, raw, phase: 'new' }
       entries.set(id, entry)
-      const quiet = keepAlive.add(() => beat(visit, entry))
+      const quiet = attend(visit, entry)
     },
 
     async post (visit, body) {
@@ -191,8 +196,9 @@ export function createOldSseDoor (options: OldSseOptions): OldSseDoor {
       const messages = read(body, entry, visit.snapshot.limits)
       if (entry.phase === 'ready') {
         if (messages.some((message) => isRequest(message, 'initialize'))) throw new GatewayError('invalid_request', 'This session is initialized already. Open another stream for another session.')
-        sendAccepted(visit.raw, visit.headers)
         const session = live.use(entry.session)
+        if (messages.some(({ kind }) => kind === 'request')) checkUnread(session)
+        sendAccepted(visit.raw, visit.headers)
         for (const message of messages) run(visit, session, stream, message)
         return
       }
@@ -207,6 +213,8 @@ export function createOldSseDoor (options: OldSseOptions): OldSseDoor {
       sendAccepted(visit.raw, visit.headers)
       stream.push(responseMessage(first.id, {}))
     },
+
+    recheckAll: guests.recheckAll,
 
     async close () {
       closed = true

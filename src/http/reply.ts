@@ -20,6 +20,8 @@ export interface Reply {
   end (message: unknown): void
   /** No message at all: the caller cancelled and expects none. */
   endSilently (): void
+  /** What its connection still has to take, in bytes (characters count as one). */
+  unread (): number
 }
 
 export interface ReplyOptions {
@@ -80,7 +82,8 @@ export function createReply ({ raw, accepts, headers, openStream, onOverflow, pa
       const opened = start()
       if (opened !== undefined) opened.finish()
       else if (!raw.headersSent && !raw.destroyed) raw.writeHead(202, { ...headers, 'Content-Length': 0 }).end()
-    }
+    },
+    unread: () => raw.destroyed ? 0 : raw.writableLength + (stream?.behind ?? 0)
   }
 }
 

@@ -2,6 +2,7 @@
 
 import type { ServerResponse } from 'node:http'
 import type { Sink } from '../session/stream.ts'
+import { unreadBytes } from './unread.ts'
 
 export const streamHeaders: Readonly<Record<string, string>> = {
   'Content-Type': 'text/event-stream; charset=utf-8',
@@ -16,8 +17,8 @@ export const maxQueuedBytes = 1024 * 1024
 const usualRetryMs = 1_000
 
 export interface EventSink extends Sink {
-  /** An event without an id: nothing can be resumed from it. `data` has no line breaks. */
-  plain (name: string, data: string): void
+  /** An event without an id: nothing can be resumed from it. `data` has no line breaks. @returns as `event` */
+  plain (name: string, data: string): boolean
   comment (text: string): void
   readonly open: boolean
 }
@@ -61,9 +62,7 @@ export function eventSink (raw: ServerResponse, onOverflow: () => void): EventSi
       raw.setTimeout(unreadMs)
     }),
     overflow,
-    plain (name, data) {
-      write(`event: ${name}\ndata: ${data}\n\n`)
-    },
+    plain: (name, data) => write(`event: ${name}\ndata: ${data}\n\n`),
     comment (text) {
       // What waits to be read keeps the connection alive as well.
       if (!raw.writableNeedDrain) write(`: ${text}\n\n`)
@@ -77,7 +76,6 @@ export function eventSink (raw: ServerResponse, onOverflow: () => void): EventSi
   }
 }
 
-const unreadBytes = 65_536
 // Node sees progress where what is queued is not what it was when it was written, so the first of these may pass in vain.
 const unreadMs = 15_000
 
@@ -88,6 +86,7 @@ export function giveUpUnread (raw: ServerResponse): void {
 }
 
 export interface KeepAlive {
+  readonly intervalMs: number
   /** Calls `beat` about every interval. Returns how to stop. */
   add (beat: () => void): () => void
   close (): void
@@ -101,6 +100,7 @@ export function createKeepAlive (intervalMs: number): KeepAlive {
   }, intervalMs)
   timer.unref()
   return {
+    intervalMs,
     add (beat) {
       beats.add(beat)
       return () => { beats.delete(beat) }

@@ -5,7 +5,9 @@ import { RpcError } from '../protocol/errors.ts'
 import type { UpstreamName } from '../protocol/ids.ts'
 import { isObject } from '../protocol/messages.ts'
 import type { ClientCapabilities, JsonObject, Notification, ServerRequest } from '../protocol/messages.ts'
+import { wrapUri } from '../protocol/naming.ts'
 import { atLeast } from '../protocol/revisions.ts'
+import { rewriteSampling } from '../protocol/rewrite.ts'
 import { shapeRequestedSchema } from '../protocol/shape.ts'
 import type { SessionRecord } from '../session/sessions.ts'
 
@@ -38,7 +40,7 @@ export function declaredTo (definition: UpstreamDefinition, endpoint: Endpoint, 
 export function shapeAsk ({ method, params }: ServerRequest, upstream: UpstreamName, endpoint: Endpoint, asked: Asked): ServerRequest {
   if (params === undefined) return { method }
   if (method === 'elicitation/create') return { method, params: shapeElicitation(params, upstream, endpoint, asked) }
-  if (method === 'sampling/createMessage') return { method, params: shapeSampling(params, endpoint, asked) }
+  if (method === 'sampling/createMessage') return { method, params: shapeSampling(params, upstream, endpoint, asked) }
   return { method, params }
 }
 
@@ -56,12 +58,14 @@ function shapeElicitation (params: JsonObject, upstream: UpstreamName, endpoint:
   return { ...shaped, requestedSchema }
 }
 
-function shapeSampling (params: JsonObject, endpoint: Endpoint, { revision, capabilities }: Asked): JsonObject {
+function shapeSampling (params: JsonObject, upstream: UpstreamName, endpoint: Endpoint, { revision, capabilities }: Asked): JsonObject {
   const declared = isObject(capabilities['sampling']) ? capabilities['sampling'] : {}
   // 2025-11-25 client/sampling: a client that has not declared sampling.tools must be sent none.
   const tools = isObject(declared['tools']) && atLeast(revision, '2025-11-25')
   if (!tools && (params['tools'] !== undefined || params['toolChoice'] !== undefined)) throw refusal('The client does not offer sampling with tools.')
-  return aggregated(endpoint) && params['includeContext'] !== undefined ? { ...params, includeContext: 'none' } : params
+  if (!aggregated(endpoint)) return params
+  const shown = rewriteSampling(params, (uri) => wrapUri(upstream, uri))
+  return shown['includeContext'] === undefined ? shown : { ...shown, includeContext: 'none' }
 }
 
 const refusal = (message: string): RpcError => new RpcError({ code: -32602, message })

@@ -28,7 +28,7 @@ export interface Catalog {
   readonly templates: readonly JsonObject[]
   readonly capabilities: ServerCapabilities
   readonly instructions: string | undefined
-  /** Public names that two upstreams claim: neither is offered. */
+  /** Public names that two upstreams claim: offered by the one whose prefix they begin with, whether it is up or not, else by neither. */
   readonly collisions: readonly string[]
   /** One of the lists as a revision knows it; shaped once, not for each request. */
   list (name: ListName, revision: Revision): readonly JsonObject[]
@@ -45,6 +45,8 @@ export function buildCatalog (endpoint: Endpoint, listings: ReadonlyMap<Upstream
   const { members, separator } = endpoint
   const single = members.length === 1 ? members[0] : undefined
   const uriMap = (upstream: UpstreamName): UriMap => single === undefined ? (uri) => wrapUri(upstream, uri) : (uri) => uri
+  const belongsElsewhere = namespaces(endpoint)
+  const borrowed = new Set<string>()
   const tools = named()
   const prompts = named()
   const resources = new Map<string, { entry: JsonObject, route: Route }>()
@@ -57,12 +59,14 @@ export function buildCatalog (endpoint: Endpoint, listings: ReadonlyMap<Upstream
     for (const tool of listing.tools) {
       const name = String(tool['name'])
       const shown = publicNameFor(prefix, separator, name)
-      tools.add(shown, { upstream, name }, rewriteTool(tool, shown, map))
+      if (belongsElsewhere(shown, prefix)) borrowed.add(shown)
+      else tools.add(shown, { upstream, name }, rewriteTool(tool, shown, map))
     }
     for (const prompt of listing.prompts) {
       const name = String(prompt['name'])
       const shown = publicNameFor(prefix, separator, name)
-      prompts.add(shown, { upstream, name }, prompt['name'] === shown ? prompt : { ...prompt, name: shown })
+      if (belongsElsewhere(shown, prefix)) borrowed.add(shown)
+      else prompts.add(shown, { upstream, name }, prompt['name'] === shown ? prompt : { ...prompt, name: shown })
     }
     // Two upstreams can share only what is not wrapped, http(s) URIs, and there the URI means the same thing: the first one serves it.
     for (const [list, member, into] of [[listing.resources, 'uri', resources], [listing.templates, 'uriTemplate', templates]] as const) {
@@ -87,7 +91,7 @@ export function buildCatalog (endpoint: Endpoint, listings: ReadonlyMap<Upstream
     capabilities: mergeCapabilities(known.map((listing) => listing === undefined ? undefined : capabilitiesOf(listing))),
     instructions: mergeInstructions(endpoint.instructions, members.map(({ upstream, prefix }, at) =>
       ({ upstream, prefix, instructions: known[at]?.instructions })), separator),
-    collisions: [...tools.collisions, ...prompts.collisions],
+    collisions: [...new Set([...borrowed, ...tools.collisions, ...prompts.collisions])],
     list (name, revision) {
       if (revision === latestLegacy) return lists[name]
       const key = `${name} ${revision}`
@@ -119,6 +123,17 @@ export function buildCatalog (endpoint: Endpoint, listings: ReadonlyMap<Upstream
 /** 2024-11-05 had completion, but no capability to declare it by. */
 export function capabilitiesOf ({ capabilities, revision, prompts, templates }: Pick<Listing, 'capabilities' | 'revision' | 'prompts' | 'templates'>): ServerCapabilities {
   return revision === '2024-11-05' && (prompts.length > 0 || templates.length > 0) ? { completions: {}, ...capabilities } : capabilities
+}
+
+/**
+ * Does a name begin with the prefix of another member than the one that lists it? The configuration alone decides: whoever borrows
+ * the prefix of an upstream would otherwise get its calls while it is down.
+ */
+function namespaces ({ members, separator }: Endpoint): (name: PublicName, prefix: string) => boolean {
+  const beginOf = (prefix: string): string => prefix === '' ? '' : prefix + separator
+  const begins = members.map(({ prefix }) => beginOf(prefix))
+  // Of two that fit the longer one is meant: `a__b` and its `x`, not `a` and its `b__x`.
+  return (name, prefix) => begins.some((begin) => begin.length > beginOf(prefix).length && name.startsWith(begin))
 }
 
 function named () {

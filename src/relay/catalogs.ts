@@ -5,13 +5,14 @@ import type { Log } from '../observe/log.ts'
 import type { UpstreamName } from '../protocol/ids.ts'
 import type { ListKind, Upstream } from '../protocol/seams.ts'
 import type { LiveSession } from '../session/live.ts'
-import { fetchList } from '../upstream/listing.ts'
 import type { Listing } from '../upstream/listing.ts'
 import type { Place } from './call.ts'
 import { buildCatalog } from './catalog.ts'
 import type { Catalog } from './catalog.ts'
 import { changedKinds } from './changes.ts'
 import type { Listings } from './listings.ts'
+import { createOwnChanges } from './own-changes.ts'
+import type { PaceClock } from './pace.ts'
 
 export interface Catalogs {
   /** The endpoint as the session sees it; without a session, as a new one would. */
@@ -30,9 +31,16 @@ interface Built {
   readonly catalog: Catalog
 }
 
-export function createCatalogs ({ listings, log }: { readonly listings: Listings, readonly log: Log }): Catalogs {
+export interface CatalogsOptions {
+  readonly listings: Pick<Listings, 'peek' | 'version'>
+  readonly clock: PaceClock
+  readonly log: Log
+}
+
+export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Catalogs {
   const shared = new WeakMap<Endpoint, Built>()
   const own = new Map<string, Map<string, Listing>>()
+  const ownChanges = createOwnChanges({ clock, log })
   const ownCatalogs = new WeakMap<ReadonlyMap<string, Listing>, Built>()
 
   // An endpoint belongs to one snapshot, so what its members mean does not change.
@@ -54,7 +62,7 @@ export function createCatalogs ({ listings, log }: { readonly listings: Listings
     }
     const catalog = buildCatalog(endpoint, known)
     if (catalog.collisions.length > 0) {
-      log.warn({ tenant: endpoint.tenant, endpoint: endpoint.name, names: catalog.collisions.slice(0, 20) }, 'two upstreams claim the same name; neither is offered; give one of them another prefix')
+      log.warn({ tenant: endpoint.tenant, endpoint: endpoint.name, names: catalog.collisions.slice(0, 20) }, 'two upstreams claim the same name: it is offered by the one whose prefix it begins with, else by neither; give one of them another prefix')
     }
     return catalog
   }
@@ -73,28 +81,31 @@ export function createCatalogs ({ listings, log }: { readonly listings: Listings
     },
     definitionsOf,
     ownChange (live, definition, upstream, kind) {
-      const before = own.get(live.key)?.get(definition.hash) ?? listings.peek(definition)
+      const seen = (): Listing | undefined => own.get(live.key)?.get(definition.hash) ?? listings.peek(definition)
       const replace = (listing: Listing | undefined): void => {
+        const before = seen()
         // A new map each time: the catalogs built from the old one go with it.
         const next = new Map(own.get(live.key))
         if (listing === undefined) next.delete(definition.hash)
         else next.set(definition.hash, listing)
         if (next.size === 0) own.delete(live.key)
         else own.set(live.key, next)
-        live.changed(changedKinds(before, listing ?? listings.peek(definition)))
+        live.changed(changedKinds(before, seen()))
       }
-      if (upstream === undefined || kind === undefined) {
-        if (kind === undefined && own.get(live.key)?.has(definition.hash) === true) replace(undefined)
-        return
+      if (kind === undefined) {
+        ownChanges.forget(live.key, definition.hash)
+        if (own.get(live.key)?.has(definition.hash) === true) replace(undefined)
+      } else if (upstream !== undefined) {
+        ownChanges.changed(live.key, definition, upstream, kind, (part) => {
+          const listing = seen()
+          // Nobody knows the other lists yet; this change will be in what the shared view reads first.
+          if (listing !== undefined) replace({ ...listing, ...part })
+        })
       }
-      if (before === undefined) return
-      fetchList(upstream, kind, AbortSignal.timeout(30_000)).then(
-        (part) => replace({ ...(own.get(live.key)?.get(definition.hash) ?? before), ...part }),
-        (err: unknown) => log.warn({ err, upstream: definition.name, tenant: definition.tenant }, 'a changed list could not be read; the session keeps the one before')
-      )
     },
     hasOwn: (key, hash) => own.get(key)?.has(hash) === true,
     forget (key) {
+      ownChanges.forget(key)
       own.delete(key)
     }
   }

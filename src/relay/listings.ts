@@ -3,7 +3,6 @@
 
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
-import { isObject } from '../protocol/messages.ts'
 import type { Notification } from '../protocol/messages.ts'
 import type { Handshake, ListKind, Upstream } from '../protocol/seams.ts'
 import { listingKey, listingTtlMs } from '../store/keys.ts'
@@ -13,11 +12,14 @@ import { fetchList, fetchListing } from '../upstream/listing.ts'
 import type { Listing } from '../upstream/listing.ts'
 import type { Pool } from '../upstream/pool.ts'
 import { changedKinds } from './changes.ts'
+import { parseListing, withKnown } from './kept.ts'
+import { createPace } from './pace.ts'
+import type { Pace, PaceClock } from './pace.ts'
 
 export interface ListingsOptions {
   readonly pool: Pool
   readonly store: Store
-  readonly clock: { now (): number }
+  readonly clock: PaceClock
   readonly log: Log
   readonly handshake: Handshake
   /** The watching connection of a shared upstream is the one that sessions use: what it says and how it ends concerns them too. */
@@ -37,7 +39,7 @@ export interface Listings {
   /** A connection of scope `shared` reported a change. */
   changed (definition: UpstreamDefinition, kind: ListKind): void
   onChange (listener: (hash: string, kinds: ReadonlySet<ListKind>) => void): void
-  /** Forgets what no configuration names any more. */
+  /** Forgets what no configuration names any more. Calls that began with an older one do not bring it back. */
   retain (hashes: ReadonlySet<string>): void
   close (): void
 }
@@ -55,7 +57,8 @@ interface Slot {
   watcher: Upstream | undefined
   work: Promise<void> | undefined
   readonly dirty: Set<ListKind>
-  retry: NodeJS.Timeout | undefined
+  readonly pace: Pace
+  retry: ReturnType<PaceClock['timer']> | undefined
   usedAt: number
   readonly known: PromiseWithResolvers<void>
 }
@@ -67,13 +70,17 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
   const slots = new Map<string, Slot>()
   const listeners: Array<(hash: string, kinds: ReadonlySet<ListKind>) => void> = []
   const stop = new AbortController()
+  /** What the configuration names; undefined until it was changed for the first time. */
+  let wanted: ReadonlySet<string> | undefined
 
+  const isCurrent = (slot: Slot): boolean => slots.get(slot.definition.hash) === slot
   const shown = (slot: Slot): Listing | undefined => slot.failures >= failuresUntilHidden ? undefined : slot.listing
 
-  function slotOf (definition: UpstreamDefinition): Slot {
+  /** Undefined for what is no longer configured. */
+  function slotOf (definition: UpstreamDefinition): Slot | undefined {
     let slot = slots.get(definition.hash)
-    if (slot === undefined) {
-      slot = { definition, listing: undefined, version: 0, failures: 0, watcher: undefined, work: undefined, dirty: new Set(), retry: undefined, usedAt: 0, known: Promise.withResolvers() }
+    if (slot === undefined && wanted?.has(definition.hash) !== false) {
+      slot = { definition, listing: undefined, version: 0, failures: 0, watcher: undefined, work: undefined, dirty: new Set(), pace: createPace(clock), retry: undefined, usedAt: 0, known: Promise.withResolvers() }
       slots.set(definition.hash, slot)
     }
     return slot
@@ -91,14 +98,15 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
 
   async function recall (slot: Slot): Promise<void> {
     const text = await store.get(listingKey(slot.definition.hash))
-    const value: unknown = text === undefined ? undefined : JSON.parse(text)
-    if (!isObject(value) || !Array.isArray(value['tools'])) return
-    apply(slot, () => { slot.listing = value as unknown as Listing })
+    const listing = text === undefined ? undefined : parseListing(text)
+    if (listing === undefined || !isCurrent(slot)) return
+    apply(slot, () => { slot.listing = listing })
     slot.known.resolve()
   }
 
   async function keep (slot: Slot, listing: Listing): Promise<void> {
-    if (slots.get(slot.definition.hash) !== slot) return
+    if (!isCurrent(slot)) return
+    if (slot.failures > 0) log.info({ upstream: slot.definition.name, tenant: slot.definition.tenant }, 'upstream is back')
     apply(slot, () => {
       slot.listing = listing
       slot.failures = 0
@@ -113,6 +121,8 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
     if (slot.listing === undefined) {
       await recall(slot).catch((err: unknown) => log.warn({ err, upstream: definition.name }, 'no earlier listing could be read'))
     }
+    await slot.pace.next(stop.signal)
+    if (stop.signal.aborted || !isCurrent(slot)) return
     const upstream = slot.watcher = await pool.acquire(definition, listingScope(definition), handshake, {
       listChanged: (kind) => changed(definition, kind),
       notification (notification) {
@@ -125,27 +135,31 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
         schedule(slot, 1_000)
         if (definition.isolation === 'shared') onLost(definition, listingScope(definition))
       }
-    })
+    }, 'listing')
     slot.dirty.clear()
     const listing = await fetchListing(upstream, stop.signal)
     if (listing.partial.length > 0) log.warn({ upstream: definition.name, tenant: definition.tenant, partial: listing.partial.slice(0, 20) }, 'parts of the listing were left out')
     await keep(slot, withKnown(listing, slot.listing))
     while (slot.dirty.size > 0 && slot.listing !== undefined) {
-      const [kind] = slot.dirty
-      if (kind === undefined) break
-      slot.dirty.delete(kind)
-      await keep(slot, { ...slot.listing, ...await fetchList(upstream, kind, stop.signal) })
+      await slot.pace.next(stop.signal)
+      if (stop.signal.aborted || !isCurrent(slot)) return
+      const kinds = [...slot.dirty]
+      // Before the requests: a change that is reported while an answer is on its way may not be in it.
+      slot.dirty.clear()
+      const parts = await Promise.all(kinds.map((kind) => fetchList(upstream, kind, stop.signal)))
+      await keep(slot, Object.assign({ ...slot.listing }, ...parts) as Listing)
     }
   }
 
   function start (slot: Slot): void {
-    if (slot.work !== undefined || stop.signal.aborted) return
-    clearTimeout(slot.retry)
+    if (slot.work !== undefined || stop.signal.aborted || !isCurrent(slot)) return
+    slot.retry?.close()
     slot.retry = undefined
     slot.work = refresh(slot).catch((err: unknown) => {
       if (stop.signal.aborted) return
       slot.watcher = undefined
-      log.warn({ err, upstream: slot.definition.name, tenant: slot.definition.tenant, failures: slot.failures + 1 }, 'upstream is down; it is left out of the lists and tried again')
+      // Told when it goes down and when it is back; in between it would only be repeated.
+      log[slot.failures === 0 ? 'warn' : 'debug']({ err, upstream: slot.definition.name, tenant: slot.definition.tenant, failures: slot.failures + 1 }, 'upstream is down; it is left out of the lists and tried again')
       apply(slot, () => { slot.failures++ })
       slot.known.resolve()
       schedule(slot, Math.min(60_000, 1_000 * 2 ** Math.min(slot.failures, 6)))
@@ -157,22 +171,24 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
 
   /** Only while somebody uses the upstream: a gateway full of unused tenants stays quiet. */
   function schedule (slot: Slot, afterMs: number): void {
-    if (stop.signal.aborted || slot.retry !== undefined || clock.now() - slot.usedAt > 10 * 60_000) return
-    slot.retry = setTimeout(() => {
+    if (stop.signal.aborted || !isCurrent(slot) || slot.retry !== undefined || clock.now() - slot.usedAt > 10 * 60_000) return
+    slot.retry = clock.timer(afterMs, () => {
       slot.retry = undefined
       start(slot)
-    }, afterMs)
+    })
     slot.retry.unref()
   }
 
   function changed (definition: UpstreamDefinition, kind: ListKind): void {
     const slot = slotOf(definition)
+    if (slot === undefined) return
     slot.dirty.add(kind)
     start(slot)
   }
 
   function use (definition: UpstreamDefinition): void {
     const slot = slotOf(definition)
+    if (slot === undefined) return
     const now = clock.now()
     // After a long rest the pool may have closed the watching connection, and changes went unseen.
     const rested = now - slot.usedAt > definition.idleMs
@@ -192,7 +208,7 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
     async settled (definitions, waitMs) {
       const waiting = definitions.map((definition) => {
         use(definition)
-        return slotOf(definition).known.promise
+        return slotOf(definition)?.known.promise ?? Promise.resolve()
       })
       let timer: NodeJS.Timeout | undefined
       const deadline = new Promise<void>((resolve) => { timer = setTimeout(resolve, waitMs) })
@@ -204,21 +220,17 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
       listeners.push(listener)
     },
     retain (hashes) {
+      wanted = hashes
       for (const [hash, slot] of slots) {
         if (hashes.has(hash)) continue
-        clearTimeout(slot.retry)
+        slot.retry?.close()
         slots.delete(hash)
+        slot.known.resolve()
       }
     },
     close () {
       stop.abort()
-      for (const slot of slots.values()) clearTimeout(slot.retry)
+      for (const slot of slots.values()) slot.retry?.close()
     }
   }
-}
-
-/** One broken list of a server that answers must not wipe out what it held before. */
-function withKnown (listing: Listing, before: Listing | undefined): Listing {
-  if (before === undefined || listing.failed.length === 0) return listing
-  return { ...listing, ...Object.fromEntries(listing.failed.map((member) => [member, before[member]])) }
 }

@@ -71,7 +71,7 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, log, 
     onLost: (definition: UpstreamDefinition, scope: string) => subscriptions.lost(definition, scope)
   }
   const listings = createListings({ pool, store, clock, log, handshake, ...heard })
-  const catalogs = createCatalogs({ listings, log })
+  const catalogs = createCatalogs({ listings, clock, log })
   const connections = createConnections({
     pool,
     live,
@@ -130,22 +130,27 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, log, 
     const { name } = definition
     const params = withRelatedTask(request.params, tasks.toUpstream(call.live, name))
     const outgoing = params === request.params || params === undefined ? request : { method: request.method, params }
+    let over = false
     try {
-      return withRelatedTask(await upstream.request(outgoing, clientOf(call, definition), call.signal), tasks.toClient(call.live, name))
+      return withRelatedTask(await upstream.request(outgoing, clientOf(call, definition, () => over), call.signal), tasks.toClient(call.live, name))
     } catch (error) {
       throw error instanceof RpcError ? namedDemand(error, name, call.endpoint) : error
+    } finally {
+      over = true
     }
   }
 
-  /** The caller, for one upstream. */
-  function clientOf (call: Call, definition: UpstreamDefinition): Client {
+  /** The caller, for one upstream. `over`: the call has ended; only a task that it made still reports its progress. */
+  function clientOf (call: Call, definition: UpstreamDefinition, over: () => boolean): Client {
     const { client } = call
     return {
       era: client.era,
       capabilities: client.capabilities,
       notify (notification) {
         const news = shapeNews(notification, definition.name, call, call.live, tasks.toClient(call.live, definition.name))
-        if (news !== undefined) client.notify(news)
+        if (news === undefined) return
+        if (over()) live.get(call.live.key)?.send(news)
+        else client.notify(news)
       },
       ask: (request, options) => askOf(call.live, call, definition, request, (shaped) => client.ask(shaped, options))
     }

@@ -31,6 +31,8 @@ export interface LiveSession {
   session: Session
   readonly calls: Set<CallInFlight>
   readonly asks: Asks
+  /** What connections of the client still have to take, in bytes, each as of now. */
+  readonly unread: Set<() => number>
   /** The stream of the session itself takes over from the one before; what the client still has to be told is sent. */
   listen (stream: Outlet): void
   /** A connection of the stream came or went: what the client still has to be told is sent, if it can be. */
@@ -106,6 +108,7 @@ export function createLiveSessions ({ clock, idleMs = () => 30 * 60_000, asks }:
       endpoint: session.record.endpoint,
       session,
       calls: new Set(),
+      unread: new Set(),
       usedAt: clock.now(),
       stream: undefined,
       asks: asks(),

@@ -8,8 +8,9 @@ import type { EndpointName, SessionId, TenantId } from '../protocol/ids.ts'
 import type { LogLevel } from '../protocol/levels.ts'
 import type { ClientCapabilities, Implementation } from '../protocol/messages.ts'
 import type { Revision } from '../protocol/revisions.ts'
-import { principalSessionsKey, sessionKeys, sessionsChannel } from '../store/keys.ts'
+import { sessionKeys, sessionsChannel } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
+import { createSeats } from './cap.ts'
 
 /** Who a session belongs to: never token bytes, so that a refreshed token keeps its session. */
 export interface Owner {
@@ -22,6 +23,8 @@ export interface Owner {
 export interface SessionRecord {
   readonly owner: Owner
   readonly endpoint: EndpointName
+  /** Where it counts for the cap of its owner (cap.ts). */
+  readonly seat: number
   readonly revision: Revision
   readonly clientInfo: Implementation | undefined
   readonly capabilities: ClientCapabilities
@@ -73,7 +76,11 @@ const copyMs = 2_000
 const copies = 20_000
 
 export async function createSessions ({ store, clock, randomBytes, limits }: SessionsOptions): Promise<Sessions> {
-  const local = new LRUCache<string, { record: SessionRecord, until: number }>({ max: copies })
+  const seats = createSeats({ store, randomBytes })
+  const local = new LRUCache<string, SessionRecord>({ max: copies, ttl: copyMs, ttlResolution: 0, perf: clock })
+  // What has expired is not served, but would be kept.
+  const sweep = setInterval(() => local.purgeStale(), 30_000)
+  sweep.unref()
   const listeners: Array<(key: string) => void> = []
   // Grows with every message and loss: what was read before may be older than what we were told meanwhile, and is not kept.
   let generation = 0
@@ -104,7 +111,7 @@ export async function createSessions ({ store, clock, randomBytes, limits }: Ses
   const ttlOf = (record: SessionRecord, now: number): number =>
     Math.min(limits().sessionIdleMs, record.openedAt + limits().sessionMaxMs - now)
   const keep = (key: string, record: SessionRecord): void => {
-    if (store.live) local.set(key, { record, until: clock.now() + copyMs })
+    if (store.live) local.set(key, record)
   }
 
   async function write (key: string, record: SessionRecord): Promise<boolean> {
@@ -112,13 +119,14 @@ export async function createSessions ({ store, clock, randomBytes, limits }: Ses
     if (ttlMs <= 0) return false
     // Only if it is still there: a session that ended meanwhile must not come back to life.
     if (!await store.set(key, JSON.stringify(record), { ttlMs, when: 'present' })) return false
+    await seats.prolong(record.owner, record.seat, key, ttlMs)
     keep(key, record)
     return true
   }
 
   async function read (key: string): Promise<SessionRecord | undefined> {
     const copy = local.get(key)
-    if (copy !== undefined && store.live && clock.now() < copy.until) return copy.record
+    if (copy !== undefined && store.live) return copy
     const before = generation
     const text = await store.get(key)
     const record = text === undefined ? undefined : decode(text)
@@ -132,19 +140,19 @@ export async function createSessions ({ store, clock, randomBytes, limits }: Ses
 
   return {
     async open (owner, endpoint, hello) {
-      const { sessionIdleMs, sessionsPerPrincipal } = limits()
-      const counter = principalSessionsKey(owner.tenant, owner.issuer, owner.subject, owner.clientId)
-      if (await store.count(counter, 1, sessionIdleMs) > sessionsPerPrincipal) {
-        await store.count(counter, -1, sessionIdleMs)
-        throw new GatewayError('too_many', `More than ${sessionsPerPrincipal} sessions were opened within the idle time (limits.sessionsPerPrincipal). End sessions with DELETE, or retry later.`, {
+      const { sessionIdleMs, sessionMaxMs, sessionsPerPrincipal } = limits()
+      const ttlMs = Math.min(sessionIdleMs, sessionMaxMs)
+      const id = sessionId(randomBytes(32).toString('base64url'))
+      const key = keyOf(owner.tenant, endpoint, id)
+      const seat = await seats.take(owner, key, sessionsPerPrincipal, ttlMs)
+      if (seat === undefined) {
+        throw new GatewayError('too_many', `This caller has ${sessionsPerPrincipal} sessions, which is the limit (limits.sessionsPerPrincipal). End sessions with DELETE, or retry later.`, {
           headers: { 'Retry-After': String(Math.ceil(Math.min(sessionIdleMs, 60_000) / 1000)) }
         })
       }
       const now = clock.now()
-      const record: SessionRecord = { owner, endpoint, ...hello, logLevel: undefined, openedAt: now, touchedAt: now }
-      const id = sessionId(randomBytes(32).toString('base64url'))
-      const key = keyOf(owner.tenant, endpoint, id)
-      await store.set(key, JSON.stringify(record), { ttlMs: ttlOf(record, now), when: 'absent' })
+      const record: SessionRecord = { owner, endpoint, seat, ...hello, logLevel: undefined, openedAt: now, touchedAt: now }
+      await store.set(key, JSON.stringify(record), { ttlMs, when: 'absent' })
       keep(key, record)
       return { id, session: { key, record } }
     },
@@ -158,6 +166,7 @@ export async function createSessions ({ store, clock, randomBytes, limits }: Ses
       if (now - record.touchedAt > sessionIdleMs || now - record.openedAt > sessionMaxMs) {
         await store.delete(key)
         forget(key)
+        await seats.leave(owner, record.seat, key)
         return undefined
       }
       // Written at a tenth of the idle time, not on every request.
@@ -178,13 +187,13 @@ export async function createSessions ({ store, clock, randomBytes, limits }: Ses
       await store.publish(sessionsChannel, `=${key}`)
     },
 
-    async end ({ key, record: { owner } }) {
+    async end ({ key, record: { owner, seat } }) {
       // Whatever becomes of it in the store: a session that was asked to end is not served from the copy any more.
       local.delete(key)
-      const deleted = await store.delete(key)
+      await store.delete(key)
       forget(key)
       await store.publish(sessionsChannel, key)
-      if (deleted) await store.count(principalSessionsKey(owner.tenant, owner.issuer, owner.subject, owner.clientId), -1, limits().sessionIdleMs)
+      await seats.leave(owner, seat, key)
     },
 
     onEnded (listener) {
@@ -192,6 +201,7 @@ export async function createSessions ({ store, clock, randomBytes, limits }: Ses
     },
 
     async close () {
+      clearInterval(sweep)
       await unsubscribe()
       local.clear()
     }
@@ -210,8 +220,8 @@ function decode (text: string): SessionRecord | undefined {
     return undefined // Not ours: the session counts as absent and the client opens a new one.
   }
   if (value === null) return undefined
-  const { owner, endpoint, revision, capabilities, openedAt, touchedAt } = value
-  const whole = typeof owner?.tenant === 'string' && typeof owner.subject === 'string' && typeof endpoint === 'string' &&
+  const { owner, endpoint, seat, revision, capabilities, openedAt, touchedAt } = value
+  const whole = typeof owner?.tenant === 'string' && typeof owner.subject === 'string' && typeof endpoint === 'string' && Number.isSafeInteger(seat) &&
     typeof revision === 'string' && typeof capabilities === 'object' && capabilities !== null && Number.isFinite(openedAt) && Number.isFinite(touchedAt)
   return whole ? { ...value, logLevel: value.logLevel, clientInfo: value.clientInfo } : undefined
 }

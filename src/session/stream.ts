@@ -37,6 +37,8 @@ export interface ClientStream {
   /** The newest connection gets what comes; the one before is ended. */
   attach (sink: Sink): Attachment
   readonly attached: boolean
+  /** What the connection has not had yet, in characters. */
+  readonly behind: number
 }
 
 export interface Stream extends ClientStream {
@@ -100,9 +102,10 @@ export function createStream ({ now, primes, idOf, onEvent, onFinish }: StreamOp
   function lags ({ from, next, fullSince }: Connection): boolean {
     if (fullSince === undefined) return false
     if (next < first()) return true
-    const behind = held.slice(Math.max(next, from) - first()).reduce((sum, data) => sum + (data?.length ?? 0), 0)
-    return behind > maxBehind && now() - fullSince > momentMs
+    return lengthFrom(Math.max(next, from)) > maxBehind && now() - fullSince > momentMs
   }
+
+  const lengthFrom = (at: number): number => held.slice(Math.max(0, at - first())).reduce((sum, data) => sum + (data?.length ?? 0), 0)
 
   /** Writes what the connection has not had, as fast as it takes it: to queue for it would cost all that the reader does not read. */
   function flow (): void {
@@ -185,6 +188,7 @@ export function createStream ({ now, primes, idOf, onEvent, onFinish }: StreamOp
       return attachment
     },
     get attached () { return connection !== undefined },
+    get behind () { return connection === undefined ? 0 : lengthFrom(connection.next) },
     get detachedAt () { return connection === undefined ? detachedAt : undefined }
   }
 }

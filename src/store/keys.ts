@@ -16,16 +16,16 @@ export const keyTable = {
   session: {
     kind: 'session',
     parts: ['tenant', 'endpoint', 'session id'],
-    value: 'JSON: owner { tenant, issuer, subject, clientId }, endpoint, revision, clientInfo, capabilities, logLevel, openedAt, touchedAt (epoch ms). Never the session id',
+    value: 'JSON: owner { tenant, issuer, subject, clientId }, endpoint, seat, revision, clientInfo, capabilities, logLevel, openedAt, touchedAt (epoch ms). Never the session id',
     ttl: 'limits.sessionIdleMs from the last use, at most what is left of limits.sessionMaxMs',
     loss: 'the client gets 404 and opens a new session'
   },
-  principalSessions: {
-    kind: 'principal-sessions',
-    parts: ['tenant', 'issuer', 'subject', 'client id'],
-    value: 'integer: sessions opened less sessions ended in the window, for limits.sessionsPerPrincipal',
-    ttl: 'limits.sessionIdleMs from the first session of the window; not prolonged',
-    loss: 'the cap begins again at zero'
+  principalSeat: {
+    kind: 'principal-seat',
+    parts: ['tenant', 'issuer', 'subject', 'client id', 'seat'],
+    value: 'the session that sits on this seat, of as many seats as limits.sessionsPerPrincipal: its key, never its id',
+    ttl: 'that of the session',
+    loss: 'the caller may open one session more'
   },
   listing: {
     kind: 'listing',
@@ -89,9 +89,9 @@ export function sessionKeys (tenant: string, endpoint: string): (sessionId: stri
   return (sessionId) => `${prefix}:${digest(sessionId)}`
 }
 
-/** The counter behind the cap of sessions per principal: see `keyTable.principalSessions`. */
-export function principalSessionsKey (tenant: string, issuer: string, subject: string, clientId: string): string {
-  return key('principal-sessions', tenant, issuer, subject, clientId)
+/** One of the places behind the cap of sessions per principal: see `keyTable.principalSeat`. */
+export function principalSeatKey (tenant: string, issuer: string, subject: string, clientId: string, seat: number): string {
+  return key('principal-seat', tenant, issuer, subject, clientId, String(seat))
 }
 
 /**

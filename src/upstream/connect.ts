@@ -2,6 +2,7 @@
 
 import { GatewayError } from '../protocol/errors.ts'
 import { deadline } from './clock.ts'
+import { createComplaints } from './complaints.ts'
 import { createDetector } from './detect.ts'
 import { greeted } from './link.ts'
 import { openStdio } from './stdio.ts'
@@ -11,14 +12,14 @@ import type { Handshake, Upstream, UpstreamEvents } from '../protocol/seams.ts'
 import type { Clock } from './clock.ts'
 import type { Egress } from './egress.ts'
 import type { Greeting, Link, LinkOptions } from './link.ts'
-import type { Supervisor } from './process.ts'
+import type { Supervisor, Use } from './process.ts'
 
 export interface Connector {
   /**
-   * Opens a connection and does the handshake, within `connectMs`.
+   * Opens a connection and does the handshake, within `connectMs`. `use` counts for the limits of processes; default `calls`.
    * @throws GatewayError upstream_unavailable, upstream_protocol, too_many; cancelled where the signal says so
    */
-  connect (definition: UpstreamDefinition, handshake: Handshake, events: UpstreamEvents, signal?: AbortSignal): Promise<Upstream>
+  connect (definition: UpstreamDefinition, handshake: Handshake, events: UpstreamEvents, signal?: AbortSignal, use?: Use): Promise<Upstream>
 }
 
 export interface ConnectorOptions {
@@ -34,10 +35,12 @@ export function createConnector ({ supervisor, egress, clock, random, log }: Con
   const detector = createDetector({ egress })
 
   return {
-    async connect (definition, handshake, events, signal) {
+    async connect (definition, handshake, events, signal, use = 'calls') {
       const { name, connectMs } = definition
       if (signal?.aborted === true) throw new GatewayError('cancelled', `Connecting to upstream ${name} was given up.`)
-      const options: LinkOptions = { handshake, events, clock, random, log }
+      // Two tenants may call their upstreams by the same name.
+      const placed = log.child({ tenant: definition.tenant })
+      const options: LinkOptions = { handshake, events, clock, random, log: placed, complaints: createComplaints(name, clock, placed), use }
       const limit = deadline(clock, connectMs, signal)
       try {
         return upstreamOf(definition, await (definition.type === 'stdio'

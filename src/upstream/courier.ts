@@ -24,7 +24,7 @@ export interface CourierOptions {
   readonly name: UpstreamName
   readonly dispatcher: Dispatcher
   readonly path: string
-  /** Origin and path, for messages. */
+  /** Origin, for messages. */
   readonly place: string
   readonly maxBytes: number
   readonly clock: Clock
@@ -66,6 +66,7 @@ export function createCourier (options: CourierOptions): Courier {
   function sinkFor (id: number, stream: Stream, begun: ((sessionId: string | undefined) => void) | undefined, end: (outcome: Outcome) => void): DeliverySink {
     const exchange = options.exchange()
     let streaming = false
+    let lingering = false
     return {
       begin (sessionId, streamed) {
         streaming = streamed
@@ -74,7 +75,10 @@ export function createCourier (options: CourierOptions): Courier {
       message (value) {
         stream.resumes = 0
         exchange.receive(value, id)
-        if (streaming && !exchange.waiting(id)) linger(id)
+        // Once: a server may send without end after its answer.
+        if (lingering || !streaming || exchange.waiting(id)) return
+        lingering = true
+        linger(id)
       },
       id (eventId) {
         stream.lastEventId = eventId

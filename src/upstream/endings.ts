@@ -30,11 +30,11 @@ export function malformedError (name: UpstreamName): GatewayError {
   return new GatewayError('upstream_protocol', `Upstream ${name} answered with neither a result object nor an error.`, { data: { outcome: 'unknown', upstream: name } })
 }
 
-/** The server's own error, as it came unless it is far too long. */
+/** The server's own error, as it came unless it is far too long; members that JSON-RPC does not know are left out. */
 export function boundedError (error: RpcErrorObject): RpcErrorObject {
   const message = error.message.length > maxErrorLength ? `${error.message.slice(0, maxErrorLength)}…` : error.message
-  if (error.data !== undefined && JSON.stringify(error.data).length > maxErrorLength) return { code: error.code, message }
-  return message === error.message ? error : { ...error, message }
+  const { code, data } = error
+  return data === undefined || JSON.stringify(data).length > maxErrorLength ? { code, message } : { code, message, data }
 }
 
 /** What the server is told about why. */

@@ -3,15 +3,19 @@
 
 import { GatewayError, RpcError } from '../protocol/errors.ts'
 import { isObject, isRequestId, metaOf, notificationMessage, requestMessage } from '../protocol/messages.ts'
+import { relatedTask } from '../protocol/tasks.ts'
 import { createAsks } from './asks.ts'
 import { printable } from './decode.ts'
 import { boundedError, cancelledError, endedError, malformedError, reasonText, timeoutError } from './endings.ts'
 import { createHearing } from './hearing.ts'
+import { createNotices } from './notices.ts'
+import { createTaskProgress } from './task-progress.ts'
 import type { Log } from '../observe/log.ts'
 import type { UpstreamName } from '../protocol/ids.ts'
 import type { ClientCapabilities, JsonObject, Notification, Request, RequestId, Result, RpcErrorObject } from '../protocol/messages.ts'
-import type { Client, ListKind, UpstreamEvents } from '../protocol/seams.ts'
+import type { Client, UpstreamEvents } from '../protocol/seams.ts'
 import type { Clock, Timer } from './clock.ts'
+import type { Complaints } from './complaints.ts'
 import type { Hearing } from './hearing.ts'
 
 /** What a transport does for the exchange. None of these wait. */
@@ -28,10 +32,13 @@ export interface ExchangeOptions {
   readonly name: UpstreamName
   readonly timeoutMs: number
   readonly declared: ClientCapabilities
+  /** Does the connection serve one client only? Else what names no call is nobody's: it may be about a call that is over. */
+  readonly exclusive: boolean
   readonly carrier: Carrier
   readonly events: UpstreamEvents
   readonly clock: Clock
   readonly log: Log
+  readonly complaints: Complaints
   /** Does the negotiated revision know batches? Only 2025-03-26 does. */
   batches (): boolean
 }
@@ -74,18 +81,14 @@ export const nobody: Client = {
   ask: () => Promise.reject(new GatewayError('method_not_found', 'No client stands behind this call.'))
 }
 
-const listKinds: ReadonlyMap<string, ListKind> = new Map([
-  ['notifications/tools/list_changed', 'tools'],
-  ['notifications/prompts/list_changed', 'prompts'],
-  ['notifications/resources/list_changed', 'resources']
-])
-
 export function createExchange (options: ExchangeOptions): Exchange {
-  const { name, timeoutMs, carrier, events, clock, log } = options
+  const { name, timeoutMs, exclusive, carrier, events, clock, log, complaints } = options
   const calls = new Map<number, Call>()
   let lastId = 0
   let ended: Error | undefined
 
+  const notice = createNotices(options)
+  const taskProgress = createTaskProgress(clock)
   const asks = createAsks({ declared: options.declared, clock, send: (message) => { carrier.post(JSON.stringify(message)) } })
 
   function request (request: Request, client: Client, signal: AbortSignal): Promise<Result> {
@@ -106,7 +109,7 @@ export function createExchange (options: ExchangeOptions): Exchange {
         client,
         token,
         asking: 0,
-        hearing: createHearing(client, clock, () => log.warn({ upstream: name }, 'the upstream floods a call with notifications; only some are passed on')),
+        hearing: createHearing(client, clock, () => complaints.warn({}, 'the upstream floods a call with notifications; only some are passed on')),
         timer: clock.timer(timeoutMs, () => {
           // The handshake has a limit of its own, which is about how long a server takes to start.
           if (call.asking > 0 || request.method === 'initialize') return call.timer.refresh()
@@ -119,8 +122,9 @@ export function createExchange (options: ExchangeOptions): Exchange {
           signal.removeEventListener('abort', onAbort)
           asks.ended(id)
           call.hearing.end()
-          if (error === undefined) resolve(result as Result)
-          else reject(error)
+          if (error !== undefined || result === undefined) return reject(error)
+          taskProgress.keep(id, call, request, result)
+          resolve(result)
         }
       }
       calls.set(id, call)
@@ -144,16 +148,16 @@ export function createExchange (options: ExchangeOptions): Exchange {
 
   function receive (message: unknown, from?: number): void {
     if (Array.isArray(message)) {
-      if (!options.batches()) return log.warn({ upstream: name }, 'left out a batch of the upstream: its revision has none')
+      if (!options.batches()) return complaints.warn({}, 'left out a batch of the upstream: its revision has none')
       for (const each of message) if (!Array.isArray(each)) receive(each, from)
       return
     }
-    if (!isObject(message)) return log.warn({ upstream: name }, 'the upstream sent a message that is not a JSON object')
+    if (!isObject(message)) return complaints.warn({}, 'the upstream sent a message that is not a JSON object')
     const { id, method, params } = message
     if (typeof method !== 'string') return answer(message)
     const body: Request = isObject(params) ? { method, params } : { method }
     if (id === undefined) return notification(body, from)
-    if (!isRequestId(id)) return log.warn({ upstream: name }, 'the upstream sent a request with an id that is none')
+    if (!isRequestId(id)) return complaints.warn({}, 'the upstream sent a request with an id that is none')
     question(id, body, from)
   }
 
@@ -163,7 +167,8 @@ export function createExchange (options: ExchangeOptions): Exchange {
     const call = owner(from)
     // A call that no client made, such as a listing: whoever the connection belongs to is meant.
     const waiting = call !== undefined ? [call] : from === undefined ? [...calls.values()] : [calls.get(from) as Call]
-    const origin = from ?? call?.id
+    // 2025-11-25 basic/utilities/tasks: a task goes on when the call has ended that brought the question, and needs its answer.
+    const origin = metaOf(body.params)[relatedTask] === undefined ? from ?? call?.id : undefined
     asks.receive(id, body, (request, options) => {
       const answer = call === undefined ? events.ask(request, options) : call.client.ask(request, options)
       return patiently(waiting, options.signal, answer)
@@ -201,25 +206,25 @@ export function createExchange (options: ExchangeOptions): Exchange {
   function notification (notification: Notification, from: number | undefined): void {
     const { method, params } = notification
     if (method === 'notifications/progress') return progress(notification)
-    const kind = listKinds.get(method)
-    if (kind !== undefined) return events.listChanged(kind)
     if (method === 'notifications/cancelled') {
       const withdrawn = params?.['requestId']
       if (isRequestId(withdrawn)) asks.cancelled(withdrawn, typeof params?.['reason'] === 'string' ? printable(params['reason'], 200) : undefined)
       return
     }
-    if (method !== 'notifications/message' && method !== 'notifications/elicitation/complete') return events.notification(notification)
+    if (method !== 'notifications/message' && method !== 'notifications/elicitation/complete') return notice(notification)
     const call = owner(from)
     if (call !== undefined) return deliver(call, notification)
     // What comes on the stream of a finished call belongs to nobody.
-    if (from === undefined || calls.has(from)) events.notification(notification)
+    if (from === undefined || calls.has(from)) notice(notification)
   }
 
   function progress (notification: Notification): void {
-    const call = calls.get(notification.params?.['progressToken'] as number)
-    if (call === undefined || call.token === undefined) return log.debug({ upstream: name }, 'dropped progress of a call that is not in flight')
-    call.timer.refresh()
-    deliver(call, { ...notification, params: { ...notification.params, progressToken: call.token } })
+    const id = notification.params?.['progressToken'] as number
+    const call = calls.get(id)
+    const listener = call ?? taskProgress.listener(id)
+    if (listener?.token === undefined) return log.debug({ upstream: name }, 'dropped progress of a call that is not in flight')
+    call?.timer.refresh()
+    listener.hearing.notify({ ...notification, params: { ...notification.params, progressToken: listener.token } })
   }
 
   function deliver (call: Call, notification: Notification): void {
@@ -233,6 +238,7 @@ export function createExchange (options: ExchangeOptions): Exchange {
       const call = calls.get(from)
       return call?.client === nobody ? undefined : call
     }
+    if (!exclusive) return undefined
     let found: Call | undefined
     for (const call of calls.values()) {
       if (call.client === nobody) continue
@@ -257,6 +263,8 @@ export function createExchange (options: ExchangeOptions): Exchange {
       if (ended !== undefined) return
       ended = reason
       asks.end('the connection has ended')
+      complaints.end()
+      taskProgress.end()
       for (const call of [...calls.values()]) {
         carrier.drop(call.id)
         call.settle(reason)

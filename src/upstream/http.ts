@@ -12,6 +12,7 @@ import { initialize } from './link.ts'
 import { listen } from './listen.ts'
 import { createOutbox, send } from './outbox.ts'
 import { failureError } from './refusals.ts'
+import { createPace } from './pace.ts'
 import { createReplay } from './replay.ts'
 import type { HttpDefinition } from '../config/snapshot.ts'
 import type { HttpSession } from './courier.ts'
@@ -23,10 +24,11 @@ const goodbyeMs = 1_000
 
 export function openHttp (definition: HttpDefinition, egress: Egress, options: LinkOptions): Link {
   const { name, maxMessageBytes: maxBytes, timeoutMs, connectMs } = definition
-  const { handshake, events, clock, random, log } = options
+  const { handshake, events, clock, random, log, complaints } = options
   const url = new URL(definition.url)
   const path = url.pathname + url.search
-  const place = url.origin + url.pathname
+  // Neither path nor query: many a service has the credential in them.
+  const place = url.origin
   const lane = egress.open(definition)
   const { dispatcher } = lane
   const ending = new AbortController()
@@ -39,15 +41,18 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
   let stopListening = (): void => {}
   let healing: Promise<void> | undefined
   const awaitingHeal = new Set<number>()
+  const pace = createPace(clock)
   let doubting = false
 
   const exchange = createExchange({
     name,
     timeoutMs,
     declared: handshake.capabilities,
+    exclusive: definition.isolation === 'session',
     events,
     clock,
     log,
+    complaints,
     batches: () => greeting?.revision === '2025-03-26',
     carrier: {
       request (id, body, request) {
@@ -95,6 +100,7 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
     }
     greeting = answer
     session = sessionOf(base, sessionId, answer)
+    pace.begun()
     // Awaited, because POSTs overtake each other and a server may refuse what comes before it.
     await outbox.post(JSON.stringify(notificationMessage({ method: 'notifications/initialized' })), signal).catch((error: unknown) => {
       if (signal.aborted) throw error
@@ -134,6 +140,7 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
   }
 
   async function renew (): Promise<void> {
+    await pace.turn(ending.signal)
     log.info({ upstream: name }, 'the upstream forgot its session; starting a new one')
     const limit = deadline(clock, connectMs, ending.signal)
     try {

@@ -11,7 +11,9 @@ import type { Revision } from '../protocol/revisions.ts'
 import type { Handshake, UpstreamEvents } from '../protocol/seams.ts'
 import type { Log } from '../observe/log.ts'
 import type { Clock } from './clock.ts'
+import type { Complaints } from './complaints.ts'
 import type { Exchange } from './exchange.ts'
+import type { Use } from './process.ts'
 
 export interface Link {
   readonly exchange: Exchange
@@ -46,6 +48,8 @@ export interface LinkOptions {
   readonly clock: Clock
   readonly random: () => number
   readonly log: Log
+  readonly complaints: Complaints
+  readonly use: Use
 }
 
 export interface Greeting {

@@ -47,7 +47,8 @@ const specs: readonly ListSpec[] = [
 
 const maxPages = 100
 const maxItems = 5_000
-const maxBytes = 16 * 1_048_576
+/** Of one list: 4 MiB for the four of an upstream. */
+const maxBytes = 1_048_576
 /** Notes beyond this would only repeat themselves. */
 const maxNotes = 50
 

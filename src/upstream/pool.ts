@@ -12,6 +12,7 @@ import type { Handshake, Upstream, UpstreamEvents } from '../protocol/seams.ts'
 import type { Backoff } from './backoff.ts'
 import type { Clock, Timer } from './clock.ts'
 import type { Connector } from './connect.ts'
+import type { Use } from './process.ts'
 
 export interface Health {
   readonly upstream: UpstreamName
@@ -26,11 +27,11 @@ export interface Health {
 
 export interface Pool {
   /**
-   * The connection of this definition and scope, the same object as long as it lives. `handshake` and `events` count when it is
-   * opened now.
+   * The connection of this definition and scope, the same object as long as it lives. `handshake`, `events` and `use` (default
+   * `calls`) count when it is opened now.
    * @throws GatewayError upstream_unavailable (data.retryAfterMs while it is left alone), upstream_protocol, too_many, shutting_down
    */
-  acquire (definition: UpstreamDefinition, scope: string, handshake: Handshake, events: UpstreamEvents): Promise<Upstream>
+  acquire (definition: UpstreamDefinition, scope: string, handshake: Handshake, events: UpstreamEvents, use?: Use): Promise<Upstream>
   /** Somebody still listens: the connections of the scope are not idle. */
   touch (scope: string): void
   /** Closes all connections of the scope. */
@@ -67,8 +68,7 @@ interface Entry {
 /** A connection that dies younger than this never really worked. */
 const provenMs = 5_000
 const longestSweepMs = 5_000
-/** A connection that died young longer ago than this is no pattern. */
-const crashMemoryMs = 120_000
+const crashMemoryMs = 120_000 // One that died young longer ago is no pattern.
 /** Longer than the three graces of a child process together. */
 const closeMs = 7_000
 
@@ -96,7 +96,7 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
     if (entries.get(key) === entry) entries.delete(key)
   }
 
-  function open (definition: UpstreamDefinition, scope: string, handshake: Handshake, events: UpstreamEvents): Entry {
+  function open (definition: UpstreamDefinition, scope: string, handshake: Handshake, events: UpstreamEvents, use: Use | undefined): Entry {
     const backoff = backoffOf(definition)
     const stop = new AbortController()
     const watched: UpstreamEvents = {
@@ -110,7 +110,7 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
         events.closed(reason)
       }
     }
-    const ready = connector.connect(definition, handshake, watched, stop.signal).then((upstream) => {
+    const ready = connector.connect(definition, handshake, watched, stop.signal, use).then((upstream) => {
       entry.connectedAt = entry.touchedAt = clock.now()
       entry.connection = upstream
       return counted(upstream, {
@@ -131,7 +131,8 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
       // Reaching one of our own limits, or giving up, is no fault of the upstream.
       if (!(error instanceof GatewayError) || (error.code !== 'cancelled' && error.code !== 'too_many')) {
         failed(backoff, (error as Error).message, clock, random)
-        log.warn({ err: error, upstream: definition.name, tenant: definition.tenant, failures: backoff.failures, retryAt: backoff.retryAt }, 'cannot connect to the upstream')
+        // No warning: whoever asked is told, and the keeper of the listing warns once for all.
+        log.debug({ err: error, upstream: definition.name, tenant: definition.tenant, failures: backoff.failures }, 'cannot connect to the upstream')
       }
       throw error
     })
@@ -196,16 +197,16 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
   }
 
   return {
-    acquire (definition, scope, handshake, events) {
+    acquire (definition, scope, handshake, events, use) {
       if (closed) return Promise.reject(new GatewayError('shutting_down', 'The gateway is stopping. Retry; another process will answer.'))
       const key = keyOf(definition, scope)
       let entry = entries.get(key)
       if (entry === undefined) {
         const resting = [backoffOf(definition), crashes.get(key) ?? noBackoff()]
         const { retryAt, lastError } = resting.reduce((longest, each) => each.retryAt > longest.retryAt ? each : longest)
-        const retryAfterMs = retryAt - clock.now()
+        const retryAfterMs = Math.ceil(retryAt - clock.now())
         if (retryAfterMs > 0) return Promise.reject(restingError(definition, retryAfterMs, lastError))
-        entry = open(definition, scope, handshake, events)
+        entry = open(definition, scope, handshake, events, use)
         entries.set(key, entry)
         watch(definition)
       }
@@ -219,8 +220,7 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
     },
 
     async release (scope) {
-      const ours = [...entries.values()].filter((entry) => entry.scope === scope)
-      await Promise.all(ours.map(shut))
+      await Promise.all([...entries.values()].filter((entry) => entry.scope === scope).map(shut))
     },
 
     retain (hashes) {

@@ -7,6 +7,8 @@ import { GatewayError } from '../protocol/errors.ts'
 import { within } from './clock.ts'
 import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import type { StdioDefinition } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import type { TenantId } from '../protocol/ids.ts'
 import type { Clock } from './clock.ts'
 
 export interface ChildEvents {
@@ -30,9 +32,12 @@ export interface Child {
   kill (): void
 }
 
+/** What a connection is for: the lists of an upstream are read, or callers are served. */
+export type Use = 'listing' | 'calls'
+
 export interface Supervisor {
-  /** @throws GatewayError too_many when `maxProcesses` are running */
-  spawn (definition: StdioDefinition, events: ChildEvents): Child
+  /** @throws GatewayError too_many when `maxProcesses` are running, or for the calls of one tenant `maxPerTenant` */
+  spawn (definition: StdioDefinition, events: ChildEvents, use?: Use): Child
   /** Synchronous, for `process.on('exit')`: KILL to every group. */
   killAllNow (): void
   /** Processes that have not ended. */
@@ -43,7 +48,9 @@ export interface SupervisorOptions {
   /** Where the inherited variables come from; the rest of it stays unseen by children. */
   readonly baseEnv: Readonly<Record<string, string | undefined>>
   readonly maxProcesses: number
+  readonly maxPerTenant: number
   readonly clock: Clock
+  readonly log: Log
 }
 
 // 2025-11-25 basic/lifecycle "Shutdown": close stdin, wait, SIGTERM, wait, SIGKILL.
@@ -55,12 +62,17 @@ const maxQueued = 1_048_576
 /** What a program needs to find itself at home, and nothing that could be a secret. */
 const inherited = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'USER', 'LOGNAME', 'SHELL']
 
-export function createSupervisor ({ baseEnv, maxProcesses, clock }: SupervisorOptions): Supervisor {
+export function createSupervisor ({ baseEnv, maxProcesses, maxPerTenant, clock, log }: SupervisorOptions): Supervisor {
   const groups = new Set<Child>()
+  /** Of those, the ones that count against their tenant. */
+  const tenants = new Map<Child, TenantId>()
 
-  function start (definition: StdioDefinition, events: ChildEvents): Child {
-    if (groups.size >= maxProcesses) {
-      throw new GatewayError('too_many', `Upstream ${definition.name} cannot start: limits.processes (${maxProcesses}) is reached. Close sessions or raise the limit.`, { data: { upstream: definition.name, limit: 'processes' } })
+  function start (definition: StdioDefinition, events: ChildEvents, use: Use = 'calls'): Child {
+    if (groups.size >= maxProcesses) throw limitError(definition, 'processes', maxProcesses)
+    // What many callers share cannot be multiplied by one of them, and without it the tenant would have nothing to call.
+    const counts = use === 'calls' && definition.isolation !== 'shared'
+    if (counts && [...tenants.values()].filter((tenant) => tenant === definition.tenant).length >= maxPerTenant) {
+      throw limitError(definition, 'processesPerTenant', maxPerTenant)
     }
     let child: ChildProcessWithoutNullStreams
     try {
@@ -84,6 +96,7 @@ export function createSupervisor ({ baseEnv, maxProcesses, clock }: SupervisorOp
       if (over) return
       over = true
       groups.delete(handle)
+      tenants.delete(handle)
       // The grandchildren may have outlived their parent.
       signalGroup('SIGKILL')
       child.stdin.destroy()
@@ -125,11 +138,14 @@ export function createSupervisor ({ baseEnv, maxProcesses, clock }: SupervisorOp
       kill: () => { if (!over) signalGroup('SIGKILL') }
     }
     groups.add(handle)
+    if (counts) tenants.set(handle, definition.tenant)
 
     child.stdout.on('data', events.stdout)
     child.stderr.on('data', events.stderr)
-    child.once('error', (cause: NodeJS.ErrnoException) => {
+    // For good, not once: a child that has changed its user makes an error of every signal that we try.
+    child.on('error', (cause: NodeJS.ErrnoException) => {
       if (child.pid === undefined) finish({ kind: 'failed', error: startError(definition, cause) })
+      else log.warn({ upstream: definition.name, pid: child.pid, reason: cause.code }, 'the process of the upstream cannot be signalled')
     })
     child.once('exit', (code, signal) => {
       signalGroup('SIGKILL')
@@ -167,6 +183,10 @@ export function environment (base: SupervisorOptions['baseEnv'], own: Readonly<R
     if (value !== undefined && !value.startsWith('()')) result[name] = value
   }
   return Object.assign(result, own)
+}
+
+function limitError ({ name }: StdioDefinition, limit: string, value: number): GatewayError {
+  return new GatewayError('too_many', `Upstream ${name} cannot start: limits.${limit} (${value}) is reached. Close sessions or raise the limit.`, { data: { upstream: name, limit } })
 }
 
 // Names the command, never its arguments: those may carry secrets.

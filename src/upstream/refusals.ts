@@ -1,5 +1,5 @@
-// What the end of an HTTP request to an upstream means to whoever called. Messages name origin and path only: a query or a header
-// may hold a secret. An upstream's status never becomes ours, least of all its 401, which would make clients refresh our token.
+// What the end of an HTTP request to an upstream means to whoever called. Messages name the origin only: a path, a query or a
+// header may hold a secret. An upstream's status never becomes ours, least of all its 401, which would make clients refresh our token.
 
 import { GatewayError } from '../protocol/errors.ts'
 import type { UpstreamName } from '../protocol/ids.ts'
@@ -7,7 +7,7 @@ import type { Outcome } from './delivery.ts'
 
 type Failure = Exclude<Outcome, { kind: 'answered' }>
 
-/** @param place origin and path of the upstream's URL */
+/** @param place origin of the upstream's URL */
 export function failureError (name: UpstreamName, place: string, failure: Failure): GatewayError {
   switch (failure.kind) {
     case 'unsent':

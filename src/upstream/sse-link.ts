@@ -31,10 +31,10 @@ const lingerMs = 1_000
 
 export function openSse (definition: HttpDefinition, egress: Egress, options: LinkOptions): SseLink {
   const { name, maxMessageBytes: maxBytes, timeoutMs, connectMs } = definition
-  const { handshake, events, clock, log } = options
+  const { handshake, events, clock, log, complaints } = options
   const url = new URL(definition.url)
-  // The address of the messages holds a session id: it is named nowhere.
-  const place = url.origin + url.pathname
+  // Neither path nor query: many a service has the credential in them. The address of the messages holds a session id.
+  const place = url.origin
   const lane = egress.open(definition)
   const { dispatcher } = lane
   const ending = new AbortController()
@@ -42,6 +42,8 @@ export function openSse (definition: HttpDefinition, egress: Egress, options: Li
   const first = Promise.withResolvers<GatewayError | undefined>()
   /** POSTs of requests that the server has not answered yet. */
   const carried = new Map<number, AbortController>()
+  /** Those of them that are answered on the stream. */
+  const lingering = new WeakSet<AbortController>()
 
   // Whoever waits for it is told; nobody else has to be.
   first.promise.catch(() => {})
@@ -57,9 +59,11 @@ export function openSse (definition: HttpDefinition, egress: Egress, options: Li
     name,
     timeoutMs,
     declared: handshake.capabilities,
+    exclusive: definition.isolation === 'session',
     events,
     clock,
     log,
+    complaints,
     batches: () => greeting?.revision === '2025-03-26',
     carrier: {
       request: carry,
@@ -142,7 +146,7 @@ export function openSse (definition: HttpDefinition, egress: Egress, options: Li
       },
       unusable ({ reason, oversized, head, tail }) {
         if (postPath === undefined) return absent(reason)
-        log.warn({ upstream: name, reason }, 'left out an event of the upstream')
+        complaints.warn({ reason }, 'left out an event of the upstream')
         const id = idIn(head, tail) ?? (oversized ? exchange.single() : undefined)
         if (id !== undefined) exchange.fail(id, failureError(name, place, { kind: 'garbled', reason }))
       },
@@ -155,7 +159,10 @@ export function openSse (definition: HttpDefinition, egress: Egress, options: Li
 
   function linger (id: number): void {
     const stop = carried.get(id)
-    clock.timer(lingerMs, () => { stop?.abort() }).unref()
+    // A server may repeat its answer without end.
+    if (stop === undefined || lingering.has(stop)) return
+    lingering.add(stop)
+    clock.timer(lingerMs, () => { stop.abort() }).unref()
   }
 
   /** There is something at the URL, but it is not this transport. */

@@ -6,11 +6,11 @@ import { printable } from './decode.ts'
 import { createLines } from './lines.ts'
 import type { Log } from '../observe/log.ts'
 import type { Clock } from './clock.ts'
+import type { Mask } from './mask.ts'
 
 export interface StderrOptions {
   readonly upstream: string
-  /** Values that must not be written to the log, should the child print its own environment. */
-  readonly secrets: readonly string[]
+  readonly mask: Mask
   readonly clock: Clock
   readonly log: Log
 }
@@ -25,12 +25,9 @@ const maxLineBytes = 4_096
 const maxLineLength = 1_000
 const linesPerSecond = 20
 const lineBurst = 200
-/** A shorter value is no secret, and masking it would spoil ordinary words. */
-const minSecretLength = 8
 
-export function createStderr ({ upstream, secrets, clock, log }: StderrOptions): Stderr {
+export function createStderr ({ upstream, mask, clock, log }: StderrOptions): Stderr {
   const bucket = createBucket(clock, linesPerSecond, lineBurst)
-  const masked = secrets.filter((secret) => secret.length >= minSecretLength).sort((a, b) => b.length - a.length)
   let dropped = 0
 
   function note (bytes: Buffer): void {
@@ -38,10 +35,8 @@ export function createStderr ({ upstream, secrets, clock, log }: StderrOptions):
       dropped++
       return
     }
-    let text = bytes.toString()
-    for (const secret of masked) text = text.replaceAll(secret, '***')
     report()
-    log.info({ upstream, stderr: printable(text, maxLineLength) }, 'upstream stderr')
+    log.info({ upstream, stderr: printable(mask(bytes.toString()), maxLineLength) }, 'upstream stderr')
   }
 
   function report (): void {

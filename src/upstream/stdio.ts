@@ -2,15 +2,25 @@
 // (2025-11-25 basic/transports "stdio").
 
 import { GatewayError } from '../protocol/errors.ts'
+import { isObject } from '../protocol/messages.ts'
+import { createBucket } from './bucket.ts'
 import { decodeJson, idIn, printable } from './decode.ts'
 import { closedError } from './endings.ts'
 import { createExchange } from './exchange.ts'
 import { createLines } from './lines.ts'
+import { createMask } from './mask.ts'
 import { initialize } from './link.ts'
 import { createStderr } from './stderr.ts'
 import type { StdioDefinition } from '../config/snapshot.ts'
 import type { Greeting, Link, LinkOptions } from './link.ts'
 import type { Ending, Supervisor } from './process.ts'
+
+// Debug prints of a busy server pass; what goes on and on above this keeps us from everybody else's messages.
+const strayPerSecond = 200
+const strayBurst = 10_000
+/** Enough of a line to mask what is secret in it, and to show what it is. */
+const strayBytes = 4_096
+const strayLength = 200
 
 /**
  * Starts the child. What goes wrong at the start rejects the handshake.
@@ -18,51 +28,71 @@ import type { Ending, Supervisor } from './process.ts'
  */
 export function openStdio (definition: StdioDefinition, supervisor: Supervisor, options: LinkOptions): Link {
   const { name, maxMessageBytes, timeoutMs } = definition
-  const { handshake, events, clock, log } = options
+  const { handshake, events, clock, log, complaints } = options
   let greeting: Greeting | undefined
   let asked = false
-  const stderr = createStderr({ upstream: name, secrets: Object.values(definition.env), clock, log })
+  let over = false
+  const mask = createMask(definition)
+  const stderr = createStderr({ upstream: name, mask, clock, log })
+  const stray = createBucket(clock, strayPerSecond, strayBurst)
 
   const lines = createLines({
     maxBytes: maxMessageBytes,
     line (line) {
+      if (over) return
       let message: unknown
       try {
         message = decodeJson(line)
       } catch (error) {
-        // Servers print banners on standard output although they must not; nothing is lost with them.
-        log.warn({ upstream: name, line: printable(line.toString('utf8', 0, 400), 200), reason: (error as Error).message }, 'left out a line of the upstream that is no message')
-        return
+        complaints.warn({ line: printable(mask(line.toString('utf8', 0, strayBytes)), strayLength), reason: (error as Error).message }, 'left out a line of the upstream that is no message')
+        return bear()
       }
       exchange.receive(message)
+      if (!isObject(message) && !Array.isArray(message)) bear()
     },
     tooLong (head, tail) {
-      log.warn({ upstream: name, maxMessageBytes }, 'left out a message of the upstream that is too large')
+      if (over) return
+      complaints.warn({ maxMessageBytes }, 'left out a message of the upstream that is too large')
       const id = idIn(head.toString('latin1'), tail.toString('latin1')) ?? exchange.single()
       if (id !== undefined) exchange.fail(id, new GatewayError('upstream_protocol', `The answer of upstream ${name} is larger than its limit of ${maxMessageBytes} bytes.`, { data: { outcome: 'unknown', upstream: name } }))
+      bear()
     }
   })
+
+  /** Servers print banners and debug lines on standard output although they must not; nothing is lost with a few of them. */
+  function bear (): void {
+    if (stray.take()) return
+    lost(new GatewayError('upstream_protocol', `Upstream ${name} floods its standard output with lines that are no messages, so its process was ended: it has to write its log to standard error.`, { data: { outcome: 'unknown', upstream: name } }))
+    child.kill()
+  }
+
+  function lost (reason: Error): void {
+    if (over) return
+    over = true
+    exchange.end(reason)
+    if (asked) return
+    log.debug({ upstream: name, reason: reason.message }, 'the upstream process ended')
+    if (greeting !== undefined) events.closed(reason)
+  }
 
   const child = supervisor.spawn(definition, {
     stdout: lines.push,
     stderr: stderr.push,
     ended (how) {
       stderr.end()
-      const reason = endError(definition, how)
-      exchange.end(reason)
-      if (asked) return
-      log.warn({ upstream: name, reason: reason.message }, 'the upstream process ended')
-      if (greeting !== undefined) events.closed(reason)
+      lost(endError(definition, how))
     }
-  })
+  }, options.use)
 
   const exchange = createExchange({
     name,
     timeoutMs,
     declared: handshake.capabilities,
+    exclusive: definition.isolation === 'session',
     events,
     clock,
     log,
+    complaints,
     batches: () => greeting?.revision === '2025-03-26',
     carrier: {
       request (_id, body) {

@@ -110,6 +110,20 @@ t.test('when the call is over, so is what was asked for it', async (t) => {
   t.equal(final.id, 'impatient')
 })
 
+t.test('what was asked for a task is open when the call that brought it is over', async (t) => {
+  const made = await acme(t)
+  const client = await asker(made.url(), keyOf.ada)
+  const params = { message: 'who?', _meta: { 'io.modelcontextprotocol/related-task': { taskId: 'a task' } } }
+  const stream = await postEvents(made.url(), client, 'brief', 'tools/call', { name: 'elicit', arguments: { impatient: true, params } })
+  await stream.ended
+  const [question, final] = stream.messages()
+  t.ok(isQuestion(question))
+  t.equal(final.id, 'brief')
+  await post(made.url(), client, { id: question.id, result: { action: 'accept' } })
+  await until('the answer arrives', () => made.upstream.server.answers.size === 1)
+  t.match([...made.upstream.server.answers.values()], [{ result: { action: 'accept' } }])
+})
+
 t.test('a caller that takes no stream is asked on the stream of its session', async (t) => {
   const made = await acme(t)
   const client = await asker(made.url(), keyOf.ada)

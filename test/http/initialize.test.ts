@@ -3,6 +3,9 @@
 import t from 'tap'
 import { acme, initializeBody, keyOf } from '../kit/acme.ts'
 import { jsonHeaders, legacyClient, send } from '../kit/client.ts'
+import type { Answer } from '../kit/client.ts'
+import { until } from '../kit/until.ts'
+import { isMethod } from '../kit/upstream.ts'
 
 const auth = { ...jsonHeaders, authorization: `Bearer ${keyOf.ada}` }
 
@@ -89,3 +92,40 @@ t.test('requests are served from the answer to initialize on: notifications/init
   const before = await send(house.url(), { headers: auth, body: '{"jsonrpc":"2.0","id":3,"method":"ping"}' })
   t.equal(before.status, 400, 'while nothing is served before initialize')
 })
+
+t.test('no session begins at an endpoint that was taken away while its upstreams were waited for', async (t) => {
+  const limits = { coldStartMs: 30_000, sessionsPerPrincipal: 1 }
+  const house = await acme(t, { limits })
+  const held: Array<() => void> = []
+  house.upstream.override(isMethod('tools/list'), (response) => { held.push(() => response.writeHead(500).end()) }, 100)
+  const answered = async (opening: Promise<Answer>): Promise<Answer> => {
+    await until('it is answered', async () => {
+      for (const release of held.splice(0)) release()
+      return await Promise.race([opening.then(() => true), new Promise((resolve) => { setImmediate(resolve, false) })])
+    })
+    return await opening
+  }
+  const opening = send(house.url(), { headers: auth, body: initializeBody() })
+  await until('the upstream is asked', () => held.length > 0)
+  house.reload({
+    listen: { host: '127.0.0.1', port: 0 },
+    store: 'memory:',
+    limits,
+    tenants: { acme: { auth: { keys: [{ name: 'ada', key: keyOf.ada }] }, upstreams: { up: { type: 'http', url: house.upstream.url } }, endpoints: { files: { upstreams: ['up'] } } } }
+  })
+  const refused = await answered(opening)
+  t.equal(refused.status, 404)
+  t.notOk(refused.headers['mcp-session-id'])
+  const opened = await answered(send(house.url('files'), { headers: auth, body: initializeBody() }))
+  t.equal(opened.status, 200, 'and what was begun does not count')
+})
+
+for (const [what, text, taken] of [['4 KiB', 'x'.repeat(4_000), true], ['more', 'x'.repeat(4_100), false], ['more, in bytes', '\u00e9'.repeat(2_100), false]] as const) {
+  t.test(`capabilities of ${what} are ${taken ? 'taken' : 'refused'}`, async (t) => {
+    const house = await acme(t)
+    const params = { protocolVersion: '2025-11-25', capabilities: { experimental: { x: text } }, clientInfo: { name: 'raw', version: '1' } }
+    const { json } = await send(house.url(), { headers: auth, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }) })
+    t.equal(json.error === undefined, taken)
+    if (!taken) t.match(json.error, { code: -32602, message: /"capabilities" of initialize takes more than 4096 bytes/ })
+  })
+}

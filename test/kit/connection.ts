@@ -59,11 +59,11 @@ export interface Workshop {
   readonly log: pino.Logger
 }
 
-export function workshop (overrides: { clock?: Clock, maxProcesses?: number, env?: Record<string, string | undefined> } = {}): Workshop {
+export function workshop (overrides: { clock?: Clock, maxProcesses?: number, maxPerTenant?: number, env?: Record<string, string | undefined> } = {}): Workshop {
   const logged: LogLine[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => { logged.push(JSON.parse(line) as LogLine) } })
   const clock = overrides.clock ?? realClock
-  const supervisor = createSupervisor({ baseEnv: overrides.env ?? process.env, maxProcesses: overrides.maxProcesses ?? 50, clock })
+  const supervisor = createSupervisor({ baseEnv: overrides.env ?? process.env, maxProcesses: overrides.maxProcesses ?? 50, maxPerTenant: overrides.maxPerTenant ?? 50, clock, log })
   return { connector: createConnector({ supervisor, egress: createEgress(), clock, random: () => 0, log }), supervisor, logged, log }
 }
 

@@ -1,6 +1,7 @@
 // An exchange on a clock that stands still, whose carrier only remembers what it was given.
 
 import { upstreamName } from '../../src/protocol/ids.ts'
+import { createComplaints } from '../../src/upstream/complaints.ts'
 import { createExchange } from '../../src/upstream/exchange.ts'
 import { callOf, handClock, recordingClient, recordingEvents, workshop } from './connection.ts'
 import type { ClientCapabilities, JsonObject } from '../../src/protocol/messages.ts'
@@ -10,7 +11,7 @@ import type { Answerer } from './connection.ts'
 const never = new AbortController().signal
 
 /** @param owner how the owner of the connection answers what belongs to no call */
-export function stillExchange (declared: ClientCapabilities = { elicitation: {} }, owner?: Answerer) {
+export function stillExchange (declared: ClientCapabilities = { elicitation: {} }, owner?: Answerer, exclusive = true) {
   const clock = handClock()
   const events = recordingEvents(owner)
   const sent: JsonObject[] = []
@@ -18,7 +19,7 @@ export function stillExchange (declared: ClientCapabilities = { elicitation: {} 
   const record = (body: string): void => { sent.push(JSON.parse(body) as JsonObject) }
   const { log, logged } = workshop()
   const exchange = createExchange({
-    name: upstreamName('files'), timeoutMs: 60_000, declared, events, clock, log, batches: () => false,
+    name: upstreamName('files'), timeoutMs: 60_000, declared, exclusive, events, clock, log, complaints: createComplaints('files', clock, log), batches: () => false,
     carrier: { request: (_id, body) => record(body), post: record, drop: (id) => { dropped.push(id) } }
   })
   const call = (client: Client = recordingClient(), meta?: object, signal: AbortSignal = never) => exchange.request(callOf('any', {}, meta), client, signal)

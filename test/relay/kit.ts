@@ -30,6 +30,8 @@ export interface Double {
   instructions?: string
   /** Connecting fails while it is set. */
   down?: boolean
+  /** Runs before a list is answered. */
+  listing? (request: Request, connection: Connection): void | Promise<void>
   answer? (request: Request, client: Client, signal: AbortSignal, connection: Connection): Result | Promise<Result>
 }
 
@@ -70,14 +72,49 @@ export interface RoomOptions {
   readonly isolation?: string
   readonly limits?: Record<string, number>
   readonly store?: Store
+  readonly clock?: Pick<StillClock, 'now' | 'timer'>
+}
+
+export interface StillClock {
+  now (): number
+  timer (ms: number, run: () => void): { refresh (): void, close (): void, unref (): void }
+  /** How many milliseconds each timer that is set was set for. */
+  readonly waits: number[]
+  move (ms: number): void
+}
+
+/** Time that passes only when it is moved. */
+export function stillClock (): StillClock {
+  let now = 1_000_000
+  const timers = new Map<object, { at: number, ms: number, run: () => void }>()
+  return {
+    now: () => now,
+    timer (ms, run) {
+      const timer = {
+        refresh () { timers.set(timer, { at: now + ms, ms, run }) },
+        close () { timers.delete(timer) },
+        unref () {}
+      }
+      timer.refresh()
+      return timer
+    },
+    get waits () { return [...timers.values()].map((timer) => timer.ms) },
+    move (ms) {
+      now += ms
+      for (const [timer, { at, run }] of [...timers]) {
+        if (at > now || !timers.delete(timer)) continue
+        run()
+      }
+    }
+  }
 }
 
 export const tool = (name: string, more: JsonObject = {}): JsonObject => ({ name, inputSchema: { type: 'object' }, ...more })
 
-export async function relayRoom (t: Teardown, { doubles, endpoints, isolation = 'session', limits = {}, store: given }: RoomOptions): Promise<RelayRoom> {
+export async function relayRoom (t: Teardown, { doubles, endpoints, isolation = 'session', limits = {}, store: given, clock: time }: RoomOptions): Promise<RelayRoom> {
   const lines: Array<Record<string, unknown>> = []
   const log = pino({ level: 'debug', base: null }, { write: (line: string) => { lines.push(JSON.parse(line) as Record<string, unknown>) } })
-  const clock = { now: () => performance.timeOrigin + performance.now(), timer: (ms: number, run: () => void) => setTimeout(run, ms) }
+  const clock = time ?? { now: () => performance.timeOrigin + performance.now(), timer: (ms: number, run: () => void) => setTimeout(run, ms) }
   const snapshot = compileConfig(JSON.stringify({
     listen: { host: '127.0.0.1', port: 0 },
     store: 'memory:',
@@ -163,6 +200,7 @@ export async function relayRoom (t: Teardown, { doubles, endpoints, isolation = 
       instructions: double.instructions,
       async request (request, client, signal) {
         connection.requests.push(request)
+        if (lists[request.method] !== undefined) await double.listing?.(request, connection)
         return lists[request.method]?.() ?? await double.answer?.(request, client, signal, connection) ?? {}
       },
       notify: (notification) => { connection.notifications.push(notification) },

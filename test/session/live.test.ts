@@ -8,7 +8,7 @@ import type { LiveOptions } from '../../src/session/live.ts'
 import { until } from '../kit/until.ts'
 import { ada, endpoint, hello } from './kit.ts'
 
-const session = (key: string) => ({ key, record: { owner: ada, endpoint, ...hello, logLevel: undefined, openedAt: 0, touchedAt: 0 } })
+const session = (key: string) => ({ key, record: { owner: ada, endpoint, ...hello, seat: 0, logLevel: undefined, openedAt: 0, touchedAt: 0 } })
 
 const asks = () => createAsks({ timer: (ms, run) => setTimeout(run, ms).unref(), prefix: 'test' })
 const liveSessions = (options: Omit<LiveOptions, 'asks'>) => createLiveSessions({ ...options, asks })

@@ -98,6 +98,43 @@ t.test('the cap counts what is open, per caller', async (t) => {
   t.ok(await sessions.open(ada, endpoint, hello), 'those that idled out make room')
 })
 
+t.test('what lives on by use goes on counting, and ending one makes room for one', async (t) => {
+  const { sessions, clock } = await room(t, { sessionsPerPrincipal: 2 })
+  const [first, second] = [await sessions.open(ada, endpoint, hello), await sessions.open(ada, endpoint, hello)]
+  const use = async (): Promise<void> => {
+    for (let n = 0; n < 5; n++) {
+      clock.advance(20 * minute)
+      for (const { id } of [first, second]) await sessions.load(id, ada, endpoint)
+    }
+  }
+  await use()
+  await t.rejects(sessions.open(ada, endpoint, hello), { code: 'too_many' }, 'longer than the idle time after it was opened')
+  await sessions.end(first.session)
+  await sessions.end(first.session)
+  t.ok(await sessions.open(ada, endpoint, hello))
+  await t.rejects(sessions.open(ada, endpoint, hello), { code: 'too_many' }, 'one, not two')
+})
+
+t.test('those that nobody ends do not count for ever, even while another one lives on', async (t) => {
+  const { sessions, clock } = await room(t, { sessionsPerPrincipal: 3 })
+  const used = await sessions.open(ada, endpoint, hello)
+  for (let n = 0; n < 10; n++) {
+    t.ok(await sessions.open(ada, endpoint, hello))
+    for (let step = 0; step < 2; step++) {
+      clock.advance(20 * minute)
+      t.ok(await sessions.load(used.id, ada, endpoint))
+    }
+  }
+})
+
+t.test('of many at once, at two processes, no more than the cap get in', async (t) => {
+  const { sessions, another } = await room(t, { sessionsPerPrincipal: 100 })
+  const elsewhere = await another()
+  const opened = await Promise.allSettled(Array.from({ length: 150 }, (_, n) => (n % 2 === 0 ? sessions : elsewhere).open(ada, endpoint, hello)))
+  t.equal(opened.filter(({ status }) => status === 'fulfilled').length, 100)
+  await elsewhere.close()
+})
+
 t.test('half a record in the store is no session, and no failure', async (t) => {
   const { sessions, store, clock } = await room(t)
   for (const text of ['null', '', '{', '[]', '7', '"x"', '{}', '{"owner":null}', '{"owner":{"tenant":"acme"}}', JSON.stringify({ owner: ada, endpoint, ...hello, capabilities: null, openedAt: 1, touchedAt: 1 }), JSON.stringify({ owner: ada, endpoint, ...hello, openedAt: 'x', touchedAt: 1 })]) {

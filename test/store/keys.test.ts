@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import { digest, eventsKey, key, keyTable, listingKey, principalSessionsKey, sealKeyKey, sessionKey, tasksKey } from '../../src/store/keys.ts'
+import { digest, eventsKey, key, keyTable, listingKey, principalSeatKey, sealKeyKey, sessionKey, tasksKey } from '../../src/store/keys.ts'
 
 // Every string that JavaScript can hold, unpaired surrogates included, and some that attackers like.
 const part = fc.oneof(
@@ -44,7 +44,7 @@ t.test('names that look or join alike do not meet', async (t) => {
 t.test('a key is of one length and alphabet whatever the names are, and holds none of them', async (t) => {
   for (const name of ['', 'canary', '*', 'x'.repeat(1024), '\r\nFLUSHALL\r\n', '\0']) {
     t.match(sessionKey(name, name, name), /^session(:[\w-]{43}){3}$/)
-    t.match(principalSessionsKey(name, name, name, name), /^principal-sessions(:[\w-]{43}){4}$/)
+    t.match(principalSeatKey(name, name, name, name, 7), /^principal-seat(:[\w-]{43}){5}$/)
     t.match(listingKey(name), /^listing:[\w-]{43}$/)
     t.match(eventsKey(name, name), /^events(:[\w-]{43}){2}$/)
     t.match(tasksKey(name, name, name, name, name), /^tasks(:[\w-]{43}){5}$/)
@@ -55,7 +55,7 @@ t.test('a key is of one length and alphabet whatever the names are, and holds no
 t.test('the table says how many parts a key has', async (t) => {
   const made = {
     session: sessionKey('a', 'b', 'c'),
-    principalSessions: principalSessionsKey('a', 'b', 'c', 'd'),
+    principalSeat: principalSeatKey('a', 'b', 'c', 'd', 0),
     listing: listingKey('a'),
     events: eventsKey('a', 'b'),
     tasks: tasksKey('a', 'b', 'c', 'd', 'e'),

@@ -180,7 +180,7 @@ for (const { name, answer, error } of odd) {
 t.test('a server that is not there is unavailable', async (t) => {
   const { peer, call } = await open(t)
   await peer.close()
-  await t.rejects(call('echo'), { code: 'upstream_unavailable', message: /cannot be reached at http:\/\/127\.0\.0\.1:\d+\/mcp \(ECONNREFUSED\)/ })
+  await t.rejects(call('echo'), { code: 'upstream_unavailable', message: /cannot be reached at http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\)/ })
 })
 
 t.test('idle sockets that the server closes cost no call', async (t) => {

@@ -104,11 +104,11 @@ t.test('more entries than the limit are cut off', async (t) => {
 })
 
 t.test('more bytes than the limit are cut off', async (t) => {
-  const heavy = Array.from({ length: 12 }, (_, n) => ({ name: `t${n}`, description: 'x'.repeat(2_000_000) }))
+  const heavy = Array.from({ length: 12 }, (_, n) => ({ name: `t${n}`, description: 'x'.repeat(200_000) }))
   const { upstream } = await open(t, { capabilities: { tools: {} }, tools: heavy, pageSize: 1 })
   const listing = await fetchListing(upstream, never)
-  t.equal(listing.tools.length, 8)
-  t.match(listing.partial, [/after 8 entries/])
+  t.equal(listing.tools.length, 5)
+  t.match(listing.partial, [/after 5 entries/])
 })
 
 t.test('an answer without a list is no listing', async (t) => {

@@ -2,10 +2,12 @@
 
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
+import { tenantId } from '../../src/protocol/ids.ts'
 import { environment } from '../../src/upstream/process.ts'
 import { alive, callOf, handshake, recordingClient, recordingEvents, stdioDefinition, until, workshop } from '../kit/connection.ts'
 import type { StdioDefinition } from '../../src/config/snapshot.ts'
 import type { Result } from '../../src/protocol/messages.ts'
+import type { Use } from '../../src/upstream/process.ts'
 import type { Workshop } from '../kit/connection.ts'
 import type { Test } from 'tap'
 
@@ -142,6 +144,23 @@ t.test('the limit of processes is an error of its own', async (t) => {
   await upstream.close()
   const again = await open(t, stdioDefinition(), shop)
   t.ok(again, 'a place that became free is used')
+})
+
+t.test('the processes of one tenant leave room for those of another, and its lists are read all the same', async (t) => {
+  const shop = workshop({ maxPerTenant: 1, maxProcesses: 4 })
+  const connect = async (tenant: string, use?: Use, isolation: StdioDefinition['isolation'] = 'session') => {
+    const upstream = await shop.connector.connect(stdioDefinition({}, { tenant: tenantId(tenant), isolation }), handshake, recordingEvents(), never, use)
+    t.teardown(() => upstream.close())
+    return upstream
+  }
+  const first = await connect('acme')
+  await t.rejects(connect('acme'), { code: 'too_many', message: /limits\.processesPerTenant \(1\)/ })
+  await connect('globex')
+  await connect('acme', 'listing')
+  await connect('acme', 'calls', 'shared')
+  await t.rejects(connect('acme', 'listing'), { code: 'too_many', message: /limits\.processes \(4\)/ }, 'but never beyond the limit of all')
+  await first.close()
+  t.ok(await connect('acme'), 'a place that became free is used')
 })
 
 t.test('stray text on standard output is left out and logged on one line', async (t) => {

@@ -1,0 +1,83 @@
+// Children that mean harm or are broken: floods of what is no message, secrets in what they print, and signals that do not reach them.
+
+import { ChildProcess } from 'node:child_process'
+import t from 'tap'
+import { createMask } from '../../src/upstream/mask.ts'
+import { callOf, handshake, recordingClient, recordingEvents, stdioDefinition, until, workshop } from '../kit/connection.ts'
+import type { StdioDefinition } from '../../src/config/snapshot.ts'
+import type { Test } from 'tap'
+
+const never = new AbortController().signal
+const pem = '-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG\n9w0BAQEFAASCBKcwggSj\n-----END PRIVATE KEY-----\n'
+
+async function open (t: Test, overrides: Partial<StdioDefinition> = {}) {
+  const events = recordingEvents()
+  const shop = workshop()
+  const upstream = await shop.connector.connect(stdioDefinition({}, overrides), handshake, events)
+  t.teardown(() => upstream.close())
+  const call = (tool: string, args: object = {}) => upstream.request(callOf(tool, args), recordingClient(), never)
+  return { upstream, events, call, ...shop }
+}
+
+t.test('a child that floods its standard output with what is no message is ended, and the log stays small', async (t) => {
+  for (const text of ['x\n', '1\n', '"text"\n']) {
+    const { call, events, supervisor, logged } = await open(t)
+    await t.rejects(call('raw', { text: text.repeat(200_000) }), { code: 'upstream_protocol', message: /standard error/, data: { outcome: 'unknown' } })
+    t.match(events.ended, [{ code: 'upstream_protocol' }], 'its owner is told once')
+    await until(() => supervisor.count() === 0, 'no process is left')
+    t.equal(events.ended.length, 1)
+    t.ok(logged.length < 80, `${logged.length} lines of log`)
+    t.ok(logged.some(({ warnings }) => Number(warnings) > 1_000), 'and the number of those that were left out')
+  }
+})
+
+t.test('a child that prints thousands of debug lines between its messages works', async (t) => {
+  const { call, events, logged } = await open(t)
+  for (let n = 0; n < 3; n++) t.match(await call('raw', { text: 'debug: step\n'.repeat(2_000) }), { content: [{ text: 'written' }] })
+  t.same(events.ended, [])
+  t.match(logged.find(({ line }) => line !== undefined), { line: 'debug: step' })
+})
+
+t.test('what a child prints of its variables and arguments is masked, on both outputs', async (t) => {
+  const secrets = { API_KEY: 'hunter2-hunter2', PEM: pem }
+  const base = stdioDefinition()
+  const { call, logged } = await open(t, { env: secrets, args: [...base.args, '--token=open-sesame-1', 'second-argument'] })
+  const text = `key hunter2-hunter2 of open-sesame-1\nnot secret\nsecond-argument\n${pem}`
+  await call('raw', { text })
+  await call('stderr', { text, times: 1 })
+  await until(() => logged.filter(({ stderr }) => stderr !== undefined).length >= 7, 'standard error is logged')
+  for (const field of ['line', 'stderr']) {
+    const lines = logged.map((line) => line[field]).filter((line) => line !== undefined)
+    t.same(lines, ['key *** of ***', 'not secret', '***', '***', '***', '***', '***'])
+  }
+})
+
+t.test('a secret that is cut at the end of a text is masked too, a short value is no secret', (t) => {
+  const mask = createMask({ args: ['--verbose=1', 'ok'], env: { KEY: 'abcdefghijklmnop', MODE: 'debug' } })
+  t.equal(mask('it is abcdefghijkl'), 'it is ***')
+  t.equal(mask('it is abcdefg'), 'it is abcdefg')
+  t.equal(mask('debug ok 1'), 'debug ok 1')
+  t.equal(mask('abcdefghijklmnop, abcdefghijklmnop'), '***, ***')
+  t.end()
+})
+
+t.test('a child that cannot be signalled is noted in the log, however often it is tried', async (t) => {
+  const { upstream, logged, supervisor } = await open(t)
+  const { kill } = process
+  const { kill: killChild } = ChildProcess.prototype
+  const refusal = (): Error => Object.assign(new Error('kill EPERM'), { code: 'EPERM' })
+  // As for a child that has become another user: node emits an error for each signal.
+  process.kill = () => { throw refusal() }
+  ChildProcess.prototype.kill = function (this: ChildProcess) { return !this.emit('error', refusal()) }
+  try {
+    upstream.destroy(new Error('now'))
+    upstream.destroy(new Error('again'))
+  } finally {
+    process.kill = kill
+    ChildProcess.prototype.kill = killChild
+  }
+  t.equal(logged.filter(({ reason }) => reason === 'EPERM').length, 2)
+  t.equal(supervisor.count(), 1, 'it still counts')
+  supervisor.killAllNow()
+  await until(() => supervisor.count() === 0, 'once it can be signalled, it goes')
+})
