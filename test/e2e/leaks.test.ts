@@ -21,7 +21,7 @@ const warm = 200
 /** The heap is measured after each so many further sessions. What is kept of a session shows every time, what is made once does not. */
 const wave = 100
 /** What is within: the copy of its record in the bounded cache. */
-const bytesPerSession = 2_000
+const bytesPerSession = 4_000
 
 const smallServer = new URL('../kit/small-server.sh', import.meta.url).pathname
 
