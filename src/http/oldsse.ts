@@ -208,6 +208,13 @@ export function createOldSseDoor (options: OldSseOptions): OldSseDoor {
         sendAccepted(visit.raw, visit.headers)
         return await initialize(visit, entry, first).finally(stream.hold())
       }
+      // Clients of 2026-07-28 ask this first. They take an error on the stream for an older server and then initialize, but a refused
+      // POST for a broken connection.
+      if (entry.phase === 'new' && first !== undefined && isRequest(first, 'server/discover')) {
+        sendAccepted(visit.raw, visit.headers)
+        stream.push(errorMessage(first.id, errorObject(new GatewayError('method_not_found', 'This endpoint does not offer server/discover. Send initialize.'), visit.requestId)))
+        return
+      }
       // basic/lifecycle: a ping may come before all else.
       if (first === undefined || !isRequest(first, 'ping')) throw new GatewayError('invalid_request', 'This session is not initialized. Send initialize, once, and wait for its answer.')
       sendAccepted(visit.raw, visit.headers)

@@ -67,6 +67,15 @@ t.test('before initialize a ping is answered and nothing else; initialize comes 
   client.close()
 })
 
+t.test('a client of 2026-07-28 that asks for discovery first is told on the stream, and initializes then', async (t) => {
+  const house = await acme(t)
+  const client = await openSse(sseUrl(house.url()), keyOf.ada)
+  t.match(await client.request('server/discover', { _meta: {} }), { error: { code: -32601 } })
+  t.match(await client.request('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } }), { result: { protocolVersion: '2025-11-25' } })
+  t.match((await client.request('tools/list')).result.tools, [{ name: 'echo' }])
+  client.close()
+})
+
 t.test('batches are for 2025-03-26, taken whole or not at all', async (t) => {
   const house = await acme(t)
   const client = await oldSseClient(house.url(), keyOf.ada, '2025-03-26')
