@@ -66,7 +66,8 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
       onWelcome () {},
       onUnwelcome () {
         // Whoever comes back for it shows a newer token. What was taken away is not for anybody to come back for.
-        if (visit.raw.destroyed && clock.now() > validUntil(visit)) return
+        // Its own connection is ended, not destroyed, where somebody came back before its end was noticed.
+        if ((visit.raw.destroyed || visit.raw.writableEnded) && clock.now() > validUntil(visit)) return
         for (const call of session.calls) if (call.push === reply.push) call.end(noLonger())
       }
     })
