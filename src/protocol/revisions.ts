@@ -2,19 +2,29 @@
 
 export type Era = 'legacy' | 'modern'
 
+/** Agreed on by `initialize`, once for a session. */
 export const legacyRevisions = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'] as const
-export type Revision = typeof legacyRevisions[number]
+/** Named by every request. */
+export const modernRevisions = ['2026-07-28'] as const
+export type LegacyRevision = typeof legacyRevisions[number]
+export type ModernRevision = typeof modernRevisions[number]
+export type Revision = LegacyRevision | ModernRevision
 
-export const latestLegacy: Revision = '2025-11-25'
+export const latestLegacy: LegacyRevision = '2025-11-25'
+export const latestModern: ModernRevision = '2026-07-28'
 /** What a Streamable HTTP request without any other hint speaks (2025-06-18 basic/transports, "Protocol Version Header"). */
-export const assumedRevision: Revision = '2025-03-26'
+export const assumedRevision: LegacyRevision = '2025-03-26'
 
-export function isLegacyRevision (value: unknown): value is Revision {
+export function isLegacyRevision (value: unknown): value is LegacyRevision {
   return (legacyRevisions as readonly unknown[]).includes(value)
 }
 
+export function isModernRevision (value: unknown): value is ModernRevision {
+  return (modernRevisions as readonly unknown[]).includes(value)
+}
+
 /** basic/lifecycle "Version Negotiation": the requested revision if we speak it, else our latest. */
-export function negotiate (requested: unknown): Revision {
+export function negotiate (requested: unknown): LegacyRevision {
   return isLegacyRevision(requested) ? requested : latestLegacy
 }
 

@@ -1,6 +1,7 @@
 // The two seams. Every transport implements exactly one of them, and so does every test double: transports number N + M, never N x M.
 
 import type { UpstreamName } from './ids.ts'
+import type { LogLevel } from './levels.ts'
 import type { ClientCapabilities, Implementation, JsonObject, Notification, Request, Result, ServerCapabilities, ServerRequest } from './messages.ts'
 import type { Era, Revision } from './revisions.ts'
 
@@ -15,6 +16,8 @@ export interface AskOptions {
 export interface Client {
   readonly era: Era
   readonly capabilities: ClientCapabilities
+  /** From which level on it wants the log messages of this call; undefined: none, or what its session has said. */
+  readonly logLevel?: LogLevel | undefined
   /** Progress and log messages of this call: they ride its own response, in order, ahead of the result. Never throws. */
   notify (notification: Notification): void
   /** Elicitation, sampling, roots: resolves with the client's result; rejects with RpcError or GatewayError. */
@@ -33,6 +36,9 @@ export interface Upstream {
    * Sends the request at most once and resolves with the server's `result`.
    * `params._meta.progressToken` is the client's own: the transport puts one of its own in its place and maps back, so that
    * `client.notify` sees the client's token. An aborted signal cancels the request at the server.
+   * A modern server is sent the envelope of 2026-07-28 with `client.capabilities` and `client.logLevel`; its result has a `resultType`
+   * that the client can take, and `subscriptions/listen` is a request like any other: what comes on it goes to `client.notify`,
+   * `notifications/subscriptions/acknowledged` first, without the server's subscription id.
    * @throws RpcError the server's own error; GatewayError upstream_* or cancelled
    */
   request (request: Request, client: Client, signal: AbortSignal): Promise<Result>
@@ -56,8 +62,11 @@ export interface UpstreamEvents {
   closed (reason: Error): void
 }
 
-/** What we say of ourselves to a legacy server. */
+/** What we say of ourselves when a connection is opened. */
 export interface Handshake {
   readonly clientInfo: Implementation
+  /** Which era is meant to serve the caller, where the server speaks both. Default `legacy`. */
+  readonly era?: Era
+  /** Declared to a legacy server, once for all. A modern one hears of each request's own. */
   readonly capabilities: ClientCapabilities
 }

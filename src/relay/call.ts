@@ -22,3 +22,13 @@ export interface Call extends Place {
   /** Aborted when the caller cancels, the session ends, or the gateway has waited long enough to stop. */
   readonly signal: AbortSignal
 }
+
+/** One request of 2026-07-28: it stands alone, and belongs to no session. */
+export interface ModernCall extends Place {
+  /** Without its envelope, which is in `client`. */
+  readonly request: Request
+  readonly principal: Principal
+  readonly client: Client
+  /** Aborted when the caller closes the connection, is no longer welcome, or the gateway has waited long enough to stop. */
+  readonly signal: AbortSignal
+}

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { JsonObject } from '../../src/protocol/messages.ts'
 import { legacyRevisions } from '../../src/protocol/revisions.ts'
-import type { Revision } from '../../src/protocol/revisions.ts'
+import type { LegacyRevision } from '../../src/protocol/revisions.ts'
 import { shapeCapabilities, shapeCompletion, shapeEntry, shapeNotification, shapePromptResult, shapeTool, shapeToolResult } from '../../src/protocol/shape.ts'
 
 const [r24, r0326, r0618, r1125] = legacyRevisions
@@ -32,7 +32,7 @@ const entry = fc.tuple(anyObject, fc.dictionary(fc.constantFrom('title', 'icons'
   .map(([rest, known]) => frozen({ ...rest, ...known, name: 'x' }) as JsonObject)
 
 /** Content types that each revision has. */
-const known: Record<Revision, readonly string[]> = {
+const known: Record<LegacyRevision, readonly string[]> = {
   [r24]: ['text', 'image', 'resource'],
   [r0326]: ['text', 'image', 'audio', 'resource'],
   [r0618]: ['text', 'image', 'audio', 'resource', 'resource_link'],

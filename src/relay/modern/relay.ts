@@ -1,0 +1,42 @@
+// The middle floor for requests of 2026-07-28, which belong to no session: each finds its upstream by what it says itself.
+
+import type { JsonObject, Result } from '../../protocol/messages.ts'
+import type { ModernCall, Place } from '../call.ts'
+
+/** What a client wants to hear of (2026-07-28 basic/patterns/subscriptions). */
+export interface ListenFilter {
+  readonly toolsListChanged?: boolean
+  readonly promptsListChanged?: boolean
+  readonly resourcesListChanged?: boolean
+  readonly resourceSubscriptions?: readonly string[]
+  /** Of the tasks extension. */
+  readonly taskIds?: readonly string[]
+}
+
+export interface ModernRelay {
+  /**
+   * Every method but `subscriptions/listen`. The result has `resultType`, `ttlMs` and `cacheScope` where they belong, ids and URIs as the
+   * client knows them, and a sealed `requestState`.
+   * @throws GatewayError (unknown_method for what the endpoint has not), RpcError (an upstream's own; -32021 among them)
+   */
+  call (call: ModernCall): Promise<Result>
+  /**
+   * `subscriptions/listen`: `call.client.notify` gets `notifications/subscriptions/acknowledged` first, then what changed for this caller,
+   * without subscription ids, which are the door's to add. Resolves with the final empty result where the gateway ends it; an aborted
+   * signal ends it silently.
+   * @throws GatewayError invalid_params, too_many
+   */
+  listen (call: ModernCall): Promise<Result>
+  /** `inputSchema` of a tool as it is published at the endpoint, for its `x-mcp-header` annotations; undefined for an unknown tool. Waits for upstreams on their way as `call` does. */
+  schemaOf (place: Place, tool: string): Promise<JsonObject | undefined>
+  /** A reload: ends listen streams whose endpoint changed in what they were promised. */
+  retain (): void
+  close (): void
+}
+
+/** `tools/call` and the like exist for every endpoint; whether this endpoint offers them is the catalog's word. */
+export const modernMethods: ReadonlySet<string> = new Set([
+  'server/discover', 'tools/list', 'tools/call', 'prompts/list', 'prompts/get', 'resources/list', 'resources/templates/list', 'resources/read',
+  'completion/complete', 'subscriptions/listen', 'tasks/get', 'tasks/update', 'tasks/cancel'
+])
+
