@@ -6,7 +6,9 @@ import { createAuthenticator } from './auth/authenticate.ts'
 import { createFetch } from './auth/fetch.ts'
 import { isLoopback } from './config/loopback.ts'
 import type { Snapshot } from './config/snapshot.ts'
+import { createMcpDoor } from './http/eras.ts'
 import { createLegacyDoor } from './http/legacy.ts'
+import { createModernDoor } from './http/modern.ts'
 import { createOldSseDoor } from './http/oldsse.ts'
 import { createServer } from './http/server.ts'
 import { createKeepAlive } from './http/stream.ts'
@@ -14,6 +16,7 @@ import type { Log } from './observe/log.ts'
 import { GatewayError } from './protocol/errors.ts'
 import type { EndpointName, TenantId } from './protocol/ids.ts'
 import type { Place } from './relay/call.ts'
+import { createModernRelay } from './relay/modern/create.ts'
 import { createRelay } from './relay/relay.ts'
 import { createAsks } from './session/asks.ts'
 import { createLiveSessions } from './session/live.ts'
@@ -78,6 +81,11 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
   const pool = createPool({ connector, clock, random, log })
   const keepAlive = createKeepAlive(overrides.keepAliveMs ?? 15_000)
 
+  function placeOf (id: TenantId, name: EndpointName): Place | undefined {
+    const tenant = snapshot.tenants.get(id)
+    const endpoint = tenant?.endpoints.get(name)
+    return tenant === undefined || endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
+  }
   const relay = createRelay({
     pool,
     store,
@@ -87,16 +95,14 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
     sealer,
     log,
     handshake: { clientInfo: serverInfo, capabilities: {} },
-    placeOf (session): Place | undefined {
-      const tenant = snapshot.tenants.get(session.tenant)
-      const endpoint = tenant?.endpoints.get(session.endpoint)
-      return tenant === undefined || endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
-    }
+    placeOf: ({ tenant, endpoint }) => placeOf(tenant, endpoint)
   })
+  const modernRelay = createModernRelay({ pool, sealer, shared: relay.shared, clock, wall, random, log, clientInfo: serverInfo, placeOf })
   sessions.onEnded((key) => live.drop(key))
   live.onDrop((key) => streams.drop(key))
 
-  const door = createLegacyDoor({ relay, sessions, live, streams, keepAlive, clock: wall, log, serverInfo, calls })
+  const legacy = createLegacyDoor({ relay, sessions, live, streams, keepAlive, clock: wall, log, serverInfo, calls })
+  const modern = createModernDoor({ relay: modernRelay, keepAlive, clock: wall, log, serverInfo, calls })
   const oldSse = createOldSseDoor({ relay, sessions, live, keepAlive, clock: wall, randomBytes, log, serverInfo, calls })
   const server = createServer({
     snapshot: () => snapshot,
@@ -105,7 +111,7 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
       return address
     },
     authenticator,
-    door,
+    door: createMcpDoor(legacy, modern),
     oldSse,
     store,
     log,
@@ -128,6 +134,7 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
     const idle = setInterval(() => server.server.closeIdleConnections(), 50)
     streams.leave()
     live.close()
+    modern.leave()
     const oldSseClosed = oldSse.close()
     const stopping = new GatewayError('shutting_down', 'The gateway stopped before the upstream had answered. Whether the call took effect is unknown.', { data: { outcome: 'unknown' } })
     const hurry = setTimeout(() => {
@@ -148,6 +155,7 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
     keepAlive.close()
     streams.close()
     sealer.close()
+    modernRelay.close()
     relay.close()
     await pool.close()
     authenticator.close()
@@ -201,13 +209,15 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
       snapshot = { ...next, listen: before.listen, store: before.store, publicUrl: before.publicUrl }
       authenticator.reload(snapshot.tenants.values())
       relay.retain(configuredHashes())
+      modernRelay.retain()
       for (const session of live.all()) {
         const verdict = changed(session)
         if (verdict === 'gone') live.drop(session.key)
         else if (verdict === 'changed') session.changed(['tools', 'prompts', 'resources'])
       }
       // Whoever was let in by what is gone now is let go at once, in the middle of a call too.
-      door.recheckAll()
+      legacy.recheckAll()
+      modern.recheckAll()
       oldSse.recheckAll()
       return { needsRestart }
     },

@@ -85,6 +85,7 @@ function compileUpstream (tenant: TenantId, name: UpstreamName, input: UpstreamI
     name,
     tenant,
     isolation: input.isolation ?? upstreamDefaults.isolation,
+    era: input.era ?? upstreamDefaults.era,
     connectMs: input.connectMs ?? upstreamDefaults.connectMs[type],
     timeoutMs: input.timeoutMs ?? upstreamDefaults.timeoutMs,
     idleMs: input.idleMs ?? upstreamDefaults.idleMs,

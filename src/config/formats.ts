@@ -110,7 +110,7 @@ const headerName: Format = (text) => {
   // RFC 9110 section 5.6.2
   if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/.test(text)) return fault('is not a possible header name', 'Use letters, digits and "-".')
   const lower = text.toLowerCase()
-  return ownHeaders.has(lower) || lower.startsWith('proxy-') ? fault('is a header that the gateway writes itself', 'Remove it.') : undefined
+  return ownHeaders.has(lower) || lower.startsWith('proxy-') || lower.startsWith('mcp-param-') ? fault('is a header that the gateway writes itself', 'Remove it.') : undefined
 }
 
 const noNul: Format = (text) => text.includes('\0') ? fault('contains a NUL character', 'Remove it.') : undefined

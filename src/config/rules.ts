@@ -25,6 +25,7 @@ export function checkRules (config: unknown, report: Report, host: string | unde
     const path = ['tenants', id]
     checkAuth(tree(value)['auth'], [...path, 'auth'], report, isLoopback(bound) && isOwnMachine(text(root['publicUrl'])))
     checkHeaders(tree(tree(value)['upstreams']), [...path, 'upstreams'], report)
+    checkEras(tree(tree(value)['upstreams']), [...path, 'upstreams'], report)
     checkEndpoints(tree(value), path, report)
   }
 }
@@ -70,6 +71,16 @@ function checkDoubles (values: readonly (string | undefined)[], place: (index: n
     if (earlier === undefined) first.set(value, index)
     else report.add(place(index), { message: `${what} entry ${earlier + 1}`, suggestion: 'Remove or change one of the two.' })
   })
+}
+
+// HTTP+SSE is the transport of 2024-11-05, and no revision without a handshake knows it.
+function checkEras (upstreams: Tree, path: Path, report: Report): void {
+  for (const [name, upstream] of Object.entries(upstreams)) {
+    const { type, era } = tree(upstream)
+    if (type === 'sse' && era === 'modern') {
+      report.add([...path, name, 'era'], { message: 'must not be modern where type is sse: HTTP+SSE has no such revision', suggestion: 'Remove era, or give the URL of its Streamable HTTP endpoint and type: streamable-http.' })
+    }
+  }
 }
 
 // Header names have no case, so a map can hold one twice without the reader of YAML noticing.

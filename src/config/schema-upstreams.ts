@@ -3,12 +3,13 @@
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
 
-import type { Isolation } from './snapshot.ts'
+import type { Isolation, UpstreamDefinition } from './snapshot.ts'
 
 export const upstreamNamePattern = '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$'
 
 export const upstreamDefaults = {
   isolation: 'session' as Isolation,
+  era: 'auto' as UpstreamDefinition['era'],
   connectMs: { stdio: 30_000, http: 10_000 },
   timeoutMs: 600_000,
   idleMs: 300_000,
@@ -21,6 +22,10 @@ const common = (kind: 'stdio' | 'http') => ({
   isolation: Type.Optional(Type.Enum(['session', 'principal', 'shared'] as const, {
     default: upstreamDefaults.isolation,
     description: 'Who shares a connection: `session` nobody, `principal` the sessions of one caller, `shared` everybody (only for a server that keeps no state and asks nothing).'
+  })),
+  era: Type.Optional(Type.Enum(['auto', 'legacy', 'modern'] as const, {
+    default: upstreamDefaults.era,
+    description: 'Which revisions it is spoken to in. `auto`: found out by asking it. `legacy`: those with a handshake, up to 2025-11-25. `modern`: those without, from 2026-07-28 on. Naming one saves the question and never tries the other.'
   })),
   connectMs: Type.Optional(Type.Integer({ minimum: 100, maximum: hour, default: upstreamDefaults.connectMs[kind], description: 'How long starting or connecting may take, handshake included.' })),
   timeoutMs: Type.Optional(Type.Integer({ minimum: 100, maximum: 24 * hour, default: upstreamDefaults.timeoutMs, description: 'A call that hears nothing from the upstream for so long is given up.' })),

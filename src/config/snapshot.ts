@@ -1,6 +1,7 @@
 // The compiled configuration: frozen, complete, every default applied and every name resolved. Nothing below reads anything else.
 
 import type { EndpointName, TenantId, UpstreamName } from '../protocol/ids.ts'
+import type { Era } from '../protocol/revisions.ts'
 
 export type Isolation = 'shared' | 'principal' | 'session'
 
@@ -10,6 +11,8 @@ interface UpstreamBase {
   /** Digest of all that defines the connection, tenant included: equal hash, same connection over a reload. */
   readonly hash: string
   readonly isolation: Isolation
+  /** `auto`: found out by asking the server. */
+  readonly era: 'auto' | Era
   readonly connectMs: number
   /** A call that hears nothing from its upstream for so long is given up. */
   readonly timeoutMs: number

@@ -13,7 +13,7 @@ export interface Names {
 }
 
 // Node joins some duplicates with a comma and drops others; either way two parties could read two things (RFC 9110 section 5.3).
-const single = new Set(['host', 'origin', 'authorization', 'content-type', 'content-length', 'content-encoding', 'mcp-session-id', 'mcp-protocol-version', 'last-event-id'])
+const single = new Set(['host', 'origin', 'authorization', 'content-type', 'content-length', 'content-encoding', 'mcp-session-id', 'mcp-protocol-version', 'mcp-method', 'mcp-name', 'last-event-id'])
 
 /** @throws GatewayError invalid_request when a header that must be single comes twice */
 export function refuseDuplicates (rawHeaders: readonly string[]): void {
@@ -71,8 +71,23 @@ export function corsHeaders (origin: string | undefined): Record<string, string>
     : { 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': 'Mcp-Session-Id, WWW-Authenticate, Retry-After', Vary: 'Origin' }
 }
 
-export const preflightHeaders: Readonly<Record<string, string>> = {
-  'Access-Control-Allow-Methods': 'GET, POST, DELETE',
-  'Access-Control-Allow-Headers': 'Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Last-Event-ID',
-  'Access-Control-Max-Age': '600'
+const allowedHeaders = 'Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID'
+/** More than any tool mirrors (protocol/param-headers.ts). */
+const maxParamHeaders = 64
+const paramHeader = /^mcp-param-[!#$%&'*+\-.^_`|~0-9a-z]{1,128}$/i
+
+/**
+ * CORS reply headers of a preflight. Which `Mcp-Param-*` there are is the tools' to say, and a wildcard does not cover Authorization: those
+ * that the browser asks for are allowed by name.
+ * @param wanted Access-Control-Request-Headers
+ */
+export function preflightHeaders (wanted: string | undefined): Record<string, string> {
+  const params = (wanted ?? '').split(',').map((name) => name.trim()).filter((name) => paramHeader.test(name)).slice(0, maxParamHeaders)
+  return {
+    'Access-Control-Allow-Methods': 'GET, POST, DELETE',
+    'Access-Control-Allow-Headers': [allowedHeaders, ...params].join(', '),
+    'Access-Control-Max-Age': '600',
+    // Next to Origin: caches on the way must not give one tool's answer for another's.
+    Vary: 'Origin, Access-Control-Request-Headers'
+  }
 }

@@ -17,7 +17,7 @@ import type { Reply } from './reply.ts'
 import type { KeepAlive } from './stream.ts'
 import { checkUnread, countUnread, unreadBytes } from './unread.ts'
 import type { Visit } from './visit.ts'
-import { createWelcome, validUntil } from './welcome.ts'
+import { createWelcome, noLongerWelcome, validUntil } from './welcome.ts'
 
 export interface DoorOptions extends HandshakeOptions, AnswererOptions {
   readonly keepAlive: KeepAlive
@@ -68,7 +68,7 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
         // Whoever comes back for it shows a newer token. What was taken away is not for anybody to come back for.
         // Its own connection is ended, not destroyed, where somebody came back before its end was noticed.
         if ((visit.raw.destroyed || visit.raw.writableEnded) && clock.now() > validUntil(visit)) return
-        for (const call of session.calls) if (call.push === reply.push) call.end(noLonger())
+        for (const call of session.calls) if (call.push === reply.push) call.end(noLongerWelcome())
       }
     })
     const early = atLeast(session.session.record.revision, '2025-11-25') ? setTimeout(() => reply.beat(), quietMs) : undefined
@@ -157,5 +157,3 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
     if (reply.unread() > unreadBytes) countUnread(session, visit.raw, reply.unread)
   }
 }
-
-const noLonger = (): GatewayError => new GatewayError('unauthenticated', 'The token or key of this request is no longer accepted. Whether the call took effect is unknown.', { data: { outcome: 'unknown' } })

@@ -15,7 +15,7 @@ import type { Place } from '../relay/call.ts'
 import type { Store } from '../store/port.ts'
 import { checkContent } from './accept.ts'
 import { checkOrigin, corsHeaders, hostCheck, mayCall, preflightHeaders, readTarget, refuseDuplicates } from './guard.ts'
-import type { LegacyDoor } from './legacy.ts'
+import type { McpDoor } from './eras.ts'
 import type { OldSseDoor } from './oldsse.ts'
 import { pathOf, resourceOf } from './paths.ts'
 import type { Door } from './paths.ts'
@@ -27,13 +27,19 @@ export interface ServerOptions {
   /** Public URL and loopback port: known once bound. */
   readonly address: () => { readonly publicUrl: string, readonly loopbackPort: number | undefined }
   readonly authenticator: Authenticator
-  readonly door: LegacyDoor
+  readonly door: McpDoor
   readonly oldSse: OldSseDoor
   readonly store: Store
   readonly log: Log
   readonly requestId: () => string
   readonly draining: () => boolean
 }
+
+/**
+ * Of all headers of a request together, in bytes; more is answered 431. Twice what Node allows: Mcp-Name repeats the whole URI of a resource,
+ * and Mcp-Param-* the arguments of a tool, in base64 where they are not plain ASCII.
+ */
+const maxHeaderSize = 32_768
 
 const metadataPrefix = '/.well-known/oauth-protected-resource'
 
@@ -65,7 +71,7 @@ export function createServer (options: ServerOptions): FastifyInstance {
     requestTimeout: 30_000,
     maxRequestsPerSocket: 1_000,
     // Slow senders are looked for this often; Node's default lets them sit for half a minute more.
-    http: { headersTimeout: 10_000, connectionsCheckingInterval: 2_000 },
+    http: { headersTimeout: 10_000, connectionsCheckingInterval: 2_000, maxHeaderSize },
     onProtoPoisoning: 'ignore', // Not used: the one parser below is ours.
     // Paths that the router cannot read never reach a hook.
     frameworkErrors: (error, request, reply) => fail(request, reply, error),
@@ -188,7 +194,8 @@ export function createServer (options: ServerOptions): FastifyInstance {
   }
   const preflight = (methods: string) => (request: FastifyRequest, reply: FastifyReply): void => {
     reply.hijack()
-    const cors = request.headers.origin === undefined ? {} : { ...corsHeaders(request.headers.origin), ...preflightHeaders }
+    const { origin, 'access-control-request-headers': wanted } = request.headers
+    const cors = origin === undefined ? {} : { ...corsHeaders(origin), ...preflightHeaders(wanted) }
     reply.raw.writeHead(204, { Allow: methods, ...cors }).end()
   }
   // In the hook, so that no body is read for it.

@@ -87,3 +87,5 @@ async function stillWelcome (guest: Guest): Promise<boolean> {
 /** Until when the token of a request is good: epoch ms, leeway included. */
 export const validUntil = ({ principal: { expiresAt }, tenant }: Visit): number =>
   expiresAt === undefined ? Infinity : expiresAt + tenant.auth.leewaySeconds * 1000
+
+export const noLongerWelcome = (): GatewayError => new GatewayError('unauthenticated', 'The token or key of this request is no longer accepted. Whether the call took effect is unknown.', { data: { outcome: 'unknown' } })

@@ -33,6 +33,40 @@ export function mergeCapabilities (members: ReadonlyArray<ServerCapabilities | u
   return merged
 }
 
+/** The extensions of which everything that their servers and clients say to each other passes through. */
+export const uiExtension = 'io.modelcontextprotocol/ui'
+export const tasksExtension = 'io.modelcontextprotocol/tasks'
+
+export interface Member {
+  /** Does it speak 2026-07-28? */
+  readonly modern: boolean
+  readonly capabilities: ServerCapabilities
+}
+
+/**
+ * The union as `server/discover` says it: what works from end to end, and no more. `undefined` stands for an upstream that is not known
+ * yet: it counts as offering lists and what goes with them, which are empty until it is there, but nothing beyond.
+ */
+export function mergeModern (members: ReadonlyArray<Member | undefined>): ServerCapabilities {
+  const merged: JsonObject = {}
+  const offered = (name: string): boolean => members.some((member) => member === undefined || isObject(member.capabilities[name]))
+  for (const name of listed) if (offered(name)) merged[name] = { listChanged: true }
+  for (const name of plain) if (offered(name)) merged[name] = {}
+  const declares = (...path: readonly string[]): boolean => members.some((member) => member?.modern === true && has(member.capabilities, path))
+  if (declares('resources', 'subscribe')) merged['resources'] = { subscribe: true, listChanged: true }
+  const extensions: JsonObject = {}
+  for (const member of members) {
+    const declared = member?.capabilities['extensions']
+    if (isObject(declared) && isObject(declared[uiExtension])) extensions[uiExtension] = { ...declared[uiExtension], ...extensions[uiExtension] as JsonObject | undefined }
+  }
+  // The tasks of older servers are others, and known by another name.
+  if (declares('extensions', tasksExtension)) extensions[tasksExtension] = {}
+  if (Object.keys(extensions).length > 0) merged['extensions'] = extensions
+  const [only] = members
+  if (members.length === 1 && isObject(only?.capabilities['experimental'])) merged['experimental'] = only.capabilities['experimental']
+  return merged
+}
+
 /** Is the capability declared, as an object or as true, at this path? */
 export function has (capabilities: JsonObject, path: readonly string[]): boolean {
   let value: unknown = capabilities

@@ -14,6 +14,11 @@ const since: Readonly<Record<'tool' | 'other', ReadonlyArray<readonly [member: s
 
 /** A tool of a list, as the revision knows it. */
 export function shapeTool (tool: JsonObject, revision: Revision): JsonObject {
+  // Gone with 2026-07-28, where a server alone decides what becomes a task.
+  if ('execution' in tool && atLeast(revision, '2026-07-28')) {
+    const { execution: _left, ...known } = tool
+    return known
+  }
   return without(tool, since.tool, revision)
 }
 

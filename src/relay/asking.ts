@@ -7,12 +7,15 @@ import { isObject } from '../protocol/messages.ts'
 import type { ClientCapabilities, JsonObject, Notification, ServerRequest } from '../protocol/messages.ts'
 import { wrapUri } from '../protocol/naming.ts'
 import { atLeast } from '../protocol/revisions.ts'
+import type { Revision } from '../protocol/revisions.ts'
 import { rewriteSampling } from '../protocol/rewrite.ts'
 import { shapeRequestedSchema } from '../protocol/shape.ts'
-import type { SessionRecord } from '../session/sessions.ts'
 
-/** Who would be asked. */
-type Asked = Pick<SessionRecord, 'revision' | 'capabilities'>
+/** Who would be asked: a session, or whoever made a request of 2026-07-28. */
+export interface Asked {
+  readonly revision: Revision
+  readonly capabilities: ClientCapabilities
+}
 
 /**
  * What we declare to an upstream on behalf of a client: never more than the client declared and its revision knows. A connection that
@@ -99,7 +102,7 @@ export function namedDemand (error: RpcError, upstream: UpstreamName, endpoint: 
 // Reversible by nobody but unique: names of upstreams differ, and no id of one upstream can look like that of another.
 const elicitationIdOf = (id: string, upstream: UpstreamName): string => `${upstream}:${id}`
 
-const aggregated = ({ members }: Endpoint): boolean => members.length > 1
+export const aggregated = ({ members }: Endpoint): boolean => members.length > 1
 
 function without (object: JsonObject, member: string): JsonObject {
   const { [member]: _left, ...rest } = object

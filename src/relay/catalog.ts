@@ -2,12 +2,13 @@
 
 import type { Endpoint } from '../config/snapshot.ts'
 import type { PublicName, UpstreamName } from '../protocol/ids.ts'
-import { mergeCapabilities, mergeInstructions } from '../protocol/merge.ts'
+import { mergeCapabilities, mergeInstructions, mergeModern } from '../protocol/merge.ts'
+import { isObject } from '../protocol/messages.ts'
 import type { JsonObject, ServerCapabilities } from '../protocol/messages.ts'
 import { publicNameFor, unwrapUri, wrapUri } from '../protocol/naming.ts'
 import { rewriteResource, rewriteTool } from '../protocol/rewrite.ts'
 import type { UriMap } from '../protocol/rewrite.ts'
-import { latestLegacy } from '../protocol/revisions.ts'
+import { isModernRevision, latestLegacy } from '../protocol/revisions.ts'
 import type { Revision } from '../protocol/revisions.ts'
 import { shapeEntry, shapeTool } from '../protocol/shape.ts'
 import type { Listing } from '../upstream/listing.ts'
@@ -27,12 +28,16 @@ export interface Catalog {
   readonly resources: readonly JsonObject[]
   readonly templates: readonly JsonObject[]
   readonly capabilities: ServerCapabilities
+  /** The same for 2026-07-28. */
+  readonly modernCapabilities: ServerCapabilities
   readonly instructions: string | undefined
   /** Public names that two upstreams claim: offered by the one whose prefix they begin with, whether it is up or not, else by neither. */
   readonly collisions: readonly string[]
   /** One of the lists as a revision knows it; shaped once, not for each request. */
   list (name: ListName, revision: Revision): readonly JsonObject[]
   tool (name: string): Route | undefined
+  /** `inputSchema` of a tool under its public name; undefined for an unknown one. */
+  schemaOf (name: string): JsonObject | undefined
   prompt (name: string): Route | undefined
   /** A URI, listed or not, or a template as it stands in the list. */
   resource (uri: string): Route | undefined
@@ -89,6 +94,7 @@ export function buildCatalog (endpoint: Endpoint, listings: ReadonlyMap<Upstream
   return {
     ...lists,
     capabilities: mergeCapabilities(known.map((listing) => listing === undefined ? undefined : capabilitiesOf(listing))),
+    modernCapabilities: mergeModern(known.map((listing) => listing === undefined ? undefined : { modern: isModernRevision(listing.revision), capabilities: capabilitiesOf(listing) })),
     instructions: mergeInstructions(endpoint.instructions, members.map(({ upstream, prefix }, at) =>
       ({ upstream, prefix, instructions: known[at]?.instructions })), separator),
     collisions: [...new Set([...borrowed, ...tools.collisions, ...prompts.collisions])],
@@ -103,6 +109,10 @@ export function buildCatalog (endpoint: Endpoint, listings: ReadonlyMap<Upstream
       return list
     },
     tool: (name) => tools.routes.get(name),
+    schemaOf (name) {
+      const schema = tools.entry(name)?.['inputSchema']
+      return isObject(schema) ? schema : undefined
+    },
     prompt: (name) => prompts.routes.get(name),
     resource (uri) {
       if (single !== undefined) return { upstream: single.upstream, name: uri }
@@ -143,6 +153,7 @@ function named () {
   return {
     routes,
     collisions,
+    entry: (name: string): JsonObject | undefined => shown.get(name),
     entries: (): JsonObject[] => [...shown.values()],
     add (name: PublicName, route: Route, entry: JsonObject): void {
       const taken = routes.get(name)

@@ -5,6 +5,7 @@ import type { Log } from '../observe/log.ts'
 import type { UpstreamName } from '../protocol/ids.ts'
 import type { ListKind, Upstream } from '../protocol/seams.ts'
 import type { LiveSession } from '../session/live.ts'
+import { patched } from '../upstream/listing.ts'
 import type { Listing } from '../upstream/listing.ts'
 import type { Place } from './call.ts'
 import { buildCatalog } from './catalog.ts'
@@ -18,6 +19,8 @@ export interface Catalogs {
   /** The endpoint as the session sees it; without a session, as a new one would. */
   of (place: Place, live: LiveSession | undefined): Catalog
   definitionsOf (place: Place): readonly UpstreamDefinition[]
+  /** Waits for upstreams of the endpoint that are not known yet, up to `limits.coldStartMs`. */
+  settled (place: Place): Promise<void>
   /** The session's connection to an upstream reported a change, or ended (`upstream` undefined) and its own view with it. */
   ownChange (live: LiveSession, definition: UpstreamDefinition, upstream: Upstream | undefined, kind: ListKind | undefined): void
   /** Does this session see its own listing of the upstream instead of the shared one? */
@@ -32,7 +35,7 @@ interface Built {
 }
 
 export interface CatalogsOptions {
-  readonly listings: Pick<Listings, 'peek' | 'version'>
+  readonly listings: Pick<Listings, 'peek' | 'version' | 'use' | 'settled'>
   readonly clock: PaceClock
   readonly log: Log
 }
@@ -80,6 +83,13 @@ export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Cata
       return built.catalog
     },
     definitionsOf,
+    async settled (place) {
+      const unknown = definitionsOf(place).filter((definition) => {
+        listings.use(definition)
+        return listings.version(definition) === 0 && listings.peek(definition) === undefined
+      })
+      if (unknown.length > 0) await listings.settled(unknown, place.snapshot.limits.coldStartMs)
+    },
     ownChange (live, definition, upstream, kind) {
       const seen = (): Listing | undefined => own.get(live.key)?.get(definition.hash) ?? listings.peek(definition)
       const replace = (listing: Listing | undefined): void => {
@@ -99,7 +109,7 @@ export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Cata
         ownChanges.changed(live.key, definition, upstream, kind, (part) => {
           const listing = seen()
           // Nobody knows the other lists yet; this change will be in what the shared view reads first.
-          if (listing !== undefined) replace({ ...listing, ...part })
+          if (listing !== undefined) replace(patched(listing, [part]))
         })
       }
     },

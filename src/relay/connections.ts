@@ -6,14 +6,13 @@ import type { Endpoint, UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import type { UpstreamName } from '../protocol/ids.ts'
 import type { LogLevel } from '../protocol/levels.ts'
-import { moreVerbose } from '../protocol/levels.ts'
-import { isObject } from '../protocol/messages.ts'
 import type { Implementation, Notification, ServerRequest } from '../protocol/messages.ts'
 import type { AskOptions, Handshake, ListKind, Upstream, UpstreamEvents } from '../protocol/seams.ts'
 import type { LiveSession, LiveSessions } from '../session/live.ts'
 import { nobody } from '../upstream/exchange.ts'
 import type { Pool } from '../upstream/pool.ts'
 import { declaredTo } from './asking.ts'
+import type { Levels } from './levels.ts'
 import type { Listings } from './listings.ts'
 import { listingScope } from './listings.ts'
 
@@ -21,6 +20,7 @@ export interface ConnectionsOptions {
   readonly pool: Pool
   readonly live: LiveSessions
   readonly listings: Listings
+  readonly levels: Levels
   readonly clientInfo: Implementation
   readonly log: Log
   /** A session's own connection reported that a list changed; `upstream` is undefined when it ended and its own view with it. */
@@ -50,8 +50,7 @@ export interface Connections {
 }
 
 export function createConnections (options: ConnectionsOptions): Connections {
-  const { pool, live: sessions, listings, clientInfo, log, onOwnChange, onOwnNotification, onSharedNotification, onOpen, onLost, onOwnAsk } = options
-  const levels = new WeakMap<Upstream, LogLevel>()
+  const { pool, live: sessions, listings, levels, clientInfo, log, onOwnChange, onOwnNotification, onSharedNotification, onOpen, onLost, onOwnAsk } = options
   // Scope of a session -> hash of the definition -> the newest connection.
   const open = new Map<string, Map<string, Upstream>>()
 
@@ -99,39 +98,29 @@ export function createConnections (options: ConnectionsOptions): Connections {
     }
   }
 
-  async function level (upstream: Upstream, wanted: LogLevel | undefined, shared: boolean): Promise<void> {
-    if (wanted === undefined || !isObject(upstream.capabilities['logging'])) return
-    const current = levels.get(upstream)
-    // Others may use it too: it says as much as the most curious of them wants, and each client's own filter does the rest.
-    const next = shared && current !== undefined ? moreVerbose(current, wanted) : wanted
-    if (next === current) return
-    levels.set(upstream, next)
-    await upstream.request({ method: 'logging/setLevel', params: { level: next } }, nobody, AbortSignal.timeout(5_000)).catch((err: unknown) => {
-      levels.delete(upstream)
-      log.warn({ err, upstream: upstream.name }, 'the upstream did not take the log level; its messages are filtered here')
-    })
-  }
-
   return {
     scopeOf,
     async acquire (definition, endpoint, live) {
       const scope = scopeOf(definition, live)
       const handshake: Handshake = { clientInfo, capabilities: declaredTo(definition, endpoint, live.session.record) }
       let current: Upstream | undefined
-      const upstream = current = await pool.acquire(definition, scope, handshake, eventsOf(definition, scope, live, () => current))
+      // What everybody shares is opened by whoever comes first, so all of them open it in the same way.
+      const upstream = current = await (definition.isolation === 'shared'
+        ? listings.connect(definition)
+        : pool.acquire(definition, scope, handshake, eventsOf(definition, scope, live, () => current)))
       if (definition.isolation === 'session') {
         // The session ended while we connected: nobody would close it.
         if (sessions.get(live.key) === undefined) await pool.release(scope)
         else open.set(scope, (open.get(scope) ?? new Map<string, Upstream>()).set(definition.hash, upstream))
       }
       onOpen(definition, scope, upstream)
-      if (live.session.record.logLevel !== undefined) await level(upstream, live.session.record.logLevel, definition.isolation !== 'session')
+      if (live.session.record.logLevel !== undefined) await levels.set(upstream, live.session.record.logLevel, definition.isolation !== 'session')
       return upstream
     },
     async setLogLevel (live, wanted) {
       // Connections that others use too are told when a call of this session next uses them.
       const own = open.get(`session:${live.key}`)?.values() ?? []
-      await Promise.all([...own].map((upstream) => level(upstream, wanted, false)))
+      await Promise.all([...own].map((upstream) => levels.set(upstream, wanted, false)))
     },
     tell (live, notification, only) {
       for (const upstream of open.get(`session:${live.key}`)?.values() ?? []) {

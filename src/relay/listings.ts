@@ -8,10 +8,11 @@ import type { Handshake, ListKind, Upstream } from '../protocol/seams.ts'
 import { listingKey, listingTtlMs } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import { nobody } from '../upstream/exchange.ts'
-import { fetchList, fetchListing } from '../upstream/listing.ts'
+import { fetchList, fetchListing, patched } from '../upstream/listing.ts'
 import type { Listing } from '../upstream/listing.ts'
 import type { Pool } from '../upstream/pool.ts'
-import { changedKinds } from './changes.ts'
+import { changedKinds, sameServer } from './changes.ts'
+import { isStale } from './freshness.ts'
 import { parseListing, withKnown } from './kept.ts'
 import { createPace } from './pace.ts'
 import type { Pace, PaceClock } from './pace.ts'
@@ -32,11 +33,16 @@ export interface Listings {
   peek (definition: UpstreamDefinition): Listing | undefined
   /** Grows with every change of what `peek` says. */
   version (definition: UpstreamDefinition): number
-  /** Notes interest, so that the watching connection is opened or kept. Cheap. */
+  /** Notes interest, so that the watching connection is opened or kept, and lists that are older than their time are read again. Cheap. */
   use (definition: UpstreamDefinition): void
   /** Resolves when each is known or has failed once, at the latest after `waitMs`. Never rejects. */
   settled (definitions: readonly UpstreamDefinition[], waitMs: number): Promise<void>
-  /** A connection of scope `shared` reported a change. */
+  /**
+   * The watching connection: a modern server, or one of isolation `shared`, is also called on it.
+   * @throws GatewayError upstream_unavailable, too_many
+   */
+  connect (definition: UpstreamDefinition): Promise<Upstream>
+  /** A connection to the upstream reported a change. */
   changed (definition: UpstreamDefinition, kind: ListKind): void
   onChange (listener: (hash: string, kinds: ReadonlySet<ListKind>) => void): void
   /** Forgets what no configuration names any more. Calls that began with an older one do not bring it back. */
@@ -60,11 +66,15 @@ interface Slot {
   readonly pace: Pace
   retry: ReturnType<PaceClock['timer']> | undefined
   usedAt: number
+  /** When the listing was last written to the store. */
+  keptAt: number
   readonly known: PromiseWithResolvers<void>
 }
 
 // A blip must not make tools vanish from every client; an outage must not leave them there for ever.
 const failuresUntilHidden = 3
+// Lists that are read again every second are not written every second.
+const keepEveryMs = 60_000
 
 export function createListings ({ pool, store, clock, log, handshake, onSharedNotification, onLost }: ListingsOptions): Listings {
   const slots = new Map<string, Slot>()
@@ -80,7 +90,7 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
   function slotOf (definition: UpstreamDefinition): Slot | undefined {
     let slot = slots.get(definition.hash)
     if (slot === undefined && wanted?.has(definition.hash) !== false) {
-      slot = { definition, listing: undefined, version: 0, failures: 0, watcher: undefined, work: undefined, dirty: new Set(), pace: createPace(clock), retry: undefined, usedAt: 0, known: Promise.withResolvers() }
+      slot = { definition, listing: undefined, version: 0, failures: 0, watcher: undefined, work: undefined, dirty: new Set(), pace: createPace(clock), retry: undefined, usedAt: 0, keptAt: -Infinity, known: Promise.withResolvers() }
       slots.set(definition.hash, slot)
     }
     return slot
@@ -90,10 +100,11 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
   function apply (slot: Slot, change: () => void): void {
     const before = shown(slot)
     change()
-    const kinds = changedKinds(before, shown(slot))
-    if (kinds.size === 0) return
+    const after = shown(slot)
+    const kinds = changedKinds(before, after)
+    if (kinds.size === 0 && sameServer(before, after)) return
     slot.version++
-    for (const listener of listeners) listener(slot.definition.hash, kinds)
+    if (kinds.size > 0) for (const listener of listeners) listener(slot.definition.hash, kinds)
   }
 
   async function recall (slot: Slot): Promise<void> {
@@ -107,11 +118,15 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
   async function keep (slot: Slot, listing: Listing): Promise<void> {
     if (!isCurrent(slot)) return
     if (slot.failures > 0) log.info({ upstream: slot.definition.name, tenant: slot.definition.tenant }, 'upstream is back')
+    const { version } = slot
     apply(slot, () => {
       slot.listing = listing
       slot.failures = 0
     })
     slot.known.resolve()
+    const now = clock.now()
+    if (slot.version === version && now - slot.keptAt < keepEveryMs) return
+    slot.keptAt = now
     await store.set(listingKey(slot.definition.hash), JSON.stringify(listing), { ttlMs: listingTtlMs }).catch((err: unknown) =>
       log.warn({ err, upstream: slot.definition.name }, 'the listing could not be kept; a restart will have to ask again'))
   }
@@ -123,21 +138,9 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
     }
     await slot.pace.next(stop.signal)
     if (stop.signal.aborted || !isCurrent(slot)) return
-    const upstream = slot.watcher = await pool.acquire(definition, listingScope(definition), handshake, {
-      listChanged: (kind) => changed(definition, kind),
-      notification (notification) {
-        if (definition.isolation === 'shared') onSharedNotification(definition, listingScope(definition), notification)
-      },
-      ask: nobody.ask,
-      closed: (reason) => {
-        slot.watcher = undefined
-        log.warn({ upstream: definition.name, tenant: definition.tenant, reason: reason.message }, 'upstream connection ended')
-        schedule(slot, 1_000)
-        if (definition.isolation === 'shared') onLost(definition, listingScope(definition))
-      }
-    }, 'listing')
+    const upstream = slot.watcher = await connect(definition)
     slot.dirty.clear()
-    const listing = await fetchListing(upstream, stop.signal)
+    const listing = await fetchListing(upstream, stop.signal, clock.now)
     if (listing.partial.length > 0) log.warn({ upstream: definition.name, tenant: definition.tenant, partial: listing.partial.slice(0, 20) }, 'parts of the listing were left out')
     await keep(slot, withKnown(listing, slot.listing))
     while (slot.dirty.size > 0 && slot.listing !== undefined) {
@@ -146,10 +149,28 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
       const kinds = [...slot.dirty]
       // Before the requests: a change that is reported while an answer is on its way may not be in it.
       slot.dirty.clear()
-      const parts = await Promise.all(kinds.map((kind) => fetchList(upstream, kind, stop.signal)))
-      await keep(slot, Object.assign({ ...slot.listing }, ...parts) as Listing)
+      const parts = await Promise.all(kinds.map((kind) => fetchList(upstream, kind, stop.signal, clock.now)))
+      await keep(slot, patched(slot.listing, parts))
     }
   }
+
+  // Where a server speaks both eras, its lists are read in the newer one, which has more to say.
+  const connect = (definition: UpstreamDefinition): Promise<Upstream> => pool.acquire(definition, listingScope(definition), { ...handshake, era: 'modern' }, {
+    listChanged: (kind) => changed(definition, kind),
+    notification (notification) {
+      if (definition.isolation === 'shared') onSharedNotification(definition, listingScope(definition), notification)
+    },
+    ask: nobody.ask, // It declares nothing that could be asked.
+    closed (reason) {
+      log.warn({ upstream: definition.name, tenant: definition.tenant, reason: reason.message }, 'upstream connection ended')
+      const slot = slots.get(definition.hash)
+      if (slot !== undefined) {
+        slot.watcher = undefined
+        schedule(slot, 1_000)
+      }
+      if (definition.isolation === 'shared') onLost(definition, listingScope(definition))
+    }
+  }, 'listing')
 
   function start (slot: Slot): void {
     if (slot.work !== undefined || stop.signal.aborted || !isCurrent(slot)) return
@@ -194,7 +215,7 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
     const rested = now - slot.usedAt > definition.idleMs
     slot.usedAt = now
     if (slot.work !== undefined || slot.retry !== undefined) return
-    if (slot.watcher === undefined || rested) start(slot)
+    if (slot.watcher === undefined || rested || isStale(slot.listing, now)) start(slot)
     else pool.touch(listingScope(definition))
   }
 
@@ -215,6 +236,7 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
       await Promise.race([Promise.all(waiting), deadline])
       clearTimeout(timer)
     },
+    connect,
     changed,
     onChange (listener) {
       listeners.push(listener)

@@ -4,7 +4,6 @@ import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { observe } from '../observe/calls.ts'
 import { GatewayError, RpcError } from '../protocol/errors.ts'
-import type { UpstreamName } from '../protocol/ids.ts'
 import { has } from '../protocol/merge.ts'
 import type { Notification, Request, Result, ServerCapabilities, ServerRequest } from '../protocol/messages.ts'
 import type { Client, Handshake, Upstream } from '../protocol/seams.ts'
@@ -17,15 +16,22 @@ import type { Pool } from '../upstream/pool.ts'
 import { namedDemand, shapeAsk } from './asking.ts'
 import type { Call, Place } from './call.ts'
 import { createCatalogs } from './catalogs.ts'
+import type { Catalogs } from './catalogs.ts'
 import { capabilitiesOf } from './catalog.ts'
 import { createConnections } from './connections.ts'
 import { dispatch } from './dispatch.ts'
 import { discreet } from './discretion.ts'
+import { definitionOf } from './floor.ts'
 import type { Floor } from './floor.ts'
+import { createLevels } from './levels.ts'
+import type { Levels } from './levels.ts'
 import { createListings } from './listings.ts'
+import type { Listings } from './listings.ts'
+import { declaredToModern, lastWord, older } from './newer.ts'
 import { createSubscriptions } from './subscriptions.ts'
 import { createTasks } from './tasks.ts'
 import { shapeNews } from './telling.ts'
+import { whileWanted } from './wanted.ts'
 
 export interface RelayOptions {
   readonly pool: Pool
@@ -40,7 +46,15 @@ export interface RelayOptions {
   readonly placeOf: (live: LiveSession) => Place | undefined
 }
 
+/** What calls of both eras use: one listing per upstream, whoever asks. */
+export interface Shared {
+  readonly listings: Listings
+  readonly catalogs: Catalogs
+  readonly levels: Levels
+}
+
 export interface Relay {
+  readonly shared: Shared
   /** What `initialize` answers for an endpoint. Waits for unknown upstreams up to `limits.coldStartMs`. */
   describe (place: Place): Promise<{ capabilities: ServerCapabilities, instructions: string | undefined }>
   /** @throws GatewayError, RpcError */
@@ -72,10 +86,12 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, log, 
   }
   const listings = createListings({ pool, store, clock, log, handshake, ...heard })
   const catalogs = createCatalogs({ listings, clock, log })
+  const levels = createLevels({ log })
   const connections = createConnections({
     pool,
     live,
     listings,
+    levels,
     clientInfo: handshake.clientInfo,
     log,
     ...heard,
@@ -96,7 +112,7 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, log, 
     live,
     placeOf,
     scopeOf: connections.scopeOf,
-    definitionOf: (place, upstream) => definitionOf(place, upstream),
+    definitionOf,
     acquire: (definition, place, session) => connections.acquire(definition, place.endpoint, session),
     connect: (call, definition) => connect(call, definition),
     send: (call, definition, upstream, request) => send(call, definition, upstream, request),
@@ -132,20 +148,22 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, log, 
     const outgoing = params === request.params || params === undefined ? request : { method: request.method, params }
     let over = false
     try {
-      return withRelatedTask(await upstream.request(outgoing, clientOf(call, definition, () => over), call.signal), tasks.toClient(call.live, name))
+      const result = await upstream.request(outgoing, clientOf(call, definition, upstream, () => over), call.signal)
+      return withRelatedTask(upstream.era === 'modern' ? lastWord(result, name) : result, tasks.toClient(call.live, name))
     } catch (error) {
-      throw error instanceof RpcError ? namedDemand(error, name, call.endpoint) : error
+      throw error instanceof RpcError ? upstream.era === 'modern' ? older(error, name) : namedDemand(error, name, call.endpoint) : error
     } finally {
       over = true
     }
   }
 
   /** The caller, for one upstream. `over`: the call has ended; only a task that it made still reports its progress. */
-  function clientOf (call: Call, definition: UpstreamDefinition, over: () => boolean): Client {
+  function clientOf (call: Call, definition: UpstreamDefinition, { era }: Upstream, over: () => boolean): Client {
     const { client } = call
     return {
       era: client.era,
-      capabilities: client.capabilities,
+      capabilities: era === 'modern' ? declaredToModern(client.capabilities) : client.capabilities,
+      logLevel: call.live.session.record.logLevel,
       notify (notification) {
         const news = shapeNews(notification, definition.name, call, call.live, tasks.toClient(call.live, definition.name))
         if (news === undefined) return
@@ -170,23 +188,9 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, log, 
     connections.release(key).catch((err: unknown) => log.warn({ err }, 'connections of an ended session did not close cleanly'))
   })
 
-  function definitionOf (place: Place, name: UpstreamName): UpstreamDefinition {
-    const definition = place.tenant.upstreams.get(name)
-    if (definition === undefined) throw new GatewayError('upstream_unavailable', `Upstream ${name} is no longer configured.`)
-    return definition
-  }
-  const settled = async (place: Place): Promise<void> => {
-    const definitions = catalogs.definitionsOf(place)
-    const unknown = definitions.filter((definition) => {
-      listings.use(definition)
-      return listings.version(definition) === 0 && listings.peek(definition) === undefined
-    })
-    if (unknown.length > 0) await listings.settled(unknown, place.snapshot.limits.coldStartMs)
-  }
-
   const floor: Floor = {
     catalog: (call) => catalogs.of(call, call.live),
-    settled,
+    settled: catalogs.settled,
     async forward (call, route, request) {
       const definition = definitionOf(call, route.upstream)
       try {
@@ -210,8 +214,9 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, log, 
   }
 
   return {
+    shared: { listings, catalogs, levels },
     async describe (place) {
-      await settled(place)
+      await catalogs.settled(place)
       const { capabilities, instructions } = catalogs.of(place, undefined)
       return { capabilities, instructions }
     },
@@ -239,20 +244,4 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, log, 
       tasks.close()
     }
   }
-}
-
-/** Connecting may take half a minute and goes on for whoever else waits for it; a call that is over does not. */
-function whileWanted<T> (work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const giveUp = (): void => reject(new GatewayError('cancelled', 'The request was cancelled before it was sent.'))
-    if (signal.aborted) giveUp()
-    signal.addEventListener('abort', giveUp, { once: true })
-    work.then((value) => {
-      signal.removeEventListener('abort', giveUp)
-      resolve(value)
-    }, (error: unknown) => {
-      signal.removeEventListener('abort', giveUp)
-      reject(error)
-    })
-  })
 }

@@ -1,11 +1,10 @@
-// From a definition to a connection that has shaken hands. The one place that knows which transports there are.
+// From a definition to a connection that is ready for requests.
 
 import { GatewayError } from '../protocol/errors.ts'
+import { isModernRevision } from '../protocol/revisions.ts'
 import { deadline } from './clock.ts'
 import { createComplaints } from './complaints.ts'
-import { createDetector } from './detect.ts'
-import { greeted } from './link.ts'
-import { openStdio } from './stdio.ts'
+import { createEras } from './era.ts'
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import type { Handshake, Upstream, UpstreamEvents } from '../protocol/seams.ts'
@@ -32,7 +31,7 @@ export interface ConnectorOptions {
 }
 
 export function createConnector ({ supervisor, egress, clock, random, log }: ConnectorOptions): Connector {
-  const detector = createDetector({ egress })
+  const eras = createEras({ egress, supervisor })
 
   return {
     async connect (definition, handshake, events, signal, use = 'calls') {
@@ -43,9 +42,7 @@ export function createConnector ({ supervisor, egress, clock, random, log }: Con
       const options: LinkOptions = { handshake, events, clock, random, log: placed, complaints: createComplaints(name, clock, placed), use }
       const limit = deadline(clock, connectMs, signal)
       try {
-        return upstreamOf(definition, await (definition.type === 'stdio'
-          ? greeted(openStdio(definition, supervisor, options), log, limit.signal)
-          : detector.connect(definition, options, limit.signal)))
+        return upstreamOf(definition, await eras.connect(definition, options, limit.signal))
       } catch (error) {
         throw limit.passed() ? lateError(definition) : startError(definition, error)
       } finally {
@@ -56,7 +53,7 @@ export function createConnector ({ supervisor, egress, clock, random, log }: Con
 }
 
 function lateError ({ name, connectMs }: UpstreamDefinition): GatewayError {
-  return new GatewayError('upstream_unavailable', `Upstream ${name} did not answer initialize within ${connectMs / 1000} s (connectMs).`, { data: { upstream: name } })
+  return new GatewayError('upstream_unavailable', `Upstream ${name} did not answer initialize or server/discover within ${connectMs / 1000} s (connectMs).`, { data: { upstream: name } })
 }
 
 // No call was sent yet, so its outcome is not unknown: it may be tried again.
@@ -71,7 +68,7 @@ function upstreamOf ({ name }: UpstreamDefinition, link: Link): Upstream {
   const latest = (): Greeting => link.greeting ?? first
   return {
     name,
-    era: 'legacy',
+    era: isModernRevision(first.revision) ? 'modern' : 'legacy',
     get revision () { return latest().revision },
     get capabilities () { return latest().capabilities },
     get serverInfo () { return latest().serverInfo },

@@ -1,9 +1,10 @@
 // How calls end that do not end with a result, and what may be said of it.
 
-import { GatewayError } from '../protocol/errors.ts'
+import { GatewayError, RpcError } from '../protocol/errors.ts'
+import { isObject } from '../protocol/messages.ts'
 import { printable } from './decode.ts'
 import type { UpstreamName } from '../protocol/ids.ts'
-import type { RpcErrorObject } from '../protocol/messages.ts'
+import type { JsonObject, Result, RpcErrorObject } from '../protocol/messages.ts'
 
 /** Longest `message` and `data` of an upstream's error that we pass on: more is a stack or a secret, not an explanation. */
 const maxErrorLength = 8_192
@@ -26,8 +27,18 @@ export function timeoutError (name: UpstreamName, timeoutMs: number): GatewayErr
   return new GatewayError('upstream_timeout', `Upstream ${name} sent nothing for ${timeoutMs / 1000} s, so the request was cancelled there. Whether it took effect is unknown.`, { data: { outcome: 'unknown', upstream: name } })
 }
 
-export function malformedError (name: UpstreamName): GatewayError {
+function malformedError (name: UpstreamName): GatewayError {
   return new GatewayError('upstream_protocol', `Upstream ${name} answered with neither a result object nor an error.`, { data: { outcome: 'unknown', upstream: name } })
+}
+
+/** What a response of the server holds: its result, its own error, or neither. */
+export function outcomeOf (name: UpstreamName, { result, error }: JsonObject): Result | Error {
+  if (isObject(result) && error === undefined) return result
+  return isRpcError(error) ? new RpcError(boundedError(error)) : malformedError(name)
+}
+
+export function isRpcError (value: unknown): value is RpcErrorObject & JsonObject {
+  return isObject(value) && Number.isSafeInteger(value['code']) && typeof value['message'] === 'string'
 }
 
 /** The server's own error, as it came unless it is far too long; members that JSON-RPC does not know are left out. */

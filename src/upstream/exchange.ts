@@ -1,22 +1,25 @@
 // JSON-RPC as a client, common to all transports: mints ids, keeps the table of calls in flight, maps progress tokens, brings
 // each message of the server to the call it belongs to. It never sends a request twice and knows nothing of bytes.
 
-import { GatewayError, RpcError } from '../protocol/errors.ts'
+import { GatewayError } from '../protocol/errors.ts'
 import { isObject, isRequestId, metaOf, notificationMessage, requestMessage } from '../protocol/messages.ts'
 import { relatedTask } from '../protocol/tasks.ts'
 import { createAsks } from './asks.ts'
 import { printable } from './decode.ts'
-import { boundedError, cancelledError, endedError, malformedError, reasonText, timeoutError } from './endings.ts'
-import { createHearing } from './hearing.ts'
+import { cancelledError, endedError, outcomeOf, reasonText, timeoutError } from './endings.ts'
+import { createHearing, withToken } from './hearing.ts'
 import { createNotices } from './notices.ts'
+import { patiently } from './patience.ts'
 import { createTaskProgress } from './task-progress.ts'
 import type { Log } from '../observe/log.ts'
 import type { UpstreamName } from '../protocol/ids.ts'
-import type { ClientCapabilities, JsonObject, Notification, Request, RequestId, Result, RpcErrorObject } from '../protocol/messages.ts'
+import type { ClientCapabilities, JsonObject, Notification, Request, RequestId, Result } from '../protocol/messages.ts'
 import type { Client, UpstreamEvents } from '../protocol/seams.ts'
-import type { Clock, Timer } from './clock.ts'
+import type { Clock } from './clock.ts'
 import type { Complaints } from './complaints.ts'
 import type { Hearing } from './hearing.ts'
+import type { Dialect, Ear } from './modern/dialect.ts'
+import type { Patient } from './patience.ts'
 
 /** What a transport does for the exchange. None of these wait. */
 export interface Carrier {
@@ -41,6 +44,8 @@ export interface ExchangeOptions {
   readonly complaints: Complaints
   /** Does the negotiated revision know batches? Only 2025-03-26 does. */
   batches (): boolean
+  /** Set while the connection speaks 2026-07-28. Default: never. */
+  dialect? (): Dialect | undefined
 }
 
 export interface Exchange {
@@ -62,15 +67,14 @@ export interface Exchange {
   end (reason: Error): void
 }
 
-interface Call {
+interface Call extends Patient {
   readonly id: number
   readonly client: Client
   readonly token: unknown
   readonly hearing: Hearing
-  readonly timer: Timer
   readonly settle: (error: Error | undefined, result?: Result) => void
-  /** Questions to the client that are open: meanwhile it is not the upstream who keeps us waiting. */
-  asking: number
+  /** How it hears what the server says, in 2026-07-28. */
+  readonly ear: Ear | undefined
 }
 
 /** Stands behind calls that no client made, such as listings: it hears nothing and can be asked nothing. */
@@ -93,12 +97,12 @@ export function createExchange (options: ExchangeOptions): Exchange {
 
   function request (request: Request, client: Client, signal: AbortSignal): Promise<Result> {
     if (signal.aborted) return Promise.reject(cancelledError(name))
-    if (ended !== undefined) {
-      return Promise.reject(endedError(name, ended))
-    }
+    if (ended !== undefined) return Promise.reject(endedError(name, ended))
     const id = ++lastId
     const token = metaOf(request.params)['progressToken']
-    const outgoing = token === undefined ? request : withToken(request, id)
+    const dialect = options.dialect?.()
+    const mapped = token === undefined ? request : withToken(request, id)
+    const outgoing = dialect?.dress(mapped, client) ?? mapped
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
         abandon(id, request, reasonText(signal.reason))
@@ -109,10 +113,11 @@ export function createExchange (options: ExchangeOptions): Exchange {
         client,
         token,
         asking: 0,
+        ear: dialect?.ear(id, outgoing),
         hearing: createHearing(client, clock, () => complaints.warn({}, 'the upstream floods a call with notifications; only some are passed on')),
         timer: clock.timer(timeoutMs, () => {
           // The handshake has a limit of its own, which is about how long a server takes to start.
-          if (call.asking > 0 || request.method === 'initialize') return call.timer.refresh()
+          if (call.asking > 0 || handshakes.has(request.method) || call.ear?.endless === true) return call.timer.refresh()
           abandon(id, request, 'timeout')
           call.settle(timeoutError(name, timeoutMs))
         }),
@@ -123,8 +128,10 @@ export function createExchange (options: ExchangeOptions): Exchange {
           asks.ended(id)
           call.hearing.end()
           if (error !== undefined || result === undefined) return reject(error)
-          taskProgress.keep(id, call, request, result)
-          resolve(result)
+          if (dialect === undefined) taskProgress.keep(id, call, request, result)
+          const judged = dialect?.judge(result, request, client) ?? result
+          if (judged instanceof GatewayError) reject(judged)
+          else resolve(judged)
         }
       }
       calls.set(id, call)
@@ -139,9 +146,10 @@ export function createExchange (options: ExchangeOptions): Exchange {
 
   /** Tells the server that an answer is no longer wanted. 2025-11-25 basic/utilities/cancellation: never for initialize. */
   function abandon (id: number, request: Request, reason: string): void {
-    if (request.method !== 'initialize') {
+    if (!handshakes.has(request.method)) {
       carrier.post(JSON.stringify(notificationMessage({ method: 'notifications/cancelled', params: { requestId: id, reason } })))
     }
+    if (calls.get(id)?.ear?.logs === true) options.dialect?.()?.abandoned()
     carrier.drop(id)
     asks.abandoned(id)
   }
@@ -157,6 +165,7 @@ export function createExchange (options: ExchangeOptions): Exchange {
     if (typeof method !== 'string') return answer(message)
     const body: Request = isObject(params) ? { method, params } : { method }
     if (id === undefined) return notification(body, from)
+    if (options.dialect?.() !== undefined) return complaints.warn({}, 'the upstream sent a request, of which its revision has none')
     if (!isRequestId(id)) return complaints.warn({}, 'the upstream sent a request with an id that is none')
     question(id, body, from)
   }
@@ -171,41 +180,24 @@ export function createExchange (options: ExchangeOptions): Exchange {
     const origin = metaOf(body.params)[relatedTask] === undefined ? from ?? call?.id : undefined
     asks.receive(id, body, (request, options) => {
       const answer = call === undefined ? events.ask(request, options) : call.client.ask(request, options)
-      return patiently(waiting, options.signal, answer)
+      return patiently(waiting, (call) => calls.has(call.id), options.signal, answer)
     }, origin === undefined ? undefined : { call: origin, certain: from !== undefined })
   }
 
-  /** While a person is asked, it is not the upstream who keeps its callers waiting. */
-  function patiently<Answer> (waiting: readonly Call[], withdrawn: AbortSignal, answer: Promise<Answer>): Promise<Answer> {
-    let over = false
-    for (const call of waiting) call.asking++
-    const done = (): void => {
-      if (over) return
-      over = true
-      for (const call of waiting) {
-        call.asking--
-        if (calls.has(call.id)) call.timer.refresh()
-      }
-    }
-    withdrawn.addEventListener('abort', done, { once: true })
-    return answer.finally(done)
-  }
-
   function answer (message: JsonObject): void {
-    const { id, result, error } = message
-    const call = calls.get(id as number)
+    const call = calls.get(message['id'] as number)
     // Late, doubled or invented: whoever it was for has gone.
     if (call === undefined) return log.debug({ upstream: name }, 'dropped an answer that nobody waits for')
-    if (isObject(result) && error === undefined) return call.settle(undefined, result)
-    if (isObject(error) && Number.isSafeInteger(error['code']) && typeof error['message'] === 'string') {
-      return call.settle(new RpcError(boundedError(error as unknown as RpcErrorObject)))
-    }
-    call.settle(malformedError(name))
+    const outcome = outcomeOf(name, message)
+    if (outcome instanceof Error) call.settle(outcome)
+    else call.settle(undefined, outcome)
   }
 
   function notification (notification: Notification, from: number | undefined): void {
     const { method, params } = notification
     if (method === 'notifications/progress') return progress(notification)
+    const dialect = options.dialect?.()
+    if (dialect !== undefined) return overheard(dialect, notification, from)
     if (method === 'notifications/cancelled') {
       const withdrawn = params?.['requestId']
       if (isRequestId(withdrawn)) asks.cancelled(withdrawn, typeof params?.['reason'] === 'string' ? printable(params['reason'], 200) : undefined)
@@ -225,6 +217,15 @@ export function createExchange (options: ExchangeOptions): Exchange {
     if (listener?.token === undefined) return log.debug({ upstream: name }, 'dropped progress of a call that is not in flight')
     call?.timer.refresh()
     listener.hearing.notify({ ...notification, params: { ...notification.params, progressToken: listener.token } })
+  }
+
+  /** 2026-07-28: whatever a server says belongs to a request. */
+  function overheard (dialect: Dialect, notification: Notification, from: number | undefined): void {
+    const call = calls.get(from ?? dialect.addressee(notification, calls) ?? 0)
+    const heard = call?.ear?.hear(notification)
+    if (call === undefined || heard === undefined) return log.debug({ upstream: name }, 'dropped a notification of the upstream that nobody asked for')
+    if (heard === 'end') return call.settle(undefined, { resultType: 'complete' })
+    deliver(call, heard)
   }
 
   function deliver (call: Call, notification: Notification): void {
@@ -273,6 +274,5 @@ export function createExchange (options: ExchangeOptions): Exchange {
   }
 }
 
-function withToken (request: Request, id: number): Request {
-  return { ...request, params: { ...request.params, _meta: { ...metaOf(request.params), progressToken: id } } }
-}
+/** How long a server takes to start is limited elsewhere; and one that has a handshake may stumble over whatever else comes ahead of it. */
+const handshakes: ReadonlySet<string> = new Set(['initialize', 'server/discover'])

@@ -6,11 +6,11 @@ import type { Implementation } from '../protocol/messages.ts'
 import type { Revision } from '../protocol/revisions.ts'
 
 /** Ours to set; what a definition says for them is left out. */
-const reserved = new Set(['accept', 'accept-encoding', 'connection', 'content-length', 'content-type', 'last-event-id', 'mcp-protocol-version', 'mcp-session-id', 'transfer-encoding'])
+const reserved = new Set(['accept', 'accept-encoding', 'connection', 'content-length', 'content-type', 'last-event-id', 'mcp-method', 'mcp-name', 'mcp-protocol-version', 'mcp-session-id', 'transfer-encoding'])
 
 /** Names and values in turn. */
 export function baseHeaders (definition: HttpDefinition, { name, version }: Implementation): string[] {
-  const own = Object.entries(definition.headers).filter(([name]) => !reserved.has(name.toLowerCase()))
+  const own = Object.entries(definition.headers).filter(([name]) => !reserved.has(name.toLowerCase()) && !/^mcp-param-/i.test(name))
   const named = own.some(([name]) => name.toLowerCase() === 'user-agent')
   return ['accept-encoding', 'identity', ...named ? [] : ['user-agent', `${name}/${version}`.replace(/[^\x21-\x7e]+/g, '-')], ...own.flat()]
 }

@@ -1,7 +1,8 @@
 // What a caller hears of its call while it runs: everything, unless the upstream floods it.
 
+import { metaOf } from '../protocol/messages.ts'
 import { createBucket } from './bucket.ts'
-import type { Notification } from '../protocol/messages.ts'
+import type { Notification, Request } from '../protocol/messages.ts'
 import type { Client } from '../protocol/seams.ts'
 import type { Bucket } from './bucket.ts'
 import type { Clock } from './clock.ts'
@@ -38,4 +39,9 @@ export function createHearing (client: Client, clock: Clock, flooded: () => void
       if (held !== undefined) client.notify(held)
     }
   }
+}
+
+/** The request with a progress token of ours in place of the client's, so that no two calls have the same. */
+export function withToken (request: Request, id: number): Request {
+  return { ...request, params: { ...request.params, _meta: { ...metaOf(request.params), progressToken: id } } }
 }

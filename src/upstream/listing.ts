@@ -3,6 +3,8 @@
 
 import { GatewayError, RpcError } from '../protocol/errors.ts'
 import { isObject } from '../protocol/messages.ts'
+import { paramHeadersOf } from '../protocol/param-headers.ts'
+import { printable } from './decode.ts'
 import { nobody } from './exchange.ts'
 import type { Implementation, JsonObject, ServerCapabilities } from '../protocol/messages.ts'
 import type { Revision } from '../protocol/revisions.ts'
@@ -21,10 +23,20 @@ export interface Listing {
   readonly partial: readonly string[]
   /** Lists that the server answered with an error: empty here, and no news of what they hold. */
   readonly failed: readonly Member[]
+  /** How long a server of 2026-07-28 says that each list holds. */
+  readonly hints?: Hints
 }
 
-/** The lists of one kind: put over a `Listing`, they make it current. */
-export type ListingPart = Partial<Pick<Listing, 'tools' | 'prompts' | 'resources' | 'templates'>>
+export type Hints = Readonly<Partial<Record<Member, Hint>>>
+
+/** From which time on, in milliseconds since the epoch, and for how many milliseconds (2026-07-28 server/utilities/caching). */
+export interface Hint {
+  readonly ttlMs: number
+  readonly fetchedAt: number
+}
+
+/** The lists of one kind: see `patched`. */
+export type ListingPart = Partial<Pick<Listing, 'tools' | 'prompts' | 'resources' | 'templates' | 'hints'>>
 
 export type Member = 'tools' | 'prompts' | 'resources' | 'templates'
 
@@ -55,17 +67,21 @@ const maxNotes = 50
 /**
  * Everything that the connection offers. A list whose method fails with an error of the server is left empty and noted, so that one
  * broken list does not take the others away.
+ * @param now milliseconds since the epoch, for `hints`; without it there are none
  * @throws GatewayError upstream_*, cancelled; RpcError where every list failed
  */
-export async function fetchListing (upstream: Upstream, signal: AbortSignal): Promise<Listing> {
+export async function fetchListing (upstream: Upstream, signal: AbortSignal, now?: () => number): Promise<Listing> {
   const declared = specs.filter(({ kind }) => isObject(upstream.capabilities[kind]))
   const partial: string[] = []
   const failures: unknown[] = []
   const failed: Member[] = []
   const lists: Record<Member, JsonObject[]> = { tools: [], prompts: [], resources: [], templates: [] }
+  const hints: Partial<Record<Member, Hint>> = {}
   await Promise.all(declared.map(async (spec) => {
     try {
-      lists[spec.member] = await fetchAll(upstream, spec, signal, partial)
+      const list = await fetchAll(upstream, spec, signal, partial, now)
+      lists[spec.member] = list.items
+      if (list.hint !== undefined) hints[spec.member] = list.hint
     } catch (error) {
       if (!(error instanceof RpcError)) throw error
       failures.push(error)
@@ -75,22 +91,44 @@ export async function fetchListing (upstream: Upstream, signal: AbortSignal): Pr
   }))
   if (failures.length > 0 && failures.length === declared.length) throw failures[0]
   const { capabilities, serverInfo, instructions, revision } = upstream
-  return { ...lists, capabilities, serverInfo, instructions, revision, partial: partial.slice(0, maxNotes), failed }
+  return { ...lists, capabilities, serverInfo, instructions, revision, partial: partial.slice(0, maxNotes), failed, ...Object.keys(hints).length === 0 ? {} : { hints } }
 }
 
 /**
  * The lists of one kind, after a `list_changed`; `resources` brings the templates too.
+ * @param now as for `fetchListing`
  * @throws GatewayError upstream_*, cancelled; RpcError
  */
-export async function fetchList (upstream: Upstream, kind: ListKind, signal: AbortSignal): Promise<ListingPart> {
+export async function fetchList (upstream: Upstream, kind: ListKind, signal: AbortSignal, now?: () => number): Promise<ListingPart> {
   const part: { -readonly [M in keyof ListingPart]: ListingPart[M] } = {}
+  const hints: Partial<Record<Member, Hint>> = {}
   await Promise.all(specs.filter((spec) => spec.kind === kind).map(async (spec) => {
-    part[spec.member] = isObject(upstream.capabilities[kind]) ? await fetchAll(upstream, spec, signal, []) : []
+    const list: List = isObject(upstream.capabilities[kind]) ? await fetchAll(upstream, spec, signal, [], now) : { items: [], hint: undefined }
+    part[spec.member] = list.items
+    if (list.hint !== undefined) hints[spec.member] = list.hint
   }))
-  return part
+  return Object.keys(hints).length === 0 ? part : { ...part, hints }
 }
 
-async function fetchAll (upstream: Upstream, spec: ListSpec, signal: AbortSignal, notes: string[]): Promise<JsonObject[]> {
+/** The listing with newer lists in place of its own. */
+export function patched (listing: Listing, parts: readonly ListingPart[]): Listing {
+  return parts.reduce<Listing>((whole, part) => ({
+    ...whole,
+    ...part,
+    ...whole.hints === undefined && part.hints === undefined ? {} : { hints: { ...whole.hints, ...part.hints } }
+  }), listing)
+}
+
+interface List {
+  readonly items: JsonObject[]
+  readonly hint: Hint | undefined
+}
+
+async function fetchAll (upstream: Upstream, spec: ListSpec, signal: AbortSignal, notes: string[], now: (() => number) | undefined): Promise<List> {
+  // Before the first page: the time of the others is not known better.
+  const fetchedAt = upstream.era === 'modern' ? now?.() : undefined
+  let ttlMs: number | undefined
+  const whole = (): List => ({ items, hint: fetchedAt === undefined || ttlMs === undefined ? undefined : { ttlMs, fetchedAt } })
   const { member, method, resultMember, key, maxLength } = spec
   const items: JsonObject[] = []
   const cursors = new Set<string>()
@@ -100,15 +138,17 @@ async function fetchAll (upstream: Upstream, spec: ListSpec, signal: AbortSignal
     // "" is a cursor like any other: what counts is whether there is one (2025-11-25 server/utilities/pagination).
     const request = cursor === undefined ? { method } : { method, params: { cursor } }
     const result = await upstream.request(request, nobody, signal).catch((error: unknown) => {
-      if (error instanceof RpcError && error.error.code === -32601) return { [resultMember]: [] }
+      if (error instanceof RpcError && error.error.code === -32601) return undefined
       throw error
     })
+    if (result === undefined) return { items: [], hint: undefined }
+    ttlMs = Math.min(ttlMs ?? Infinity, typeof result['ttlMs'] === 'number' && result['ttlMs'] > 0 ? result['ttlMs'] : 0)
     const found = result[resultMember]
     if (!Array.isArray(found)) {
       throw new GatewayError('upstream_protocol', `Upstream ${upstream.name} answered ${method} without a list of ${resultMember}.`, { data: { upstream: upstream.name } })
     }
     for (const item of found as unknown[]) {
-      const fault = faultOf(item, key, maxLength)
+      const fault = faultOf(item, key, maxLength) ?? (upstream.era === 'modern' && member === 'tools' ? headerFaultOf(item as JsonObject) : undefined)
       if (fault !== undefined) {
         notes.push(`${member}: left out an entry ${fault}`)
         continue
@@ -116,23 +156,32 @@ async function fetchAll (upstream: Upstream, spec: ListSpec, signal: AbortSignal
       bytes += JSON.stringify(item).length
       if (items.length >= maxItems || bytes > maxBytes) {
         notes.push(`${member}: left out all after ${items.length} entries, which is the limit`)
-        return items
+        return whole()
       }
       items.push(item as JsonObject)
     }
     const next = result['nextCursor']
-    if (typeof next !== 'string') return items
+    if (typeof next !== 'string') return whole()
     if (cursors.has(next)) {
       notes.push(`${member}: stopped at a cursor that came twice`)
-      return items
+      return whole()
     }
     if (page >= maxPages) {
       notes.push(`${member}: left out all after ${maxPages} pages, which is the limit`)
-      return items
+      return whole()
     }
     cursors.add(next)
     cursor = next
   }
+}
+
+/**
+ * 2026-07-28 basic/transports/streamable-http "Schema Extension": such a tool must not be offered. Whether it came over HTTP or stdio makes
+ * no difference: our own clients, who come over HTTP, would have to leave it out as well. What the schema refers to is never fetched.
+ */
+function headerFaultOf ({ name, inputSchema }: JsonObject): string | undefined {
+  const found = isObject(inputSchema) ? paramHeadersOf(inputSchema) : []
+  return typeof found === 'string' ? `(${printable(String(name), 128)}) with an invalid x-mcp-header: ${printable(found, 200)}` : undefined
 }
 
 /** Why an entry cannot be offered, or undefined. Its key becomes a name in maps, logs and policies. */

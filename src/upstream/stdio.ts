@@ -1,18 +1,27 @@
-// MCP over the standard input and output of a child process: one process, one session, one JSON-RPC message a line
-// (2025-11-25 basic/transports "stdio").
+// MCP over the standard input and output of a child process, one JSON-RPC message a line (2025-11-25 basic/transports "stdio", 2026-07-28
+// basic/transports/stdio). In the legacy era the process is one session; in the modern one it is nothing but a process.
 
-import { GatewayError } from '../protocol/errors.ts'
+import { GatewayError, RpcError } from '../protocol/errors.ts'
 import { isObject } from '../protocol/messages.ts'
+import { latestModern } from '../protocol/revisions.ts'
 import { createBucket } from './bucket.ts'
+import { deadline } from './clock.ts'
 import { decodeJson, idIn, printable } from './decode.ts'
 import { closedError } from './endings.ts'
-import { createExchange } from './exchange.ts'
+import { createExchange, nobody } from './exchange.ts'
 import { createLines } from './lines.ts'
 import { createMask } from './mask.ts'
 import { initialize } from './link.ts'
+import { createDialect } from './modern/dialect.ts'
+import { absent, discoverRequest, isAbsence, probe } from './modern/probe.ts'
+import { createRequests } from './modern/requests.ts'
+import { createWatches } from './modern/watches.ts'
 import { createStderr } from './stderr.ts'
 import type { StdioDefinition } from '../config/snapshot.ts'
+import type { Era, ModernRevision } from '../protocol/revisions.ts'
+import type { Exchange } from './exchange.ts'
 import type { Greeting, Link, LinkOptions } from './link.ts'
+import type { Absence, Answer, ModernGreeting } from './modern/probe.ts'
 import type { Ending, Supervisor } from './process.ts'
 
 // Debug prints of a busy server pass; what goes on and on above this keeps us from everybody else's messages.
@@ -22,14 +31,27 @@ const strayBurst = 10_000
 const strayBytes = 4_096
 const strayLength = 200
 
+export interface StdioLink extends Link {
+  /**
+   * Asks whether the server is one of 2026-07-28, and begins to use it as one if it is; if not, and the process lives, `greet` may follow.
+   * @param patienceMs how long silence is waited for before it counts as a no
+   * @throws GatewayError where there is nobody to ask, or there is no common revision
+   */
+  discover (patienceMs: number, signal: AbortSignal): Promise<ModernGreeting | Absence>
+  /** The process has ended. */
+  readonly dead: boolean
+}
+
 /**
  * Starts the child. What goes wrong at the start rejects the handshake.
  * @throws GatewayError too_many
  */
-export function openStdio (definition: StdioDefinition, supervisor: Supervisor, options: LinkOptions): Link {
-  const { name, maxMessageBytes, timeoutMs } = definition
+export function openStdio (definition: StdioDefinition, supervisor: Supervisor, options: LinkOptions): StdioLink {
+  const { name, maxMessageBytes, timeoutMs, connectMs } = definition
   const { handshake, events, clock, log, complaints } = options
   let greeting: Greeting | undefined
+  let era: Era = 'legacy'
+  let version: ModernRevision = latestModern
   let asked = false
   let over = false
   const mask = createMask(definition)
@@ -70,6 +92,7 @@ export function openStdio (definition: StdioDefinition, supervisor: Supervisor, 
     if (over) return
     over = true
     exchange.end(reason)
+    watches.end()
     if (asked) return
     log.debug({ upstream: name, reason: reason.message }, 'the upstream process ended')
     if (greeting !== undefined) events.closed(reason)
@@ -94,6 +117,7 @@ export function openStdio (definition: StdioDefinition, supervisor: Supervisor, 
     log,
     complaints,
     batches: () => greeting?.revision === '2025-03-26',
+    dialect: () => era === 'modern' ? dialect : undefined,
     carrier: {
       request (_id, body) {
         if (child.write(lineOf(body))) return
@@ -106,9 +130,56 @@ export function openStdio (definition: StdioDefinition, supervisor: Supervisor, 
     }
   })
 
+  const dialect = createDialect({ name, clientInfo: handshake.clientInfo, version: () => version, sessionLevel: () => requests.level(), clock })
+  const watches = createWatches({ ...options, name, timeoutMs, exchange: () => exchange })
+  const requests = createRequests({
+    name, connectMs, clock, log, watches, schemas: undefined, exchange: () => exchange,
+    speak: (chosen) => { version = chosen },
+    left () {
+      lost(new GatewayError('upstream_lost', `Upstream ${name} no longer speaks revision 2026-07-28. The request is not sent again; whether it took effect is unknown.`, { data: { outcome: 'unknown', upstream: name } }))
+      child.kill()
+    }
+  })
+
+  async function ask (revision: ModernRevision, patienceMs: number, signal: AbortSignal): Promise<Answer> {
+    const patience = deadline(clock, patienceMs, signal)
+    try {
+      return { kind: 'result', result: await exchange.request(discoverRequest(revision, handshake.clientInfo), nobody, patience.signal) }
+    } catch (error) {
+      if (error instanceof RpcError) return { kind: 'error', error: error.error, proper: true }
+      if (patience.passed()) return { kind: 'foreign', ...absent(name, `it did not answer server/discover within ${patienceMs / 1000} s`, error), silent: true }
+      // Some end at once when anything comes ahead of initialize.
+      if (error instanceof GatewayError && (error.code === 'upstream_lost' || error.data['outcome'] === 'unknown') && !signal.aborted) return { kind: 'foreign', ...absent(name, 'it ended, or answered with what is no result', error) }
+      throw error
+    } finally {
+      patience.close()
+    }
+  }
+
+  async function discover (patienceMs: number, signal: AbortSignal): Promise<ModernGreeting | Absence> {
+    era = 'modern'
+    const found = await probe(name, (revision) => ask(revision, patienceMs, signal))
+    if (isAbsence(found)) {
+      era = 'legacy'
+      return found
+    }
+    greeting = found
+    version = found.revision
+    if (options.use === 'listing') watches.lists(found.capabilities)
+    return found
+  }
+
+  const speaking: Pick<Exchange, 'request' | 'notify'> = {
+    request: (request, client, signal) => (era === 'modern' ? requests : exchange).request(request, client, signal),
+    // A server of 2026-07-28 is told nothing but what a request says.
+    notify: (notification) => { if (era === 'legacy') exchange.notify(notification) }
+  }
+
   return {
-    exchange,
+    exchange: { ...exchange, ...speaking },
     get greeting () { return greeting },
+    get dead () { return over },
+    discover,
     async greet (signal) {
       const answer = await initialize(exchange, name, handshake, signal)
       greeting = answer
@@ -118,11 +189,13 @@ export function openStdio (definition: StdioDefinition, supervisor: Supervisor, 
     close () {
       asked = true
       exchange.end(closedError(name))
+      watches.end()
       return child.close()
     },
     destroy (reason) {
       asked = true
       exchange.end(reason)
+      watches.end()
       child.kill()
     }
   }

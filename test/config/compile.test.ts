@@ -34,7 +34,7 @@ t.test('every default is applied', async (t) => {
     mode: 'bearer', keys: [], requiredScopes: [], leewaySeconds: 30,
     issuers: [{ issuer: 'https://idp.example', jwksUri: undefined, algorithms: ['ES256', 'ES384', 'EdDSA', 'PS256', 'RS256'], requireTyp: true, audiences: [], maxLifetimeSeconds: 86_400 }]
   })
-  const shared = { isolation: 'session', timeoutMs: 600_000, idleMs: 300_000, maxMessageBytes: 16_777_216 }
+  const shared = { isolation: 'session', era: 'auto', timeoutMs: 600_000, idleMs: 300_000, maxMessageBytes: 16_777_216 }
   t.match(tenant?.upstreams.get(upstreamName('p')), { ...shared, type: 'stdio', connectMs: 30_000, args: [], env: {}, cwd: undefined })
   t.match(tenant?.upstreams.get(upstreamName('h')), { ...shared, type: 'http', transport: 'auto', connectMs: 10_000, headers: {} })
 })
@@ -72,7 +72,7 @@ t.test('the hash follows everything that defines the connection and nothing else
   t.match(before, /^[0-9a-f]{64}$/)
   t.equal(hash({ logLevel: 'debug', ...withValue([...files, 'description'], 'other words') }), before)
   t.equal(hash(withValue([...files, 'env'], { B: 'c', A: 'b' })), hash(withValue([...files, 'env'], { A: 'b', B: 'c' })), 'the order of keys does not count')
-  const changes: [string, unknown][] = [['command', 'node'], ['args', ['some-server', '-y']], ['env', { A: 'c' }], ['cwd', '/x'], ['isolation', 'shared'], ['connectMs', 100], ['timeoutMs', 100], ['idleMs', 100], ['maxMessageBytes', 1024]]
+  const changes: [string, unknown][] = [['command', 'node'], ['args', ['some-server', '-y']], ['env', { A: 'c' }], ['cwd', '/x'], ['isolation', 'shared'], ['era', 'modern'], ['connectMs', 100], ['timeoutMs', 100], ['idleMs', 100], ['maxMessageBytes', 1024]]
   for (const [key, value] of changes) t.not(hash(withValue([...files, key], value)), before, key)
   t.not(hash(withValue([...tickets, 'headers'], { 'X-Api-Key': 'abd' }), 'tickets'), hash(base(), 'tickets'))
   const other = compiled({ tenants: { other: (base()['tenants'] as Record<string, unknown>)['acme'] } })

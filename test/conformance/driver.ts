@@ -1,25 +1,65 @@
 // What the client half of the suite starts: a gateway in front of the suite's own server (its URL is the last argument), and a client
-// that lists the tools behind the gateway and calls each of them once.
+// of the second SDK that uses all that is behind the gateway. MCP_CONFORMANCE_PROTOCOL_VERSION says which era both speak.
 
-import { legacyClient } from '../kit/client.ts'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { jsonHeaders, send } from '../kit/client.ts'
 import { gateway, key } from '../kit/gateway.ts'
-import type { Answer } from '../kit/client.ts'
 
-interface Tool { readonly name: string, readonly inputSchema: { readonly required?: string[] } }
+interface Tool { readonly name: string, readonly inputSchema: { readonly required?: string[], readonly properties?: Record<string, { readonly type?: string }> } }
+interface ToolCall { readonly name: string, readonly arguments: Record<string, unknown> }
+
+const { MCP_CONFORMANCE_SCENARIO: scenario, MCP_CONFORMANCE_PROTOCOL_VERSION: version = '2025-11-25', MCP_CONFORMANCE_CONTEXT: context = '{}' } = process.env
+const modern = version >= '2026-07-28'
+const authorization = `Bearer ${key}`
 
 const closers: Array<() => unknown> = []
 const { url } = await gateway({ teardown: (close) => { closers.unshift(close) } }, {
   upstreams: { suite: { type: 'http', url: process.argv.at(-1) } }, endpoints: { default: { upstreams: ['suite'], prefix: '' } }
 })
-const client = await legacyClient(url(), key)
-for (const { name, inputSchema } of resultOf(await client.request('tools/list'))['tools'] as Tool[]) {
-  // All that the suite's tools require are numbers.
-  resultOf(await client.request('tools/call', { name, arguments: Object.fromEntries((inputSchema.required ?? []).map((argument, n) => [argument, n + 1])) }))
+
+const client = new Client({ name: 'driver', version: '1' }, {
+  capabilities: { elicitation: { form: { applyDefaults: true } } },
+  versionNegotiation: { mode: modern ? { pin: version } : 'legacy' }
+})
+// An empty form: what it has defaults for, the SDK fills in.
+client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: {} }))
+await client.connect(new StreamableHTTPClientTransport(new URL(url()), { requestInit: { headers: { authorization } } }))
+
+const { tools, resources, prompts } = client.getServerCapabilities() ?? {}
+if (tools !== undefined) {
+  const { toolCalls } = JSON.parse(context) as { toolCalls?: ToolCall[] }
+  const all = await listed()
+  // Its server shows a tool and cannot call it.
+  const calls = scenario === 'json-schema-ref-no-deref' ? [] : toolCalls ?? all.map((tool) => plain(tool, all))
+  for (const call of calls) await client.callTool(call)
 }
+if (resources !== undefined) for (const { uri } of (await client.listResources()).resources) await client.readResource({ uri })
+if (prompts !== undefined) for (const { name } of (await client.listPrompts()).prompts) await client.getPrompt({ name })
+
+await client.close()
 for (const close of closers) await close()
 
-function resultOf ({ json, text }: Answer): Record<string, unknown> {
-  const { result } = json as { result?: Record<string, unknown> }
+/** The tools as the gateway lists them. A client of its own, since the SDK leaves out what the gateway must not show in the first place. */
+async function listed (): Promise<readonly Tool[]> {
+  const { tools } = await client.listTools()
+  if (!modern) return tools as Tool[]
+  const _meta = { 'io.modelcontextprotocol/protocolVersion': version, 'io.modelcontextprotocol/clientCapabilities': {} }
+  const { text, json } = await send(url(), {
+    headers: { ...jsonHeaders, authorization, 'mcp-protocol-version': version, 'mcp-method': 'tools/list' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: { _meta } })
+  })
+  const { result } = json as { result?: { tools: Tool[] } }
   if (result === undefined) throw new Error(text)
-  return result
+  const names = (list: readonly { readonly name: string }[]): string => list.map(({ name }) => name).join(', ')
+  if (names(result.tools) !== names(tools)) throw new Error(`the gateway lists ${names(result.tools)}, and a client would take ${names(tools)}`)
+  return result.tools
+}
+
+/** A call with something of the right type for each required argument; an object is a schema, for who looks at what became of it. */
+function plain ({ name, inputSchema: { required = [], properties = {} } }: Tool, all: readonly Tool[]): ToolCall {
+  const value = (argument: string, n: number): unknown => {
+    const type = properties[argument]?.type
+    return type === 'string' ? 'text' : type === 'object' ? all[0]?.inputSchema : n + 1
+  }
+  return { name, arguments: Object.fromEntries(required.map((argument, n) => [argument, value(argument, n)])) }
 }

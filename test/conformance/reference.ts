@@ -5,7 +5,12 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-const main = fileURLToPath(new URL('server/main.ts', import.meta.url))
+/** The reference servers, by the requirement set that they meet. */
+const mains = {
+  '2025-11-25': fileURLToPath(new URL('server/main.ts', import.meta.url)),
+  '2026-07-28': fileURLToPath(new URL('modern/main.ts', import.meta.url))
+}
+type Requirements = keyof typeof mains
 
 interface Teardown { teardown (run: () => unknown): unknown }
 
@@ -13,11 +18,12 @@ interface Teardown { teardown (run: () => unknown): unknown }
  * What an upstream over stdio is configured with.
  * @param cache a folder for compiled code: the suite opens forty sessions, and each is a process of its own
  */
-export const stdioReference = (cache: string) => ({ command: process.execPath, args: [main, '--transport', 'stdio'], env: { NODE_COMPILE_CACHE: cache } })
+export const stdioReference = (cache: string, requirements: Requirements = '2025-11-25') =>
+  ({ command: process.execPath, args: [mains[requirements], '--transport', 'stdio'], env: { NODE_COMPILE_CACHE: cache } })
 
 /** Starts the reference server on a free port of loopback; killed with the test. @returns its MCP URL */
-export async function startReference (t: Teardown, transport: 'http' | 'sse'): Promise<string> {
-  const child = spawn(process.execPath, [main, '--transport', transport, '--port', '0'], {
+export async function startReference (t: Teardown, transport: 'http' | 'sse', requirements: Requirements = '2025-11-25'): Promise<string> {
+  const child = spawn(process.execPath, [mains[requirements], '--transport', transport], {
     // Nothing of the test runner's own environment: it would load itself into the server.
     env: { PATH: process.env['PATH'] },
     stdio: ['ignore', 'pipe', 'inherit']

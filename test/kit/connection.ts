@@ -67,7 +67,7 @@ export function workshop (overrides: { clock?: Clock, maxProcesses?: number, max
   return { connector: createConnector({ supervisor, egress: createEgress(), clock, random: () => 0, log }), supervisor, logged, log }
 }
 
-const common = { name: upstreamName('files'), tenant: tenantId('acme'), isolation: 'session', connectMs: 10_000, timeoutMs: 10_000, idleMs: 60_000, maxMessageBytes: 4_194_304 } as const
+const common = { name: upstreamName('files'), tenant: tenantId('acme'), isolation: 'session', era: 'auto', connectMs: 10_000, timeoutMs: 10_000, idleMs: 60_000, maxMessageBytes: 4_194_304 } as const
 
 export function stdioDefinition (script: object = {}, overrides: Partial<StdioDefinition> = {}): StdioDefinition {
   const server = new URL('./stdio-server.ts', import.meta.url).pathname

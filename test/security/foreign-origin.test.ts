@@ -54,7 +54,7 @@ t.test('a preflight names methods and headers to a listed origin', async (t) => 
   t.equal(answer.headers['access-control-allow-methods'], 'GET, POST, DELETE')
   t.notMatch(answer.headers['access-control-allow-headers'], /x-anything|\*/i)
   t.match(answer.headers['access-control-allow-headers'], /Authorization.*Mcp-Session-Id.*MCP-Protocol-Version/)
-  t.equal(answer.headers.vary, 'Origin')
+  t.equal(answer.headers.vary, 'Origin, Access-Control-Request-Headers')
 })
 
 t.test('what a page may send without a preflight is never JSON to us', async (t) => {

@@ -169,7 +169,7 @@ for (const status of [400, 404, 405]) {
     t.ok(await works(await shop().connect(t, peer.url)))
     peer.seen.length = 0
     peer.override(isMethod('initialize'), (response, { message }) => {
-      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], error: { code: -32602, message: 'bad client' } }))
+      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], error: { code: -32000, message: 'bad client' } }))
     })
     await t.rejects(shop().connect(t, peer.url), { code: 'upstream_unavailable', message: /bad client/ })
     t.same(peer.seen.map(({ method }) => method), ['POST'])

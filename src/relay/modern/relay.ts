@@ -3,16 +3,6 @@
 import type { JsonObject, Result } from '../../protocol/messages.ts'
 import type { ModernCall, Place } from '../call.ts'
 
-/** What a client wants to hear of (2026-07-28 basic/patterns/subscriptions). */
-export interface ListenFilter {
-  readonly toolsListChanged?: boolean
-  readonly promptsListChanged?: boolean
-  readonly resourcesListChanged?: boolean
-  readonly resourceSubscriptions?: readonly string[]
-  /** Of the tasks extension. */
-  readonly taskIds?: readonly string[]
-}
-
 export interface ModernRelay {
   /**
    * Every method but `subscriptions/listen`. The result has `resultType`, `ttlMs` and `cacheScope` where they belong, ids and URIs as the
@@ -24,7 +14,7 @@ export interface ModernRelay {
    * `subscriptions/listen`: `call.client.notify` gets `notifications/subscriptions/acknowledged` first, then what changed for this caller,
    * without subscription ids, which are the door's to add. Resolves with the final empty result where the gateway ends it; an aborted
    * signal ends it silently.
-   * @throws GatewayError invalid_params, too_many
+   * @throws GatewayError invalid_params, missing_capability, too_many, not_found, shutting_down
    */
   listen (call: ModernCall): Promise<Result>
   /** `inputSchema` of a tool as it is published at the endpoint, for its `x-mcp-header` annotations; undefined for an unknown tool. Waits for upstreams on their way as `call` does. */

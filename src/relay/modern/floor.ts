@@ -1,0 +1,39 @@
+// What the handlers of modern methods, and the listen streams, need of the rest of the relay.
+
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { UpstreamName } from '../../protocol/ids.ts'
+import type { JsonObject, Request, Result } from '../../protocol/messages.ts'
+import type { Upstream } from '../../protocol/seams.ts'
+import type { ModernCall, Place } from '../call.ts'
+import type { Catalog, Route } from '../catalog.ts'
+import type { RequestStates } from './state.ts'
+import type { TaskIds } from './task-ids.ts'
+
+export interface ModernFloor {
+  /** The endpoint's catalog, as it is now. */
+  catalog (place: Place): Catalog
+  /** Waits, for a short time, for upstreams that are not known yet. */
+  settled (place: Place): Promise<void>
+  /** Does the upstream of the route declare the capability at this path? Unknown counts as yes. */
+  offers (place: Place, route: Pick<Route, 'upstream'>, ...path: readonly string[]): boolean
+  /** @throws GatewayError upstream_unavailable where it is no longer configured */
+  definitionOf (place: Place, upstream: UpstreamName): UpstreamDefinition
+  /**
+   * The connection that serves the caller at an upstream, of the era that it turns out to have.
+   * @throws GatewayError upstream_unavailable, too_many, cancelled
+   */
+  connect (call: ModernCall, upstream: UpstreamName): Promise<Upstream>
+  /**
+   * Sends to the route's upstream, at most once, and lets the caller hear of it. The result has a `resultType`.
+   * @throws GatewayError, and RpcError with codes that 2026-07-28 knows
+   */
+  forward (call: ModernCall, route: Pick<Route, 'upstream'>, request: Request): Promise<Result>
+  /** For how long the lists of these kinds may be kept by a client; milliseconds. */
+  ttlOf (place: Place, ...lists: ReadonlyArray<'tools' | 'prompts' | 'resources' | 'templates'>): number
+  /** A task of 2026-07-28 (`tasks/get`, `notifications/tasks`) as the client knows it: its id, its questions, and the URIs of its result. */
+  shapeTask (call: ModernCall, upstream: UpstreamName, task: JsonObject): JsonObject
+  readonly taskIds: TaskIds
+  readonly states: RequestStates
+}
+
+export type ModernHandler = (call: ModernCall, floor: ModernFloor) => Promise<Result>

@@ -1,0 +1,220 @@
+// The listen room with doubles at both of its sides: listings that a test sets, and upstreams whose listen streams a test speaks on.
+
+import { randomBytes } from 'node:crypto'
+import pino from 'pino'
+import { keyPrincipal } from '../../src/auth/principal.ts'
+import { compileConfig } from '../../src/config/load.ts'
+import type { Snapshot, UpstreamDefinition } from '../../src/config/snapshot.ts'
+import { GatewayError } from '../../src/protocol/errors.ts'
+import { endpointName, tenantId, upstreamName } from '../../src/protocol/ids.ts'
+import type { ClientCapabilities, JsonObject, Notification, Request, Result, ServerCapabilities } from '../../src/protocol/messages.ts'
+import type { Client, ListKind, Upstream } from '../../src/protocol/seams.ts'
+import { buildCatalog } from '../../src/relay/catalog.ts'
+import type { Catalog } from '../../src/relay/catalog.ts'
+import type { Place } from '../../src/relay/call.ts'
+import { createListen } from '../../src/relay/modern/listen.ts'
+import type { Listen } from '../../src/relay/modern/listen.ts'
+import { createTaskIds } from '../../src/relay/modern/task-ids.ts'
+import type { TaskIds } from '../../src/relay/modern/task-ids.ts'
+import { createSealer } from '../../src/store/seal.ts'
+import { createSqliteStore } from '../../src/store/sqlite.ts'
+import type { Listing } from '../../src/upstream/listing.ts'
+import { stillClock } from './kit.ts'
+import type { StillClock } from './kit.ts'
+
+export const tasks = 'io.modelcontextprotocol/tasks'
+export const taskClient: ClientCapabilities = { extensions: { [tasks]: {} } }
+
+/** One listen request that reached an upstream. */
+export interface Leg {
+  readonly upstream: string
+  readonly filter: JsonObject
+  readonly client: Client
+  /** Was it closed from our side? */
+  readonly closed: boolean
+  ack (filter?: JsonObject): void
+  say (method: string, params?: JsonObject): void
+  end (): void
+  fail (error?: Error): void
+}
+
+export interface Double {
+  tools?: JsonObject[]
+  prompts?: JsonObject[]
+  resources?: JsonObject[]
+  era?: 'legacy' | 'modern'
+  /** What the connection declares. */
+  capabilities?: ServerCapabilities
+  /** Connecting fails while it is set. */
+  down?: boolean
+  /** Is not acknowledged by itself. */
+  silent?: boolean
+  /** Answers with this instead of a stream. */
+  refuses?: Error
+  /** What it acknowledges; default all that it is asked. */
+  grants? (filter: JsonObject): JsonObject
+  answer? (request: Request): Result
+}
+
+export interface Listener {
+  readonly heard: Notification[]
+  /** Resolves with the result, or rejects. */
+  readonly over: Promise<Result>
+  leave (): void
+}
+
+export interface ListenRoom {
+  readonly listen: Listen
+  readonly clock: StillClock
+  readonly legs: Leg[]
+  /** Legs that are open at an upstream. */
+  open (upstream: string): Leg[]
+  readonly requests: Request[]
+  readonly taskIds: TaskIds
+  place (endpoint?: string): Place
+  listener (filter: unknown, more?: { who?: string, endpoint?: string, capabilities?: ClientCapabilities }): Listener
+  /** Something was listed anew. */
+  relisted (upstream: string, ...kinds: ListKind[]): void
+  readonly used: string[]
+  reload (change: (config: Config) => void): void
+}
+
+export interface Config {
+  upstreams: Record<string, unknown>
+  endpoints: Record<string, unknown>
+  limits: Record<string, number>
+}
+
+interface Teardown { teardown (run: () => unknown): void }
+
+export async function listenRoom (t: Teardown, doubles: Record<string, Double>, limits: Record<string, number> = {}): Promise<ListenRoom> {
+  const clock = stillClock()
+  const log = pino({ level: 'silent' })
+  const config: Config = {
+    upstreams: Object.fromEntries(Object.keys(doubles).map((name) => [name, { type: 'http', url: `http://127.0.0.1:9/${name}` }])),
+    endpoints: { default: { upstreams: Object.keys(doubles) }, other: { upstreams: Object.keys(doubles) }, ...Object.fromEntries(Object.keys(doubles).map((name) => [`only-${name}`, { upstreams: [name], prefix: '' }])) },
+    limits
+  }
+  let snapshot = compile(config)
+  const real = { now: Date.now, timer: (ms: number, run: () => void) => setTimeout(run, ms) }
+  const store = await createSqliteStore({ path: ':memory:', clock: real, log })
+  const sealer = await createSealer({ store, randomBytes, timer: real.timer, log })
+  t.teardown(async () => {
+    room.listen.close()
+    sealer.close()
+    await store.close()
+  })
+  const legs: Leg[] = []
+  const requests: Request[] = []
+  const used: string[] = []
+  const listeners: Array<(hash: string, kinds: ReadonlySet<ListKind>) => void> = []
+  const placeOf = (id: string, name: string): Place | undefined => {
+    const tenant = snapshot.tenants.get(tenantId(id))
+    const endpoint = tenant?.endpoints.get(endpointName(name))
+    return tenant === undefined || endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
+  }
+  const definitionsOf = ({ tenant, endpoint }: Place): UpstreamDefinition[] => endpoint.members.flatMap(({ upstream }) => tenant.upstreams.get(upstream) ?? [])
+  const listingOf = (name: string): Listing => {
+    const { tools = [], prompts = [], resources = [], era = 'modern' } = doubles[name] ?? {}
+    return { tools, prompts, resources, templates: [], capabilities: { tools: {}, prompts: {}, resources: { subscribe: true } }, serverInfo: { name, version: '1' }, instructions: undefined, revision: era === 'modern' ? '2026-07-28' : '2025-11-25', partial: [], failed: [] } as unknown as Listing
+  }
+  // As in the relay: the same object until something is listed anew.
+  let catalogs = new WeakMap<object, Catalog>()
+  const catalog = (place: Place): Catalog => {
+    const known = catalogs.get(place.endpoint) ?? buildCatalog(place.endpoint, new Map(place.endpoint.members.map(({ upstream }) => [upstream, listingOf(upstream)])))
+    catalogs.set(place.endpoint, known)
+    return known
+  }
+  const taskIds = createTaskIds(sealer)
+
+  function connect (name: string): Promise<Upstream> {
+    const double = doubles[name]
+    if (double === undefined || double.down === true) return Promise.reject(new GatewayError('upstream_unavailable', `Upstream ${name} is down.`))
+    const { era = 'modern', capabilities = { resources: { subscribe: true }, extensions: { [tasks]: {} } } } = double
+    return Promise.resolve({
+      name: upstreamName(name), era, revision: era === 'modern' ? '2026-07-28' : '2025-11-25', capabilities, serverInfo: { name, version: '1' }, instructions: undefined,
+      request (request, client, signal) {
+        requests.push(request)
+        if (request.method !== 'subscriptions/listen') return Promise.resolve(double.answer?.(request) ?? {})
+        if (double.refuses !== undefined) return Promise.reject(double.refuses)
+        const over = Promise.withResolvers<Result>()
+        let closed = false
+        const filter = request.params?.['notifications'] as JsonObject
+        const leg: Leg = {
+          upstream: name, filter, client,
+          get closed () { return closed },
+          ack: (granted = filter) => leg.say('notifications/subscriptions/acknowledged', { notifications: granted }),
+          say: (method, params) => client.notify(params === undefined ? { method } : { method, params }),
+          end: () => { closed = true; over.resolve({ resultType: 'complete' }) },
+          fail: (error = new GatewayError('upstream_lost', 'it broke')) => { closed = true; over.reject(error) }
+        }
+        signal.addEventListener('abort', () => leg.fail(new GatewayError('cancelled', 'closed')), { once: true })
+        legs.push(leg)
+        if (double.silent !== true) leg.ack(double.grants?.(filter))
+        return over.promise
+      },
+      notify () {}, close: () => Promise.resolve(), destroy () {}
+    })
+  }
+
+  const room: ListenRoom = {
+    clock, legs, requests, taskIds, used,
+    open: (upstream) => legs.filter((leg) => leg.upstream === upstream && !leg.closed),
+    listen: createListen({
+      floor: {
+        catalog,
+        settled: () => Promise.resolve(),
+        connect: (_call, name) => connect(name),
+        taskIds,
+        shapeTask: (call, upstream, task) => ({ ...task, taskId: taskIds.toClient(call, upstream, String(task['taskId'])) })
+      },
+      listings: { use: ({ name }) => { used.push(name) }, peek: ({ name }) => listingOf(name), onChange: (listener) => { listeners.push(listener) } },
+      definitionsOf, placeOf, clock, random: () => 0, log
+    }),
+    place (endpoint = 'default') {
+      const place = placeOf('acme', endpoint)
+      if (place === undefined) throw new Error(`no endpoint ${endpoint}`)
+      return place
+    },
+    listener (notifications, { who = 'ada', endpoint = 'default', capabilities = {} } = {}) {
+      const heard: Notification[] = []
+      const stop = new AbortController()
+      const place = room.place(endpoint)
+      const over = room.listen.listen({
+        ...place,
+        principal: keyPrincipal(place.tenant.id, { name: who, sha256: '', scopes: [] }),
+        request: { method: 'subscriptions/listen', params: { notifications } },
+        client: { era: 'modern', capabilities, notify: (notification) => { heard.push(notification) }, ask: () => Promise.reject(new Error('not asked')) },
+        signal: stop.signal
+      })
+      over.catch(() => {}) // Looked at by the test, where it wants to.
+      return { heard, over, leave: () => stop.abort() }
+    },
+    relisted (upstream, ...kinds) {
+      catalogs = new WeakMap()
+      const definition = snapshot.tenants.get(tenantId('acme'))?.upstreams.get(upstreamName(upstream))
+      for (const listener of listeners) listener(definition?.hash ?? '', new Set(kinds))
+    },
+    reload (change) {
+      change(config)
+      snapshot = compile(config)
+      room.listen.retain()
+    }
+  }
+  return room
+}
+
+function compile ({ upstreams, endpoints, limits }: Config): Snapshot {
+  return compileConfig(JSON.stringify({
+    listen: { host: '127.0.0.1', port: 0 },
+    store: 'memory:',
+    limits,
+    tenants: { acme: { auth: { keys: [{ name: 'a', key: 'gh_key_of_the_relay_0123' }] }, upstreams, endpoints } }
+  }), { path: 'test.json', env: {} })
+}
+
+export const ackOf = ({ heard }: Listener): unknown => {
+  const [first] = heard
+  return first?.method === 'notifications/subscriptions/acknowledged' ? first.params?.['notifications'] : undefined
+}
+export const said = ({ heard }: Listener): string[] => heard.slice(1).map(({ method, params }) => [method, params?.['uri'] ?? params?.['taskId']].filter((part) => part !== undefined).join(' '))

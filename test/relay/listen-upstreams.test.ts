@@ -1,0 +1,184 @@
+// What listen streams have from upstreams: resources and tasks, merged, each under the name that its client knows, over breaks and reloads.
+
+import t from 'tap'
+import { RpcError } from '../../src/protocol/errors.ts'
+import { until } from '../kit/until.ts'
+import { ackOf, listenRoom, said, taskClient } from './listen-kit.ts'
+import type { Double, Listener, ListenRoom } from './listen-kit.ts'
+import { tool } from './kit.ts'
+
+const acked = (...listeners: Listener[]) => until('all are acknowledged', () => listeners.every((each) => ackOf(each) !== undefined))
+const updated = 'notifications/resources/updated'
+const leg = (room: ListenRoom, upstream: string) => until(`a stream is open at ${upstream}`, () => room.open(upstream)[0])
+
+t.test('updates of two upstreams come on one stream, under the names that the client knows', async (t) => {
+  const room = await listenRoom(t, { one: {}, two: {} })
+  const uris = ['gatehouse://one/test://a', 'gatehouse://two/test://a', 'gatehouse://two/test://dir/']
+  const ada = room.listener({ resourceSubscriptions: [...uris, uris[0], 'gatehouse://three/test://a'] })
+  await acked(ada)
+  t.same(ackOf(ada), { resourceSubscriptions: uris }, 'each once, in its order; what leads nowhere is left out')
+  const [one, two] = [await leg(room, 'one'), await leg(room, 'two')]
+  t.same([one.filter, two.filter], [{ resourceSubscriptions: ['test://a'] }, { resourceSubscriptions: ['test://a', 'test://dir/'] }])
+  one.say(updated, { uri: 'test://a', _meta: { 'test/kept': 1 } })
+  two.say(updated, { uri: 'test://a' })
+  two.say(updated, { uri: 'test://dir/file' })
+  t.same(said(ada), [`${updated} ${uris[0]}`, `${updated} ${uris[1]}`, `${updated} gatehouse://two/test://dir/file`])
+  t.same(ada.heard[1]?.params?.['_meta'], { 'test/kept': 1 })
+})
+
+t.test('what an upstream says beyond what it was asked for goes nowhere', async (t) => {
+  const room = await listenRoom(t, { one: {} })
+  const [ada, bob] = [room.listener({ toolsListChanged: true, resourceSubscriptions: ['test://a'] }, { endpoint: 'only-one' }), room.listener({ resourceSubscriptions: ['test://b'] }, { endpoint: 'only-one', who: 'bob' })]
+  await acked(ada, bob)
+  const [hers] = room.open('one')
+  hers?.say(updated, { uri: 'test://b' })
+  hers?.say(updated, { uri: 'test://ab' })
+  hers?.say(updated, {})
+  hers?.say(updated)
+  hers?.say('notifications/tools/list_changed')
+  hers?.say('notifications/message', { level: 'info', data: 'x' })
+  hers?.say('notifications/progress', { progressToken: 1, progress: 1 })
+  hers?.say('notifications/tasks', { taskId: 'x' })
+  hers?.say('notifications/invented', {})
+  t.same([said(ada), said(bob)], [[], []])
+  hers?.say(updated, { uri: 'test://a' })
+  t.same([said(ada), said(bob)], [[`${updated} test://a`], []], 'and only to whose stream it came on')
+})
+
+t.test('an acknowledgment names what upstreams acknowledged, and nothing is added later', async (t) => {
+  const slow: Double = { silent: true }
+  const room = await listenRoom(t, {
+    part: { grants: () => ({ resourceSubscriptions: ['test://a', 'test://never-asked'] }) },
+    slow,
+    old: { era: 'legacy' },
+    plain: { capabilities: { resources: {} } },
+    refusing: { refuses: new RpcError({ code: -32601, message: 'no such method' }) },
+    down: { down: true }
+  })
+  const names = ['part', 'slow', 'old', 'plain', 'refusing', 'down']
+  const ada = room.listener({ resourceSubscriptions: names.flatMap((name) => [`gatehouse://${name}/test://a`, `gatehouse://${name}/test://b`]) })
+  const late = await leg(room, 'slow')
+  t.same(ada.heard, [], 'it waits')
+  await until('for so long', () => room.clock.waits.includes(1_500))
+  room.clock.move(1_500)
+  await acked(ada)
+  t.same(ackOf(ada), { resourceSubscriptions: ['gatehouse://part/test://a'] })
+  t.ok(late.closed, 'what was not promised is not kept open')
+  late.ack()
+  late.say(updated, { uri: 'test://a' })
+  t.same(said(ada), [])
+  room.clock.move(120_000)
+  t.same(room.legs.filter(({ closed }) => !closed).map(({ upstream }) => upstream), ['part'], 'nothing is tried again that was never promised')
+})
+
+t.test('a client that leaves takes its streams at the upstreams along, before and after the acknowledgment', async (t) => {
+  const room = await listenRoom(t, { one: { silent: true }, two: {} })
+  const filter = { resourceSubscriptions: ['gatehouse://one/test://a', 'gatehouse://two/test://a'] }
+  const early = room.listener(filter)
+  await leg(room, 'one')
+  early.leave()
+  await early.over
+  t.same(early.heard, [])
+  t.ok(room.legs.every(({ closed }) => closed))
+  const [later, staying] = [room.listener(filter), room.listener(filter)]
+  room.clock.move(1_500)
+  await until('the first upstream is not waited for', () => {
+    room.clock.move(1_500)
+    return ackOf(later) !== undefined && ackOf(staying) !== undefined
+  })
+  t.equal(room.open('two').length, 2)
+  later.leave()
+  await later.over
+  t.equal(room.open('two').length, 1, 'the other one stays')
+})
+
+t.test('a stream that breaks is opened again, later each time, and everything counts as changed', async (t) => {
+  const one: Double = {}
+  const room = await listenRoom(t, { one })
+  const ada = room.listener({ resourceSubscriptions: ['test://a', 'test://b'] }, { endpoint: 'only-one' })
+  await acked(ada)
+  ;(await leg(room, 'one')).fail()
+  await until('it waits', () => room.clock.waits.includes(500))
+  t.same(said(ada), [], 'nothing is told while it is away')
+  one.down = true
+  room.clock.move(500)
+  await until('it waits longer', () => room.clock.waits.includes(1_000))
+  one.down = false
+  room.clock.move(1_000)
+  const again = await leg(room, 'one')
+  t.same(again.filter, { resourceSubscriptions: ['test://a', 'test://b'] })
+  t.same(said(ada), [`${updated} test://a`, `${updated} test://b`], 'nobody knows what was missed')
+  again.say(updated, { uri: 'test://b' })
+  t.equal(said(ada).length, 3)
+  t.equal(ada.heard.filter(({ method }) => method.endsWith('acknowledged')).length, 1, 'one acknowledgment, for all time')
+  room.clock.move(5_000)
+  again.end()
+  await until('one that has worked for a while is soon opened again, however it ended', () => room.clock.waits.includes(500))
+  ada.leave()
+  await ada.over
+  t.notOk(room.clock.waits.includes(500), 'and not for somebody who has left')
+})
+
+t.test('tasks are told to whom they belong, under the id that their owner knows', async (t) => {
+  const room = await listenRoom(t, { one: {}, two: { capabilities: { resources: { subscribe: true } } } })
+  const asking = (who: string, endpoint = 'default') => ({ ...room.place(endpoint), principal: { ...hers, subject: who, clientId: who } })
+  const hers = { kind: 'key', tenant: room.place().tenant.id, issuer: 'urn:gatehouse:key', scopes: new Set<string>(), groups: [], expiresAt: undefined } as const
+  const [one] = room.place().endpoint.members
+  if (one === undefined) throw new Error('no member')
+  const id = room.taskIds.toClient(asking('ada'), one.upstream, 'task-1')
+  const elsewhere = room.taskIds.toClient(asking('ada', 'other'), one.upstream, 'task-1')
+  const ada = room.listener({ taskIds: ['task-1', elsewhere, id] }, { capabilities: taskClient })
+  const bob = room.listener({ taskIds: [id] }, { who: 'bob', capabilities: taskClient })
+  await acked(ada, bob)
+  t.same(ackOf(ada), { taskIds: [id] })
+  t.same(ackOf(bob), {}, 'the id of another person is nobody\'s')
+  t.equal(room.legs.length, 1)
+  const [leg] = room.legs
+  t.same(leg?.filter, { taskIds: ['task-1'] })
+  t.same(leg?.client.capabilities, taskClient, 'the upstream is told that the client knows tasks')
+  leg?.say('notifications/tasks', { taskId: 'task-1', status: 'working' })
+  leg?.say('notifications/tasks', { taskId: 'task-2', status: 'working' })
+  t.same(said(ada), [`notifications/tasks ${id}`])
+  t.equal(ada.heard[1]?.params?.['status'], 'working')
+})
+
+t.test('after a break the state of a task is asked for', async (t) => {
+  const room = await listenRoom(t, { one: { answer: ({ params }) => ({ resultType: 'complete', taskId: params?.['taskId'], status: 'completed', _meta: { secret: 1 } }) } })
+  const place = room.place()
+  const [one] = place.endpoint.members
+  if (one === undefined) throw new Error('no member')
+  const principal = { kind: 'key', tenant: place.tenant.id, issuer: 'urn:gatehouse:key', subject: 'ada', clientId: 'ada', scopes: new Set<string>(), groups: [], expiresAt: undefined } as const
+  const id = room.taskIds.toClient({ ...place, principal }, one.upstream, 'task-1')
+  const ada = room.listener({ taskIds: [id] }, { capabilities: taskClient })
+  await acked(ada)
+  ;(await leg(room, 'one')).fail()
+  await until('it waits', () => room.clock.waits.includes(500))
+  room.clock.move(500)
+  await until('its state is told', () => said(ada).length === 1)
+  t.same(ada.heard[1], { method: 'notifications/tasks', params: { taskId: id, status: 'completed' } })
+  t.same(room.requests.map(({ method }) => method), ['subscriptions/listen', 'subscriptions/listen', 'tasks/get'])
+})
+
+t.test('a reload ends what can no longer be promised, and tells the others what has changed', async (t) => {
+  const room = await listenRoom(t, { one: { tools: [tool('a')] }, two: { tools: [tool('a')] } })
+  const lists = room.listener({ toolsListChanged: true })
+  const ofOne = room.listener({ toolsListChanged: true, resourceSubscriptions: ['gatehouse://one/test://a'] })
+  const ofTwo = room.listener({ resourceSubscriptions: ['gatehouse://two/test://a'] })
+  const other = room.listener({ toolsListChanged: true }, { endpoint: 'other' })
+  await acked(lists, ofOne, ofTwo, other)
+  room.reload(() => {})
+  t.same([lists, ofOne, ofTwo, other].flatMap(said), [], 'nothing changed')
+  room.reload((config) => {
+    config.endpoints['default'] = { upstreams: ['one'] }
+    delete config.endpoints['other']
+  })
+  t.same(await ofTwo.over, { resultType: 'complete' })
+  t.same(await other.over, { resultType: 'complete' })
+  t.same(await ofOne.over, { resultType: 'complete' }, 'its resource has another name now')
+  t.same(said(ofOne), ['notifications/tools/list_changed'])
+  t.same(said(lists), ['notifications/tools/list_changed'])
+  t.equal(room.legs.filter(({ closed }) => !closed).length, 0)
+  room.listen.close()
+  t.same(await lists.over, { resultType: 'complete' }, 'until the gateway stops')
+  await t.rejects(room.listener({}).over, { code: 'shutting_down' })
+})

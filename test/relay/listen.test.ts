@@ -1,0 +1,128 @@
+// What a listen stream says: what was asked for and granted, nothing else, and nothing before the acknowledgment.
+
+import t from 'tap'
+import { until } from '../kit/until.ts'
+import { tool } from './kit.ts'
+import { ackOf, listenRoom, said, taskClient } from './listen-kit.ts'
+
+const all = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true }
+
+t.test('a filter that is none is refused, and unknown members are left out', async (t) => {
+  const room = await listenRoom(t, { one: {} })
+  const wrong = [
+    undefined, null, [], 'all', { toolsListChanged: 'yes' }, { promptsListChanged: 1 }, { resourcesListChanged: null }, { resourceSubscriptions: 'test://a' },
+    { resourceSubscriptions: [1] }, { resourceSubscriptions: Array.from({ length: 1_001 }, (_, n) => `test://${n}`) }, { resourceSubscriptions: ['x'.repeat(8_193)] }, { taskIds: {} }
+  ]
+  for (const filter of wrong) await t.rejects(room.listener(filter).over, { code: 'invalid_params' }, JSON.stringify(filter)?.slice(0, 60))
+  t.equal(room.legs.length, 0, 'nothing has reached an upstream')
+  const right = room.listener({ ...all, messages: true, nested: { deep: [] } })
+  await until('it is acknowledged', () => ackOf(right))
+  t.same(ackOf(right), all)
+})
+
+t.test('an empty filter opens a stream that says nothing', async (t) => {
+  const room = await listenRoom(t, { one: { tools: [] } })
+  const [empty, denied] = [room.listener({}), room.listener({ toolsListChanged: false })]
+  await until('both are acknowledged', () => ackOf(empty) !== undefined && ackOf(denied) !== undefined)
+  t.same([ackOf(empty), ackOf(denied)], [{}, {}])
+  room.relisted('one', 'tools')
+  t.same([said(empty), said(denied)], [[], []])
+})
+
+t.test('task ids of a client that declares no tasks are refused with the capability that is missing', async (t) => {
+  const room = await listenRoom(t, { one: {} })
+  await t.rejects(room.listener({ taskIds: ['x'] }).over, { code: 'missing_capability', data: { requiredCapabilities: taskClient } })
+  const declared = room.listener({ taskIds: ['x'] }, { capabilities: taskClient })
+  await until('with it, it is acknowledged', () => ackOf(declared))
+  t.same(ackOf(declared), {}, 'an id that nobody was given is not')
+})
+
+t.test('only what was asked for is told, and only when the lists that the client sees have changed', async (t) => {
+  const one = { tools: [tool('a')], prompts: [{ name: 'p' }] }
+  const room = await listenRoom(t, { one, two: {} })
+  const [tools, everything, elsewhere] = [room.listener({ toolsListChanged: true }), room.listener(all), room.listener(all, { endpoint: 'only-two' })]
+  await until('all are acknowledged', () => [tools, everything, elsewhere].every((each) => ackOf(each) !== undefined))
+  room.relisted('one', 'tools')
+  t.same(said(everything), [], 'listed anew, and the same as before')
+  one.tools = [tool('a'), tool('b')]
+  one.prompts = []
+  room.relisted('one', 'tools', 'prompts')
+  t.same(said(tools), ['notifications/tools/list_changed'])
+  t.same(said(everything).toSorted(), ['notifications/prompts/list_changed', 'notifications/tools/list_changed'])
+  t.same(said(elsewhere), [], 'another endpoint has no part in it')
+})
+
+t.test('a storm of changes is told at once, and then ten times a second at most', async (t) => {
+  const one = { tools: [tool('a')] }
+  const room = await listenRoom(t, { one })
+  const ada = room.listener(all)
+  await until('it is acknowledged', () => ackOf(ada))
+  const change = (name: string): void => {
+    one.tools = [tool(name)]
+    room.relisted('one', 'tools')
+  }
+  change('b')
+  t.equal(said(ada).length, 1, 'at once')
+  for (let n = 0; n < 50; n++) change(`c${n}`)
+  t.equal(said(ada).length, 1)
+  room.clock.move(100)
+  t.equal(said(ada).length, 2, 'the last one is not lost')
+  room.clock.move(100)
+  t.equal(said(ada).length, 2)
+  change('d')
+  t.equal(said(ada).length, 3)
+})
+
+t.test('a change that comes before the acknowledgment is told after it', async (t) => {
+  const one = { tools: [tool('a')], silent: true }
+  const room = await listenRoom(t, { one, two: {} })
+  const ada = room.listener({ ...all, resourceSubscriptions: ['gatehouse://one/test://a'] })
+  const leg = await until('the upstream is asked', () => room.open('one')[0])
+  one.tools = []
+  room.relisted('one', 'tools')
+  leg.say('notifications/resources/updated', { uri: 'test://a' })
+  t.same(ada.heard, [], 'what an upstream says before it has acknowledged does not count')
+  leg.ack()
+  leg.say('notifications/resources/updated', { uri: 'test://a' })
+  await until('it is acknowledged', () => ackOf(ada))
+  t.same(said(ada), ['notifications/resources/updated gatehouse://one/test://a', 'notifications/tools/list_changed'])
+})
+
+t.test('a caller has so many streams, and another one has others', async (t) => {
+  const room = await listenRoom(t, { one: {} }, { sessionsPerPrincipal: 2 })
+  const [first, second] = [room.listener({}), room.listener({})]
+  await until('two are open', () => ackOf(first) !== undefined && ackOf(second) !== undefined)
+  await t.rejects(room.listener({}).over, { code: 'too_many' })
+  const bob = room.listener({}, { who: 'bob' })
+  await until('bob has his own', () => ackOf(bob))
+  first.leave()
+  await first.over
+  const third = room.listener({})
+  await until('there is a place again', () => ackOf(third))
+})
+
+t.test('a caller cannot name resources without end', async (t) => {
+  const room = await listenRoom(t, { one: { silent: true } })
+  const many = Array.from({ length: 1_000 }, (_, n) => `test://${n}`)
+  const streams = Array.from({ length: 10 }, () => room.listener({ resourceSubscriptions: many }, { endpoint: 'only-one' }))
+  await t.rejects(room.listener({ resourceSubscriptions: ['test://more'] }).over, { code: 'too_many' })
+  streams[0]?.leave()
+  await streams[0]?.over
+  room.listener({ resourceSubscriptions: ['test://more'] }, { endpoint: 'only-one' })
+  await until('there is room again', () => room.open('one').some(({ filter }) => JSON.stringify(filter).includes('test://more')))
+})
+
+t.test('as long as somebody listens the upstreams of the endpoint are in use', async (t) => {
+  const room = await listenRoom(t, { one: {}, two: {} })
+  const ada = room.listener({})
+  await until('it is acknowledged', () => ackOf(ada))
+  room.used.length = 0
+  room.clock.move(15_000)
+  t.same(room.used, ['one', 'two'])
+  ada.leave()
+  await ada.over
+  room.used.length = 0
+  room.clock.move(60_000)
+  t.same(room.used, [])
+  t.same(room.clock.waits, [], 'no timer is left')
+})

@@ -1,0 +1,155 @@
+// The modern relay with everything real but the upstreams: doubles of the Upstream seam, of either era, behind a real pool.
+
+import { randomBytes } from 'node:crypto'
+import pino from 'pino'
+import { keyPrincipal } from '../../src/auth/principal.ts'
+import { compileConfig } from '../../src/config/load.ts'
+import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
+import { GatewayError } from '../../src/protocol/errors.ts'
+import { endpointName, tenantId } from '../../src/protocol/ids.ts'
+import type { ClientCapabilities, JsonObject, Notification, Request, Result, ServerCapabilities } from '../../src/protocol/messages.ts'
+import type { Client, Handshake, Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
+import type { LogLevel } from '../../src/protocol/levels.ts'
+import type { Place } from '../../src/relay/call.ts'
+import { createCatalogs } from '../../src/relay/catalogs.ts'
+import { createLevels } from '../../src/relay/levels.ts'
+import { createListings } from '../../src/relay/listings.ts'
+import type { Listings } from '../../src/relay/listings.ts'
+import { createModernRelay } from '../../src/relay/modern/create.ts'
+import type { ModernRelay } from '../../src/relay/modern/relay.ts'
+import { createSealer } from '../../src/store/seal.ts'
+import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { createPool } from '../../src/upstream/pool.ts'
+import { stillClock } from './kit.ts'
+import type { StillClock } from './kit.ts'
+
+/** What a double offers and does. May be changed while it is connected. */
+export interface Double {
+  era?: 'legacy' | 'modern'
+  tools?: JsonObject[]
+  prompts?: JsonObject[]
+  resources?: JsonObject[]
+  capabilities?: ServerCapabilities
+  instructions?: string
+  ttlMs?: number
+  down?: boolean
+  answer? (request: Request, client: Client, signal: AbortSignal): Result | Promise<Result>
+}
+
+export interface Opened {
+  readonly upstream: string
+  readonly era: 'legacy' | 'modern'
+  readonly handshake: Handshake
+  readonly requests: Request[]
+}
+
+export interface Asking {
+  readonly who?: string
+  readonly endpoint?: string
+  readonly capabilities?: ClientCapabilities
+  readonly logLevel?: LogLevel
+  readonly heard?: Notification[]
+  readonly signal?: AbortSignal
+}
+
+export interface ModernRoom {
+  readonly relay: ModernRelay
+  readonly listings: Listings
+  readonly connections: Opened[]
+  /** The time of day; for what expires. */
+  readonly wall: { now (): number }
+  readonly clock: StillClock
+  later (ms: number): void
+  place (endpoint?: string): Place
+  requests (method: string): Request[]
+  call (method: string, params?: JsonObject, asking?: Asking): Promise<Result>
+}
+
+interface Teardown { teardown (run: () => unknown): void }
+
+export const tasksExtension = 'io.modelcontextprotocol/tasks'
+export const taskClient: ClientCapabilities = { extensions: { [tasksExtension]: {} } }
+export const tool = (name: string, more: JsonObject = {}): JsonObject => ({ name, inputSchema: { type: 'object' }, ...more })
+
+export async function modernRoom (t: Teardown, doubles: Record<string, Double>, { endpoints, isolation = 'session' }: { endpoints?: Record<string, unknown>, isolation?: string } = {}): Promise<ModernRoom> {
+  const log = pino({ level: 'silent' })
+  const clock = stillClock()
+  let today = 1_800_000_000_000
+  const snapshot = compileConfig(JSON.stringify({
+    listen: { host: '127.0.0.1', port: 0 },
+    store: 'memory:',
+    limits: { coldStartMs: 1_000, pageSize: 3 },
+    tenants: { acme: { auth: { keys: [{ name: 'a', key: 'gh_key_of_the_relay_0123' }] }, upstreams: Object.fromEntries(Object.keys(doubles).map((name) => [name, { type: 'http', url: `http://127.0.0.1:9/${name}`, isolation }])), ...(endpoints === undefined ? {} : { endpoints }) } }
+  }), { path: 'test.json', env: {} })
+  const tenant = snapshot.tenants.get(tenantId('acme'))
+  if (tenant === undefined) throw new Error('no tenant')
+  const store = await createSqliteStore({ path: ':memory:', clock: { now: Date.now }, log })
+  const sealer = await createSealer({ store, randomBytes, timer: (ms, run) => setTimeout(run, ms), log })
+  const connections: Opened[] = []
+  const pool = createPool({ connector: { connect: (definition, handshake, events) => connect(definition, handshake, events) }, clock, random: () => 0, log })
+  const clientInfo = { name: 'test', version: '1' }
+  const listings = createListings({ pool, store, clock, log, handshake: { clientInfo, capabilities: {} }, onSharedNotification () {}, onLost () {} })
+  const catalogs = createCatalogs({ listings, clock, log })
+  const wall = { now: () => today }
+  const placeOf = (endpoint: string): Place | undefined => {
+    const found = tenant.endpoints.get(endpointName(endpoint))
+    return found === undefined ? undefined : { snapshot, tenant, endpoint: found }
+  }
+  const relay = createModernRelay({ pool, sealer, shared: { listings, catalogs, levels: createLevels({ log }) }, clock, wall, random: () => 0, log, clientInfo, placeOf: (_tenant, endpoint) => placeOf(endpoint) })
+
+  function connect ({ name }: UpstreamDefinition, handshake: Handshake, _events: UpstreamEvents): Promise<Upstream> {
+    const double = doubles[name]
+    if (double === undefined || double.down === true) return Promise.reject(new GatewayError('upstream_unavailable', `Upstream ${name} is down at http://127.0.0.1:9/${name}.`))
+    const { era = 'modern' } = double
+    const opened: Opened = { upstream: name, era, handshake, requests: [] }
+    connections.push(opened)
+    const hints = (): Result => era === 'modern' ? { resultType: 'complete', ttlMs: double.ttlMs ?? 0, cacheScope: 'public' } : {}
+    const lists: Record<string, () => Result> = {
+      'tools/list': () => ({ tools: double.tools ?? [], ...hints() }),
+      'prompts/list': () => ({ prompts: double.prompts ?? [], ...hints() }),
+      'resources/list': () => ({ resources: double.resources ?? [], ...hints() }),
+      'resources/templates/list': () => ({ resourceTemplates: [], ...hints() }),
+      'logging/setLevel': () => ({})
+    }
+    return Promise.resolve({
+      name, era, revision: era === 'modern' ? '2026-07-28' : '2025-11-25',
+      capabilities: double.capabilities ?? { tools: {}, prompts: {}, resources: {}, completions: {}, logging: {} },
+      serverInfo: { name, version: '1' }, instructions: double.instructions,
+      async request (request, client, signal) {
+        opened.requests.push(request)
+        return lists[request.method]?.() ?? await double.answer?.(request, client, signal) ?? {}
+      },
+      notify () {}, close: () => Promise.resolve(), destroy () {}
+    })
+  }
+
+  t.teardown(async () => {
+    relay.close()
+    listings.close()
+    await pool.close()
+    sealer.close()
+    await store.close()
+  })
+
+  const room: ModernRoom = {
+    relay, listings, connections, wall, clock,
+    later (ms) {
+      today += ms
+      clock.move(ms)
+    },
+    place (endpoint = 'default') {
+      const place = placeOf(endpoint)
+      if (place === undefined) throw new Error(`no endpoint ${endpoint}`)
+      return place
+    },
+    requests: (method) => connections.flatMap(({ requests }) => requests).filter((request) => request.method === method),
+    call: async (method, params, { who = 'ada', endpoint, capabilities = {}, logLevel, heard = [], signal = new AbortController().signal } = {}) => await relay.call({
+      ...room.place(endpoint),
+      principal: keyPrincipal(tenant.id, { name: who, sha256: '', scopes: [] }),
+      request: params === undefined ? { method } : { method, params },
+      client: { era: 'modern', capabilities, logLevel, notify: (notification) => { heard.push(notification) }, ask: () => Promise.reject(new Error('not asked')) },
+      signal
+    })
+  }
+  return room
+}
