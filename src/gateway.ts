@@ -93,7 +93,11 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
       return tenant === undefined || endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
     }
   })
-  sessions.onEnded((key) => live.drop(key))
+  sessions.onEnded((key) => {
+    // First, while they are still its own: then what is kept of them goes too.
+    streams.drop(key)
+    live.drop(key)
+  })
   live.onDrop((key) => streams.drop(key))
 
   const door = createLegacyDoor({ relay, sessions, live, streams, keepAlive, clock: wall, log, serverInfo, calls })
@@ -110,7 +114,8 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
     store,
     log,
     requestId: () => `${node}-${(++requests).toString(36)}`,
-    draining: () => draining
+    draining: () => draining,
+    ready: () => sealer.ready
   })
 
   const sockets = new Set<Socket>()

@@ -26,6 +26,7 @@ import { createListings } from './listings.ts'
 import { createSubscriptions } from './subscriptions.ts'
 import { createTasks } from './tasks.ts'
 import { shapeNews } from './telling.ts'
+import { whileWanted } from './wanted.ts'
 
 export interface RelayOptions {
   readonly pool: Pool
@@ -239,20 +240,4 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, log, 
       tasks.close()
     }
   }
-}
-
-/** Connecting may take half a minute and goes on for whoever else waits for it; a call that is over does not. */
-function whileWanted<T> (work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const giveUp = (): void => reject(new GatewayError('cancelled', 'The request was cancelled before it was sent.'))
-    if (signal.aborted) giveUp()
-    signal.addEventListener('abort', giveUp, { once: true })
-    work.then((value) => {
-      signal.removeEventListener('abort', giveUp)
-      resolve(value)
-    }, (error: unknown) => {
-      signal.removeEventListener('abort', giveUp)
-      reject(error)
-    })
-  })
 }

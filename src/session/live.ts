@@ -92,13 +92,19 @@ export function createLiveSessions ({ clock, idleMs = () => 30 * 60_000, asks }:
 
   function drop (key: string): void {
     const entry = entries.get(key)
-    if (entry !== undefined) {
-      entries.delete(key)
-      for (const call of entry.calls) call.end(new GatewayError('session_unknown', 'The session ended before the answer was there. Whether the call took effect is unknown.', { data: { outcome: 'unknown' } }))
-      entry.asks.end(new GatewayError('session_unknown', 'The session of the client ended.'))
-      entry.stream?.finish()
+    try {
+      if (entry !== undefined) end(entry)
+    } finally {
+      // Whatever happens: they let go of connections and files.
+      for (const listener of listeners) listener(key)
     }
-    for (const listener of listeners) listener(key)
+  }
+
+  function end (entry: Entry): void {
+    entries.delete(entry.key)
+    for (const call of entry.calls) call.end(new GatewayError('session_unknown', 'The session ended before the answer was there. Whether the call took effect is unknown.', { data: { outcome: 'unknown' } }))
+    entry.asks.end(new GatewayError('session_unknown', 'The session of the client ended.'))
+    entry.stream?.finish()
   }
 
   function create (session: Session): Entry {
