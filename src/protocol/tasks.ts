@@ -32,7 +32,7 @@ export function readTask (value: unknown): TaskState | undefined {
  */
 export function withoutTaskSupport (tool: JsonObject): JsonObject {
   const { execution } = tool
-  if (!isObject(execution) || !('taskSupport' in execution)) return tool
+  if (!isObject(execution) || (execution['taskSupport'] !== 'optional' && execution['taskSupport'] !== 'required')) return tool
   const { taskSupport: _left, ...rest } = execution
   return { ...tool, execution: rest }
 }
