@@ -98,7 +98,11 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
     placeOf: ({ tenant, endpoint }) => placeOf(tenant, endpoint)
   })
   const modernRelay = createModernRelay({ pool, sealer, shared: relay.shared, clock, wall, random, log, clientInfo: serverInfo, placeOf })
-  sessions.onEnded((key) => live.drop(key))
+  sessions.onEnded((key) => {
+    // First, while they are still its own: then what is kept of them goes too.
+    streams.drop(key)
+    live.drop(key)
+  })
   live.onDrop((key) => streams.drop(key))
 
   const legacy = createLegacyDoor({ relay, sessions, live, streams, keepAlive, clock: wall, log, serverInfo, calls })
@@ -116,7 +120,8 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
     store,
     log,
     requestId: () => `${node}-${(++requests).toString(36)}`,
-    draining: () => draining
+    draining: () => draining,
+    ready: () => sealer.ready
   })
 
   const sockets = new Set<Socket>()

@@ -3,8 +3,8 @@
 
 import type { Log } from '../observe/log.ts'
 import { GatewayError, RpcError, errorObject } from '../protocol/errors.ts'
-import { errorMessage, metaOf, notificationMessage, responseMessage } from '../protocol/messages.ts'
-import type { JsonObject, Message } from '../protocol/messages.ts'
+import { errorMessage, isObject, metaOf, notificationMessage, responseMessage } from '../protocol/messages.ts'
+import type { JsonObject, Message, RequestId } from '../protocol/messages.ts'
 import { shapeNotification } from '../protocol/shape.ts'
 import { relatedTask } from '../protocol/tasks.ts'
 import type { Client } from '../protocol/seams.ts'
@@ -87,6 +87,15 @@ export function createAnswerer ({ relay, log, calls }: AnswererOptions): Answere
       else relay.notify(caller, session, message.notification)
     }
   }
+}
+
+/** The id of a message that is none, where it may have been meant to answer a question. */
+export const botchedAnswer = (message: unknown, id: RequestId | undefined): RequestId | undefined =>
+  isObject(message) && message['method'] === undefined ? id : undefined
+
+/** The client answered a question with what is no answer: whoever asked is told, instead of waiting for another one that will not come. */
+export function settleBotched (session: LiveSession, id: RequestId): void {
+  session.asks.settle({ kind: 'error', id, error: { code: -32603, message: 'The client answered with something that is no JSON-RPC response.' } })
 }
 
 /** The caller of one request: told and asked on the stream of its answer, asked on the session's own stream where it takes none. */

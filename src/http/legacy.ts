@@ -7,7 +7,7 @@ import type { LiveSession } from '../session/live.ts'
 import type { Session } from '../session/sessions.ts'
 import type { Streams } from '../session/streams.ts'
 import { readAccept } from './accept.ts'
-import { createAnswerer } from './answer.ts'
+import { botchedAnswer, createAnswerer, settleBotched } from './answer.ts'
 import type { AnswererOptions } from './answer.ts'
 import { checkRevision, createHandshake } from './handshake.ts'
 import type { HandshakeOptions } from './handshake.ts'
@@ -92,7 +92,11 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
         return await postBatch(visit, live.use(session), body)
       }
       const message = classifyMessage(body)
-      if (message.kind === 'invalid') throw new GatewayError('invalid_request', `Not a JSON-RPC message: ${message.reason}.`)
+      if (message.kind === 'invalid') {
+        const id = botchedAnswer(body, message.id)
+        if (id !== undefined) settleBotched(live.use(await sessionOf(visit)), id)
+        throw new GatewayError('invalid_request', `Not a JSON-RPC message: ${message.reason}.`)
+      }
       if (message.kind === 'request' && message.request.method === 'initialize') return await initialize(visit, message.id, message.request.params)
       const session = await sessionOf(visit)
       if (revisionHeader !== undefined && revisionHeader !== session.record.revision) {
@@ -145,9 +149,13 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
     checkUnread(session)
     const reply = replyTo(visit, session.session)
     const quiet = whileRunning(visit, session, reply)
-    const answers = await Promise.all(messages.map(async (message) => {
+    const answers = await Promise.all(messages.map(async (message, at) => {
       if (message.kind === 'request') return await answer(visit, session, message, reply.push)
-      if (message.kind === 'invalid') return errorMessage(message.id, { code: -32600, message: `Not a JSON-RPC message: ${message.reason}.` })
+      if (message.kind === 'invalid') {
+        const id = botchedAnswer(body[at], message.id)
+        if (id !== undefined) settleBotched(session, id)
+        return errorMessage(message.id, { code: -32600, message: `Not a JSON-RPC message: ${message.reason}.` })
+      }
       take(visit, session, message)
       return undefined
     })).finally(quiet)

@@ -34,29 +34,37 @@ export function createListening ({ relay, sessions, streams, welcome, clock, log
     checkUnread(session)
     countUnread(session, raw, () => raw.writableLength)
     const sink = eventSink(raw, () => tellUnread(visit, log))
-    const attachment = await attach(visit, session, startingWith(welcomeWhileValid(visit, sink), () => {
-      raw.writeHead(200, { ...visit.headers, ...streamHeaders })
-      // Headers alone can sit in a proxy until the first byte of the body.
-      sink.comment('open')
-    }))
-    if (attachment === undefined) return
+    const gone = new AbortController()
+    let attachment: Attachment | undefined
+    // Before anything is sent: what is kept may take its reader long, and is for nobody but a welcome guest either.
     const quiet = welcome.attend({
       ...visitor(visit, sessions),
-      beat: () => sink.comment('keep-alive'),
+      beat () { if (raw.headersSent) sink.comment('keep-alive') },
       onWelcome: () => relay.touch(visit, session),
-      onUnwelcome: () => sink.end()
+      onUnwelcome () {
+        gone.abort()
+        if (raw.headersSent) sink.end()
+      }
     })
-    const gone = (): void => {
+    const leave = (): void => {
       quiet()
+      gone.abort()
+      if (attachment === undefined) return
       attachment.detach()
       session.heard()
     }
-    if (raw.destroyed) gone()
-    else raw.once('close', gone)
+    raw.once('close', leave)
+    attachment = await attach(visit, session, startingWith(welcomeWhileValid(visit, sink), () => {
+      raw.writeHead(200, { ...visit.headers, ...streamHeaders })
+      // Headers alone can sit in a proxy until the first byte of the body.
+      sink.comment('open')
+    }), gone.signal)
+    // Its end may have been told before there was something to detach.
+    if (raw.destroyed) leave()
   }
 
   /** Connects a GET to a stream: the one that `Last-Event-ID` names, else a new one of the session. @returns undefined where it is answered already */
-  async function attach (visit: Visit, session: LiveSession, sink: Sink & { start (): void }): Promise<Attachment | undefined> {
+  async function attach (visit: Visit, session: LiveSession, sink: Sink & { start (): void }, gone: AbortSignal): Promise<Attachment | undefined> {
     const wishes = wishesOf(session.session)
     const lastEventId = visit.incoming.headers['last-event-id']
     if (lastEventId === undefined) {
@@ -67,7 +75,16 @@ export function createListening ({ relay, sessions, streams, welcome, clock, log
       session.listen(stream)
       return attachment
     }
-    const resumed = await streams.resume(session.key, String(lastEventId), sink, wishes)
+    const resumed = await streams.resume(session.key, String(lastEventId), sink, wishes, gone)
+    if (resumed.kind === 'stopped') {
+      if (visit.raw.headersSent) sink.end()
+      else if (!visit.raw.destroyed) {
+        // Its own refusal is told to a caller that would not be let in now.
+        await visit.recheck()
+        throw new GatewayError('session_unknown', 'The session of the client ended. Send a new initialize without a session id.')
+      }
+      return undefined
+    }
     if (resumed.kind === 'unknown') {
       throw new GatewayError('invalid_request', 'The Last-Event-ID is none of this session, or too old to resume from. Open a new stream without it, and repeat requests that were not answered.')
     }

@@ -10,7 +10,7 @@ import { sameOwner } from '../session/sessions.ts'
 import type { Hello, Owner, Session } from '../session/sessions.ts'
 import type { LiveSession } from '../session/live.ts'
 import { readAccept } from './accept.ts'
-import { createAnswerer } from './answer.ts'
+import { botchedAnswer, createAnswerer, settleBotched } from './answer.ts'
 import type { AnswererOptions } from './answer.ts'
 import { checkRevision, ownerOf, readHello, welcome } from './handshake.ts'
 import type { HandshakeOptions } from './handshake.ts'
@@ -116,17 +116,25 @@ export function createOldSseDoor (options: OldSseOptions): OldSseDoor {
     }
   }
 
-  /** Checks everything before anything is done: a refused body has had no effect. */
+  /** Checks everything before anything is done: a refused body has had no effect but that nobody waits for what it was to answer. */
   function read (body: unknown, { phase, session }: Entry, { batchMessages }: Visit['snapshot']['limits']): Given[] {
-    if (!Array.isArray(body)) return [valid(classifyMessage(body))]
+    if (!Array.isArray(body)) return [valid(body, session)]
     // Batches came with 2025-03-26 and went with 2025-06-18.
     if (phase !== 'ready' || session.record.revision !== '2025-03-26') {
       throw new GatewayError('invalid_request', 'This session does not speak revision 2025-03-26, the only one with batches; send one message per request.')
     }
     if (body.length === 0 || body.length > batchMessages) throw new GatewayError('invalid_request', `A batch has 1 to ${batchMessages} messages.`)
-    const messages = body.map((message) => valid(classifyMessage(message)))
+    const messages = body.map((message: unknown) => valid(message, session))
     if (messages.some((message) => isRequest(message, 'initialize'))) throw new GatewayError('invalid_request', 'initialize must not be part of a batch.')
     return messages
+  }
+
+  function valid (given: unknown, { key }: Session): Given {
+    const message = classifyMessage(given)
+    if (message.kind !== 'invalid') return message
+    const [session, id] = [live.get(key), botchedAnswer(given, message.id)]
+    if (session !== undefined && id !== undefined) settleBotched(session, id)
+    throw new GatewayError('invalid_request', `Not a JSON-RPC message: ${message.reason}.`)
   }
 
   function run (visit: Visit, session: LiveSession, stream: OldSseStream, message: Message): void {
@@ -232,10 +240,5 @@ export function createOldSseDoor (options: OldSseOptions): OldSseDoor {
 }
 
 const ended = (): GatewayError => new GatewayError('session_unknown', 'This session does not exist or has ended. Open a new stream and send a new initialize.')
-
-function valid (message: ReturnType<typeof classifyMessage>): Given {
-  if (message.kind === 'invalid') throw new GatewayError('invalid_request', `Not a JSON-RPC message: ${message.reason}.`)
-  return message
-}
 
 const isRequest = (message: Given, method: string): message is Given & { kind: 'request' } => message.kind === 'request' && message.request.method === method

@@ -33,6 +33,8 @@ export interface ServerOptions {
   readonly log: Log
   readonly requestId: () => string
   readonly draining: () => boolean
+  /** Can sessions be served? Not before the key is there that event ids are made with. */
+  readonly ready: () => boolean
 }
 
 /**
@@ -59,7 +61,7 @@ interface Urls {
 interface Params { readonly tenant?: string, readonly endpoint?: string }
 
 export function createServer (options: ServerOptions): FastifyInstance {
-  const { snapshot, address, authenticator, door, oldSse, store, log, requestId, draining } = options
+  const { snapshot, address, authenticator, door, oldSse, store, log, requestId, draining, ready } = options
   const server = fastify({
     logger: false,
     bodyLimit: snapshot().limits.bodyBytes,
@@ -154,6 +156,7 @@ export function createServer (options: ServerOptions): FastifyInstance {
     const place = placeOf(params, snapshot())
     // One endpoint, one spelling of its path: another one, with escapes, could slip past the rules of a proxy in front.
     if (place === undefined || readTarget(request.url).path !== pathOf(place.endpoint, door)) throw noEndpoint()
+    if (!ready()) throw new GatewayError('unavailable', 'The store of the gateway cannot be reached. Retry in a second.', { headers: { 'Retry-After': '1' } })
     const principal = await principalOf(place, door, rawHeaders)
     const recheck = async (): Promise<void> => {
       const now = placeOf(params, snapshot())
@@ -249,7 +252,7 @@ export function createServer (options: ServerOptions): FastifyInstance {
   })
   server.get('/health/ready', async (_request, reply) => {
     reply.hijack()
-    const away = draining() ? 'stopping' : await store.ping().then(() => undefined, () => 'the store cannot be reached')
+    const away = draining() ? 'stopping' : await store.ping().then(() => ready() ? undefined : 'the key of the store cannot be had', () => 'the store cannot be reached')
     sendJson(reply.raw, away === undefined ? 200 : 503, away === undefined ? { status: 'ready' } : { status: 'not ready', reason: away }, away === undefined ? {} : { 'Retry-After': '1' })
   })
   return server

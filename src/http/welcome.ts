@@ -49,6 +49,7 @@ export function createWelcome ({ keepAlive, clock, log }: WelcomeOptions): Welco
       const expire = (): void => {
         late = undefined
         if (clock.now() > guest.validUntil()) guest.onUnwelcome()
+        else arm() // A newer token has moved it.
       }
       // Not before it is near: most calls are over long before their tokens.
       const arm = (): void => {

@@ -22,9 +22,12 @@ export function shapeTool (tool: JsonObject, revision: Revision): JsonObject {
   return without(tool, since.tool, revision)
 }
 
-/** A prompt, resource or resource template of a list, as the revision knows it. */
+/** A prompt, resource or resource template of a list, as the revision knows it; the arguments of a prompt too. */
 export function shapeEntry (entry: JsonObject, revision: Revision): JsonObject {
-  return without(entry, since.other, revision)
+  const shaped = without(entry, since.other, revision)
+  const args = shaped['arguments']
+  if (!Array.isArray(args) || atLeast(revision, '2025-06-18')) return shaped
+  return { ...shaped, arguments: args.map((argument: unknown) => isObject(argument) ? without(argument, since.other, revision) : argument) }
 }
 
 /** What `initialize` answers: tasks came with 2025-11-25, experimental as they are, and nobody older shall try them. */

@@ -16,11 +16,25 @@ export interface TaskState {
   readonly ttl: number | undefined
 }
 
+const maxTaskId = 1_024
+
 /** @returns undefined for what is no task */
 export function readTask (value: unknown): TaskState | undefined {
-  if (!isObject(value) || typeof value['taskId'] !== 'string') return undefined
+  // It is kept, sealed and sent around: a longer one is no id.
+  if (!isObject(value) || typeof value['taskId'] !== 'string' || value['taskId'].length > maxTaskId) return undefined
   const { taskId, status, ttl } = value
   return { taskId, status: typeof status === 'string' ? status : 'working', ttl: typeof ttl === 'number' ? ttl : undefined }
+}
+
+/**
+ * A tool of an upstream that has no tasks, on an endpoint where others have: by itself its `execution.taskSupport` meant nothing
+ * ("Tool-Level Negotiation"), beside the capability of the others it would be a promise.
+ */
+export function withoutTaskSupport (tool: JsonObject): JsonObject {
+  const { execution } = tool
+  if (!isObject(execution) || (execution['taskSupport'] !== 'optional' && execution['taskSupport'] !== 'required')) return tool
+  const { taskSupport: _left, ...rest } = execution
+  return { ...tool, execution: rest }
 }
 
 /** Nothing changes in a task after these ("Task Status Lifecycle"). */

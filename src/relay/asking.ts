@@ -53,6 +53,8 @@ function shapeElicitation (params: JsonObject, upstream: UpstreamName, endpoint:
   // 2025-11-25 client/elicitation: an empty object means form mode only; -32602 is what a client would answer.
   const offered = url ? isObject(declared['url']) && atLeast(revision, '2025-11-25') : isObject(declared['form']) || !isObject(declared['url'])
   if (!offered) throw refusal(`The client does not offer elicitation in ${url ? 'URL' : 'form'} mode.`)
+  // Whatever the client makes of it: nothing but a page is opened (security: javascript:, file:).
+  if (url && !isPage(params['url'])) throw refusal('"url" of an elicitation must be an https:// or http:// URL.')
   const { mode: _mode, ...known } = params
   const shaped = named(atLeast(revision, '2025-11-25') ? params : known, upstream, endpoint)
   if (!isObject(shaped['requestedSchema'])) return shaped
@@ -70,6 +72,8 @@ function shapeSampling (params: JsonObject, upstream: UpstreamName, endpoint: En
   const shown = rewriteSampling(params, (uri) => wrapUri(upstream, uri))
   return shown['includeContext'] === undefined ? shown : { ...shown, includeContext: 'none' }
 }
+
+const isPage = (url: unknown): boolean => typeof url === 'string' && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
 
 const refusal = (message: string): RpcError => new RpcError({ code: -32602, message })
 
@@ -91,11 +95,13 @@ export function namedCompletion (notification: Notification, upstream: UpstreamN
   return { method: notification.method, params: { ...notification.params, elicitationId: elicitationIdOf(id, upstream) } }
 }
 
-/** Error -32042 of an upstream: the elicitations that the client has to go through first. */
+/** Error -32042 of an upstream: the elicitations that the client has to go through first. None that leads to anything but a page. */
 export function namedDemand (error: RpcError, upstream: UpstreamName, endpoint: Endpoint): RpcError {
   const { data } = error.error
   if (error.error.code !== -32042 || !isObject(data) || !Array.isArray(data['elicitations'])) return error
-  const elicitations = data['elicitations'].map((each: unknown) => isObject(each) ? named(each, upstream, endpoint) : each)
+  const elicitations = data['elicitations']
+    .filter((each: unknown) => !isObject(each) || each['url'] === undefined || isPage(each['url']))
+    .map((each: unknown) => isObject(each) ? named(each, upstream, endpoint) : each)
   return new RpcError({ ...error.error, data: { ...data, elicitations } })
 }
 

@@ -2,7 +2,7 @@
 
 import type { Endpoint } from '../config/snapshot.ts'
 import type { PublicName, UpstreamName } from '../protocol/ids.ts'
-import { mergeCapabilities, mergeInstructions, mergeModern } from '../protocol/merge.ts'
+import { has, mergeCapabilities, mergeInstructions, mergeModern } from '../protocol/merge.ts'
 import { isObject } from '../protocol/messages.ts'
 import type { JsonObject, ServerCapabilities } from '../protocol/messages.ts'
 import { publicNameFor, unwrapUri, wrapUri } from '../protocol/naming.ts'
@@ -11,6 +11,7 @@ import type { UriMap } from '../protocol/rewrite.ts'
 import { isModernRevision, latestLegacy } from '../protocol/revisions.ts'
 import type { Revision } from '../protocol/revisions.ts'
 import { shapeEntry, shapeTool } from '../protocol/shape.ts'
+import { withoutTaskSupport } from '../protocol/tasks.ts'
 import type { Listing } from '../upstream/listing.ts'
 
 /** Where a public name leads. */
@@ -61,11 +62,12 @@ export function buildCatalog (endpoint: Endpoint, listings: ReadonlyMap<Upstream
     const listing = listings.get(upstream)
     if (listing === undefined) continue
     const map = uriMap(upstream)
+    const tasks = single !== undefined || has(listing.capabilities, ['tasks', 'requests', 'tools', 'call'])
     for (const tool of listing.tools) {
       const name = String(tool['name'])
       const shown = publicNameFor(prefix, separator, name)
       if (belongsElsewhere(shown, prefix)) borrowed.add(shown)
-      else tools.add(shown, { upstream, name }, rewriteTool(tool, shown, map))
+      else tools.add(shown, { upstream, name }, rewriteTool(tasks ? tool : withoutTaskSupport(tool), shown, map))
     }
     for (const prompt of listing.prompts) {
       const name = String(prompt['name'])

@@ -2,6 +2,9 @@
 
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Upstream } from '../protocol/seams.ts'
+import { createTurnstile } from '../upstream/turnstile.ts'
+import type { Turnstile } from '../upstream/turnstile.ts'
+import { whileWanted } from './wanted.ts'
 
 export interface Subscription {
   /** Session -> the URI as its client wrote it. */
@@ -11,9 +14,13 @@ export interface Subscription {
   /** Some connection knew of it, so updates may have been missed since. */
   known: boolean
   /** Requests about one URI follow each other, else a late "unsubscribe" could undo a newer "subscribe". */
-  work: Promise<unknown>
-  pending: number
+  busy: boolean
+  /** Those who wait for their turn, in order. */
+  readonly waiting: Set<() => void>
 }
+
+/** Of what the end of a session leaves to be said to one server: so much at a time. */
+const maxFarewells = 8
 
 /** What one connection, and those after it, are subscribed to. */
 export interface Source {
@@ -24,6 +31,8 @@ export interface Source {
   current: Upstream | undefined
   failures: number
   retry: { close (): unknown } | undefined
+  /** For what a server is told only because a session ended. */
+  readonly farewells: Turnstile
 }
 
 export interface Subscribers {
@@ -39,8 +48,12 @@ export interface Subscribers {
   leave (source: Source, uri: string, sessionKey: string): boolean
   /** Takes it out of the books. @returns who had what */
   remove (source: Source): Array<{ readonly uri: string, readonly sessionKey: string, readonly shown: string }>
-  /** Runs after all that was begun about this URI; the subscription stays at least as long. */
-  inTurn<T> (source: Source, uri: string, run: (subscription: Subscription) => Promise<T>): Promise<T>
+  /**
+   * Runs after all that was begun about this URI; the subscription stays at least as long.
+   * @param signal of the call that waits: one that is over gives up its place, and its run is left out
+   * @throws GatewayError cancelled; whatever `run` throws
+   */
+  inTurn<T> (source: Source, uri: string, run: (subscription: Subscription) => Promise<T>, signal?: AbortSignal): Promise<T>
 }
 
 export function createSubscribers (): Subscribers {
@@ -51,17 +64,44 @@ export function createSubscribers (): Subscribers {
 
   function subscription (source: Source, uri: string): Subscription {
     let found = source.uris.get(uri)
-    if (found === undefined) source.uris.set(uri, found = { sessions: new Map(), told: undefined, known: false, work: Promise.resolve(), pending: 0 })
+    if (found === undefined) source.uris.set(uri, found = { sessions: new Map(), told: undefined, known: false, busy: false, waiting: new Set() })
     return found
   }
 
   function forgetUnused (source: Source, uri: string): void {
     const found = source.uris.get(uri)
-    if (found?.sessions.size === 0 && found.pending === 0) source.uris.delete(uri)
+    if (found?.sessions.size === 0 && !found.busy) source.uris.delete(uri)
     if (source.uris.size > 0) return
     source.retry?.close()
     const key = keyOf(source.definition, source.scope)
     if (sources.get(key) === source) sources.delete(key)
+  }
+
+  /** Its place goes to the first of those who wait, directly: nobody who comes now gets it before them. */
+  function handOn (source: Source, uri: string, current: Subscription): void {
+    const [next] = current.waiting
+    if (next === undefined) current.busy = false
+    else {
+      current.waiting.delete(next)
+      next()
+    }
+    forgetUnused(source, uri)
+  }
+
+  async function place (source: Source, uri: string, current: Subscription, signal: AbortSignal | undefined): Promise<void> {
+    if (!current.busy) {
+      current.busy = true
+      return
+    }
+    let come = (): void => {}
+    const turn = new Promise<void>((resolve) => { current.waiting.add(come = resolve) })
+    try {
+      await (signal === undefined ? turn : whileWanted(turn, signal))
+    } catch (error) {
+      // Its turn may have come at the same moment.
+      if (!current.waiting.delete(come)) handOn(source, uri, current)
+      throw error
+    }
   }
 
   function leave (source: Source, uri: string, sessionKey: string): boolean {
@@ -78,7 +118,7 @@ export function createSubscribers (): Subscribers {
     source (definition, scope) {
       const key = keyOf(definition, scope)
       let found = sources.get(key)
-      if (found === undefined) sources.set(key, found = { definition, scope, uris: new Map(), current: undefined, failures: 0, retry: undefined })
+      if (found === undefined) sources.set(key, found = { definition, scope, uris: new Map(), current: undefined, failures: 0, retry: undefined, farewells: createTurnstile(maxFarewells) })
       return found
     },
     // Asked for with every call: most gateways have nothing to look for.
@@ -102,15 +142,14 @@ export function createSubscribers (): Subscribers {
         return { uri, sessionKey, shown }
       }))
     },
-    inTurn (source, uri, run) {
+    async inTurn (source, uri, run, signal) {
       const current = subscription(source, uri)
-      current.pending++
-      const result = current.work.then(() => run(current)).finally(() => {
-        current.pending--
-        forgetUnused(source, uri)
-      })
-      current.work = result.catch(() => {}) // Whoever asked for it is told; the next in line only waits for its end.
-      return result
+      await place(source, uri, current, signal)
+      try {
+        return await run(current)
+      } finally {
+        handOn(source, uri, current)
+      }
     }
   }
 }

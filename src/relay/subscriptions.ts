@@ -13,6 +13,7 @@ import { nobody } from '../upstream/exchange.ts'
 import type { Call, Place } from './call.ts'
 import { createSubscribers } from './subscribers.ts'
 import type { Source } from './subscribers.ts'
+import { whileWanted } from './wanted.ts'
 
 export interface Subscriptions {
   /**
@@ -174,7 +175,7 @@ export function createSubscriptions (options: SubscriptionsOptions): Subscriptio
           if (!again) leave(source, uri, key)
           throw error
         }
-      })
+      }, call.signal)
     },
 
     async unsubscribe (call, name, uri) {
@@ -183,7 +184,8 @@ export function createSubscriptions (options: SubscriptionsOptions): Subscriptio
       if (definition.isolation !== 'session') {
         // What others share with it goes on; what it never had, it has not now.
         const shared = subscribers.find(definition, scope)
-        if (shared !== undefined && leave(shared, uri, call.live.key)) await abandon(shared, uri)
+        // It goes on without its caller: whoever has left has left.
+        if (shared !== undefined && leave(shared, uri, call.live.key)) await whileWanted(abandon(shared, uri), call.signal)
         return {}
       }
       const source = subscribers.source(definition, scope)
@@ -192,7 +194,7 @@ export function createSubscriptions (options: SubscriptionsOptions): Subscriptio
         subscription.told = undefined
         leave(source, uri, call.live.key)
         return result
-      })
+      }, call.signal)
     },
 
     updated,
@@ -213,7 +215,7 @@ export function createSubscriptions (options: SubscriptionsOptions): Subscriptio
 
     drop (sessionKey) {
       for (const [source, uris] of subscribers.of(sessionKey)) {
-        for (const uri of [...uris]) if (leave(source, uri, sessionKey)) void abandon(source, uri)
+        for (const uri of [...uris]) if (leave(source, uri, sessionKey)) void source.farewells(() => abandon(source, uri))
       }
     },
 

@@ -1,8 +1,11 @@
-// Work that several callers wait for, and one that stops waiting.
+// Waiting for what goes on for others as well: whoever does not want it any more stops waiting.
 
 import { GatewayError } from '../protocol/errors.ts'
 
-/** Connecting may take half a minute and goes on for whoever else waits for it; a call that is over does not. @throws GatewayError cancelled */
+/**
+ * Connecting may take half a minute and goes on for whoever else waits for it; a call that is over does not.
+ * @throws GatewayError cancelled
+ */
 export function whileWanted<T> (work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = (): void => reject(new GatewayError('cancelled', 'The request was cancelled before it was sent.'))

@@ -56,6 +56,8 @@ export function createAsks ({ timer, prefix, timeoutMs = 10 * 60_000, max = 64 }
       // The servers behind an endpoint may choose equal tokens; ours is the id, which is unique.
       const outgoing = token === undefined ? request : { ...request, params: { ...request.params, _meta: { ...metaOf(request.params), progressToken: id } } }
       return new Promise((resolve, reject) => {
+        // Known from the start: sending may end the session, and so withdraw the question while it is on its way.
+        let used: Send | undefined
         const onAbort = (): void => entry.withdraw(withdrawn(), typeof signal?.reason === 'string' ? signal.reason : 'the server withdrew its request')
         const late = timer(timeoutMs, () => {
           entry.withdraw(new GatewayError('upstream_timeout', `The client did not answer within ${timeoutMs / 1000} s.`), 'timeout')
@@ -80,7 +82,7 @@ export function createAsks ({ timer, prefix, timeoutMs = 10 * 60_000, max = 64 }
         open.set(id, entry)
         signal?.addEventListener('abort', onAbort, { once: true })
         const message = requestMessage(id, outgoing)
-        const used = routes.find((send) => send(message))
+        used = routes.find((send) => send(message))
         if (used === undefined) entry.answer(new RpcError({ code: -32602, message: 'The client has no stream open on which it could be asked.' }))
       })
     },

@@ -92,13 +92,18 @@ export function createLiveSessions ({ clock, idleMs = () => 30 * 60_000, asks }:
 
   function drop (key: string): void {
     const entry = entries.get(key)
-    if (entry !== undefined) {
-      entries.delete(key)
-      for (const call of entry.calls) call.end(new GatewayError('session_unknown', 'The session ended before the answer was there. Whether the call took effect is unknown.', { data: { outcome: 'unknown' } }))
-      entry.asks.end(new GatewayError('session_unknown', 'The session of the client ended.'))
-      entry.stream?.finish()
-    }
-    for (const listener of listeners) listener(key)
+    entries.delete(key)
+    // Whatever one of them makes of it: the others let go of connections and files all the same.
+    inSpite([...(entry === undefined ? [] : endings(entry)), ...listeners.map((listener) => () => listener(key))])
+  }
+
+  function endings ({ calls, asks, stream }: Entry): Array<() => void> {
+    const ended = new GatewayError('session_unknown', 'The session ended before the answer was there. Whether the call took effect is unknown.', { data: { outcome: 'unknown' } })
+    return [
+      ...[...calls].map((call) => () => call.end(ended)),
+      () => asks.end(new GatewayError('session_unknown', 'The session of the client ended.')),
+      () => stream?.finish()
+    ]
   }
 
   function create (session: Session): Entry {
@@ -178,3 +183,16 @@ export function createLiveSessions ({ clock, idleMs = () => 30 * 60_000, asks }:
 
 const changedMessage = (kind: ListKind): JsonObject => notificationMessage({ method: `notifications/${kind}/list_changed` })
 
+
+/** Runs all, and throws what the first failure was. */
+function inSpite (steps: ReadonlyArray<() => void>): void {
+  const failures = steps.flatMap((step) => {
+    try {
+      step()
+      return []
+    } catch (error) {
+      return [error]
+    }
+  })
+  if (failures.length > 0) throw failures[0]
+}

@@ -76,7 +76,7 @@ const copyMs = 2_000
 const copies = 20_000
 
 export async function createSessions ({ store, clock, randomBytes, limits }: SessionsOptions): Promise<Sessions> {
-  const seats = createSeats({ store, randomBytes })
+  const seats = createSeats({ store, clock, randomBytes })
   const local = new LRUCache<string, SessionRecord>({ max: copies, ttl: copyMs, ttlResolution: 0, perf: clock })
   // What has expired is not served, but would be kept.
   const sweep = setInterval(() => local.purgeStale(), 30_000)

@@ -5,6 +5,7 @@ import type { Log } from '../observe/log.ts'
 import { eventsKept, eventsKey, eventsTtlMs } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
+import { createReplays } from './replays.ts'
 import { createStream } from './stream.ts'
 import type { Attachment, ClientStream, Sink, Stream } from './stream.ts'
 
@@ -27,15 +28,22 @@ export type Resumed =
   | { readonly kind: 'over' }
   /** The id names no stream of this session, or nothing of it is kept any more. Nothing was written. */
   | { readonly kind: 'unknown' }
+  /** The session ended, or nobody wants it any more. Something may have been written; the connection was not closed. */
+  | { readonly kind: 'stopped' }
 
 export interface Streams {
   open (sessionKey: string, kind: StreamKind, wishes: StreamWishes): ClientStream
   /**
    * Sends what is kept of what came after the event, then what comes.
-   * @throws GatewayError unavailable
+   * @param wanted stops the sending of what the store has when it is aborted; what lives here ends with `detach`
+   * @throws GatewayError unavailable, too_many
    */
-  resume (sessionKey: string, lastEventId: string, sink: Sink, wishes: StreamWishes): Promise<Resumed>
-  /** The session ended: nothing is kept for it any more. Calls that still end say so on their streams. */
+  resume (sessionKey: string, lastEventId: string, sink: Sink, wishes: StreamWishes, wanted?: AbortSignal): Promise<Resumed>
+  /**
+   * The session ended: nothing is kept for it any more, and nothing that is kept goes on being sent. Calls that still end say so on their
+   * streams. Of the store it clears the streams that live here; those that ended before are not known any more, cannot be asked for
+   * without a session, and expire within `eventsTtlMs`.
+   */
   drop (sessionKey: string): void
   /** The process is about to end: whoever listens is told to come back. Answers of calls still go out. */
   leave (): void
@@ -51,6 +59,8 @@ export interface StreamsOptions {
   readonly log: Log
   /** How long the stream of a session is held for a client that may come back. That of a call lives as long as the call. */
   readonly lingerMs?: number
+  /** Characters copied to the store within the time that they are kept there: of one session, and of all of this process. */
+  readonly copyLimits?: { readonly session: number, readonly process: number }
 }
 
 /** Clients give up after a few attempts: they had better not all be over before the next process is there. */
@@ -59,18 +69,39 @@ const finished = 'end'
 /** What is no message of one line does not get out, whoever wrote it there. */
 const event = /^(\d{1,15}):(\{[^\r\n]*\}|\[[^\r\n]*\])$/
 
+const defaultCopyLimits = { session: 8 * 1024 * 1024, process: 256 * 1024 * 1024 }
+/** No session has this key: the account of all of them. */
+const everyone = ''
+
 interface Live {
   readonly kind: StreamKind
   readonly stream: Stream
 }
 
-export function createStreams ({ store, sealer, clock, randomBytes, log, lingerMs = eventsTtlMs }: StreamsOptions): Streams {
+export function createStreams ({ store, sealer, clock, randomBytes, log, lingerMs = eventsTtlMs, copyLimits = defaultCopyLimits }: StreamsOptions): Streams {
   const bySession = new Map<string, Map<string, Live>>()
+  const replays = createReplays()
   let size = 0
   let leaving = false
 
   const idOf = (sessionKey: string, stream: string, seq: number): string =>
     `${stream}.${seq}.${sealer.proof('event', [sessionKey, stream, String(seq)])}`
+
+  // A second copy is a convenience: what one session, or all together, may have of them is bounded. Whoever comes back to this process
+  // is served from memory all the same.
+  const copied = new Map<string, { size: number, until: number }>()
+  const accountOf = (key: string): { size: number } => {
+    let account = copied.get(key)
+    if (account === undefined || account.until < clock.now()) copied.set(key, account = { size: 0, until: clock.now() + eventsTtlMs })
+    return account
+  }
+  const affordable = (sessionKey: string, size: number): boolean => {
+    const [own, all] = [accountOf(sessionKey), accountOf(everyone)]
+    if (own.size + size > copyLimits.session || all.size + size > copyLimits.process) return false
+    own.size += size
+    all.size += size
+    return true
+  }
 
   const find = (sessionKey: string, id: string): Live | undefined => bySession.get(sessionKey)?.get(id)
 
@@ -81,6 +112,7 @@ export function createStreams ({ store, sealer, clock, randomBytes, log, lingerM
   }
 
   const sweep = setInterval(() => {
+    for (const [key, { until }] of copied) if (until < clock.now()) copied.delete(key)
     const before = clock.now() - lingerMs
     for (const [sessionKey, streams] of bySession) {
       for (const [id, { kind, stream }] of streams) {
@@ -96,8 +128,17 @@ export function createStreams ({ store, sealer, clock, randomBytes, log, lingerM
     // The kind is part of the id, and so of what is proven.
     const id = `${kind.slice(0, 1)}${randomBytes(9).toString('base64url')}`
     const logKey = eventsKey(sessionKey, id)
+    let mirrored = false
+    // Of a stream without a priming event, the client has no id to come back with before the first message has arrived; where that is
+    // all, because the answer follows nothing, a second copy serves nobody.
+    let first: (() => void) | undefined
+    const copyFirst = (): void => {
+      first?.()
+      first = undefined
+    }
     const mirror = (entry: string, keep: number): void => {
-      if (find(sessionKey, id) === undefined) return
+      if (find(sessionKey, id) === undefined || !(entry === finished ? mirrored : affordable(sessionKey, entry.length))) return
+      mirrored = true
       // Not awaited: the client has the message already. Lost is only the second copy, for another process or after a restart.
       store.append(logKey, entry, { ttlMs: eventsTtlMs, keep }).catch((err: unknown) => log.debug({ err }, 'an event could not be kept for resumption'))
     }
@@ -106,8 +147,16 @@ export function createStreams ({ store, sealer, clock, randomBytes, log, lingerM
       primes,
       idOf: (seq) => idOf(sessionKey, id, seq),
       // The message as text: a number of many digits would not survive being read and written again.
-      onEvent: (seq, data = '', keep) => mirror(`${seq}:${data}`, keep),
+      onEvent (seq, data = '', keep) {
+        const copy = (): void => mirror(`${seq}:${data}`, keep)
+        copyFirst()
+        if (seq > 0 || primes || kind === 'session') return copy()
+        first = copy
+        // An answer and its end are one step. Whatever else was said first, the client may come back for what follows.
+        queueMicrotask(copyFirst)
+      },
       onFinish () {
+        first = undefined
         mirror(finished, eventsKept)
         forget(sessionKey, id)
       }
@@ -120,30 +169,33 @@ export function createStreams ({ store, sealer, clock, randomBytes, log, lingerM
   }
 
   /** @returns whether something was sent, and whether the stream has ended; undefined where nothing is kept */
-  async function replayKept (sessionKey: string, id: string, after: number, sink: Sink): Promise<{ sent: boolean, ended: boolean, last: number } | undefined> {
+  async function replayKept (sessionKey: string, id: string, after: number, sink: Sink, stop: AbortSignal): Promise<{ sent: boolean, ended: boolean, last: number } | undefined> {
+    const stopped = new Promise<void>((resolve) => { stop.addEventListener('abort', () => resolve(), { once: true }) })
     const entries = await store.entries(eventsKey(sessionKey, id))
     if (entries.length === 0) return undefined
     let last = after
     for (const entry of entries) {
+      if (stop.aborted) break
       const [, text, data] = event.exec(entry) ?? []
       const seq = Number(text)
       if (data === undefined || seq <= last) continue
       last = seq
-      if (!sink.event(idOf(sessionKey, id, seq), data)) await sink.drained()
+      if (!sink.event(idOf(sessionKey, id, seq), data)) await Promise.race([sink.drained(), stopped])
     }
     return { sent: last > after, ended: entries.at(-1) === finished, last }
   }
 
   return {
     open,
-    async resume (sessionKey, lastEventId, sink, wishes) {
+    async resume (sessionKey, lastEventId, sink, wishes, wanted) {
       const [id = '', text = '', proof = '', ...rest] = lastEventId.slice(0, 200).split('.')
       if (rest.length > 0 || !/^\d{1,15}$/.test(text) || !sealer.proves('event', [sessionKey, id, text], proof)) return { kind: 'unknown' }
       const after = Number(text)
       const live = find(sessionKey, id)
       if (live !== undefined) return { kind: 'connected', of: live.kind, attachment: live.stream.resume(sink, after) }
 
-      const kept = await replayKept(sessionKey, id, after, sink)
+      const { kept, aborted } = await replays.run(sessionKey, wanted, async (stop) => ({ kept: await replayKept(sessionKey, id, after, sink, stop), aborted: stop.aborted }))
+      if (aborted) return { kind: 'stopped' }
       if (kept?.ended === true) {
         if (!kept.sent) return { kind: 'over' }
         sink.end()
@@ -160,8 +212,14 @@ export function createStreams ({ store, sealer, clock, randomBytes, log, lingerM
       return { kind: 'replayed' }
     },
     drop (sessionKey) {
-      size -= bySession.get(sessionKey)?.size ?? 0
+      const streams = bySession.get(sessionKey)
+      size -= streams?.size ?? 0
       bySession.delete(sessionKey)
+      replays.stop(sessionKey)
+      for (const id of streams?.keys() ?? []) {
+        // Not awaited, as the copying is not: what stays expires, and nobody can ask for it without its session.
+        store.delete(eventsKey(sessionKey, id)).catch((err: unknown) => log.debug({ err }, 'the kept events of an ended session could not be deleted; they expire'))
+      }
     },
     leave () {
       leaving = true
@@ -170,6 +228,7 @@ export function createStreams ({ store, sealer, clock, randomBytes, log, lingerM
     get size () { return size },
     close () {
       clearInterval(sweep)
+      replays.close()
       for (const streams of bySession.values()) for (const { stream } of streams.values()) stream.leave(leaveRetryMs)
       bySession.clear()
       size = 0

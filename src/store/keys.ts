@@ -38,7 +38,7 @@ export const keyTable = {
     kind: 'events',
     parts: ['key of the session', 'stream id'],
     value: 'log of "sequence number:message as JSON", the last 1,000 and no more than 4 MiB; `end` marks the end of the stream. Holds what was streamed to the client, results of tools included',
-    ttl: '10 minutes from the last event',
+    ttl: '10 minutes from the last event; at once for streams that are open when their session ends',
     loss: 'a client that resumes the stream of a call gets 400 and has to ask again'
   },
   tasks: {

@@ -15,7 +15,7 @@ export interface Store {
   get (key: string): Promise<string | undefined>
   /** @returns false only where `when` was not met */
   set (key: string, value: string, options?: SetOptions): Promise<boolean>
-  /** @returns whether there was something to delete */
+  /** A value, a counter or a log. @returns whether there was something to delete */
   delete (key: string): Promise<boolean>
   /** Gives a live key a new time to live. @returns whether the key was there */
   touch (key: string, ttlMs: number): Promise<boolean>

@@ -8,6 +8,8 @@ import type { Store } from './port.ts'
 import { unavailable } from './rules.ts'
 
 export interface Sealer {
+  /** Is the key there? Until then every operation throws GatewayError unavailable. */
+  readonly ready: boolean
   /**
    * The same text under the same purpose and binding gives the same seal, so that it can serve as an id.
    * @param binding what the seal is bound to, such as tenant, upstream, principal: another binding cannot open it
@@ -89,6 +91,7 @@ export async function createSealer ({ store, randomBytes, timer, log }: SealerOp
   }
 
   return {
+    get ready () { return loaded !== undefined },
     seal (purpose, binding, text) {
       const { nonces, encryption } = keys()
       // A nonce made of all that goes in repeats only where everything repeats, and then it says nothing new (as in RFC 5297).

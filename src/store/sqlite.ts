@@ -34,6 +34,7 @@ export async function createSqliteStore ({ path, clock, log, sweepMs = 30_000 }:
   const add = database.prepare('INSERT INTO entry (key, value, expires_at) VALUES (?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at WHERE entry.expires_at <= ?4')
   const replace = database.prepare('UPDATE entry SET value = ?2, expires_at = ?3 WHERE key = ?1 AND expires_at > ?4')
   const remove = database.prepare('DELETE FROM entry WHERE key = ? RETURNING expires_at')
+  const removeLog = database.prepare('DELETE FROM log WHERE key = ? AND expires_at > ?')
   const touch = database.prepare('UPDATE entry SET expires_at = ? WHERE key = ? AND expires_at > ?')
   // A counter keeps the end of the window that it began with.
   const count = database.prepare(`
@@ -76,8 +77,11 @@ export async function createSqliteStore ({ path, clock, log, sweepMs = 30_000 }:
       return attempt(() => wrote(when === 'absent' ? add : replace, key, value, expiresAt, clock.now()))
     },
     async delete (key) {
-      const row = attempt(() => remove.get(key))
-      return row !== undefined && Number(row['expires_at']) > clock.now()
+      return attempt(() => {
+        const row = remove.get(key)
+        const logged = wrote(removeLog, key, clock.now())
+        return logged || (row !== undefined && Number(row['expires_at']) > clock.now())
+      })
     },
     async touch (key, ttlMs) {
       const expiresAt = expiry(ttlMs)

@@ -116,3 +116,56 @@ t.test('a completion while the client is away waits for it', async (t) => {
   t.same((await again.next('the completion', ({ method }) => method === 'notifications/elicitation/complete')).params, { elicitationId: 'e-1' })
   again.cut()
 })
+
+t.test('nothing but a page is opened: the server that asks for more is told so, and its client hears nothing', async (t) => {
+  const made = await two(t)
+  const client = await asker(made.url(), keyOf.ada)
+  const elicit = async (url: unknown) => (await client.request('tools/call', { name: 'elicit', arguments: { params: { mode: 'url', elicitationId: 'e', message: 'Please connect', ...url === undefined ? {} : { url } } } })).messages
+  for (const url of ['javascript:alert(1)', ' JavaScript:alert(1)', 'java\nscript:alert(1)', 'file:///etc/passwd', 'data:text/html,x', 'vscode://x', 'ftp://up.example/', '//up.example/', 'connect', '', 7, null, undefined]) {
+    const messages = await elicit(url)
+    t.equal(messages.length, 1, `${url}: no question`)
+    t.match(JSON.parse(messages[0].result.content[0].text), { error: { code: -32602 } }, String(url))
+  }
+  for (const url of ['https://up.example/connect', 'http://127.0.0.1:7/connect', 'HTTPS://up.example']) {
+    const asked = await callThatAsks(made.url(), client, 'elicit', { params: { mode: 'url', elicitationId: 'e', message: 'Please connect', url } }, url)
+    t.equal(asked.question['params'].url, url)
+    await post(made.url(), client, { id: asked.question['id'], result: { action: 'accept' } })
+    t.same((await asked.result())['result'], { action: 'accept' })
+  }
+})
+
+t.test('nor where it is demanded by error -32042', async (t) => {
+  const made = await two(t)
+  const page = { mode: 'url', elicitationId: 'e-1', url: 'https://up.example/connect', message: 'Please connect' }
+  for (const [endpoint, shown] of [['default', page], ['both', { ...page, elicitationId: 'up:e-1', message: '[up] Please connect' }]] as const) {
+    const client = await asker(made.url(endpoint), keyOf.ada)
+    const data = { elicitations: [{ ...page, url: 'javascript:alert(1)' }, page, { ...page, url: 'file:///etc/passwd' }] }
+    const { json } = await client.request('tools/call', { name: endpoint === 'both' ? 'up__rpcerror' : 'rpcerror', arguments: { code: -32042, message: 'Connect first', data } })
+    t.same(json.error, { code: -32042, message: 'Connect first', data: { elicitations: [shown] } })
+  }
+})
+
+t.test('a completion is told only to those who could be sent to a page', async (t) => {
+  const told = { jsonrpc: '2.0', method: 'notifications/elicitation/complete', params: { elicitationId: 'e-1' } }
+  const log = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'error', data: 'after it' } }
+  for (const [capabilities, revision, expected] of [
+    [{ elicitation: { form: {}, url: {} } }, '2025-11-25', 1],
+    [{ elicitation: { url: {} } }, '2025-11-25', 1],
+    [{ elicitation: { form: {} } }, '2025-11-25', 0],
+    [{ elicitation: {} }, '2025-11-25', 0],
+    [{}, '2025-11-25', 0],
+    [{ elicitation: { url: {} } }, '2025-06-18', 0],
+    [{ elicitation: { url: {} } }, '2025-03-26', 0]
+  ] as const) {
+    const made = await two(t)
+    const client = await asker(made.url(), keyOf.ada, capabilities, revision)
+    const stream = await listenEvents(made.url(), client)
+    await client.request('tools/call', { name: 'echo' })
+    await until('the streams of the listing and of the session are open', () => made.up.streams() === 2)
+    made.up.broadcast(told)
+    made.up.broadcast(log)
+    await stream.next('what came after it', ({ method }) => method === log.method)
+    t.equal(stream.messages().filter(({ method }) => method === told.method).length, expected, `${revision} ${JSON.stringify(capabilities)}`)
+    stream.cut()
+  }
+})

@@ -117,3 +117,23 @@ t.test('a look at everybody does not wait for a beat, and ends nobody who cannot
   await until('they were looked at', () => told.length === 3)
   t.same(told.toSorted(), ['ada stays', 'bob goes', 'eve goes'])
 })
+
+t.test('a newer token that came just before the old one expired holds until its own time, without a beat', async (t) => {
+  const keepAlive = createKeepAlive(60_000)
+  t.teardown(() => keepAlive.close())
+  const welcome = createWelcome({ keepAlive, clock: { now: Date.now }, log: pino({ level: 'silent' }) })
+  let validUntil = Date.now() + 20
+  let wentAt = 0
+  const stop = welcome.attend({
+    recheck: async () => {},
+    alive: async () => true,
+    validUntil: () => validUntil,
+    beat () {},
+    onWelcome () {},
+    onUnwelcome () { wentAt = Date.now() }
+  })
+  t.teardown(stop)
+  validUntil += 200
+  await until('it expires', () => wentAt > 0)
+  t.ok(wentAt > validUntil)
+})

@@ -80,6 +80,9 @@ t.test('members of a list', async (t) => {
   t.same([r1125, r0618, r0326, r24].map((at) => shapeTool(tool, at)), [tool, at0618, at0326, at24])
   const resource = frozen({ uri: 'a:b', name: 'x', title: 'X', annotations: {}, size: 1, icons: [], _meta: {} })
   t.same(shapeEntry(resource, r24), { uri: 'a:b', name: 'x', annotations: {}, size: 1 }, 'annotations of resources are as old as MCP')
+  const prompt = frozen({ name: 'x', arguments: [{ name: 'a', title: 'A', description: 'd', required: true, _meta: {}, 'x-own': 1 }, 7] })
+  const older = { name: 'x', arguments: [{ name: 'a', description: 'd', required: true, 'x-own': 1 }, 7] }
+  t.same([r1125, r0618, r0326, r24].map((at) => shapeEntry(prompt, at)), [prompt, prompt, older, older])
 })
 
 t.test('content that a revision has not keeps what can be followed', async (t) => {

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { JsonObject } from '../../src/protocol/messages.ts'
-import { ended, readTask, relatedTask, withCreatedTask, withRelatedTask, withTaskId, withTaskList } from '../../src/protocol/tasks.ts'
+import { ended, readTask, relatedTask, withCreatedTask, withRelatedTask, withTaskId, withTaskList, withoutTaskSupport } from '../../src/protocol/tasks.ts'
 
 const marked = (id: string): string => `public:${id}`
 const anyObject = fc.dictionary(fc.oneof(fc.string(), fc.constantFrom('task', 'tasks', '_meta', 'taskId')), fc.jsonValue()) as fc.Arbitrary<JsonObject>
@@ -29,8 +29,15 @@ t.test('where they stand', async (t) => {
 t.test('the state of a task', async (t) => {
   t.same(readTask({ taskId: 'a', status: 'failed', ttl: 5, more: 1 }), { taskId: 'a', status: 'failed', ttl: 5 })
   t.same(readTask({ taskId: 'a', ttl: null }), { taskId: 'a', status: 'working', ttl: undefined })
+  t.equal(readTask({ taskId: 'x'.repeat(1_024) })?.taskId.length, 1_024)
+  t.equal(readTask({ taskId: 'x'.repeat(1_025) }), undefined, 'too long for an id')
   for (const none of [undefined, null, 'a', [], {}, { taskId: 7 }]) t.equal(readTask(none), undefined)
   const final = (status: string): boolean => ended({ taskId: 'a', status, ttl: undefined })
   t.ok(['completed', 'failed', 'cancelled'].every(final))
   t.notOk(['working', 'input_required', 'new one', ''].some(final))
+})
+
+t.test('a tool without task support is otherwise as it was', async (t) => {
+  t.same(withoutTaskSupport({ name: 'x', execution: { taskSupport: 'required', more: 1 }, taskSupport: 'own' }), { name: 'x', execution: { more: 1 }, taskSupport: 'own' })
+  for (const tool of [{ name: 'x' }, { execution: {} }, { execution: null }, { execution: 'x' }, { execution: ['taskSupport'] }]) t.equal(withoutTaskSupport(tool), tool)
 })

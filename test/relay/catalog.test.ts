@@ -100,3 +100,11 @@ t.test('changes are told by kind', async (t) => {
   t.same(changedKinds(undefined, listing({ prompts: [{ name: 'p' }], templates: [{ uriTemplate: 'x' }] })), new Set(['prompts', 'resources']))
   t.same(changedKinds(before, undefined), new Set(['tools']))
 })
+
+t.test('a tool of an upstream without tasks promises none beside one that has them; alone it says what it says', async (t) => {
+  const job = tool('job', { execution: { taskSupport: 'required' } })
+  const [rich, poor] = [{ tools: [job], capabilities: { tools: {}, tasks: { requests: { tools: { call: {} } } } } }, { tools: [job] }]
+  const execution = (catalog: ReturnType<typeof buildCatalog>) => Object.fromEntries(catalog.tools.map((shown) => [shown['name'], shown['execution']]))
+  t.same(execution(buildCatalog(endpoint([['rich', 'rich'], ['poor', 'poor']]), known({ rich, poor }))), { rich__job: { taskSupport: 'required' }, poor__job: {} })
+  t.same(execution(buildCatalog(endpoint([['poor', '']]), known({ poor }))), { job: { taskSupport: 'required' } })
+})

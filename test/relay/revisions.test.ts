@@ -11,7 +11,8 @@ import type { HttpUpstream } from '../kit/upstream.ts'
 const revisions = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'] as const
 const entry = { title: 'T', icons: [{ src: 'https://example.com/i.png' }], _meta: { 'x/y': 1 }, 'x-unknown': { kept: true } }
 const tool = { name: 'content', ...entry, description: 'd', inputSchema: { type: 'object' }, outputSchema: { type: 'object' }, annotations: { readOnlyHint: true }, execution: { taskSupport: 'optional' } }
-const prompt = { name: 'greet', ...entry, arguments: [] }
+const argument = { name: 'who', title: 'Who', _meta: { 'x/y': 1 }, description: 'd', required: true, 'x-unknown': { kept: true } }
+const prompt = { name: 'greet', ...entry, arguments: [argument, 'odd'] }
 const resource = { uri: 'test://one', name: 'one', ...entry, annotations: { priority: 1 } }
 const template = { uriTemplate: 'test://{id}', name: 'item', ...entry }
 
@@ -49,7 +50,7 @@ t.test('lists, calls, prompts and completion', async (t) => {
     const ask = async (method: string, params?: unknown) => (await client.request(method, params)).json.result
     const { tool: ofTool, other } = unknownTo[revision]
     t.same((await ask('tools/list')).tools, [left(tool, ...ofTool)], revision)
-    t.same((await ask('prompts/list')).prompts, [left(prompt, ...other)])
+    t.same((await ask('prompts/list')).prompts, [{ ...left(prompt, ...other), arguments: [revision >= '2025-06-18' ? argument : left(argument, 'title', '_meta'), 'odd'] }])
     t.same((await ask('resources/list')).resources, [left(resource, ...other)])
     t.same((await ask('resources/templates/list')).resourceTemplates, [left(template, ...other)])
     const called = await ask('tools/call', { name: 'content' })

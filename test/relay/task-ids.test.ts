@@ -71,6 +71,23 @@ t.test('everything of a task but its id is as the server wrote it', async (t) =>
   t.same((await ada.request('tools/call', { name: 'job' })).json.result, { content: [{ type: 'text', text: 'done at once' }] }, 'without the parameter it is a call')
 })
 
+t.test('what is too long for an id makes no task: neither kept nor listed, and nothing to ask for', async (t) => {
+  const upstream = await jobs(t)
+  const { url } = await house(t, { upstreams: { up: at(upstream) }, endpoints: single })
+  const ada = await legacyClient(url(), keyOf.ada)
+  const seen: unknown[] = []
+  for (const id of ['x'.repeat(1_025), 'y'.repeat(1_024)]) {
+    upstream.tasks.set(id, 'working')
+    upstream.override(isCall('echo'), (response, { message }) => {
+      response.setHeader('content-type', 'application/json').end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result: { task: taskOf(id) } }))
+    })
+    const { taskId } = await create(ada, 'echo')
+    const { result, error } = (await ada.request('tasks/get', { taskId })).json
+    seen.push([result?.status ?? error.code, (await ada.request('tasks/list')).json.result.tasks.length])
+  }
+  t.same(seen, [[-32602, 0], ['working', 1]])
+})
+
 t.test('a client of an older revision has no tasks: nothing is promised, the parameter means nothing, the methods do not exist', async (t) => {
   const upstream = await jobs(t)
   const { url } = await house(t, { upstreams: { up: at(upstream) }, endpoints: single })

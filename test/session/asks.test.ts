@@ -162,3 +162,21 @@ t.test('at the end all that is open is withdrawn, and nothing is asked any more'
   t.equal(sent.length, 4)
   t.ok(timers.every(({ closed }) => closed))
 })
+
+t.test('a question whose sending ends the session is refused with the reason, whether it was taken or not', async (t) => {
+  for (const taken of [true, false]) {
+    const { asks, timers } = made()
+    const other = way()
+    const before = asks.ask(question, [other.send])
+    const reason = new GatewayError('session_unknown', 'The session ended.')
+    const ending: Send = () => {
+      t.doesNotThrow(() => asks.end(reason))
+      return taken
+    }
+    await t.rejects(asks.ask(question, [ending]), reason)
+    await t.rejects(before, reason)
+    t.match(withdrawal(other.sent[1]), { requestId: idOf(other.sent[0]) }, 'the others are withdrawn')
+    t.equal(asks.size, 0)
+    t.ok(timers.every(({ closed }) => closed))
+  }
+})

@@ -91,3 +91,27 @@ t.test('what is unused for the idle time is let go; what has a call or a listene
   t.same(dropped, ['idle'])
   t.same([...live.all()].map(({ key }) => key), ['calling', 'listening', 'used'])
 })
+
+t.test('a session may end while its client is asked, or told something', async (t) => {
+  const live = liveSessions({ clock: { now: () => 0 } })
+  t.teardown(() => live.close())
+  const dropped: string[] = []
+  live.onDrop((key) => dropped.push(key))
+  // As a stream that finds, when it is written to, that its client is gone or its token has expired.
+  const gone = outlet()
+  const stream = { ...gone, send: () => live.drop('a') }
+  const one = live.use(session('a'))
+  one.listen(stream)
+  await t.rejects(one.ask({ method: 'roots/list' }), { code: 'session_unknown' })
+  t.same([dropped, gone.ends(), live.size], [['a'], 1, 0])
+})
+
+t.test('whoever holds things for a session lets go of them, even where its end goes wrong', async (t) => {
+  const live = liveSessions({ clock: { now: () => 0 } })
+  t.teardown(() => live.close())
+  const dropped: string[] = []
+  live.onDrop((key) => dropped.push(key))
+  live.use(session('a')).listen({ ...outlet(), finish: () => { throw new Error('a broken stream') } })
+  t.throws(() => live.drop('a'), new Error('a broken stream'))
+  t.same([dropped, live.size], [['a'], 0])
+})

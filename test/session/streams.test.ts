@@ -232,15 +232,17 @@ t.test('of a session that has ended nothing is kept any more, but calls can say 
   const { process, store } = await house(t)
   const streams = await process()
   const { stream, sink, ids } = three(streams, 'a')
-  const kept = await store.entries(eventsKey('a', ids[0]?.split('.')[0] ?? ''))
-  t.equal(kept.length, 4)
+  const other = three(streams, 'b')
+  const kept = async ({ ids }: { ids: string[] }, session: string): Promise<number> => (await store.entries(eventsKey(session, ids[0]?.split('.')[0] ?? ''))).length
+  t.equal(await kept({ ids }, 'a'), 4)
   streams.drop('a')
-  t.equal(streams.size, 0)
+  t.equal(streams.size, 1, 'the other one')
   stream.send({ error: 'the session ended' })
   stream.finish()
   t.same(dataOf(sink).at(-1), '{"error":"the session ended"}')
   t.ok(sink.ended)
-  t.same(await store.entries(eventsKey('a', ids[0]?.split('.')[0] ?? '')), kept)
+  t.equal(await kept({ ids }, 'a'), 0, 'nor in the store')
+  t.equal(await kept(other, 'b'), 4, 'what belongs to others stays')
 })
 
 t.test('what stands in the store is not trusted to be an event', async (t) => {

@@ -157,6 +157,16 @@ for (const [name, adapter] of Object.entries(adapters)) {
       t.same(await store.entries(key), ['anew'])
     })
 
+    t.test('a log can be deleted as a value can', async (t) => {
+      const key = fresh()
+      await Promise.all(['first', 'second'].map((entry) => store.append(key, entry, { ttlMs, keep: 10 })))
+      t.equal(await other.delete(key), true)
+      t.same(await store.entries(key), [])
+      t.equal(await store.delete(key), false)
+      await store.append(key, 'anew', { ttlMs, keep: 10 })
+      t.same(await store.entries(key), ['anew'])
+    })
+
     t.test('a store that works answers ping; a closed one refuses every call, and closes again without complaint', async (t) => {
       const { store } = await adapter(t)
       await store.ping()

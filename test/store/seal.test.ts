@@ -113,6 +113,7 @@ t.test('a damaged key is said once, seals nothing, and is made new when somebody
   const { log, lines } = recorded()
   await store.set(sealKeyKey, 'not a key')
   const made = await sealer(t, store, log)
+  t.notOk(made.ready)
   t.throws(() => made.seal('task', [], 'x'), new GatewayError('unavailable', 'The store of the gateway cannot be reached. Retry in a second.'))
   t.throws(() => made.proves('task', [], 'x'), GatewayError)
   await store.delete(sealKeyKey)
@@ -123,6 +124,7 @@ t.test('a damaged key is said once, seals nothing, and is made new when somebody
       return undefined // Not yet.
     }
   })
+  t.ok(made.ready)
   t.equal(lines.filter(({ level }) => level === 50).length, 1)
   t.notMatch(JSON.stringify(lines), /not a key/)
 })
@@ -139,6 +141,7 @@ t.test('a store that is away at the start is waited for; one that comes back emp
   }
   const store = await open()
   const made = await sealer(t, store)
+  t.notOk(made.ready)
   t.throws(() => made.seal('task', [], 'x'), GatewayError)
   await server.restart()
   const sealed = await until('there is a key', () => {
@@ -148,7 +151,9 @@ t.test('a store that is away at the start is waited for; one that comes back emp
       return undefined // Not yet.
     }
   })
+  t.ok(made.ready)
   await server.restart()
+  t.ok(made.ready, 'it has its key, whatever the store has')
   await until('the key is back', () => store.get(sealKeyKey).catch(() => undefined))
   t.equal((await sealer(t, await open())).open('task', [], sealed), 'x', 'a process begun since can read what was sealed before')
 })

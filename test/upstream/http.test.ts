@@ -95,6 +95,36 @@ t.test('a new session is subscribed to what the old one was, and what may have b
   t.equal(asked('resources/subscribe').length, 5, 'which is no new session')
 })
 
+t.test('of many subscriptions, as many sessions may have on one connection, a new session gets all, a few at a time', async (t) => {
+  const { peer, upstream, call } = await open(t)
+  const uris = Array.from({ length: 1_050 }, (_, n) => `test://${n}`)
+  for (let from = 0; from < uris.length; from += 50) {
+    await Promise.all(uris.slice(from, from + 50).map((uri) => upstream.request({ method: 'resources/subscribe', params: { uri, _meta: { note: 'for this request only' } } }, recordingClient(), never)))
+  }
+  const before = peer.seen.length
+  const held: Array<() => void> = []
+  let most = 0
+  peer.override(isMethod('resources/subscribe'), (response, seen) => {
+    held.push(() => response.writeHead(200, json).end(JSON.stringify({ jsonrpc: '2.0', id: idOf(seen), result: {} })))
+    most = Math.max(most, held.length)
+  }, Infinity)
+  peer.sessions.clear()
+  await call('echo')
+  const again = () => peer.seen.slice(before).filter(isMethod('resources/subscribe')).map(({ message }) => message?.['params'] as { uri: string, _meta: object })
+  await until(() => held.length === 8, 'the first are there')
+  await call('echo')
+  t.equal(again().length, 8, 'the rest waits for them')
+  await upstream.request({ method: 'resources/unsubscribe', params: { uri: 'test://1049' } }, recordingClient(), never)
+  await until(() => {
+    for (const answer of held.splice(0)) answer()
+    return again().length === 1_049
+  }, 'the new session is subscribed to all but what was given up meanwhile')
+  for (const answer of held.splice(0)) answer()
+  t.same(again().map(({ uri }) => uri), uris.slice(0, -1))
+  t.notOk(again().some(({ _meta }) => 'note' in (_meta ?? {})))
+  t.equal(most, 8)
+})
+
 t.test('a session forgotten twice in a row fails the call and nothing is executed', async (t) => {
   const { peer, call } = await open(t)
   peer.override(isCall('echo'), (response) => { response.writeHead(404).end() }, 2)
