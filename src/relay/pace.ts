@@ -1,7 +1,9 @@
 // How often an upstream may make the gateway read its lists: `list_changed` costs its sender a few bytes, and us a whole listing.
 
-/** Milliseconds from the beginning of one reading to the next. */
+/** Milliseconds from the beginning of one reading to the next, over time. */
 export const readEveryMs = 1_000
+/** As many more may follow the first at once: changes come in twos and threes, and clients wait for them. */
+export const spareReadings = 3
 
 export interface PaceClock {
   now (): number
@@ -15,13 +17,16 @@ export interface Pace {
 
 /** The pace of one reader, which waits for each `next` before it asks for another. */
 export function createPace (clock: PaceClock): Pace {
-  let notBefore = -Infinity
+  const aheadMs = spareReadings * readEveryMs
+  // When the next reading would be due if they were spread evenly.
+  let due = -Infinity
   return {
     async next (signal) {
       // A clock that was set back must not stop the reading.
-      const waitMs = Math.min(notBefore - clock.now(), readEveryMs)
+      const waitMs = Math.min(due - aheadMs - clock.now(), readEveryMs)
       if (waitMs > 0) await pause(clock, waitMs, signal)
-      notBefore = clock.now() + readEveryMs
+      const now = clock.now()
+      due = Math.min(Math.max(due, now), now + aheadMs) + readEveryMs
     }
   }
 }
