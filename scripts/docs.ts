@@ -4,6 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 
 import { configMarkdown } from '../src/config/document.ts'
 import { errorTable } from '../src/protocol/errors.ts'
+import { conformanceMarkdown } from '../test/conformance/figures.ts'
 
 function errorsMarkdown (): string {
   const rows = Object.entries(errorTable).map(([code, row]) =>
@@ -22,7 +23,7 @@ ${rows.join('\n')}
 `
 }
 
-const documents = { 'docs/config.md': configMarkdown(), 'docs/errors.md': errorsMarkdown() }
+const documents = { 'docs/config.md': configMarkdown(), 'docs/errors.md': errorsMarkdown(), 'docs/conformance.md': conformanceMarkdown() }
 
 for (const [name, text] of Object.entries(documents)) {
   const file = new URL(`../${name}`, import.meta.url)

@@ -19,6 +19,7 @@ import type { Place } from './relay/call.ts'
 import { createModernRelay } from './relay/modern/create.ts'
 import { createRelay } from './relay/relay.ts'
 import { createAsks } from './session/asks.ts'
+import { createBus } from './session/bus.ts'
 import { createLiveSessions } from './session/live.ts'
 import { createSessions } from './session/sessions.ts'
 import { createStreams } from './session/streams.ts'
@@ -36,7 +37,7 @@ export interface GatewayOptions {
   /** What stdio children may inherit from (a few harmless names only; the rest comes from the configuration). */
   readonly env: Readonly<Record<string, string | undefined>>
   /** Replaced in tests, at the seams only. */
-  readonly overrides?: { readonly store?: Store, readonly keepAliveMs?: number }
+  readonly overrides?: { readonly store?: Store, readonly keepAliveMs?: number, readonly parkedMs?: number }
 }
 
 export interface Gateway {
@@ -74,6 +75,8 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
   const authenticator = createAuthenticator({ clock: wall, fetch: createFetch(), log })
   const sessions = await createSessions({ store, clock: wall, randomBytes, limits: () => snapshot.limits })
   const sealer = await createSealer({ store, randomBytes, timer: clock.timer, log })
+  const newId = (): string => randomBytes(16).toString('base64url')
+  const bus = await createBus({ store, sealer, node, timer, wall, newId, log })
   const streams = createStreams({ store, sealer, clock, randomBytes, log })
   const live = createLiveSessions({ clock, asks: () => createAsks({ timer: clock.timer, prefix: node }), idleMs: () => Math.min(snapshot.limits.sessionIdleMs, snapshot.limits.sessionMaxMs) })
   const supervisor = createSupervisor({ baseEnv: env, maxProcesses: snapshot.limits.processes, maxPerTenant: snapshot.limits.processesPerTenant, clock, log })
@@ -93,11 +96,12 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
     live,
     clock,
     sealer,
+    randomBytes,
     log,
     handshake: { clientInfo: serverInfo, capabilities: {} },
     placeOf: ({ tenant, endpoint }) => placeOf(tenant, endpoint)
   })
-  const modernRelay = createModernRelay({ pool, sealer, shared: relay.shared, clock, wall, random, log, clientInfo: serverInfo, placeOf })
+  const modernRelay = createModernRelay({ pool, sealer, shared: relay.shared, clock, wall, random, log, clientInfo: serverInfo, placeOf, node, bus, newId, parkedMs: overrides.parkedMs })
   sessions.onEnded((key) => {
     // First, while they are still its own: then what is kept of them goes too.
     streams.drop(key)
@@ -159,8 +163,9 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
     clearTimeout(force)
     keepAlive.close()
     streams.close()
+    await bus.close()
+    await modernRelay.close()
     sealer.close()
-    modernRelay.close()
     relay.close()
     await pool.close()
     authenticator.close()

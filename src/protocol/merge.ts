@@ -53,14 +53,15 @@ export function mergeModern (members: ReadonlyArray<Member | undefined>): Server
   for (const name of listed) if (offered(name)) merged[name] = { listChanged: true }
   for (const name of plain) if (offered(name)) merged[name] = {}
   const declares = (...path: readonly string[]): boolean => members.some((member) => member?.modern === true && has(member.capabilities, path))
-  if (declares('resources', 'subscribe')) merged['resources'] = { subscribe: true, listChanged: true }
+  if (members.some((member) => has(member?.capabilities ?? {}, ['resources', 'subscribe']))) merged['resources'] = { subscribe: true, listChanged: true }
   const extensions: JsonObject = {}
   for (const member of members) {
     const declared = member?.capabilities['extensions']
     if (isObject(declared) && isObject(declared[uiExtension])) extensions[uiExtension] = { ...declared[uiExtension], ...extensions[uiExtension] as JsonObject | undefined }
   }
-  // The tasks of older servers are others, and known by another name.
-  if (declares('extensions', tasksExtension)) extensions[tasksExtension] = {}
+  // The tasks of older servers are others, and known by another name; they are translated.
+  const oldTasks = members.some((member) => member?.modern === false && has(member.capabilities, ['tasks', 'requests', 'tools', 'call']))
+  if (oldTasks || declares('extensions', tasksExtension)) extensions[tasksExtension] = {}
   if (Object.keys(extensions).length > 0) merged['extensions'] = extensions
   const [only] = members
   if (members.length === 1 && isObject(only?.capabilities['experimental'])) merged['experimental'] = only.capabilities['experimental']

@@ -32,6 +32,8 @@ export interface Upstream {
   readonly capabilities: ServerCapabilities
   readonly serverInfo: Implementation
   readonly instructions: string | undefined
+  /** Does what it asks come with the call that it is about, so that several calls may ask at once? Absent: no. */
+  readonly namesCalls?: boolean | undefined
   /**
    * Sends the request at most once and resolves with the server's `result`.
    * `params._meta.progressToken` is the client's own: the transport puts one of its own in its place and maps back, so that
@@ -69,4 +71,9 @@ export interface Handshake {
   readonly era?: Era
   /** Declared to a legacy server, once for all. A modern one hears of each request's own. */
   readonly capabilities: ClientCapabilities
+  /**
+   * Does the connection serve one client only, so that a question which names no call can only be about the one in flight? Default: where
+   * the definition has isolation `session`.
+   */
+  readonly exclusive?: boolean
 }

@@ -7,9 +7,10 @@ import { atLeast } from './revisions.ts'
 import type { Revision } from './revisions.ts'
 
 /** Member of a listed entry -> the first revision that knows it (schema of each revision). */
-const since: Readonly<Record<'tool' | 'other', ReadonlyArray<readonly [member: string, revision: Revision]>>> = {
+const since: Readonly<Record<'tool' | 'other' | 'capabilities', ReadonlyArray<readonly [member: string, revision: Revision]>>> = {
   tool: [['annotations', '2025-03-26'], ['title', '2025-06-18'], ['outputSchema', '2025-06-18'], ['_meta', '2025-06-18'], ['icons', '2025-11-25'], ['execution', '2025-11-25']],
-  other: [['title', '2025-06-18'], ['_meta', '2025-06-18'], ['icons', '2025-11-25']]
+  other: [['title', '2025-06-18'], ['_meta', '2025-06-18'], ['icons', '2025-11-25']],
+  capabilities: [['completions', '2025-03-26'], ['tasks', '2025-11-25']]
 }
 
 /** A tool of a list, as the revision knows it. */
@@ -30,11 +31,12 @@ export function shapeEntry (entry: JsonObject, revision: Revision): JsonObject {
   return { ...shaped, arguments: args.map((argument: unknown) => isObject(argument) ? without(argument, since.other, revision) : argument) }
 }
 
-/** What `initialize` answers: tasks came with 2025-11-25, experimental as they are, and nobody older shall try them. */
+/**
+ * What `initialize` answers: tasks came with 2025-11-25, experimental as they are, and nobody older shall try them; completion had no
+ * capability before 2025-03-26, where a client simply asks.
+ */
 export function shapeCapabilities (capabilities: ServerCapabilities, revision: Revision): ServerCapabilities {
-  if (atLeast(revision, '2025-11-25') || !('tasks' in capabilities)) return capabilities
-  const { tasks: _left, ...shaped } = capabilities
-  return shaped
+  return without(capabilities, since.capabilities, revision)
 }
 
 const maxValues = 100
@@ -93,6 +95,18 @@ export function shapeRequestedSchema (schema: JsonObject, revision: Revision): J
       : kept
   }
   return { ...schema, properties: shaped }
+}
+
+/**
+ * The messages of a sampling request. Below 2025-11-25 a message has one block of content, so several become as many messages of the same
+ * role; sound came with 2025-03-26, and tools in sampling with 2025-11-25.
+ * @returns undefined where the revision has no form for it
+ */
+export function shapeSamplingMessages (messages: readonly unknown[], revision: Revision): readonly unknown[] | undefined {
+  if (atLeast(revision, '2025-11-25')) return messages
+  const known = atLeast(revision, '2025-03-26') ? ['text', 'image', 'audio'] : ['text', 'image']
+  const shaped = messages.flatMap((message) => !isObject(message) || !Array.isArray(message['content']) ? [message] : message['content'].map((content: unknown) => ({ ...message, content })))
+  return shaped.every((message) => !isObject(message) || !isObject(message['content']) || known.includes(String(message['content']['type']))) ? shaped : undefined
 }
 
 function shapeContent (content: readonly unknown[], revision: Revision): unknown[] {

@@ -9,7 +9,7 @@ import { wrapUri } from '../protocol/naming.ts'
 import { atLeast } from '../protocol/revisions.ts'
 import type { Revision } from '../protocol/revisions.ts'
 import { rewriteSampling } from '../protocol/rewrite.ts'
-import { shapeRequestedSchema } from '../protocol/shape.ts'
+import { shapeRequestedSchema, shapeSamplingMessages } from '../protocol/shape.ts'
 
 /** Who would be asked: a session, or whoever made a request of 2026-07-28. */
 export interface Asked {
@@ -21,8 +21,12 @@ export interface Asked {
  * What we declare to an upstream on behalf of a client: never more than the client declared and its revision knows. A connection that
  * several sessions share declares nothing, because its server could not say whom it asks.
  */
-export function declaredTo (definition: UpstreamDefinition, endpoint: Endpoint, { revision, capabilities }: Asked): ClientCapabilities {
-  if (definition.isolation !== 'session') return {}
+export function declaredTo (definition: UpstreamDefinition, endpoint: Endpoint, asked: Asked): ClientCapabilities {
+  return definition.isolation === 'session' ? offered(endpoint, asked) : {}
+}
+
+/** What a client declared and its revision knows, in so far as it passes through the endpoint. */
+export function offered (endpoint: Endpoint, { revision, capabilities }: Asked): ClientCapabilities {
   const declared: JsonObject = {}
   for (const name of ['roots', 'sampling', 'elicitation', 'tasks', 'extensions', ...aggregated(endpoint) ? [] : ['experimental']]) {
     if (isObject(capabilities[name])) declared[name] = capabilities[name]
@@ -68,12 +72,15 @@ function shapeSampling (params: JsonObject, upstream: UpstreamName, endpoint: En
   // 2025-11-25 client/sampling: a client that has not declared sampling.tools must be sent none.
   const tools = isObject(declared['tools']) && atLeast(revision, '2025-11-25')
   if (!tools && (params['tools'] !== undefined || params['toolChoice'] !== undefined)) throw refusal('The client does not offer sampling with tools.')
-  if (!aggregated(endpoint)) return params
-  const shown = rewriteSampling(params, (uri) => wrapUri(upstream, uri))
+  const messages = Array.isArray(params['messages']) ? shapeSamplingMessages(params['messages'], revision) : params['messages']
+  if (messages === undefined && params['messages'] !== undefined) throw refusal(`The client speaks revision ${revision}, which has no form for some of the content of the messages.`)
+  const known = messages === params['messages'] ? params : { ...params, messages }
+  if (!aggregated(endpoint)) return known
+  const shown = rewriteSampling(known, (uri) => wrapUri(upstream, uri))
   return shown['includeContext'] === undefined ? shown : { ...shown, includeContext: 'none' }
 }
 
-const isPage = (url: unknown): boolean => typeof url === 'string' && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
+export const isPage = (url: unknown): boolean => typeof url === 'string' && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
 
 const refusal = (message: string): RpcError => new RpcError({ code: -32602, message })
 

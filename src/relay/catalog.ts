@@ -2,7 +2,7 @@
 
 import type { Endpoint } from '../config/snapshot.ts'
 import type { PublicName, UpstreamName } from '../protocol/ids.ts'
-import { has, mergeCapabilities, mergeInstructions, mergeModern } from '../protocol/merge.ts'
+import { has, mergeCapabilities, mergeInstructions, mergeModern, tasksExtension } from '../protocol/merge.ts'
 import { isObject } from '../protocol/messages.ts'
 import type { JsonObject, ServerCapabilities } from '../protocol/messages.ts'
 import { publicNameFor, unwrapUri, wrapUri } from '../protocol/naming.ts'
@@ -12,6 +12,7 @@ import { isModernRevision, latestLegacy } from '../protocol/revisions.ts'
 import type { Revision } from '../protocol/revisions.ts'
 import { shapeEntry, shapeTool } from '../protocol/shape.ts'
 import { withoutTaskSupport } from '../protocol/tasks.ts'
+import { needsWrapping, wrapOutputSchema } from '../protocol/wrap-structured.ts'
 import type { Listing } from '../upstream/listing.ts'
 
 /** Where a public name leads. */
@@ -37,6 +38,8 @@ export interface Catalog {
   /** One of the lists as a revision knows it; shaped once, not for each request. */
   list (name: ListName, revision: Revision): readonly JsonObject[]
   tool (name: string): Route | undefined
+  /** Is the `outputSchema` of a tool another one for clients of older revisions, for which its results have to be wrapped? */
+  wraps (name: string): boolean
   /** `inputSchema` of a tool under its public name; undefined for an unknown one. */
   schemaOf (name: string): JsonObject | undefined
   prompt (name: string): Route | undefined
@@ -57,6 +60,7 @@ export function buildCatalog (endpoint: Endpoint, listings: ReadonlyMap<Upstream
   const prompts = named()
   const resources = new Map<string, { entry: JsonObject, route: Route }>()
   const templates = new Map<string, { entry: JsonObject, route: Route }>()
+  const modernTools = new Map<JsonObject, { readonly tasks: boolean }>()
 
   for (const { upstream, prefix } of members) {
     const listing = listings.get(upstream)
@@ -67,7 +71,11 @@ export function buildCatalog (endpoint: Endpoint, listings: ReadonlyMap<Upstream
       const name = String(tool['name'])
       const shown = publicNameFor(prefix, separator, name)
       if (belongsElsewhere(shown, prefix)) borrowed.add(shown)
-      else tools.add(shown, { upstream, name }, rewriteTool(tasks ? tool : withoutTaskSupport(tool), shown, map))
+      else {
+        const entry = rewriteTool(tasks ? tool : withoutTaskSupport(tool), shown, map)
+        if (isModernRevision(listing.revision)) modernTools.set(entry, { tasks: has(listing.capabilities, ['extensions', tasksExtension]) })
+        tools.add(shown, { upstream, name }, entry)
+      }
     }
     for (const prompt of listing.prompts) {
       const name = String(prompt['name'])
@@ -85,6 +93,14 @@ export function buildCatalog (endpoint: Endpoint, listings: ReadonlyMap<Upstream
     }
   }
 
+  /** Whatever a client asks to be a task, we make one of where the server does not (relay/bridged-tasks). */
+  function asLegacy (tool: JsonObject): JsonObject {
+    const modern = modernTools.get(tool)
+    if (modern === undefined) return tool
+    const whole = wrapOutputSchema(tool)
+    return modern.tasks ? { ...whole, execution: { taskSupport: 'optional' } } : whole
+  }
+
   const known = members.map(({ upstream }) => listings.get(upstream))
   const lists: Readonly<Record<ListName, readonly JsonObject[]>> = {
     tools: tools.entries(),
@@ -95,22 +111,26 @@ export function buildCatalog (endpoint: Endpoint, listings: ReadonlyMap<Upstream
   const shaped = new Map<string, readonly JsonObject[]>()
   return {
     ...lists,
-    capabilities: mergeCapabilities(known.map((listing) => listing === undefined ? undefined : capabilitiesOf(listing))),
+    capabilities: mergeCapabilities(known.map((listing) => listing === undefined ? undefined : legacyCapabilitiesOf(listing))),
     modernCapabilities: mergeModern(known.map((listing) => listing === undefined ? undefined : { modern: isModernRevision(listing.revision), capabilities: capabilitiesOf(listing) })),
     instructions: mergeInstructions(endpoint.instructions, members.map(({ upstream, prefix }, at) =>
       ({ upstream, prefix, instructions: known[at]?.instructions })), separator),
     collisions: [...new Set([...borrowed, ...tools.collisions, ...prompts.collisions])],
     list (name, revision) {
-      if (revision === latestLegacy) return lists[name]
+      if (revision === latestLegacy && (name !== 'tools' || modernTools.size === 0)) return lists[name]
       const key = `${name} ${revision}`
       let list = shaped.get(key)
       if (list === undefined) {
-        const shape = name === 'tools' ? shapeTool : shapeEntry
-        shaped.set(key, list = lists[name].map((entry) => shape(entry, revision)))
+        const shape = name === 'tools' ? (tool: JsonObject): JsonObject => shapeTool(isModernRevision(revision) ? tool : asLegacy(tool), revision) : (entry: JsonObject): JsonObject => shapeEntry(entry, revision)
+        shaped.set(key, list = lists[name].map(shape))
       }
       return list
     },
     tool: (name) => tools.routes.get(name),
+    wraps (name) {
+      const entry = tools.entry(name)
+      return entry !== undefined && modernTools.has(entry) && needsWrapping(entry)
+    },
     schemaOf (name) {
       const schema = tools.entry(name)?.['inputSchema']
       return isObject(schema) ? schema : undefined
@@ -135,6 +155,15 @@ export function buildCatalog (endpoint: Endpoint, listings: ReadonlyMap<Upstream
 /** 2024-11-05 had completion, but no capability to declare it by. */
 export function capabilitiesOf ({ capabilities, revision, prompts, templates }: Pick<Listing, 'capabilities' | 'revision' | 'prompts' | 'templates'>): ServerCapabilities {
   return revision === '2024-11-05' && (prompts.length > 0 || templates.length > 0) ? { completions: {}, ...capabilities } : capabilities
+}
+
+/** The same as a client of an older revision may be told: the tasks of 2026-07-28 by the name that it knows (protocol/task-bridge). */
+export function legacyCapabilitiesOf (listing: Pick<Listing, 'capabilities' | 'revision' | 'prompts' | 'templates'>): ServerCapabilities {
+  const capabilities = capabilitiesOf(listing)
+  const { extensions, ...rest } = capabilities
+  if (!isModernRevision(listing.revision) || !isObject(extensions) || !isObject(extensions[tasksExtension])) return capabilities
+  const { [tasksExtension]: _tasks, ...others } = extensions
+  return { ...rest, ...Object.keys(others).length === 0 ? {} : { extensions: others }, tasks: { cancel: {}, requests: { tools: { call: {} } } } }
 }
 
 /**

@@ -6,7 +6,7 @@ import type { UpstreamName } from '../protocol/ids.ts'
 import type { ListKind, Upstream } from '../protocol/seams.ts'
 import type { LiveSession } from '../session/live.ts'
 import { patched } from '../upstream/listing.ts'
-import type { Listing } from '../upstream/listing.ts'
+import type { Listing, ListingPart } from '../upstream/listing.ts'
 import type { Place } from './call.ts'
 import { buildCatalog } from './catalog.ts'
 import type { Catalog } from './catalog.ts'
@@ -23,9 +23,16 @@ export interface Catalogs {
   settled (place: Place): Promise<void>
   /** The session's connection to an upstream reported a change, or ended (`upstream` undefined) and its own view with it. */
   ownChange (live: LiveSession, definition: UpstreamDefinition, upstream: Upstream | undefined, kind: ListKind | undefined): void
-  /** Does this session see its own listing of the upstream instead of the shared one? */
-  hasOwn (sessionKey: string, hash: string): boolean
+  /** Does this session see a list of the upstream as its own connection gives it, instead of the shared one? Without a kind: any list. */
+  hasOwn (sessionKey: string, hash: string, kind?: ListKind): boolean
   forget (sessionKey: string): void
+}
+
+/** The lists that a session's own connection reported as changed. The others go on as everybody sees them. */
+interface Own {
+  /** For when the upstream is left out of the shared view. */
+  readonly shared: Listing
+  readonly parts: ReadonlyMap<ListKind, ListingPart>
 }
 
 interface Built {
@@ -42,9 +49,9 @@ export interface CatalogsOptions {
 
 export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Catalogs {
   const shared = new WeakMap<Endpoint, Built>()
-  const own = new Map<string, Map<string, Listing>>()
+  const own = new Map<string, Map<string, Own>>()
   const ownChanges = createOwnChanges({ clock, log })
-  const ownCatalogs = new WeakMap<ReadonlyMap<string, Listing>, Built>()
+  const ownCatalogs = new WeakMap<ReadonlyMap<string, Own>, Built>()
 
   // An endpoint belongs to one snapshot, so what its members mean does not change.
   const members = new WeakMap<Endpoint, readonly UpstreamDefinition[]>()
@@ -57,10 +64,16 @@ export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Cata
     return known
   }
 
-  function build (endpoint: Endpoint, definitions: readonly UpstreamDefinition[], overrides: ReadonlyMap<string, Listing> | undefined): Catalog {
+  function seenBy (overrides: ReadonlyMap<string, Own> | undefined, definition: UpstreamDefinition): Listing | undefined {
+    const known = listings.peek(definition)
+    const mine = overrides?.get(definition.hash)
+    return mine === undefined ? known : patched(known ?? mine.shared, [...mine.parts.values()])
+  }
+
+  function build (endpoint: Endpoint, definitions: readonly UpstreamDefinition[], overrides: ReadonlyMap<string, Own> | undefined): Catalog {
     const known = new Map<UpstreamName, Listing>()
     for (const definition of definitions) {
-      const listing = overrides?.get(definition.hash) ?? listings.peek(definition)
+      const listing = seenBy(overrides, definition)
       if (listing !== undefined) known.set(definition.name, listing)
     }
     const catalog = buildCatalog(endpoint, known)
@@ -91,13 +104,13 @@ export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Cata
       if (unknown.length > 0) await listings.settled(unknown, place.snapshot.limits.coldStartMs)
     },
     ownChange (live, definition, upstream, kind) {
-      const seen = (): Listing | undefined => own.get(live.key)?.get(definition.hash) ?? listings.peek(definition)
-      const replace = (listing: Listing | undefined): void => {
+      const seen = (): Listing | undefined => seenBy(own.get(live.key), definition)
+      const replace = (mine: Own | undefined): void => {
         const before = seen()
         // A new map each time: the catalogs built from the old one go with it.
         const next = new Map(own.get(live.key))
-        if (listing === undefined) next.delete(definition.hash)
-        else next.set(definition.hash, listing)
+        if (mine === undefined) next.delete(definition.hash)
+        else next.set(definition.hash, mine)
         if (next.size === 0) own.delete(live.key)
         else own.set(live.key, next)
         live.changed(changedKinds(before, seen()))
@@ -107,13 +120,17 @@ export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Cata
         if (own.get(live.key)?.has(definition.hash) === true) replace(undefined)
       } else if (upstream !== undefined) {
         ownChanges.changed(live.key, definition, upstream, kind, (part) => {
-          const listing = seen()
+          const mine = own.get(live.key)?.get(definition.hash)
+          const shared = listings.peek(definition) ?? mine?.shared
           // Nobody knows the other lists yet; this change will be in what the shared view reads first.
-          if (listing !== undefined) replace(patched(listing, [part]))
+          if (shared !== undefined) replace({ shared, parts: new Map(mine?.parts).set(kind, part) })
         })
       }
     },
-    hasOwn: (key, hash) => own.get(key)?.has(hash) === true,
+    hasOwn (key, hash, kind) {
+      const mine = own.get(key)?.get(hash)
+      return mine !== undefined && (kind === undefined || mine.parts.has(kind))
+    },
     forget (key) {
       ownChanges.forget(key)
       own.delete(key)

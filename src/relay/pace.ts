@@ -31,7 +31,8 @@ export function createPace (clock: PaceClock): Pace {
   }
 }
 
-function pause (clock: PaceClock, ms: number, signal: AbortSignal): Promise<void> {
+/** Resolves after a time, or when the signal is aborted. */
+export function pause (clock: PaceClock, ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve()
   return new Promise((resolve) => {
     const done = (): void => {

@@ -17,17 +17,18 @@ import { namedDemand, shapeAsk } from './asking.ts'
 import type { Call, Place } from './call.ts'
 import { createCatalogs } from './catalogs.ts'
 import type { Catalogs } from './catalogs.ts'
-import { capabilitiesOf } from './catalog.ts'
+import { legacyCapabilitiesOf } from './catalog.ts'
 import { createConnections } from './connections.ts'
 import { dispatch } from './dispatch.ts'
 import { discreet } from './discretion.ts'
 import { definitionOf } from './floor.ts'
 import type { Floor } from './floor.ts'
+import { declaredToModern } from './fulfil-asks.ts'
+import { createFulfiller, isBridged } from './fulfil.ts'
 import { createLevels } from './levels.ts'
 import type { Levels } from './levels.ts'
 import { createListings } from './listings.ts'
 import type { Listings } from './listings.ts'
-import { declaredToModern, lastWord, older } from './newer.ts'
 import { createSubscriptions } from './subscriptions.ts'
 import { createTasks } from './tasks.ts'
 import { shapeNews } from './telling.ts'
@@ -40,6 +41,7 @@ export interface RelayOptions {
   readonly live: LiveSessions
   readonly clock: { now (): number, timer (ms: number, run: () => void): { close (): unknown, unref (): unknown } }
   readonly sealer: Sealer
+  readonly randomBytes: (size: number) => Buffer
   readonly log: Log
   readonly handshake: Handshake
   /** Where a session stands now; undefined when its tenant or endpoint is gone. */
@@ -51,6 +53,20 @@ export interface Shared {
   readonly listings: Listings
   readonly catalogs: Catalogs
   readonly levels: Levels
+  readonly updates: SharedUpdates
+}
+
+/** Whoever subscribes to resources on a connection that both eras use, which is that of an upstream with isolation `shared`. */
+export interface Subscriber {
+  notification (definition: UpstreamDefinition, scope: string, notification: Notification): void
+  lost (definition: UpstreamDefinition, scope: string): void
+  wants (definition: UpstreamDefinition, scope: string, uri: string): boolean
+}
+
+export interface SharedUpdates {
+  join (subscriber: Subscriber): void
+  /** Does a session want to hear of this resource over this connection? */
+  wants: Subscriber['wants']
 }
 
 export interface Relay {
@@ -70,10 +86,12 @@ export interface Relay {
   close (): void
 }
 
-export function createRelay ({ pool, store, sessions, live, clock, sealer, log, handshake, placeOf }: RelayOptions): Relay {
+export function createRelay ({ pool, store, sessions, live, clock, sealer, randomBytes, log, handshake, placeOf }: RelayOptions): Relay {
   const tasks = createTasks({ sealer, store, live, clock, touch: pool.touch, log })
+  const others: Subscriber[] = []
   const heard = {
     onSharedNotification (definition: UpstreamDefinition, scope: string, notification: Notification): void {
+      for (const other of others) other.notification(definition, scope, notification)
       if (notification.method === 'notifications/resources/updated') return subscriptions.updated(definition, scope, notification)
       // A task is known by whom it was told to; whatever else such a connection says, a log message above all, belongs to nobody.
       const id = notification.method === 'notifications/tasks/status' ? notification.params?.['taskId'] : undefined
@@ -82,7 +100,10 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, log, 
         tell(session, definition, notification)
       }
     },
-    onLost: (definition: UpstreamDefinition, scope: string) => subscriptions.lost(definition, scope)
+    onLost (definition: UpstreamDefinition, scope: string): void {
+      for (const other of others) other.lost(definition, scope)
+      subscriptions.lost(definition, scope)
+    }
   }
   const listings = createListings({ pool, store, clock, log, handshake, ...heard })
   const catalogs = createCatalogs({ listings, clock, log })
@@ -123,8 +144,17 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, log, 
       const shown = uri ?? catalogs.of(place, session).uriMap(definition.name)(own)
       tell(session, definition, { method: notification.method, params: { ...notification.params, uri: shown } })
     },
+    wantedElsewhere: (definition, scope, uri) => others.some((other) => other.wants(definition, scope, uri)),
     timer: clock.timer,
     log
+  })
+
+  const fulfiller = createFulfiller({
+    clock,
+    store,
+    randomBytes,
+    wraps: (call) => catalogs.of(call, call.live).wraps(String(call.request.params?.['name'])),
+    taskId: (call, { name }, id) => tasks.toClient(call.live, name)(id)
   })
 
   const sourceOf = (definition: UpstreamDefinition, session: LiveSession) => ({ definition, scope: connections.scopeOf(definition, session) })
@@ -148,21 +178,23 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, log, 
     const outgoing = params === request.params || params === undefined ? request : { method: request.method, params }
     let over = false
     try {
-      const result = await upstream.request(outgoing, clientOf(call, definition, upstream, () => over), call.signal)
-      return withRelatedTask(upstream.era === 'modern' ? lastWord(result, name) : result, tasks.toClient(call.live, name))
+      const client = clientOf(call, definition, upstream, () => over)
+      const result = await (isBridged(upstream, outgoing) ? fulfiller.request(call, upstream, outgoing, client, () => connections.acquire(definition, call.endpoint, call.live)) : upstream.request(outgoing, client, call.signal))
+      return withRelatedTask(result, tasks.toClient(call.live, name))
     } catch (error) {
-      throw error instanceof RpcError ? upstream.era === 'modern' ? older(error, name) : namedDemand(error, name, call.endpoint) : error
+      throw error instanceof RpcError ? namedDemand(error, name, call.endpoint) : error
     } finally {
       over = true
     }
   }
 
   /** The caller, for one upstream. `over`: the call has ended; only a task that it made still reports its progress. */
-  function clientOf (call: Call, definition: UpstreamDefinition, { era }: Upstream, over: () => boolean): Client {
+  function clientOf (call: Call, definition: UpstreamDefinition, { era, capabilities }: Upstream, over: () => boolean): Client {
     const { client } = call
     return {
-      era: client.era,
-      capabilities: era === 'modern' ? declaredToModern(client.capabilities) : client.capabilities,
+      // To a modern server we are a client of its own era, and what it asks goes through `relay/fulfil`.
+      era,
+      capabilities: era === 'modern' ? declaredToModern(call, capabilities) : client.capabilities,
       logLevel: call.live.session.record.logLevel,
       notify (notification) {
         const news = shapeNews(notification, definition.name, call, call.live, tasks.toClient(call.live, definition.name))
@@ -177,8 +209,8 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, log, 
   listings.onChange((hash, kinds) => {
     for (const session of live.all()) {
       const place = placeOf(session)
-      if (place === undefined || catalogs.hasOwn(session.key, hash)) continue
-      if (catalogs.definitionsOf(place).some((definition) => definition.hash === hash)) session.changed(kinds)
+      const news = new Set([...kinds].filter((kind) => !catalogs.hasOwn(session.key, hash, kind)))
+      if (place !== undefined && news.size > 0 && catalogs.definitionsOf(place).some((definition) => definition.hash === hash)) session.changed(news)
     }
   })
   live.onDrop((key) => {
@@ -201,7 +233,7 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, log, 
     },
     offers (call, route, ...path) {
       const listing = listings.peek(definitionOf(call, route.upstream))
-      return listing === undefined || has(capabilitiesOf(listing), path)
+      return listing === undefined || has(legacyCapabilitiesOf(listing), path)
     },
     sourceOf: (call, route) => sourceOf(definitionOf(call, route.upstream), call.live),
     subscriptions,
@@ -214,7 +246,7 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, log, 
   }
 
   return {
-    shared: { listings, catalogs, levels },
+    shared: { listings, catalogs, levels, updates: { join: (subscriber) => { others.push(subscriber) }, wants: subscriptions.wants } },
     async describe (place) {
       await catalogs.settled(place)
       const { capabilities, instructions } = catalogs.of(place, undefined)

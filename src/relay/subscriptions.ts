@@ -28,6 +28,8 @@ export interface Subscriptions {
   opened (definition: UpstreamDefinition, scope: string, upstream: Upstream): void
   /** The connection broke. */
   lost (definition: UpstreamDefinition, scope: string): void
+  /** Does a session want to hear of it over this connection? */
+  wants (definition: UpstreamDefinition, scope: string, uri: string): boolean
   /** The client listens: its connections stay, or are opened again. */
   touch (live: LiveSession): void
   /** The session ended. */
@@ -49,6 +51,8 @@ export interface SubscriptionsOptions {
   readonly send: (call: Call, definition: UpstreamDefinition, upstream: Upstream, request: Request) => Promise<Result>
   /** To the session's own stream; `uri` as its client knows it, undefined: the notification's own, mapped. */
   readonly deliver: (live: LiveSession, definition: UpstreamDefinition, notification: Notification, uri: string | undefined) => void
+  /** Does somebody who is no session, over the same connection? */
+  readonly wantedElsewhere: (definition: UpstreamDefinition, scope: string, uri: string) => boolean
   readonly timer: (ms: number, run: () => void) => { close (): unknown, unref (): unknown }
   readonly log: Log
 }
@@ -60,7 +64,7 @@ const longestRetryMs = 60_000
 const silentMs = 30_000
 
 export function createSubscriptions (options: SubscriptionsOptions): Subscriptions {
-  const { live: sessions, placeOf, scopeOf, definitionOf, acquire, connect, send, deliver, timer, log } = options
+  const { live: sessions, placeOf, scopeOf, definitionOf, acquire, connect, send, deliver, wantedElsewhere, timer, log } = options
   const subscribers = createSubscribers()
   const { inTurn, join, leave } = subscribers
   let closed = false
@@ -72,7 +76,7 @@ export function createSubscriptions (options: SubscriptionsOptions): Subscriptio
       if (subscription.sessions.size > 0 || told === undefined) return
       subscription.told = undefined
       // A connection of its own ends with its session.
-      if (source.definition.isolation === 'session') return
+      if (source.definition.isolation === 'session' || wantedElsewhere(source.definition, source.scope, uri)) return
       await told.request({ method: 'resources/unsubscribe', params: { uri } }, nobody, AbortSignal.timeout(silentMs)).catch((err: unknown) =>
         log.debug({ err, upstream: source.definition.name }, 'a subscription that nobody wants could not be ended; its updates are dropped'))
     })
@@ -198,6 +202,8 @@ export function createSubscriptions (options: SubscriptionsOptions): Subscriptio
     },
 
     updated,
+
+    wants: (definition, scope, uri) => (subscribers.find(definition, scope)?.uris.get(uri)?.sessions.size ?? 0) > 0,
 
     opened (definition, scope, upstream) {
       const source = subscribers.find(definition, scope)

@@ -83,7 +83,7 @@ export function createAsks ({ timer, prefix, timeoutMs = 10 * 60_000, max = 64 }
         signal?.addEventListener('abort', onAbort, { once: true })
         const message = requestMessage(id, outgoing)
         used = routes.find((send) => send(message))
-        if (used === undefined) entry.answer(new RpcError({ code: -32602, message: 'The client has no stream open on which it could be asked.' }))
+        if (used === undefined) entry.answer(new RpcError({ code: -32602, message: 'The client has no stream open on which it could be asked.', data: { reason: unreachable } }))
       })
     },
 
@@ -110,5 +110,8 @@ export function createAsks ({ timer, prefix, timeoutMs = 10 * 60_000, max = 64 }
     get size () { return open.size }
   }
 }
+
+/** `data.reason` of the error where no way reaches the client. */
+export const unreachable = 'client_unreachable'
 
 const withdrawn = (): GatewayError => new GatewayError('cancelled', 'The server withdrew its request.')

@@ -48,6 +48,13 @@ export const keyTable = {
     ttl: '7 days from the last task',
     loss: 'tasks/list leaves out the tasks created before; their ids stay valid'
   },
+  bridgedTask: {
+    kind: 'bridged-task',
+    parts: ['tenant', 'endpoint', 'issuer', 'subject', 'client id', 'upstream', 'task id'],
+    value: 'JSON: a task of 2025-11-25 that ended here and not at its upstream of 2026-07-28, since the call was done at once or the client cancelled; with the result of the call',
+    ttl: 'what the task was promised, 10 minutes where there is a result, at most a day',
+    loss: 'the client is told that there is no such task; a cancelled one is shown as its upstream has it'
+  },
   sealKey: {
     kind: 'seal-key',
     parts: [],
@@ -59,6 +66,9 @@ export const keyTable = {
 
 /** On this channel: the key of a session that ended, or `=` and the key of one whose record changed. */
 export const sessionsChannel = 'sessions'
+
+/** To one process: what others ask it and answer, sealed (session/bus). @param node its name among those on the same store */
+export const nodeChannel = (node: string): string => `node:${node}`
 
 /** An upstream that nobody configures any more is forgotten after this time. */
 export const listingTtlMs = 30 * 24 * 60 * 60 * 1000
@@ -117,6 +127,11 @@ export function tasksKey (tenant: string, endpoint: string, issuer: string, subj
 
 export const tasksTtlMs = 7 * 24 * 60 * 60 * 1000
 export const tasksKept = 1_000
+
+/** A task that ended here and not at its upstream: see `keyTable.bridgedTask`. */
+export function bridgedTaskKey (tenant: string, endpoint: string, issuer: string, subject: string, clientId: string, upstream: string, id: string): string {
+  return key('bridged-task', tenant, endpoint, issuer, subject, clientId, upstream, id)
+}
 
 /** See `keyTable.sealKey`. */
 export const sealKeyKey = key('seal-key')

@@ -73,6 +73,7 @@ function upstreamOf ({ name }: UpstreamDefinition, link: Link): Upstream {
     get capabilities () { return latest().capabilities },
     get serverInfo () { return latest().serverInfo },
     get instructions () { return latest().instructions },
+    namesCalls: link.namesCalls,
     request: link.exchange.request,
     notify: link.exchange.notify,
     close: () => link.close(),

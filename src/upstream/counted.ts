@@ -19,6 +19,7 @@ export function counted (upstream: Upstream, counter: Counter): Upstream {
     get capabilities () { return upstream.capabilities },
     get serverInfo () { return upstream.serverInfo },
     get instructions () { return upstream.instructions },
+    namesCalls: upstream.namesCalls,
     request (request, client, signal) {
       counter.began()
       const result = upstream.request(request, client, signal)

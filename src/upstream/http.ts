@@ -48,7 +48,7 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
     name,
     timeoutMs,
     declared: handshake.capabilities,
-    exclusive: definition.isolation === 'session',
+    exclusive: handshake.exclusive ?? definition.isolation === 'session',
     events,
     clock,
     log,
@@ -201,6 +201,7 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
   }
 
   return {
+    namesCalls: true,
     exchange: { ...exchange, request: replay.request },
     get greeting () { return greeting },
     greet: shakeHands,

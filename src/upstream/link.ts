@@ -19,6 +19,8 @@ export interface Link {
   readonly exchange: Exchange
   /** The handshake's answer; the newest one, where the transport had to repeat the handshake. */
   readonly greeting: Greeting | undefined
+  /** See `Upstream.namesCalls`. */
+  readonly namesCalls?: boolean
   /** Does the handshake. Once. */
   greet (signal: AbortSignal): Promise<Greeting>
   close (): Promise<void>

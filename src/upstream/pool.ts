@@ -32,8 +32,8 @@ export interface Pool {
    * @throws GatewayError upstream_unavailable (data.retryAfterMs while it is left alone), upstream_protocol, too_many, shutting_down
    */
   acquire (definition: UpstreamDefinition, scope: string, handshake: Handshake, events: UpstreamEvents, use?: Use): Promise<Upstream>
-  /** Somebody still listens: the connections of the scope are not idle. */
-  touch (scope: string): void
+  /** Somebody still listens: the connections of the scope, or that to one upstream, are not idle. */
+  touch (scope: string, only?: UpstreamDefinition): void
   /** Closes all connections of the scope. */
   release (scope: string): Promise<void>
   /** Closes, once their calls have ended, the connections whose definition is not among these. */
@@ -214,9 +214,9 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
       return entry.ready
     },
 
-    touch (scope) {
+    touch (scope, only) {
       const now = clock.now()
-      for (const entry of entries.values()) if (entry.scope === scope) entry.touchedAt = now
+      for (const entry of entries.values()) if (entry.scope === scope && (only === undefined || entry.definition.hash === only.hash)) entry.touchedAt = now
     },
 
     async release (scope) {

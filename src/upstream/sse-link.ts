@@ -59,7 +59,7 @@ export function openSse (definition: HttpDefinition, egress: Egress, options: Li
     name,
     timeoutMs,
     declared: handshake.capabilities,
-    exclusive: definition.isolation === 'session',
+    exclusive: handshake.exclusive ?? definition.isolation === 'session',
     events,
     clock,
     log,

@@ -7,30 +7,11 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { clientScenarios } from './figures.ts'
 import type { Check } from './suite.ts'
 
 const suite = fileURLToPath(new URL('../../node_modules/@modelcontextprotocol/conformance/dist/index.js', import.meta.url))
 const driver = fileURLToPath(new URL('driver.ts', import.meta.url))
-
-/** The scenarios of each revision, and a check that each must not lack. */
-const scenarios = {
-  '2025-11-25': {
-    initialize: 'mcp-client-initialization',
-    tools_call: 'tool-add-numbers',
-    'sse-retry': 'client-sse-retry-timing',
-    'elicitation-sep1034-client-defaults': 'client-elicitation-sep1034-string-default'
-  },
-  '2026-07-28': {
-    tools_call: 'tool-add-numbers',
-    'request-metadata': 'sep-2575-client-retry-supported-version',
-    'http-standard-headers': 'sep-2243-client-includes-standard-headers',
-    'http-custom-headers': 'sep-2243-client-base64-unsafe',
-    'http-invalid-tool-headers': 'sep-2243-client-reject-invalid-tool',
-    'sep-2322-client-request-state': 'sep-2322-client-request-state-echoed',
-    'json-schema-ref-no-deref': 'sep-2106-no-network-ref-deref',
-    'json-schema-2020-12-preservation': 'sep-2106-client-anchor-keyword-preserved'
-  }
-}
 
 /** Whether these are in order depends on what the caller does, and on which methods there still are. */
 const notOurs = ({ id, status, name }: Check & { readonly name?: string }): boolean => status === 'SKIPPED' &&
@@ -41,7 +22,7 @@ const NODE_COMPILE_CACHE = t.testdir()
 // Each is a suite, a gateway and a client that start, and then wait for each other.
 t.jobs = 3
 
-for (const [version, some] of Object.entries(scenarios)) {
+for (const [version, some] of Object.entries(clientScenarios)) {
   for (const [scenario, check] of Object.entries(some)) {
     t.test(`${scenario} of ${version} finds no fault with the gateway`, { buffered: true }, async (t) => {
       const folder = t.testdir()

@@ -10,16 +10,19 @@ const mains = {
   '2025-11-25': fileURLToPath(new URL('server/main.ts', import.meta.url)),
   '2026-07-28': fileURLToPath(new URL('modern/main.ts', import.meta.url))
 }
-type Requirements = keyof typeof mains
+export type Requirements = keyof typeof mains
 
 interface Teardown { teardown (run: () => unknown): unknown }
 
 /**
  * What an upstream over stdio is configured with.
- * @param cache a folder for compiled code: the suite opens forty sessions, and each is a process of its own
+ * @param folder for compiled code, since the suite opens forty sessions and each is a process of its own; and for what these have in common
  */
-export const stdioReference = (cache: string, requirements: Requirements = '2025-11-25') =>
-  ({ command: process.execPath, args: [mains[requirements], '--transport', 'stdio'], env: { NODE_COMPILE_CACHE: cache } })
+export const stdioReference = (folder: string, requirements: Requirements = '2025-11-25') => ({
+  command: process.execPath,
+  args: [mains[requirements], '--transport', 'stdio', ...requirements === '2025-11-25' ? ['--state', folder] : []],
+  env: { NODE_COMPILE_CACHE: folder }
+})
 
 /** Starts the reference server on a free port of loopback; killed with the test. @returns its MCP URL */
 export async function startReference (t: Teardown, transport: 'http' | 'sse', requirements: Requirements = '2025-11-25'): Promise<string> {

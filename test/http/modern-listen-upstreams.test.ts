@@ -143,8 +143,8 @@ t.test('a task is told to its owner, and to nobody who has only heard of its id'
   t.same(stream.said(), [`notifications/tasks ${taskId}`])
 })
 
-t.test('servers over stdio are listened to as well, and legacy ones are left out', async (t) => {
-  const old = await startUpstream()
+t.test('servers over stdio are listened to as well, and those that have no subscriptions are left out', async (t) => {
+  const old = await startUpstream({ capabilities: { resources: {} } })
   t.teardown(() => old.close())
   const made = await gateway(t, { upstreams: { pipe: modernStdio(), old: { type: 'http', url: old.url } }, endpoints: { default: { upstreams: ['pipe', 'old'] } }, auth: { keys: [{ name: 'ada', key: ada }] } })
   await modernRequest(made.url(), 'tools/list', {}, { token: ada })

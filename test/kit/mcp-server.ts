@@ -16,6 +16,15 @@ export interface Peer {
   raw (text: string): void
 }
 
+/** Of the tool `steps`, which is not among the tools by itself. */
+export interface Step {
+  readonly ask?: ReadonlyArray<{ readonly method: string, readonly params?: Json }>
+  readonly progress?: number
+  readonly log?: string
+  /** Goes on when somebody calls `release`. */
+  readonly wait?: true
+}
+
 export interface Script {
   readonly name?: string
   /** What initialize is answered with, whatever was asked. */
@@ -95,8 +104,8 @@ export function createMcpServer (script: Script = {}): McpServer {
       case 'prompts/list': return page('prompts', prompts, params)
       case 'resources/list': return page('resources', resources, params)
       case 'resources/templates/list': return page('resourceTemplates', templates, params)
-      case 'prompts/get': return { description: 'a greeting', messages: [{ role: 'user', content: { type: 'text', text: `hello ${JSON.stringify(params['arguments'])}` } }] }
-      case 'resources/read': return { contents: [{ uri: params['uri'], mimeType: 'text/plain', text: `contents of ${String(params['uri'])}` }] }
+      case 'prompts/get': return params['name'] === 'ask' ? ask(id, 'elicit', {}, peer, (answers) => ({ messages: [{ role: 'user', content: { type: 'text', text: JSON.stringify(answers[0]) } }] })) : { description: 'a greeting', messages: [{ role: 'user', content: { type: 'text', text: `hello ${JSON.stringify(params['arguments'])}` } }] }
+      case 'resources/read': return params['uri'] === 'test://ask' ? ask(id, 'elicit', {}, peer, (answers) => ({ contents: [{ uri: 'test://ask', text: JSON.stringify(answers[0]) }] })) : { contents: [{ uri: params['uri'], mimeType: 'text/plain', text: `contents of ${String(params['uri'])}` }] }
       case 'resources/subscribe': subscribed.add(params['uri']); return {}
       case 'resources/unsubscribe': subscribed.delete(params['uri']); return {}
       case 'completion/complete': return { completion: { values: ['alpha', 'beta'], hasMore: false } }
@@ -141,6 +150,7 @@ export function createMcpServer (script: Script = {}): McpServer {
       case 'received': return text(received.map(({ method }) => method))
       case 'env': return text(process.env)
       case 'ask': case 'elicit': case 'sample': case 'roots': return ask(id, params['name'], args, peer, (answers) => text(answers.length === 1 ? answers[0] : answers))
+      case 'steps': walk(id, args['steps'] as Step[], args['push'] === true ? peer.push : peer.reply, peer, token); return undefined
       case 'withdraw':
         for (const [askId, say] of open) say({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: askId, reason: 'never mind' } })
         return text([...open.keys()].filter((askId) => open.delete(askId)))
@@ -182,6 +192,28 @@ export function createMcpServer (script: Script = {}): McpServer {
       say({ jsonrpc: '2.0', id: askId, method, ...params === undefined ? {} : { params } })
     }
     return args['impatient'] === true ? resultOf([]) : undefined
+  }
+
+  /** One step after the other: what is asked at once is answered before the next; the result has all answers in their order. */
+  function walk (id: Id, steps: readonly Step[], say: (message: Json) => void, peer: Peer, token: unknown, answered: Json[] = []): void {
+    const [step, ...rest] = steps
+    if (step === undefined) return peer.reply({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: JSON.stringify(answered) }] } })
+    if (step.progress !== undefined) peer.reply({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: token, progress: step.progress } })
+    if (step.log !== undefined) peer.reply({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: step.log } })
+    if (step.wait === true) return void waiting.set(id, () => walk(id, rest, say, peer, token, answered))
+    const asked = step.ask ?? []
+    if (asked.length === 0) return walk(id, rest, say, peer, token, answered)
+    const got: Json[] = []
+    for (const [at, question] of asked.entries()) {
+      const askId = `step-${++lastId}`
+      open.set(askId, say)
+      askers.set(askId, ({ result, error }) => {
+        open.delete(askId)
+        got[at] = (result ?? { error }) as Json
+        if (Object.keys(got).length === asked.length) walk(id, rest, say, peer, token, [...answered, ...got])
+      })
+      say({ jsonrpc: '2.0', id: askId, ...question })
+    }
   }
 
   function release (): void {

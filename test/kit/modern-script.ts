@@ -65,7 +65,7 @@ export interface ModernServer {
   readonly waiting: Map<Id, () => void>
   receive (message: Json, peer: ModernPeer, headers?: Received['headers']): void
   /** The client closed the stream of a request, or sent `notifications/cancelled`. */
-  cancel (id: Id): void
+  cancel (id: Id, peer?: ModernPeer): void
   /** Requests of a method, or `tools/call` of a tool. */
   requests (method: string, tool?: string): Json[]
   /** Lets all `slow` calls finish. */
@@ -157,8 +157,9 @@ export function createModernServer (initial: ModernScript = {}): ModernServer {
     tasks,
     cancelled,
     waiting,
-    cancel (id) {
-      const open = [...listens].find((listen) => listen.id === id)
+    cancel (id, peer) {
+      // Ids are unique to a sender, and several may be connected.
+      const open = [...listens].find((listen) => listen.id === id && (peer === undefined || listen.peer === peer))
       if (open !== undefined) listens.delete(open)
       waiting.delete(id)
       cancelled.push(id)

@@ -53,8 +53,8 @@ export async function startModern (options: ModernHttpOptions = {}): Promise<Mod
 
   function peerOf (response: ServerResponse, id: Id | undefined): ModernPeer {
     let dropped = false
-    if (id !== undefined) response.once('close', () => { if (!response.writableEnded && !dropped) server.cancel(id) })
-    return {
+    if (id !== undefined) response.once('close', () => { if (!response.writableEnded && !dropped) server.cancel(id, peer) })
+    const peer: ModernPeer = {
       reply (reply, status = 200) {
         if (response.destroyed) return
         const final = reply['method'] === undefined
@@ -71,6 +71,7 @@ export async function startModern (options: ModernHttpOptions = {}): Promise<Mod
         response.socket?.destroy()
       }
     }
+    return peer
   }
 
   function handle (current: ModernSeen, response: ServerResponse): void {

@@ -13,7 +13,7 @@ const header = (type: string, name: string): Json => ({ type, 'x-mcp-header': na
 export const modernTools: readonly Json[] = [
   ...[
     'echo', 'progress', 'log', 'fail', 'rpcerror', 'result', 'slow', 'release', 'ask', 'sample', 'roots', 'needs', 'task', 'confirm', 'finish',
-    'grow', 'touch', 'unlisten', 'received', 'cancelled', 'pid', 'crash', 'big'
+    'rounds', 'grow', 'touch', 'unlisten', 'received', 'cancelled', 'pid', 'crash', 'big'
   ].map((name) => tool(name)),
   tool('routed', { region: header('string', 'Region'), count: header('integer', 'Count'), dry: header('boolean', 'Dry'), deep: { type: 'object', properties: { zone: header('string', 'Zone') } }, plain: { type: 'string' } }),
   // Annotations that the specification forbids: on a number, and on what an array holds.
@@ -61,6 +61,7 @@ export function callTool (server: ModernServer, id: Id, params: Json, peer: Mode
       // Exactly what the arguments say, without resultType where they have none.
       peer.reply({ jsonrpc: '2.0', id, result: args['result'] })
       return undefined
+    case 'rounds': return rounds(params, args, progress)
     case 'slow':
       server.waiting.set(id, () => peer.reply({ jsonrpc: '2.0', id, result: { resultType: 'complete', ...text('slow is done') } }))
       progress(0, 1)
@@ -89,6 +90,17 @@ export function callTool (server: ModernServer, id: Id, params: Json, peer: Mode
     case 'big': return text('x'.repeat(Number(args['bytes'] ?? 1_000_000)))
     default: return refuse(id, peer, -32602, `Unknown tool: ${String(name)}`)
   }
+}
+
+/** Sends `results` one after the other, each with a state that leads to the next one, then what it was told in the last round. Each round counts its progress anew. */
+function rounds (params: Json, args: Json, progress: (progress: number, total: number) => void): Json {
+  const { inputResponses, requestState } = params
+  const round = requestState === undefined ? 0 : Number(/^rounds: (\d+)$/.exec(String(requestState))?.[1])
+  const results = args['results'] as Json[]
+  progress(1, 2)
+  progress(2, 2)
+  const result = results[round]
+  return result === undefined ? text({ inputResponses: inputResponses ?? null, requestState: requestState ?? null }) : { resultType: 'input_required', requestState: `rounds: ${round + 1}`, ...result }
 }
 
 /**

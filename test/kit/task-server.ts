@@ -25,18 +25,21 @@ export function createTaskServer (taskStore = new InMemoryTaskStore()): McpServe
   })
   const running: Array<() => Promise<void>> = []
 
-  /** A task that runs until `finish` is called. */
-  server.experimental.tasks.registerToolTask('work', { description: 'Works until it is told to finish', execution: { taskSupport: 'optional' } }, {
-    async createTask (extra) {
-      const task = await extra.taskStore.createTask({ ttl: 60_000, pollInterval: 20 })
-      running.push(async () => {
-        await extra.taskStore.storeTaskResult(task.taskId, 'completed', made)
-      })
-      return { task }
-    },
-    getTask: async (extra) => await extra.taskStore.getTask(extra.taskId),
-    getTaskResult: async (extra) => await extra.taskStore.getTaskResult(extra.taskId) as CallToolResult
-  })
+  /** Tasks that run until `finish` is called. */
+  for (const [name, taskSupport] of [['work', 'optional'], ['toil', 'required']] as const) {
+    server.experimental.tasks.registerToolTask(name, { description: 'Works until it is told to finish', execution: { taskSupport } }, {
+      async createTask (extra) {
+        const task = await extra.taskStore.createTask({ ttl: 60_000, pollInterval: 20 })
+        await extra.taskStore.updateTaskStatus(task.taskId, 'working', `${name} is under way`)
+        running.push(async () => {
+          await extra.taskStore.storeTaskResult(task.taskId, 'completed', made)
+        })
+        return { task }
+      },
+      getTask: async (extra) => await extra.taskStore.getTask(extra.taskId),
+      getTaskResult: async (extra) => await extra.taskStore.getTaskResult(extra.taskId) as CallToolResult
+    })
+  }
 
   /** A task that needs a word of the user. */
   server.experimental.tasks.registerToolTask('confirm', { description: 'Asks before it is done', execution: { taskSupport: 'required' } }, {
@@ -101,4 +104,7 @@ export async function httpTaskServer (t: Teardown): Promise<{ type: 'http', url:
 
 export const stdioTaskServer = { command: process.execPath, args: [new URL(import.meta.url).pathname] }
 
-if (import.meta.main) await createTaskServer().connect(new StdioServerTransport())
+if (import.meta.main) {
+  process.stdin.once('end', () => process.exit(0)) // The store's timers would hold it up.
+  await createTaskServer().connect(new StdioServerTransport())
+}

@@ -49,13 +49,14 @@ export async function startUpstream (options: HttpUpstreamOptions = {}): Promise
   const server = createMcpServer(options)
   const sessions = new Set<string>()
   const seen: Seen[] = []
-  const streams = new Set<ServerResponse>()
+  const streams = new Map<ServerResponse, unknown>()
   const overrides: Array<{ match: (seen: Seen) => boolean, answer: (response: ServerResponse, seen: Seen) => void, left: number }> = []
-  const broadcast = (message: Json): void => {
-    for (const stream of streams) stream.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`)
+  const broadcast = (message: Json): void => push(message, [...streams.keys()])
+  const push = (message: Json, to: ServerResponse[]): void => {
+    for (const stream of to) stream.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`)
   }
 
-  function post (message: Json, response: ServerResponse): void {
+  function post (message: Json, response: ServerResponse, session: unknown): void {
     const isRequest = message['id'] !== undefined && message['method'] !== undefined
     if (message['method'] === 'initialize' && options.sessions !== false) {
       const id = randomUUID()
@@ -75,7 +76,8 @@ export async function startUpstream (options: HttpUpstreamOptions = {}): Promise
         response.write(`data: ${JSON.stringify(reply)}\n\n`)
         if (final) response.end()
       },
-      push: broadcast,
+      // A question is for the session of the call; what changed concerns all.
+      push: (outgoing) => push(outgoing, [...streams].filter(([, its]) => outgoing['id'] === undefined || its === session).map(([stream]) => stream)),
       exit: () => { response.socket?.destroy() },
       raw: () => {}
     }
@@ -99,7 +101,7 @@ export async function startUpstream (options: HttpUpstreamOptions = {}): Promise
       response.end(JSON.stringify({ jsonrpc: '2.0', error: { code: -32000, message: 'no valid session' }, id: message?.['id'] ?? null }))
       return
     }
-    if (request.method === 'POST' && message !== undefined) return post(message, response)
+    if (request.method === 'POST' && message !== undefined) return post(message, response, sessionId)
     if (request.method === 'DELETE') {
       sessions.delete(String(sessionId))
       response.writeHead(204).end()
@@ -108,7 +110,7 @@ export async function startUpstream (options: HttpUpstreamOptions = {}): Promise
     if (request.method === 'GET' && options.stream !== false) {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' })
       response.flushHeaders()
-      streams.add(response)
+      streams.set(response, sessionId)
       response.on('close', () => streams.delete(response))
       return
     }

@@ -111,4 +111,5 @@ t.test('progress, completion and capabilities', async (t) => {
 
   t.same(shapeCapabilities({ tools: {}, tasks: {} }, r0618), { tools: {} })
   t.same(shapeCapabilities({ tools: {}, tasks: {} }, r1125), { tools: {}, tasks: {} })
+  t.same([r0326, r24].map((at) => shapeCapabilities({ completions: {} }, at)), [{ completions: {} }, {}], 'clients of 2024-11-05 ask without being told that they may')
 })

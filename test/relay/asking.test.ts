@@ -2,7 +2,9 @@
 
 import t from 'tap'
 import type { Endpoint } from '../../src/config/snapshot.ts'
+import { RpcError } from '../../src/protocol/errors.ts'
 import { endpointName, tenantId, upstreamName } from '../../src/protocol/ids.ts'
+import type { Revision } from '../../src/protocol/revisions.ts'
 import { shapeAsk } from '../../src/relay/asking.ts'
 
 const endpoint = (...names: string[]): Endpoint =>
@@ -25,4 +27,17 @@ t.test('URIs in what a model is shown lead back through the endpoint', async (t)
   const texts = JSON.parse(JSON.stringify(expected).replaceAll('"text":"gatehouse://one/file:///a"', '"text":"file:///a"'))
   t.same(shown, texts, 'texts stay')
   t.same(shapeAsk({ method: 'sampling/createMessage', params: { ...own, includeContext: 'allServers' } }, upstreamName('one'), endpoint('one', 'two'), asked).params, { ...texts, includeContext: 'none' })
+})
+
+t.test('several blocks of content in one message are as many messages to clients that know one', async (t) => {
+  const [text, image, audio] = [{ type: 'text', text: 'a' }, { type: 'image', data: 'AA==', mimeType: 'image/png' }, { type: 'audio', data: 'AA==', mimeType: 'audio/wav' }]
+  const shape = (revision: Revision, ...messages: unknown[]) => shapeAsk({ method: 'sampling/createMessage', params: { maxTokens: 7, messages } }, upstreamName('one'), endpoint('one'), { revision, capabilities: { sampling: {} } }).params?.['messages']
+  const both = { role: 'user', content: [text, image], 'x-kept': 1 }
+  for (const revision of ['2024-11-05', '2025-03-26', '2025-06-18'] as const) {
+    t.same(shape(revision, both, { role: 'assistant', content: text }), [{ ...both, content: text }, { ...both, content: image }, { role: 'assistant', content: text }], revision)
+    if (revision === '2024-11-05') t.throws(() => shape(revision, { role: 'user', content: audio }), RpcError)
+    else t.same(shape(revision, { role: 'user', content: audio }), [{ role: 'user', content: audio }])
+    t.throws(() => shape(revision, { role: 'user', content: [{ type: 'tool_result', toolUseId: 'a', content: [] }] }), RpcError)
+  }
+  t.same(shape('2025-11-25', both), [both])
 })

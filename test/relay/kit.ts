@@ -136,7 +136,7 @@ export async function relayRoom (t: Teardown, { doubles, endpoints, isolation = 
     snapshot,
     requests: (method) => connections.flatMap(({ requests }) => requests).filter((request) => request.method === method),
     relay: createRelay({
-      pool, store, sealer: await createSealer({ store, randomBytes, timer: clock.timer, log }), sessions, live, clock, log, handshake: { clientInfo: { name: 'test', version: '1' }, capabilities: {} },
+      pool, store, sealer: await createSealer({ store, randomBytes, timer: clock.timer, log }), randomBytes, sessions, live, clock, log, handshake: { clientInfo: { name: 'test', version: '1' }, capabilities: {} },
       placeOf (session) {
         const endpoint = tenant.endpoints.get(session.endpoint)
         return endpoint === undefined ? undefined : { snapshot, tenant, endpoint }

@@ -69,6 +69,27 @@ t.test('a server that reports a change with every answer is read once a second a
   await until('it rests', () => !clock.waits.includes(1_000))
 })
 
+t.test('a session that has a list of its own goes on seeing what changes in the others', async (t) => {
+  const one: Double = { tools: [tool('x')], prompts: [{ name: 'old' }], answer: () => ({}) }
+  const room = await relayRoom(t, { doubles: { one } })
+  const ada = await room.person()
+  await ada.call('tools/call', { name: 'one__x' })
+  const prompts = async (): Promise<unknown> => ((await ada.call('prompts/list'))['prompts'] as Array<{ name: string }>).map(({ name }) => name)
+  t.same(await prompts(), ['one__old'])
+
+  one.tools = [tool('x'), tool('hers')]
+  ownOf(room)?.listChanged('tools')
+  await until('she has tools of her own', async () => (await toolsOf(ada)).includes('one__hers'))
+  const before = ada.heard.length
+  one.prompts = [{ name: 'new' }]
+  one.tools = [tool('x')]
+  watching(room)?.listChanged('prompts')
+  watching(room)?.listChanged('tools')
+  await until('she hears of the prompts', () => ada.heard.slice(before).some(({ method }) => method === 'notifications/prompts/list_changed'))
+  t.same(await prompts(), ['one__new'])
+  t.same(await toolsOf(ada), ['one__x', 'one__hers'], 'the tools are those of her own connection')
+})
+
 t.test('a list that is read as its session ends is not kept', async (t) => {
   const clock = stillClock()
   const room = await relayRoom(t, { doubles: { one: { tools: [tool('x')] } }, clock })

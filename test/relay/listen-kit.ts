@@ -14,6 +14,7 @@ import type { Catalog } from '../../src/relay/catalog.ts'
 import type { Place } from '../../src/relay/call.ts'
 import { createListen } from '../../src/relay/modern/listen.ts'
 import type { Listen } from '../../src/relay/modern/listen.ts'
+import { createOldSubscriptions } from '../../src/relay/modern/old-subscriptions.ts'
 import { createTaskIds } from '../../src/relay/modern/task-ids.ts'
 import type { TaskIds } from '../../src/relay/modern/task-ids.ts'
 import { createSealer } from '../../src/store/seal.ts'
@@ -53,7 +54,7 @@ export interface Double {
   refuses?: Error
   /** What it acknowledges; default all that it is asked. */
   grants? (filter: JsonObject): JsonObject
-  answer? (request: Request): Result
+  answer? (request: Request): Result | Promise<Result>
 }
 
 export interface Listener {
@@ -76,6 +77,12 @@ export interface ListenRoom {
   /** Something was listed anew. */
   relisted (upstream: string, ...kinds: ListKind[]): void
   readonly used: string[]
+  /** Scopes that are kept from being idle. */
+  readonly touched: string[]
+  /** The connection to a legacy upstream says something that is about no call. */
+  tell (upstream: string, method: string, params: JsonObject): void
+  /** It breaks. */
+  cut (upstream: string): void
   reload (change: (config: Config) => void): void
 }
 
@@ -157,8 +164,26 @@ export async function listenRoom (t: Teardown, doubles: Record<string, Double>, 
     })
   }
 
+  const touched: string[] = []
+  const old = createOldSubscriptions({ touch: (scope) => { touched.push(scope) }, wantedElsewhere: () => false, clock, random: () => 0, log })
+  t.teardown(() => old.close())
+  /** Of legacy upstreams: one connection each, while it lives. */
+  const watched = new Map<string, Promise<Upstream>>()
+  const definitionOf = (name: string): UpstreamDefinition => snapshot.tenants.get(tenantId('acme'))?.upstreams.get(upstreamName(name)) as UpstreamDefinition
+  async function watch (name: string): Promise<{ scope: string, upstream: Upstream }> {
+    const upstream = watched.get(name) ?? connect(name)
+    watched.set(name, upstream)
+    upstream.catch(() => watched.delete(name))
+    return { scope: `of ${name}`, upstream: await upstream }
+  }
+
   const room: ListenRoom = {
-    clock, legs, requests, taskIds, used,
+    clock, legs, requests, taskIds, used, touched,
+    tell: (name, method, params) => old.notification(definitionOf(name), `of ${name}`, { method, params }),
+    cut (name) {
+      watched.delete(name)
+      old.lost(definitionOf(name), `of ${name}`)
+    },
     open: (upstream) => legs.filter((leg) => leg.upstream === upstream && !leg.closed),
     listen: createListen({
       floor: {
@@ -169,6 +194,7 @@ export async function listenRoom (t: Teardown, doubles: Record<string, Double>, 
         shapeTask: (call, upstream, task) => ({ ...task, taskId: taskIds.toClient(call, upstream, String(task['taskId'])) })
       },
       listings: { use: ({ name }) => { used.push(name) }, peek: ({ name }) => listingOf(name), onChange: (listener) => { listeners.push(listener) } },
+      old, watch: (_call, name) => watch(name),
       definitionsOf, placeOf, clock, random: () => 0, log
     }),
     place (endpoint = 'default') {

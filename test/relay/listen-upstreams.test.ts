@@ -50,7 +50,7 @@ t.test('an acknowledgment names what upstreams acknowledged, and nothing is adde
   const room = await listenRoom(t, {
     part: { grants: () => ({ resourceSubscriptions: ['test://a', 'test://never-asked'] }) },
     slow,
-    old: { era: 'legacy' },
+    old: { era: 'legacy', capabilities: { resources: {} } },
     plain: { capabilities: { resources: {} } },
     refusing: { refuses: new RpcError({ code: -32601, message: 'no such method' }) },
     down: { down: true }

@@ -33,6 +33,10 @@ export interface Double {
   instructions?: string
   ttlMs?: number
   down?: boolean
+  /** Do its questions come with their calls? */
+  namesCalls?: boolean
+  /** Every request fails with it. */
+  broken?: Error | undefined
   answer? (request: Request, client: Client, signal: AbortSignal): Result | Promise<Result>
 }
 
@@ -40,6 +44,7 @@ export interface Opened {
   readonly upstream: string
   readonly era: 'legacy' | 'modern'
   readonly handshake: Handshake
+  readonly events: UpstreamEvents
   readonly requests: Request[]
 }
 
@@ -95,13 +100,13 @@ export async function modernRoom (t: Teardown, doubles: Record<string, Double>, 
     const found = tenant.endpoints.get(endpointName(endpoint))
     return found === undefined ? undefined : { snapshot, tenant, endpoint: found }
   }
-  const relay = createModernRelay({ pool, sealer, shared: { listings, catalogs, levels: createLevels({ log }) }, clock, wall, random: () => 0, log, clientInfo, placeOf: (_tenant, endpoint) => placeOf(endpoint) })
+  const relay = createModernRelay({ pool, sealer, shared: { listings, catalogs, levels: createLevels({ log }), updates: { join () {}, wants: () => false } }, clock, wall, random: () => 0, log, clientInfo, placeOf: (_tenant, endpoint) => placeOf(endpoint), node: 'here', bus: { ask: () => Promise.reject(new GatewayError('invalid_state', 'nobody there')), serve () {} }, newId: () => randomBytes(16).toString('base64url') })
 
-  function connect ({ name }: UpstreamDefinition, handshake: Handshake, _events: UpstreamEvents): Promise<Upstream> {
+  function connect ({ name }: UpstreamDefinition, handshake: Handshake, events: UpstreamEvents): Promise<Upstream> {
     const double = doubles[name]
     if (double === undefined || double.down === true) return Promise.reject(new GatewayError('upstream_unavailable', `Upstream ${name} is down at http://127.0.0.1:9/${name}.`))
     const { era = 'modern' } = double
-    const opened: Opened = { upstream: name, era, handshake, requests: [] }
+    const opened: Opened = { upstream: name, era, handshake, events, requests: [] }
     connections.push(opened)
     const hints = (): Result => era === 'modern' ? { resultType: 'complete', ttlMs: double.ttlMs ?? 0, cacheScope: 'public' } : {}
     const lists: Record<string, () => Result> = {
@@ -114,9 +119,10 @@ export async function modernRoom (t: Teardown, doubles: Record<string, Double>, 
     return Promise.resolve({
       name, era, revision: era === 'modern' ? '2026-07-28' : '2025-11-25',
       capabilities: double.capabilities ?? { tools: {}, prompts: {}, resources: {}, completions: {}, logging: {} },
-      serverInfo: { name, version: '1' }, instructions: double.instructions,
+      serverInfo: { name, version: '1' }, instructions: double.instructions, namesCalls: double.namesCalls,
       async request (request, client, signal) {
         opened.requests.push(request)
+        if (double.broken !== undefined && !request.method.endsWith('/list')) throw double.broken
         return lists[request.method]?.() ?? await double.answer?.(request, client, signal) ?? {}
       },
       notify () {}, close: () => Promise.resolve(), destroy () {}
@@ -124,7 +130,7 @@ export async function modernRoom (t: Teardown, doubles: Record<string, Double>, 
   }
 
   t.teardown(async () => {
-    relay.close()
+    void relay.close()
     listings.close()
     await pool.close()
     sealer.close()

@@ -22,7 +22,7 @@ t.test('discovery says what works from end to end, and no more', async (t) => {
     ttlMs: 0, cacheScope: 'private'
   })
   t.match(await discover('modern'), { instructions: 'use it', capabilities: { experimental: { x: {} } } })
-  t.same((await discover('legacy'))['capabilities'], { prompts: { listChanged: true }, resources: { listChanged: true }, extensions: { [ui]: { a: 1 } } })
+  t.same((await discover('legacy'))['capabilities'], { prompts: { listChanged: true }, resources: { subscribe: true, listChanged: true }, extensions: { [ui]: { a: 1 }, [tasksExtension]: {} } })
 })
 
 t.test('lists come in pages, in the shape of 2026-07-28', async (t) => {

@@ -94,7 +94,7 @@ t.test('a withdrawal takes another way where that of the question is gone', asyn
 
 t.test('a client without any way to it is not asked', async (t) => {
   const { asks, timers } = made()
-  await t.rejects(asks.ask(question, [way(false).send]), new RpcError({ code: -32602, message: 'The client has no stream open on which it could be asked.' }))
+  await t.rejects(asks.ask(question, [way(false).send]), new RpcError({ code: -32602, message: 'The client has no stream open on which it could be asked.', data: { reason: 'client_unreachable' } }))
   await t.rejects(asks.ask(question, []), RpcError)
   t.equal(asks.size, 0)
   t.ok(timers.every(({ closed }) => closed))

@@ -68,7 +68,7 @@ for (const over of ['http', 'stdio'] as const) {
       await t.rejects(typed('task'), fault)
       t.match(await typed('task', modern(tasks)), { resultType: 'task', taskId: 't' })
       t.match(await typed('input_required'), { resultType: 'input_required' })
-      await t.rejects(typed('input_required', recordingClient()), { code: 'upstream_protocol', message: /client of an older revision/ })
+      await t.rejects(typed('input_required', recordingClient()), { code: 'upstream_protocol', message: /somebody who does not know it/ })
       await t.rejects(upstream.request({ method: 'prompts/list' }, modern(), never), fault)
       await t.rejects(upstream.request({ method: 'prompts/get', params: { name: 'greet' } }, modern(tasks), never), fault)
       t.match(await upstream.request({ method: 'resources/read', params: { uri: 'test://one' } }, modern(), never), { requestState: 's' })

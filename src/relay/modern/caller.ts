@@ -11,6 +11,7 @@ import type { UpstreamName } from '../../protocol/ids.ts'
 import { nobody } from '../../upstream/exchange.ts'
 import { aggregated } from '../asking.ts'
 import type { ModernCall } from '../call.ts'
+import { conversationKey } from './conversations.ts'
 
 /**
  * What the client declared, minus what does not pass from end to end: tasks of 2025-11-25, extensions that we do not know, and on endpoints
@@ -51,7 +52,7 @@ export function callerOf (call: ModernCall, upstream: UpstreamName, over: () => 
 }
 
 /** Progress, and log messages where the request asked for them (2026-07-28 server/utilities/logging); nothing else rides the answer of a request. */
-function shapeNews (notification: Notification, upstream: UpstreamName, { client, endpoint }: ModernCall): Notification | undefined {
+export function shapeNews (notification: Notification, upstream: UpstreamName, { client, endpoint }: ModernCall): Notification | undefined {
   const { method, params } = notification
   if (method === 'notifications/progress') return notification
   if (method !== 'notifications/message' || client.logLevel === undefined || !reaches(params?.['level'], client.logLevel)) return undefined
@@ -61,7 +62,7 @@ function shapeNews (notification: Notification, upstream: UpstreamName, { client
 }
 
 // Of the trace context, baggage may carry anything to anybody (W3C Baggage, "Privacy of the baggage header").
-const keptHere = new Set(['baggage', relatedTask])
+const keptHere = new Set(['baggage', relatedTask, conversationKey])
 
 /** The request without what is for us alone: members of `_meta` that must not cross over, and the `task` of 2025-11-25, which means nothing now. */
 export function cleaned (request: Request): Request {

@@ -2,6 +2,7 @@
 // back with questions for the client (2026-07-28 basic/patterns/mrtr), and be sent again with the answers.
 
 import { GatewayError, RpcError } from '../../protocol/errors.ts'
+import type { UpstreamName } from '../../protocol/ids.ts'
 import { has, tasksExtension } from '../../protocol/merge.ts'
 import { isObject } from '../../protocol/messages.ts'
 import type { Request, Result } from '../../protocol/messages.ts'
@@ -12,14 +13,18 @@ import { checkArguments, excerpt, find, text, withUri } from '../floor.ts'
 import { cappedTtl } from '../freshness.ts'
 import type { ModernFloor } from './floor.ts'
 import { shapeInputRequests } from './input.ts'
+import type { RequestStates } from './state.ts'
+import { withPages } from './url-first.ts'
 
 export async function callTool (call: ModernCall, floor: ModernFloor): Promise<Result> {
   const name = text(call, 'name')
   checkArguments(call)
   const route = await find(call, floor, (catalog) => catalog.tool(name))
   if (route === undefined) throw new GatewayError('invalid_params', `Unknown tool: ${excerpt(name)}`)
-  const result = await converse(call, floor, route, withParam(call.request, 'name', route.name))
-  if (result['resultType'] === 'task') return created(call, floor, route, result)
+  const request = withParam(call.request, 'name', route.name)
+  const asTask = has(call.client.capabilities, ['extensions', tasksExtension]) && floor.onlyAsTask(call, route)
+  const result = await (asTask ? withPages(call, floor, route, (asked) => floor.makeTask(asked, route, request)) : converse(call, floor, route, request))
+  if (result['resultType'] === 'task') return asTask ? result : created(call, floor, route, result)
   return rewriteToolResult(result, floor.catalog(call).uriMap(route.upstream))
 }
 
@@ -50,26 +55,37 @@ function named (error: unknown, uri: string): unknown {
 
 const isAnswer = ({ request: { params } }: ModernCall): boolean => params?.['inputResponses'] !== undefined || params?.['requestState'] !== undefined
 
-/** The request and its result with the answers, questions and states that go along. */
-async function converse (call: ModernCall, floor: ModernFloor, route: Route, request: Request): Promise<Result> {
-  const result = await floor.forward(call, route, isAnswer(call) ? answering(call, floor, route, request) : request)
+const converse = (call: ModernCall, floor: ModernFloor, route: Route, request: Request): Promise<Result> =>
+  withPages(call, floor, route, (asked) => talk(asked, floor, route, asked === call ? request : withoutAnswers(request)))
+
+/**
+ * The request with the answers and the state that go along, where they belong.
+ * @throws GatewayError invalid_params, invalid_state
+ */
+async function talk (call: ModernCall, floor: ModernFloor, route: Route, request: Request): Promise<Result> {
+  const { inputResponses = {}, requestState } = call.request.params ?? {}
+  if (!isObject(inputResponses)) throw new GatewayError('invalid_params', `"inputResponses" of ${call.request.method} must be an object.`)
+  if (requestState === undefined) return await floor.forward(call, route, request)
+  const { parked, upstreamState } = floor.states.open(call, route.upstream, requestState)
+  if (parked !== undefined) return await floor.resume(call, route, parked, inputResponses)
+  return await floor.forward(call, route, upstreamState === undefined ? without(request, 'requestState') : withParam(request, 'requestState', upstreamState))
+}
+
+/**
+ * What a modern upstream answered, with its questions and its state as the client gets them.
+ * @throws GatewayError upstream_protocol
+ */
+export function withQuestions (call: ModernCall, states: RequestStates, upstream: UpstreamName, result: Result): Result {
   if (result['resultType'] !== 'input_required') return result
   const { ttlMs: _ttl, cacheScope: _scope, inputRequests, requestState, ...rest } = result
   if (inputRequests === undefined && typeof requestState !== 'string') {
-    throw new GatewayError('upstream_protocol', `Upstream ${route.upstream} asks for input without saying which.`, { data: { upstream: route.upstream } })
+    throw new GatewayError('upstream_protocol', `Upstream ${upstream} asks for input without saying which.`, { data: { upstream } })
   }
   return {
     ...rest,
-    ...inputRequests !== undefined && { inputRequests: shapeInputRequests(inputRequests, route.upstream, call.endpoint, call.client.capabilities) },
-    ...typeof requestState === 'string' && { requestState: floor.states.seal(call, route.upstream, requestState) }
+    ...inputRequests !== undefined && { inputRequests: shapeInputRequests(inputRequests, upstream, call.endpoint, call.client.capabilities) },
+    ...typeof requestState === 'string' && { requestState: states.seal(call, upstream, { upstreamState: requestState }) }
   }
-}
-
-/** @throws GatewayError invalid_params, invalid_state */
-function answering (call: ModernCall, floor: ModernFloor, route: Route, request: Request): Request {
-  const { inputResponses, requestState } = call.request.params ?? {}
-  if (inputResponses !== undefined && !isObject(inputResponses)) throw new GatewayError('invalid_params', `"inputResponses" of ${call.request.method} must be an object.`)
-  return requestState === undefined ? request : withParam(request, 'requestState', floor.states.open(call, route.upstream, requestState))
 }
 
 /** A call that became a task (extension io.modelcontextprotocol/tasks). */

@@ -1,17 +1,23 @@
 // Which connection serves a modern call. A modern server keeps nothing between requests, so one connection per credential serves
-// everybody, the listing too. A legacy one may keep state: it gets a connection per person, unless the operator says that it may be shared.
+// everybody, the listing too. A legacy one may keep state: it gets connections per person, unless the operator says that it may be shared.
 
 import { hash } from 'node:crypto'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import type { Implementation } from '../../protocol/messages.ts'
+import { canonical } from '../../protocol/canonical.ts'
+import { GatewayError } from '../../protocol/errors.ts'
+import type { ClientCapabilities, Implementation, Notification, ServerRequest } from '../../protocol/messages.ts'
 import { isModernRevision } from '../../protocol/revisions.ts'
-import type { Upstream, UpstreamEvents } from '../../protocol/seams.ts'
-import { nobody } from '../../upstream/exchange.ts'
+import type { AskOptions, Upstream, UpstreamEvents } from '../../protocol/seams.ts'
 import type { Pool } from '../../upstream/pool.ts'
 import type { ModernCall, Place } from '../call.ts'
 import type { Levels } from '../levels.ts'
+import { listingScope } from '../listings.ts'
 import type { Listings } from '../listings.ts'
+import { conversationOf, createConversations } from './conversations.ts'
+import { createLanes } from './lanes.ts'
+import { nobodyAsked } from './questions.ts'
+import { asksNothing, profileOf } from './profile.ts'
 import { bindingOf } from './task-ids.ts'
 
 export interface ModernConnectionsOptions {
@@ -21,29 +27,93 @@ export interface ModernConnectionsOptions {
   /** Waits for upstreams of the endpoint that are not known yet. */
   readonly settled: (place: Place) => Promise<void>
   readonly clientInfo: Implementation
+  readonly clock: { now (): number }
+  /** What connections of callers say that is about no call. Default: nobody listens. */
+  readonly heard?: Heard | undefined
   readonly log: Log
 }
 
-export interface ModernConnections {
-  /** @throws GatewayError upstream_unavailable, too_many */
-  acquire (definition: UpstreamDefinition, call: ModernCall): Promise<Upstream>
+export interface Heard {
+  notification (definition: UpstreamDefinition, scope: string, notification: Notification): void
+  /** A question that names no call: somebody's, or `otherwise`. */
+  ask (definition: UpstreamDefinition, scope: string, request: ServerRequest, options: AskOptions | undefined, otherwise: () => Promise<unknown>): Promise<unknown>
+  lost (definition: UpstreamDefinition, scope: string): void
 }
 
-export function createModernConnections ({ pool, listings, levels, settled, clientInfo, log }: ModernConnectionsOptions): ModernConnections {
-  const eventsOf = (definition: UpstreamDefinition): UpstreamEvents => ({
+/** A connection for one call. */
+export interface Lease {
+  readonly upstream: Upstream
+  /** As the pool knows the connection and those after it. */
+  readonly scope: string
+  /** The call is over. Idempotent. */
+  release (): void
+}
+
+export interface ModernConnections {
+  /**
+   * For what asks nothing of anybody: a legacy server is declared no capability here.
+   * @throws GatewayError upstream_unavailable, too_many
+   */
+  acquire (definition: UpstreamDefinition, call: ModernCall): Promise<Upstream>
+  /** The same, with the name that the pool has for it. For what outlives a call. */
+  watch (definition: UpstreamDefinition, call: ModernCall): Promise<Omit<Lease, 'release'>>
+  /**
+   * For one call, during which a legacy server may ask what the client declared.
+   * @throws GatewayError upstream_unavailable, too_many, invalid_params (a conversation that is none), cancelled
+   */
+  lease (definition: UpstreamDefinition, call: ModernCall): Promise<Lease>
+}
+
+export function createModernConnections ({ pool, listings, levels, settled, clientInfo, clock, heard, log }: ModernConnectionsOptions): ModernConnections {
+  const lanes = createLanes()
+  const conversations = createConversations(clock)
+
+  const eventsOf = (definition: UpstreamDefinition, scope: string): UpstreamEvents => ({
     listChanged: (kind) => listings.changed(definition, kind),
-    notification () {}, // It belongs to no request, and 2026-07-28 knows nobody else whom it could concern.
-    ask: nobody.ask, // It declares nothing that could be asked.
+    notification: (notification) => heard?.notification(definition, scope, notification),
+    ask: (request, options) => heard?.ask(definition, scope, request, options, () => nobodyAsked(request)) ?? nobodyAsked(request),
     closed (reason) {
+      heard?.lost(definition, scope)
       log.warn({ upstream: definition.name, tenant: definition.tenant, reason: reason.message }, 'upstream connection of a caller ended')
     }
   })
 
-  async function own (definition: UpstreamDefinition, call: ModernCall): Promise<Upstream> {
-    // The clients of one person's legacy sessions have declared other things, and may be asked.
-    const scope = `caller:${hash('sha256', JSON.stringify(bindingOf(call)), 'base64url')}`
-    const upstream = await pool.acquire(definition, scope, { clientInfo, era: 'modern', capabilities: {} }, eventsOf(definition))
-    return await speaking(upstream, call, false)
+  const open = (definition: UpstreamDefinition, scope: string, capabilities: ClientCapabilities): Promise<Upstream> =>
+    pool.acquire(definition, scope, { clientInfo, era: 'modern', capabilities, exclusive: true }, eventsOf(definition, scope))
+
+  // The clients of one person's legacy sessions have declared other things, and may be asked in other ways.
+  const scopeOf = (...parts: readonly unknown[]): string => `caller:${hash('sha256', canonical(parts), 'base64url')}`
+
+  async function own (definition: UpstreamDefinition, call: ModernCall): Promise<Omit<Lease, 'release'>> {
+    const scope = scopeOf(bindingOf(call), conversationOf(call))
+    return { scope, upstream: await speaking(await open(definition, scope, {}), call, false) }
+  }
+
+  async function ownLane (definition: UpstreamDefinition, call: ModernCall): Promise<Lease> {
+    const profile = profileOf(call.client.capabilities, call.endpoint)
+    const caller = scopeOf(bindingOf(call))
+    const scope = scopeOf(bindingOf(call), conversationOf(call), ...Object.keys(profile).length === 0 ? [] : [profile])
+    const visit = conversations.enter(caller, scope, definition.idleMs, call.snapshot.limits.sessionsPerPrincipal)
+    const lane = await (asksNothing(profile) ? undefined : lanes.enter(definition, caller, scope))?.catch((error: unknown) => {
+      visit.leave()
+      throw error
+    })
+    const release = (): void => {
+      lane?.leave()
+      visit.leave()
+    }
+    try {
+      const scopeOfLane = lane === undefined || lane.number === 0 ? scope : `${scope}/${lane.number}`
+      const upstream = await open(definition, scopeOfLane, profile)
+      lane?.opened(upstream.era === 'modern' || upstream.namesCalls === true)
+      await speaking(upstream, call, false)
+      // Nobody waits for the lease any more, and nobody would release it.
+      if (call.signal.aborted) throw new GatewayError('cancelled', 'The request was cancelled before it was sent.')
+      return { upstream, scope: scopeOfLane, release }
+    } catch (error) {
+      release()
+      throw error
+    }
   }
 
   async function speaking (upstream: Upstream, { client }: ModernCall, shared: boolean): Promise<Upstream> {
@@ -51,19 +121,32 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
     return upstream
   }
 
+  /** The connection that everybody uses, where there is one. */
+  async function common (definition: UpstreamDefinition, call: ModernCall): Promise<Upstream | undefined> {
+    listings.use(definition)
+    let listing = listings.peek(definition)
+    if (listing === undefined) {
+      await settled(call)
+      listing = listings.peek(definition)
+    }
+    if (definition.isolation === 'shared') return await speaking(await listings.connect(definition), call, true)
+    if (listing === undefined || !isModernRevision(listing.revision)) return undefined
+    const upstream = await listings.connect(definition)
+    // It was modern when it was listed: state that it may keep by now belongs to one person.
+    return upstream.era === 'modern' ? upstream : undefined
+  }
+
+  async function watch (definition: UpstreamDefinition, call: ModernCall): Promise<Omit<Lease, 'release'>> {
+    const upstream = await common(definition, call)
+    return upstream === undefined ? await own(definition, call) : { upstream, scope: listingScope(definition) }
+  }
+
   return {
-    async acquire (definition, call) {
-      listings.use(definition)
-      let listing = listings.peek(definition)
-      if (listing === undefined) {
-        await settled(call)
-        listing = listings.peek(definition)
-      }
-      if (definition.isolation === 'shared') return await speaking(await listings.connect(definition), call, true)
-      if (listing === undefined || !isModernRevision(listing.revision)) return await own(definition, call)
-      const upstream = await listings.connect(definition)
-      // It was modern when it was listed: state that it may keep by now belongs to one person.
-      return upstream.era === 'modern' ? upstream : await own(definition, call)
+    acquire: async (definition, call) => (await watch(definition, call)).upstream,
+    watch,
+    async lease (definition, call) {
+      const upstream = await common(definition, call)
+      return upstream === undefined ? await ownLane(definition, call) : { upstream, scope: listingScope(definition), release () {} }
     }
   }
 }

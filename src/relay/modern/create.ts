@@ -1,13 +1,14 @@
-// Composition of the modern relay. It holds nothing of any caller but the listen streams that are open.
+// Composition of the modern relay. It holds nothing of any caller but its open listen streams and its parked calls.
 
-import type { EndpointName, TenantId } from '../../protocol/ids.ts'
+import type { EndpointName, TenantId, UpstreamName } from '../../protocol/ids.ts'
 import type { Log } from '../../observe/log.ts'
 import { observe } from '../../observe/calls.ts'
 import { has } from '../../protocol/merge.ts'
-import type { Implementation } from '../../protocol/messages.ts'
+import type { Implementation, Result } from '../../protocol/messages.ts'
+import type { Bus } from '../../session/bus.ts'
 import type { Sealer } from '../../store/seal.ts'
 import type { Pool } from '../../upstream/pool.ts'
-import type { Place } from '../call.ts'
+import type { ModernCall, Place } from '../call.ts'
 import { capabilitiesOf } from '../catalog.ts'
 import { discreet } from '../discretion.ts'
 import { definitionOf, find } from '../floor.ts'
@@ -16,16 +17,21 @@ import type { PaceClock } from '../pace.ts'
 import type { Shared } from '../relay.ts'
 import { whileWanted } from '../wanted.ts'
 import { callerOf, cleaned } from './caller.ts'
-import { withoutAnswers } from './calls.ts'
+import { withQuestions, withoutAnswers } from './calls.ts'
 import { createModernConnections } from './connections.ts'
+import type { Heard } from './connections.ts'
 import { dispatch } from './dispatch.ts'
 import type { ModernFloor } from './floor.ts'
+import { createHeldTasks } from './held-tasks.ts'
 import { createListen } from './listen.ts'
+import { createOldSubscriptions } from './old-subscriptions.ts'
+import { createOldTasks } from './old-tasks.ts'
+import { createParking } from './parking.ts'
 import { fitting } from './refusals.ts'
 import type { ModernRelay } from './relay.ts'
 import { createRequestStates } from './state.ts'
 import { createTaskIds } from './task-ids.ts'
-import { shapeTask } from './tasks.ts'
+import { ofTask, shapeTask } from './tasks.ts'
 
 export interface ModernRelayOptions {
   readonly pool: Pool
@@ -41,12 +47,37 @@ export interface ModernRelayOptions {
   readonly clientInfo: Implementation
   /** Where an endpoint stands now; undefined when it or its tenant is gone. */
   readonly placeOf: (tenant: TenantId, endpoint: EndpointName) => Place | undefined
+  /** This process, among those on the same store. */
+  readonly node: string
+  /** To the other ones. */
+  readonly bus: Pick<Bus, 'ask' | 'serve'>
+  /** Random, and long enough that nobody guesses one. */
+  readonly newId: () => string
+  /** For how long a call waits for input of its client; default ten minutes. */
+  readonly parkedMs?: number | undefined
 }
 
 export function createModernRelay (options: ModernRelayOptions): ModernRelay {
-  const { pool, sealer, shared: { listings, catalogs, levels }, clock, wall, random, log, clientInfo, placeOf } = options
+  const { pool, sealer, shared: { listings, catalogs, levels, updates }, clock, wall, random, log, clientInfo, placeOf, node, bus, newId, parkedMs } = options
   const taskIds = createTaskIds(sealer)
-  const connections = createModernConnections({ pool, listings, levels, settled: catalogs.settled, clientInfo, log })
+  const old = createOldSubscriptions({ touch: pool.touch, wantedElsewhere: updates.wants, clock, random, log })
+  updates.join(old)
+  const held = createHeldTasks({ clock, touch: pool.touch, newId, log })
+  const heard: Heard = { notification: old.notification, lost: old.lost, ask: held.ask }
+  const connections = createModernConnections({ pool, listings, levels, settled: catalogs.settled, clientInfo, clock, heard, log })
+  const states = createRequestStates(sealer, wall)
+  const oldTasks = createOldTasks({ connections, listings, taskIds, held, node, forward: (call, upstream, there) => parking.forward(call, upstream, there), clock })
+  const parking = createParking({ states, node, bus, placeOf, clock, wall, newId, serveOther: (call) => ofTask(call, floor), lifetimeMs: parkedMs })
+
+  /** Errors as the caller may have them. */
+  async function fittingOf (call: ModernCall, name: UpstreamName, run: () => Promise<Result>): Promise<Result> {
+    const definition = definitionOf(call, name)
+    try {
+      return await run()
+    } catch (error) {
+      throw discreet(fitting(error, name, call.client.capabilities), definition)
+    }
+  }
 
   const floor: ModernFloor = {
     catalog: (place) => catalogs.of(place, undefined),
@@ -58,25 +89,30 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
     },
     connect: (call, upstream) => whileWanted(connections.acquire(definitionOf(call, upstream), call), call.signal),
     async forward (call, { upstream: name }, request) {
-      const definition = definitionOf(call, name)
-      let over = false
-      try {
-        const upstream = await floor.connect(call, name)
+      return await fittingOf(call, name, async () => {
+        const lease = await whileWanted(connections.lease(definitionOf(call, name), call), call.signal)
         const outgoing = cleaned(request)
-        const result = await upstream.request(upstream.era === 'modern' ? outgoing : withoutAnswers(outgoing), callerOf(call, name, () => over), call.signal)
-        return upstream.era === 'modern' && typeof result['resultType'] === 'string' ? result : { ...result, resultType: 'complete' }
-      } catch (error) {
-        throw discreet(fitting(error, name, call.client.capabilities), definition)
-      } finally {
-        over = true
-      }
+        if (lease.upstream.era === 'legacy') return await parking.run(call, oldTasks.dress(definitionOf(call, name), lease, outgoing), withoutAnswers(outgoing))
+        let over = false
+        try {
+          const result = await lease.upstream.request(outgoing, callerOf(call, name, () => over), call.signal)
+          return typeof result['resultType'] === 'string' ? withQuestions(call, states, name, result) : { ...result, resultType: 'complete' }
+        } finally {
+          over = true
+          lease.release()
+        }
+      })
     },
+    resume: (call, { upstream }, parked, answers) => fittingOf(call, upstream, () => parking.resume(call, upstream, parked, answers)),
+    onlyAsTask: (place, { upstream, name }) => oldTasks.only(definitionOf(place, upstream), name),
+    makeTask: (call, { upstream }, request) => fittingOf(call, upstream, () => oldTasks.create(call, definitionOf(call, upstream), withoutAnswers(cleaned(request)))),
+    oldTask: (call, task) => fittingOf(call, task.upstream, () => oldTasks.handle(call, definitionOf(call, task.upstream), task, catalogs.of(call, undefined).uriMap(task.upstream))),
     ttlOf: (place, ...lists) => freshFor(catalogs.definitionsOf(place).map((definition) => listings.peek(definition)), lists, clock.now()),
     shapeTask: (call, upstream, task) => shapeTask(call, upstream, task, { taskIds, map: catalogs.of(call, undefined).uriMap(upstream) }),
     taskIds,
-    states: createRequestStates(sealer, wall)
+    states
   }
-  const { listen, retain, close } = createListen({ floor, listings, definitionsOf: catalogs.definitionsOf, placeOf, clock, random, log })
+  const { listen, retain, close } = createListen({ floor, listings, old, watch: (call, upstream) => connections.watch(definitionOf(call, upstream), call), definitionsOf: catalogs.definitionsOf, placeOf, clock, random, log })
 
   return {
     call: (call) => observe(call, { clock, log, route: (name) => catalogs.of(call, undefined).tool(name) }, () => dispatch(call, floor)),
@@ -86,6 +122,11 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
     },
     listen,
     retain,
-    close
+    async close () {
+      held.close()
+      old.close()
+      close()
+      await parking.close()
+    }
   }
 }

@@ -6,8 +6,8 @@ import type { JsonObject, Request, Result } from '../../protocol/messages.ts'
 import type { Upstream } from '../../protocol/seams.ts'
 import type { ModernCall, Place } from '../call.ts'
 import type { Catalog, Route } from '../catalog.ts'
-import type { RequestStates } from './state.ts'
-import type { TaskIds } from './task-ids.ts'
+import type { RequestStates, State } from './state.ts'
+import type { OldTask, OpenedTask, TaskIds } from './task-ids.ts'
 
 export interface ModernFloor {
   /** The endpoint's catalog, as it is now. */
@@ -28,6 +28,17 @@ export interface ModernFloor {
    * @throws GatewayError, and RpcError with codes that 2026-07-28 knows
    */
   forward (call: ModernCall, route: Pick<Route, 'upstream'>, request: Request): Promise<Result>
+  /**
+   * The next round of a call that waits for the client's answers.
+   * @throws GatewayError invalid_state, invalid_params (an answer that is none), and what `forward` throws
+   */
+  resume (call: ModernCall, route: Pick<Route, 'upstream'>, parked: NonNullable<State['parked']>, answers: JsonObject): Promise<Result>
+  /** Is the tool of an older upstream one that works only as a task of 2025-11-25? */
+  onlyAsTask (place: Place, route: Route): boolean
+  /** Calls such a tool for a client that knows the extension. @returns the task as the client gets it; or a result, with the upstream's URIs */
+  makeTask (call: ModernCall, route: Route, request: Request): Promise<Result>
+  /** `tasks/get`, `tasks/update` and `tasks/cancel` of such a task, as the client gets it. */
+  oldTask (call: ModernCall, task: OpenedTask & { readonly old: OldTask }): Promise<Result>
   /** For how long the lists of these kinds may be kept by a client; milliseconds. */
   ttlOf (place: Place, ...lists: ReadonlyArray<'tools' | 'prompts' | 'resources' | 'templates'>): number
   /** A task of 2026-07-28 (`tasks/get`, `notifications/tasks`) as the client knows it: its id, its questions, and the URIs of its result. */

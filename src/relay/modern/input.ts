@@ -23,7 +23,7 @@ export function shapeInputRequests (requests: unknown, upstream: UpstreamName, e
   return Object.fromEntries(Object.entries(requests).map(([key, request]) => [key, shapeInputRequest(request, upstream, endpoint, capabilities)]))
 }
 
-function shapeInputRequest (request: unknown, upstream: UpstreamName, endpoint: Endpoint, capabilities: ClientCapabilities): JsonObject {
+export function shapeInputRequest (request: unknown, upstream: UpstreamName, endpoint: Endpoint, capabilities: ClientCapabilities): JsonObject {
   const capability = isObject(request) ? capabilityOf(request['method']) : undefined
   if (!isObject(request) || capability === undefined) throw fault(upstream, 'an input request of a kind that 2026-07-28 does not have')
   if (!isObject(capabilities[capability])) throw fault(upstream, `an input request for ${capability}, which the client did not declare`)

@@ -7,8 +7,8 @@ import type { Log } from '../../observe/log.ts'
 import { GatewayError } from '../../protocol/errors.ts'
 import type { EndpointName, TenantId, UpstreamName } from '../../protocol/ids.ts'
 import { has } from '../../protocol/merge.ts'
-import type { Result } from '../../protocol/messages.ts'
-import { isModernRevision } from '../../protocol/revisions.ts'
+import type { JsonObject, Result } from '../../protocol/messages.ts'
+import { isModernRevision, latestModern } from '../../protocol/revisions.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 import type { ModernCall, Place } from '../call.ts'
 import type { Catalog } from '../catalog.ts'
@@ -17,6 +17,7 @@ import type { Listings } from '../listings.ts'
 import type { PaceClock } from '../pace.ts'
 import { covers } from '../subscriptions.ts'
 import { passedOn } from './caller.ts'
+import type { ModernConnections } from './connections.ts'
 import type { ModernFloor } from './floor.ts'
 import { filterOf, readFilter } from './listen-filter.ts'
 import type { Wanted } from './listen-filter.ts'
@@ -24,12 +25,18 @@ import { openLeg } from './listen-leg.ts'
 import type { Leg } from './listen-leg.ts'
 import { createOutbox } from './listen-outbox.ts'
 import type { ListenOutbox } from './listen-outbox.ts'
+import { routesOf } from './listen-routes.ts'
+import type { Names } from './listen-routes.ts'
 import { createSeats } from './listen-seats.ts'
 import { createListenUse } from './listen-use.ts'
+import type { OldSubscriptions } from './old-subscriptions.ts'
 
 export interface ListenOptions {
   readonly floor: Pick<ModernFloor, 'catalog' | 'settled' | 'connect' | 'shapeTask' | 'taskIds'>
   readonly listings: Pick<Listings, 'use' | 'peek' | 'onChange'>
+  /** Resources of older upstreams. */
+  readonly old: Pick<OldSubscriptions, 'open'>
+  readonly watch: (call: ModernCall, upstream: UpstreamName) => ReturnType<ModernConnections['watch']>
   readonly definitionsOf: (place: Place) => readonly UpstreamDefinition[]
   /** Where the endpoint stands now; undefined when it is gone. */
   readonly placeOf: (tenant: TenantId, endpoint: EndpointName) => Place | undefined
@@ -59,16 +66,10 @@ interface Stream {
   end (): void
 }
 
-/** From what an upstream knows to what the client wrote. */
-interface Names {
-  readonly uris: Map<string, string[]>
-  readonly taskIds: Map<string, string>
-}
-
 /** How long upstreams may take to acknowledge, in milliseconds: what they have not by then, the client is not promised. */
 const patienceOf = ({ snapshot: { limits: { coldStartMs } } }: Place): number => Math.min(Math.max(coldStartMs, 1_000), 10_000)
 
-export function createListen ({ floor, listings, definitionsOf, placeOf, clock, random, log }: ListenOptions): Listen {
+export function createListen ({ floor, listings, old, watch, definitionsOf, placeOf, clock, random, log }: ListenOptions): Listen {
   const streams = new Set<Stream>()
   const seats = createSeats()
   const use = createListenUse({ listings, definitionsOf, clock, places: () => [...streams].map(({ place }) => place) })
@@ -76,46 +77,32 @@ export function createListen ({ floor, listings, definitionsOf, placeOf, clock, 
 
   const nowAt = ({ tenant, endpoint }: Place): Place | undefined => placeOf(tenant.id, endpoint.name)
 
-  /** No connection is opened to find out what is known already: a legacy server has no such streams. */
-  function mayServe (definition: UpstreamDefinition): boolean {
-    const listing = listings.peek(definition)
-    return listing === undefined || isModernRevision(listing.revision)
-  }
+  const isOld = (definition: UpstreamDefinition): boolean => !isModernRevision(listings.peek(definition)?.revision ?? latestModern)
 
-  /** Which upstream serves what; what leads nowhere is left out. */
-  function routesOf (call: ModernCall, view: Catalog, { uris, taskIds }: Wanted): Map<UpstreamName, Names> {
-    const routes = new Map<UpstreamName, Names>()
-    const namesAt = (upstream: UpstreamName): Names => {
-      const names = routes.get(upstream) ?? { uris: new Map<string, string[]>(), taskIds: new Map<string, string>() }
-      routes.set(upstream, names)
-      return names
-    }
-    for (const uri of uris) {
-      const route = view.resource(uri)
-      if (route === undefined) continue
-      const names = namesAt(route.upstream)
-      names.uris.set(route.name, [...names.uris.get(route.name) ?? [], uri])
-    }
-    for (const taskId of taskIds) {
-      const opened = floor.taskIds.open(call, taskId)
-      if (opened !== undefined) namesAt(opened.upstream).taskIds.set(opened.id, taskId)
-    }
-    return routes
-  }
+  /** No connection is opened to find out what is known already. */
+  const mayServe = (definition: UpstreamDefinition): boolean => !isOld(definition) || has(listings.peek(definition)?.capabilities ?? {}, ['resources', 'subscribe'])
 
   function connect (stream: Stream, definition: UpstreamDefinition, names: Names): void {
     const { call, outbox } = stream
-    const leg = openLeg({
+    const asked = { uris: [...names.uris.keys()], taskIds: [...names.taskIds.keys()] }
+    function onUpdated (params: JsonObject): void {
+      const { uri } = params
+      if (typeof uri !== 'string' || !leg.granted.uris.some((granted) => covers(granted, uri))) return
+      const own = leg.granted.uris.includes(uri) ? names.uris.get(uri) : undefined
+      for (const shown of own ?? [stream.view.uriMap(definition.name)(uri)]) outbox.send(shown, { method: 'notifications/resources/updated', params: { ...params, uri: shown } })
+    }
+    const leg = isOld(definition) ? old.open({
       definition,
-      asked: { uris: [...names.uris.keys()], taskIds: [...names.taskIds.keys()] },
+      uris: asked.uris,
+      watch: () => watch({ ...call, ...stream.place }, definition.name),
+      onUpdated,
+      patienceMs: patienceOf(stream.place)
+    }) : openLeg({
+      definition,
+      asked,
       capabilities: passedOn(call.client.capabilities, stream.place.endpoint),
       acquire: () => floor.connect({ ...call, ...stream.place }, definition.name),
-      onUpdated (params) {
-        const { uri } = params
-        if (typeof uri !== 'string' || !leg.granted.uris.some((granted) => covers(granted, uri))) return
-        const own = leg.granted.uris.includes(uri) ? names.uris.get(uri) : undefined
-        for (const shown of own ?? [stream.view.uriMap(definition.name)(uri)]) outbox.send(shown, { method: 'notifications/resources/updated', params: { ...params, uri: shown } })
-      },
+      onUpdated,
       onTask (params) {
         const { taskId } = params
         if (typeof taskId !== 'string' || !leg.granted.taskIds.includes(taskId)) return
@@ -190,7 +177,7 @@ export function createListen ({ floor, listings, definitionsOf, placeOf, clock, 
     streams.add(stream)
     use.opened(place)
     try {
-      for (const [name, names] of routesOf({ ...call, ...place }, view, wanted)) {
+      for (const [name, names] of routesOf(view, wanted, (id) => floor.taskIds.open({ ...call, ...place }, id))) {
         const definition = place.tenant.upstreams.get(name)
         if (definition !== undefined && mayServe(definition)) connect(stream, definition, names)
       }

@@ -21,7 +21,8 @@ export interface ModernRelay {
   schemaOf (place: Place, tool: string): Promise<JsonObject | undefined>
   /** A reload: ends listen streams whose endpoint changed in what they were promised. */
   retain (): void
-  close (): void
+  /** Ends listen streams and parked calls. */
+  close (): Promise<void>
 }
 
 /** `tools/call` and the like exist for every endpoint; whether this endpoint offers them is the catalog's word. */

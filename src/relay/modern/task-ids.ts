@@ -3,16 +3,33 @@
 
 import type { Principal } from '../../auth/principal.ts'
 import type { UpstreamName } from '../../protocol/ids.ts'
+import type { ClientCapabilities } from '../../protocol/messages.ts'
 import type { Sealer } from '../../store/seal.ts'
 import type { Place } from '../call.ts'
 
 /** Whoever asked, and where. */
 export type Asking = Place & { readonly principal: Principal }
 
+/** A task of 2025-11-25 runs on a connection of one process: what it was made with finds that, or one like it, again. */
+export interface OldTask {
+  readonly node: string
+  /** As the connection declared them. */
+  readonly capabilities: ClientCapabilities
+  /** `_meta["io.gatehouse/conversation"]` of the call; null: none. */
+  readonly conversation: string | null
+}
+
+export interface OpenedTask {
+  readonly upstream: UpstreamName
+  readonly id: string
+  /** Undefined: a task of 2026-07-28. */
+  readonly old?: OldTask
+}
+
 export interface TaskIds {
-  toClient (call: Asking, upstream: UpstreamName, id: string): string
+  toClient (call: Asking, upstream: UpstreamName, id: string, old?: OldTask): string
   /** @returns undefined for what is forged, somebody else's, of another endpoint, or of an upstream that is no member of it any more */
-  open (call: Asking, publicId: string): { readonly upstream: UpstreamName, readonly id: string } | undefined
+  open (call: Asking, publicId: string): OpenedTask | undefined
 }
 
 // Not the purpose of tasks of 2025-11-25: those are other tasks, and spoken to by other methods.
@@ -20,12 +37,12 @@ const purpose = 'modern-task'
 
 export function createTaskIds (sealer: Pick<Sealer, 'seal' | 'open'>): TaskIds {
   return {
-    toClient: (call, upstream, id) => sealer.seal(purpose, bindingOf(call), JSON.stringify([upstream, id])),
+    toClient: (call, upstream, id, old) => sealer.seal(purpose, bindingOf(call), JSON.stringify(old === undefined ? [upstream, id] : [upstream, id, old])),
     open (call, publicId) {
       const opened = sealer.open(purpose, bindingOf(call), publicId)
       if (opened === undefined) return undefined
-      const [upstream, id] = JSON.parse(opened) as [UpstreamName, string]
-      return call.endpoint.members.some((member) => member.upstream === upstream) ? { upstream, id } : undefined
+      const [upstream, id, old] = JSON.parse(opened) as [UpstreamName, string, OldTask?]
+      return call.endpoint.members.some((member) => member.upstream === upstream) ? { upstream, id, ...old !== undefined && { old } } : undefined
     }
   }
 }

@@ -22,6 +22,8 @@ export async function ofTask (call: ModernCall, floor: ModernFloor): Promise<Res
     })
   }
   const task = floor.taskIds.open(call, text(call, 'taskId'))
+  const old = task?.old
+  if (task !== undefined && old !== undefined) return await floor.oldTask(call, { ...task, old })
   // The same for a forged id, a foreign one, and one of a server that makes no tasks any more.
   if (task === undefined || !floor.offers(call, task, 'extensions', tasksExtension)) {
     throw new GatewayError('invalid_params', 'Unknown task: it is none that you were given at this endpoint, or its upstream is gone.')

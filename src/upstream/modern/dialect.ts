@@ -61,7 +61,7 @@ export function createDialect ({ name, clientInfo, version, sessionLevel, clock 
   let quietUntil = 0
   return {
     dress (request, client) {
-      // A client of an older revision cannot be asked by way of a result yet, so nothing is declared that could be asked.
+      // Who is not of this era cannot be asked by way of a result, so nothing is declared that could be asked.
       const modern = client.era === 'modern'
       const logLevel = client.logLevel ?? (modern || client === nobody ? undefined : sessionLevel())
       return withEnvelope(request, { version: version(), capabilities: modern ? client.capabilities : {}, logLevel }, clientInfo)
@@ -90,7 +90,7 @@ function judged (name: UpstreamName, result: Result, { method }: Request, client
   const { resultType = 'complete' } = result
   if (resultType === 'input_required' && mayAsk.has(method)) {
     if (client.era === 'modern') return withoutMeta(result, serverInfoKey)
-    return fault(name, 'asks for input in the way of 2026-07-28, which this gateway cannot pass on to a client of an older revision yet')
+    return fault(name, 'asks for input in the way of 2026-07-28 on behalf of somebody who does not know it')
   }
   const known = resultType === 'complete' || (resultType === 'task' && method === 'tools/call' && takesTasks(client))
   if (!known) return fault(name, `answered ${method} with a result of type ${typeof resultType === 'string' ? JSON.stringify(printable(resultType, 40)) : 'that is no string'}, which is not allowed there`)

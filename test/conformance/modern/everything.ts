@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { completions, prompts } from '../server/prompts.ts'
 import { contentsOf, resources, templates } from '../server/resources.ts'
 import { askingTools, form } from './asking.ts'
+import { olderTools } from './older.ts'
 import { tasksExtension } from './tasks.ts'
 import { tools } from './tools.ts'
 
@@ -40,7 +41,7 @@ export function createEverything (shared: Shared): Everything {
     cacheHints: { 'tools/list': { ttlMs: 1_000, cacheScope: 'public' }, 'resources/read': { ttlMs: 2_000 } },
     requestState: { verify: shared.states.verify }
   })
-  for (const [name, { description, inputSchema, call }] of Object.entries({ ...tools, ...askingTools })) {
+  for (const [name, { description, inputSchema, call }] of Object.entries({ ...tools, ...askingTools, ...olderTools })) {
     mcp.registerTool(name, { description, inputSchema }, async (args, context) => await call(args as Record<string, unknown>, context, shared))
   }
   const description = (kind: 'tools' | 'prompts'): string => `The ${kind} were changed ${shared.changes[kind]} times`

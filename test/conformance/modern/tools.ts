@@ -26,9 +26,13 @@ const callerOf = ({ mcpReq }: ServerContext): Caller => ({
     const token = mcpReq._meta?.progressToken
     if (token !== undefined) await mcpReq.notify({ method: 'notifications/progress', params: { progressToken: token, progress, total } })
   },
+  // A server asks no more by itself, and none of the tools that are kept does.
+  can: () => false,
   sample: () => { throw new Error('a server asks no more by itself') },
   elicit: () => { throw new Error('a server asks no more by itself') },
-  hangUp: () => {}
+  roots: () => { throw new Error('a server asks no more by itself') },
+  change () {},
+  hangUp () {}
 })
 
 const empty = schema(nothing)

@@ -1,36 +1,56 @@
 // The reference server itself, whatever carries it: one per session. On the low-level Server of the SDK, so that schemas go out as they are written.
 
+import { InMemoryTaskMessageQueue, InMemoryTaskStore } from '@modelcontextprotocol/sdk/experimental/tasks/stores/in-memory.js'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import type { RequestHandlerExtra } from '@modelcontextprotocol/sdk/shared/protocol.js'
 import {
   CallToolRequestSchema, CompleteRequestSchema, CreateMessageResultSchema, ElicitResultSchema, ErrorCode, GetPromptRequestSchema, ListPromptsRequestSchema,
-  ListResourceTemplatesRequestSchema, ListResourcesRequestSchema, ListToolsRequestSchema, LoggingLevelSchema, McpError, ReadResourceRequestSchema,
-  SetLevelRequestSchema, SubscribeRequestSchema, UnsubscribeRequestSchema
+  ListResourceTemplatesRequestSchema, ListResourcesRequestSchema, ListRootsResultSchema, ListToolsRequestSchema, LoggingLevelSchema, McpError,
+  ReadResourceRequestSchema, SetLevelRequestSchema, SubscribeRequestSchema, UnsubscribeRequestSchema
 } from '@modelcontextprotocol/sdk/types.js'
 import type { ServerNotification, ServerRequest } from '@modelcontextprotocol/sdk/types.js'
+import { askingPrompt, askingTools } from './asking.ts'
+import { jobTools, startJob } from './jobs.ts'
 import { completions, prompts } from './prompts.ts'
 import { contentsOf, resources, templates } from './resources.ts'
-import { tools } from './tools.ts'
+import { nothing } from './schemas.ts'
+import type { Changing, Shared } from './shared.ts'
+import { tools as plainTools } from './tools.ts'
 import type { Caller } from './tools.ts'
+
+const tools = { ...plainTools, ...askingTools }
+const asking = 'test_input_required_result_prompt'
 
 /** From the least to the most severe. */
 const levels = LoggingLevelSchema.options
 const resourceNotFound = -32002
 
-export function createEverything (): Server {
+export function createEverything (shared: Shared): Server {
   const server = new Server({ name: 'gatehouse-reference', title: 'Reference server', version: '1.0.0' }, {
-    capabilities: { tools: { listChanged: true }, prompts: { listChanged: true }, resources: { subscribe: true, listChanged: true }, logging: {}, completions: {} },
-    instructions: 'A server to test clients and gateways with.'
+    capabilities: {
+      tools: { listChanged: true }, prompts: { listChanged: true }, resources: { subscribe: true, listChanged: true }, logging: {}, completions: {},
+      tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } }
+    },
+    instructions: 'A server to test clients and gateways with.',
+    taskStore: new InMemoryTaskStore(),
+    taskMessageQueue: new InMemoryTaskMessageQueue()
   })
+  server.onclose = shared.join((kind) => { // eslint-disable-line unicorn/prefer-add-event-listener
+    // A session that is going hears it no more.
+    (kind === 'tools' ? server.sendToolListChanged() : server.sendPromptListChanged()).catch((error: unknown) => { process.stderr.write(`${String(error)}\n`) })
+  })
+  const description = (kind: Changing): string => `The ${kind} were changed ${shared.changes(kind)} times`
   const watched = new Set<string>()
   let lowest = 0
 
   function callerOf ({ _meta, sendNotification, sendRequest, closeSSEStream }: RequestHandlerExtra<ServerRequest, ServerNotification>): Caller {
     const token = _meta?.progressToken
-    const need = (capability: 'sampling' | 'elicitation'): void => {
-      if (server.getClientCapabilities()?.[capability] === undefined) throw new Error(`the client did not declare ${capability}`)
+    const can: Caller['can'] = (capability) => server.getClientCapabilities()?.[capability] !== undefined
+    const need = (capability: Parameters<typeof can>[0]): void => {
+      if (!can(capability)) throw new Error(`the client did not declare ${capability}`)
     }
     return {
+      can,
       async log (data) {
         if (levels.indexOf('info') >= lowest) await sendNotification({ method: 'notifications/message', params: { level: 'info', logger: 'reference', data } })
       },
@@ -45,6 +65,11 @@ export function createEverything (): Server {
         need('elicitation')
         return await sendRequest({ method: 'elicitation/create', params: { message, requestedSchema } }, ElicitResultSchema)
       },
+      async roots () {
+        need('roots')
+        return await sendRequest({ method: 'roots/list' }, ListRootsResultSchema)
+      },
+      change: shared.change,
       hangUp: () => closeSSEStream?.()
     }
   }
@@ -54,10 +79,16 @@ export function createEverything (): Server {
     return {}
   })
   server.setRequestHandler(ListToolsRequestSchema, () => ({
-    tools: Object.entries(tools).map(([name, { description, inputSchema }]) => ({ name, description, inputSchema }))
+    tools: [
+      ...Object.entries(tools).map(([name, { description, inputSchema }]) => ({ name, description, inputSchema })),
+      ...jobTools,
+      { name: 'test_changing_tool', description: description('tools'), inputSchema: nothing }
+    ]
   }))
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
-    const tool = tools[params.name]
+    const job = await startJob(server, params, extra)
+    if (job !== undefined) return job
+    const tool = (tools as Record<string, typeof tools[keyof typeof tools]>)[params.name]
     if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`)
     try {
       return await tool.call(params.arguments ?? {}, callerOf(extra))
@@ -67,9 +98,14 @@ export function createEverything (): Server {
     }
   })
   server.setRequestHandler(ListPromptsRequestSchema, () => ({
-    prompts: Object.entries(prompts).map(([name, { messages: _messages, ...prompt }]) => ({ name, ...prompt }))
+    prompts: [
+      ...Object.entries(prompts).map(([name, { messages: _messages, ...prompt }]) => ({ name, ...prompt })),
+      { name: asking, description: 'Asks before it answers' },
+      { name: 'test_changing_prompt', description: description('prompts') }
+    ]
   }))
-  server.setRequestHandler(GetPromptRequestSchema, ({ params }) => {
+  server.setRequestHandler(GetPromptRequestSchema, async ({ params }, extra) => {
+    if (params.name === asking) return await askingPrompt(callerOf(extra))
     const prompt = prompts[params.name]
     if (prompt === undefined) throw new McpError(ErrorCode.InvalidParams, `Unknown prompt: ${params.name}`)
     return { description: prompt.description, messages: prompt.messages(params.arguments ?? {}) }

@@ -7,6 +7,7 @@ import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import { createEvents } from './events.ts'
 import { createEverything } from './everything.ts'
+import { createShared } from './shared.ts'
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
@@ -15,6 +16,7 @@ const retryMs = 50
 
 export function streamableHttp (): HttpServer {
   const sessions = new Map<string, StreamableHTTPServerTransport>()
+  const shared = createShared()
   return guarded('/mcp', async (request, response) => {
     const sessionId = request.headers['mcp-session-id']
     if (typeof sessionId === 'string') {
@@ -30,20 +32,21 @@ export function streamableHttp (): HttpServer {
       eventStore: createEvents(),
       retryInterval: retryMs
     })
-    await createEverything().connect(transport)
+    await createEverything(shared).connect(transport)
     await transport.handleRequest(request, response)
   })
 }
 
 export function oldSse (): HttpServer {
   const sessions = new Map<string, SSEServerTransport>()
+  const shared = createShared()
   return guarded('/', async (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://localhost')
     if (request.method === 'GET' && pathname === '/sse') {
       const transport = new SSEServerTransport('/messages', response)
       sessions.set(transport.sessionId, transport)
       response.once('close', () => { sessions.delete(transport.sessionId) })
-      await createEverything().connect(transport)
+      await createEverything(shared).connect(transport)
     } else if (request.method === 'POST' && pathname === '/messages') {
       const transport = sessions.get(searchParams.get('sessionId') ?? '')
       if (transport === undefined) refuse(response, 404, 'no such session')

@@ -1,4 +1,4 @@
-// The reference server as a process: `--transport http|stdio|sse --port N` (0: any free one). One line says that it is ready:
+// The reference server as a process: `--transport http|stdio|sse --port N` (0: any free one), over stdio also `--state FOLDER`. One line says that it is ready:
 // `ready URL` on standard output, or over stdio `ready` on standard error, because standard output belongs to the protocol there.
 
 import { once } from 'node:events'
@@ -7,16 +7,17 @@ import { parseArgs } from 'node:util'
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { createEverything } from './everything.ts'
 import { oldSse, streamableHttp } from './http.ts'
+import { createShared } from './shared.ts'
 
-const { values: { transport, port } } = parseArgs({
-  options: { transport: { type: 'string', default: 'http' }, port: { type: 'string', default: '0' } }
+const { values: { transport, port, state } } = parseArgs({
+  options: { transport: { type: 'string', default: 'http' }, port: { type: 'string', default: '0' }, state: { type: 'string' } }
 })
 
 switch (transport) {
   case 'http': await listen(streamableHttp(), '/mcp'); break
   case 'sse': await listen(oldSse(), '/sse'); break
   case 'stdio':
-    await createEverything().connect(new StdioServerTransport())
+    await createEverything(createShared(state)).connect(new StdioServerTransport())
     process.stderr.write('ready\n')
     // A host ends a stdio server by closing its input (basic/transports, "stdio").
     process.stdin.once('end', () => process.exit(0))

@@ -1,23 +1,29 @@
 // The tools of the reference server, under the names and with the behaviour that the suite's scenarios describe.
 
 import { setTimeout as pause } from 'node:timers/promises'
-import type { CallToolResult, CreateMessageRequest, CreateMessageResult, ElicitRequestFormParams, ElicitResult, Tool } from '@modelcontextprotocol/sdk/types.js'
+import type { CallToolResult, CreateMessageRequest, CreateMessageResult, ElicitRequestFormParams, ElicitResult, ListRootsResult, Tool } from '@modelcontextprotocol/sdk/types.js'
 import { png, wav } from './samples.ts'
 import { choices, contact, defaults, manyKeywords, nothing, oneString } from './schemas.ts'
+import type { Changing } from './shared.ts'
 
 /** Whoever called, as a tool sees them. Everything rides the stream of the call. */
 export interface Caller {
   log (data: string): Promise<void>
   /** Without effect where the call named no token. */
   progress (progress: number, total: number): Promise<void>
-  /** Both throw where the client did not declare the capability. */
+  /** Did the client declare it? */
+  can (capability: 'sampling' | 'elicitation' | 'roots'): boolean
+  /** All three throw where the client did not declare the capability. */
   sample (params: CreateMessageRequest['params']): Promise<CreateMessageResult>
   elicit (message: string, requestedSchema: ElicitRequestFormParams['requestedSchema']): Promise<ElicitResult>
+  roots (): Promise<ListRootsResult>
+  /** Changes a list of the server. */
+  change (kind: Changing): void
   /** Ends the stream of the call and leaves the call running (SEP-1699); without effect where the transport has no such stream. */
   hangUp (): void
 }
 
-interface Entry {
+export interface Entry {
   readonly description: string
   readonly inputSchema: Tool['inputSchema']
   call (args: Record<string, unknown>, caller: Caller): CallToolResult | Promise<CallToolResult>

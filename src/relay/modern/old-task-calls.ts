@@ -1,0 +1,89 @@
+// Calls of tools that work only as tasks of 2025-11-25 (basic/utilities/tasks), from the side of whoever makes them.
+
+import { GatewayError, RpcError } from '../../protocol/errors.ts'
+import { has } from '../../protocol/merge.ts'
+import { metaOf } from '../../protocol/messages.ts'
+import type { JsonObject, Request, Result } from '../../protocol/messages.ts'
+import { withParam } from '../../protocol/rewrite.ts'
+import type { Client, Upstream } from '../../protocol/seams.ts'
+import { pollAfter, withoutRelatedTask } from '../../protocol/task-bridge.ts'
+import type { TaskOutcome } from '../../protocol/task-bridge.ts'
+import { ended, readTask } from '../../protocol/tasks.ts'
+import { nobody } from '../../upstream/exchange.ts'
+import { pause } from '../pace.ts'
+import type { PaceClock } from '../pace.ts'
+
+/** Asked for, since a server that is not told may keep a task for ever, or for a moment. */
+const lifetimeMs = 24 * 60 * 60_000
+const silentMs = 30_000
+
+export const asTask = (request: Request): Request => withParam(request, 'task', { ttl: lifetimeMs })
+
+/**
+ * What a task ended with, or will: `tasks/result` blocks until then, which may be longer than an upstream may be silent.
+ * @throws GatewayError upstream_*, cancelled
+ */
+export async function outcomeOf (upstream: Upstream, taskId: string, client: Client, signal: AbortSignal): Promise<TaskOutcome> {
+  for (;;) {
+    try {
+      return { result: await upstream.request({ method: 'tasks/result', params: { taskId } }, client, signal) }
+    } catch (error) {
+      if (error instanceof RpcError) return { error: error.error }
+      if (!(error instanceof GatewayError) || error.code !== 'upstream_timeout') throw error
+      const task = readTask(await upstream.request({ method: 'tasks/get', params: { taskId } }, nobody, signal))
+      if (task === undefined || ended(task)) throw error
+    }
+  }
+}
+
+/** For a client that knows no tasks: its call lasts as long as the task, and what the task says of itself is its progress. */
+export async function finished (upstream: Upstream, request: Request, client: Client, signal: AbortSignal, clock: PaceClock): Promise<Result> {
+  const { progressToken } = metaOf(request.params)
+  /** Aborted when there is nothing more for us to report. */
+  const over = new AbortController()
+  const heard: Client = {
+    ...client,
+    notify (notification) {
+      // It reports by itself, with numbers of its own.
+      if (notification.method === 'notifications/progress') over.abort()
+      client.notify(notification)
+    }
+  }
+  const made = await upstream.request(asTask(request), heard, signal)
+  const state = readTask(made['task'])
+  if (state === undefined) return made
+  const { taskId } = state
+  const onAbort = (): void => {
+    over.abort()
+    if (!has(upstream.capabilities, ['tasks', 'cancel'])) return
+    // Nobody is left to be told how that went.
+    upstream.request({ method: 'tasks/cancel', params: { taskId } }, nobody, AbortSignal.timeout(silentMs)).catch(() => {})
+  }
+
+  async function report (): Promise<void> {
+    let task = made['task'] as JsonObject
+    let said: unknown
+    for (let step = 0; !over.signal.aborted;) {
+      const { statusMessage } = task
+      if (typeof statusMessage === 'string' && statusMessage !== said) {
+        client.notify({ method: 'notifications/progress', params: { progressToken, progress: ++step, message: statusMessage } })
+        said = statusMessage
+      }
+      await pause(clock, pollAfter(task), over.signal)
+      if (!over.signal.aborted) task = await upstream.request({ method: 'tasks/get', params: { taskId } }, nobody, over.signal)
+    }
+  }
+
+  signal.addEventListener('abort', onAbort, { once: true })
+  if (signal.aborted) onAbort()
+  // A server that tells of no progress takes nothing from the result.
+  if (progressToken !== undefined) report().catch(() => {})
+  try {
+    const outcome = await outcomeOf(upstream, taskId, heard, signal)
+    if ('error' in outcome) throw new RpcError(outcome.error)
+    return withoutRelatedTask(outcome.result)
+  } finally {
+    over.abort()
+    signal.removeEventListener('abort', onAbort)
+  }
+}

@@ -1,0 +1,86 @@
+// A call that was done at once and shall be a task, while the store is away: it is not said to be worth another try.
+
+import t from 'tap'
+import { GatewayError } from '../../src/protocol/errors.ts'
+import { upstreamName } from '../../src/protocol/ids.ts'
+import type { Result } from '../../src/protocol/messages.ts'
+import type { Client, Upstream } from '../../src/protocol/seams.ts'
+import { createBridgedTasks } from '../../src/relay/bridged-tasks.ts'
+import type { Call } from '../../src/relay/call.ts'
+import { createRising } from '../../src/relay/rising.ts'
+import type { Store } from '../../src/store/port.ts'
+import { stillClock } from './kit.ts'
+import { until } from '../kit/until.ts'
+
+const live = { key: 'live', endpoint: 'default', session: { record: { revision: '2025-11-25', capabilities: {}, owner: { tenant: 'acme', issuer: 'i', subject: 's', clientId: 'c' } } } }
+const client = { notify () {} } as unknown as Client
+
+function scene (answers: ReadonlyArray<Result | Error>, store: Partial<Store> = { get: async () => undefined, set: async () => true }) {
+  const clock = stillClock()
+  const sent: string[] = []
+  const stop = new AbortController()
+  const upstream = {
+    name: upstreamName('up'),
+    async request ({ method }: { method: string }, _client: Client, signal: AbortSignal) {
+      if (signal.aborted) throw new GatewayError('cancelled', 'cancelled')
+      sent.push(method)
+      if (method !== 'tasks/get') return {}
+      const next = answers[sent.filter((method) => method === 'tasks/get').length - 1]
+      if (next === undefined || next instanceof Error) throw next ?? new Error('one request too many')
+      return next
+    }
+  } as unknown as Upstream
+  const call = { live, client, signal: stop.signal, request: { method: 'tools/call' } } as unknown as Call
+  const tasks = createBridgedTasks({ clock, store: store as Store, mint: () => 'minted', taskId: (_call, _upstream, id) => id })
+  return { clock, sent, stop, tasks, call, upstream }
+}
+const working = { resultType: 'complete', taskId: 'x', status: 'working', createdAt: 'c', lastUpdatedAt: 'l', ttlMs: null, pollIntervalMs: 700 }
+const completed = { ...working, status: 'completed', result: { content: [] } }
+
+t.test('a result that cannot be kept', async (t) => {
+  const away = async (): Promise<never> => { throw new GatewayError('unavailable', 'away') }
+  const { tasks, call, upstream } = scene([], { get: away, set: away })
+  await t.rejects(tasks.ended(call, upstream, { content: [] }, {}), { code: 'internal', data: { outcome: 'unknown' } })
+})
+
+t.test('how long a task is kept: as the client wishes, within reason', async (t) => {
+  for (const [wanted, ttl] of [[{ ttl: 1_000 }, 1_000], [{}, 600_000], [{ ttl: 10 ** 12 }, 600_000], [{ ttl: -1 }, 600_000], [{ ttl: 'x' }, 600_000], [7, 600_000]] as const) {
+    const kept: unknown[] = []
+    const { tasks, call, upstream } = scene([], { set: async (_key, _value, options) => { kept.push(options); return true } })
+    t.match(await tasks.ended(call, upstream, { content: [] }, wanted), { task: { ttl, status: 'completed' } })
+    t.same(kept, [{ ttlMs: ttl }])
+  }
+})
+
+t.test('the server is asked again as often as it wants to be, and a little more patiently where it fails', async (t) => {
+  const { tasks, call, upstream, clock, sent } = scene([working, new GatewayError('upstream_lost', 'lost'), completed])
+  const finished = tasks.finished(call, upstream, { ...working, resultType: 'task' }, createRising(client, undefined))
+  for (const wait of [700, 700, 1_000]) {
+    await until(`a wait of ${wait} ms`, () => clock.waits.includes(wait))
+    clock.move(wait)
+  }
+  t.same(await finished, { content: [] })
+  t.same(sent, ['tasks/get', 'tasks/get', 'tasks/get'])
+})
+
+t.test('a server that cannot be asked any more, or that says nothing of use, is given up and told', async (t) => {
+  const lost = new GatewayError('upstream_lost', 'lost')
+  for (const [answers, code] of [[[lost, lost, lost], 'upstream_lost'], [[{ resultType: 'complete' }], 'upstream_protocol'], [[{ ...working, status: 'completed' }], 'upstream_protocol']] as const) {
+    const { tasks, call, upstream, clock, sent } = scene(answers)
+    let over = false
+    const finished = tasks.finished(call, upstream, working, createRising(client, undefined)).finally(() => { over = true })
+    const moving = until('the end', () => { clock.move(1_000); return over })
+    await t.rejects(finished, { code })
+    await moving
+    t.equal(sent.at(-1), 'tasks/cancel')
+  }
+})
+
+t.test('whoever does not wait any more has it cancelled', async (t) => {
+  const { tasks, call, upstream, clock, sent, stop } = scene([working])
+  const finished = tasks.finished(call, upstream, working, createRising(client, undefined))
+  await until('the wait', () => clock.waits.includes(700))
+  stop.abort()
+  await t.rejects(finished, { code: 'cancelled' })
+  t.same(sent, ['tasks/cancel'])
+})

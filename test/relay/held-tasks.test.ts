@@ -1,0 +1,107 @@
+// What is held of tasks of older upstreams: bounded, kept open while it is of use, and let go of.
+
+import t from 'tap'
+import pino from 'pino'
+import { upstreamName } from '../../src/protocol/ids.ts'
+import type { Endpoint, UpstreamDefinition } from '../../src/config/snapshot.ts'
+import type { Request, Result } from '../../src/protocol/messages.ts'
+import type { Upstream } from '../../src/protocol/seams.ts'
+import { relatedTask } from '../../src/protocol/tasks.ts'
+import { createHeldTasks } from '../../src/relay/modern/held-tasks.ts'
+import { until } from '../kit/until.ts'
+import { stillClock } from './kit.ts'
+
+const definition = { name: upstreamName('up'), hash: 'h', idleMs: 60_000 } as UpstreamDefinition
+const endpoint = { members: [{ upstream: upstreamName('up') }] } as unknown as Endpoint
+const minute = 60_000
+
+function room () {
+  const clock = stillClock()
+  const touched: string[] = []
+  let keys = 0
+  const held = createHeldTasks({ clock, touch: (scope) => { touched.push(scope) }, newId: () => String(++keys), log: pino({ level: 'silent' }) })
+  const signals: AbortSignal[] = []
+  const upstream = {
+    name: definition.name,
+    request (_request: Request, _client: unknown, signal: AbortSignal): Promise<Result> {
+      signals.push(signal)
+      return new Promise(() => {})
+    }
+  } as unknown as Upstream
+  const hold = (id: string, owner = 'ada') => held.hold({ key: `${owner} ${id}`, owner, definition, scope: owner, upstream, id, endpoint, capabilities: { elicitation: {} } })
+  const ask = (id: string, owner = 'ada') => held.ask(definition, owner, { method: 'elicitation/create', params: { message: 'x', requestedSchema: {}, _meta: { [relatedTask]: { taskId: id } } } }, undefined, () => Promise.resolve('nobody'))
+  return { clock, touched, held, hold, ask, signals }
+}
+
+t.test('whoever holds too many loses the one that was not asked for longest; nobody else does', async (t) => {
+  const { clock, held, hold } = room()
+  hold('bob\'s', 'bob')
+  for (let n = 0; n < 64; n++) {
+    hold(String(n))
+    clock.move(1)
+  }
+  held.find('ada 0')?.seen(true)
+  hold('64')
+  t.ok(held.find('ada 0'))
+  t.notOk(held.find('ada 1'))
+  t.ok(held.find('ada 2'))
+  t.ok(held.find('bob bob\'s'))
+  held.close()
+})
+
+t.test('a connection stays open for an hour after its task was last asked for; that of one that has ended does not', async (t) => {
+  const { clock, touched, held, hold } = room()
+  hold('a')
+  hold('b', 'bob').seen(false)
+  for (let n = 0; n < 59; n++) clock.move(minute)
+  t.ok(touched.length >= 59)
+  t.ok(held.find('ada a'))
+  t.notOk(held.find('bob b'))
+  t.same(new Set(touched.slice(-10)), new Set(['ada']))
+  clock.move(minute)
+  clock.move(minute)
+  t.notOk(held.find('ada a'))
+  const before = touched.length
+  clock.move(minute)
+  t.equal(touched.length, before)
+  t.equal(clock.waits.length, 0, 'nothing is left to look after')
+})
+
+t.test('a question goes to the task that it names, on its own connection only, and even if it comes a moment early', async (t) => {
+  const { clock, held, hold, ask } = room()
+  const early = ask('a')
+  const task = hold('a')
+  clock.move(25)
+  await until('it is there', async () => Object.keys(await task.questions(false)).length === 1)
+  const foreign = ask('a', 'bob')
+  clock.move(25)
+  t.equal(await foreign, 'nobody')
+  const [[key = ''] = []] = Object.entries(await task.questions(false))
+  t.throws(() => task.answer({ [key]: 7 }), { code: 'invalid_params' })
+  task.answer({ [key]: { action: 'accept' } })
+  t.same(await early, { action: 'accept' })
+  task.answer({ [key]: { action: 'decline' } })
+  t.same(await task.questions(false), {})
+  held.close()
+})
+
+t.test('the end leaves no question open and waits for no result', async (t) => {
+  const { clock, held, hold, ask, signals } = room()
+  const task = hold('a')
+  const asking = ask('a')
+  const questions = task.questions(true)
+  await until('it is asked for', () => {
+    clock.move(25)
+    return signals.length === 1
+  })
+  let shown: unknown
+  questions.then((all) => { shown = all }).catch(() => {})
+  await until('they are there', () => {
+    clock.move(25)
+    return shown
+  })
+  t.equal(Object.keys(shown as object).length, 1)
+  held.close()
+  t.same(await asking, { action: 'cancel' })
+  t.ok(signals[0]?.aborted)
+})

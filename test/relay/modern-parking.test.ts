@@ -1,0 +1,189 @@
+// Questions of older upstreams to callers of 2026-07-28, with doubles at the seam: what is asked, when, of whom, and how it ends.
+
+import t from 'tap'
+import { RpcError } from '../../src/protocol/errors.ts'
+import type { JsonObject, Notification, Request, Result } from '../../src/protocol/messages.ts'
+import type { Client } from '../../src/protocol/seams.ts'
+import { until } from '../kit/until.ts'
+import { modernRoom, tool } from './modern-kit.ts'
+import type { Asking, Double, ModernRoom } from './modern-kit.ts'
+
+const form = (message = 'who?', more: JsonObject = {}): JsonObject => ({ mode: 'form', message, requestedSchema: { type: 'object', properties: {} }, ...more })
+const elicit = (client: Client, params: JsonObject = form(), signal?: AbortSignal): Promise<unknown> => client.ask({ method: 'elicitation/create', params }, signal === undefined ? {} : { signal })
+const accepted = { action: 'accept', content: {} }
+const able: Asking = { capabilities: { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: {} } }
+const old = (answer: NonNullable<Double['answer']>): Double => ({ era: 'legacy', tools: [tool('x')], prompts: [{ name: 'x' }], resources: [{ uri: 'test://x', name: 'x' }], answer })
+const single = { endpoints: { default: { upstreams: ['one'], prefix: '' } } }
+const params = { name: 'x' }
+
+/** Lets the time pass in which questions are gathered, once somebody has asked. */
+async function called (room: ModernRoom, work: Promise<Result>): Promise<Result> {
+  let over = false
+  work.finally(() => { over = true }).catch(() => {})
+  await until('the end of the round', async () => {
+    room.clock.move(25)
+    return over
+  })
+  return await work
+}
+const answersTo = ({ inputRequests }: Result, answer: JsonObject = accepted): JsonObject => Object.fromEntries(Object.keys(inputRequests as JsonObject).map((key) => [key, answer]))
+const next = (room: ModernRoom, asked: Result, inputResponses: JsonObject = answersTo(asked), asking: Asking = able, more: JsonObject = params): Promise<Result> =>
+  called(room, room.call('tools/call', { ...more, requestState: asked['requestState'], inputResponses }, asking))
+
+t.test('who asks stands in front on an endpoint of several upstreams, and what 2026-07-28 does not have is left out', async (t) => {
+  const answer = async (_request: Request, client: Client): Promise<Result> => ({ got: await Promise.all([
+    elicit(client, form('who?', { elicitationId: 'e', task: { ttl: 1 }, _meta: { progressToken: 4, 'com.example/kept': 1 } })),
+    elicit(client, { mode: 'url', message: 'look', url: 'https://example.com/', elicitationId: 'e' }),
+    client.ask({ method: 'sampling/createMessage', params: { messages: [], maxTokens: 1, includeContext: 'thisServer' } }),
+    client.ask({ method: 'roots/list' })
+  ]) })
+  const room = await modernRoom(t, { one: old(answer), two: {} })
+  const asked = await called(room, room.call('tools/call', { name: 'one__x' }, able))
+  t.same(Object.keys(asked).sort(), ['inputRequests', 'requestState', 'resultType'])
+  t.same(Object.values(asked['inputRequests'] as JsonObject), [
+    { method: 'elicitation/create', params: form('[one] who?', { _meta: { 'com.example/kept': 1 } }) },
+    { method: 'elicitation/create', params: { mode: 'url', message: '[one] look', url: 'https://example.com/' } },
+    { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1, includeContext: 'none' } },
+    { method: 'roots/list' }
+  ])
+  const [a = '', b = '', c = '', d = ''] = Object.keys(asked['inputRequests'] as JsonObject)
+  const sampled = { role: 'assistant', model: 'm', content: { type: 'text', text: 'x' }, extra: 1 }
+  const result = await next(room, asked, { [a]: accepted, [b]: { action: 'decline' }, [c]: sampled, [d]: { roots: [] } }, able, { name: 'one__x' })
+  t.same(result['got'], [accepted, { action: 'decline' }, sampled, { roots: [] }], 'answers pass as they are')
+})
+
+t.test('an upstream is declared what the client declares, in one spelling, and each set of it has connections of its own', async (t) => {
+  const room = await modernRoom(t, { one: old(() => ({ content: [] })), two: {} })
+  const seen = async (capabilities: JsonObject): Promise<unknown> => {
+    const before = room.connections.length
+    await room.call('tools/call', { name: 'one__x' }, { capabilities })
+    return room.connections.slice(before).find(({ upstream }) => upstream === 'one')?.handshake.capabilities
+  }
+  t.same(await seen({}), {})
+  t.same(await seen({ elicitation: {}, sampling: { context: {} }, roots: { listChanged: true }, experimental: { x: {} }, tasks: {} }), { elicitation: { form: {} }, sampling: {}, roots: {} })
+  t.equal(await seen({ roots: {}, sampling: {}, elicitation: { form: { x: 1 } } }), undefined, 'the same again')
+  t.same(await seen({ elicitation: { url: {} } }), { elicitation: { url: {} } })
+  t.same(await seen({ sampling: { tools: {} }, extensions: { 'io.modelcontextprotocol/ui': { mimeTypes: ['a'] }, 'com.example/x': {} } }), { sampling: { tools: {} }, extensions: { 'io.modelcontextprotocol/ui': { mimeTypes: ['a'] } } })
+})
+
+t.test('what may not be asked is refused at the upstream, whose call goes on', async (t) => {
+  const codes: unknown[] = []
+  const answer = async (_request: Request, client: Client): Promise<Result> => {
+    const asks = [
+      { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1 } }, { method: 'elicitation/create', params: { mode: 'url', message: 'x', url: 'https://example.com/' } },
+      { method: 'elicitation/create', params: { mode: 'url', message: 'x', url: 'javascript:alert(1)' } }, { method: 'elicitation/create' }, { method: 'tasks/get', params: { taskId: 'x' } }
+    ]
+    for (const ask of asks) await client.ask(ask).catch((error: unknown) => codes.push(error instanceof RpcError ? error.error.code : error))
+    return { content: [] }
+  }
+  const room = await modernRoom(t, { one: old(answer) }, single)
+  t.match(await room.call('tools/call', params, { capabilities: { elicitation: {} } }), { resultType: 'complete' })
+  t.same(codes, [-32602, -32602, -32602, -32602, -32602])
+})
+
+t.test('during a request that cannot come back with questions, a person is taken to have turned away', async (t) => {
+  const got: unknown[] = []
+  const answer = async (_request: Request, client: Client): Promise<Result> => {
+    got.push(await elicit(client))
+    got.push(await client.ask({ method: 'roots/list' }).catch((error: unknown) => error instanceof RpcError ? error.error.code : error))
+    return { completion: { values: [] } }
+  }
+  const room = await modernRoom(t, { one: old(answer) }, single)
+  t.match(await room.call('completion/complete', { ref: { type: 'ref/prompt', name: 'x' }, argument: { name: 'a', value: '' } }, able), { resultType: 'complete' })
+  t.same(got, [{ action: 'cancel' }, -32601])
+})
+
+t.test('a question that is taken back is not in the next round, and a call that ends by itself is there for whoever comes back', async (t) => {
+  const taken = new AbortController()
+  let settle: ((outcome: Result | Error) => void) | undefined
+  const answer = (_request: Request, client: Client): Promise<Result> => {
+    elicit(client, form('one'), taken.signal).catch(() => {})
+    elicit(client, form('two')).catch(() => {})
+    return new Promise((resolve, reject) => { settle = (outcome) => outcome instanceof Error ? reject(outcome) : resolve(outcome) })
+  }
+  const finish = async (outcome: Result | Error): Promise<void> => {
+    settle?.(outcome)
+    await new Promise((resolve) => { setImmediate(resolve) })
+  }
+  const room = await modernRoom(t, { one: old(answer) }, single)
+  const asked = await called(room, room.call('tools/call', params, able))
+  t.equal(Object.keys(asked['inputRequests'] as JsonObject).length, 2)
+  taken.abort()
+  const again = await next(room, asked, {})
+  t.match(Object.values(again['inputRequests'] as JsonObject), [{ params: { message: 'two' } }])
+  t.equal(Object.keys(again['inputRequests'] as JsonObject).length, 1)
+  await finish({ content: ['done'] })
+  t.match(await next(room, again), { resultType: 'complete', content: ['done'] })
+  await t.rejects(next(room, again), { code: 'invalid_state' })
+
+  const second = await called(room, room.call('tools/call', params, able))
+  await finish(new RpcError({ code: -5, message: 'its own error' }))
+  await t.rejects(next(room, second), { message: 'its own error' }, 'which is an answer too')
+  const third = await called(room, room.call('tools/call', params, able))
+  await finish({ content: ['x'.repeat(1024 * 1024)] })
+  await t.rejects(next(room, third), { code: 'invalid_state', message: /too large/ })
+})
+
+t.test('a retry that declares less is not asked what it does not declare', async (t) => {
+  const answer = async (_request: Request, client: Client): Promise<Result> => ({ got: await Promise.all([elicit(client), client.ask({ method: 'roots/list' }).catch((error: RpcError) => error.error.code)]) })
+  const room = await modernRoom(t, { one: old(answer) }, single)
+  const asked = await called(room, room.call('tools/call', params, able))
+  const again = await next(room, asked, {}, { capabilities: { elicitation: {} } })
+  t.match(Object.values(again['inputRequests'] as JsonObject), [{ method: 'elicitation/create' }])
+  t.same((await next(room, again))['got'], [accepted, -32602])
+})
+
+t.test('log messages and progress go to the request that runs, and nowhere while none does', async (t) => {
+  let say: ((notification: Notification) => void) | undefined
+  const progress = (value: number): Notification => ({ method: 'notifications/progress', params: { progressToken: 'a', progress: value } })
+  const log: Notification = { method: 'notifications/message', params: { level: 'error', data: 'x' } }
+  const answer = async (_request: Request, client: Client): Promise<Result> => {
+    say = client.notify
+    client.notify(progress(1))
+    client.notify(log)
+    await elicit(client)
+    for (const each of [progress(0.5), progress(2), log]) client.notify(each)
+    return { content: [] }
+  }
+  const room = await modernRoom(t, { one: old(answer) }, single)
+  const heard: Notification[] = []
+  const asked = await called(room, room.call('tools/call', { ...params, _meta: { progressToken: 'a' } }, { ...able, heard }))
+  t.same(heard, [progress(1)])
+  say?.(progress(1.5))
+  t.equal(heard.length, 1)
+  const later: Notification[] = []
+  await next(room, asked, answersTo(asked), { ...able, heard: later, logLevel: 'info' }, { ...params, _meta: { progressToken: 9 } })
+  t.same(later, [{ method: 'notifications/progress', params: { progressToken: 9, progress: 2 } }, log])
+  t.equal(heard.length, 1)
+})
+
+t.test('one caller can have so many calls that wait; the question of one more is refused', async (t) => {
+  const answer = async (_request: Request, client: Client): Promise<Result> => ({ got: await elicit(client).catch((error: { code?: string }) => error.code) })
+  const upstreams = Object.fromEntries(Array.from({ length: 9 }, (_each, at) => [`u${at}`, old(answer)]))
+  const room = await modernRoom(t, upstreams)
+  for (let at = 0; at < 64; at++) await called(room, room.call('tools/call', { name: `u${at % 8}__x` }, able))
+  t.match(await called(room, room.call('tools/call', { name: 'u8__x' }, able)), { resultType: 'complete', got: 'too_many' })
+  t.match(await called(room, room.call('tools/call', { name: 'u8__x' }, { ...able, who: 'bob' })), { resultType: 'input_required' })
+  await t.rejects(room.call('tools/call', { name: 'u0__x' }, able), { code: 'too_many' }, 'and all of its lanes are taken')
+})
+
+t.test('a conversation has upstream sessions of its own, of which a caller has a limited number', async (t) => {
+  const room = await modernRoom(t, { one: old((request) => ({ meta: request.params?.['_meta'] })) }, single)
+  const opened = async (conversation: unknown, who = 'ada'): Promise<number> => {
+    const before = room.connections.length
+    const result = await room.call('tools/call', { ...params, _meta: { 'io.gatehouse/conversation': conversation, 'com.example/own': 1 } }, { who })
+    t.same(result['meta'], { 'com.example/own': 1 }, 'the name is for us alone')
+    return room.connections.length - before
+  }
+  await room.call('tools/call', params)
+  t.same([await opened('a'), await opened('b'), await opened('a'), await opened('b')], [1, 1, 0, 0])
+  t.equal(await opened('a', 'bob'), 1)
+  for (const wrong of ['', 7, null, 'x'.repeat(129), 'line\nbreak']) await t.rejects(opened(wrong), { code: 'invalid_params' })
+  const most = room.place().snapshot.limits.sessionsPerPrincipal
+  for (let n = 3; n < most; n++) await opened(`more ${n}`)
+  await opened('last').catch(() => {})
+  await t.rejects(opened('too many'), { code: 'too_many', message: /sessionsPerPrincipal/ })
+  t.equal(await opened('a'), 0, 'those that are there can be used')
+  room.later(24 * 60 * 60_000)
+  t.ok(await opened('too many') >= 0, 'what is idle does not count')
+})
