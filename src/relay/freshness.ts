@@ -4,6 +4,7 @@ import { has } from '../protocol/merge.ts'
 import { isModernRevision } from '../protocol/revisions.ts'
 import type { Listing } from '../upstream/listing.ts'
 import type { ListName } from './catalog.ts'
+import { readEveryMs } from './pace.ts'
 
 /** No list is promised for longer: a client that keeps it would not hear of a new policy. */
 export const maxTtlMs = 60 * 60 * 1000
@@ -16,7 +17,7 @@ export function isStale (listing: Listing | undefined, now: number): boolean {
   if (listing?.hints === undefined) return false
   return names.some((name) => {
     const hint = listing.hints?.[name]
-    if (hint === undefined || now < hint.fetchedAt + hint.ttlMs) return false
+    if (hint === undefined || now < hint.fetchedAt + Math.max(hint.ttlMs, readEveryMs)) return false
     return hint.ttlMs > 0 || !has(listing.capabilities, [kinds[name], 'listChanged'])
   })
 }
