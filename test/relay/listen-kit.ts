@@ -53,7 +53,7 @@ export interface Double {
   refuses?: Error
   /** What it acknowledges; default all that it is asked. */
   grants? (filter: JsonObject): JsonObject
-  answer? (request: Request): Result
+  answer? (request: Request): Result | Promise<Result>
 }
 
 export interface Listener {

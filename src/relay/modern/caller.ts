@@ -34,6 +34,11 @@ export function passedOn (capabilities: ClientCapabilities, endpoint: Endpoint):
   return passed
 }
 
+/** What a listen stream keeps of its request: nothing of the body but what passes on of the capabilities. */
+export function bare ({ snapshot, tenant, endpoint, principal, signal, request: { method }, client: { capabilities, notify } }: ModernCall): ModernCall {
+  return { snapshot, tenant, endpoint, principal, signal, request: { method }, client: { era: 'modern', capabilities: passedOn(capabilities, endpoint), notify, ask: nobody.ask } }
+}
+
 /** @param over the call has ended: nobody listens any more */
 export function callerOf (call: ModernCall, upstream: UpstreamName, over: () => boolean): Client {
   const { client, endpoint } = call

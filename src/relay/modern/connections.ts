@@ -1,5 +1,6 @@
-// Which connection serves a modern call. A modern server keeps nothing between requests, so one connection per credential serves
-// everybody, the listing too. A legacy one may keep state: it gets a connection per person, unless the operator says that it may be shared.
+// Which connection serves a modern call. A modern server keeps nothing between requests, so over HTTP one connection per credential serves
+// everybody, the listing too. A legacy one may keep state, and a process is one of a person's own: these get a connection per person, unless
+// the operator says that it may be shared.
 
 import { hash } from 'node:crypto'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
@@ -60,7 +61,8 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
         listing = listings.peek(definition)
       }
       if (definition.isolation === 'shared') return await speaking(await listings.connect(definition), call, true)
-      if (listing === undefined || !isModernRevision(listing.revision)) return await own(definition, call)
+      // What a process says of itself over stdio names no request: nobody shares one unless the operator says so.
+      if (listing === undefined || !isModernRevision(listing.revision) || definition.type === 'stdio') return await own(definition, call)
       const upstream = await listings.connect(definition)
       // It was modern when it was listed: state that it may keep by now belongs to one person.
       return upstream.era === 'modern' ? upstream : await own(definition, call)

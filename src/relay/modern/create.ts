@@ -46,11 +46,13 @@ export interface ModernRelayOptions {
 export function createModernRelay (options: ModernRelayOptions): ModernRelay {
   const { pool, sealer, shared: { listings, catalogs, levels }, clock, wall, random, log, clientInfo, placeOf } = options
   const taskIds = createTaskIds(sealer)
-  const connections = createModernConnections({ pool, listings, levels, settled: catalogs.settled, clientInfo, log })
+  const settled = oncePer(catalogs.settled)
+  const connections = createModernConnections({ pool, listings, levels, settled, clientInfo, log })
 
   const floor: ModernFloor = {
     catalog: (place) => catalogs.of(place, undefined),
-    settled: catalogs.settled,
+    settled,
+    reread: oncePer(catalogs.reread),
     definitionOf,
     offers (place, { upstream }, ...path) {
       const listing = listings.peek(definitionOf(place, upstream))
@@ -87,5 +89,15 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
     listen,
     retain,
     close
+  }
+}
+
+/** One call asks several times on its way, the door for the schema of its tool and then the relay; what it has waited for in vain, it does not wait for again. */
+function oncePer (wait: (place: Place) => Promise<void>): (place: Place) => Promise<void> {
+  const waits = new WeakMap<Place, Promise<void>>()
+  return (place) => {
+    const known = waits.get(place) ?? wait(place)
+    waits.set(place, known)
+    return known
   }
 }

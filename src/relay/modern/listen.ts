@@ -15,8 +15,7 @@ import type { Catalog } from '../catalog.ts'
 import { changedKinds } from '../changes.ts'
 import type { Listings } from '../listings.ts'
 import type { PaceClock } from '../pace.ts'
-import { covers } from '../subscriptions.ts'
-import { passedOn } from './caller.ts'
+import { bare, passedOn } from './caller.ts'
 import type { ModernFloor } from './floor.ts'
 import { filterOf, readFilter } from './listen-filter.ts'
 import type { Wanted } from './listen-filter.ts'
@@ -49,6 +48,7 @@ export interface Listen {
 }
 
 interface Stream {
+  /** Without its params. */
   readonly call: ModernCall
   place: Place
   /** The lists as the client was last told of them. */
@@ -110,15 +110,13 @@ export function createListen ({ floor, listings, definitionsOf, placeOf, clock, 
       asked: { uris: [...names.uris.keys()], taskIds: [...names.taskIds.keys()] },
       capabilities: passedOn(call.client.capabilities, stream.place.endpoint),
       acquire: () => floor.connect({ ...call, ...stream.place }, definition.name),
-      onUpdated (params) {
-        const { uri } = params
-        if (typeof uri !== 'string' || !leg.granted.uris.some((granted) => covers(granted, uri))) return
-        const own = leg.granted.uris.includes(uri) ? names.uris.get(uri) : undefined
-        for (const shown of own ?? [stream.view.uriMap(definition.name)(uri)]) outbox.send(shown, { method: 'notifications/resources/updated', params: { ...params, uri: shown } })
+      onUpdated (uri, below, meta) {
+        const own = below ? undefined : names.uris.get(uri)
+        for (const shown of own ?? [stream.view.uriMap(definition.name)(uri)]) {
+          outbox.send(shown, { method: 'notifications/resources/updated', params: { uri: shown, ...meta !== undefined && { _meta: meta } } })
+        }
       },
-      onTask (params) {
-        const { taskId } = params
-        if (typeof taskId !== 'string' || !leg.granted.taskIds.includes(taskId)) return
+      onTask (taskId, params) {
         try {
           outbox.send(taskId, { method: 'notifications/tasks', params: floor.shapeTask({ ...call, ...stream.place }, definition.name, params) })
         } catch (err) {
@@ -215,13 +213,17 @@ export function createListen ({ floor, listings, definitionsOf, placeOf, clock, 
   }
 
   return {
-    listen: (call) => observe(call, { clock, log, route: () => undefined }, async () => {
-      if (closed) throw stopping()
-      const wanted = readFilter(call.request.params, call.client.capabilities)
-      const leave = seats.take(call.principal, wanted, call.snapshot.limits.sessionsPerPrincipal)
-      await serve(call, wanted).finally(leave)
-      return { resultType: 'complete' }
-    }),
+    listen (whole) {
+      // Read at once, and let go: the stream may be open for hours.
+      const [call, filter] = [bare(whole), readOrder(whole)]
+      return observe(call, { clock, log, route: () => undefined }, async () => {
+        const wanted = await filter
+        if (closed) throw stopping()
+        const leave = seats.take(call.principal, wanted, call.client.capabilities)
+        await serve(call, wanted).finally(leave)
+        return { resultType: 'complete' }
+      })
+    },
     retain () {
       const broken: Stream[] = []
       for (const stream of streams) {
@@ -238,5 +240,7 @@ export function createListen ({ floor, listings, definitionsOf, placeOf, clock, 
     }
   }
 }
+
+const readOrder = async ({ request, client }: ModernCall): Promise<Wanted> => readFilter(request.params, client.capabilities)
 
 const stopping = (): GatewayError => new GatewayError('shutting_down', 'The gateway is stopping. Retry; another process will answer.')
