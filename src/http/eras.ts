@@ -23,7 +23,8 @@ export function createMcpDoor (legacy: LegacyDoor, modern: ModernDoor): McpDoor 
       const rung = climb(routingHeaders(visit.incoming.headers), body)
       if (rung.kind === 'legacy') return await legacy.post(visit, body)
       if (rung.kind === 'notification') return sendAccepted(visit.raw, visit.headers)
-      await modern.post(visit, rung)
+      // Not awaited here: whoever waits holds the body, for as long as a stream is open.
+      return modern.post(visit, rung)
     },
     async get (visit) {
       refuseModern(visit)

@@ -15,6 +15,9 @@ import type { Visit } from './visit.ts'
 import { validUntil } from './welcome.ts'
 import type { Welcome } from './welcome.ts'
 
+/** A filter of so many bytes names thousands of resources; more only fills memory. */
+const maxRequestBytes = 256 * 1024
+
 export interface ModernListenOptions {
   readonly relay: Pick<ModernRelay, 'listen'>
   readonly welcome: Welcome
@@ -28,7 +31,7 @@ export interface ModernListen {
   /**
    * Answers the request of a visit, and resolves when its stream has ended.
    * @param request without its envelope
-   * @throws GatewayError before anything was written: not_acceptable, invalid_params, missing_capability, too_many, shutting_down
+   * @throws GatewayError before anything was written: too_large, not_acceptable, invalid_params, missing_capability, too_many, shutting_down
    */
   listen (visit: Visit, id: RequestId, request: Request, envelope: Envelope): Promise<void>
   /** The gateway stops: ends every stream, and says so on it. */
@@ -42,6 +45,7 @@ export function createModernListen ({ relay, welcome, clock, log, serverInfo }: 
   return {
     async listen (visit, id, request, { capabilities }) {
       const { raw, snapshot, tenant, endpoint, principal } = visit
+      if (visit.bodyBytes > maxRequestBytes) throw new GatewayError('too_large', `A subscriptions/listen may have ${maxRequestBytes / 1024} KiB; open several streams instead.`)
       if (!readAccept(visit.incoming.headers.accept).stream) throw new GatewayError('not_acceptable', 'The answer to subscriptions/listen is a stream; it needs text/event-stream in Accept.')
       if (left) throw stopping()
       // Gone while we looked: its end was told already, and would not be told again.
@@ -60,46 +64,52 @@ export function createModernListen ({ relay, welcome, clock, log, serverInfo }: 
         onUnwelcome: unwelcome
       })
       open.add(stop)
-      try {
-        await relay.listen({
-          snapshot,
-          tenant,
-          endpoint,
-          principal,
-          request,
-          signal: stop.signal,
-          client: {
-            era: 'modern',
-            capabilities,
-            notify (notification) {
-              // A stream outlives the check of its token: nothing is sent on it after the token has expired.
-              if (clock.now() > validUntil(visit)) unwelcome()
-              if (!stop.signal.aborted) stream.notify(notification)
-            },
-            ask: () => Promise.reject(new GatewayError('method_not_found', 'Nobody can be asked on a listen stream.'))
-          }
-        })
-      } catch (error) {
-        if (!stream.begun && !stop.signal.aborted) throw error
-        if (!stop.signal.aborted) {
-          log.error({ err: error, requestId: visit.requestId }, 'a listen stream failed by a fault of the gateway')
-          return stream.fail(error)
+      const over = relay.listen({
+        snapshot,
+        tenant,
+        endpoint,
+        principal,
+        request,
+        signal: stop.signal,
+        client: {
+          era: 'modern',
+          capabilities,
+          notify (notification) {
+            // A stream outlives the check of its token: nothing is sent on it after the token has expired.
+            if (clock.now() > validUntil(visit)) unwelcome()
+            if (!stop.signal.aborted) stream.notify(notification)
+          },
+          ask: () => Promise.reject(new GatewayError('method_not_found', 'Nobody can be asked on a listen stream.'))
         }
-      } finally {
+      }).finally(() => {
         quiet()
         open.delete(stop)
         raw.off('close', gone)
-      }
-      if (raw.destroyed) return
-      const { reason } = stop.signal as { reason: unknown }
-      if (!stream.begun) throw reason instanceof GatewayError ? reason : stopping()
-      stream.finish(reason instanceof GatewayError ? reason.message : 'The endpoint has changed. Listen again.')
+      })
+      // Waited for elsewhere: nothing of the request is held for as long as the stream is open.
+      return conclude(visit, over, stop.signal, stream)
     },
 
     leave () {
       left = true
       for (const stop of open) stop.abort(stopping())
     }
+  }
+
+  async function conclude (visit: Visit, over: Promise<unknown>, signal: AbortSignal, stream: ReturnType<typeof openStream>): Promise<void> {
+    try {
+      await over
+    } catch (error) {
+      if (!stream.begun && !signal.aborted) throw error
+      if (!signal.aborted) {
+        log.error({ err: error, requestId: visit.requestId }, 'a listen stream failed by a fault of the gateway')
+        return stream.fail(error)
+      }
+    }
+    if (visit.raw.destroyed) return
+    const { reason } = signal as { reason: unknown }
+    if (!stream.begun) throw reason instanceof GatewayError ? reason : stopping()
+    stream.finish(reason instanceof GatewayError ? reason.message : 'The endpoint has changed. Listen again.')
   }
 
   function openStream (visit: Visit, id: RequestId) {

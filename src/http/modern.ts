@@ -6,10 +6,11 @@ import { GatewayError } from '../protocol/errors.ts'
 import type { ModernRequest } from '../protocol/ladder.ts'
 import { reaches } from '../protocol/levels.ts'
 import type { LogLevel } from '../protocol/levels.ts'
-import type { JsonObject, Notification, Request } from '../protocol/messages.ts'
+import type { JsonObject, Notification } from '../protocol/messages.ts'
 import { paramHeaderPrefix, paramHeadersOf, paramMismatch } from '../protocol/param-headers.ts'
 import type { ParamHeader } from '../protocol/param-headers.ts'
 import { latestModern } from '../protocol/revisions.ts'
+import type { ModernCall } from '../relay/call.ts'
 import { modernMethods } from '../relay/modern/relay.ts'
 import type { ModernRelay } from '../relay/modern/relay.ts'
 import { readAccept } from './accept.ts'
@@ -49,26 +50,27 @@ export function createModernDoor (options: ModernDoorOptions): ModernDoor {
       const { id, request, envelope } = rung
       const { method } = request
       if (!modernMethods.has(method)) throw new GatewayError('unknown_method', `Revision ${latestModern} has no method ${JSON.stringify(method.slice(0, 64))}, or this gateway does not serve it.`)
-      if (method === 'subscriptions/listen') return await listen(visit, id, request, envelope)
+      if (method === 'subscriptions/listen') return listen(visit, id, request, envelope) // Not awaited, as in eras.ts.
       const accepts = readAccept(visit.incoming.headers.accept)
       if (!accepts.json && !accepts.stream) throw new GatewayError('not_acceptable', 'The answer is application/json or text/event-stream; allow both in Accept.')
       if (visit.raw.destroyed) return
       callers.enter(visit)
       await exchange(visit, id, async ({ push, signal }) => {
+        const client = clientOf(envelope, (notification) => {
+          // What is left out here is progress or a log message, never the result.
+          if (isWanted(notification, envelope.logLevel)) push(notification)
+        })
+        const { snapshot, tenant, endpoint, principal } = visit
+        const call = { snapshot, tenant, endpoint, principal, request, client, signal }
         if (method === 'tools/call') {
-          await checkParams(visit, request).catch((error: unknown) => {
+          await checkParams(visit.incoming.rawHeaders, call).catch((error: unknown) => {
             if (error instanceof GatewayError) log[error.row.level]({ reason: error.code, tenant: visit.tenant.id, endpoint: visit.endpoint.name, method }, 'refused')
             throw error
           })
           // It may have waited for upstreams on their way.
           if (signal.aborted) throw signal.reason
         }
-        const client = clientOf(envelope, (notification) => {
-          // What is left out here is progress or a log message, never the result.
-          if (isWanted(notification, envelope.logLevel)) push(notification)
-        })
-        const { snapshot, tenant, endpoint, principal } = visit
-        return await relay.call({ snapshot, tenant, endpoint, principal, request, client, signal })
+        return await relay.call(call)
       })
     },
     recheckAll: welcome.recheckAll,
@@ -83,7 +85,7 @@ function isWanted ({ method, params }: Notification, level: LogLevel | undefined
 }
 
 /** @returns the check of `Mcp-Param-*` against the schema that the endpoint publishes. It rejects with GatewayError header_mismatch */
-function createParamCheck (relay: ModernRelay): (visit: Visit, request: Request) => Promise<void> {
+function createParamCheck (relay: ModernRelay): (rawHeaders: readonly string[], call: ModernCall) => Promise<void> {
   // Read once for each schema object, which lives as long as its listing.
   const read = new WeakMap<JsonObject, readonly ParamHeader[]>()
 
@@ -97,13 +99,13 @@ function createParamCheck (relay: ModernRelay): (visit: Visit, request: Request)
     return annotations
   }
 
-  return async (visit, { params = {} }) => {
-    const { name } = params
-    const schema = typeof name === 'string' ? await relay.schemaOf(visit, name) : undefined
+  return async (rawHeaders, call) => {
+    const { name, arguments: args } = call.request.params ?? {}
+    const schema = typeof name === 'string' ? await relay.schemaOf(call, name) : undefined
     if (schema === undefined) return // Unknown here: the relay says so.
     const annotations = annotationsOf(schema)
     if (annotations.length === 0) return
-    const mismatch = paramMismatch(annotations, params['arguments'], paramHeadersIn(visit.incoming.rawHeaders))
+    const mismatch = paramMismatch(annotations, args, paramHeadersIn(rawHeaders))
     if (mismatch !== undefined) throw new GatewayError('header_mismatch', mismatch)
   }
 }

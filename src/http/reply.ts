@@ -1,7 +1,7 @@
 // The answer to one POST: a single JSON object while nothing was streamed, a stream from the first message on.
 
 import type { ServerResponse } from 'node:http'
-import { errorMessage } from '../protocol/messages.ts'
+import { errorMessage, isObject, isRequestId } from '../protocol/messages.ts'
 import type { RequestId } from '../protocol/messages.ts'
 import { GatewayError, errorObject } from '../protocol/errors.ts'
 import type { Accepts } from './accept.ts'
@@ -115,4 +115,9 @@ export function sendError (raw: ServerResponse, error: unknown, requestId: strin
   const status = ours ? error.row.status : 500
   const retry: Record<string, string> = ours && error.row.retry && status >= 429 ? { 'Retry-After': '1' } : {}
   sendJson(raw, status === 200 && id === undefined ? 400 : status, errorMessage(id, errorObject(error, requestId)), { ...headers, ...retry, ...(ours ? error.headers : {}) })
+}
+
+/** The id of what a body asks, for an answer that is none to it. */
+export function idOf (body: unknown): RequestId | undefined {
+  return isObject(body) && isRequestId(body['id']) && typeof body['method'] === 'string' ? body['id'] : undefined
 }

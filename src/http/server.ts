@@ -10,7 +10,7 @@ import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/errors.ts'
 import { endpointName, tenantId } from '../protocol/ids.ts'
 import { parseJson } from '../protocol/json.ts'
-import { isObject, isRequestId } from '../protocol/messages.ts'
+import { isObject } from '../protocol/messages.ts'
 import type { Place } from '../relay/call.ts'
 import type { Store } from '../store/port.ts'
 import { checkContent } from './accept.ts'
@@ -19,7 +19,7 @@ import type { McpDoor } from './eras.ts'
 import type { OldSseDoor } from './oldsse.ts'
 import { pathOf, resourceOf } from './paths.ts'
 import type { Door } from './paths.ts'
-import { sendError, sendJson } from './reply.ts'
+import { idOf, sendError, sendJson } from './reply.ts'
 import type { Visit } from './visit.ts'
 
 export interface ServerOptions {
@@ -110,10 +110,8 @@ export function createServer (options: ServerOptions): FastifyInstance {
     return origin === undefined || !mayCall(origin, address().publicUrl, originsOf(request)) ? {} : corsHeaders(origin)
   }
 
-  const fail = (request: FastifyRequest, reply: FastifyReply, error: unknown): void => {
+  const fail = (request: FastifyRequest, reply: FastifyReply, error: unknown, id = idOf(request.body)): void => {
     reply.hijack()
-    const { body } = request
-    const id = isObject(body) && isRequestId(body['id']) && typeof body['method'] === 'string' ? body['id'] : undefined
     const ours = readable(error)
     if (!(ours instanceof GatewayError)) log.error({ err: error, requestId: request.id }, 'a request failed by a fault of the gateway')
     else log[ours.row.level]({ reason: ours.code, path: request.routeOptions.url, method: request.method, ...(ours.cause === undefined ? {} : { err: ours.cause }) }, 'refused')
@@ -121,7 +119,8 @@ export function createServer (options: ServerOptions): FastifyInstance {
   }
 
   server.removeAllContentTypeParsers()
-  server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+  server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    if (request.visit !== undefined) request.visit.bodyBytes = body.length
     try {
       done(null, parseJson(body as Buffer))
     } catch (error) {
@@ -163,7 +162,7 @@ export function createServer (options: ServerOptions): FastifyInstance {
       if (now === undefined) throw noEndpoint()
       await principalOf(now, door, rawHeaders)
     }
-    return { ...place, principal, recheck, incoming: request.raw, raw: reply.raw, headers: corsHeaders(request.headers.origin), requestId: request.id }
+    return { ...place, principal, recheck, incoming: request.raw, raw: reply.raw, headers: corsHeaders(request.headers.origin), requestId: request.id, bodyBytes: 0 }
   }
   /** What an endpoint is called in tokens: made once, because it is asked with every request. */
   function urls (endpoint: Endpoint, door: Door): Urls {
@@ -191,9 +190,13 @@ export function createServer (options: ServerOptions): FastifyInstance {
     if (request.method === 'POST') checkContent(request.headers)
   }
   const through = (act: (visit: Visit, body: unknown) => Promise<void>) => (request: FastifyRequest, reply: FastifyReply): void => {
-    if (request.visit === undefined) throw new Error('a route without its onRequest hook')
+    const { visit, body } = request
+    if (visit === undefined) throw new Error('a route without its onRequest hook')
     reply.hijack()
-    act(request.visit, request.body).catch((error: unknown) => fail(request, reply, error))
+    const id = idOf(body)
+    // Fastify keeps its request as long as the answer is open, and a stream is open for hours.
+    request.body = undefined
+    act(visit, body).catch((error: unknown) => fail(request, reply, error, id))
   }
   const preflight = (methods: string) => (request: FastifyRequest, reply: FastifyReply): void => {
     reply.hijack()

@@ -14,4 +14,6 @@ export interface Visit extends Place {
   readonly raw: ServerResponse
   readonly headers: Headers
   readonly requestId: string
+  /** Length of the body as it was sent; 0 until it was read. */
+  bodyBytes: number
 }

@@ -36,7 +36,7 @@ export const errorTable = {
   not_found: row(404, 404, 'info', false, 'No such tenant, endpoint or page.'),
   method_not_allowed: row(405, 405, 'info', false, 'The HTTP method is not used here; Allow lists those that are.'),
   not_acceptable: row(406, 406, 'info', false, 'The Accept header allows none of the formats of this answer. Send "application/json, text/event-stream".'),
-  too_large: row(413, 413, 'info', false, 'The body is larger than limits.bodyBytes.'),
+  too_large: row(413, 413, 'info', false, 'The body is larger than limits.bodyBytes, or that of a subscriptions/listen than 256 KiB.'),
   unsupported_media_type: row(415, 415, 'info', false, 'The body must be application/json in UTF-8 without Content-Encoding.'),
   too_many: row(429, 429, 'warn', true, 'A limit of sessions, calls or processes is reached; the message names it. Retry later.'),
   method_not_found: row(200, -32601, 'info', false, 'The endpoint does not offer this MCP method.'),

@@ -28,7 +28,13 @@ export function mergeCapabilities (members: ReadonlyArray<ServerCapabilities | u
   }
   const [only] = members
   if (members.length === 1 && only !== undefined) {
-    for (const name of ['experimental', 'extensions']) if (isObject(only[name])) merged[name] = only[name]
+    const { experimental, extensions } = only
+    if (isObject(experimental)) merged['experimental'] = experimental
+    if (isObject(extensions)) {
+      // Its methods are of 2026-07-28; older clients have tasks of another kind.
+      const { [tasksExtension]: _tasks, ...others } = extensions
+      if (Object.keys(others).length > 0) merged['extensions'] = others
+    }
   }
   return merged
 }

@@ -19,6 +19,8 @@ const annotation = 'x-mcp-header'
 const maxAnnotations = 64
 /** Of names put together from a schema that we do not trust. */
 const maxNameLength = 128
+/** Of the keys that lead to one value, together: they are kept, and say where a header comes from. */
+const maxPathLength = 1_024
 /** Of nested schemas: what is deeper is not looked for by anybody. */
 const maxSchemaDepth = 64
 
@@ -78,6 +80,7 @@ export function paramHeadersOf (inputSchema: JsonObject): readonly ParamHeader[]
     const where = `"${annotation}" of ${shown(path)}`
     if (typeof name !== 'string' || !token.test(name) || name.length > maxNameLength) return `${where} must be a token of RFC 9110 with 1 to ${maxNameLength} characters.`
     if (type !== 'integer' && type !== 'string' && type !== 'boolean') return `${where} needs the type "integer", "string" or "boolean" beside it.`
+    if (path.reduce((sum, { length }) => sum + length, 0) > maxPathLength) return `${where} stands under keys of more than ${maxPathLength} characters.`
     if (names.has(name.toLowerCase())) return `${where} repeats the name of another one; upper and lower case are the same.`
     if (found.length === maxAnnotations) return `There are more than ${maxAnnotations} "${annotation}" annotations.`
     names.add(name.toLowerCase())
@@ -86,6 +89,20 @@ export function paramHeadersOf (inputSchema: JsonObject): readonly ParamHeader[]
   }
 
   return visit(inputSchema, [], 0) ?? found
+}
+
+/** The schema without any annotation, as one may have it where no header is made of arguments. */
+export function withoutParamHeaders (schema: JsonObject): JsonObject {
+  const strip = (value: unknown, depth: number): unknown => {
+    if (!isObject(value) || depth > maxSchemaDepth) return value
+    const inside = (child: unknown): unknown => strip(child, depth + 1)
+    return Object.fromEntries(Object.entries(value).filter(([key]) => key !== annotation).map(([key, member]) => {
+      if (within.includes(key)) return [key, Array.isArray(member) ? member.map(inside) : inside(member)]
+      const schemas = isObject(member) && (key === 'properties' || named.includes(key))
+      return [key, schemas ? Object.fromEntries(Object.entries(member).map(([name, child]) => [name, inside(child)])) : member]
+    }))
+  }
+  return strip(schema, 0) as JsonObject
 }
 
 const prefix = '=?base64?'

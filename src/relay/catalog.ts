@@ -47,6 +47,10 @@ export interface Catalog {
   resource (uri: string): Route | undefined
   /** From an upstream's URI to the one that clients see. */
   uriMap (upstream: UpstreamName): UriMap
+  /** The member without a listing whose tool or prompt this could be. */
+  absentOwner (name: string): UpstreamName | undefined
+  /** The member without a listing whose resource this could be. */
+  absentSource (uri: string): UpstreamName | undefined
 }
 
 /** @param listings of the members that are known and up; the others are left out of the lists */
@@ -148,7 +152,9 @@ export function buildCatalog (endpoint: Endpoint, listings: ReadonlyMap<Upstream
       const owners = members.filter(({ upstream }) => resources.has(wrapUri(upstream, uri)))
       return owners.length === 1 && owners[0] !== undefined ? { upstream: owners[0].upstream, name: uri } : undefined
     },
-    uriMap
+    uriMap,
+    absentOwner: (name) => members.find(({ upstream, prefix }) => !listings.has(upstream) && (single !== undefined || (name.startsWith(beginOf(prefix, separator)) && !belongsElsewhere(name, prefix))))?.upstream,
+    absentSource: (uri) => members.find(({ upstream }) => !listings.has(upstream) && uriMap(upstream)(uri) === uri)?.upstream
   }
 }
 
@@ -170,12 +176,13 @@ export function legacyCapabilitiesOf (listing: Pick<Listing, 'capabilities' | 'r
  * Does a name begin with the prefix of another member than the one that lists it? The configuration alone decides: whoever borrows
  * the prefix of an upstream would otherwise get its calls while it is down.
  */
-function namespaces ({ members, separator }: Endpoint): (name: PublicName, prefix: string) => boolean {
-  const beginOf = (prefix: string): string => prefix === '' ? '' : prefix + separator
-  const begins = members.map(({ prefix }) => beginOf(prefix))
+function namespaces ({ members, separator }: Endpoint): (name: string, prefix: string) => boolean {
+  const begins = members.map(({ prefix }) => beginOf(prefix, separator))
   // Of two that fit the longer one is meant: `a__b` and its `x`, not `a` and its `b__x`.
-  return (name, prefix) => begins.some((begin) => begin.length > beginOf(prefix).length && name.startsWith(begin))
+  return (name, prefix) => begins.some((begin) => begin.length > beginOf(prefix, separator).length && name.startsWith(begin))
 }
+
+const beginOf = (prefix: string, separator: string): string => prefix === '' ? '' : prefix + separator
 
 function named () {
   const routes = new Map<string, Route>()

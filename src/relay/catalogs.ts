@@ -11,6 +11,7 @@ import type { Place } from './call.ts'
 import { buildCatalog } from './catalog.ts'
 import type { Catalog } from './catalog.ts'
 import { changedKinds } from './changes.ts'
+import { isStale } from './freshness.ts'
 import type { Listings } from './listings.ts'
 import { createOwnChanges } from './own-changes.ts'
 import type { PaceClock } from './pace.ts'
@@ -19,8 +20,10 @@ export interface Catalogs {
   /** The endpoint as the session sees it; without a session, as a new one would. */
   of (place: Place, live: LiveSession | undefined): Catalog
   definitionsOf (place: Place): readonly UpstreamDefinition[]
-  /** Waits for upstreams of the endpoint that are not known yet, up to `limits.coldStartMs`. */
+  /** Waits for upstreams of the endpoint that are not known yet, and for lists that are older than their time, up to `limits.coldStartMs`. */
   settled (place: Place): Promise<void>
+  /** Something is missing that may be there by now: looks again, once a second at most, for as long as `settled`. */
+  reread (place: Place): Promise<void>
   /** The session's connection to an upstream reported a change, or ended (`upstream` undefined) and its own view with it. */
   ownChange (live: LiveSession, definition: UpstreamDefinition, upstream: Upstream | undefined, kind: ListKind | undefined): void
   /** Does this session see a list of the upstream as its own connection gives it, instead of the shared one? Without a kind: any list. */
@@ -42,7 +45,7 @@ interface Built {
 }
 
 export interface CatalogsOptions {
-  readonly listings: Pick<Listings, 'peek' | 'version' | 'use' | 'settled'>
+  readonly listings: Pick<Listings, 'peek' | 'version' | 'use' | 'settled' | 'reread'>
   readonly clock: PaceClock
   readonly log: Log
 }
@@ -97,12 +100,14 @@ export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Cata
     },
     definitionsOf,
     async settled (place) {
-      const unknown = definitionsOf(place).filter((definition) => {
+      const awaited = definitionsOf(place).filter((definition) => {
         listings.use(definition)
-        return listings.version(definition) === 0 && listings.peek(definition) === undefined
+        const listing = listings.peek(definition)
+        return listing === undefined ? listings.version(definition) === 0 : isStale(listing, clock.now())
       })
-      if (unknown.length > 0) await listings.settled(unknown, place.snapshot.limits.coldStartMs)
+      await listings.settled(awaited, place.snapshot.limits.coldStartMs)
     },
+    reread: (place) => listings.reread(definitionsOf(place), place.snapshot.limits.coldStartMs),
     ownChange (live, definition, upstream, kind) {
       const seen = (): Listing | undefined => seenBy(own.get(live.key), definition)
       const replace = (mine: Own | undefined): void => {

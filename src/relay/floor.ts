@@ -17,6 +17,8 @@ export interface Floor {
   catalog (call: Call): Catalog
   /** Waits, for a short time, for upstreams that are not known yet. */
   settled (call: Call): Promise<void>
+  /** Waits, for as short a time, for lists that may have changed unseen. */
+  reread (call: Call): Promise<void>
   /** Sends to the route's upstream, at most once. */
   forward (call: Call, route: Route, request: Request): Promise<Result>
   /** Does the upstream of the route declare the capability at this path? Unknown counts as yes. */
@@ -37,6 +39,7 @@ export type Asked = Place & { readonly request: Request }
 export interface Signposts<C> {
   catalog (call: C): Catalog
   settled (call: C): Promise<void>
+  reread (call: C): Promise<void>
 }
 
 /** @throws GatewayError invalid_params */
@@ -46,11 +49,14 @@ export function text (call: Asked, member: string): string {
   return value
 }
 
-/** Only a miss waits for upstreams that are still on their way. */
+/** Only a miss waits: for upstreams that are still on their way, then for lists that may have changed unseen. */
 export async function find<C> (call: C, floor: Signposts<C>, look: (catalog: Catalog) => Route | undefined): Promise<Route | undefined> {
   const route = look(floor.catalog(call))
   if (route !== undefined) return route
   await floor.settled(call)
+  const settled = look(floor.catalog(call))
+  if (settled !== undefined) return settled
+  await floor.reread(call)
   return look(floor.catalog(call))
 }
 

@@ -4,6 +4,7 @@ import { has } from '../protocol/merge.ts'
 import { isModernRevision } from '../protocol/revisions.ts'
 import type { Listing } from '../upstream/listing.ts'
 import type { ListName } from './catalog.ts'
+import { readEveryMs } from './pace.ts'
 
 /** No list is promised for longer: a client that keeps it would not hear of a new policy. */
 export const maxTtlMs = 60 * 60 * 1000
@@ -11,14 +12,23 @@ export const maxTtlMs = 60 * 60 * 1000
 const kinds = { tools: 'tools', prompts: 'prompts', resources: 'resources', templates: 'resources' } as const
 const names = Object.keys(kinds) as ListName[]
 
-/** Is one of the lists older than its server said? One that names no time but reports changes is as good as its watching connection. */
+/** Of a list that names no time but whose changes are reported: a report may be lost, so it is looked at now and then. */
+const watchedMs = 10_000
+
+/** Is one of the lists older than its server said, or so old that a change may have been missed? */
 export function isStale (listing: Listing | undefined, now: number): boolean {
   if (listing?.hints === undefined) return false
   return names.some((name) => {
     const hint = listing.hints?.[name]
-    if (hint === undefined || now < hint.fetchedAt + hint.ttlMs) return false
-    return hint.ttlMs > 0 || !has(listing.capabilities, [kinds[name], 'listChanged'])
+    if (hint === undefined) return false
+    const untimedMs = has(listing.capabilities, [kinds[name], 'listChanged']) ? watchedMs : readEveryMs
+    return now >= hint.fetchedAt + (hint.ttlMs > 0 ? Math.max(hint.ttlMs, readEveryMs) : untimedMs)
   })
+}
+
+/** May it be read again for somebody who misses something in it? Servers without hints have said nothing of how long their lists hold. */
+export function isRereadable (listing: Listing | undefined, now: number): boolean {
+  return Object.values(listing?.hints ?? {}).some(({ fetchedAt }) => now >= fetchedAt + readEveryMs)
 }
 
 /**

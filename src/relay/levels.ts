@@ -10,7 +10,8 @@ import { nobody } from '../upstream/exchange.ts'
 export interface Levels {
   /**
    * Asks the server for messages from this level on, where it has any and was not asked before. Never rejects.
-   * @param shared others use the connection too: it says as much as the most curious of them wants, and each caller's own filter does the rest
+   * @param shared others use the connection too: it says as much as the most curious of them wants, and each caller's own
+   * filter does the rest. That stays until the connection ends: nobody says when a caller has lost interest.
    */
   set (upstream: Upstream, wanted: LogLevel, shared: boolean): Promise<void>
 }

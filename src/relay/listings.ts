@@ -12,10 +12,11 @@ import { fetchList, fetchListing, patched } from '../upstream/listing.ts'
 import type { Listing } from '../upstream/listing.ts'
 import type { Pool } from '../upstream/pool.ts'
 import { changedKinds, sameServer } from './changes.ts'
-import { isStale } from './freshness.ts'
+import { isRereadable, isStale } from './freshness.ts'
 import { parseListing, withKnown } from './kept.ts'
 import { createPace } from './pace.ts'
 import type { Pace, PaceClock } from './pace.ts'
+import { withinMs } from './wanted.ts'
 
 export interface ListingsOptions {
   readonly pool: Pool
@@ -35,8 +36,10 @@ export interface Listings {
   version (definition: UpstreamDefinition): number
   /** Notes interest, so that the watching connection is opened or kept, and lists that are older than their time are read again. Cheap. */
   use (definition: UpstreamDefinition): void
-  /** Resolves when each is known or has failed once, at the latest after `waitMs`. Never rejects. */
+  /** Resolves when each is known or has failed once, and what is older than its time was read again; at the latest after `waitMs`. Never rejects. */
   settled (definitions: readonly UpstreamDefinition[], waitMs: number): Promise<void>
+  /** Reads again, where it can be of use, what was not read just now. Resolves as `settled`. */
+  reread (definitions: readonly UpstreamDefinition[], waitMs: number): Promise<void>
   /**
    * The watching connection: a modern server, or one of isolation `shared`, is also called on it.
    * @throws GatewayError upstream_unavailable, too_many
@@ -227,14 +230,21 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
     version: (definition) => slots.get(definition.hash)?.version ?? 0,
     use,
     async settled (definitions, waitMs) {
-      const waiting = definitions.map((definition) => {
+      await withinMs(definitions.flatMap((definition) => {
         use(definition)
-        return slotOf(definition)?.known.promise ?? Promise.resolve()
-      })
-      let timer: NodeJS.Timeout | undefined
-      const deadline = new Promise<void>((resolve) => { timer = setTimeout(resolve, waitMs) })
-      await Promise.race([Promise.all(waiting), deadline])
-      clearTimeout(timer)
+        const slot = slotOf(definition)
+        if (slot === undefined) return []
+        return isStale(slot.listing, clock.now()) && slot.work !== undefined ? [slot.known.promise, slot.work] : [slot.known.promise]
+      }), waitMs)
+    },
+    async reread (definitions, waitMs) {
+      await withinMs(definitions.flatMap((definition) => {
+        const slot = slots.get(definition.hash)
+        // One that is down is tried again in its own time.
+        if (slot === undefined || slot.retry !== undefined || !isRereadable(slot.listing, clock.now())) return []
+        start(slot)
+        return slot.work ?? []
+      }), waitMs)
     },
     connect,
     changed,

@@ -223,6 +223,7 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
   const floor: Floor = {
     catalog: (call) => catalogs.of(call, call.live),
     settled: catalogs.settled,
+    reread: catalogs.reread,
     async forward (call, route, request) {
       const definition = definitionOf(call, route.upstream)
       try {

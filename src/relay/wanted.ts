@@ -2,6 +2,15 @@
 
 import { GatewayError } from '../protocol/errors.ts'
 
+/** Resolves when all of it is done, which never rejects, at the latest after `ms`. */
+export async function withinMs (work: ReadonlyArray<Promise<unknown>>, ms: number): Promise<void> {
+  if (work.length === 0) return
+  let timer: NodeJS.Timeout | undefined
+  const deadline = new Promise<void>((resolve) => { timer = setTimeout(resolve, ms) })
+  await Promise.race([Promise.all(work), deadline])
+  clearTimeout(timer)
+}
+
 /**
  * Connecting may take half a minute and goes on for whoever else waits for it; a call that is over does not.
  * @throws GatewayError cancelled

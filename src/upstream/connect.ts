@@ -4,7 +4,7 @@ import { GatewayError } from '../protocol/errors.ts'
 import { isModernRevision } from '../protocol/revisions.ts'
 import { deadline } from './clock.ts'
 import { createComplaints } from './complaints.ts'
-import { createEras } from './era.ts'
+import { createEras, Undiscovered } from './era.ts'
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import type { Handshake, Upstream, UpstreamEvents } from '../protocol/seams.ts'
@@ -43,8 +43,10 @@ export function createConnector ({ supervisor, egress, clock, random, log }: Con
       const limit = deadline(clock, connectMs, signal)
       try {
         return upstreamOf(definition, await eras.connect(definition, options, limit.signal))
-      } catch (error) {
-        throw limit.passed() ? lateError(definition) : startError(definition, error)
+      } catch (found) {
+        const error = found instanceof Undiscovered ? found.cause : found
+        const told = limit.passed() ? lateError(definition) : startError(definition, error)
+        throw found instanceof Undiscovered && told instanceof GatewayError ? undiscoveredError(told) : told
       } finally {
         limit.close()
       }
@@ -54,6 +56,11 @@ export function createConnector ({ supervisor, egress, clock, random, log }: Con
 
 function lateError ({ name, connectMs }: UpstreamDefinition): GatewayError {
   return new GatewayError('upstream_unavailable', `Upstream ${name} did not answer initialize or server/discover within ${connectMs / 1000} s (connectMs).`, { data: { upstream: name } })
+}
+
+/** A server that keeps silent, or fails, when it is asked what it does not know would be served well in its own era. */
+function undiscoveredError ({ code, message, cause, data: { outcome: _none, ...data } }: GatewayError): GatewayError {
+  return new GatewayError(code, `${message} Only server/discover was sent to it. If it is an older server, which does not answer what it does not know, set era: legacy in its configuration.`, { cause, data })
 }
 
 // No call was sent yet, so its outcome is not unknown: it may be tried again.

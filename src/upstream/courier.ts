@@ -2,6 +2,7 @@
 // server made that possible. A call is sent again in one case only: a 404 for the session proves that it was not executed.
 
 import { deliver } from './delivery.ts'
+import { isRpcError } from './endings.ts'
 import { failureError, lostError } from './refusals.ts'
 import { GatewayError } from '../protocol/errors.ts'
 import { isObject } from '../protocol/messages.ts'
@@ -33,6 +34,8 @@ export interface CourierOptions {
   session (): HttpSession
   /** Makes a new session unless somebody has done so since. Rejects with what this call is to be told. */
   heal (dead: HttpSession, id: number): Promise<void>
+  /** The server refused the call as servers of a newer era do. @returns whether that is so, and the call has been told */
+  upgraded (session: HttpSession, id: number, code: number): boolean
   /** The server refused something of this session as a bad request: does it still know the session? */
   doubt (session: HttpSession): void
 }
@@ -134,6 +137,8 @@ export function createCourier (options: CourierOptions): Courier {
       )
       return
     }
+    const error = isObject(outcome.body) ? outcome.body['error'] : undefined
+    if (status === 400 && isRpcError(error) && options.upgraded(session, id, error.code)) return
     if (status === 400 && session.id !== undefined) options.doubt(session)
     // The server's own error for this very request says more than the status.
     if (status < 500 && status !== 401 && status !== 403 && isObject(outcome.body) && outcome.body['id'] === id) exchange.receive(outcome.body, id)

@@ -48,6 +48,9 @@ export function boundedError (error: RpcErrorObject): RpcErrorObject {
   return data === undefined || JSON.stringify(data).length > maxErrorLength ? { code, message } : { code, message, data }
 }
 
+/** The server's own error in an answer that proves that the request was not executed. */
+export class Refusal extends RpcError {}
+
 /** What the server is told about why. */
 export function reasonText (reason: unknown): string {
   return typeof reason === 'string' ? printable(reason, 200) : 'cancelled by the caller'

@@ -8,11 +8,13 @@ import { openModernHttp } from './modern/http.ts'
 import { isAbsence, modernCodes } from './modern/probe.ts'
 import { createSchemaShelf } from './modern/schemas.ts'
 import { openStdio } from './stdio.ts'
+import { createVerdicts } from './verdicts.ts'
 import type { HttpDefinition, StdioDefinition, UpstreamDefinition } from '../config/snapshot.ts'
 import type { Egress } from './egress.ts'
 import type { Link, LinkOptions } from './link.ts'
 import type { Absence } from './modern/probe.ts'
 import type { Supervisor } from './process.ts'
+import type { Verdict } from './verdicts.ts'
 
 export interface Eras {
   /** A link that is ready for use, in the era that the definition names or the handshake wants, as far as the server has it. */
@@ -35,24 +37,14 @@ interface Ways {
   done (): void
 }
 
-/** Modern: `only` where it had refused the older era. */
-type Verdict = { readonly era: 'legacy', readonly until: number } | { readonly era: 'modern', readonly only: boolean }
+/** The server said nothing of itself, and nothing but `server/discover` was sent to it. `cause` says how it said nothing. */
+export class Undiscovered extends Error {}
 
 export function createEras ({ egress, supervisor }: { readonly egress: Egress, readonly supervisor: Supervisor }): Eras {
   const detector = createDetector({ egress })
   const shelf = createSchemaShelf()
   /** By hash of the definition, which holds the credentials: others may be shown another server. */
-  const verdicts = new Map<string, Verdict>()
-
-  function believe ({ hash }: UpstreamDefinition, verdict: Verdict, now: number): void {
-    for (const [known, each] of verdicts) if (each.era === 'legacy' && each.until <= now) verdicts.delete(known)
-    verdicts.set(hash, verdict)
-  }
-
-  function known ({ hash }: UpstreamDefinition, now: number): Verdict | undefined {
-    const verdict = verdicts.get(hash)
-    return verdict?.era === 'legacy' && verdict.until <= now ? undefined : verdict
-  }
+  const verdicts = createVerdicts()
 
   function httpWays (definition: HttpDefinition, options: LinkOptions, signal: AbortSignal): Ways {
     // Held meanwhile, so that the second question goes over the socket of the first.
@@ -60,7 +52,7 @@ export function createEras ({ egress, supervisor }: { readonly egress: Egress, r
     return {
       legacy: () => detector.connect(definition, options, signal),
       async modern () {
-        const link = openModernHttp(definition, egress, shelf, options, () => { verdicts.delete(definition.hash) })
+        const link = openModernHttp(definition, egress, shelf, options)
         const found = await link.discover(signal).catch((error: unknown) => {
           discard(link, options.log)
           throw error
@@ -102,7 +94,7 @@ export function createEras ({ egress, supervisor }: { readonly egress: Egress, r
   }
 
   /** For callers of the older era: as they wish, unless the server knows only the newer one. */
-  async function olderFirst (definition: UpstreamDefinition, { clock, log }: LinkOptions, ways: Ways): Promise<Link> {
+  async function olderFirst (definition: UpstreamDefinition, { log }: LinkOptions, ways: Ways): Promise<Link> {
     try {
       return await ways.legacy()
     } catch (refusal) {
@@ -110,7 +102,7 @@ export function createEras ({ egress, supervisor }: { readonly egress: Egress, r
       const found = await ways.modern(false)
       if (isAbsence(found)) throw refusal
       log.info({ upstream: definition.name }, 'the upstream speaks 2026-07-28 only')
-      believe(definition, { era: 'modern', only: true }, clock.now())
+      verdicts.set(definition.hash, { era: 'modern', only: true })
       return found
     }
   }
@@ -119,18 +111,18 @@ export function createEras ({ egress, supervisor }: { readonly egress: Egress, r
     const { clock, log } = options
     const found = await ways.modern(verdict?.era === 'modern').catch((error: unknown) => {
       // Over stdio a verdict makes us wait long; the next one is found out anew.
-      if (definition.type === 'stdio') verdicts.delete(definition.hash)
-      throw error
+      if (definition.type === 'stdio') verdicts.drop(definition.hash)
+      throw definition.type === 'http' && verdict === undefined && isSilence(error) ? new Undiscovered('nothing but server/discover was sent', { cause: error }) : error
     })
     if (!isAbsence(found)) {
-      believe(definition, { era: 'modern', only: verdict?.era === 'modern' && verdict.only }, clock.now())
+      verdicts.set(definition.hash, { era: 'modern', only: verdict?.era === 'modern' && verdict.only })
       return found
     }
-    verdicts.delete(definition.hash)
+    verdicts.drop(definition.hash)
     log.debug({ upstream: definition.name, reason: found.reason.message }, 'the upstream is spoken to in the legacy era')
     // What said nothing may only have been slow to start.
     const link = await (found.silent ? olderFirst(definition, options, ways) : ways.legacy())
-    if (link.greeting?.revision !== '2026-07-28') believe(definition, { era: 'legacy', until: clock.now() + horizonMs }, clock.now())
+    if (link.greeting?.revision !== '2026-07-28') verdicts.set(definition.hash, { era: 'legacy', until: clock.now() + horizonMs })
     return link
   }
 
@@ -141,14 +133,15 @@ export function createEras ({ egress, supervisor }: { readonly egress: Egress, r
       if (isAbsence(found)) throw pinnedError(definition, found.reason)
       return found
     }
-    const verdict = known(definition, options.clock.now())
+    const verdict = verdicts.get(definition.hash, options.clock)
     const newer = options.handshake.era === 'modern' ? verdict?.era !== 'legacy' : verdict?.era === 'modern' && verdict.only
     if (newer) return await newerFirst(definition, options, ways, verdict)
     return await olderFirst(definition, options, ways)
   }
 
   return {
-    async connect (definition, options, signal) {
+    async connect (definition, given, signal) {
+      const options: LinkOptions = { ...given, disproved: () => verdicts.drop(definition.hash) }
       const ways = definition.type === 'stdio' ? stdioWays(definition, options, signal) : httpWays(definition, options, signal)
       try {
         return await chosen(definition, options, ways)
@@ -160,6 +153,12 @@ export function createEras ({ egress, supervisor }: { readonly egress: Egress, r
       }
     }
   }
+}
+
+/** No answer, or one that may come from what stands in front of a server that is down. */
+function isSilence (error: unknown): boolean {
+  if (!(error instanceof GatewayError)) return false
+  return error.code === 'cancelled' || error.code === 'upstream_lost' || Number(error.data['status']) >= 500
 }
 
 /** `initialize` refused as a server refuses it that has no handshake: it misses a header, the envelope, or the method itself. */

@@ -11,9 +11,11 @@ import { baseHeaders, revisionHeader } from './headers.ts'
 import { initialize } from './link.ts'
 import { listen } from './listen.ts'
 import { createOutbox, send } from './outbox.ts'
-import { failureError } from './refusals.ts'
+import { upgradeCodes } from './modern/probe.ts'
+import { failureError, lostError } from './refusals.ts'
 import { createPace } from './pace.ts'
 import { createReplay } from './replay.ts'
+import { createRetirement } from './retirement.ts'
 import type { HttpDefinition } from '../config/snapshot.ts'
 import type { HttpSession } from './courier.ts'
 import type { Outcome } from './delivery.ts'
@@ -43,6 +45,7 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
   const awaitingHeal = new Set<number>()
   const pace = createPace(clock)
   let doubting = false
+  let retired = false
 
   const exchange = createExchange({
     name,
@@ -65,6 +68,7 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
   })
 
   const replay = createReplay(name, exchange, log)
+  const retirement = createRetirement(name, replay.request, shut)
 
   const courier = createCourier({
     name,
@@ -79,6 +83,7 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
       awaitingHeal.add(id)
       return heal(dead).finally(() => { awaitingHeal.delete(id) })
     },
+    upgraded,
     doubt
   })
 
@@ -163,12 +168,27 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
     if (ending.signal.aborted) return
     for (const id of awaitingHeal) exchange.fail(id, reason)
     shut(failureError(name, place, { kind: 'broken', cause: reason, streamed: false }))
+    if (!retired) events.closed(reason)
+  }
+
+  /** These errors, with this status, come of the headers and the envelope alone, which a server of this era does not look for. */
+  function upgraded (used: HttpSession, id: number, code: number): boolean {
+    // The handshake's refusal is for whoever finds out the era.
+    if (used === blank || !upgradeCodes.has(code)) return false
+    exchange.fail(id, new GatewayError('upstream_unavailable', `Upstream ${name} was upgraded and speaks another revision now; the request was not executed. Try again.`, { data: { upstream: name } }))
+    if (retired || ending.signal.aborted) return true
+    retired = true
+    const reason = lostError(name, 'ended: the server was upgraded and speaks another revision now')
+    stopListening()
+    options.disproved?.()
     events.closed(reason)
+    retirement.begin(reason)
+    return true
   }
 
   /** Servers built on an early example of the SDK answer 400, not 404, once they have forgotten a session. */
   function doubt (suspect: HttpSession): void {
-    if (doubting || session !== suspect) return
+    if (doubting || retired || session !== suspect) return
     doubting = true
     const limit = deadline(clock, connectMs, ending.signal)
     sendIn('POST', suspect, JSON.stringify(requestMessage('still-there', { method: 'ping' })), limit.signal)
@@ -202,7 +222,7 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
 
   return {
     namesCalls: true,
-    exchange: { ...exchange, request: replay.request },
+    exchange: { ...exchange, request: retirement.request },
     get greeting () { return greeting },
     greet: shakeHands,
     close: () => closing ??= goodbye(),

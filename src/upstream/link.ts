@@ -52,6 +52,8 @@ export interface LinkOptions {
   readonly log: Log
   readonly complaints: Complaints
   readonly use: Use
+  /** The server does not speak the era any more that it was found to speak; `events.closed` follows. */
+  disproved? (): void
 }
 
 export interface Greeting {

@@ -4,6 +4,7 @@
 import { GatewayError, RpcError } from '../protocol/errors.ts'
 import { isObject } from '../protocol/messages.ts'
 import { paramHeadersOf } from '../protocol/param-headers.ts'
+import { createBudget, maxPages } from './budget.ts'
 import { printable } from './decode.ts'
 import { nobody } from './exchange.ts'
 import type { Implementation, JsonObject, ServerCapabilities } from '../protocol/messages.ts'
@@ -57,12 +58,9 @@ const specs: readonly ListSpec[] = [
   { member: 'templates', kind: 'resources', method: 'resources/templates/list', resultMember: 'resourceTemplates', key: 'uriTemplate', maxLength: 8_192 }
 ]
 
-const maxPages = 100
 const maxItems = 5_000
-/** Of one list: 4 MiB for the four of an upstream. */
-const maxBytes = 1_048_576
-/** Notes beyond this would only repeat themselves. */
-const maxNotes = 50
+/** Notes beyond this would only repeat themselves; how each list ended is noted beside them. */
+const maxEntryNotes = 46
 
 /**
  * Everything that the connection offers. A list whose method fails with an error of the server is left empty and noted, so that one
@@ -91,7 +89,7 @@ export async function fetchListing (upstream: Upstream, signal: AbortSignal, now
   }))
   if (failures.length > 0 && failures.length === declared.length) throw failures[0]
   const { capabilities, serverInfo, instructions, revision } = upstream
-  return { ...lists, capabilities, serverInfo, instructions, revision, partial: partial.slice(0, maxNotes), failed, ...Object.keys(hints).length === 0 ? {} : { hints } }
+  return { ...lists, capabilities, serverInfo, instructions, revision, partial, failed, ...Object.keys(hints).length === 0 ? {} : { hints } }
 }
 
 /**
@@ -132,7 +130,7 @@ async function fetchAll (upstream: Upstream, spec: ListSpec, signal: AbortSignal
   const { member, method, resultMember, key, maxLength } = spec
   const items: JsonObject[] = []
   const cursors = new Set<string>()
-  let bytes = 0
+  const budget = createBudget()
   let cursor: string | undefined
   for (let page = 1; ; page++) {
     // "" is a cursor like any other: what counts is whether there is one (2025-11-25 server/utilities/pagination).
@@ -148,15 +146,15 @@ async function fetchAll (upstream: Upstream, spec: ListSpec, signal: AbortSignal
       throw new GatewayError('upstream_protocol', `Upstream ${upstream.name} answered ${method} without a list of ${resultMember}.`, { data: { upstream: upstream.name } })
     }
     for (const item of found as unknown[]) {
-      const fault = faultOf(item, key, maxLength) ?? (upstream.era === 'modern' && member === 'tools' ? headerFaultOf(item as JsonObject) : undefined)
-      if (fault !== undefined) {
-        notes.push(`${member}: left out an entry ${fault}`)
-        continue
-      }
-      bytes += JSON.stringify(item).length
-      if (items.length >= maxItems || bytes > maxBytes) {
+      // Of what is left out too: it had to be read.
+      if (items.length >= maxItems || !budget.spend(item)) {
         notes.push(`${member}: left out all after ${items.length} entries, which is the limit`)
         return whole()
+      }
+      const fault = faultOf(item, key, maxLength) ?? (upstream.era === 'modern' && member === 'tools' ? headerFaultOf(item as JsonObject) : undefined)
+      if (fault !== undefined) {
+        if (notes.length < maxEntryNotes) notes.push(`${member}: left out an entry ${fault}`)
+        continue
       }
       items.push(item as JsonObject)
     }
@@ -176,8 +174,8 @@ async function fetchAll (upstream: Upstream, spec: ListSpec, signal: AbortSignal
 }
 
 /**
- * 2026-07-28 basic/transports/streamable-http "Schema Extension": such a tool must not be offered. Whether it came over HTTP or stdio makes
- * no difference: our own clients, who come over HTTP, would have to leave it out as well. What the schema refers to is never fetched.
+ * 2026-07-28 basic/transports/streamable-http "Schema Extension": such a tool must not be offered. A server over stdio makes no headers of
+ * arguments, so there the annotations have been taken off (`modern/requests.ts`). What the schema refers to is never fetched.
  */
 function headerFaultOf ({ name, inputSchema }: JsonObject): string | undefined {
   const found = isObject(inputSchema) ? paramHeadersOf(inputSchema) : []

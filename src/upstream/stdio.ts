@@ -12,10 +12,12 @@ import { createExchange, nobody } from './exchange.ts'
 import { createLines } from './lines.ts'
 import { createMask } from './mask.ts'
 import { initialize } from './link.ts'
+import { lostError } from './refusals.ts'
 import { createDialect } from './modern/dialect.ts'
 import { absent, discoverRequest, isAbsence, probe } from './modern/probe.ts'
 import { createRequests } from './modern/requests.ts'
 import { createWatches } from './modern/watches.ts'
+import { createRetirement } from './retirement.ts'
 import { createStderr } from './stderr.ts'
 import type { StdioDefinition } from '../config/snapshot.ts'
 import type { Era, ModernRevision } from '../protocol/revisions.ts'
@@ -92,7 +94,7 @@ export function openStdio (definition: StdioDefinition, supervisor: Supervisor, 
     if (over) return
     over = true
     exchange.end(reason)
-    watches.end()
+    watches.end(reason)
     if (asked) return
     log.debug({ upstream: name, reason: reason.message }, 'the upstream process ended')
     if (greeting !== undefined) events.closed(reason)
@@ -130,15 +132,26 @@ export function openStdio (definition: StdioDefinition, supervisor: Supervisor, 
     }
   })
 
-  const dialect = createDialect({ name, clientInfo: handshake.clientInfo, version: () => version, sessionLevel: () => requests.level(), clock })
+  const dialect = createDialect({ name, clientInfo: handshake.clientInfo, version: () => version, sessionLevel: () => requests.level(), clock, exclusive: definition.isolation !== 'shared' })
   const watches = createWatches({ ...options, name, timeoutMs, exchange: () => exchange })
   const requests = createRequests({
-    name, connectMs, clock, log, watches, schemas: undefined, exchange: () => exchange,
+    name, connectMs, clock, log, events, watches, schemas: undefined, exchange: () => exchange,
+    // A tool may hand on what it was told itself, or have done half of its work: nothing on this channel says which.
+    proves: (_error, { method }) => method !== 'tools/call',
+    version: () => version,
     speak: (chosen) => { version = chosen },
     left () {
-      lost(new GatewayError('upstream_lost', `Upstream ${name} no longer speaks revision 2026-07-28. The request is not sent again; whether it took effect is unknown.`, { data: { outcome: 'unknown', upstream: name } }))
-      child.kill()
+      if (over || asked) return
+      const reason = lostError(name, 'ended: its process no longer speaks revision 2026-07-28')
+      asked = true
+      watches.end(reason)
+      events.closed(reason)
+      retirement.begin(reason)
     }
+  })
+  const retirement = createRetirement(name, requests.request, (reason) => {
+    lost(reason)
+    child.kill()
   })
 
   async function ask (revision: ModernRevision, patienceMs: number, signal: AbortSignal): Promise<Answer> {
@@ -170,7 +183,7 @@ export function openStdio (definition: StdioDefinition, supervisor: Supervisor, 
   }
 
   const speaking: Pick<Exchange, 'request' | 'notify'> = {
-    request: (request, client, signal) => (era === 'modern' ? requests : exchange).request(request, client, signal),
+    request: (request, client, signal) => (era === 'modern' ? retirement : exchange).request(request, client, signal),
     // A server of 2026-07-28 is told nothing but what a request says.
     notify: (notification) => { if (era === 'legacy') exchange.notify(notification) }
   }
@@ -188,14 +201,15 @@ export function openStdio (definition: StdioDefinition, supervisor: Supervisor, 
     },
     close () {
       asked = true
-      exchange.end(closedError(name))
-      watches.end()
+      const reason = closedError(name)
+      exchange.end(reason)
+      watches.end(reason)
       return child.close()
     },
     destroy (reason) {
       asked = true
       exchange.end(reason)
-      watches.end()
+      watches.end(reason)
       child.kill()
     }
   }

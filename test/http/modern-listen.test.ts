@@ -1,5 +1,7 @@
 // `subscriptions/listen` on the wire: the acknowledgment first, every message with the id of its request, and only what was asked for.
 
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { gateway, key } from '../kit/gateway.ts'
 import { modernRequest } from '../kit/modern-client.ts'
@@ -94,13 +96,14 @@ t.test('progress and log messages of calls stay on the answers of the calls', as
 })
 
 t.test('what is refused is refused before the stream begins, with its status', async (t) => {
-  const { listen, upstream } = await house(t, { sessionsPerPrincipal: 1 })
+  const { listen, upstream } = await house(t)
   const before = upstream.server.requests('subscriptions/listen').length
   const cases = [
     [{}, { headers: { accept: 'application/json' } }, 406, 406],
     [{ toolsListChanged: 'yes' }, {}, 200, -32602],
     [undefined, {}, 200, -32602],
     [{ taskIds: ['x'] }, {}, 400, -32021],
+    [{ padding: 'x'.repeat(256 * 1024) }, { id: 'long' }, 413, 413],
     [{}, { token: 'gh_wrong_key_0123456789' }, 401, 401],
     [{}, { headers: { 'mcp-method': 'tools/list' } }, 400, -32020]
   ] as const
@@ -112,12 +115,34 @@ t.test('what is refused is refused before the stream begins, with its status', a
     t.equal(refused.messages[0].error.code, code)
   }
   t.equal(upstream.server.requests('subscriptions/listen').length, before, 'nothing has reached an upstream')
-  const first = await listen({})
-  await ack(first)
-  const second = await listen({})
-  t.equal(second.status, 429)
-  first.close()
+  t.equal((await listen({ padding: 'x'.repeat(255 * 1024) })).status, 200, 'a long one that is not too long')
+  const [first] = await Promise.all(Array.from({ length: 99 }, () => listen({})))
+  t.equal((await listen({})).status, 429)
+  first?.close()
   await until('there is a place again', async () => (await listen({})).status === 200)
+})
+
+t.test('an open stream keeps nothing of its request', async (t) => {
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as () => void
+  const { listen } = await house(t)
+  const used = async (): Promise<number> => {
+    // What a request leaves is let go with the turns of the loop that end it.
+    for (let n = 0; n < 5; n++) {
+      await new Promise((resolve) => { setImmediate(resolve) })
+      gc()
+    }
+    return process.memoryUsage().heapUsed
+  }
+  const opened = async (filter: object): Promise<void> => {
+    for (let n = 0; n < 40; n++) await ack(await listen(filter))
+  }
+  await opened({})
+  const before = await used()
+  // Many small values: a long text would be one allocation beside the heap.
+  await opened({ toolsListChanged: true, padding: Array.from({ length: 20_000 }, (_, n) => ({ n })) })
+  const grown = await used() - before
+  t.ok(grown < 10_000_000, `${grown} bytes for 40 streams`)
 })
 
 t.test('a caller without tasks is told which capability is missing', async (t) => {

@@ -29,15 +29,16 @@ const modes: Array<[title: string, mode: Mode, era: Era]> = [
   ['a client of the old era', 'legacy', 'legacy'], ['a client that finds out', 'auto', 'modern'], ['a client that insists on the new era', { pin: '2026-07-28' }, 'modern']
 ]
 
-const all: Peer = { tells: true, asks: true, cancels: true }
+const all: Peer = { tells: true, grows: true, asks: true, cancels: true }
 /** What each upstream can do for a client of each era. */
 const peers: Record<string, Record<Era, Peer>> = {
   // Without sessions there is nobody to tell, ask or cancel.
-  remote: { legacy: { tells: false, asks: false, cancels: false }, modern: all },
-  local: { legacy: all, modern: all },
+  remote: { legacy: { tells: false, grows: false, asks: false, cancels: false }, modern: all },
+  // A process for each person, and one more that the lists are read from.
+  local: { legacy: all, modern: { ...all, grows: false } },
   // Its list of tools is a session's own, and a newer client has no session.
-  first: { legacy: all, modern: { tells: false, asks: false, cancels: true } },
-  insisted: { legacy: { tells: true, asks: false, cancels: true }, modern: all }
+  first: { legacy: all, modern: { tells: false, grows: false, asks: false, cancels: true } },
+  insisted: { legacy: { tells: true, grows: true, asks: false, cancels: true }, modern: all }
 }
 
 async function connected (t: Test, mode: Mode): Promise<Client> {

@@ -16,6 +16,8 @@ t.test('capabilities are what at least one upstream offers, in terms of what the
   t.same(mergeCapabilities([{ tools: true, prompts: null, completions: 'yes' } as never]), {}, 'a capability is an object')
   t.same(mergeCapabilities([undefined, {}]), { tools: { listChanged: true }, prompts: { listChanged: true }, resources: { subscribe: true, listChanged: true }, completions: {}, logging: {}, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } }, 'one that is not known yet may offer anything')
   t.same(mergeCapabilities([{ experimental: { x: {} }, extensions: { y: {} }, tasks: {} }]), { experimental: { x: {} }, extensions: { y: {} } }, 'the experiments of a single upstream are passed on')
+  t.same(mergeCapabilities([{ extensions: { y: {}, 'io.modelcontextprotocol/tasks': {} } }]), { extensions: { y: {} } }, 'but not the tasks of 2026-07-28, whose methods older clients do not have')
+  t.same(mergeCapabilities([{ extensions: { 'io.modelcontextprotocol/tasks': {} } }]), {})
   t.same(mergeCapabilities([{ experimental: { x: {} } }, { tools: {} }]), { tools: { listChanged: true } }, 'those of several could contradict each other')
 })
 

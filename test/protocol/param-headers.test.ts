@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { parseText } from '../../src/protocol/json.ts'
-import { decodeHeader, encodeHeader, headersFor, paramHeadersOf, paramMismatch } from '../../src/protocol/param-headers.ts'
+import { decodeHeader, encodeHeader, headersFor, paramHeadersOf, paramMismatch, withoutParamHeaders } from '../../src/protocol/param-headers.ts'
 import type { ParamHeader } from '../../src/protocol/param-headers.ts'
 
 const region = { type: 'string', 'x-mcp-header': 'Region' }
@@ -62,12 +62,29 @@ for (const [why, schema] of Object.entries({
   'under patternProperties': { patternProperties: { '^a': region } },
   'under additionalProperties': { additionalProperties: region },
   'under prefixItems': object({ a: { prefixItems: [{}, region] } }),
+  'under keys that are very long together': object({ ['k'.repeat(1_000)]: object({ ['l'.repeat(25)]: region }) }),
   'more than 64': object(Object.fromEntries(Array.from({ length: 65 }, (_, n) => [`p${n}`, { type: 'string', 'x-mcp-header': `P${n}` }])))
 })) {
   t.test(`an annotation is invalid: ${why}`, async (t) => {
     t.type(paramHeadersOf(schema), 'string')
   })
 }
+
+t.test('keys may have 1024 characters together', async (t) => {
+  t.equal(annotationsOf(object({ ['k'.repeat(1_000)]: object({ ['l'.repeat(24)]: region, ['m'.repeat(24)]: { ...region, 'x-mcp-header': 'Other' } }) })).length, 2)
+})
+
+t.test('a schema without its annotations has everything else', async (t) => {
+  const schema = {
+    ...object({ a: { ...region, description: 'kept' }, 'x-mcp-header': { type: 'string' }, deep: { type: 'array', items: [object({ region }), true], default: { 'x-mcp-header': 'a value' } } }),
+    'x-mcp-header': 7, $defs: { region, 'x-mcp-header': region }, dependencies: { a: ['b'] }, not: region, examples: [region]
+  }
+  t.same(withoutParamHeaders(schema), {
+    ...object({ a: { type: 'string', description: 'kept' }, 'x-mcp-header': { type: 'string' }, deep: { type: 'array', items: [object({ region: { type: 'string' } }), true], default: { 'x-mcp-header': 'a value' } } }),
+    $defs: { region: { type: 'string' }, 'x-mcp-header': { type: 'string' } }, dependencies: { a: ['b'] }, not: { type: 'string' }, examples: [region]
+  })
+  t.match(schema.$defs.region, { 'x-mcp-header': 'Region' }, 'the given one is as it was')
+})
 
 t.test('64 annotations are not too many, and a schema may nest as deep as a message', async (t) => {
   t.equal(annotationsOf(object(Object.fromEntries(Array.from({ length: 64 }, (_, n) => [`p${n}`, { type: 'string', 'x-mcp-header': `P${n}` }])))).length, 64)
@@ -86,6 +103,8 @@ t.test('no schema makes it throw, and what is found is a token on a pure chain o
   let valid = 0
   fc.assert(fc.property(fc.dictionary(fc.string({ maxLength: 3 }), schema, { maxKeys: 3 }), (properties) => {
     const found = paramHeadersOf({ properties })
+    const stripped = paramHeadersOf(withoutParamHeaders({ properties }))
+    if (stripped.length > 0) return false
     if (typeof found === 'string') return true
     valid += found.length
     return found.every(({ header, path }) => {

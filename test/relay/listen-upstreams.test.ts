@@ -1,6 +1,7 @@
 // What listen streams have from upstreams: resources and tasks, merged, each under the name that its client knows, over breaks and reloads.
 
 import t from 'tap'
+import type { Result } from '../../src/protocol/messages.ts'
 import { RpcError } from '../../src/protocol/errors.ts'
 import { until } from '../kit/until.ts'
 import { ackOf, listenRoom, said, taskClient } from './listen-kit.ts'
@@ -20,10 +21,11 @@ t.test('updates of two upstreams come on one stream, under the names that the cl
   const [one, two] = [await leg(room, 'one'), await leg(room, 'two')]
   t.same([one.filter, two.filter], [{ resourceSubscriptions: ['test://a'] }, { resourceSubscriptions: ['test://a', 'test://dir/'] }])
   one.say(updated, { uri: 'test://a', _meta: { 'test/kept': 1 } })
-  two.say(updated, { uri: 'test://a' })
+  two.say(updated, { uri: 'test://a', padding: 'x', _meta: { padding: 'x'.repeat(5_000) } })
   two.say(updated, { uri: 'test://dir/file' })
   t.same(said(ada), [`${updated} ${uris[0]}`, `${updated} ${uris[1]}`, `${updated} gatehouse://two/test://dir/file`])
   t.same(ada.heard[1]?.params?.['_meta'], { 'test/kept': 1 })
+  t.same(ada.heard[2]?.params, { uri: uris[1] }, 'what has no meaning there, or is too long for it, does not pass')
 })
 
 t.test('what an upstream says beyond what it was asked for goes nowhere', async (t) => {
@@ -157,6 +159,71 @@ t.test('after a break the state of a task is asked for', async (t) => {
   await until('its state is told', () => said(ada).length === 1)
   t.same(ada.heard[1], { method: 'notifications/tasks', params: { taskId: id, status: 'completed' } })
   t.same(room.requests.map(({ method }) => method), ['subscriptions/listen', 'subscriptions/listen', 'tasks/get'])
+})
+
+t.test('what waits for the acknowledgment is bounded in bytes', async (t) => {
+  const room = await listenRoom(t, { one: {}, slow: { silent: true } })
+  const ada = room.listener({ resourceSubscriptions: ['gatehouse://one/test://dir/', 'gatehouse://slow/test://a'] })
+  const [one, slow] = [await leg(room, 'one'), await leg(room, 'slow')]
+  const long = (n: number): string => `test://dir/${n}/${'x'.repeat(100_000)}`
+  for (let n = 0; n < 50; n++) one.say(updated, { uri: long(n) })
+  // The newest of one thing takes the place of the one before.
+  for (let n = 0; n < 50; n++) one.say(updated, { uri: long(0) })
+  one.say(updated, { uri: 'test://dir/short' })
+  slow.ack()
+  await acked(ada)
+  t.equal(said(ada).length, 11)
+  t.match(said(ada).at(-1), /short$/)
+  one.say(updated, { uri: long(20) })
+  t.equal(said(ada).length, 12, 'afterwards it is for the connection to take')
+})
+
+t.test('an update costs the same, however many URIs come before its own', async (t) => {
+  const room = await listenRoom(t, { one: {} })
+  // Alike up to their ends, and of one length: each comparison reads all of it.
+  const uris = Array.from({ length: 1_000 }, (_, n) => `test://${'x'.repeat(4_000)}${1_000 + n}`)
+  const ada = room.listener({ resourceSubscriptions: uris }, { endpoint: 'only-one' })
+  await acked(ada)
+  const one = await leg(room, 'one')
+  const timed = (at: number): number => {
+    const copies = Array.from({ length: 500 }, () => Buffer.from(uris[at] ?? '').toString())
+    const startedAt = performance.now()
+    for (const uri of copies) one.say(updated, { uri })
+    return performance.now() - startedAt
+  }
+  timed(0)
+  const [first, last] = [timed(0), timed(999)]
+  t.equal(said(ada).length, 1_500)
+  t.ok(last < first * 10 + 20, `${first} and ${last} ms`)
+})
+
+t.test('a stream that breaks while tasks are asked for asks for them again, and not twice at once', async (t) => {
+  const answers: Array<PromiseWithResolvers<Result>> = []
+  const room = await listenRoom(t, { one: {
+    answer () {
+      const answer = Promise.withResolvers<Result>()
+      answers.push(answer)
+      return answer.promise
+    }
+  } })
+  const place = room.place()
+  const [one] = place.endpoint.members
+  if (one === undefined) throw new Error('no member')
+  const principal = { kind: 'key', tenant: place.tenant.id, issuer: 'urn:gatehouse:key', subject: 'ada', clientId: 'ada', scopes: new Set<string>(), groups: [], expiresAt: undefined } as const
+  const ada = room.listener({ taskIds: ['a', 'b'].map((id) => room.taskIds.toClient({ ...place, principal }, one.upstream, id)) }, { capabilities: taskClient })
+  await acked(ada)
+  for (let n = 1; n <= 3; n++) {
+    ;(await leg(room, 'one')).fail()
+    await until('it waits', () => room.clock.waits.some((ms) => ms >= 500 && ms < 5_000))
+    room.clock.move(5_000)
+    await until('the first task is asked for', () => answers.length === n)
+  }
+  answers[0]?.resolve({ resultType: 'complete', taskId: 'a', status: 'late' })
+  answers[1]?.reject(new Error('late'))
+  answers[2]?.resolve({ resultType: 'complete', taskId: 'a', status: 'working' })
+  await until('the second one is asked for', () => answers.length > 3)
+  t.same(ada.heard.slice(1).map(({ params }) => params?.['status']), ['working'], 'only by the last')
+  t.equal(answers.length, 4)
 })
 
 t.test('a reload ends what can no longer be promised, and tells the others what has changed', async (t) => {

@@ -89,16 +89,32 @@ t.test('a change that comes before the acknowledgment is told after it', async (
 })
 
 t.test('a caller has so many streams, and another one has others', async (t) => {
-  const room = await listenRoom(t, { one: {} }, { sessionsPerPrincipal: 2 })
-  const [first, second] = [room.listener({}), room.listener({})]
-  await until('two are open', () => ackOf(first) !== undefined && ackOf(second) !== undefined)
+  const room = await listenRoom(t, { one: {} })
+  const streams = Array.from({ length: 100 }, () => room.listener({}))
+  await until('a hundred are open', () => streams.every((stream) => ackOf(stream) !== undefined))
   await t.rejects(room.listener({}).over, { code: 'too_many' })
   const bob = room.listener({}, { who: 'bob' })
   await until('bob has his own', () => ackOf(bob))
-  first.leave()
-  await first.over
+  streams[0]?.leave()
+  await streams[0]?.over
   const third = room.listener({})
   await until('there is a place again', () => ackOf(third))
+})
+
+t.test('what is kept of the streams of a caller is weighed: URIs, ids, and the capabilities that pass on', async (t) => {
+  const room = await listenRoom(t, { one: {} })
+  const long = (n: number): string => `test://${n}/${'\u00e9'.repeat(4_000)}`
+  const streams = Array.from({ length: 5 }, (_, stream) => room.listener({ resourceSubscriptions: Array.from({ length: 100 }, (_, n) => long(stream * 100 + n)) }, { endpoint: 'only-one' }))
+  await until('all are open', () => streams.every((stream) => ackOf(stream) !== undefined))
+  const more = { resourceSubscriptions: Array.from({ length: 25 }, (_, n) => long(n)) }
+  await t.rejects(room.listener(more).over, { code: 'too_many', message: /4 MiB/ })
+  await t.rejects(room.listener({}, { capabilities: { elicitation: { padding: 'x'.repeat(200_000) } } }).over, { code: 'too_many' })
+  const dropped = room.listener({}, { capabilities: { extensions: { 'com.example/x': { padding: 'x'.repeat(200_000) } } } })
+  await until('what does not pass on weighs nothing', () => ackOf(dropped))
+  streams[0]?.leave()
+  await streams[0]?.over
+  const again = room.listener(more)
+  await until('there is room again', () => ackOf(again))
 })
 
 t.test('a caller cannot name resources without end', async (t) => {

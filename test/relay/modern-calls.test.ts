@@ -1,8 +1,10 @@
 // Modern calls from a public name to the upstream and back: routing, what crosses over, errors, connections.
 
 import t from 'tap'
+import { keyPrincipal } from '../../src/auth/principal.ts'
 import { RpcError } from '../../src/protocol/errors.ts'
 import type { Notification, Request } from '../../src/protocol/messages.ts'
+import { nobody } from '../../src/upstream/exchange.ts'
 import { modernRoom, tool } from './modern-kit.ts'
 
 const echo = (request: Request) => ({ resultType: 'complete', content: [], structuredContent: request.params ?? null, future: { kept: true } })
@@ -121,6 +123,14 @@ t.test('a modern upstream serves everybody on the connection of its listing, a l
   t.ok(room.connections.every(({ handshake }) => handshake.era === 'modern' && Object.keys(handshake.capabilities).length === 0))
 })
 
+t.test('over stdio a modern upstream has a process for each person, unless the operator says that it is shared', async (t) => {
+  for (const [isolation, expected] of [['session', [0, 2, 1]], ['principal', [0, 2, 1]], ['shared', [3]]] as const) {
+    const room = await modernRoom(t, { one: { tools: [tool('x')], answer: echo }, two: {} }, { type: 'stdio', isolation })
+    for (const who of ['ada', 'bob', 'ada']) await room.call('tools/call', { name: 'one__x' }, { who })
+    t.same(room.connections.filter(({ upstream }) => upstream === 'one').map(({ requests }) => requests.filter(({ method }) => method === 'tools/call').length), expected, isolation)
+  }
+})
+
 t.test('where the operator says that it may be shared, a legacy upstream has one connection', async (t) => {
   const room = await modernRoom(t, { old: { era: 'legacy', tools: [tool('x')], answer: () => ({ content: [] }) }, two: {} }, { isolation: 'shared' })
   for (const who of ['ada', 'bob']) await room.call('tools/call', { name: 'old__x' }, { who })
@@ -137,6 +147,30 @@ t.test('an upstream that was listed as modern and is legacy now is not shared', 
   for (const who of ['ada', 'bob']) await room.call('tools/call', { name: 'one__x' }, { who })
   const calls = room.connections.filter(({ upstream, era }) => upstream === 'one' && era === 'legacy').map(({ requests }) => requests.filter(({ method }) => method === 'tools/call').length)
   t.ok(calls.every((count) => count <= 1) && calls.filter((count) => count === 1).length === 2, JSON.stringify(calls))
+})
+
+t.test('a name whose owner is away is not called wrong, and is waited for once', async (t) => {
+  const tools = [tool('x')]
+  const room = await modernRoom(t, { one: { tools, answer: echo }, away: { down: true }, hung: { tools, listing: () => new Promise(() => {}) } }, {
+    endpoints: { default: { upstreams: ['one', 'away'] }, single: { upstreams: ['away'], prefix: '' }, other: { upstreams: ['one', 'hung'] } }
+  })
+  const gone = { code: 'upstream_unavailable', data: { upstream: 'away' } }
+  await t.rejects(room.call('tools/call', { name: 'away__x' }), gone)
+  await t.rejects(room.call('prompts/get', { name: 'away__x' }), gone)
+  await t.rejects(room.call('resources/read', { uri: 'https://example.com/x' }), gone)
+  await t.rejects(room.call('resources/read', { uri: 'gatehouse://away/test://x' }), { code: 'upstream_unavailable' })
+  await t.rejects(room.call('tools/call', { name: 'x' }, { endpoint: 'single' }), gone)
+  await t.rejects(room.call('tools/call', { name: 'one__y' }), { code: 'invalid_params' }, 'its owner is there')
+  await t.rejects(room.call('tools/call', { name: 'y' }), { code: 'invalid_params' }, 'it would be nobody\'s')
+  await t.rejects(room.call('resources/read', { uri: 'test://x' }), { code: 'unknown_resource' })
+  t.ok(await room.call('tools/call', { name: 'one__x' }))
+
+  const call = { ...room.place('other'), principal: keyPrincipal(room.place().tenant.id, { name: 'ada', sha256: '', scopes: [] }), request: { method: 'tools/call', params: { name: 'hung__x' } }, client: { ...nobody, era: 'modern' as const }, signal: new AbortController().signal }
+  const startedAt = performance.now()
+  t.equal(await room.relay.schemaOf(call, 'hung__x'), undefined)
+  await t.rejects(room.relay.call(call), { code: 'upstream_unavailable', data: { upstream: 'hung' } })
+  const took = performance.now() - startedAt
+  t.ok(took > 900 && took < 1_900, `one second of patience, not two: ${took}`)
 })
 
 t.test('the schema of a tool is the one that was published', async (t) => {

@@ -2,6 +2,9 @@
 
 import t from 'tap'
 import type { JsonObject, Request } from '../../src/protocol/messages.ts'
+import { keyPrincipal } from '../../src/auth/principal.ts'
+import { createRequestStates } from '../../src/relay/modern/state.ts'
+import { nobody } from '../../src/upstream/exchange.ts'
 import { modernRoom, tool } from './modern-kit.ts'
 import type { Double } from './modern-kit.ts'
 
@@ -106,4 +109,17 @@ t.test('a legacy upstream hears nothing of answers', async (t) => {
   const room = await modernRoom(t, { old: { era: 'legacy', tools: [tool('x')], answer: ({ params }) => ({ content: [], structuredContent: params }) }, two: {} })
   t.match(await room.call('tools/call', { name: 'old__x', inputResponses: {} }), { structuredContent: { name: 'x' } })
   t.same(room.requests('tools/call'), [{ method: 'tools/call', params: { name: 'x' } }])
+})
+
+t.test('a state is for the server that gave it, not for another one that has its name now', async (t) => {
+  const room = await modernRoom(t, { one: {}, two: {} })
+  const place = room.place()
+  const [one, two] = [...place.tenant.upstreams.values()]
+  if (one === undefined || two === undefined) throw new Error('no upstreams')
+  const states = createRequestStates(room.sealer, room.wall)
+  const call = { ...place, principal: keyPrincipal(place.tenant.id, { name: 'ada', sha256: '', scopes: [] }), request: { method: 'tools/call' }, client: nobody, signal: new AbortController().signal }
+  const moved = { ...call, tenant: { ...place.tenant, upstreams: new Map([[one.name, { ...two, name: one.name }]]) } }
+  const state = states.seal(call, one.name, { upstreamState: 'x' })
+  t.equal(states.open(call, one.name, state).upstreamState, 'x')
+  t.throws(() => states.open(moved, one.name, state), { code: 'invalid_state' })
 })

@@ -18,6 +18,7 @@ import type { Listings } from '../../src/relay/listings.ts'
 import { createModernRelay } from '../../src/relay/modern/create.ts'
 import type { ModernRelay } from '../../src/relay/modern/relay.ts'
 import { createSealer } from '../../src/store/seal.ts'
+import type { Sealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { createPool } from '../../src/upstream/pool.ts'
 import { stillClock } from './kit.ts'
@@ -32,6 +33,8 @@ export interface Double {
   capabilities?: ServerCapabilities
   instructions?: string
   ttlMs?: number
+  /** Runs before a list is answered. */
+  listing? (): Promise<void>
   down?: boolean
   /** Do its questions come with their calls? */
   namesCalls?: boolean
@@ -60,6 +63,7 @@ export interface Asking {
 export interface ModernRoom {
   readonly relay: ModernRelay
   readonly listings: Listings
+  readonly sealer: Sealer
   readonly connections: Opened[]
   /** The time of day; for what expires. */
   readonly wall: { now (): number }
@@ -76,7 +80,7 @@ export const tasksExtension = 'io.modelcontextprotocol/tasks'
 export const taskClient: ClientCapabilities = { extensions: { [tasksExtension]: {} } }
 export const tool = (name: string, more: JsonObject = {}): JsonObject => ({ name, inputSchema: { type: 'object' }, ...more })
 
-export async function modernRoom (t: Teardown, doubles: Record<string, Double>, { endpoints, isolation = 'session' }: { endpoints?: Record<string, unknown>, isolation?: string } = {}): Promise<ModernRoom> {
+export async function modernRoom (t: Teardown, doubles: Record<string, Double>, { endpoints, isolation = 'session', type = 'http' }: { endpoints?: Record<string, unknown>, isolation?: string, type?: 'http' | 'stdio' } = {}): Promise<ModernRoom> {
   const log = pino({ level: 'silent' })
   const clock = stillClock()
   let today = 1_800_000_000_000
@@ -84,7 +88,7 @@ export async function modernRoom (t: Teardown, doubles: Record<string, Double>, 
     listen: { host: '127.0.0.1', port: 0 },
     store: 'memory:',
     limits: { coldStartMs: 1_000, pageSize: 3 },
-    tenants: { acme: { auth: { keys: [{ name: 'a', key: 'gh_key_of_the_relay_0123' }] }, upstreams: Object.fromEntries(Object.keys(doubles).map((name) => [name, { type: 'http', url: `http://127.0.0.1:9/${name}`, isolation }])), ...(endpoints === undefined ? {} : { endpoints }) } }
+    tenants: { acme: { auth: { keys: [{ name: 'a', key: 'gh_key_of_the_relay_0123' }] }, upstreams: Object.fromEntries(Object.keys(doubles).map((name) => [name, { ...type === 'http' ? { type, url: `http://127.0.0.1:9/${name}` } : { type, command: name }, isolation }])), ...(endpoints === undefined ? {} : { endpoints }) } }
   }), { path: 'test.json', env: {} })
   const tenant = snapshot.tenants.get(tenantId('acme'))
   if (tenant === undefined) throw new Error('no tenant')
@@ -123,6 +127,7 @@ export async function modernRoom (t: Teardown, doubles: Record<string, Double>, 
       async request (request, client, signal) {
         opened.requests.push(request)
         if (double.broken !== undefined && !request.method.endsWith('/list')) throw double.broken
+        if (request.method.endsWith('/list')) await double.listing?.()
         return lists[request.method]?.() ?? await double.answer?.(request, client, signal) ?? {}
       },
       notify () {}, close: () => Promise.resolve(), destroy () {}
@@ -138,7 +143,7 @@ export async function modernRoom (t: Teardown, doubles: Record<string, Double>, 
   })
 
   const room: ModernRoom = {
-    relay, listings, connections, wall, clock,
+    relay, listings, sealer, connections, wall, clock,
     later (ms) {
       today += ms
       clock.move(ms)

@@ -1,9 +1,11 @@
 // What an endpoint says of itself to a modern client, for how long that holds, and when the gateway looks again.
 
 import t from 'tap'
+import { GatewayError } from '../../src/protocol/errors.ts'
 import type { JsonObject } from '../../src/protocol/messages.ts'
 import { until } from '../kit/until.ts'
 import { modernRoom, tasksExtension, tool } from './modern-kit.ts'
+import type { Double, ModernRoom } from './modern-kit.ts'
 
 const ui = 'io.modelcontextprotocol/ui'
 const hour = 3_600_000
@@ -44,19 +46,55 @@ t.test('lists hold for as long as the shortest of what is left', async (t) => {
   t.equal((await room.call('prompts/list', {}))['cacheScope'], 'private')
 })
 
-t.test('a listing that is older than its server said is read again when it is used, off the path of the call', async (t) => {
-  const double = { ttlMs: 30_000, tools: [tool('a')] as JsonObject[] }
-  const room = await modernRoom(t, { one: double }, { endpoints: { default: { upstreams: ['one'], prefix: '' } } })
-  const names = async () => ((await room.call('tools/list', {}))['tools'] as JsonObject[]).map(({ name }) => name)
-  t.same(await names(), ['a'])
+const oneOf = { default: { upstreams: ['one'], prefix: '' } }
+const namesIn = async (room: ModernRoom) => ((await room.call('tools/list', {}))['tools'] as JsonObject[]).map(({ name }) => name)
+
+t.test('a list that is older than its server said is read again first; a call of a name that is known does not wait', async (t) => {
+  const double: Double = { ttlMs: 30_000, tools: [tool('a')], answer: () => ({ resultType: 'complete', content: [] }) }
+  const room = await modernRoom(t, { one: double }, { endpoints: oneOf })
+  t.same(await namesIn(room), ['a'])
   double.tools = [tool('b')]
   room.later(29_000)
-  t.same(await names(), ['a'])
+  t.same(await namesIn(room), ['a'])
   t.equal(room.requests('tools/list').length, 1)
   room.later(2_000)
-  t.same(await names(), ['a'], 'nobody waits')
-  await until('the new list', async () => (await names()).includes('b'))
+  t.same(await namesIn(room), ['b'])
   t.equal(room.requests('tools/list').length, 2)
+
+  double.listing = () => new Promise(() => {})
+  room.later(31_000)
+  t.ok(await room.call('tools/call', { name: 'b' }))
+  await until('it is read again', () => room.requests('tools/list').length === 3)
+  const startedAt = performance.now()
+  t.ok(await room.call('tools/call', { name: 'b' }))
+  t.ok(performance.now() - startedAt < 500, 'a call does not wait for it')
+  t.same(await namesIn(room), ['b'], 'what is late is not waited for')
+  const took = performance.now() - startedAt
+  t.ok(took > 900 && took < 5_000, `a list does, but not for ever: ${took}`)
+})
+
+t.test('where a list cannot be read again, the old one is served', async (t) => {
+  const double: Double = { ttlMs: 30_000, tools: [tool('a')] }
+  const room = await modernRoom(t, { one: double }, { endpoints: oneOf })
+  t.same(await namesIn(room), ['a'])
+  double.listing = () => Promise.reject(new GatewayError('upstream_lost', 'it broke'))
+  room.later(31_000)
+  t.same(await namesIn(room), ['a'])
+  t.equal(room.requests('tools/list').length, 2)
+})
+
+t.test('a name that is missing is looked for once more, where the list is older than a second', async (t) => {
+  const double: Double = { ttlMs: hour, tools: [tool('a')], answer: () => ({ resultType: 'complete', content: [] }) }
+  const room = await modernRoom(t, { one: double, old: { era: 'legacy' } })
+  t.ok(await room.call('tools/call', { name: 'one__a' }))
+  double.tools = [tool('a'), tool('b')]
+  await t.rejects(room.call('tools/call', { name: 'one__b' }), { code: 'invalid_params' }, 'it was read just now')
+  t.equal(room.requests('tools/list').length, 2)
+  room.later(1_001)
+  t.ok(await room.call('tools/call', { name: 'one__b' }))
+  t.equal(room.requests('tools/list').length, 3, 'a server without hints is not asked')
+  for (let n = 0; n < 20; n++) await t.rejects(room.call('tools/call', { name: `one__c${n}` }), { code: 'invalid_params' })
+  t.equal(room.requests('tools/list').length, 3)
 })
 
 t.test('where a server names no time, what counts is whether it reports changes; it is read once a second at most', async (t) => {
@@ -74,6 +112,9 @@ t.test('where a server names no time, what counts is whether it reports changes;
     return untold.requests('tools/list').length === 2
   })
   t.equal(told.requests('tools/list').length, 1)
+  told.later(5_001)
+  await told.call('tools/list', {})
+  t.equal(told.requests('tools/list').length, 2, 'a report may be lost')
 })
 
 t.test('an upstream that is not known yet takes nothing away from the others', async (t) => {

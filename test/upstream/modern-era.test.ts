@@ -77,7 +77,11 @@ const cases: Case[] = [
   ...[401, 403, 429, 500, 502, 503].map((status): Case => ({ name: `HTTP ${status} says nothing: no initialize`, over: 'http', behaviour: { [D]: [plain(status)], [I]: [initialized] }, becomes: { code: 'upstream_unavailable' }, sent: [D] })),
   { name: 'HTTP 500 with a modern error says nothing', over: 'http', behaviour: { [D]: [rpc(-32022, 500)], [I]: [initialized] }, becomes: { code: 'upstream_unavailable' }, sent: [D] },
   { name: 'a broken connection says nothing', over: 'http', behaviour: { [D]: [{ die: true }], [I]: [initialized] }, becomes: { code: 'upstream_unavailable' }, sent: [D] },
-  { name: 'silence over HTTP is an outage', over: 'http', behaviour: { [D]: [{ silent: true }], [I]: [initialized] }, becomes: { code: 'upstream_unavailable', message: /server\/discover within 1\.5 s/ }, sent: [D] },
+  { name: 'silence over HTTP is an outage', over: 'http', behaviour: { [D]: [{ silent: true }], [I]: [initialized] }, becomes: { code: 'upstream_unavailable', message: /server\/discover within 1\.5 s.*Only server\/discover was sent.*era: legacy/ }, sent: [D] },
+  { name: 'HTTP 500 is explained as what an older server may answer', over: 'http', behaviour: { [D]: [plain(500)] }, becomes: { code: 'upstream_unavailable', message: /HTTP 500.*Only server\/discover was sent.*era: legacy/ }, sent: [D] },
+  { name: 'a broken connection too', over: 'http', behaviour: { [D]: [{ die: true }] }, becomes: { code: 'upstream_unavailable', message: /ended during its start.*Only server\/discover was sent.*era: legacy/ }, sent: [D] },
+  { name: 'refused credentials are not, since another era needs the same', over: 'http', behaviour: { [D]: [plain(401)] }, becomes: { code: 'upstream_unavailable', message: /HTTP 401\): check its headers in the configuration\.$/ }, sent: [D] },
+  { name: 'nor silence where the era is pinned', over: 'http', pinned: 'modern', behaviour: { [D]: [{ silent: true }] }, becomes: { code: 'upstream_unavailable', message: /connectMs\)\.$/ }, sent: [D] },
   { name: 'a URL for HTTP+SSE is never asked', over: 'http', transport: 'sse', behaviour: { [D]: [discovered] }, becomes: { code: 'upstream_protocol', message: /HTTP\+SSE/ }, sent: ['GET'] },
 
   { name: 'silence over stdio means legacy, in the same process', over: 'stdio', behaviour: { [D]: [{ silent: true }], [I]: [initialized] }, becomes: 'legacy', sent: oldSends, processes: 1 },

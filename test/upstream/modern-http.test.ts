@@ -96,6 +96,12 @@ t.test('what a caller says of itself goes along, and what its request brought do
   })
 })
 
+t.test('a member of the params that no method names is no header', async (t) => {
+  const { upstream, peer } = await open(t)
+  await upstream.request({ method: 'completion/complete', params: { '': 'x', name: 'y', uri: 'z' } }, modern(), never)
+  t.notOk('mcp-name' in (peer.seen.at(-1)?.headers ?? {}))
+})
+
 t.test('arguments that a schema names are headers: none for null, an empty one for an empty string', async (t) => {
   const { upstream, peer } = await open(t)
   await upstream.request({ method: 'tools/list' }, recordingClient(), never)
@@ -125,51 +131,6 @@ t.test('connections of one definition share what they know of tools', async (t) 
   t.teardown(() => other.close())
   await other.request(callOf('routed', { region: 'eu' }), modern(), never)
   t.same(methods(peer), ['server/discover', 'tools/list', 'server/discover', 'tools/call'])
-})
-
-t.test('-32020 for a call: the tools are read again and the call is sent once more', async (t) => {
-  const { upstream, peer } = await open(t)
-  await upstream.request({ method: 'tools/list' }, recordingClient(), never)
-  const at = peer.server.script.tools.findIndex((tool) => (tool as { name: string }).name === 'echo')
-  peer.server.script.tools[at] = { name: 'echo', inputSchema: { type: 'object', properties: { who: { type: 'string', 'x-mcp-header': 'Who' } } } }
-  const result = await upstream.request(callOf('echo', { who: 'me' }), modern(), never)
-  t.match(result, { structuredContent: { arguments: { who: 'me' } } })
-  t.same(methods(peer), ['server/discover', 'tools/list', 'tools/call', 'tools/list', 'tools/call'])
-  t.equal(peer.server.requests('tools/call').length, 1, 'it is executed once')
-  const [first, second] = peer.seen.filter(isTool('echo')).map(({ message }) => message?.['id'])
-  t.not(first, second, 'with a new id')
-
-  peer.seen.length = 0
-  peer.override(isTool('echo'), refusal(-32020), 10)
-  await t.rejects(upstream.request(callOf('echo', { who: 'me' }), modern(), never), { code: 'upstream_protocol', message: /headers.*not executed/ })
-  t.same(methods(peer), ['tools/call', 'tools/list', 'tools/call'], 'once and no more')
-  peer.seen.length = 0
-  peer.override(isMethod('prompts/get'), refusal(-32020), 10)
-  await t.rejects(upstream.request({ method: 'prompts/get', params: { name: 'greet' } }, modern(), never), { code: 'upstream_protocol' })
-  t.same(methods(peer), ['prompts/get'])
-})
-
-t.test('-32022 for a call: sent once more where there is a common revision', async (t) => {
-  const { upstream, peer, events } = await open(t)
-  await upstream.request({ method: 'tools/list' }, recordingClient(), never)
-  peer.seen.length = 0
-  peer.override(isTool('echo'), refusal(-32022, { supported: ['2031-01-01', '2026-07-28'] }))
-  t.match(await upstream.request(callOf('echo'), modern(), never), { content: [{}] })
-  t.same(methods(peer), ['tools/call', 'tools/call'])
-  peer.seen.length = 0
-  peer.override(isTool('echo'), refusal(-32022, { supported: ['2026-07-28'] }), 10)
-  await t.rejects(upstream.request(callOf('echo'), modern(), never), { code: 'upstream_unavailable', message: /not executed/ })
-  t.same(methods(peer), ['tools/call', 'tools/call'], 'once and no more')
-  t.same(events.ended, [])
-})
-
-t.test('-32022 with older revisions only ends the connection', async (t) => {
-  const { upstream, peer, events } = await open(t)
-  await upstream.request({ method: 'tools/list' }, recordingClient(), never)
-  peer.override(isTool('echo'), refusal(-32022, { supported: ['2025-11-25'] }))
-  await t.rejects(upstream.request(callOf('echo'), modern(), never), { code: 'upstream_unavailable', message: /not executed/ })
-  t.equal(events.ended.length, 1)
-  await t.rejects(upstream.request(callOf('echo'), modern(), never), { code: 'upstream_unavailable' })
 })
 
 for (const [status, body] of [[404, '<h1>no</h1>'], [405, ''], [400, JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32000, message: 'no valid session' } })]] as const) {
@@ -243,6 +204,26 @@ t.test('requests of the server and answers to others on a stream are ignored wit
   t.equal(logged.filter(({ msg }) => /sent a request, of which its revision has none/.test(msg)).length, 2)
   t.equal(logged.filter(({ msg }) => /answer of the upstream that came to another request/.test(msg)).length, 1)
   t.notOk(peer.seen.some(({ message }) => message?.['method'] === undefined), 'nothing is answered')
+})
+
+t.test('one request cannot answer another with what has a method that is none, nor report its progress', async (t) => {
+  const { upstream, peer, logged } = await open(t)
+  await upstream.request({ method: 'tools/list' }, recordingClient(), never)
+  const client = modern()
+  const slow = upstream.request(callOf('slow', {}, { progressToken: 'p' }), client, never)
+  await until(() => client.notified.length === 1, 'it runs')
+  const [victim] = peer.server.waiting.keys()
+  peer.override(isTool('echo'), stream([
+    { id: victim, method: 7, result: { content: ['forged'] } }, { id: victim, method: null, error: { code: 1, message: 'forged' } },
+    { method: 'notifications/progress', params: { progressToken: victim, progress: 99 } }, { method: 'notifications/progress', params: { progressToken: 'ID', progress: 1 } }, done
+  ]))
+  const own = modern()
+  await upstream.request(callOf('echo', {}, { progressToken: 'own' }), own, never)
+  t.match(own.notified, [{ params: { progressToken: 'own', progress: 1 } }], 'its own is passed on')
+  peer.server.release()
+  t.match(await slow, { content: [{ text: 'slow is done' }] })
+  t.equal(client.notified.length, 1)
+  t.equal(logged.filter(({ msg }) => /came (on the stream of|to) another request/.test(msg)).length, 3)
 })
 
 t.test('one request cannot answer another', async (t) => {

@@ -26,12 +26,12 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
   if (params.arguments?.exit !== undefined) setImmediate(() => process.exit(params.arguments.exit))
 })`
 
-async function open (t: Test) {
+async function open (t: Test, isolation: 'session' | 'principal' | 'shared' = 'session') {
   const hands = handClock()
   // Its sense of now can be moved, while timers run in real time.
   const work = workshop({ clock: { now: hands.now, timer: realClock.timer } })
   const events = recordingEvents()
-  const upstream = await work.connector.connect(stdioDefinition({}, { args: ['-e', program], era: 'modern' }), handshake, events)
+  const upstream = await work.connector.connect(stdioDefinition({}, { args: ['-e', program], era: 'modern', isolation }), handshake, events)
   t.teardown(() => upstream.close())
   const lines = (): Json[] => work.logged.flatMap(({ stderr }) => typeof stderr === 'string' && stderr.startsWith('got ') ? [JSON.parse(stderr.slice(4)) as Json] : [])
   const emit = (messages: readonly object[], client: RecordingClient = modern()) => upstream.request(callOf('any', { emit: messages }), client, never)
@@ -73,16 +73,25 @@ t.test('requests of the server are ignored with a complaint, and not answered', 
   t.equal(logged.filter(({ msg }) => msg.includes('of which its revision has none')).length, 2)
 })
 
-t.test('a log message goes to the only request that asked for any, else to nobody', async (t) => {
+t.test('on a connection of several callers a log message is nobody\'s', async (t) => {
+  for (const [isolation, heard] of [['session', 1], ['principal', 1], ['shared', 0]] as const) {
+    const { emit } = await open(t, isolation)
+    const curious = modern({ logLevel: 'debug' })
+    await emit([log('one'), done], curious)
+    t.equal(curious.notified.length, heard, isolation)
+  }
+})
+
+t.test('a log message goes to the only request in flight, else to nobody', async (t) => {
   const { upstream, emit, advance, events } = await open(t)
+  upstream.request({ method: 'subscriptions/listen', params: { notifications: {} } }, modern(), never).catch(() => {}) // A stream is not what it is about.
   const [curious, other, third] = [1, 2, 3].map(() => modern({ logLevel: 'debug' })) as [RecordingClient, RecordingClient, RecordingClient]
   const stop = new AbortController()
   const open1 = upstream.request(callOf('any'), curious, stop.signal)
   open1.catch(() => {})
   await emit([log('one'), done])
-  t.same(curious.notified.map(({ params }) => params?.['data']), ['one'], 'beside one that did not ask')
   await emit([log('two'), done], other)
-  t.same([curious.notified.length, other.notified.length], [1, 0], 'it may be about either')
+  t.same([curious.notified.length, other.notified.length], [0, 0], 'it may be about either')
   stop.abort()
   await emit([log('three'), done], third)
   t.equal(third.notified.length, 0, 'it may be about the one that was given up')
@@ -127,10 +136,36 @@ t.test('a process that ends loses its calls and streams, and is the end of the c
   t.equal(supervisor.count(), 0)
 })
 
-t.test('-32022 with older revisions only ends the process, for another one to be asked anew', async (t) => {
+const older = { code: -32022, message: 'no', data: { supported: ['2025-11-25'], requested: '2026-07-28' } }
+
+t.test('-32022 with older revisions only retires the process: what is in flight goes on, and then it ends', async (t) => {
   const { upstream, emit, events, supervisor } = await open(t)
-  t.ok(upstream)
-  await t.rejects(emit([{ id: 'ID', error: { code: -32022, message: 'no', data: { supported: ['2025-11-25'], requested: '2026-07-28' } } }]), { code: 'upstream_unavailable', message: /not executed/ })
+  const stop = new AbortController()
+  const call = upstream.request(callOf('any'), modern(), stop.signal)
+  let over = false
+  call.catch(() => { over = true })
+  await t.rejects(upstream.request({ method: 'prompts/get', params: { name: 'any', arguments: { emit: [{ id: 'ID', error: older }] } } }, modern(), never), { code: 'upstream_unavailable', message: /not executed/ })
+  t.equal(events.ended.length, 1)
+  await t.rejects(emit([done]), { code: 'upstream_unavailable' }, 'it takes no new calls')
+  t.same([over, supervisor.count()], [false, 1])
+  stop.abort()
+  await t.rejects(call, { code: 'cancelled' })
   await until(() => supervisor.count() === 0, 'it ends')
   t.equal(events.ended.length, 1)
+})
+
+for (const code of [-32020, -32022]) {
+  t.test(`${code} for a call proves nothing over stdio: it may be what the tool was told`, async (t) => {
+    const { emit, events, lines } = await open(t)
+    await t.rejects(emit([{ id: 'ID', error: { ...older, code } }]), { code: 'upstream_protocol', message: /unknown/, data: { outcome: 'unknown' } })
+    t.match(await emit([done]), { resultType: 'complete' }, 'the connection goes on')
+    t.same([lines().length, events.ended], [3, []])
+  })
+}
+
+t.test('a tool whose annotation is invalid is listed without it, since no header is made of arguments here', async (t) => {
+  const { upstream } = await open(t)
+  const tool = (name: string, header: string) => ({ name, inputSchema: { type: 'object', properties: { a: { type: 'string', 'x-mcp-header': header } } } })
+  const { tools } = await upstream.request({ method: 'tools/list', params: { arguments: { emit: [{ id: 'ID', result: { tools: [tool('good', 'Good'), tool('bad', 'not good'), 7] } }] } } }, modern(), never)
+  t.same(tools, [tool('good', 'Good'), { name: 'bad', inputSchema: { type: 'object', properties: { a: { type: 'string' } } } }, 7])
 })

@@ -11,7 +11,7 @@ import type { UpstreamName } from '../../protocol/ids.ts'
 import { nobody } from '../../upstream/exchange.ts'
 import { aggregated } from '../asking.ts'
 import type { ModernCall } from '../call.ts'
-import { conversationKey } from './conversations.ts'
+import { conversationKey, conversationOf } from './conversations.ts'
 
 /**
  * What the client declared, minus what does not pass from end to end: tasks of 2025-11-25, extensions that we do not know, and on endpoints
@@ -33,6 +33,13 @@ export function passedOn (capabilities: ClientCapabilities, endpoint: Endpoint):
     if (known.length > 0) passed['extensions'] = Object.fromEntries(known.map((name) => [name, extensions[name]]))
   }
   return passed
+}
+
+/** What a listen stream keeps of its request: of the body only its conversation, and what passes on of the capabilities. @throws GatewayError invalid_params */
+export function bare ({ snapshot, tenant, endpoint, principal, signal, request, client: { capabilities, notify } }: ModernCall): ModernCall {
+  const conversation = conversationOf({ request })
+  const params = conversation === null ? {} : { params: { _meta: { [conversationKey]: conversation } } }
+  return { snapshot, tenant, endpoint, principal, signal, request: { method: request.method, ...params }, client: { era: 'modern', capabilities: passedOn(capabilities, endpoint), notify, ask: nobody.ask } }
 }
 
 /** @param over the call has ended: nobody listens any more */

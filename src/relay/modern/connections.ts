@@ -1,5 +1,6 @@
-// Which connection serves a modern call. A modern server keeps nothing between requests, so one connection per credential serves
-// everybody, the listing too. A legacy one may keep state: it gets connections per person, unless the operator says that it may be shared.
+// Which connection serves a modern call. A modern server keeps nothing between requests, so over HTTP one connection per credential serves
+// everybody, the listing too. A legacy one may keep state, and a process is one of a person's own: these get connections per person, unless
+// the operator says that it may be shared.
 
 import { hash } from 'node:crypto'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
@@ -90,7 +91,8 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
   }
 
   async function ownLane (definition: UpstreamDefinition, call: ModernCall): Promise<Lease> {
-    const profile = profileOf(call.client.capabilities, call.endpoint)
+    // A modern server hears with each request what its client can be asked.
+    const profile = isModernRevision(listings.peek(definition)?.revision) ? {} : profileOf(call.client.capabilities, call.endpoint)
     const caller = scopeOf(bindingOf(call))
     const scope = scopeOf(bindingOf(call), conversationOf(call), ...Object.keys(profile).length === 0 ? [] : [profile])
     const visit = conversations.enter(caller, scope, definition.idleMs, call.snapshot.limits.sessionsPerPrincipal)
@@ -130,7 +132,8 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
       listing = listings.peek(definition)
     }
     if (definition.isolation === 'shared') return await speaking(await listings.connect(definition), call, true)
-    if (listing === undefined || !isModernRevision(listing.revision)) return undefined
+    // What a process says of itself over stdio names no request: nobody shares one unless the operator says so.
+    if (listing === undefined || !isModernRevision(listing.revision) || definition.type === 'stdio') return undefined
     const upstream = await listings.connect(definition)
     // It was modern when it was listed: state that it may keep by now belongs to one person.
     return upstream.era === 'modern' ? upstream : undefined

@@ -64,7 +64,8 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
   updates.join(old)
   const held = createHeldTasks({ clock, touch: pool.touch, newId, log })
   const heard: Heard = { notification: old.notification, lost: old.lost, ask: held.ask }
-  const connections = createModernConnections({ pool, listings, levels, settled: catalogs.settled, clientInfo, clock, heard, log })
+  const settled = oncePer(catalogs.settled)
+  const connections = createModernConnections({ pool, listings, levels, settled, clientInfo, clock, heard, log })
   const states = createRequestStates(sealer, wall)
   const oldTasks = createOldTasks({ connections, listings, taskIds, held, node, forward: (call, upstream, there) => parking.forward(call, upstream, there), clock })
   const parking = createParking({ states, node, bus, placeOf, clock, wall, newId, serveOther: (call) => ofTask(call, floor), lifetimeMs: parkedMs })
@@ -81,7 +82,8 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
 
   const floor: ModernFloor = {
     catalog: (place) => catalogs.of(place, undefined),
-    settled: catalogs.settled,
+    settled,
+    reread: oncePer(catalogs.reread),
     definitionOf,
     offers (place, { upstream }, ...path) {
       const listing = listings.peek(definitionOf(place, upstream))
@@ -128,5 +130,15 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
       close()
       await parking.close()
     }
+  }
+}
+
+/** One call asks several times on its way, the door for the schema of its tool and then the relay; what it has waited for in vain, it does not wait for again. */
+function oncePer (wait: (place: Place) => Promise<void>): (place: Place) => Promise<void> {
+  const waits = new WeakMap<Place, Promise<void>>()
+  return (place) => {
+    const known = waits.get(place) ?? wait(place)
+    waits.set(place, known)
+    return known
   }
 }

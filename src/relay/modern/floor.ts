@@ -12,8 +12,10 @@ import type { OldTask, OpenedTask, TaskIds } from './task-ids.ts'
 export interface ModernFloor {
   /** The endpoint's catalog, as it is now. */
   catalog (place: Place): Catalog
-  /** Waits, for a short time, for upstreams that are not known yet. */
+  /** Waits, for a short time, for upstreams that are not known yet. The same call waits once. */
   settled (place: Place): Promise<void>
+  /** Waits, for as short a time, for lists that may have changed unseen. The same call waits once. */
+  reread (place: Place): Promise<void>
   /** Does the upstream of the route declare the capability at this path? Unknown counts as yes. */
   offers (place: Place, route: Pick<Route, 'upstream'>, ...path: readonly string[]): boolean
   /** @throws GatewayError upstream_unavailable where it is no longer configured */

@@ -19,11 +19,13 @@ export interface ListenOutbox {
 
 /** Between two messages about one list, in milliseconds: a storm of changes is one change to whoever reads the list again. */
 const changedEveryMs = 100
-/** Before the acknowledgment nothing is promised. */
+/** Before the acknowledgment nothing is promised. Characters of JSON, which may be those of whole tasks. */
 const maxEarly = 1_000
+const maxEarlyLength = 1024 * 1024
 
 export function createOutbox (notify: (notification: Notification) => void, clock: PaceClock): ListenOutbox {
-  const early = new Map<string, Notification>()
+  const early = new Map<string, { readonly notification: Notification, readonly length: number }>()
+  let earlyLength = 0
   const untold = new Set<ListKind>()
   let begun = false
   let ended = false
@@ -49,14 +51,19 @@ export function createOutbox (notify: (notification: Notification) => void, cloc
       if (ended) return
       begun = true
       notify(acknowledgment)
-      for (const notification of early.values()) notify(notification)
+      for (const { notification } of early.values()) notify(notification)
       early.clear()
       tell()
     },
     send (about, notification) {
       if (ended) return
-      if (begun) notify(notification)
-      else if (early.size < maxEarly || early.has(about)) early.set(about, notification)
+      if (begun) return notify(notification)
+      const before = early.get(about)
+      const length = JSON.stringify(notification).length
+      const total = earlyLength - (before?.length ?? 0) + length
+      if (total > maxEarlyLength || (before === undefined && early.size >= maxEarly)) return
+      early.set(about, { notification, length })
+      earlyLength = total
     },
     changed (kinds) {
       if (ended) return

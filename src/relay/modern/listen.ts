@@ -7,7 +7,7 @@ import type { Log } from '../../observe/log.ts'
 import { GatewayError } from '../../protocol/errors.ts'
 import type { EndpointName, TenantId, UpstreamName } from '../../protocol/ids.ts'
 import { has } from '../../protocol/merge.ts'
-import type { JsonObject, Result } from '../../protocol/messages.ts'
+import type { Result } from '../../protocol/messages.ts'
 import { isModernRevision, latestModern } from '../../protocol/revisions.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 import type { ModernCall, Place } from '../call.ts'
@@ -16,13 +16,13 @@ import { changedKinds } from '../changes.ts'
 import type { Listings } from '../listings.ts'
 import type { PaceClock } from '../pace.ts'
 import { covers } from '../subscriptions.ts'
-import { passedOn } from './caller.ts'
+import { bare, passedOn } from './caller.ts'
 import type { ModernConnections } from './connections.ts'
 import type { ModernFloor } from './floor.ts'
 import { filterOf, readFilter } from './listen-filter.ts'
 import type { Wanted } from './listen-filter.ts'
-import { openLeg } from './listen-leg.ts'
-import type { Leg } from './listen-leg.ts'
+import { boundedMeta, openLeg } from './listen-leg.ts'
+import type { Leg, LegOptions } from './listen-leg.ts'
 import { createOutbox } from './listen-outbox.ts'
 import type { ListenOutbox } from './listen-outbox.ts'
 import { routesOf } from './listen-routes.ts'
@@ -56,6 +56,7 @@ export interface Listen {
 }
 
 interface Stream {
+  /** Without its params. */
   readonly call: ModernCall
   place: Place
   /** The lists as the client was last told of them. */
@@ -85,17 +86,21 @@ export function createListen ({ floor, listings, old, watch, definitionsOf, plac
   function connect (stream: Stream, definition: UpstreamDefinition, names: Names): void {
     const { call, outbox } = stream
     const asked = { uris: [...names.uris.keys()], taskIds: [...names.taskIds.keys()] }
-    function onUpdated (params: JsonObject): void {
-      const { uri } = params
-      if (typeof uri !== 'string' || !leg.granted.uris.some((granted) => covers(granted, uri))) return
-      const own = leg.granted.uris.includes(uri) ? names.uris.get(uri) : undefined
-      for (const shown of own ?? [stream.view.uriMap(definition.name)(uri)]) outbox.send(shown, { method: 'notifications/resources/updated', params: { ...params, uri: shown } })
+    const onUpdated: LegOptions['onUpdated'] = (uri, below, meta) => {
+      const own = below ? undefined : names.uris.get(uri)
+      for (const shown of own ?? [stream.view.uriMap(definition.name)(uri)]) {
+        outbox.send(shown, { method: 'notifications/resources/updated', params: { uri: shown, ...meta !== undefined && { _meta: meta } } })
+      }
     }
     const leg = isOld(definition) ? old.open({
       definition,
       uris: asked.uris,
       watch: () => watch({ ...call, ...stream.place }, definition.name),
-      onUpdated,
+      onUpdated ({ uri, _meta }) {
+        if (typeof uri !== 'string') return
+        const below = !leg.granted.uris.includes(uri)
+        if (!below || leg.granted.uris.some((granted) => covers(granted, uri))) onUpdated(uri, below, boundedMeta(_meta))
+      },
       patienceMs: patienceOf(stream.place)
     }) : openLeg({
       definition,
@@ -103,9 +108,7 @@ export function createListen ({ floor, listings, old, watch, definitionsOf, plac
       capabilities: passedOn(call.client.capabilities, stream.place.endpoint),
       acquire: () => floor.connect({ ...call, ...stream.place }, definition.name),
       onUpdated,
-      onTask (params) {
-        const { taskId } = params
-        if (typeof taskId !== 'string' || !leg.granted.taskIds.includes(taskId)) return
+      onTask (taskId, params) {
         try {
           outbox.send(taskId, { method: 'notifications/tasks', params: floor.shapeTask({ ...call, ...stream.place }, definition.name, params) })
         } catch (err) {
@@ -202,13 +205,17 @@ export function createListen ({ floor, listings, old, watch, definitionsOf, plac
   }
 
   return {
-    listen: (call) => observe(call, { clock, log, route: () => undefined }, async () => {
-      if (closed) throw stopping()
-      const wanted = readFilter(call.request.params, call.client.capabilities)
-      const leave = seats.take(call.principal, wanted, call.snapshot.limits.sessionsPerPrincipal)
-      await serve(call, wanted).finally(leave)
-      return { resultType: 'complete' }
-    }),
+    listen (whole) {
+      // Read at once, and let go: the stream may be open for hours.
+      const [call, filter] = [bare(whole), readOrder(whole)]
+      return observe(call, { clock, log, route: () => undefined }, async () => {
+        const wanted = await filter
+        if (closed) throw stopping()
+        const leave = seats.take(call.principal, wanted, call.client.capabilities)
+        await serve(call, wanted).finally(leave)
+        return { resultType: 'complete' }
+      })
+    },
     retain () {
       const broken: Stream[] = []
       for (const stream of streams) {
@@ -225,5 +232,7 @@ export function createListen ({ floor, listings, old, watch, definitionsOf, plac
     }
   }
 }
+
+const readOrder = async ({ request, client }: ModernCall): Promise<Wanted> => readFilter(request.params, client.capabilities)
 
 const stopping = (): GatewayError => new GatewayError('shutting_down', 'The gateway is stopping. Retry; another process will answer.')

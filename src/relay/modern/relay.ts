@@ -17,7 +17,10 @@ export interface ModernRelay {
    * @throws GatewayError invalid_params, missing_capability, too_many, not_found, shutting_down
    */
   listen (call: ModernCall): Promise<Result>
-  /** `inputSchema` of a tool as it is published at the endpoint, for its `x-mcp-header` annotations; undefined for an unknown tool. Waits for upstreams on their way as `call` does. */
+  /**
+   * `inputSchema` of a tool as it is published at the endpoint, for its `x-mcp-header` annotations; undefined for an unknown tool. Waits for upstreams on their way as
+   * `call` does, which does not wait again where it gets the same object.
+   */
   schemaOf (place: Place, tool: string): Promise<JsonObject | undefined>
   /** A reload: ends listen streams whose endpoint changed in what they were promised. */
   retain (): void

@@ -7,6 +7,7 @@ import { GatewayError } from '../../protocol/errors.ts'
 import type { UpstreamName } from '../../protocol/ids.ts'
 import type { Sealer } from '../../store/seal.ts'
 import type { ModernCall } from '../call.ts'
+import { definitionOf } from '../floor.ts'
 import { bindingOf } from './task-ids.ts'
 
 /** What a state stands for. */
@@ -38,7 +39,8 @@ const purpose = 'request-state'
 export function createRequestStates (sealer: Pick<Sealer, 'seal' | 'open'>, wall: { now (): number }): RequestStates {
   const binding = (call: ModernCall, upstream: UpstreamName): string[] => {
     const { inputResponses: _answers, requestState: _state, _meta, ...params } = call.request.params ?? {}
-    return [...bindingOf(call), upstream, call.request.method, hash('sha256', canonical(params), 'base64url')]
+    // The definition too: another server under the same name did not give it.
+    return [...bindingOf(call), upstream, definitionOf(call, upstream).hash, call.request.method, hash('sha256', canonical(params), 'base64url')]
   }
   return {
     seal: (call, upstream, state, until = wall.now() + lifetimeMs) => sealer.seal(purpose, binding(call, upstream), JSON.stringify({ v: 2, exp: until, state })),

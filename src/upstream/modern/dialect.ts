@@ -43,6 +43,8 @@ export interface DialectOptions {
   /** What clients with a session have asked for by `logging/setLevel`. */
   sessionLevel (): LogLevel | undefined
   readonly clock: Clock
+  /** Does the connection serve one caller only? Default false: what names no request is nobody's. */
+  readonly exclusive?: boolean
 }
 
 /** How long a server may go on with a request that was cancelled before it notices. */
@@ -57,7 +59,7 @@ const onStreams: ReadonlySet<string> = new Set([
   'notifications/resources/updated', 'notifications/tasks'
 ])
 
-export function createDialect ({ name, clientInfo, version, sessionLevel, clock }: DialectOptions): Dialect {
+export function createDialect ({ name, clientInfo, version, sessionLevel, clock, exclusive = false }: DialectOptions): Dialect {
   let quietUntil = 0
   return {
     dress (request, client) {
@@ -73,15 +75,10 @@ export function createDialect ({ name, clientInfo, version, sessionLevel, clock 
       const subscription = metaOf(notification.params)[subscriptionIdKey]
       if (subscription !== undefined) return typeof subscription === 'number' ? subscription : undefined
       if (notification.method === 'notifications/cancelled') return notification.params?.['requestId'] as number
-      if (notification.method !== 'notifications/message' || clock.now() < quietUntil) return undefined
-      // Over stdio a log message does not say which request it is about: only where one alone asked for any it is known.
-      let found: number | undefined
-      for (const [id, { ear }] of calls) {
-        if (ear?.logs !== true) continue
-        if (found !== undefined) return undefined
-        found = id
-      }
-      return found
+      if (!exclusive || notification.method !== 'notifications/message' || clock.now() < quietUntil) return undefined
+      // Over stdio a log message does not say which request it is about: only where there is one alone it is known.
+      const running = [...calls].filter(([, { ear }]) => ear?.endless !== true)
+      return running.length === 1 ? running[0]?.[0] : undefined
     }
   }
 }

@@ -21,7 +21,8 @@ export function modernHeaders ({ method, params }: Request, base: readonly strin
     'accept', 'application/json, text/event-stream', 'content-type', 'application/json',
     'mcp-protocol-version', String(metaOf(params)[versionKey]), 'mcp-method', encodeHeader(method)
   ]
-  const name = params?.[named.get(method) ?? '']
+  const member = named.get(method)
+  const name = member === undefined ? undefined : params?.[member]
   if (typeof name === 'string') headers.push('mcp-name', encodeHeader(name))
   if (method === 'tools/call' && schemas !== undefined) headers.push(...schemas.headers(params?.['name'], params?.['arguments']))
   headers.push(...base)

@@ -3,10 +3,11 @@
 
 import { deadline } from '../clock.ts'
 import { deliver } from '../delivery.ts'
-import { boundedError, cancelledError, closedError, isRpcError } from '../endings.ts'
+import { boundedError, cancelledError, closedError, isRpcError, Refusal } from '../endings.ts'
 import { createExchange } from '../exchange.ts'
 import { baseHeaders } from '../headers.ts'
 import { failureError, lostError } from '../refusals.ts'
+import { createRetirement } from '../retirement.ts'
 import { isObject, requestMessage } from '../../protocol/messages.ts'
 import { latestModern } from '../../protocol/revisions.ts'
 import { createDialect } from './dialect.ts'
@@ -30,8 +31,7 @@ export interface ModernLink extends Link {
 /** What says that a server does not know this era; anything else of 4xx and 5xx says nothing about it. */
 const foreign: ReadonlySet<number> = new Set([400, 404, 405])
 
-/** @param disproved called when the server turns out not to be of this era any more; `closed` follows */
-export function openModernHttp (definition: HttpDefinition, egress: Egress, shelf: SchemaShelf, options: LinkOptions, disproved: () => void): ModernLink {
+export function openModernHttp (definition: HttpDefinition, egress: Egress, shelf: SchemaShelf, options: LinkOptions): ModernLink {
   const { name, maxMessageBytes: maxBytes, timeoutMs, connectMs } = definition
   const { handshake: { clientInfo }, events, clock, log, complaints } = options
   const url = new URL(definition.url)
@@ -45,6 +45,7 @@ export function openModernHttp (definition: HttpDefinition, egress: Egress, shel
   let version: ModernRevision = latestModern
   let greeting: ModernGreeting | undefined
   let over = false
+  let retired = false
   let doubting = false
   const ending = new AbortController()
 
@@ -69,7 +70,15 @@ export function openModernHttp (definition: HttpDefinition, egress: Egress, shel
     }
   })
   const watches = createWatches({ ...options, name, timeoutMs, exchange: () => exchange })
-  const requests = createRequests({ name, connectMs, clock, log, watches, schemas, exchange: () => exchange, speak: (chosen) => { version = chosen }, left: die })
+  const requests = createRequests({
+    name, connectMs, clock, log, events, watches, schemas,
+    exchange: () => exchange,
+    proves: (error) => error instanceof Refusal,
+    version: () => version,
+    speak: (chosen) => { version = chosen },
+    left: retire
+  })
+  const retirement = createRetirement(name, requests.request, shut)
 
   const ask = (signal: AbortSignal) => (revision: ModernRevision): Promise<Answer> => {
     const request = discoverRequest(revision, clientInfo)
@@ -129,11 +138,11 @@ export function openModernHttp (definition: HttpDefinition, egress: Egress, shel
 
   /** It may have been replaced by an older one under its URL. */
   function doubt (): void {
-    if (doubting || over || greeting === undefined) return
+    if (doubting || over || retired || greeting === undefined) return
     doubting = true
     const limit = deadline(clock, connectMs, ending.signal)
     probe(name, ask(limit.signal))
-      .then((found) => { if (isAbsence(found)) die() })
+      .then((found) => { if (isAbsence(found)) retire() })
       .catch((err: unknown) => log.debug({ err, upstream: name }, 'the upstream could not be asked whether it still speaks 2026-07-28'))
       .finally(() => {
         doubting = false
@@ -141,12 +150,15 @@ export function openModernHttp (definition: HttpDefinition, egress: Egress, shel
       })
   }
 
-  function die (): void {
-    if (over) return
+  /** One refusal must not take away what others wait for: they have POSTs of their own, which end as they end. */
+  function retire (): void {
+    if (over || retired) return
+    retired = true
     const reason = lostError(name, 'ended: the server no longer speaks revision 2026-07-28')
-    shut(reason)
-    disproved()
+    watches.end(reason)
+    options.disproved?.()
     events.closed(reason)
+    retirement.begin(reason)
   }
 
   function shut (reason: Error): void {
@@ -154,13 +166,13 @@ export function openModernHttp (definition: HttpDefinition, egress: Egress, shel
     over = true
     ending.abort()
     exchange.end(reason)
-    watches.end()
+    watches.end(reason)
     release()
     lane.release()
   }
 
   return {
-    exchange: { ...exchange, request: requests.request, notify () {} },
+    exchange: { ...exchange, request: retirement.request, notify () {} },
     get greeting () { return greeting },
     discover,
     async greet (signal) {

@@ -3,6 +3,7 @@
 
 import { isObject } from '../../protocol/messages.ts'
 import { deliver } from '../delivery.ts'
+import { boundedError, isRpcError, Refusal } from '../endings.ts'
 import { failureError, lostError } from '../refusals.ts'
 import type { Dispatcher } from 'undici'
 import type { UpstreamName } from '../../protocol/ids.ts'
@@ -62,6 +63,8 @@ export function createPost (options: PostOptions): Post {
     if (foreign.has(status) && !isProper(error?.['code'])) options.doubt()
     // The response is about this request even where the server could not read its id.
     const own = isObject(body) && (body['id'] === id || body['id'] === undefined || body['id'] === null)
+    // Nothing was heard of this request before: whatever else comes ahead of an answer comes on its own stream, with status 200.
+    if (isRpcError(error) && own && status === 400) return exchange.fail(id, new Refusal(boundedError(error)))
     if (error !== undefined && own && status >= 400 && status < 500 && status !== 401 && status !== 403) exchange.receive({ ...body, id }, id)
     exchange.fail(id, failureError(name, place, outcome))
   }
@@ -82,7 +85,8 @@ export function createPost (options: PostOptions): Post {
       begin (_sessionId, streamed) { streaming = streamed },
       message (value) {
         // Each request has a response of its own: what another one is told is not for this one to say.
-        if (isObject(value) && value['method'] === undefined && value['id'] !== id) return complaints.warn({}, 'left out an answer of the upstream that came to another request than its own')
+        if (isObject(value) && typeof value['method'] !== 'string' && value['id'] !== id) return complaints.warn({}, 'left out an answer of the upstream that came to another request than its own')
+        if (isObject(value) && value['method'] === 'notifications/progress' && (!isObject(value['params']) || value['params']['progressToken'] !== id)) return complaints.warn({}, 'left out progress of the upstream that came on the stream of another request')
         exchange.receive(value, id)
         if (lingering || !streaming || exchange.waiting(id)) return
         lingering = true

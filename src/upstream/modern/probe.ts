@@ -37,8 +37,11 @@ const mismatch = -32020
 const capability = -32021
 const unsupported = -32022
 
+/** Codes that no server of an older era has. */
+export const upgradeCodes: ReadonlySet<number> = new Set([mismatch, capability, unsupported])
+
 /** Do these codes come from a server that knows this era, in answer to a message of the older one? */
-export const modernCodes: ReadonlySet<number> = new Set([mismatch, capability, unsupported, -32601, -32602])
+export const modernCodes: ReadonlySet<number> = new Set([...upgradeCodes, -32601, -32602])
 
 export function discoverRequest (version: ModernRevision, clientInfo: Implementation): Request {
   return { method: 'server/discover', params: { _meta: { [versionKey]: version, [clientInfoKey]: clientInfo, [capabilitiesKey]: {} } } }

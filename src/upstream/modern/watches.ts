@@ -11,7 +11,7 @@ import type { Log } from '../../observe/log.ts'
 import type { UpstreamName } from '../../protocol/ids.ts'
 import type { JsonObject, Notification, Result, ServerCapabilities } from '../../protocol/messages.ts'
 import type { Client, ListKind, UpstreamEvents } from '../../protocol/seams.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock, Timer } from '../clock.ts'
 import type { Complaints } from '../complaints.ts'
 import type { Exchange } from '../exchange.ts'
 
@@ -33,14 +33,18 @@ export interface Watches {
   /** `resources/subscribe`: resolves when the server has agreed. @throws GatewayError, RpcError */
   subscribe (uri: string, signal: AbortSignal): Promise<Result>
   unsubscribe (uri: string): void
-  /** After the exchange has ended, whose reason is what those who wait are told. */
-  end (): void
+  /** @param reason what those who wait are told; where the exchange has ended, they know it by then */
+  end (reason: Error): void
 }
 
 interface Watch {
   /** The filter that the server agreed to first. */
   readonly agreed: Promise<JsonObject>
-  stop (): void
+  /** Subscribers who wait for that. */
+  waiting: number
+  /** Somebody has what it is open for. */
+  held: boolean
+  stop (reason?: Error): void
 }
 
 const firstDelayMs = 1_000
@@ -65,6 +69,7 @@ export function createWatches (options: WatchesOptions): Watches {
     first.promise.catch(() => {})
     let failures = 0
     let agreed = false
+    let timer: Timer | undefined
 
     function listen (): void {
       let since: number | undefined
@@ -85,9 +90,8 @@ export function createWatches (options: WatchesOptions): Watches {
         if (since !== undefined && clock.now() - since >= provenMs) failures = 0
         const delay = Math.min(longestDelayMs, firstDelayMs * 2 ** Math.min(failures, 10) * (1 + random() * 0.25))
         failures++
-        const timer = clock.timer(delay, listen)
+        timer = clock.timer(delay, listen)
         timer.unref()
-        stop.signal.addEventListener('abort', () => timer.close(), { once: true })
       }
       options.exchange().request({ method: 'subscriptions/listen', params: { notifications: filter } }, listener, stop.signal).then(again, (error: unknown) => {
         first.reject(error)
@@ -99,7 +103,16 @@ export function createWatches (options: WatchesOptions): Watches {
     }
 
     listen()
-    return { agreed: first.promise, stop: () => stop.abort() }
+    return {
+      agreed: first.promise,
+      waiting: 0,
+      held: false,
+      stop (reason) {
+        if (reason !== undefined) first.reject(reason)
+        timer?.close()
+        stop.abort()
+      }
+    }
   }
 
   async function subscribe (uri: string, signal: AbortSignal): Promise<Result> {
@@ -110,17 +123,23 @@ export function createWatches (options: WatchesOptions): Watches {
       open.set(uri, found)
     }
     const mine = found
+    mine.waiting++
     const limit = deadline(clock, timeoutMs, signal)
     try {
       const { resourceSubscriptions } = await unless(limit.signal, mine.agreed, () => limit.passed() ? timeoutError(name, timeoutMs) : cancelledError(name))
-      if (Array.isArray(resourceSubscriptions) && resourceSubscriptions.includes(uri)) return {}
+      if (Array.isArray(resourceSubscriptions) && resourceSubscriptions.includes(uri)) {
+        mine.held = true
+        return {}
+      }
       throw new GatewayError('invalid_params', `Upstream ${name} does not tell of changes of this resource.`, { data: { upstream: name } })
-    } catch (error) {
-      if (open.get(uri) === mine) open.delete(uri)
-      mine.stop()
-      throw error
     } finally {
       limit.close()
+      mine.waiting--
+      // Others may have joined it, or have been there before.
+      if (!mine.held && mine.waiting === 0) {
+        if (open.get(uri) === mine) open.delete(uri)
+        mine.stop()
+      }
     }
   }
 
@@ -137,9 +156,9 @@ export function createWatches (options: WatchesOptions): Watches {
       open.get(uri)?.stop()
       open.delete(uri)
     },
-    end () {
-      listing?.stop()
-      for (const each of open.values()) each.stop()
+    end (reason) {
+      listing?.stop(reason)
+      for (const each of open.values()) each.stop(reason)
       open.clear()
     }
   }

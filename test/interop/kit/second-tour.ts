@@ -9,6 +9,8 @@ import type { Heard, Step } from './visit.ts'
 export interface Peer {
   /** Does it tell of changes by itself, in this client's era? */
   readonly tells: boolean
+  /** Are its lists those of the very process that serves the client? */
+  readonly grows: boolean
   /** Can it ask this client something? */
   readonly asks: boolean
   /** Does it hear of cancellation? */
@@ -147,7 +149,7 @@ export function secondTour ({ client, era, peer, name, uri }: SecondVisit): Step
     },
     {
       name: 'hears that the tools changed, and lists the new one',
-      needs: 'tells',
+      needs: 'grows',
       async run () {
         client.setNotificationHandler('notifications/tools/list_changed', hear)
         const listening = modern ? await client.listen({ toolsListChanged: true }) : undefined
