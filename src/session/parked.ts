@@ -21,13 +21,15 @@ export interface Place<T> {
   close (): void
   /** Idempotent. Nobody can come back any more. */
   leave (): void
+  /** The same, for the sake of newer calls; whoever comes back is told so. */
+  lose (): void
 }
 
 export interface Parks<T> {
   /**
-   * A place for one call, without a round that could be taken yet.
+   * A place for one call, without a round that could be taken yet. An owner who has too many loses the one whose round has been open longest.
    * @param owner whoever may come back; opaque
-   * @throws GatewayError too_many
+   * @throws GatewayError too_many: none of theirs is open, or there are too many of all owners together
    */
   enter (owner: string, parked: T): Place<T>
   /**
@@ -45,7 +47,7 @@ export interface ParksOptions<T> {
   readonly wall: { now (): number }
   readonly timer: (ms: number, run: () => void) => { close (): unknown, unref (): unknown }
   readonly newId: () => string
-  /** A round was open for `lifetimeMs` and nobody came; or all is over. The place has been left. */
+  /** A round was open for `lifetimeMs` and nobody came; a newer call needed the place; or all is over. The place has been left. */
   readonly gone: (parked: T) => void
   readonly lifetimeMs?: number
   readonly perOwner?: number
@@ -61,24 +63,47 @@ interface Entry<T> {
 }
 
 export const parkedMs = 10 * 60_000
+/** Of all owners together. Whoever comes back later than this is told less. */
+const maxLost = 1_000
 
 export function createParks<T> ({ wall, timer, newId, gone, lifetimeMs = parkedMs, perOwner = 64, max = 10_000 }: ParksOptions<T>): Parks<T> {
   const entries = new Map<string, Entry<T>>()
-  const owned = new Map<string, number>()
+  /** What was opened last comes last. */
+  const owned = new Map<string, Set<Entry<T>>>()
+  /** Places that were lost, and whose; the newest ones, because clients may never ask. */
+  const lost = new Map<string, string>()
 
   function leave (id: string): void {
     const entry = entries.get(id)
     if (entry === undefined || !entries.delete(id)) return
     entry.timer?.close()
-    const left = (owned.get(entry.owner) ?? 1) - 1
-    if (left === 0) owned.delete(entry.owner)
-    else owned.set(entry.owner, left)
+    const own = owned.get(entry.owner)
+    own?.delete(entry)
+    if (own?.size === 0) owned.delete(entry.owner)
+  }
+
+  function lose (id: string): void {
+    const entry = entries.get(id)
+    if (entry === undefined) return
+    leave(id)
+    lost.set(id, entry.owner)
+    const [oldest] = lost.keys()
+    if (lost.size > maxLost && oldest !== undefined) lost.delete(oldest)
+  }
+
+  function makeRoom (own: Iterable<Entry<T>>): void {
+    for (const { place, isOpen } of own) {
+      if (!isOpen) continue
+      place.lose()
+      return gone(place.parked)
+    }
+    throw new GatewayError('too_many', `More than ${perOwner} calls of this caller were asked for input, and run. Retry when some of them have ended.`)
   }
 
   return {
     enter (owner, parked) {
-      const mine = owned.get(owner) ?? 0
-      if (mine >= perOwner) throw new GatewayError('too_many', `More than ${perOwner} calls of this caller wait for input. Answer some of them first.`)
+      const full = owned.get(owner)
+      if (full !== undefined && full.size >= perOwner) makeRoom(full)
       if (entries.size >= max) throw new GatewayError('too_many', 'Too many calls wait for input. Retry later.')
       const id = newId()
       const place: Place<T> = {
@@ -87,6 +112,7 @@ export function createParks<T> ({ wall, timer, newId, gone, lifetimeMs = parkedM
         open () {
           entry.round++
           entry.isOpen = true
+          if (own.delete(entry)) own.add(entry)
           entry.timer?.close()
           const waiting = timer(lifetimeMs, () => {
             leave(id)
@@ -100,15 +126,20 @@ export function createParks<T> ({ wall, timer, newId, gone, lifetimeMs = parkedM
           entry.isOpen = false
           entry.timer?.close()
         },
-        leave: () => leave(id)
+        leave: () => leave(id),
+        lose: () => lose(id)
       }
       const entry: Entry<T> = { place, owner, round: 0, isOpen: false, timer: undefined }
+      const own = owned.get(owner) ?? new Set()
       entries.set(id, entry)
-      owned.set(owner, mine + 1)
+      owned.set(owner, own.add(entry))
       return place
     },
     find (owner, { park, round }) {
       const entry = entries.get(park)
+      if (lost.get(park) === owner) {
+        throw new GatewayError('invalid_state', 'The call that this requestState belongs to was given up: too many calls of this caller waited for input, and newer ones took its place. Send the request again without requestState.')
+      }
       // The same for a place that never was, for one that was left, and for somebody else's.
       if (entry === undefined || entry.owner !== owner) {
         throw new GatewayError('invalid_state', 'The call that this requestState belongs to is over: it has ended, or it waited too long for the answer. Send the request again without requestState.')

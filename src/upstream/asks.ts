@@ -4,6 +4,7 @@
 import { errorObject, GatewayError } from '../protocol/errors.ts'
 import { errorMessage, isObject, notificationMessage, responseMessage } from '../protocol/messages.ts'
 import { createBucket } from './bucket.ts'
+import type { Bucket } from './bucket.ts'
 import type { ClientCapabilities, JsonObject, RequestId, RpcErrorObject, ServerRequest } from '../protocol/messages.ts'
 import type { AskOptions } from '../protocol/seams.ts'
 import type { Clock } from './clock.ts'
@@ -48,21 +49,57 @@ const capabilityOf: ReadonlyMap<string, string> = new Map([
   ...['tasks/get', 'tasks/result', 'tasks/list', 'tasks/cancel'].map((method): [string, string] => [method, 'tasks'])
 ])
 
-// A server that asks more than this asks a machine, not a person (security: floods of server requests).
-const asksPerSecond = 10
-const askBurst = 20
-const openAsks = 32
+interface Limit {
+  readonly perSecond: number
+  readonly burst: number
+  readonly open: number
+}
+
+// A server that asks more than this asks a machine, not a person (security: floods of server requests). What comes on the stream of a call
+// counts for that call: one that floods, or is left waiting, takes nothing from the others.
+const ofOneCall: Limit = { perSecond: 10, burst: 20, open: 32 }
+// One caller may leave 64 calls waiting at once.
+const ofConnection: Limit = { perSecond: 50, burst: 100, open: 256 }
+
+/** What is counted together. */
+interface Tally {
+  readonly bucket: Bucket
+  open: number
+}
+
+interface Question {
+  readonly withdrawn: AbortController
+  readonly origin: Origin | undefined
+  readonly tally: Tally
+}
 
 export function createAsks ({ declared, clock, send }: AsksOptions): Asks {
-  const open = new Map<RequestId, { readonly withdrawn: AbortController, readonly origin: Origin | undefined }>()
-  const bucket = createBucket(clock, asksPerSecond, askBurst)
+  const open = new Map<RequestId, Question>()
+  const bucketOf = ({ perSecond, burst }: Limit): Bucket => createBucket(clock, perSecond, burst)
+  const bucket = bucketOf(ofConnection)
+  /** Of calls that have asked, by call; those that no stream names count as one. */
+  const tallies = new Map<number, Tally>()
+  const unnamed: Tally = { bucket: bucketOf(ofOneCall), open: 0 }
+
+  function tallyOf (origin: Origin | undefined): Tally {
+    if (origin?.certain !== true) return unnamed
+    const tally = tallies.get(origin.call) ?? { bucket: bucketOf(ofOneCall), open: 0 }
+    tallies.set(origin.call, tally)
+    return tally
+  }
+
+  function remove (id: RequestId): Question | undefined {
+    const question = open.get(id)
+    if (question !== undefined && open.delete(id)) question.tally.open--
+    return question
+  }
 
   const refuse = (id: RequestId, error: RpcErrorObject): void => send(errorMessage(id, error))
 
   function withdraw (matches: (origin: Origin) => boolean): void {
     for (const [id, { withdrawn, origin }] of open) {
       if (origin === undefined || !matches(origin)) continue
-      open.delete(id)
+      remove(id)
       refuse(id, errorObject(new GatewayError('cancelled', 'The call that this request belongs to has ended.'), ''))
       withdrawn.abort('the call has ended')
     }
@@ -77,12 +114,14 @@ export function createAsks ({ declared, clock, send }: AsksOptions): Asks {
         return refuse(id, { code: -32601, message: 'This client does not offer the method.' })
       }
       if (open.has(id)) return refuse(id, { code: -32600, message: 'A request with this id is already open.' })
-      if (open.size >= openAsks || !bucket.take()) {
+      const tally = tallyOf(origin)
+      if (tally.open >= ofOneCall.open || open.size >= ofConnection.open || !tally.bucket.take() || !bucket.take()) {
         return refuse(id, errorObject(new GatewayError('too_many', 'Too many requests to the client; ask less often.'), ''))
       }
       const withdrawn = new AbortController()
-      open.set(id, { withdrawn, origin })
-      const close = (): boolean => open.get(id)?.withdrawn === withdrawn && open.delete(id)
+      open.set(id, { withdrawn, origin, tally })
+      tally.open++
+      const close = (): boolean => open.get(id)?.withdrawn === withdrawn && remove(id) !== undefined
       const progress = (params: JsonObject): void => {
         if (open.get(id)?.withdrawn === withdrawn) send(notificationMessage({ method: 'notifications/progress', params }))
       }
@@ -93,17 +132,18 @@ export function createAsks ({ declared, clock, send }: AsksOptions): Asks {
     },
 
     cancelled (id, reason) {
-      const question = open.get(id)
-      open.delete(id)
-      question?.withdrawn.abort(reason)
+      remove(id)?.withdrawn.abort(reason)
     },
 
-    ended: (call) => withdraw((origin) => origin.call === call && origin.certain),
+    ended (call) {
+      withdraw((origin) => origin.call === call && origin.certain)
+      tallies.delete(call)
+    },
     abandoned: (call) => withdraw((origin) => origin.call === call),
 
     end (reason) {
       const all = [...open.values()]
-      open.clear()
+      for (const id of open.keys()) remove(id)
       for (const { withdrawn } of all) withdrawn.abort(reason)
     }
   }

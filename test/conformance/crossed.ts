@@ -21,10 +21,6 @@ async function configured (t: Test, server: Requirements, way: Way): Promise<obj
   return way === 'HTTP+SSE' ? { type: 'sse', url: await startReference(t, 'sse', server), era } : { type: 'http', url: await startReference(t, 'http', server), era }
 }
 
-// Scenarios that want to see no more than the first question leave their calls behind, and where a question names no call, each of these
-// keeps a connection of its own: as many as one caller may have. A person takes longer than the suite.
-const parkedMs = 1_000
-
 interface Through {
   readonly url: string
   readonly run: Run
@@ -35,7 +31,7 @@ async function runs (t: Test, requirements: Requirements, server: Requirements, 
   const direct = startReference(t, 'http', requirements).then(async (url) => await runSuite(url, { requirements }))
   const crossed = ways.map(async (way): Promise<Through> => {
     const { url } = await gateway(t, {
-      upstreams: { reference: await configured(t, server, way) }, endpoints: { default: { upstreams: ['reference'], prefix: '' } }, overrides: { parkedMs }
+      upstreams: { reference: await configured(t, server, way) }, endpoints: { default: { upstreams: ['reference'], prefix: '' } }
     })
     // One scenario waits 600 ms for a stream, which a process that has to start first cannot promise on a busy machine.
     await modernRequest(url(), 'tools/call', { name: 'test_simple_text' }, { token: key, capabilities: { elicitation: {} } })

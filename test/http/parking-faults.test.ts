@@ -114,10 +114,13 @@ t.test('a client that never comes back: the upstream gets answers, then its canc
   }
 })
 
-t.test('one call too many at a server whose questions name no call is refused, and served when another has ended', async (t) => {
+t.test('one call too many at a server whose questions name no call: the one that has waited longest makes room', async (t) => {
   for (const transport of ['stdio', 'stream']) {
-    const parked = await Promise.all(Array.from({ length: 8 }, () => park(transport)))
-    t.match(await park(transport), { status: 429, error: { message: /8 calls/ } }, transport)
+    const oldest = await park(transport)
+    const parked = await Promise.all(Array.from({ length: 7 }, () => park(transport)))
+    parked.push(await park(transport))
+    t.match(parked.at(-1), { result: { resultType: 'input_required' } }, transport)
+    t.match(await round(house.url(transport), 'tools/call', withAnswers(oldest), ada), { ...refused, error: { message: /newer ones took its place/ } })
     t.match(await round(house.url(transport), 'tools/call', call, { token: keyOf.bob }), { result: { resultType: 'input_required' } }, 'another caller has its own')
     for (const each of parked) t.ok((await round(house.url(transport), 'tools/call', withAnswers(each), ada)).result)
     t.same(textOf((await round(house.url(transport), 'tools/call', withAnswers(await park(transport)), ada)).result), [replies.form])

@@ -157,14 +157,109 @@ t.test('log messages and progress go to the request that runs, and nowhere while
   t.equal(heard.length, 1)
 })
 
-t.test('one caller can have so many calls that wait; the question of one more is refused', async (t) => {
-  const answer = async (_request: Request, client: Client): Promise<Result> => ({ got: await elicit(client).catch((error: { code?: string }) => error.code) })
+const aborted = async (signal: AbortSignal): Promise<void> => {
+  if (!signal.aborted) await new Promise((resolve) => { signal.addEventListener('abort', resolve) })
+}
+const takenOver = { code: 'invalid_state', message: /newer ones took its place/ }
+
+t.test('one caller can have so many calls that wait: the oldest of them makes room for one more', async (t) => {
+  const ends: unknown[] = []
+  const answer = async ({ params: asked }: Request, client: Client): Promise<Result> => {
+    const got = await elicit(client)
+    ends.push([asked?.['arguments'], got])
+    return { got }
+  }
   const upstreams = Object.fromEntries(Array.from({ length: 9 }, (_each, at) => [`u${at}`, old(answer)]))
   const room = await modernRoom(t, upstreams)
-  for (let at = 0; at < 64; at++) await called(room, room.call('tools/call', { name: `u${at % 8}__x` }, able))
-  t.match(await called(room, room.call('tools/call', { name: 'u8__x' }, able)), { resultType: 'complete', got: 'too_many' })
-  t.match(await called(room, room.call('tools/call', { name: 'u8__x' }, { ...able, who: 'bob' })), { resultType: 'input_required' })
-  await t.rejects(room.call('tools/call', { name: 'u0__x' }, able), { code: 'too_many' }, 'and all of its lanes are taken')
+  const asking = async (at: number, n: number, who = 'ada'): Promise<{ asked: Result, more: JsonObject }> => {
+    const more = { name: `u${at}__x`, arguments: { n } }
+    return { asked: await called(room, room.call('tools/call', more, { ...able, who })), more }
+  }
+  const left: Array<{ asked: Result, more: JsonObject }> = []
+  for (let n = 0; n < 64; n++) left.push(await asking(n % 8, n))
+  t.match((await asking(8, 0, 'bob')).asked, { resultType: 'input_required' })
+  t.same(ends, [], 'another caller has places of his own')
+  t.match((await asking(8, 64)).asked, { resultType: 'input_required' })
+  t.same(ends, [[{ n: 0 }, { action: 'cancel' }]], 'its server is told that the person turned away')
+  const [first, second] = left
+  if (first === undefined || second === undefined) throw new Error('there are 64')
+  await t.rejects(next(room, first.asked, undefined, able, first.more), takenOver)
+  t.match(await next(room, second.asked, undefined, able, second.more), { got: accepted })
+})
+
+t.test('where all lanes are taken, the call that has waited longest for its client makes room', async (t) => {
+  const told: unknown[] = []
+  const answer = async ({ params: asked }: Request, client: Client, signal: AbortSignal): Promise<Result> => {
+    for (let question = 0; question < 2; question++) {
+      const got = await elicit(client) as JsonObject
+      if (got['action'] !== 'cancel') continue
+      told.push(asked?.['arguments'])
+      await aborted(signal)
+      told.push('cancelled')
+      throw new Error('cancelled')
+    }
+    return { content: [] }
+  }
+  const room = await modernRoom(t, { one: old(answer) }, single)
+  const more = (n: number): JsonObject => ({ name: 'x', arguments: { n } })
+  const left: Result[] = []
+  for (let n = 0; n < 8; n++) left.push(await called(room, room.call('tools/call', more(n), able)))
+  const [first, second, third] = left as [Result, Result, Result]
+  const again = await next(room, first, undefined, able, more(0))
+  t.match(again, { resultType: 'input_required' }, 'whose client has come back has not waited long')
+  const open = room.connections.length
+  t.match(await called(room, room.call('tools/call', more(8), able)), { resultType: 'input_required' })
+  t.same(told, [{ n: 1 }, 'cancelled'])
+  t.equal(room.connections.length, open, 'on the connection that was left')
+  await t.rejects(next(room, second, undefined, able, more(1)), takenOver)
+  t.match(await Promise.all([9, 10, 11].map((n) => called(room, room.call('tools/call', more(n), able)))), [{}, {}, {}], 'several at once have one each')
+  t.same(told.filter((each) => each !== 'cancelled'), [{ n: 1 }, { n: 2 }, { n: 3 }, { n: 4 }])
+  await t.rejects(next(room, third, undefined, able, more(2)), takenOver)
+  t.match(await next(room, again, undefined, able, more(0)), { resultType: 'complete' }, 'the others stay as they are')
+})
+
+t.test('lanes of calls that have just expired are waited for', async (t) => {
+  const answer = async (_request: Request, client: Client, signal: AbortSignal): Promise<Result> => {
+    await elicit(client)
+    await aborted(signal)
+    throw new Error('cancelled')
+  }
+  const room = await modernRoom(t, { one: old(answer) }, single)
+  const left: Result[] = []
+  for (let n = 0; n < 8; n++) left.push(await called(room, room.call('tools/call', params, able)))
+  room.later(10 * 60_000)
+  t.match(await called(room, room.call('tools/call', params, able)), { resultType: 'input_required' })
+  for (const each of left) await t.rejects(next(room, each), { code: 'invalid_state' })
+})
+
+t.test('calls that run make no room, nor do results that wait for nothing but their clients', async (t) => {
+  const running: Array<() => void> = []
+  const answer = async ({ params: asked }: Request, client: Client): Promise<Result> => {
+    const { asks, ends } = (asked?.['arguments'] ?? {}) as { asks?: boolean, ends?: boolean }
+    const question = asks === true ? elicit(client).catch(() => ({})) : undefined
+    if (question !== undefined && ends !== true) return { got: await question }
+    await new Promise<void>((resolve) => { running.push(resolve) })
+    return { content: ['done'] }
+  }
+  const room = await modernRoom(t, { one: old(answer) }, single)
+  const start = (args: JsonObject): Promise<Result> => room.call('tools/call', { name: 'x', arguments: args }, able)
+  const held = await called(room, start({ asks: true, ends: true }))
+  running.pop()?.()
+  const runs = Array.from({ length: 7 }, () => start({}))
+  await until('all of them run', () => running.length === 7)
+  const waiting = await called(room, start({ asks: true }))
+  const last = start({})
+  await t.rejects(start({}), { code: 'too_many', message: /More than 8 calls of this caller run/ }, 'only one of them waited')
+  await until('its place is taken', () => {
+    room.clock.move(1)
+    return running.length === 8
+  })
+  await t.rejects(next(room, waiting, undefined, able, { name: 'x', arguments: { asks: true } }), takenOver)
+  await t.rejects(start({ asks: true }), { code: 'too_many' })
+  t.match(await next(room, held, undefined, able, { name: 'x', arguments: { asks: true, ends: true } }), { content: ['done'] })
+  for (const end of running) end()
+  t.match(await Promise.all([...runs, last]), Array.from({ length: 8 }, () => ({ resultType: 'complete' })))
+  t.match(await called(room, start({ asks: true })), { resultType: 'input_required' }, 'and all lanes are free again')
 })
 
 t.test('a conversation has upstream sessions of its own, of which a caller has a limited number', async (t) => {

@@ -1,12 +1,12 @@
 // A hostile older upstream that asks a client of 2026-07-28 without end: what reaches the client is bounded, the rest the upstream is
-// told to ask less of; and calls left waiting for input stop at a limit that the caller can understand.
+// told to ask less of. And clients that never come back for what they are asked: what they leave behind is bounded, and locks nobody out.
 
 import t from 'tap'
 import { acme, keyOf } from '../kit/acme.ts'
 import { scriptedStdio } from '../kit/asked.ts'
 import { gateway } from '../kit/gateway.ts'
 import { accepted, answers, round } from '../kit/rounds.ts'
-import { until } from '../kit/until.ts'
+import type { Round } from '../kit/rounds.ts'
 
 t.test('a thousand questions at once become a few, and all others are refused', async (t) => {
   const house = await acme(t)
@@ -27,6 +27,16 @@ t.test('a thousand questions at once become a few, and all others are refused', 
   t.match((await round({ ...ada, token: keyOf.bob }, { name: 'elicit', arguments: {} })).asked, { 'input-1': { method: 'elicitation/create' } }, 'and another caller is asked as ever')
 })
 
+t.test('a call that is flooded takes no questions from the others on its connection', async (t) => {
+  const house = await acme(t)
+  const ada = { url: house.url(), token: keyOf.ada }
+  const flooded = await round(ada, { name: 'elicit', arguments: { count: 1_000 } })
+  t.ok(Object.keys(flooded.asked).length >= 1)
+  const other = await round(ada, { name: 'elicit', arguments: {} })
+  t.match(other.asked, { 'input-1': { method: 'elicitation/create' } })
+  t.match((await round(ada, { name: 'elicit', arguments: {} }, answers(other, accepted()))).answer.json, { result: { resultType: 'complete' } })
+})
+
 t.test('what the client did not declare is not asked however often', async (t) => {
   const house = await acme(t)
   const nothing = { url: house.url(), token: keyOf.ada, capabilities: {} }
@@ -36,37 +46,37 @@ t.test('what the client did not declare is not asked however often', async (t) =
   for (const { error } of house.upstream.server.answers.values() as Iterable<{ error?: unknown }>) t.match(error, { code: -32601 })
 })
 
-t.test('over stdio each of them keeps a process: eight at once, and they end when nobody comes back', async (t) => {
+t.test('over stdio each of them keeps a process, eight at once: the oldest make room, and the caller is never locked out', async (t) => {
   const house = await gateway(t, {
     upstreams: { up: { ...scriptedStdio, era: 'legacy' } }, endpoints: { default: { upstreams: ['up'], prefix: '' } },
-    auth: { keys: [{ name: 'ada', key: keyOf.ada }, { name: 'bob', key: keyOf.bob }] }, overrides: { parkedMs: 3_000 }
+    auth: { keys: [{ name: 'ada', key: keyOf.ada }, { name: 'bob', key: keyOf.bob }] }, limits: { processes: 12 }
   })
   const ada = { url: house.url(), token: keyOf.ada }
+  const bob = { ...ada, token: keyOf.bob }
   const elicit = { name: 'elicit', arguments: {} }
-  const left = await Promise.all(Array.from({ length: 8 }, () => round(ada, elicit)))
-  for (const { state } of left) t.type(state, 'string')
-  t.match((await round(ada, elicit)).answer, { status: 429, json: { error: { message: /More than 8 calls of this caller/, data: { reason: 'too_many', upstream: 'up' } } } })
-  t.match((await round({ ...ada, token: keyOf.bob }, elicit)).asked, { 'input-1': {} }, 'another caller has processes of his own')
+  const bobs = await round(bob, elicit)
+  const left: Round[] = []
+  for (let n = 0; n < 20; n++) left.push(await round(ada, elicit))
+  for (const { asked } of left) t.match(asked, { 'input-1': { method: 'elicitation/create' } })
+  const ends = []
+  for (const each of left) ends.push((await round(ada, elicit, answers(each, accepted()))).answer.json)
+  for (const end of ends.slice(0, 12)) t.match(end, { error: { code: -32602, message: /newer ones took its place/, data: { reason: 'invalid_state' } } })
+  for (const end of ends.slice(12)) t.match(end, { result: { resultType: 'complete' } })
+  t.match((await round(bob, elicit, answers(bobs, accepted()))).answer.json, { result: { resultType: 'complete' } }, 'another caller has processes of his own')
   t.match((await round({ ...ada, capabilities: {} }, { name: 'echo' })).answer.json, { result: { resultType: 'complete' } }, 'who cannot be asked needs none')
-  await until('they are given up', async () => (await round(ada, { name: 'echo' })).answer.status === 200)
-  await until('all of them are', async () => {
-    const again = await Promise.all(left.map(async ({ state }) => (await round(ada, elicit, { requestState: state, inputResponses: {} })).answer.json.error?.data.reason as unknown))
-    return again.every((reason) => reason === 'invalid_state')
-  })
 })
 
-t.test('calls that are left waiting stop at a limit, and the next one says which', async (t) => {
+t.test('calls that are left waiting stop at a limit: the oldest make room there too', async (t) => {
   const house = await acme(t)
   const ada = { url: house.url(), token: keyOf.ada }
-  const left: unknown[] = []
-  let last
-  for (let n = 0; n < 100; n++) {
-    last = await round(ada, { name: 'elicit', arguments: { n } })
-    if (last.state === undefined) break
-    left.push(last.state)
-  }
-  t.ok(left.length >= 8 && left.length <= 64, `${left.length} calls wait`)
-  t.match(last?.answer.text, /too_many|ask less often|wait for input/, 'it says what is wrong')
-  t.match((await round(ada, { name: 'echo', arguments: {} })).answer.json, { result: { resultType: 'complete' } }, 'what asks nothing is served')
-  t.match((await round({ ...ada, token: keyOf.bob }, { name: 'elicit', arguments: {} })).asked, { 'input-1': {} }, 'another caller has limits of his own')
+  const bob = { ...ada, token: keyOf.bob }
+  const bobs = await round(bob, { name: 'elicit', arguments: {} })
+  const left: Round[] = []
+  for (let n = 0; n < 80; n++) left.push(await round(ada, { name: 'elicit', arguments: { n } }))
+  for (const [n, { answer, asked }] of left.entries()) if (asked['input-1'] === undefined) t.fail(`call ${n}`, { answer: answer.text })
+  t.equal([...house.upstream.server.answers.values()].filter(({ result }) => (result as { action?: string } | undefined)?.action === 'cancel').length, 16, 'so many were given up')
+  const back = async (n: number): Promise<unknown> => (await round(ada, { name: 'elicit', arguments: { n } }, answers(left[n] as Round, accepted()))).answer.json
+  for (const n of [0, 15]) t.match(await back(n), { error: { message: /newer ones took its place/, data: { reason: 'invalid_state' } } })
+  for (const n of [16, 79]) t.match(await back(n), { result: { resultType: 'complete' } })
+  t.match((await round(bob, { name: 'elicit', arguments: {} }, answers(bobs, accepted()))).answer.json, { result: { resultType: 'complete' } }, 'another caller has a limit of his own')
 })

@@ -87,14 +87,37 @@ t.test('a round that nobody takes ends; one that was taken does not, however lon
 })
 
 t.test('an owner has so many places, and all owners together have so many', async (t) => {
-  const { parks } = room({ perOwner: 2, max: 3 })
+  const { parks, gone } = room({ perOwner: 2, max: 3 })
   const first = parks.enter('ada', '1')
   parks.enter('ada', '2')
-  t.throws(() => parks.enter('ada', '3'), { code: 'too_many', message: /2 calls/ })
+  t.throws(() => parks.enter('ada', '3'), { code: 'too_many', message: /2 calls/ }, 'calls that run make no room')
   first.leave()
   t.ok(parks.enter('ada', '3'))
   t.ok(parks.enter('bob', '1'))
   t.throws(() => parks.enter('carol', '1'), { code: 'too_many' })
+  t.same(gone, [])
+})
+
+t.test('who has too many loses the place whose round has been open longest, and is told so', async (t) => {
+  const { parks, gone, timers } = room({ perOwner: 3 })
+  const bobs = parks.enter('bob', 'of bob').open()
+  const one = parks.enter('ada', '1')
+  const two = parks.enter('ada', '2')
+  const tickets = [one.open(), two.open()]
+  parks.enter('ada', '3')
+  one.close()
+  const later = one.open()
+  parks.enter('ada', '4')
+  t.same(gone, ['2'], 'the first one has been taken meanwhile, and the third was never open')
+  t.throws(() => parks.find('ada', { park: two.id, round: 1 }), { ...refused, message: /newer ones took its place/ })
+  t.throws(() => parks.find('bob', { park: two.id, round: 1 }), { ...refused, message: /is over/ }, 'nobody else learns of it')
+  t.throws(() => parks.find('ada', { park: one.id, round: tickets[0]?.ticket.round ?? 0 }), { ...refused, message: /used already/ })
+  t.equal(parks.find('ada', later.ticket), one)
+  parks.enter('ada', '5')
+  t.same(gone, ['2', '1'])
+  t.throws(() => parks.enter('ada', '6'), { code: 'too_many' }, 'none of them is open')
+  t.ok(parks.find('bob', bobs.ticket))
+  t.same([parks.size, timers.size], [4, 1])
 })
 
 t.test('at the end everybody is sent away', async (t) => {

@@ -267,3 +267,48 @@ t.test('questions that nobody answers do not pile up', async (t) => {
   exchange.receive(question('next'))
   await until(() => client.asked.length === 33, 'a place is free again')
 })
+
+t.test('on streams of calls, each of them has the limits to itself', async (t) => {
+  const { clock, exchange, call, answersTo } = stillExchange()
+  const clients = [slowClient(), slowClient()]
+  const [first] = clients.map(({ client }) => call(client))
+  for (let n = 0; n < 100; n++) exchange.receive(question(`a${n}`), 1)
+  t.equal(clients[0]?.options.length, 20)
+  t.match(answersTo('a20'), [{ error: { code: 429 } }])
+  exchange.receive(question('b'), 2)
+  t.equal(clients[1]?.options.length, 1, 'a flood of one is not one of the others')
+  for (let n = 0; n < 40; n++) {
+    clock.advance(1_000)
+    exchange.receive(question(`c${n}`), 1)
+  }
+  t.equal(clients[0]?.options.length, 32, 'nor what it leaves open')
+  exchange.receive(question('d'), 2)
+  exchange.receive(question('e'))
+  t.equal(clients[1]?.options.length, 2)
+  t.same(answersTo('d'), [])
+  exchange.receive({ jsonrpc: '2.0', id: 1, result: {} }, 1)
+  await first
+  t.match(answersTo('c11'), [{ error: { data: { reason: 'cancelled' } } }])
+  const third = slowClient()
+  void call(third.client)
+  exchange.receive(question('f'), 3)
+  t.equal(third.options.length, 1)
+})
+
+t.test('and all calls of a connection together have larger ones', async (t) => {
+  const { clock, exchange, call, sent } = stillExchange()
+  const clients = Array.from({ length: 64 }, () => slowClient())
+  for (const { client } of clients) void call(client)
+  const asked = (): number => clients.reduce((sum, { options }) => sum + options.length, 0)
+  const all = (name: string): void => clients.forEach((_client, at) => exchange.receive(question(`${name}${at}`), at + 1))
+  all('one of each ')
+  t.equal(asked(), 64, 'as many calls as a caller can leave waiting')
+  all('a second at once ')
+  t.equal(asked(), 100)
+  for (let n = 0; n < 10; n++) {
+    clock.advance(2_000)
+    all(`${n} `)
+  }
+  t.equal(asked(), 256)
+  t.match(sent.at(-1), { id: '9 63', error: { code: 429 } })
+})

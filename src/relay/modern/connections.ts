@@ -41,11 +41,16 @@ export interface Heard {
   lost (definition: UpstreamDefinition, scope: string): void
 }
 
-/** A connection for one call. */
-export interface Lease {
+export interface Connection {
   readonly upstream: Upstream
   /** As the pool knows the connection and those after it. */
   readonly scope: string
+}
+
+/** A connection for one call. */
+export interface Lease extends Connection {
+  /** The call waits for its client, and gives up when a newer one of its caller needs the connection; `undefined`: it waits no more. */
+  waits (giveUp: (() => void) | undefined): void
   /** The call is over. Idempotent. */
   release (): void
 }
@@ -57,7 +62,7 @@ export interface ModernConnections {
    */
   acquire (definition: UpstreamDefinition, call: ModernCall): Promise<Upstream>
   /** The same, with the name that the pool has for it. For what outlives a call. */
-  watch (definition: UpstreamDefinition, call: ModernCall): Promise<Omit<Lease, 'release'>>
+  watch (definition: UpstreamDefinition, call: ModernCall): Promise<Connection>
   /**
    * For one call, during which a legacy server may ask what the client declared.
    * @throws GatewayError upstream_unavailable, too_many, invalid_params (a conversation that is none), cancelled
@@ -85,7 +90,7 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
   // The clients of one person's legacy sessions have declared other things, and may be asked in other ways.
   const scopeOf = (...parts: readonly unknown[]): string => `caller:${hash('sha256', canonical(parts), 'base64url')}`
 
-  async function own (definition: UpstreamDefinition, call: ModernCall): Promise<Omit<Lease, 'release'>> {
+  async function own (definition: UpstreamDefinition, call: ModernCall): Promise<Connection> {
     const scope = scopeOf(bindingOf(call), conversationOf(call))
     return { scope, upstream: await speaking(await open(definition, scope, {}), call, false) }
   }
@@ -111,7 +116,7 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
       await speaking(upstream, call, false)
       // Nobody waits for the lease any more, and nobody would release it.
       if (call.signal.aborted) throw new GatewayError('cancelled', 'The request was cancelled before it was sent.')
-      return { upstream, scope: scopeOfLane, release }
+      return { upstream, scope: scopeOfLane, waits: (giveUp) => lane?.waits(giveUp), release }
     } catch (error) {
       release()
       throw error
@@ -139,7 +144,7 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
     return upstream.era === 'modern' ? upstream : undefined
   }
 
-  async function watch (definition: UpstreamDefinition, call: ModernCall): Promise<Omit<Lease, 'release'>> {
+  async function watch (definition: UpstreamDefinition, call: ModernCall): Promise<Connection> {
     const upstream = await common(definition, call)
     return upstream === undefined ? await own(definition, call) : { upstream, scope: listingScope(definition) }
   }
@@ -149,7 +154,7 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
     watch,
     async lease (definition, call) {
       const upstream = await common(definition, call)
-      return upstream === undefined ? await ownLane(definition, call) : { upstream, scope: listingScope(definition), release () {} }
+      return upstream === undefined ? await ownLane(definition, call) : { upstream, scope: listingScope(definition), waits () {}, release () {} }
     }
   }
 }

@@ -1,5 +1,6 @@
 // Lanes: a caller's connections to one upstream where what a server asks names no call. On each of them runs one call at a time, for as long
-// as it runs or is parked; calls that follow each other have the first one, so that what the server keeps between them stays.
+// as it runs or is parked; calls that follow each other have the first one, so that what the server keeps between them stays. Clients that never
+// come back with their input are nothing unusual: what they left behind makes room for newer calls.
 
 import { GatewayError } from '../../protocol/errors.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
@@ -8,16 +9,21 @@ export interface Lane {
   readonly number: number
   /** What the connection turned out to be; `true`: calls run side by side, and this one is in nobody's way. */
   opened (namesCalls: boolean): void
+  /**
+   * The call waits for its client from now on, and gives up when it has to make room; `undefined`: it does not wait any more.
+   * @param giveUp makes the call leave soon
+   */
+  waits (giveUp: (() => void) | undefined): void
   /** Idempotent. */
   leave (): void
 }
 
 export interface Lanes {
   /**
-   * The first free one.
+   * The first free one. Where all are taken, the one whose call has waited longest for its client, as soon as it has been left.
    * @param caller whose lanes at this upstream are counted together
    * @param scope the set of connections; opaque
-   * @throws GatewayError too_many
+   * @throws GatewayError too_many: none of them waits
    */
   enter (definition: UpstreamDefinition, caller: string, scope: string): Promise<Lane>
 }
@@ -31,29 +37,67 @@ interface Fleet {
   opening: PromiseWithResolvers<void> | undefined
 }
 
+/** What one caller has at one upstream. */
+interface Share {
+  lanes: number
+  /** How those that wait for their clients give up, the one that has waited longest first. */
+  readonly waiting: Map<symbol, () => void>
+  /** Calls to which the next lanes go that are left. */
+  readonly next: Array<() => void>
+}
+
 export function createLanes (): Lanes {
   const fleets = new Map<string, Fleet>()
-  const counts = new Map<string, number>()
+  const shares = new Map<string, Share>()
   /** By hash of the definition: what its connections have turned out to be. */
   const sideBySide = new Map<string, boolean>()
   // One process has one pair of pipes for all that it says.
   const known = ({ type, hash }: UpstreamDefinition): boolean | undefined => type === 'stdio' ? false : sideBySide.get(hash)
 
+  /** Resolves when somebody has left whose lane counts as that of the new call from then on. */
+  function makeRoom ({ waiting, next }: Share, name: string): Promise<void> {
+    const [longest] = waiting
+    if (longest === undefined) {
+      throw new GatewayError('too_many', `More than ${maxLanes} calls of this caller run at upstream ${name}. Retry when one of them has ended.`, { data: { upstream: name } })
+    }
+    const [id, giveUp] = longest
+    waiting.delete(id)
+    return new Promise((resolve) => {
+      next.push(resolve)
+      giveUp()
+    })
+  }
+
+  function giveBack (owner: string, share: Share): void {
+    const taker = share.next.shift()
+    if (taker !== undefined) taker()
+    else if (--share.lanes === 0) shares.delete(owner)
+  }
+
   return {
     async enter (definition, caller, scope) {
       const { name, hash } = definition
       const key = `${hash}\n${scope}`
+      const inNobodysWay: Lane = { number: 0, opened: (namesCalls) => { sideBySide.set(hash, namesCalls) }, waits () {}, leave () {} }
       let fleet = fleets.get(key)
       // Two that come at once need not open two connections to a server that can tell their calls apart.
       while (known(definition) === undefined && fleet?.opening !== undefined) {
         await fleet.opening.promise
         fleet = fleets.get(key)
       }
-      if (known(definition) === true) return { number: 0, opened: (namesCalls) => { sideBySide.set(hash, namesCalls) }, leave () {} }
-      const mine = `${hash}\n${caller}`
-      const count = counts.get(mine) ?? 0
-      if (count >= maxLanes) {
-        throw new GatewayError('too_many', `More than ${maxLanes} calls of this caller run at upstream ${name}, or wait for input there. Retry when one of them has ended.`, { data: { upstream: name } })
+      if (known(definition) === true) return inNobodysWay
+      const owner = `${hash}\n${caller}`
+      const share = shares.get(owner) ?? { lanes: 0, waiting: new Map(), next: [] }
+      shares.set(owner, share)
+      if (share.lanes < maxLanes) share.lanes++
+      else {
+        await makeRoom(share, name)
+        // Meanwhile the server may have been replaced.
+        if (known(definition) === true) {
+          giveBack(owner, share)
+          return inNobodysWay
+        }
+        fleet = fleets.get(key)
       }
       if (fleet === undefined) fleets.set(key, fleet = { busy: new Set(), opening: undefined })
       const own = fleet
@@ -61,7 +105,7 @@ export function createLanes (): Lanes {
       let number = 0
       while (busy.has(number)) number++
       busy.add(number)
-      counts.set(mine, count + 1)
+      const id = Symbol('lane')
       const opening = own.opening ??= Promise.withResolvers<void>()
       let left = false
       const leave = (): void => {
@@ -71,9 +115,8 @@ export function createLanes (): Lanes {
         busy.delete(number)
         if (busy.size === 0) fleets.delete(key)
         else if (own.opening === opening && known(definition) === undefined) own.opening = undefined
-        const others = (counts.get(mine) ?? 1) - 1
-        if (others === 0) counts.delete(mine)
-        else counts.set(mine, others)
+        share.waiting.delete(id)
+        giveBack(owner, share)
       }
       return {
         number,
@@ -81,6 +124,10 @@ export function createLanes (): Lanes {
           sideBySide.set(hash, namesCalls)
           opening.resolve()
           if (namesCalls) leave()
+        },
+        waits (giveUp) {
+          share.waiting.delete(id)
+          if (giveUp !== undefined && !left) share.waiting.set(id, giveUp)
         },
         leave
       }

@@ -10,7 +10,7 @@ import { nobody } from '../../upstream/exchange.ts'
 import { createTurnstile } from '../../upstream/turnstile.ts'
 import type { PaceClock } from '../pace.ts'
 import { covers } from '../subscriptions.ts'
-import type { Lease } from './connections.ts'
+import type { Connection } from './connections.ts'
 import type { Leg } from './listen-leg.ts'
 
 export interface OldLegOptions {
@@ -18,7 +18,7 @@ export interface OldLegOptions {
   /** As the upstream knows them. */
   readonly uris: readonly string[]
   /** The connection to listen on. */
-  readonly watch: () => Promise<Omit<Lease, 'release'>>
+  readonly watch: () => Promise<Connection>
   /** `params` of `notifications/resources/updated`. */
   readonly onUpdated: (params: JsonObject) => void
   /** What was not agreed to by then is not promised; milliseconds. */
@@ -189,7 +189,7 @@ export function createOldSubscriptions ({ touch, wantedElsewhere, clock, random,
         for (const [uri, source] of joined) if (!granted.includes(uri)) leave(source, uri, listener)
       }
 
-      async function join (uri: string, { scope, upstream }: Omit<Lease, 'release'>): Promise<void> {
+      async function join (uri: string, { scope, upstream }: Connection): Promise<void> {
         if (listener.over || settled) return
         const { source, subscription } = subscriptionOf(definition, scope, uri)
         // Before the request: an update may overtake the answer.

@@ -19,7 +19,7 @@ import type { ModernCall } from '../call.ts'
 import type { Listings } from '../listings.ts'
 import type { PaceClock } from '../pace.ts'
 import { whileWanted } from '../wanted.ts'
-import type { Lease, ModernConnections } from './connections.ts'
+import type { Connection, Lease, ModernConnections } from './connections.ts'
 import { conversationKey, conversationOf } from './conversations.ts'
 import type { HeldTask, HeldTasks } from './held-tasks.ts'
 import { asTask, finished, outcomeOf } from './old-task-calls.ts'
@@ -73,7 +73,7 @@ export function createOldTasks ({ connections, listings, taskIds, held, node, fo
 
   const keyOf = (call: ModernCall, { upstream, id }: Pick<OpenedTask, 'upstream' | 'id'>): string => JSON.stringify([bindingOf(call), upstream, id])
 
-  function hold (call: ModernCall, definition: UpstreamDefinition, { upstream, scope }: Omit<Lease, 'release'>, id: string, { capabilities }: OldTask): HeldTask {
+  function hold (call: ModernCall, definition: UpstreamDefinition, { upstream, scope }: Connection, id: string, { capabilities }: OldTask): HeldTask {
     return held.hold({ key: keyOf(call, { upstream: upstream.name, id }), owner: JSON.stringify(bindingOf(call)), definition, scope, upstream, id, endpoint: call.endpoint, capabilities })
   }
 

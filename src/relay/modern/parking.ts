@@ -112,11 +112,12 @@ export function createParking ({ states, node, bus, placeOf, clock, wall, newId,
   })
 
   return {
-    async run (call, { upstream, release }, request) {
+    async run (call, { upstream, waits, release }, request) {
       const rounds = createRounds(call, upstream.name, {
         timer: clock.timer,
         park: (asked, self) => parks.enter(ownerOf(asked), self),
         keep,
+        waits,
         stateOf: (asked, ticket, until) => states.seal(asked, upstream.name, { parked: { node, ...ticket } }, until)
       })
       const result = rounds.begin()

@@ -17,6 +17,8 @@ export interface RoundsOptions {
   readonly park: (call: ModernCall, rounds: Rounds) => Place<Rounds>
   /** Room for what a client may not come back for. @returns what gives it back; undefined where there is none left */
   readonly keep: (chars: number) => (() => void) | undefined
+  /** From now on it waits for its client, and is to give up when newer calls need its place; `undefined`: no more. */
+  readonly waits: (giveUp: (() => void) | undefined) => void
   /** The `requestState` for the next round. */
   readonly stateOf: (call: ModernCall, ticket: Ticket, until: number) => string
 }
@@ -56,7 +58,7 @@ const gatherMs = 25
 /** A result that nobody is there for is kept up to this size; a client that comes back for a larger one has to ask anew. */
 const keptChars = 1024 * 1024
 
-export function createRounds (first: ModernCall, upstream: UpstreamName, { timer, park, keep, stateOf }: RoundsOptions): Rounds {
+export function createRounds (first: ModernCall, upstream: UpstreamName, { timer, park, keep, waits, stateOf }: RoundsOptions): Rounds {
   const stop = new AbortController()
   const questions = new Map<string, Question>()
   /** The newest request of the client for it, running or not. */
@@ -160,8 +162,13 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
       attendant({ result: { resultType: 'input_required', inputRequests, requestState: stateOf(call, ticket, until) } })
     } catch (error) {
       giveUp()
-      attendant({ error })
+      return attendant({ error })
     }
+    // Whoever expires meanwhile still counts as waiting, until the upstream's call has ended.
+    waits(() => {
+      place?.lose()
+      giveUp()
+    })
   }
 
   /** The upstream gets its answers first, so that a server which can end its work by itself does. */
@@ -206,6 +213,7 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
       const wanted = !over
       over = true
       gathering?.close()
+      waits(undefined)
       for (const { refuse } of [...questions.values()]) refuse(new GatewayError('cancelled', 'The call that this request belongs to has ended.'))
       if (attendant !== undefined) {
         place?.leave()
@@ -220,6 +228,7 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
         if (!isAnswerTo(method, answers[key])) throw new GatewayError('invalid_params', `inputResponses[${JSON.stringify(key)}] is no result of ${method}. The requestState is still good: send it again with the right answer.`)
       }
       place?.close()
+      waits(undefined)
       const result = attend(next)
       if (held !== undefined) {
         letGo()
