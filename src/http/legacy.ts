@@ -67,7 +67,7 @@ export function createLegacyDoor (options: DoorOptions): LegacyDoor {
       onUnwelcome () {
         // Whoever comes back for it shows a newer token. What was taken away is not for anybody to come back for.
         // Its own connection is ended, not destroyed, where somebody came back before its end was noticed.
-        if ((visit.raw.destroyed || visit.raw.writableEnded) && clock.now() > validUntil(visit)) return
+        if ((visit.raw.destroyed || visit.raw.writableEnded) && clock.now() >= validUntil(visit)) return
         for (const call of session.calls) if (call.push === reply.push) call.end(noLongerWelcome())
       }
     })

@@ -117,7 +117,7 @@ export function createListening ({ relay, sessions, streams, welcome, clock, log
     return {
       ...sink,
       event (id, data) {
-        if (clock.now() <= until) return sink.event(id, data)
+        if (clock.now() < until) return sink.event(id, data)
         sink.end()
         return true
       }

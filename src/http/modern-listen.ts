@@ -76,7 +76,7 @@ export function createModernListen ({ relay, welcome, clock, log, serverInfo }: 
           capabilities,
           notify (notification) {
             // A stream outlives the check of its token: nothing is sent on it after the token has expired.
-            if (clock.now() > validUntil(visit)) unwelcome()
+            if (clock.now() >= validUntil(visit)) unwelcome()
             if (!stop.signal.aborted) stream.notify(notification)
           },
           ask: () => Promise.reject(new GatewayError('method_not_found', 'Nobody can be asked on a listen stream.'))

@@ -84,7 +84,7 @@ export function openOldSseStream ({ raw, headers, messagesPath, pass, clock, onO
   }
   const push = (message: unknown): boolean => {
     // A stream outlives the check of its token: nothing is sent on it after the token has expired.
-    if (clock.now() > current.validUntil) end()
+    if (clock.now() >= current.validUntil) end()
     if (ended) return false
     const text = JSON.stringify(message)
     waiting.push(text)

@@ -48,7 +48,7 @@ export function createWelcome ({ keepAlive, clock, log }: WelcomeOptions): Welco
       }
       const expire = (): void => {
         late = undefined
-        if (clock.now() > guest.validUntil()) guest.onUnwelcome()
+        if (clock.now() >= guest.validUntil()) guest.onUnwelcome()
         else arm() // A newer token has moved it.
       }
       // Not before it is near: most calls are over long before their tokens.
@@ -85,7 +85,7 @@ async function stillWelcome (guest: Guest): Promise<boolean> {
   }
 }
 
-/** Until when the token of a request is good: epoch ms, leeway included. */
+/** From when on the token of a request is no longer good: epoch ms, leeway included. */
 export const validUntil = ({ principal: { expiresAt }, tenant }: Visit): number =>
   expiresAt === undefined ? Infinity : expiresAt + tenant.auth.leewaySeconds * 1000
 

@@ -20,7 +20,8 @@ const reference = await startReference(t, 'http', requirements)
 /** The ways to the upstream, and how each is configured. */
 const ways: Partial<Record<Way, unknown>> = {
   'Streamable HTTP': { type: 'http', url: reference },
-  stdio: stdioReference(t.testdir(), requirements)
+  // As the revision has it: a server that keeps nothing of anybody, so that the lists that a call changes are everybody's.
+  stdio: { ...stdioReference(t.testdir(), requirements), isolation: 'shared' }
 }
 
 async function through (configured: unknown): Promise<{ url: string, run: Run }> {
