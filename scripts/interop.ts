@@ -54,8 +54,9 @@ function languages (): Language[] {
       meet: () => inTurn([
         () => meetServer('Go SDK, server over stdio', 'stdio', { command: gopher, args: ['server', 'stdio'] }),
         () => meetServer('Go SDK, server over HTTP', 'http', { command: gopher, args: ['server', 'http'] }),
-        () => meetClient('Go SDK, client', 'mcp', { command: gopher, args: ['client', 'http'] }),
-        () => meetClient('Go SDK, client over HTTP+SSE', 'sse', { command: gopher, args: ['client', 'sse'] })
+        () => meetClient('Go SDK, client', 'mcp', { command: gopher, args: ['client', 'http', 'auto'] }),
+        () => meetClient('Go SDK, client of 2025-11-25', 'mcp', { command: gopher, args: ['client', 'http', '2025-11-25'] }),
+        () => meetClient('Go SDK, client over HTTP+SSE', 'sse', { command: gopher, args: ['client', 'sse', '2025-11-25'] })
       ])
     }
   ]

@@ -189,16 +189,20 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
 
   /** An answer of the upstream is an answer; everything else leaves nothing to come back to. */
   function hold (outcome: Outcome): void {
-    const gone = (why: string, cause?: unknown): Outcome => ({ error: new GatewayError('invalid_state', `The call at upstream ${upstream} ended while it waited for input: ${why} Whether it took effect is unknown.`, { cause, data: { upstream, outcome: 'unknown' } }) })
+    const gone = (why: string, cause?: unknown): Outcome => ({ error: new GatewayError('invalid_state', `The call at upstream ${upstream} ended while it waited for input: ${why}`, { cause, data: { upstream, outcome: 'unknown' } }) })
     if ('error' in outcome) {
-      held = outcome.error instanceof RpcError ? outcome : gone(outcome.error instanceof GatewayError ? outcome.error.message : 'the gateway failed.', outcome.error)
+      held = outcome.error instanceof RpcError ? outcome : gone(reasonOf(outcome.error), outcome.error)
       return
     }
     const chars = JSON.stringify(outcome.result).length
     const forget = chars > keptChars ? undefined : keep(chars)
     if (forget !== undefined) letGo = forget
-    held = forget === undefined ? gone('its result is too large to be kept.') : outcome
+    held = forget === undefined ? gone('its result is too large to be kept. It may have taken effect.') : outcome
   }
+
+  const reasonOf = (error: unknown): string => error instanceof GatewayError && error.data['outcome'] === 'unknown'
+    ? error.message
+    : `${error instanceof GatewayError ? error.message : 'The gateway failed.'} Whether it took effect is unknown.`
 
   const rounds: Rounds = {
     client: {

@@ -8,6 +8,7 @@ import type { UpstreamName } from '../../protocol/ids.ts'
 import type { Sealer } from '../../store/seal.ts'
 import type { ModernCall } from '../call.ts'
 import { definitionOf } from '../floor.ts'
+import { conversationOf } from './conversations.ts'
 import { bindingOf } from './task-ids.ts'
 
 /** What a state stands for. */
@@ -40,7 +41,7 @@ export function createRequestStates (sealer: Pick<Sealer, 'seal' | 'open'>, wall
   const binding = (call: ModernCall, upstream: UpstreamName): string[] => {
     const { inputResponses: _answers, requestState: _state, _meta, ...params } = call.request.params ?? {}
     // The definition too: another server under the same name did not give it.
-    return [...bindingOf(call), upstream, definitionOf(call, upstream).hash, call.request.method, hash('sha256', canonical(params), 'base64url')]
+    return [...bindingOf(call), conversationOf(call) ?? '', upstream, definitionOf(call, upstream).hash, call.request.method, hash('sha256', canonical(params), 'base64url')]
   }
   return {
     seal: (call, upstream, state, until = wall.now() + lifetimeMs) => sealer.seal(purpose, binding(call, upstream), JSON.stringify({ v: 2, exp: until, state })),

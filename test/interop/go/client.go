@@ -42,7 +42,7 @@ func (bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(request)
 }
 
-func visit(transport, url string) error {
+func visit(transport, revision, url string) error {
 	heard := &record{}
 	client := mcp.NewClient(&mcp.Implementation{Name: "go", Version: "1"}, &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{
@@ -80,12 +80,24 @@ func visit(transport, url string) error {
 	if transport == "sse" {
 		door = &mcp.SSEClientTransport{Endpoint: url, HTTPClient: authorized}
 	}
-	session, err := client.Connect(ctx, door, nil)
+	var options *mcp.ClientSessionOptions
+	if revision != "auto" {
+		options = &mcp.ClientSessionOptions{ProtocolVersion: revision}
+	}
+	session, err := client.Connect(ctx, door, options)
 	if err != nil {
 		return err
 	}
 	defer session.Close()
+	// 2026-07-28 has no such requests, and no news of roots and pages; its listen streams are another tour.
+	var gone []string
+	if session.InitializeResult().ProtocolVersion >= "2026-07-28" {
+		gone = []string{"ping", "subscribe", "logging", "list_changed", "roots", "elicitation, url"}
+	}
 	for _, step := range steps(ctx, client, session, heard) {
+		if slices.Contains(gone, step.name) {
+			continue
+		}
 		if err := step.run(); err != nil {
 			fmt.Printf("not ok %s: %s\n", step.name, strings.ReplaceAll(err.Error(), "\n", " "))
 		} else {
