@@ -94,11 +94,12 @@ t.test('an answer in place of a task is the answer', async (t) => {
 
 t.test('what a task ended with is in tasks/get: a result as completed, an error as failed', async (t) => {
   const failure = { content: [], isError: true }
-  const error = { code: -32050, message: 'broke', data: { x: 1 } }
+  const error = { code: -1, message: 'broke', data: { x: 1 } }
   const ends: ReadonlyArray<readonly [status: string, outcome: () => Result, shown: JsonObject]> = [
     ['completed', () => ({ ...ok, _meta: { [relatedTask]: { taskId: 'the id' } } }), { status: 'completed', result: ok }],
     ['failed', () => failure, { status: 'completed', result: failure }],
     ['failed', () => { throw new RpcError(error) }, { status: 'failed', error }],
+    ['failed', () => { throw new RpcError({ code: -32_042, message: 'go', data: { elicitations: [{ mode: 'url', url: 'javascript:alert(1)' }] } }) }, { status: 'failed', error: { code: -32_603 } }],
     ['cancelled', () => { throw new RpcError(error) }, { status: 'cancelled' }]
   ]
   for (const [status, outcome, shown] of ends) {
@@ -108,8 +109,9 @@ t.test('what a task ended with is in tasks/get: a result as completed, an error 
     const running = { resultType: 'complete', taskId: params.taskId, status: 'working', createdAt: 'c', lastUpdatedAt: 'l', ttlMs: 60_000, pollIntervalMs: 100 }
     t.same(await get(), running)
     one.status = status
-    t.same(await get(), { ...running, ...shown })
-    t.same(await get(), { ...running, ...shown }, 'as often as it is asked')
+    t.match(await get(), { ...running, ...shown })
+    t.match(await get(), { ...running, ...shown }, 'as often as it is asked')
+    t.notMatch(JSON.stringify(await get()), /javascript:/, 'and nothing in it would not pass by itself')
   }
 })
 
@@ -250,7 +252,7 @@ t.test('a client without the extension gets the result when it is there; giving 
   t.same(heard.map(({ params }) => params), [{ progressToken: 7, progress: 1, message: 'warming up' }, { progressToken: 7, progress: 2, message: 'nearly there' }])
 
   one.status = 'failed'
-  one.outcome = () => { throw new RpcError({ code: -32050, message: 'broke' }) }
+  one.outcome = () => { throw new RpcError({ code: -1, message: 'broke' }) }
   await t.rejects(room.call('tools/call', { name: 'one__x' }), { code: 'upstream_protocol' }, 'a code that 2026-07-28 reserves')
   one.outcome = () => { throw new RpcError({ code: 5, message: 'broke' }) }
   t.match(await thrown(room.call('tools/call', { name: 'one__x' })), { error: { code: 5, message: 'broke' } })

@@ -56,6 +56,8 @@ interface Source {
   readonly definition: UpstreamDefinition
   readonly scope: string
   readonly uris: Map<string, Subscription>
+  /** What one server is slow to answer keeps nobody else waiting. */
+  readonly throng: ReturnType<typeof createTurnstile>
   failures: number
   retry: { close (): unknown } | undefined
 }
@@ -76,7 +78,6 @@ const longestTouchMs = 5_000
 
 export function createOldSubscriptions ({ touch, wantedElsewhere, clock, random, log }: OldSubscriptionsOptions): OldSubscriptions {
   const sources = new Map<string, Source>()
-  const throng = createTurnstile(atOnce)
   let toucher: { close (): unknown } | undefined
   let closed = false
 
@@ -85,7 +86,7 @@ export function createOldSubscriptions ({ touch, wantedElsewhere, clock, random,
   function subscriptionOf (definition: UpstreamDefinition, scope: string, uri: string): { source: Source, subscription: Subscription } {
     const key = keyOf(definition, scope)
     let source = sources.get(key)
-    if (source === undefined) sources.set(key, source = { definition, scope, uris: new Map(), failures: 0, retry: undefined })
+    if (source === undefined) sources.set(key, source = { definition, scope, uris: new Map(), throng: createTurnstile(atOnce), failures: 0, retry: undefined })
     let subscription = source.uris.get(uri)
     if (subscription === undefined) source.uris.set(uri, subscription = { listeners: new Set(), told: undefined, turn: createTurnstile(1) })
     keepOpen()
@@ -106,16 +107,17 @@ export function createOldSubscriptions ({ touch, wantedElsewhere, clock, random,
   }
 
   const tell = (upstream: Upstream, method: string, uri: string): Promise<unknown> =>
-    throng(() => upstream.request({ method, params: { uri } }, nobody, AbortSignal.timeout(silentMs)))
+    upstream.request({ method, params: { uri } }, nobody, AbortSignal.timeout(silentMs))
 
   /** The server knows of it, when this resolves. @returns whether it is news to it @throws what the server or the connection says against it */
-  async function subscribe (subscription: Subscription, upstream: Upstream, uri: string): Promise<boolean> {
-    return await subscription.turn(async () => {
+  async function subscribe ({ throng }: Source, subscription: Subscription, upstream: Upstream, uri: string): Promise<boolean> {
+    return await subscription.turn(() => throng(async () => {
+      // Looked at when it is its turn: whoever wanted it may have left meanwhile.
       if (subscription.told === upstream || subscription.listeners.size === 0) return false
       await tell(upstream, 'resources/subscribe', uri)
       subscription.told = upstream
       return true
-    })
+    }))
   }
 
   function leave (source: Source, uri: string, listener: Listener): void {
@@ -126,7 +128,7 @@ export function createOldSubscriptions ({ touch, wantedElsewhere, clock, random,
       if (subscription.listeners.size > 0) return
       subscription.told = undefined
       if (told !== undefined && !closed && !wantedElsewhere(source.definition, source.scope, uri)) {
-        await tell(told, 'resources/unsubscribe', uri).catch((err: unknown) =>
+        await source.throng(() => tell(told, 'resources/unsubscribe', uri)).catch((err: unknown) =>
           log.debug({ err, upstream: source.definition.name }, 'a subscription that nobody wants could not be ended; its updates are dropped'))
       }
       if (subscription.listeners.size > 0 || source.uris.get(uri) !== subscription) return
@@ -160,7 +162,7 @@ export function createOldSubscriptions ({ touch, wantedElsewhere, clock, random,
     try {
       const { upstream } = await listener.watch()
       await Promise.all([...source.uris].map(async ([uri, subscription]) => {
-        if (!await subscribe(subscription, upstream, uri)) return
+        if (!await subscribe(source, subscription, upstream, uri)) return
         // What changed in between nobody knows.
         for (const { over, onUpdated } of subscription.listeners) if (!over) onUpdated({ uri })
       }))
@@ -196,7 +198,7 @@ export function createOldSubscriptions ({ touch, wantedElsewhere, clock, random,
         subscription.listeners.add(listener)
         joined.set(uri, source)
         try {
-          await subscribe(subscription, upstream, uri)
+          await subscribe(source, subscription, upstream, uri)
           if (!settled && !listener.over) granted.push(uri)
         } catch (err) {
           leave(source, uri, listener)

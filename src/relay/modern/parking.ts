@@ -68,18 +68,25 @@ interface Forwarded {
   readonly logLevel?: LogLevel | undefined
 }
 
-/** Questions, and results that nobody was there for, of all calls together. */
-const keptChars = 128 * 1024 * 1024
+/** Questions, and results that nobody was there for: characters of one of them, of one caller, of one tenant, and of all. */
+const keptChars = { one: 1024 * 1024, caller: 4 * 1024 * 1024, tenant: 32 * 1024 * 1024, all: 128 * 1024 * 1024 }
 
 export function createParking ({ states, node, bus, placeOf, clock, wall, newId, serveOther, lifetimeMs }: ParkingOptions): Parking {
   const ownerOf = (call: ModernCall): string => JSON.stringify(bindingOf(call))
   const parks = createParks<Rounds>({ wall, timer: clock.timer, newId, gone: (rounds) => rounds.giveUp(), ...lifetimeMs !== undefined && { lifetimeMs } })
 
-  let kept = 0
-  function keep (chars: number): (() => void) | undefined {
-    if (kept + chars > keptChars) return undefined
-    kept += chars
-    return () => { kept -= chars }
+  const kept = new Map<string, number>()
+  function keep (call: ModernCall, chars: number): (() => void) | undefined {
+    const accounts: ReadonlyArray<readonly [key: string, limit: number]> = [[ownerOf(call), keptChars.caller], [`tenant ${call.tenant.id}`, keptChars.tenant], ['all', keptChars.all]]
+    if (chars > keptChars.one || accounts.some(([key, limit]) => (kept.get(key) ?? 0) + chars > limit)) return undefined
+    for (const [key] of accounts) kept.set(key, (kept.get(key) ?? 0) + chars)
+    return () => {
+      for (const [key] of accounts) {
+        const left = (kept.get(key) ?? 0) - chars
+        if (left > 0) kept.set(key, left)
+        else kept.delete(key)
+      }
+    }
   }
 
   const resumeHere = (call: ModernCall, parked: Parked, answers: JsonObject): Promise<Result> => parks.find(ownerOf(call), parked).parked.resume(call, answers)
@@ -116,7 +123,7 @@ export function createParking ({ states, node, bus, placeOf, clock, wall, newId,
       const rounds = createRounds(call, upstream.name, {
         timer: clock.timer,
         park: (asked, self) => parks.enter(ownerOf(asked), self),
-        keep,
+        keep: (chars) => keep(call, chars),
         waits,
         stateOf: (asked, ticket, until) => states.seal(asked, upstream.name, { parked: { node, ...ticket } }, until)
       })
