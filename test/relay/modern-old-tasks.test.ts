@@ -252,7 +252,7 @@ t.test('a client without the extension gets the result when it is there; giving 
   t.same(heard.map(({ params }) => params), [{ progressToken: 7, progress: 1, message: 'warming up' }, { progressToken: 7, progress: 2, message: 'nearly there' }])
 
   one.status = 'failed'
-  one.outcome = () => { throw new RpcError({ code: -1, message: 'broke' }) }
+  one.outcome = () => { throw new RpcError({ code: -32050, message: 'broke' }) }
   await t.rejects(room.call('tools/call', { name: 'one__x' }), { code: 'upstream_protocol' }, 'a code that 2026-07-28 reserves')
   one.outcome = () => { throw new RpcError({ code: 5, message: 'broke' }) }
   t.match(await thrown(room.call('tools/call', { name: 'one__x' })), { error: { code: 5, message: 'broke' } })
