@@ -58,7 +58,7 @@ export function createHandshake ({ relay, sessions, live, serverInfo }: Handshak
     const hello = readHello(params)
     const opened = await sessions.open(ownerOf(visit), visit.endpoint.name, hello)
     // After the store: while that is away, nobody waits for upstreams only to be refused.
-    const described = await relay.describe(visit)
+    const described = await relay.describe(visit, opened.session.record)
     try {
       // The configuration may have changed while we waited: nothing begins at a place that is no longer there.
       await visit.recheck()

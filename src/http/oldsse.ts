@@ -97,7 +97,7 @@ export function createOldSseDoor (options: OldSseOptions): OldSseDoor {
     const { stream } = entry
     try {
       const hello = readHello(request.params)
-      const described = await relay.describe(visit)
+      const described = await relay.describe(visit, { ...entry.session.record, ...hello })
       // The configuration may have changed while we waited: nothing begins at a place that is no longer there.
       await visit.recheck()
       const session = await sessions.introduce(entry.session, hello)

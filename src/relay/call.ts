@@ -23,6 +23,14 @@ export interface Call extends Place {
   readonly signal: AbortSignal
 }
 
+/** Somebody of 2026-07-28 at an endpoint; without a client, one that declares nothing. */
+export interface Seen extends Place {
+  readonly principal?: Principal
+  readonly client?: Client
+}
+
+export const isCaller = (seen: Seen): seen is Required<Seen> => seen.client !== undefined && seen.principal !== undefined
+
 /** One request of 2026-07-28: it stands alone, and belongs to no session. */
 export interface ModernCall extends Place {
   /** Without its envelope, which is in `client`. */

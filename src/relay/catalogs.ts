@@ -1,5 +1,7 @@
-// The catalog of an endpoint as one session sees it: the shared one, or its own where its own connections reported changes.
+// The catalog of an endpoint as one client sees it: that of everybody, that of all who declare the same, or a session's own, where its own
+// connections reported changes.
 
+import { LRUCache } from 'lru-cache'
 import type { Endpoint, UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import type { UpstreamName } from '../protocol/ids.ts'
@@ -11,21 +13,21 @@ import type { Place } from './call.ts'
 import { buildCatalog } from './catalog.ts'
 import type { Catalog } from './catalog.ts'
 import { changedKinds } from './changes.ts'
-import { isStale } from './freshness.ts'
 import type { Listings } from './listings.ts'
 import { createOwnChanges } from './own-changes.ts'
 import type { PaceClock } from './pace.ts'
+import type { Profile } from './profiles.ts'
 
 export interface Catalogs {
-  /** The endpoint as the session sees it; without a session, as a new one would. */
-  of (place: Place, live: LiveSession | undefined): Catalog
+  /** The endpoint as the session sees it; without a session, as a new one would that declares the profile. */
+  of (place: Place, live: LiveSession | undefined, profile: Profile | undefined): Catalog
   definitionsOf (place: Place): readonly UpstreamDefinition[]
   /** Waits for upstreams of the endpoint that are not known yet, and for lists that are older than their time, up to `limits.coldStartMs`. */
-  settled (place: Place): Promise<void>
+  settled (place: Place, profile: Profile | undefined): Promise<void>
   /** Something is missing that may be there by now: looks again, once a second at most, for as long as `settled`. */
   reread (place: Place): Promise<void>
   /** The session's connection to an upstream reported a change, or ended (`upstream` undefined) and its own view with it. */
-  ownChange (live: LiveSession, definition: UpstreamDefinition, upstream: Upstream | undefined, kind: ListKind | undefined): void
+  ownChange (live: LiveSession, profile: Profile | undefined, definition: UpstreamDefinition, upstream: Upstream | undefined, kind: ListKind | undefined): void
   /** Does this session see a list of the upstream as its own connection gives it, instead of the shared one? Without a kind: any list. */
   hasOwn (sessionKey: string, hash: string, kind?: ListKind): boolean
   forget (sessionKey: string): void
@@ -45,13 +47,22 @@ interface Built {
 }
 
 export interface CatalogsOptions {
-  readonly listings: Pick<Listings, 'peek' | 'version' | 'use' | 'settled' | 'reread'>
+  readonly listings: Pick<Listings, 'peek' | 'version' | 'differs' | 'settled' | 'reread'>
   readonly clock: PaceClock
   readonly log: Log
 }
 
+/** Catalogs per endpoint for those who declare something; more are built anew when they are asked for. */
+const maxSpecial = 32
+
 export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Catalogs {
   const shared = new WeakMap<Endpoint, Built>()
+  const special = new WeakMap<Endpoint, LRUCache<string, Built>>()
+  const specialOf = (endpoint: Endpoint): LRUCache<string, Built> => {
+    const known = special.get(endpoint) ?? new LRUCache<string, Built>({ max: maxSpecial })
+    special.set(endpoint, known)
+    return known
+  }
   const own = new Map<string, Map<string, Own>>()
   const ownChanges = createOwnChanges({ clock, log })
   const ownCatalogs = new WeakMap<ReadonlyMap<string, Own>, Built>()
@@ -67,16 +78,16 @@ export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Cata
     return known
   }
 
-  function seenBy (overrides: ReadonlyMap<string, Own> | undefined, definition: UpstreamDefinition): Listing | undefined {
-    const known = listings.peek(definition)
+  function seenBy (overrides: ReadonlyMap<string, Own> | undefined, profile: Profile | undefined, definition: UpstreamDefinition): Listing | undefined {
+    const known = listings.peek(definition, profile)
     const mine = overrides?.get(definition.hash)
     return mine === undefined ? known : patched(known ?? mine.shared, [...mine.parts.values()])
   }
 
-  function build (endpoint: Endpoint, definitions: readonly UpstreamDefinition[], overrides: ReadonlyMap<string, Own> | undefined): Catalog {
+  function build (endpoint: Endpoint, definitions: readonly UpstreamDefinition[], overrides: ReadonlyMap<string, Own> | undefined, profile: Profile | undefined): Catalog {
     const known = new Map<UpstreamName, Listing>()
     for (const definition of definitions) {
-      const listing = seenBy(overrides, definition)
+      const listing = seenBy(overrides, profile, definition)
       if (listing !== undefined) known.set(definition.name, listing)
     }
     const catalog = buildCatalog(endpoint, known)
@@ -87,29 +98,25 @@ export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Cata
   }
 
   return {
-    of (place, live) {
+    of (place, live, profile) {
       const overrides = live === undefined ? undefined : own.get(live.key)
       const definitions = definitionsOf(place)
-      const cached = overrides === undefined ? shared.get(place.endpoint) : ownCatalogs.get(overrides)
-      if (cached?.endpoint === place.endpoint && definitions.every((definition, at) => listings.version(definition) === cached.versions[at])) return cached.catalog
-      const versions = definitions.map((definition) => listings.version(definition))
-      const built = { endpoint: place.endpoint, versions, catalog: build(place.endpoint, definitions, overrides) }
-      if (overrides === undefined) shared.set(place.endpoint, built)
-      else ownCatalogs.set(overrides, built)
+      // Where nothing differs for them, those who declare something share the catalog of everybody.
+      const declared = profile !== undefined && definitions.some((definition) => listings.differs(definition, profile)) ? profile : undefined
+      const cached = overrides !== undefined ? ownCatalogs.get(overrides) : declared === undefined ? shared.get(place.endpoint) : special.get(place.endpoint)?.get(declared.key)
+      if (cached?.endpoint === place.endpoint && definitions.every((definition, at) => listings.version(definition, declared) === cached.versions[at])) return cached.catalog
+      const versions = definitions.map((definition) => listings.version(definition, declared))
+      const built = { endpoint: place.endpoint, versions, catalog: build(place.endpoint, definitions, overrides, declared) }
+      if (overrides !== undefined) ownCatalogs.set(overrides, built)
+      else if (declared === undefined) shared.set(place.endpoint, built)
+      else specialOf(place.endpoint).set(declared.key, built)
       return built.catalog
     },
     definitionsOf,
-    async settled (place) {
-      const awaited = definitionsOf(place).filter((definition) => {
-        listings.use(definition)
-        const listing = listings.peek(definition)
-        return listing === undefined ? listings.version(definition) === 0 : isStale(listing, clock.now())
-      })
-      await listings.settled(awaited, place.snapshot.limits.coldStartMs)
-    },
+    settled: (place, profile) => listings.settled(definitionsOf(place), place.snapshot.limits.coldStartMs, profile),
     reread: (place) => listings.reread(definitionsOf(place), place.snapshot.limits.coldStartMs),
-    ownChange (live, definition, upstream, kind) {
-      const seen = (): Listing | undefined => seenBy(own.get(live.key), definition)
+    ownChange (live, profile, definition, upstream, kind) {
+      const seen = (): Listing | undefined => seenBy(own.get(live.key), profile, definition)
       const replace = (mine: Own | undefined): void => {
         const before = seen()
         // A new map each time: the catalogs built from the old one go with it.
@@ -126,7 +133,7 @@ export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Cata
       } else if (upstream !== undefined) {
         ownChanges.changed(live.key, definition, upstream, kind, (part) => {
           const mine = own.get(live.key)?.get(definition.hash)
-          const shared = listings.peek(definition) ?? mine?.shared
+          const shared = listings.peek(definition, profile) ?? mine?.shared
           // Nobody knows the other lists yet; this change will be in what the shared view reads first.
           if (shared !== undefined) replace({ shared, parts: new Map(mine?.parts).set(kind, part) })
         })

@@ -9,14 +9,14 @@ import type { Notification, Request, Result, ServerCapabilities, ServerRequest }
 import type { Client, Handshake, Upstream } from '../protocol/seams.ts'
 import { withRelatedTask } from '../protocol/tasks.ts'
 import type { LiveSession, LiveSessions } from '../session/live.ts'
-import type { Sessions } from '../session/sessions.ts'
+import type { SessionRecord, Sessions } from '../session/sessions.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { Pool } from '../upstream/pool.ts'
-import { namedDemand, shapeAsk } from './asking.ts'
+import { namedDemand, offered, shapeAsk } from './asking.ts'
 import type { Call, Place } from './call.ts'
 import { createCatalogs } from './catalogs.ts'
-import type { Catalogs } from './catalogs.ts'
+import type { Catalog } from './catalog.ts'
 import { legacyCapabilitiesOf } from './catalog.ts'
 import { createConnections } from './connections.ts'
 import { dispatch } from './dispatch.ts'
@@ -26,9 +26,10 @@ import type { Floor } from './floor.ts'
 import { declaredToModern } from './fulfil-asks.ts'
 import { createFulfiller, isBridged } from './fulfil.ts'
 import { createLevels } from './levels.ts'
-import type { Levels } from './levels.ts'
 import { createListings } from './listings.ts'
-import type { Listings } from './listings.ts'
+import { profilesOf } from './profiles.ts'
+import type { Profile } from './profiles.ts'
+import type { Shared, Subscriber } from './shared.ts'
 import { createSubscriptions } from './subscriptions.ts'
 import { createTasks } from './tasks.ts'
 import { shapeNews } from './telling.ts'
@@ -48,31 +49,13 @@ export interface RelayOptions {
   readonly placeOf: (live: LiveSession) => Place | undefined
 }
 
-/** What calls of both eras use: one listing per upstream, whoever asks. */
-export interface Shared {
-  readonly listings: Listings
-  readonly catalogs: Catalogs
-  readonly levels: Levels
-  readonly updates: SharedUpdates
-}
-
-/** Whoever subscribes to resources on a connection that both eras use, which is that of an upstream with isolation `shared`. */
-export interface Subscriber {
-  notification (definition: UpstreamDefinition, scope: string, notification: Notification): void
-  lost (definition: UpstreamDefinition, scope: string): void
-  wants (definition: UpstreamDefinition, scope: string, uri: string): boolean
-}
-
-export interface SharedUpdates {
-  join (subscriber: Subscriber): void
-  /** Does a session want to hear of this resource over this connection? */
-  wants: Subscriber['wants']
-}
+/** What decides which lists a client of a session sees. */
+export type Declaring = Pick<SessionRecord, 'owner' | 'revision' | 'capabilities'>
 
 export interface Relay {
   readonly shared: Shared
-  /** What `initialize` answers for an endpoint. Waits for unknown upstreams up to `limits.coldStartMs`. */
-  describe (place: Place): Promise<{ capabilities: ServerCapabilities, instructions: string | undefined }>
+  /** What `initialize` answers such a client. Waits for unknown upstreams up to `limits.coldStartMs`. */
+  describe (place: Place, client: Declaring): Promise<{ capabilities: ServerCapabilities, instructions: string | undefined }>
   /** @throws GatewayError, RpcError */
   call (call: Call): Promise<Result>
   /** A notification of a client that is about none of its requests. */
@@ -107,6 +90,13 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
   }
   const listings = createListings({ pool, store, clock, log, handshake, ...heard })
   const catalogs = createCatalogs({ listings, clock, log })
+  const declared = profilesOf(false, (client: Declaring, endpoint) => offered(endpoint, client))
+  const profileOf = (client: Declaring, { endpoint }: Pick<Place, 'endpoint'>): Profile | undefined => declared(client, endpoint, () => JSON.stringify(client.owner))
+  const catalogOf = (place: Place, session: LiveSession): Catalog => catalogs.of(place, session, profileOf(session.session.record, place))
+  const profileNow = (session: LiveSession): Profile | undefined => {
+    const place = placeOf(session)
+    return place === undefined ? undefined : profileOf(session.session.record, place)
+  }
   const levels = createLevels({ log })
   const connections = createConnections({
     pool,
@@ -117,7 +107,7 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
     log,
     ...heard,
     onOpen: (definition, scope, upstream) => subscriptions.opened(definition, scope, upstream),
-    onOwnChange: catalogs.ownChange,
+    onOwnChange: (session, ...change) => catalogs.ownChange(session, profileNow(session), ...change),
     onOwnNotification (session, definition, notification) {
       if (notification.method === 'notifications/resources/updated') return subscriptions.updated(definition, connections.scopeOf(definition, session), notification)
       if (notification.method === 'notifications/tasks/status') tasks.noted(session, sourceOf(definition, session), notification.params)
@@ -141,7 +131,7 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
       const place = placeOf(session)
       const own = notification.params?.['uri']
       if (place === undefined || typeof own !== 'string') return
-      const shown = uri ?? catalogs.of(place, session).uriMap(definition.name)(own)
+      const shown = uri ?? catalogOf(place, session).uriMap(definition.name)(own)
       tell(session, definition, { method: notification.method, params: { ...notification.params, uri: shown } })
     },
     wantedElsewhere: (definition, scope, uri) => others.some((other) => other.wants(definition, scope, uri)),
@@ -153,7 +143,7 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
     clock,
     store,
     randomBytes,
-    wraps: (call) => catalogs.of(call, call.live).wraps(String(call.request.params?.['name'])),
+    wraps: (call) => catalogOf(call, call.live).wraps(String(call.request.params?.['name'])),
     taskId: (call, { name }, id) => tasks.toClient(call.live, name)(id)
   })
 
@@ -206,11 +196,12 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
     }
   }
 
-  listings.onChange((hash, kinds) => {
+  listings.onChange((hash, kinds, concerns) => {
     for (const session of live.all()) {
       const place = placeOf(session)
       const news = new Set([...kinds].filter((kind) => !catalogs.hasOwn(session.key, hash, kind)))
-      if (place !== undefined && news.size > 0 && catalogs.definitionsOf(place).some((definition) => definition.hash === hash)) session.changed(news)
+      if (place === undefined || news.size === 0 || !concerns(profileOf(session.session.record, place))) continue
+      if (catalogs.definitionsOf(place).some((definition) => definition.hash === hash)) session.changed(news)
     }
   })
   live.onDrop((key) => {
@@ -221,8 +212,8 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
   })
 
   const floor: Floor = {
-    catalog: (call) => catalogs.of(call, call.live),
-    settled: catalogs.settled,
+    catalog: (call) => catalogOf(call, call.live),
+    settled: (call) => catalogs.settled(call, profileOf(call.live.session.record, call)),
     reread: catalogs.reread,
     async forward (call, route, request) {
       const definition = definitionOf(call, route.upstream)
@@ -233,7 +224,7 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
       }
     },
     offers (call, route, ...path) {
-      const listing = listings.peek(definitionOf(call, route.upstream))
+      const listing = listings.peek(definitionOf(call, route.upstream), profileOf(call.live.session.record, call))
       return listing === undefined || has(legacyCapabilitiesOf(listing), path)
     },
     sourceOf: (call, route) => sourceOf(definitionOf(call, route.upstream), call.live),
@@ -248,12 +239,13 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
 
   return {
     shared: { listings, catalogs, levels, updates: { join: (subscriber) => { others.push(subscriber) }, wants: subscriptions.wants } },
-    async describe (place) {
-      await catalogs.settled(place)
-      const { capabilities, instructions } = catalogs.of(place, undefined)
+    async describe (place, client) {
+      const profile = profileOf(client, place)
+      await catalogs.settled(place, profile)
+      const { capabilities, instructions } = catalogs.of(place, undefined, profile)
       return { capabilities, instructions }
     },
-    call: (call) => observe(call, { clock, log, route: (name) => catalogs.of(call, call.live).tool(name) }, () => dispatch(call, floor)),
+    call: (call) => observe(call, { clock, log, route: (name) => catalogOf(call, call.live).tool(name) }, () => dispatch(call, floor)),
     notify (_place, session, notification) {
       // The roots are the session's own: no connection that others use hears of them.
       if (notification.method === 'notifications/roots/list_changed') return connections.tell(session, notification)
@@ -263,7 +255,8 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
     touch (place, session) {
       connections.touch(session)
       subscriptions.touch(session)
-      for (const definition of catalogs.definitionsOf(place)) listings.use(definition)
+      const profile = profileOf(session.session.record, place)
+      for (const definition of catalogs.definitionsOf(place)) listings.use(definition, profile)
     },
     warm: (place) => listings.settled(catalogs.definitionsOf(place), place.snapshot.limits.coldStartMs),
     retain (hashes) {

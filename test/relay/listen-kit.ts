@@ -12,6 +12,7 @@ import type { Client, ListKind, Upstream } from '../../src/protocol/seams.ts'
 import { buildCatalog } from '../../src/relay/catalog.ts'
 import type { Catalog } from '../../src/relay/catalog.ts'
 import type { Place } from '../../src/relay/call.ts'
+import type { Listings } from '../../src/relay/listings.ts'
 import { createListen } from '../../src/relay/modern/listen.ts'
 import type { Listen } from '../../src/relay/modern/listen.ts'
 import { createOldSubscriptions } from '../../src/relay/modern/old-subscriptions.ts'
@@ -114,7 +115,7 @@ export async function listenRoom (t: Teardown, doubles: Record<string, Double>, 
   const legs: Leg[] = []
   const requests: Request[] = []
   const used: string[] = []
-  const listeners: Array<(hash: string, kinds: ReadonlySet<ListKind>) => void> = []
+  const listeners: Array<Parameters<Listings['onChange']>[0]> = []
   const placeOf = (id: string, name: string): Place | undefined => {
     const tenant = snapshot.tenants.get(tenantId(id))
     const endpoint = tenant?.endpoints.get(endpointName(name))
@@ -195,7 +196,7 @@ export async function listenRoom (t: Teardown, doubles: Record<string, Double>, 
       },
       listings: { use: ({ name }) => { used.push(name) }, peek: ({ name }) => listingOf(name), onChange: (listener) => { listeners.push(listener) } },
       old, watch: (_call, name) => watch(name),
-      definitionsOf, placeOf, clock, random: () => 0, log
+      definitionsOf, profileOf: () => undefined, placeOf, clock, random: () => 0, log
     }),
     place (endpoint = 'default') {
       const place = placeOf('acme', endpoint)
@@ -219,7 +220,7 @@ export async function listenRoom (t: Teardown, doubles: Record<string, Double>, 
     relisted (upstream, ...kinds) {
       catalogs = new WeakMap()
       const definition = snapshot.tenants.get(tenantId('acme'))?.upstreams.get(upstreamName(upstream))
-      for (const listener of listeners) listener(definition?.hash ?? '', new Set(kinds))
+      for (const listener of listeners) listener(definition?.hash ?? '', new Set(kinds), () => true)
     },
     reload (change) {
       change(config)

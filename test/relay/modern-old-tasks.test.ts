@@ -161,7 +161,7 @@ t.test('where questions name no call, they name their task; it is nobody else\'s
   const one = maker({ namesCalls: false })
   const room = await modernRoom(t, { one, two: {} })
   const { params, get } = await taskOf(room, { capabilities: asker })
-  const connection = room.connections.find(({ upstream, handshake }) => upstream === 'one' && handshake.capabilities['elicitation'] !== undefined)
+  const connection = room.connections.find(({ upstream, handshake }) => upstream === 'one' && handshake.exclusive === true && handshake.capabilities['elicitation'] !== undefined)
   t.ok(connection, 'it was declared what the client declared')
   const answer = connection?.events.ask(question)
   const [key = ''] = Object.keys((await get())['inputRequests'] as JsonObject)

@@ -68,6 +68,7 @@ t.test('requests of the server are ignored with a complaint, and not answered', 
   const { lines, emit, events, logged } = await open(t)
   await emit([{ id: 1, method: 'ping' }, { id: 'q', method: 'elicitation/create', params: {} }, done])
   await emit([done])
+  await until(() => lines().length >= 3, 'what it wrote is seen')
   t.equal(lines().length, 3)
   t.same(events.asked, [])
   t.equal(logged.filter(({ msg }) => msg.includes('of which its revision has none')).length, 2)
@@ -159,6 +160,7 @@ for (const code of [-32020, -32022]) {
     const { emit, events, lines } = await open(t)
     await t.rejects(emit([{ id: 'ID', error: { ...older, code } }]), { code: 'upstream_protocol', message: /unknown/, data: { outcome: 'unknown' } })
     t.match(await emit([done]), { resultType: 'complete' }, 'the connection goes on')
+    await until(() => lines().length >= 3, 'what it wrote is seen')
     t.same([lines().length, events.ended], [3, []])
   })
 }

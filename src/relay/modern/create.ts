@@ -5,16 +5,21 @@ import type { Log } from '../../observe/log.ts'
 import { observe } from '../../observe/calls.ts'
 import { has } from '../../protocol/merge.ts'
 import type { Implementation, Result } from '../../protocol/messages.ts'
+import type { Client } from '../../protocol/seams.ts'
 import type { Bus } from '../../session/bus.ts'
 import type { Sealer } from '../../store/seal.ts'
 import type { Pool } from '../../upstream/pool.ts'
-import type { ModernCall, Place } from '../call.ts'
+import { isCaller } from '../call.ts'
+import type { ModernCall, Place, Seen } from '../call.ts'
 import { capabilitiesOf } from '../catalog.ts'
+import type { Catalog } from '../catalog.ts'
 import { discreet } from '../discretion.ts'
 import { definitionOf, find } from '../floor.ts'
 import { freshFor } from '../freshness.ts'
 import type { PaceClock } from '../pace.ts'
-import type { Shared } from '../relay.ts'
+import { profilesOf } from '../profiles.ts'
+import type { Profile } from '../profiles.ts'
+import type { Shared } from '../shared.ts'
 import { whileWanted } from '../wanted.ts'
 import { callerOf, cleaned } from './caller.ts'
 import { withQuestions, withoutAnswers } from './calls.ts'
@@ -27,10 +32,11 @@ import { createListen } from './listen.ts'
 import { createOldSubscriptions } from './old-subscriptions.ts'
 import { createOldTasks } from './old-tasks.ts'
 import { createParking } from './parking.ts'
+import { profileOf as declaredBy } from './profile.ts'
 import { fitting } from './refusals.ts'
 import type { ModernRelay } from './relay.ts'
 import { createRequestStates } from './state.ts'
-import { createTaskIds } from './task-ids.ts'
+import { bindingOf, createTaskIds } from './task-ids.ts'
 import { ofTask, shapeTask } from './tasks.ts'
 
 export interface ModernRelayOptions {
@@ -64,7 +70,10 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
   updates.join(old)
   const held = createHeldTasks({ clock, touch: pool.touch, newId, log })
   const heard: Heard = { notification: old.notification, lost: old.lost, ask: held.ask }
-  const settled = oncePer(catalogs.settled)
+  const declared = profilesOf(true, ({ capabilities }: Client, endpoint) => declaredBy(capabilities, endpoint))
+  const profileOf = (seen: Seen): Profile | undefined => isCaller(seen) ? declared(seen.client, seen.endpoint, () => bindingOf(seen).join('\n')) : undefined
+  const catalogOf = (seen: Seen): Catalog => catalogs.of(seen, undefined, profileOf(seen))
+  const settled = oncePer((seen) => catalogs.settled(seen, profileOf(seen)))
   const connections = createModernConnections({ pool, listings, levels, settled, clientInfo, clock, heard, log })
   const states = createRequestStates(sealer, wall)
   const oldTasks = createOldTasks({ connections, listings, taskIds, held, node, forward: (call, upstream, there) => parking.forward(call, upstream, there), clock })
@@ -81,12 +90,12 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
   }
 
   const floor: ModernFloor = {
-    catalog: (place) => catalogs.of(place, undefined),
+    catalog: catalogOf,
     settled,
     reread: oncePer(catalogs.reread),
     definitionOf,
-    offers (place, { upstream }, ...path) {
-      const listing = listings.peek(definitionOf(place, upstream))
+    offers (call, { upstream }, ...path) {
+      const listing = listings.peek(definitionOf(call, upstream), profileOf(call))
       return listing === undefined || has(capabilitiesOf(listing), path)
     },
     connect: (call, upstream) => whileWanted(connections.acquire(definitionOf(call, upstream), call), call.signal),
@@ -106,21 +115,21 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
       })
     },
     resume: (call, { upstream }, parked, answers) => fittingOf(call, upstream, () => parking.resume(call, upstream, parked, answers)),
-    onlyAsTask: (place, { upstream, name }) => oldTasks.only(definitionOf(place, upstream), name),
+    onlyAsTask: (call, { upstream, name }) => oldTasks.only(definitionOf(call, upstream), name),
     makeTask: (call, { upstream }, request) => fittingOf(call, upstream, () => oldTasks.create(call, definitionOf(call, upstream), withoutAnswers(cleaned(request)))),
-    oldTask: (call, task) => fittingOf(call, task.upstream, () => oldTasks.handle(call, definitionOf(call, task.upstream), task, catalogs.of(call, undefined).uriMap(task.upstream))),
+    oldTask: (call, task) => fittingOf(call, task.upstream, () => oldTasks.handle(call, definitionOf(call, task.upstream), task, catalogOf(call).uriMap(task.upstream))),
     ttlOf: (place, ...lists) => freshFor(catalogs.definitionsOf(place).map((definition) => listings.peek(definition)), lists, clock.now()),
-    shapeTask: (call, upstream, task) => shapeTask(call, upstream, task, { taskIds, map: catalogs.of(call, undefined).uriMap(upstream) }),
+    shapeTask: (call, upstream, task) => shapeTask(call, upstream, task, { taskIds, map: catalogOf(call).uriMap(upstream) }),
     taskIds,
     states
   }
-  const { listen, retain, close } = createListen({ floor, listings, old, watch: (call, upstream) => connections.watch(definitionOf(call, upstream), call), definitionsOf: catalogs.definitionsOf, placeOf, clock, random, log })
+  const { listen, retain, close } = createListen({ floor, listings, old, watch: (call, upstream) => connections.watch(definitionOf(call, upstream), call), definitionsOf: catalogs.definitionsOf, profileOf, placeOf, clock, random, log })
 
   return {
-    call: (call) => observe(call, { clock, log, route: (name) => catalogs.of(call, undefined).tool(name) }, () => dispatch(call, floor)),
-    async schemaOf (place, tool) {
-      await find(place, floor, (catalog) => catalog.tool(tool))
-      return floor.catalog(place).schemaOf(tool)
+    call: (call) => observe(call, { clock, log, route: (name) => catalogOf(call).tool(name) }, () => dispatch(call, floor)),
+    async schemaOf (call, tool) {
+      await find(call, floor, (catalog) => catalog.tool(tool))
+      return catalogOf(call).schemaOf(tool)
     },
     listen,
     retain,
@@ -134,11 +143,11 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
 }
 
 /** One call asks several times on its way, the door for the schema of its tool and then the relay; what it has waited for in vain, it does not wait for again. */
-function oncePer (wait: (place: Place) => Promise<void>): (place: Place) => Promise<void> {
-  const waits = new WeakMap<Place, Promise<void>>()
-  return (place) => {
-    const known = waits.get(place) ?? wait(place)
-    waits.set(place, known)
+function oncePer (wait: (call: Seen) => Promise<void>): (call: Seen) => Promise<void> {
+  const waits = new WeakMap<Seen, Promise<void>>()
+  return (call) => {
+    const known = waits.get(call) ?? wait(call)
+    waits.set(call, known)
     return known
   }
 }

@@ -4,20 +4,20 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { UpstreamName } from '../../protocol/ids.ts'
 import type { JsonObject, Request, Result } from '../../protocol/messages.ts'
 import type { Upstream } from '../../protocol/seams.ts'
-import type { ModernCall, Place } from '../call.ts'
+import type { ModernCall, Place, Seen } from '../call.ts'
 import type { Catalog, Route } from '../catalog.ts'
 import type { RequestStates, State } from './state.ts'
 import type { OldTask, OpenedTask, TaskIds } from './task-ids.ts'
 
 export interface ModernFloor {
-  /** The endpoint's catalog, as it is now. */
-  catalog (place: Place): Catalog
+  /** The caller's catalog, as it is now. */
+  catalog (call: Seen): Catalog
   /** Waits, for a short time, for upstreams that are not known yet. The same call waits once. */
-  settled (place: Place): Promise<void>
+  settled (call: Seen): Promise<void>
   /** Waits, for as short a time, for lists that may have changed unseen. The same call waits once. */
-  reread (place: Place): Promise<void>
+  reread (call: Seen): Promise<void>
   /** Does the upstream of the route declare the capability at this path? Unknown counts as yes. */
-  offers (place: Place, route: Pick<Route, 'upstream'>, ...path: readonly string[]): boolean
+  offers (call: Seen, route: Pick<Route, 'upstream'>, ...path: readonly string[]): boolean
   /** @throws GatewayError upstream_unavailable where it is no longer configured */
   definitionOf (place: Place, upstream: UpstreamName): UpstreamDefinition
   /**
@@ -36,7 +36,7 @@ export interface ModernFloor {
    */
   resume (call: ModernCall, route: Pick<Route, 'upstream'>, parked: NonNullable<State['parked']>, answers: JsonObject): Promise<Result>
   /** Is the tool of an older upstream one that works only as a task of 2025-11-25? */
-  onlyAsTask (place: Place, route: Route): boolean
+  onlyAsTask (call: Seen, route: Route): boolean
   /** Calls such a tool for a client that knows the extension. @returns the task as the client gets it; or a result, with the upstream's URIs */
   makeTask (call: ModernCall, route: Route, request: Request): Promise<Result>
   /** `tasks/get`, `tasks/update` and `tasks/cancel` of such a task, as the client gets it. */

@@ -15,6 +15,7 @@ import type { Catalog } from '../catalog.ts'
 import { changedKinds } from '../changes.ts'
 import type { Listings } from '../listings.ts'
 import type { PaceClock } from '../pace.ts'
+import type { Profile } from '../profiles.ts'
 import { covers } from '../subscriptions.ts'
 import { bare, passedOn } from './caller.ts'
 import type { ModernConnections } from './connections.ts'
@@ -38,6 +39,8 @@ export interface ListenOptions {
   readonly old: Pick<OldSubscriptions, 'open'>
   readonly watch: (call: ModernCall, upstream: UpstreamName) => ReturnType<ModernConnections['watch']>
   readonly definitionsOf: (place: Place) => readonly UpstreamDefinition[]
+  /** What decides which lists a caller sees. */
+  readonly profileOf: (call: ModernCall) => Profile | undefined
   /** Where the endpoint stands now; undefined when it is gone. */
   readonly placeOf: (tenant: TenantId, endpoint: EndpointName) => Place | undefined
   readonly clock: PaceClock
@@ -67,13 +70,16 @@ interface Stream {
   end (): void
 }
 
+/** The call where its endpoint stands now. */
+const seenBy = ({ call, place }: Stream): ModernCall => ({ ...call, ...place })
+
 /** How long upstreams may take to acknowledge, in milliseconds: what they have not by then, the client is not promised. */
 const patienceOf = ({ snapshot: { limits: { coldStartMs } } }: Place): number => Math.min(Math.max(coldStartMs, 1_000), 10_000)
 
-export function createListen ({ floor, listings, old, watch, definitionsOf, placeOf, clock, random, log }: ListenOptions): Listen {
+export function createListen ({ floor, listings, old, watch, definitionsOf, profileOf, placeOf, clock, random, log }: ListenOptions): Listen {
   const streams = new Set<Stream>()
   const seats = createSeats()
-  const use = createListenUse({ listings, definitionsOf, clock, places: () => [...streams].map(({ place }) => place) })
+  const use = createListenUse({ listings, definitionsOf, clock, places: () => [...streams].map((stream) => ({ place: stream.place, profile: profileOf(seenBy(stream)) })) })
   let closed = false
 
   const nowAt = ({ tenant, endpoint }: Place): Place | undefined => placeOf(tenant.id, endpoint.name)
@@ -95,7 +101,7 @@ export function createListen ({ floor, listings, old, watch, definitionsOf, plac
     const leg = isOld(definition) ? old.open({
       definition,
       uris: asked.uris,
-      watch: () => watch({ ...call, ...stream.place }, definition.name),
+      watch: () => watch(seenBy(stream), definition.name),
       onUpdated ({ uri, _meta }) {
         if (typeof uri !== 'string') return
         const below = !leg.granted.uris.includes(uri)
@@ -106,11 +112,11 @@ export function createListen ({ floor, listings, old, watch, definitionsOf, plac
       definition,
       asked,
       capabilities: passedOn(call.client.capabilities, stream.place.endpoint),
-      acquire: () => floor.connect({ ...call, ...stream.place }, definition.name),
+      acquire: () => floor.connect(seenBy(stream), definition.name),
       onUpdated,
       onTask (taskId, params) {
         try {
-          outbox.send(taskId, { method: 'notifications/tasks', params: floor.shapeTask({ ...call, ...stream.place }, definition.name, params) })
+          outbox.send(taskId, { method: 'notifications/tasks', params: floor.shapeTask(seenBy(stream), definition.name, params) })
         } catch (err) {
           log.warn({ err, upstream: definition.name, tenant: definition.tenant }, 'a notification about a task could not be passed on; its client can ask')
         }
@@ -136,12 +142,12 @@ export function createListen ({ floor, listings, old, watch, definitionsOf, plac
     return { kinds, uris: wanted.uris.filter((uri) => uris.has(uri)), taskIds: wanted.taskIds.filter((id) => taskIds.has(id)) }
   }
 
-  /** Tells the streams of changes in the lists that their clients see. Those of one endpoint share their views, so each is compared once. */
+  /** Tells the streams of changes in the lists that their clients see. Those of one endpoint share views, so each is compared once. */
   function review (some: Iterable<Stream>): void {
     const compared = new Map<Catalog, { readonly now: Catalog, readonly kinds: ReadonlySet<ListKind> }>()
     for (const stream of some) {
       const { view } = stream
-      const now = floor.catalog(stream.place)
+      const now = floor.catalog(seenBy(stream))
       if (now === view) continue
       let change = compared.get(view)
       if (change?.now !== now) compared.set(view, change = { now, kinds: changedKinds(view, now) })
@@ -173,7 +179,7 @@ export function createListen ({ floor, listings, old, watch, definitionsOf, plac
     if (place === undefined) throw new GatewayError('not_found', 'The endpoint is no longer configured.')
     if (call.signal.aborted) return
     const over = Promise.withResolvers<void>()
-    const view = floor.catalog(place)
+    const view = floor.catalog({ ...call, ...place })
     const kinds = new Set([...wanted.kinds].filter((kind) => has(view.capabilities, [kind, 'listChanged'])))
     const stream: Stream = { call, place, view, kinds, legs: new Map(), outbox: createOutbox((notification) => call.client.notify(notification), clock), end: over.resolve }
     call.signal.addEventListener('abort', stream.end, { once: true })

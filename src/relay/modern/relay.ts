@@ -1,7 +1,7 @@
 // The middle floor for requests of 2026-07-28, which belong to no session: each finds its upstream by what it says itself.
 
 import type { JsonObject, Result } from '../../protocol/messages.ts'
-import type { ModernCall, Place } from '../call.ts'
+import type { ModernCall, Seen } from '../call.ts'
 
 export interface ModernRelay {
   /**
@@ -18,10 +18,10 @@ export interface ModernRelay {
    */
   listen (call: ModernCall): Promise<Result>
   /**
-   * `inputSchema` of a tool as it is published at the endpoint, for its `x-mcp-header` annotations; undefined for an unknown tool. Waits for upstreams on their way as
+   * `inputSchema` of a tool as it is published to the caller, for its `x-mcp-header` annotations; undefined for an unknown tool. Waits for upstreams on their way as
    * `call` does, which does not wait again where it gets the same object.
    */
-  schemaOf (place: Place, tool: string): Promise<JsonObject | undefined>
+  schemaOf (call: Seen, tool: string): Promise<JsonObject | undefined>
   /** A reload: ends listen streams whose endpoint changed in what they were promised. */
   retain (): void
   /** Ends listen streams and parked calls. */

@@ -1,0 +1,185 @@
+// What older servers list for clients that declare capabilities, where that is something else than for everybody: one view per upstream and
+// profile, shared by whoever declares the same. A view that shows the same is not followed: it costs a connection once, and whenever the
+// listing of everybody changes.
+
+import { hash } from 'node:crypto'
+import type { UpstreamDefinition } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import { isModernRevision } from '../protocol/revisions.ts'
+import type { Handshake, ListKind, Upstream } from '../protocol/seams.ts'
+import { listingKey } from '../store/keys.ts'
+import type { Store } from '../store/port.ts'
+import { nobody } from '../upstream/exchange.ts'
+import type { Listing } from '../upstream/listing.ts'
+import type { Pool } from '../upstream/pool.ts'
+import { changedKinds, sameServer } from './changes.ts'
+import { createFollower } from './follower.ts'
+import type { Follower } from './follower.ts'
+import type { Concerns } from './listings.ts'
+import type { PaceClock } from './pace.ts'
+import { isDeclared } from './profiles.ts'
+import type { Profile } from './profiles.ts'
+
+export interface ViewsOptions {
+  readonly pool: Pool
+  readonly store: Store
+  readonly clock: PaceClock
+  readonly log: Log
+  readonly handshake: Handshake
+  readonly tick: () => number
+  readonly tell: (hash: string, kinds: ReadonlySet<ListKind>, concerns: Concerns) => void
+  /** What everybody sees of the upstream. */
+  readonly base: (definition: UpstreamDefinition) => Follower | undefined
+}
+
+export interface Views {
+  /** Makes the view where there can be one: undefined for upstreams that are not known yet or list the same for everybody, and where there are too many. */
+  of (definition: UpstreamDefinition, profile: Profile): Follower | undefined
+  /** Undefined where everybody's listing is this profile's too. */
+  peek (definition: UpstreamDefinition, profile: Profile): Listing | undefined
+  /** Another number after each change of any view of the upstream. */
+  version (definition: UpstreamDefinition): number
+  changed (definition: UpstreamDefinition, kind: ListKind): void
+  /** What everybody sees changed. @returns whom that concerns */
+  baseChanged (definition: UpstreamDefinition): Concerns
+  retain (hashes: ReadonlySet<string>): void
+  close (): void
+}
+
+interface View {
+  readonly follower: Follower
+  readonly by: string
+  /** Does it show what everybody sees? So it is taken to do until it was read. */
+  same: boolean
+  /** What its clients saw last. */
+  told: Listing | undefined
+}
+
+interface Room {
+  readonly views: Map<string, View>
+  version: number
+}
+
+/** Per upstream. Others see what everybody sees. */
+const maxViews = 16
+/** Of those, made by one caller. */
+const maxViewsPerCaller = 4
+/** A view that nobody needed for so long makes room for another. */
+const restMs = 10 * 60_000
+
+export function createViews ({ pool, store, clock, log, handshake, tick, tell, base }: ViewsOptions): Views {
+  const rooms = new Map<string, Room>()
+
+  const shownBy = ({ same, follower }: View): Listing | undefined => same ? undefined : follower.peek()
+
+  /** Says what became different for the clients of a view. */
+  function review (definition: UpstreamDefinition, room: Room, key: string, view: View): void {
+    const now = shownBy(view) ?? base(definition)?.peek()
+    const kinds = changedKinds(view.told, now)
+    const alike = sameServer(view.told, now)
+    view.told = now
+    if (kinds.size === 0 && alike) return
+    room.version = tick()
+    tell(definition.hash, kinds, (profile) => profile?.key === key && isDeclared(profile, definition))
+  }
+
+  /** Room for one more? Views that rest are let go of for it. */
+  function hasRoom ({ views }: Room, { by }: Profile): boolean {
+    if (views.size >= maxViews) {
+      for (const [key, { follower }] of views) {
+        if (clock.now() - follower.usedAt() <= restMs) continue
+        follower.close()
+        views.delete(key)
+      }
+    }
+    return views.size < maxViews && [...views.values()].filter((view) => view.by === by).length < maxViewsPerCaller
+  }
+
+  function open (definition: UpstreamDefinition, room: Room, { key, capabilities, by }: Profile): View {
+    const digest = hash('sha256', key, 'base64url')
+    const scope = `listing:${definition.hash}:${digest}`
+    const letGo = (): void => { pool.release(scope).catch((err: unknown) => log.warn({ err, upstream: definition.name }, 'a connection that is not needed did not close cleanly')) }
+    // What it declares it cannot do: nobody is behind it who could be asked. It reads lists, and calls nothing.
+    const connect = (): Promise<Upstream> => pool.acquire(definition, scope, { ...handshake, capabilities, era: 'legacy' }, {
+      listChanged: (kind) => follower.changed(kind),
+      notification () {},
+      ask: nobody.ask,
+      closed () { follower.lost() }
+    })
+    const follower = createFollower({
+      definition,
+      key: listingKey(`${definition.hash}:${digest}`),
+      connect,
+      touch: () => pool.touch(scope),
+      onChange () {
+        if (!view.same) review(definition, room, key, view)
+      },
+      until: {
+        isEnough (listing) {
+          const everybodys = base(definition)?.peek()
+          view.same = everybodys !== undefined && changedKinds(everybodys, listing).size === 0 && sameServer(everybodys, listing)
+          review(definition, room, key, view)
+          return view.same
+        },
+        letGo
+      },
+      tick,
+      store,
+      clock,
+      log
+    })
+    const view: View = { follower, by, same: true, told: base(definition)?.peek() }
+    return view
+  }
+
+  const roomOf = ({ hash: id }: UpstreamDefinition): Room => {
+    const room = rooms.get(id) ?? { views: new Map<string, View>(), version: 0 }
+    rooms.set(id, room)
+    return room
+  }
+
+  return {
+    of (definition, profile) {
+      const listing = base(definition)?.peek()
+      // 2026-07-28 server/tools: lists must not depend on what a request declares.
+      if (listing === undefined || isModernRevision(listing.revision) || !isDeclared(profile, definition)) return undefined
+      const room = roomOf(definition)
+      let view = room.views.get(profile.key)
+      if (view === undefined) {
+        if (!hasRoom(room, profile)) return undefined
+        room.views.set(profile.key, view = open(definition, room, profile))
+        room.version = tick()
+      }
+      return view.follower
+    },
+    peek (definition, profile) {
+      const view = isDeclared(profile, definition) ? rooms.get(definition.hash)?.views.get(profile.key) : undefined
+      return view === undefined ? undefined : shownBy(view)
+    },
+    version: ({ hash: id }) => rooms.get(id)?.version ?? 0,
+    changed ({ hash: id }, kind) {
+      for (const view of rooms.get(id)?.views.values() ?? []) if (!view.same) view.follower.changed(kind)
+    },
+    baseChanged (definition) {
+      const views = rooms.get(definition.hash)?.views
+      for (const view of views?.values() ?? []) {
+        view.follower.doubt()
+        if (shownBy(view) === undefined) view.told = base(definition)?.peek()
+      }
+      return (profile) => {
+        const view = profile !== undefined && isDeclared(profile, definition) ? views?.get(profile.key) : undefined
+        return view === undefined || shownBy(view) === undefined
+      }
+    },
+    retain (hashes) {
+      for (const [id, { views }] of rooms) {
+        if (hashes.has(id)) continue
+        for (const { follower } of views.values()) follower.close()
+        rooms.delete(id)
+      }
+    },
+    close () {
+      for (const { views } of rooms.values()) for (const { follower } of views.values()) follower.close()
+    }
+  }
+}
