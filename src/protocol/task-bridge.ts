@@ -58,8 +58,13 @@ export function legacyOutcome (task: JsonObject): TaskOutcome | undefined {
     return { result: own }
   }
   if (status !== 'failed') return undefined
-  if (!isObject(error) || typeof error['code'] !== 'number') return { error: { code: -32603, message: 'The task failed, and its server does not say how.' } }
-  return { error: { ...error, code: error['code'], message: typeof error['message'] === 'string' ? error['message'] : 'The task failed.' } }
+  return { error: taskError(error) }
+}
+
+/** `error` of a task that failed, whatever its server put there. */
+export function taskError (error: unknown): RpcErrorObject {
+  if (!isObject(error) || typeof error['code'] !== 'number') return { code: -32603, message: 'The task failed, and its server does not say how.' }
+  return { ...error, code: error['code'], message: typeof error['message'] === 'string' ? error['message'] : 'The task failed.' }
 }
 
 /** A result or a request that belongs to a task of 2025-11-25 says so ("Associating Task-Related Messages"). */

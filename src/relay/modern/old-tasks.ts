@@ -2,7 +2,7 @@
 // extension gets the task, in the words of SEP-2663; every other one gets the result, when it is there.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { GatewayError, RpcError, errorObject } from '../../protocol/errors.ts'
+import { GatewayError, RpcError } from '../../protocol/errors.ts'
 import type { UpstreamName } from '../../protocol/ids.ts'
 import { has } from '../../protocol/merge.ts'
 import { isObject, metaOf } from '../../protocol/messages.ts'
@@ -24,7 +24,7 @@ import { conversationKey, conversationOf } from './conversations.ts'
 import type { HeldTask, HeldTasks } from './held-tasks.ts'
 import { asTask, finished, outcomeOf } from './old-task-calls.ts'
 import { profileOf } from './profile.ts'
-import { fitting } from './refusals.ts'
+import { fittingOutcome } from './refusals.ts'
 import { bindingOf } from './task-ids.ts'
 import type { OldTask, OpenedTask, TaskIds } from './task-ids.ts'
 
@@ -115,10 +115,7 @@ export function createOldTasks ({ connections, listings, taskIds, held, node, fo
     if (state.status === 'cancelled') return modernTask(result)
     if (ended(state)) {
       const outcome = await outcomeOf(on.upstream, task.id, nobody, call.signal)
-      // As it would be if it were thrown: nothing passes inside a task that would not pass by itself.
-      return modernOutcome(result, outcome !== undefined && 'error' in outcome
-        ? { error: errorObject(fitting(new RpcError(outcome.error), definition.name, call.client.capabilities), '') }
-        : outcome)
+      return modernOutcome(result, 'error' in outcome ? { error: fittingOutcome(outcome.error, definition.name, call.client.capabilities) } : outcome)
     }
     const inputRequests = await on.questions(state.status === 'input_required')
     // A question on its way, or answered a moment ago, is nothing that the client could do anything about.
