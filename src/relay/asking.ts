@@ -56,7 +56,7 @@ function shapeElicitation (params: JsonObject, upstream: UpstreamName, endpoint:
   const declared = isObject(capabilities['elicitation']) ? capabilities['elicitation'] : {}
   // 2025-11-25 client/elicitation: an empty object means form mode only; -32602 is what a client would answer.
   const offered = url ? isObject(declared['url']) && atLeast(revision, '2025-11-25') : isObject(declared['form']) || !isObject(declared['url'])
-  if (!offered) throw refusal(`The client does not offer elicitation in ${url ? 'URL' : 'form'} mode.`)
+  if (!offered) throw refusal(`This client did not declare, in revision ${revision}, "elicitation.${url ? 'url' : 'form'}", so it cannot be asked in ${url ? 'URL' : 'form'} mode.`)
   // Whatever the client makes of it: nothing but a page is opened (security: javascript:, file:).
   if (url && !isPage(params['url'])) throw refusal('"url" of an elicitation must be an https:// or http:// URL.')
   const { mode: _mode, ...known } = params
@@ -71,7 +71,7 @@ function shapeSampling (params: JsonObject, upstream: UpstreamName, endpoint: En
   const declared = isObject(capabilities['sampling']) ? capabilities['sampling'] : {}
   // 2025-11-25 client/sampling: a client that has not declared sampling.tools must be sent none.
   const tools = isObject(declared['tools']) && atLeast(revision, '2025-11-25')
-  if (!tools && (params['tools'] !== undefined || params['toolChoice'] !== undefined)) throw refusal('The client does not offer sampling with tools.')
+  if (!tools && (params['tools'] !== undefined || params['toolChoice'] !== undefined)) throw refusal(`This client did not declare, in revision ${revision}, "sampling.tools", so it cannot be asked for sampling with tools.`)
   const messages = Array.isArray(params['messages']) ? shapeSamplingMessages(params['messages'], revision) : params['messages']
   if (messages === undefined && params['messages'] !== undefined) throw refusal(`The client speaks revision ${revision}, which has no form for some of the content of the messages.`)
   const known = messages === params['messages'] ? params : { ...params, messages }
