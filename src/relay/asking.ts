@@ -102,16 +102,6 @@ export function namedCompletion (notification: Notification, upstream: UpstreamN
   return { method: notification.method, params: { ...notification.params, elicitationId: elicitationIdOf(id, upstream) } }
 }
 
-/** Error -32042 of an upstream: the elicitations that the client has to go through first. None that leads to anything but a page. */
-export function namedDemand (error: RpcError, upstream: UpstreamName, endpoint: Endpoint): RpcError {
-  const { data } = error.error
-  if (error.error.code !== -32042 || !isObject(data) || !Array.isArray(data['elicitations'])) return error
-  const elicitations = data['elicitations']
-    .filter((each: unknown) => !isObject(each) || each['url'] === undefined || isPage(each['url']))
-    .map((each: unknown) => isObject(each) ? named(each, upstream, endpoint) : each)
-  return new RpcError({ ...error.error, data: { ...data, elicitations } })
-}
-
 // Reversible by nobody but unique: names of upstreams differ, and no id of one upstream can look like that of another.
 const elicitationIdOf = (id: string, upstream: UpstreamName): string => `${upstream}:${id}`
 

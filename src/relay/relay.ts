@@ -3,7 +3,7 @@
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { observe } from '../observe/calls.ts'
-import { GatewayError, RpcError } from '../protocol/errors.ts'
+import { GatewayError } from '../protocol/errors.ts'
 import { has } from '../protocol/merge.ts'
 import type { Notification, Request, Result, ServerCapabilities, ServerRequest } from '../protocol/messages.ts'
 import type { Client, Handshake, Upstream } from '../protocol/seams.ts'
@@ -13,7 +13,7 @@ import type { Sessions } from '../session/sessions.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { Pool } from '../upstream/pool.ts'
-import { namedDemand, shapeAsk } from './asking.ts'
+import { shapeAsk } from './asking.ts'
 import type { Call, Place } from './call.ts'
 import { createCatalogs } from './catalogs.ts'
 import type { Catalogs } from './catalogs.ts'
@@ -25,6 +25,7 @@ import { definitionOf } from './floor.ts'
 import type { Floor } from './floor.ts'
 import { declaredToModern } from './fulfil-asks.ts'
 import { createFulfiller, isBridged } from './fulfil.ts'
+import { demanded } from './lacking.ts'
 import { createLevels } from './levels.ts'
 import type { Levels } from './levels.ts'
 import { createListings } from './listings.ts'
@@ -156,7 +157,6 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
     wraps: (call) => catalogs.of(call, call.live).wraps(String(call.request.params?.['name'])),
     taskId: (call, { name }, id) => tasks.toClient(call.live, name)(id)
   })
-
   const sourceOf = (definition: UpstreamDefinition, session: LiveSession) => ({ definition, scope: connections.scopeOf(definition, session) })
 
   /** To the session's own stream. */
@@ -169,7 +169,6 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
   /** A question of an upstream, in the shape that the client knows, and its answer in the upstream's. */
   const askOf = async (session: LiveSession, place: Place, { name }: UpstreamDefinition, request: ServerRequest, ask: (shaped: ServerRequest) => Promise<unknown>): Promise<unknown> =>
     await tasks.asked(session, name, shapeAsk(request, name, place.endpoint, session.session.record), ask)
-
   const connect = (call: Call, definition: UpstreamDefinition): Promise<Upstream> => whileWanted(connections.acquire(definition, call.endpoint, call.live), call.signal)
 
   async function send (call: Call, definition: UpstreamDefinition, upstream: Upstream, request: Request): Promise<Result> {
@@ -182,7 +181,7 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
       const result = await (isBridged(upstream, outgoing) ? fulfiller.request(call, upstream, outgoing, client, () => connections.acquire(definition, call.endpoint, call.live)) : upstream.request(outgoing, client, call.signal))
       return withRelatedTask(result, tasks.toClient(call.live, name))
     } catch (error) {
-      throw error instanceof RpcError ? namedDemand(error, name, call.endpoint) : error
+      return demanded(error, call, outgoing, name)
     } finally {
       over = true
     }
