@@ -90,14 +90,25 @@ export function relatedTaskOf (params: JsonObject | undefined): string | undefin
   return typeof id === 'string' ? id : undefined
 }
 
-/** How long to wait before asking again: what the server suggests, within reason. Either spelling; milliseconds. */
-export function pollAfter (task: JsonObject): number {
+/**
+ * How long to wait before asking again: what the server suggests, within reason. Either spelling; milliseconds.
+ * @param ranMs since when it is asked: of a task that takes seconds, an eighth of that is no loss
+ */
+export function pollAfter (task: JsonObject, ranMs = 0): number {
   const said = task['pollIntervalMs'] ?? task['pollInterval']
-  return Math.min(longestPollMs, Math.max(shortestPollMs, isTime(said) ? said : defaultPollMs))
+  const shortest = Math.min(shortestPollMs.later, Math.max(shortestPollMs.first, ranMs / 8))
+  return Math.min(longestPollMs, Math.max(shortest, isTime(said) ? said : defaultPollMs))
 }
 
-const shortestPollMs = 20
+const shortestPollMs = { first: 20, later: 500 }
 const longestPollMs = 10_000
 const defaultPollMs = 1_000
+
+/** `statusMessage` as it is told while the task runs: a sentence, however much its server wrote. */
+export function statusOf ({ statusMessage }: JsonObject): string | undefined {
+  return typeof statusMessage === 'string' ? statusMessage.slice(0, longestStatus) : undefined
+}
+
+const longestStatus = 1_000
 
 const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value) && value >= 0

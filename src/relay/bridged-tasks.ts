@@ -2,11 +2,12 @@
 // shall be tasks and the server decides which are, so each gets what it expects: a call that ended at once is kept as a task that has
 // ended, and a task that nobody asked for is waited for.
 
+import { hash } from 'node:crypto'
 import { GatewayError, RpcError } from '../protocol/errors.ts'
 import { isObject } from '../protocol/messages.ts'
 import type { JsonObject, Request, Result } from '../protocol/messages.ts'
 import type { Client, Upstream } from '../protocol/seams.ts'
-import { legacyOutcome, legacyTask, pollAfter, withRelated } from '../protocol/task-bridge.ts'
+import { legacyOutcome, legacyTask, pollAfter, statusOf, withRelated } from '../protocol/task-bridge.ts'
 import type { TaskOutcome } from '../protocol/task-bridge.ts'
 import { ended, readTask } from '../protocol/tasks.ts'
 import { bridgedTaskKey } from '../store/keys.ts'
@@ -42,8 +43,11 @@ interface Kept {
 }
 
 const resultMs = 10 * 60_000
+/** A server may say for ever that it works on something. */
 const longestMs = 24 * 60 * 60_000
 const maxFailures = 3
+/** How often a task may ask for input while one request waits for it. */
+const maxRounds = 32
 
 /** Of the gateway's own, of the upstream's, and of the upstream's with results that have to be wrapped. */
 type Mark = 'own' | 'as' | 'wrap'
@@ -87,11 +91,14 @@ export function createBridgedTasks ({ clock, store, mint, taskId }: BridgedTasks
    */
   async function follow (call: Call, upstream: Upstream, id: string, client: Client, { known, shown, told }: { known?: JsonObject, shown?: string, told?: (task: JsonObject) => void }): Promise<TaskOutcome> {
     const mine = new Set<string>()
+    const since = clock.now()
     try {
-      for (let after = known; ; ) {
+      for (let after = known, rounds = 0; ; ) {
+        const ranMs = clock.now() - since
+        if (ranMs > longestMs) throw fault(upstream, 'works on a task for more than a day', { outcome: 'unknown' })
         if (after !== undefined) {
           told?.(after)
-          await pause(clock, pollAfter(after), call.signal)
+          await pause(clock, pollAfter(after, ranMs), call.signal)
         }
         const task = after = await get(call, upstream, id, client)
         const outcome = legacyOutcome(task)
@@ -99,8 +106,9 @@ export function createBridgedTasks ({ clock, store, mint, taskId }: BridgedTasks
         if (task['status'] === 'cancelled') return { error: cancelledTask }
         if (task['status'] !== 'input_required' || !isObject(task['inputRequests'])) continue
         // Keys are unique as long as the task lives ("Task Update Requests"), and remain for a while after they were answered.
-        const open = Object.entries(task['inputRequests']).map(([key, request]) => ({ key, request, name: JSON.stringify([call.live.key, upstream.name, id, key]) })).filter(({ name }) => !asking.has(name))
+        const open = Object.entries(task['inputRequests']).map(([key, request]) => ({ key, request, name: hash('sha256', JSON.stringify([call.live.key, upstream.name, id, key]), 'base64url') })).filter(({ name }) => !asking.has(name))
         if (open.length === 0) continue
+        if (++rounds > maxRounds) throw fault(upstream, `asks for input more than ${maxRounds} times during one task`, { outcome: 'unknown' })
         for (const { name } of open) {
           asking.add(name)
           mine.add(name)
@@ -147,11 +155,12 @@ export function createBridgedTasks ({ clock, store, mint, taskId }: BridgedTasks
     async finished (call, upstream, task, rising) {
       const state = readTask(task)
       if (state === undefined) throw fault(upstream, 'made a task without an id')
-      let said: unknown
-      const told = ({ statusMessage }: JsonObject): void => {
-        if (typeof statusMessage !== 'string' || statusMessage === said) return
-        said = statusMessage
-        rising.say(statusMessage)
+      let said: string | undefined
+      const told = (task: JsonObject): void => {
+        const status = statusOf(task)
+        if (status === undefined || status === said) return
+        said = status
+        rising.say(status)
       }
       return resultOf(await follow(call, upstream, state.taskId, rising.client, { known: task, told }).catch((error: unknown) => {
         upstream.request({ method: 'tasks/cancel', params: { taskId: state.taskId } }, { ...rising.client, notify () {} }, AbortSignal.timeout(5_000)).catch(() => {
@@ -193,4 +202,4 @@ const cancelledTask = { code: -32_603, message: 'The task was cancelled.' }
 
 const over = (): GatewayError => new GatewayError('invalid_params', 'The task has ended: it cannot be cancelled any more.')
 
-const fault = ({ name }: Upstream, what: string): GatewayError => new GatewayError('upstream_protocol', `Upstream ${name} ${what}.`, { data: { upstream: name } })
+const fault = ({ name }: Upstream, what: string, data: JsonObject = {}): GatewayError => new GatewayError('upstream_protocol', `Upstream ${name} ${what}.`, { data: { ...data, upstream: name } })
