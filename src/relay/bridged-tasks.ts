@@ -10,10 +10,10 @@ import type { Client, Upstream } from '../protocol/seams.ts'
 import { legacyOutcome, legacyTask, pollAfter, statusOf, withRelated } from '../protocol/task-bridge.ts'
 import type { TaskOutcome } from '../protocol/task-bridge.ts'
 import { ended, readTask } from '../protocol/tasks.ts'
-import { bridgedTaskKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { Call } from './call.ts'
 import { askAll } from './fulfil-asks.ts'
+import { createKeptTasks, maxKept } from './kept-tasks.ts'
 import { pause } from './pace.ts'
 import type { PaceClock } from './pace.ts'
 import type { Rising } from './rising.ts'
@@ -36,12 +36,6 @@ export interface BridgedTasks {
   handle (call: Call, upstream: Upstream, request: Request, client: Client, shape: (result: Result, wrapped: boolean) => Result): Promise<Result>
 }
 
-/** A task that ended here. */
-interface Kept {
-  readonly task: JsonObject
-  readonly result?: Result
-}
-
 const resultMs = 10 * 60_000
 /** A server may say for ever that it works on something. */
 const longestMs = 24 * 60 * 60_000
@@ -56,18 +50,7 @@ const marked = (mark: Mark, id: string): string => `${mark}.${id}`
 export function createBridgedTasks ({ clock, store, mint, taskId }: BridgedTasksOptions): BridgedTasks {
   // Questions of tasks that somebody is answering: two who wait for one task must not both ask.
   const asking = new Set<string>()
-
-  const keyOf = ({ live: { endpoint, session: { record: { owner } } } }: Call, upstream: Upstream, id: string): string =>
-    bridgedTaskKey(owner.tenant, endpoint, owner.issuer, owner.subject, owner.clientId, upstream.name, id)
-
-  async function keep (call: Call, upstream: Upstream, id: string, kept: Kept, ttlMs: number): Promise<void> {
-    await store.set(keyOf(call, upstream, id), JSON.stringify(kept), { ttlMs })
-  }
-
-  async function kept (call: Call, upstream: Upstream, id: string): Promise<Kept | undefined> {
-    const text = await store.get(keyOf(call, upstream, id))
-    return text === undefined ? undefined : JSON.parse(text) as Kept
-  }
+  const kept = createKeptTasks({ store, mint })
 
   /** A task as it stands; asking changes nothing, so it is asked again where an answer was lost. */
   async function get (call: Call, upstream: Upstream, id: string, client: Client): Promise<JsonObject> {
@@ -129,7 +112,7 @@ export function createBridgedTasks ({ clock, store, mint, taskId }: BridgedTasks
     await upstream.request({ method: 'tasks/cancel', params: { taskId: id } }, client, call.signal)
     // There it is a wish; here it is done when it is answered, and stays so ("Task Cancellation" of both).
     const cancelled = { ...legacyTask(task), taskId: given, status: 'cancelled', lastUpdatedAt: new Date(clock.now()).toISOString() }
-    await keep(call, upstream, given, { task: cancelled }, Math.min(longestMs, typeof task['ttlMs'] === 'number' ? Math.max(1, task['ttlMs']) : longestMs))
+    await kept.mark(call, upstream, given, inBrief(cancelled), Math.min(longestMs, typeof task['ttlMs'] === 'number' ? Math.max(1, task['ttlMs']) : longestMs))
     return cancelled
   }
 
@@ -144,12 +127,13 @@ export function createBridgedTasks ({ clock, store, mint, taskId }: BridgedTasks
       const asked = isObject(wanted) && typeof wanted['ttl'] === 'number' && wanted['ttl'] > 0 ? wanted['ttl'] : resultMs
       const now = new Date(clock.now()).toISOString()
       const ttl = Math.min(asked, resultMs)
-      const task = { taskId: marked('own', mint()), status: result['isError'] === true ? 'failed' : 'completed', createdAt: now, lastUpdatedAt: now, ttl }
-      await keep(call, upstream, task.taskId, { task, result }, ttl).catch((error: unknown) => {
+      const of = (taskId: string): JsonObject => ({ taskId, status: result['isError'] === true ? 'failed' : 'completed', createdAt: now, lastUpdatedAt: now, ttl })
+      const made = await kept.add(call, upstream, of, result, ttl).catch((error: unknown) => {
         // To come again, as the store itself would have it, would be to do it again.
         throw new GatewayError('internal', `Upstream ${upstream.name} has answered, but the gateway could not keep the answer as a task.`, { cause: error, data: { outcome: 'unknown', upstream: upstream.name } })
       })
-      return { task }
+      if (made === undefined) throw fault(upstream, `has done its work, but its answer is longer than ${maxKept / 1024 / 1024} MiB, the most that is kept as a task. Call it without "task" to have such answers`, { outcome: 'unknown' })
+      return { task: made.task }
     },
 
     async finished (call, upstream, task, rising) {
@@ -173,8 +157,8 @@ export function createBridgedTasks ({ clock, store, mint, taskId }: BridgedTasks
     async handle (call, upstream, request, client, shape) {
       const given = String(request.params?.['taskId'])
       const [, mark, id] = /^(own|as|wrap)\.(.*)$/s.exec(given) ?? []
-      const known = await kept(call, upstream, given)
-      if (id === undefined || (mark === 'own' && known === undefined)) throw new GatewayError('invalid_params', 'Unknown task: its time is over.')
+      const known = await kept.find(call, upstream, given)
+      if (id === undefined || (mark === 'own' && known === undefined)) throw new GatewayError('invalid_params', 'Unknown task: its time is over, or newer ones have taken its place.')
       switch (request.method) {
         case 'tasks/get': return known?.task ?? { ...legacyTask(await get(call, upstream, id, client)), taskId: given }
         case 'tasks/cancel':
@@ -195,6 +179,13 @@ export function createBridgedTasks ({ clock, store, mint, taskId }: BridgedTasks
 function resultOf (outcome: TaskOutcome): Result {
   if ('error' in outcome) throw new RpcError(outcome.error)
   return outcome.result
+}
+
+/** What is kept of a cancelled task: what 2025-11-25 says of it, in reasonable length. */
+function inBrief (task: JsonObject): JsonObject {
+  const { taskId, status, createdAt, lastUpdatedAt, ttl, pollInterval } = task
+  const statusMessage = statusOf(task)
+  return { taskId, status, ...statusMessage !== undefined && { statusMessage }, createdAt: String(createdAt).slice(0, 64), lastUpdatedAt, ttl, ...pollInterval !== undefined && { pollInterval } }
 }
 
 /** A task that was cancelled has no result; 2025-11-25 names no error for it. */

@@ -40,14 +40,14 @@ const completed = { ...working, status: 'completed', result: { content: [] } }
 
 t.test('a result that cannot be kept', async (t) => {
   const away = async (): Promise<never> => { throw new GatewayError('unavailable', 'away') }
-  const { tasks, call, upstream } = scene([], { get: away, set: away })
+  const { tasks, call, upstream } = scene([], { get: away, set: away, count: away })
   await t.rejects(tasks.ended(call, upstream, { content: [] }, {}), { code: 'internal', data: { outcome: 'unknown' } })
 })
 
 t.test('how long a task is kept: as the client wishes, within reason', async (t) => {
   for (const [wanted, ttl] of [[{ ttl: 1_000 }, 1_000], [{}, 600_000], [{ ttl: 10 ** 12 }, 600_000], [{ ttl: -1 }, 600_000], [{ ttl: 'x' }, 600_000], [7, 600_000]] as const) {
     const kept: unknown[] = []
-    const { tasks, call, upstream } = scene([], { set: async (_key, _value, options) => { kept.push(options); return true } })
+    const { tasks, call, upstream } = scene([], { count: async () => 1, set: async (_key, _value, options) => { kept.push(options); return true } })
     t.match(await tasks.ended(call, upstream, { content: [] }, wanted), { task: { ttl, status: 'completed' } })
     t.same(kept, [{ ttlMs: ttl }])
   }
