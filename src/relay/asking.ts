@@ -10,6 +10,7 @@ import { atLeast } from '../protocol/revisions.ts'
 import type { Revision } from '../protocol/revisions.ts'
 import { rewriteSampling } from '../protocol/rewrite.ts'
 import { shapeRequestedSchema, shapeSamplingMessages } from '../protocol/shape.ts'
+import { withoutRelatedTask } from '../protocol/task-bridge.ts'
 
 /** Who would be asked: a session, or whoever made a request of 2026-07-28. */
 export interface Asked {
@@ -44,8 +45,10 @@ export function offered (endpoint: Endpoint, { revision, capabilities }: Asked):
  * A request of an upstream as the client gets it.
  * @throws RpcError -32602 where the client did not declare what is asked for, or its revision has no form for it
  */
-export function shapeAsk ({ method, params }: ServerRequest, upstream: UpstreamName, endpoint: Endpoint, asked: Asked): ServerRequest {
-  if (params === undefined) return { method }
+export function shapeAsk ({ method, params: given }: ServerRequest, upstream: UpstreamName, endpoint: Endpoint, asked: Asked): ServerRequest {
+  if (given === undefined) return { method }
+  // Of a task that the client knows nothing of: the gateway follows it (relay/fulfil).
+  const params = atLeast(asked.revision, '2025-11-25') ? given : withoutRelatedTask(given)
   if (method === 'elicitation/create') return { method, params: shapeElicitation(params, upstream, endpoint, asked) }
   if (method === 'sampling/createMessage') return { method, params: shapeSampling(params, upstream, endpoint, asked) }
   return { method, params }

@@ -24,7 +24,7 @@ import { discreet } from './discretion.ts'
 import { definitionOf } from './floor.ts'
 import type { Floor } from './floor.ts'
 import { declaredToModern } from './fulfil-asks.ts'
-import { createFulfiller, isBridged } from './fulfil.ts'
+import { createFulfiller } from './fulfil.ts'
 import { demanded } from './lacking.ts'
 import { createLevels } from './levels.ts'
 import type { Levels } from './levels.ts'
@@ -154,6 +154,7 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
     clock,
     store,
     randomBytes,
+    listings,
     wraps: (call) => catalogs.of(call, call.live).wraps(String(call.request.params?.['name'])),
     taskId: (call, { name }, id) => tasks.toClient(call.live, name)(id)
   })
@@ -177,8 +178,7 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
     const outgoing = params === request.params || params === undefined ? request : { method: request.method, params }
     let over = false
     try {
-      const client = clientOf(call, definition, upstream, () => over)
-      const result = await (isBridged(upstream, outgoing) ? fulfiller.request(call, upstream, outgoing, client, () => connections.acquire(definition, call.endpoint, call.live)) : upstream.request(outgoing, client, call.signal))
+      const result = await fulfiller.request(call, upstream, outgoing, clientOf(call, definition, upstream, () => over), () => connections.acquire(definition, call.endpoint, call.live))
       return withRelatedTask(result, tasks.toClient(call.live, name))
     } catch (error) {
       return demanded(error, call, outgoing, name)

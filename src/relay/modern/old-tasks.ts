@@ -9,15 +9,15 @@ import { isObject, metaOf } from '../../protocol/messages.ts'
 import type { JsonObject, Request, Result } from '../../protocol/messages.ts'
 import { rewriteToolResult, withParam } from '../../protocol/rewrite.ts'
 import type { UriMap } from '../../protocol/rewrite.ts'
-import { isModernRevision } from '../../protocol/revisions.ts'
 import type { Client } from '../../protocol/seams.ts'
 import { modernOutcome, modernTask, withoutRelatedTask } from '../../protocol/task-bridge.ts'
 import { ended, readTask } from '../../protocol/tasks.ts'
 import { nobody } from '../../upstream/exchange.ts'
-import type { Listing } from '../../upstream/listing.ts'
 import type { ModernCall } from '../call.ts'
 import type { Listings } from '../listings.ts'
 import type { PaceClock } from '../pace.ts'
+import { createTaskOnly } from '../task-only.ts'
+import type { TaskOnly } from '../task-only.ts'
 import { whileWanted } from '../wanted.ts'
 import type { Connection, Lease, ModernConnections } from './connections.ts'
 import { conversationKey, conversationOf } from './conversations.ts'
@@ -29,8 +29,7 @@ import { bindingOf } from './task-ids.ts'
 import type { OldTask, OpenedTask, TaskIds } from './task-ids.ts'
 
 export interface OldTasks {
-  /** Does the tool work only as a task? @param tool as the upstream knows it */
-  only (definition: UpstreamDefinition, tool: unknown): boolean
+  readonly only: TaskOnly
   /** `tools/call` of such a tool. @returns a task, as the client gets it, or a result where the server made none */
   create (call: ModernCall, definition: UpstreamDefinition, request: Request): Promise<Result>
   /**
@@ -55,23 +54,7 @@ export interface OldTasksOptions {
 }
 
 export function createOldTasks ({ connections, listings, taskIds, held, node, forward, clock }: OldTasksOptions): OldTasks {
-  const tools = new WeakMap<Listing, ReadonlySet<unknown>>()
-
-  /** Of a server that has no tasks, what it says of its tools means nothing ("Tool-Level Negotiation"). */
-  function requiredIn (listing: Listing): ReadonlySet<unknown> {
-    const known = tools.get(listing)
-    if (known !== undefined) return known
-    const able = !isModernRevision(listing.revision) && has(listing.capabilities, ['tasks', 'requests', 'tools', 'call'])
-    const names = new Set(able ? listing.tools.filter(({ execution }) => isObject(execution) && execution['taskSupport'] === 'required').map(({ name }) => name) : [])
-    tools.set(listing, names)
-    return names
-  }
-
-  function only (definition: UpstreamDefinition, tool: unknown): boolean {
-    const listing = listings.peek(definition)
-    return listing !== undefined && requiredIn(listing).has(tool)
-  }
-
+  const only = createTaskOnly(listings)
   const keyOf = (call: ModernCall, { upstream, id }: Pick<OpenedTask, 'upstream' | 'id'>): string => JSON.stringify([bindingOf(call), upstream, id])
 
   function hold (call: ModernCall, definition: UpstreamDefinition, { upstream, scope }: Connection, id: string, { capabilities }: OldTask): HeldTask {
