@@ -3,6 +3,7 @@
 import t from 'tap'
 import { GatewayError, RpcError } from '../../src/protocol/errors.ts'
 import type { JsonObject, Request, Result } from '../../src/protocol/messages.ts'
+import type { Client } from '../../src/protocol/seams.ts'
 import { until } from '../kit/until.ts'
 import { relayRoom, tool } from './kit.ts'
 import type { Double, Person } from './kit.ts'
@@ -85,4 +86,27 @@ t.test('whoever gives the call up has the task cancelled', async (t) => {
   await t.rejects(running, { code: 'cancelled' })
   await until('it is cancelled', () => one.status === 'cancelled')
   t.equal(room.requests('tools/call').length, 1)
+})
+
+t.test('progress rises whoever tells of it, and ends with the call', async (t) => {
+  const one = maker()
+  const answer = one.answer?.bind(one)
+  let caller: Client | undefined
+  one.answer = (request, client, signal, connection) => {
+    if (request.method === 'tools/call') caller = client
+    return answer?.(request, client, signal, connection) ?? {}
+  }
+  const room = await relayRoom(t, { doubles: { one } })
+  const ada = await old(room.person())
+  await ada.call('tools/list')
+  const heard: unknown[] = []
+  const say = (progress: number): void => caller?.notify({ method: 'notifications/progress', params: { progressToken: 'p', progress } })
+  const running = ada.call('tools/call', { name: 'one__x', _meta: { progressToken: 'p' } }, { notify: ({ params }) => { heard.push(params?.['progress']) } })
+  await until('its result is waited for', () => room.requests('tasks/result').length === 1)
+  for (const progress of [1, 2, 3]) say(progress)
+  one.status = 'completed'
+  await running
+  say(4)
+  t.same(heard, [1, 2, 3])
+  t.same(ada.heard.filter(({ method }) => method === 'notifications/progress'), [], 'nor on the stream of the session')
 })

@@ -43,10 +43,13 @@ export async function finished (upstream: Upstream, request: Request, client: Cl
   const { progressToken } = metaOf(request.params)
   /** Aborted when there is nothing more for us to report. */
   const over = new AbortController()
+  let answered = false
   const rising = createRising(client, progressToken)
   const heard: Client = {
     ...client,
     notify (notification) {
+      // Its token is good for the task, but the call is over.
+      if (answered) return
       // It reports by itself, with numbers of its own.
       if (notification.method === 'notifications/progress') over.abort()
       rising.client.notify(notification)
@@ -85,6 +88,7 @@ export async function finished (upstream: Upstream, request: Request, client: Cl
     if ('error' in outcome) throw new RpcError(outcome.error)
     return withoutRelatedTask(outcome.result)
   } finally {
+    answered = true
     over.abort()
     signal.removeEventListener('abort', onAbort)
   }
