@@ -5,7 +5,7 @@ import { GatewayError, RpcError } from '../../src/protocol/errors.ts'
 import type { JsonObject, Request, Result } from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import { until } from '../kit/until.ts'
-import { relayRoom, tool } from './kit.ts'
+import { relayRoom, stillClock, tool } from './kit.ts'
 import type { Double, Person } from './kit.ts'
 
 const tasks = { cancel: {}, requests: { tools: { call: {} } } }
@@ -86,6 +86,33 @@ t.test('whoever gives the call up has the task cancelled', async (t) => {
   await t.rejects(running, { code: 'cancelled' })
   await until('it is cancelled', () => one.status === 'cancelled')
   t.equal(room.requests('tools/call').length, 1)
+})
+
+t.test('so has whoever waits for more than a day, or for a server that cannot be asked any more', async (t) => {
+  for (const days of [0.9, 1.1]) {
+    const one = maker()
+    const answer = one.answer?.bind(one)
+    const clock = stillClock()
+    let silences = 1
+    one.answer = (request, client, signal, connection) => {
+      if (request.method !== 'tasks/result' || silences-- === 0) return answer?.(request, client, signal, connection) ?? {}
+      clock.move(days * 24 * 60 * 60_000)
+      throw new GatewayError('upstream_timeout', 'nothing came')
+    }
+    const room = await relayRoom(t, { doubles: { one }, clock, limits: { sessionIdleMs: 4 * 24 * 60 * 60_000, sessionMaxMs: 4 * 24 * 60 * 60_000 } })
+    const ada = await old(room.person())
+    await ada.call('tools/list')
+    const running = ada.call('tools/call', { name: 'one__x' })
+    if (days < 1) {
+      await until('it is asked again', () => room.requests('tasks/result').length === 2)
+      one.status = 'completed'
+      t.same(await running, ok)
+      t.equal(room.requests('tasks/cancel').length, 0)
+    } else {
+      await t.rejects(running, { code: 'upstream_timeout' })
+      await until('it is cancelled', () => one.status === 'cancelled')
+    }
+  }
 })
 
 t.test('progress rises whoever tells of it, and ends with the call', async (t) => {

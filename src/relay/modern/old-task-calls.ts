@@ -60,8 +60,8 @@ export async function finished (upstream: Upstream, request: Request, client: Cl
   const state = readTask(made['task'])
   if (state === undefined) return made
   const { taskId } = state
-  const onAbort = (): void => {
-    over.abort()
+  /** Nobody waits for the task any more. */
+  const giveUp = (): void => {
     if (!has(upstream.capabilities, ['tasks', 'cancel'])) return
     // Nobody is left to be told how that went.
     upstream.request({ method: 'tasks/cancel', params: { taskId } }, nobody, AbortSignal.timeout(silentMs)).catch(() => {})
@@ -79,17 +79,17 @@ export async function finished (upstream: Upstream, request: Request, client: Cl
     }
   }
 
-  signal.addEventListener('abort', onAbort, { once: true })
-  if (signal.aborted) onAbort()
   // A server that tells of no progress takes nothing from the result.
   if (progressToken !== undefined) report().catch(() => {})
   try {
-    const outcome = await outcomeOf(upstream, taskId, heard, signal, () => clock.now() - since < lifetimeMs)
+    const outcome = await outcomeOf(upstream, taskId, heard, signal, () => clock.now() - since < lifetimeMs).catch((error: unknown) => {
+      giveUp()
+      throw error
+    })
     if ('error' in outcome) throw new RpcError(outcome.error)
     return withoutRelatedTask(outcome.result)
   } finally {
     answered = true
     over.abort()
-    signal.removeEventListener('abort', onAbort)
   }
 }
