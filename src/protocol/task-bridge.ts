@@ -58,8 +58,13 @@ export function legacyOutcome (task: JsonObject): TaskOutcome | undefined {
     return { result: own }
   }
   if (status !== 'failed') return undefined
-  if (!isObject(error) || typeof error['code'] !== 'number') return { error: { code: -32603, message: 'The task failed, and its server does not say how.' } }
-  return { error: { ...error, code: error['code'], message: typeof error['message'] === 'string' ? error['message'] : 'The task failed.' } }
+  return { error: taskError(error) }
+}
+
+/** `error` of a task that failed, whatever its server put there. */
+export function taskError (error: unknown): RpcErrorObject {
+  if (!isObject(error) || typeof error['code'] !== 'number') return { code: -32603, message: 'The task failed, and its server does not say how.' }
+  return { ...error, code: error['code'], message: typeof error['message'] === 'string' ? error['message'] : 'The task failed.' }
 }
 
 /** A result or a request that belongs to a task of 2025-11-25 says so ("Associating Task-Related Messages"). */
@@ -85,14 +90,25 @@ export function relatedTaskOf (params: JsonObject | undefined): string | undefin
   return typeof id === 'string' ? id : undefined
 }
 
-/** How long to wait before asking again: what the server suggests, within reason. Either spelling; milliseconds. */
-export function pollAfter (task: JsonObject): number {
+/**
+ * How long to wait before asking again: what the server suggests, within reason. Either spelling; milliseconds.
+ * @param ranMs since when it is asked: of a task that takes seconds, an eighth of that is no loss
+ */
+export function pollAfter (task: JsonObject, ranMs = 0): number {
   const said = task['pollIntervalMs'] ?? task['pollInterval']
-  return Math.min(longestPollMs, Math.max(shortestPollMs, isTime(said) ? said : defaultPollMs))
+  const shortest = Math.min(shortestPollMs.later, Math.max(shortestPollMs.first, ranMs / 8))
+  return Math.min(longestPollMs, Math.max(shortest, isTime(said) ? said : defaultPollMs))
 }
 
-const shortestPollMs = 20
+const shortestPollMs = { first: 20, later: 500 }
 const longestPollMs = 10_000
 const defaultPollMs = 1_000
+
+/** `statusMessage` as it is told while the task runs: a sentence, however much its server wrote. */
+export function statusOf ({ statusMessage }: JsonObject): string | undefined {
+  return typeof statusMessage === 'string' ? statusMessage.slice(0, longestStatus) : undefined
+}
+
+const longestStatus = 1_000
 
 const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value) && value >= 0

@@ -10,6 +10,7 @@ import { atLeast } from '../protocol/revisions.ts'
 import type { Revision } from '../protocol/revisions.ts'
 import { rewriteSampling } from '../protocol/rewrite.ts'
 import { shapeRequestedSchema, shapeSamplingMessages } from '../protocol/shape.ts'
+import { withoutRelatedTask } from '../protocol/task-bridge.ts'
 
 /** Who would be asked: a session, or whoever made a request of 2026-07-28. */
 export interface Asked {
@@ -44,8 +45,10 @@ export function offered (endpoint: Endpoint, { revision, capabilities }: Asked):
  * A request of an upstream as the client gets it.
  * @throws RpcError -32602 where the client did not declare what is asked for, or its revision has no form for it
  */
-export function shapeAsk ({ method, params }: ServerRequest, upstream: UpstreamName, endpoint: Endpoint, asked: Asked): ServerRequest {
-  if (params === undefined) return { method }
+export function shapeAsk ({ method, params: given }: ServerRequest, upstream: UpstreamName, endpoint: Endpoint, asked: Asked): ServerRequest {
+  if (given === undefined) return { method }
+  // Of a task that the client knows nothing of: the gateway follows it (relay/fulfil).
+  const params = atLeast(asked.revision, '2025-11-25') ? given : withoutRelatedTask(given)
   if (method === 'elicitation/create') return { method, params: shapeElicitation(params, upstream, endpoint, asked) }
   if (method === 'sampling/createMessage') return { method, params: shapeSampling(params, upstream, endpoint, asked) }
   return { method, params }
@@ -56,7 +59,7 @@ function shapeElicitation (params: JsonObject, upstream: UpstreamName, endpoint:
   const declared = isObject(capabilities['elicitation']) ? capabilities['elicitation'] : {}
   // 2025-11-25 client/elicitation: an empty object means form mode only; -32602 is what a client would answer.
   const offered = url ? isObject(declared['url']) && atLeast(revision, '2025-11-25') : isObject(declared['form']) || !isObject(declared['url'])
-  if (!offered) throw refusal(`The client does not offer elicitation in ${url ? 'URL' : 'form'} mode.`)
+  if (!offered) throw refusal(`This client did not declare, in revision ${revision}, "elicitation.${url ? 'url' : 'form'}", so it cannot be asked in ${url ? 'URL' : 'form'} mode.`)
   // Whatever the client makes of it: nothing but a page is opened (security: javascript:, file:).
   if (url && !isPage(params['url'])) throw refusal('"url" of an elicitation must be an https:// or http:// URL.')
   const { mode: _mode, ...known } = params
@@ -71,7 +74,7 @@ function shapeSampling (params: JsonObject, upstream: UpstreamName, endpoint: En
   const declared = isObject(capabilities['sampling']) ? capabilities['sampling'] : {}
   // 2025-11-25 client/sampling: a client that has not declared sampling.tools must be sent none.
   const tools = isObject(declared['tools']) && atLeast(revision, '2025-11-25')
-  if (!tools && (params['tools'] !== undefined || params['toolChoice'] !== undefined)) throw refusal('The client does not offer sampling with tools.')
+  if (!tools && (params['tools'] !== undefined || params['toolChoice'] !== undefined)) throw refusal(`This client did not declare, in revision ${revision}, "sampling.tools", so it cannot be asked for sampling with tools.`)
   const messages = Array.isArray(params['messages']) ? shapeSamplingMessages(params['messages'], revision) : params['messages']
   if (messages === undefined && params['messages'] !== undefined) throw refusal(`The client speaks revision ${revision}, which has no form for some of the content of the messages.`)
   const known = messages === params['messages'] ? params : { ...params, messages }
@@ -100,16 +103,6 @@ export function namedCompletion (notification: Notification, upstream: UpstreamN
   const id = notification.params?.['elicitationId']
   if (!aggregated(endpoint) || typeof id !== 'string') return notification
   return { method: notification.method, params: { ...notification.params, elicitationId: elicitationIdOf(id, upstream) } }
-}
-
-/** Error -32042 of an upstream: the elicitations that the client has to go through first. None that leads to anything but a page. */
-export function namedDemand (error: RpcError, upstream: UpstreamName, endpoint: Endpoint): RpcError {
-  const { data } = error.error
-  if (error.error.code !== -32042 || !isObject(data) || !Array.isArray(data['elicitations'])) return error
-  const elicitations = data['elicitations']
-    .filter((each: unknown) => !isObject(each) || each['url'] === undefined || isPage(each['url']))
-    .map((each: unknown) => isObject(each) ? named(each, upstream, endpoint) : each)
-  return new RpcError({ ...error.error, data: { ...data, elicitations } })
 }
 
 // Reversible by nobody but unique: names of upstreams differ, and no id of one upstream can look like that of another.

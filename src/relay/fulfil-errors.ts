@@ -1,12 +1,14 @@
-// What went wrong at a modern server, as the client of a session may hear it (2025-11-25 schema, and server/tools "Error Handling").
+// What went wrong at a modern server, as the client of a session may hear it (2025-11-25 schema).
 
 import { GatewayError, RpcError } from '../protocol/errors.ts'
 import { isObject } from '../protocol/messages.ts'
 import type { ClientCapabilities, JsonObject, Result } from '../protocol/messages.ts'
 import { undeclared } from '../protocol/required.ts'
+import { without } from '../protocol/rewrite.ts'
 import type { Upstream } from '../protocol/seams.ts'
 import type { Call } from './call.ts'
 import { Unaskable } from './fulfil-asks.ts'
+import { isDemand, lacking, opensPages, withoutPages } from './lacking.ts'
 
 const codes = { notFound: -32_002, params: -32_602, headers: -32_020, capability: -32_021, version: -32_022 }
 
@@ -17,14 +19,16 @@ const codes = { notFound: -32_002, params: -32_602, headers: -32_020, capability
  * @throws RpcError, GatewayError
  */
 export function excused (error: unknown, call: Call, { name }: Upstream, declared: ClientCapabilities): Result {
-  if (error instanceof Unaskable) return lacking(call, name, error.message, error.required, error)
+  // Of a call that shall be a task, it is the result that the task ended with.
+  const request = without(call.request, 'task')
+  if (error instanceof Unaskable) return lacking(request, name, error.message, error.required, error)
   if (!(error instanceof RpcError)) throw error
   const { code, data } = error.error
   switch (code) {
     case codes.capability: {
       const missing = undeclared(isObject(data) ? data['requiredCapabilities'] : undefined, declared)
       if (missing === undefined) throw ours(name, `Upstream ${name} needs a capability that does not pass through the gateway.`, {}, error)
-      return lacking(call, name, `Upstream ${name} needs a capability that this client does not offer: ${pathsOf(missing).join(', ')}. It said: ${error.message.slice(0, 300)}`, missing, error)
+      return lacking(request, name, `Upstream ${name} needs a capability that this client does not offer: ${pathsOf(missing).join(', ')}. It said: ${error.message.slice(0, 300)}`, missing, error)
     }
     case codes.headers:
     case codes.version:
@@ -34,13 +38,9 @@ export function excused (error: unknown, call: Call, { name }: Upstream, declare
       if (call.request.method === 'resources/read' && isObject(data) && typeof data['uri'] === 'string') throw new RpcError({ ...error.error, code: codes.notFound })
       throw error
     default:
+      if (isDemand(error) && !opensPages(call)) return withoutPages(error, call, request, name)
       throw error
   }
-}
-
-function lacking (call: Call, upstream: string, message: string, requiredCapabilities: JsonObject, cause: Error): Result {
-  if (call.request.method === 'tools/call') return { content: [{ type: 'text', text: message }], isError: true }
-  throw ours(upstream, message, { requiredCapabilities }, cause)
 }
 
 const ours = (upstream: string, message: string, data: JsonObject, cause: Error): GatewayError =>

@@ -1,5 +1,6 @@
-// The client of a session before a modern server: an answer that asks for input becomes questions to the client, and the request is sent
-// again with the answers (2026-07-28 basic/patterns/mrtr), until the server has its last word.
+// The client of a session before a server of another revision, which may want several requests where the client has made one. Of a modern
+// server an answer that asks for input becomes questions to the client, and the request is sent again with the answers (2026-07-28
+// basic/patterns/mrtr), until the server has its last word.
 
 import { GatewayError } from '../protocol/errors.ts'
 import { has } from '../protocol/merge.ts'
@@ -12,20 +13,25 @@ import { wrapStructured } from '../protocol/wrap-structured.ts'
 import type { Store } from '../store/port.ts'
 import { createBridgedTasks } from './bridged-tasks.ts'
 import type { Call } from './call.ts'
+import { definitionOf } from './floor.ts'
 import { askAll, declaredToModern } from './fulfil-asks.ts'
 import { excused } from './fulfil-errors.ts'
+import type { Listings } from './listings.ts'
 import { cleaned } from './modern/caller.ts'
 import { withoutAnswers } from './modern/calls.ts'
+import { finished } from './modern/old-task-calls.ts'
 import { pause } from './pace.ts'
 import type { PaceClock } from './pace.ts'
 import { createRising } from './rising.ts'
 import type { Rising } from './rising.ts'
+import { createTaskOnly } from './task-only.ts'
 import { whileWanted } from './wanted.ts'
 
 export interface FulfilOptions {
   readonly clock: PaceClock
   readonly store: Store
   readonly randomBytes: (size: number) => Buffer
+  readonly listings: Pick<Listings, 'all'>
   /** Was the `outputSchema` of the called tool shown wrapped to clients of older revisions? */
   readonly wraps: (call: Call) => boolean
   /** A task's id at the upstream, as the client knows it. */
@@ -34,7 +40,7 @@ export interface FulfilOptions {
 
 export interface Fulfiller {
   /**
-   * Sends a request of a session to a modern upstream: once, and once more for each time that the server asked for input.
+   * Sends a request of a session to an upstream: to one of its own era once, to a modern one once more for each time that it asked for input.
    * @param given as the session would send it to a server of its own revision
    * @param client the call's own, towards this upstream
    * @param connect a connection to the same server, where this one may have ended while somebody thought about an answer
@@ -45,10 +51,10 @@ export interface Fulfiller {
 }
 
 /**
- * Does a request take the way over `Fulfiller`? All to modern servers do. Those about tasks to servers of both eras do too: sessions speak to them in the older
+ * Is a request one to a server of another era? All to modern servers are. Those about tasks to servers of both eras are too: sessions speak to them in the older
  * one, in which they may have none, while the endpoint offers what they have in the newer one.
  */
-export function isBridged ({ era, capabilities }: Upstream, request: Request): boolean {
+function isBridged ({ era, capabilities }: Upstream, request: Request): boolean {
   if (era === 'modern') return true
   return (wantedTask(request) !== undefined || request.method.startsWith('tasks/')) && !has(capabilities, ['tasks'])
 }
@@ -58,9 +64,14 @@ const maxRounds = 8
 /** A server that asks for nothing but to come again is not hurried. */
 const stateOnlyMs = 250
 
-export function createFulfiller ({ clock, store, randomBytes, wraps, taskId }: FulfilOptions): Fulfiller {
+export function createFulfiller ({ clock, store, randomBytes, listings, wraps, taskId }: FulfilOptions): Fulfiller {
   const mint = (): string => randomBytes(16).toString('base64url')
   const tasks = createBridgedTasks({ clock, store, mint, taskId })
+  const taskOnly = createTaskOnly(listings)
+
+  /** Below 2025-11-25 a client has no way to ask for a task; above, it is told that it has to ("Tool-Level Negotiation" 1). */
+  const needsTask = (call: Call, { name }: Upstream, { method, params }: Request): boolean =>
+    method === 'tools/call' && !atLeast(call.live.session.record.revision, '2025-11-25') && taskOnly(definitionOf(call, name), params?.['name'])
 
   /** @returns the first result that asks for nothing */
   async function converse (call: Call, upstream: Upstream, request: Request, rising: Rising): Promise<Result> {
@@ -97,6 +108,7 @@ export function createFulfiller ({ clock, store, randomBytes, wraps, taskId }: F
 
   return {
     async request (call, first, given, client, connect) {
+      if (!isBridged(first, given)) return await (needsTask(call, first, given) ? finished(first, given, client, call.signal, clock) : first.request(given, client, call.signal))
       const upstream = lasting(first, connect)
       try {
         return given.method.startsWith('tasks/')

@@ -35,6 +35,8 @@ export type Concerns = (profile: Profile | undefined) => boolean
 export interface Listings {
   /** The listing that lists and routes are made of; undefined while the upstream is unknown or has been down for several tries. */
   peek (definition: UpstreamDefinition, profile?: Profile): Listing | undefined
+  /** What anybody sees. */
+  all (definition: UpstreamDefinition): Listing[]
   /** Another number after each change of what `peek` says. */
   version (definition: UpstreamDefinition, profile?: Profile): number
   /** Does the upstream list something else for this profile than for everybody? */
@@ -120,6 +122,7 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
 
   return {
     peek: (definition, profile) => (profile === undefined ? undefined : views.peek(definition, profile)) ?? followers.get(definition.hash)?.peek(),
+    all: (definition) => [followers.get(definition.hash)?.peek() ?? [], views.all(definition)].flat(),
     version: (definition, profile) => Math.max(followers.get(definition.hash)?.version() ?? 0, profile === undefined ? 0 : views.version(definition)),
     differs: (definition, profile) => views.peek(definition, profile) !== undefined,
     use (definition, profile) {

@@ -3,7 +3,7 @@
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { observe } from '../observe/calls.ts'
-import { GatewayError, RpcError } from '../protocol/errors.ts'
+import { GatewayError } from '../protocol/errors.ts'
 import { has } from '../protocol/merge.ts'
 import type { Notification, Request, Result, ServerCapabilities, ServerRequest } from '../protocol/messages.ts'
 import type { Client, Handshake, Upstream } from '../protocol/seams.ts'
@@ -13,7 +13,7 @@ import type { SessionRecord, Sessions } from '../session/sessions.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { Pool } from '../upstream/pool.ts'
-import { namedDemand, offered, shapeAsk } from './asking.ts'
+import { offered, shapeAsk } from './asking.ts'
 import type { Call, Place } from './call.ts'
 import { createCatalogs } from './catalogs.ts'
 import type { Catalog } from './catalog.ts'
@@ -24,7 +24,8 @@ import { discreet } from './discretion.ts'
 import { definitionOf } from './floor.ts'
 import type { Floor } from './floor.ts'
 import { declaredToModern } from './fulfil-asks.ts'
-import { createFulfiller, isBridged } from './fulfil.ts'
+import { createFulfiller } from './fulfil.ts'
+import { demanded } from './lacking.ts'
 import { createLevels } from './levels.ts'
 import { createListings } from './listings.ts'
 import { profilesOf } from './profiles.ts'
@@ -143,10 +144,10 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
     clock,
     store,
     randomBytes,
+    listings,
     wraps: (call) => catalogOf(call, call.live).wraps(String(call.request.params?.['name'])),
     taskId: (call, { name }, id) => tasks.toClient(call.live, name)(id)
   })
-
   const sourceOf = (definition: UpstreamDefinition, session: LiveSession) => ({ definition, scope: connections.scopeOf(definition, session) })
 
   /** To the session's own stream. */
@@ -159,7 +160,6 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
   /** A question of an upstream, in the shape that the client knows, and its answer in the upstream's. */
   const askOf = async (session: LiveSession, place: Place, { name }: UpstreamDefinition, request: ServerRequest, ask: (shaped: ServerRequest) => Promise<unknown>): Promise<unknown> =>
     await tasks.asked(session, name, shapeAsk(request, name, place.endpoint, session.session.record), ask)
-
   const connect = (call: Call, definition: UpstreamDefinition): Promise<Upstream> => whileWanted(connections.acquire(definition, call.endpoint, call.live), call.signal)
 
   async function send (call: Call, definition: UpstreamDefinition, upstream: Upstream, request: Request): Promise<Result> {
@@ -168,11 +168,10 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
     const outgoing = params === request.params || params === undefined ? request : { method: request.method, params }
     let over = false
     try {
-      const client = clientOf(call, definition, upstream, () => over)
-      const result = await (isBridged(upstream, outgoing) ? fulfiller.request(call, upstream, outgoing, client, () => connections.acquire(definition, call.endpoint, call.live)) : upstream.request(outgoing, client, call.signal))
+      const result = await fulfiller.request(call, upstream, outgoing, clientOf(call, definition, upstream, () => over), () => connections.acquire(definition, call.endpoint, call.live))
       return withRelatedTask(result, tasks.toClient(call.live, name))
     } catch (error) {
-      throw error instanceof RpcError ? namedDemand(error, name, call.endpoint) : error
+      return demanded(error, call, outgoing, name)
     } finally {
       over = true
     }

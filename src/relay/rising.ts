@@ -30,8 +30,10 @@ export function createRising (client: Client, token: unknown): Rising {
     again () { floor = top },
     say (message) {
       if (token === undefined) return
-      top = Math.max(top, 0) + 1
-      floor = top
+      const next = Math.max(top, 0) + 1
+      // Where a server has counted to where numbers have no next one.
+      if (next <= top) return
+      floor = top = next
       client.notify({ method: 'notifications/progress', params: { progressToken: token, progress: top, message } })
     }
   }

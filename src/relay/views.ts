@@ -37,6 +37,8 @@ export interface Views {
   of (definition: UpstreamDefinition, profile: Profile): Follower | undefined
   /** Undefined where everybody's listing is this profile's too. */
   peek (definition: UpstreamDefinition, profile: Profile): Listing | undefined
+  /** What differs from what everybody sees. */
+  all (definition: UpstreamDefinition): Listing[]
   /** Another number after each change of any view of the upstream. */
   version (definition: UpstreamDefinition): number
   changed (definition: UpstreamDefinition, kind: ListKind): void
@@ -156,6 +158,7 @@ export function createViews ({ pool, store, clock, log, handshake, tick, tell, b
       const view = isDeclared(profile, definition) ? rooms.get(definition.hash)?.views.get(profile.key) : undefined
       return view === undefined ? undefined : shownBy(view)
     },
+    all: ({ hash: id }) => [...rooms.get(id)?.views.values() ?? []].flatMap((view) => shownBy(view) ?? []),
     version: ({ hash: id }) => rooms.get(id)?.version ?? 0,
     changed ({ hash: id }, kind) {
       for (const view of rooms.get(id)?.views.values() ?? []) if (!view.same) view.follower.changed(kind)

@@ -50,10 +50,17 @@ export const keyTable = {
   },
   bridgedTask: {
     kind: 'bridged-task',
-    parts: ['tenant', 'endpoint', 'issuer', 'subject', 'client id', 'upstream', 'task id'],
-    value: 'JSON: a task of 2025-11-25 that ended here and not at its upstream of 2026-07-28, since the call was done at once or the client cancelled; with the result of the call',
+    parts: ['tenant', 'endpoint', 'issuer', 'subject', 'client id', 'place'],
+    value: 'JSON: a task of 2025-11-25 that ended here and not at its upstream of 2026-07-28, since the call was done at once or the client cancelled; with the result of the call, up to 4 MiB of JSON. A caller has 84 places for results, for 36 MiB in all, and 1,024 for cancelled tasks; a new task takes the place of an older one',
     ttl: 'what the task was promised, 10 minutes where there is a result, at most a day',
     loss: 'the client is told that there is no such task; a cancelled one is shown as its upstream has it'
+  },
+  bridgedTaskCount: {
+    kind: 'bridged-task-count',
+    parts: ['tenant', 'endpoint', 'issuer', 'subject', 'client id', 'size'],
+    value: 'counter: whose turn it is among the places for results of this size',
+    ttl: 'a day from the first one',
+    loss: 'a task may take the place of one that is not the oldest'
   },
   sealKey: {
     kind: 'seal-key',
@@ -129,9 +136,16 @@ export const tasksTtlMs = 7 * 24 * 60 * 60 * 1000
 export const tasksKept = 1_000
 
 /** A task that ended here and not at its upstream: see `keyTable.bridgedTask`. */
-export function bridgedTaskKey (tenant: string, endpoint: string, issuer: string, subject: string, clientId: string, upstream: string, id: string): string {
-  return key('bridged-task', tenant, endpoint, issuer, subject, clientId, upstream, id)
+export function bridgedTaskKey (tenant: string, endpoint: string, issuer: string, subject: string, clientId: string, place: string): string {
+  return key('bridged-task', tenant, endpoint, issuer, subject, clientId, place)
 }
+
+/** See `keyTable.bridgedTaskCount`. Written with `bridgedTaskCountTtlMs`. */
+export function bridgedTaskCountKey (tenant: string, endpoint: string, issuer: string, subject: string, clientId: string, size: string): string {
+  return key('bridged-task-count', tenant, endpoint, issuer, subject, clientId, size)
+}
+
+export const bridgedTaskCountTtlMs = 24 * 60 * 60 * 1000
 
 /** See `keyTable.sealKey`. */
 export const sealKeyKey = key('seal-key')

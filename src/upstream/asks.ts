@@ -110,9 +110,9 @@ export function createAsks ({ declared, clock, send }: AsksOptions): Asks {
       // The server's own sign of life: no client has to hear of it (2025-11-25 basic/utilities/ping).
       if (request.method === 'ping') return send(responseMessage(id, {}))
       const capability = capabilityOf.get(request.method)
-      if (capability === undefined || !isObject(declared[capability])) {
-        return refuse(id, { code: -32601, message: 'This client does not offer the method.' })
-      }
+      if (capability === undefined) return refuse(id, { code: -32601, message: 'No client can be asked this: MCP has no such request of servers.' })
+      // Servers tell the model of it in the result of their tool: it says what to change.
+      if (!isObject(declared[capability])) return refuse(id, { code: -32601, message: `This client did not declare "${capability}", so it cannot be asked ${request.method}.` })
       if (open.has(id)) return refuse(id, { code: -32600, message: 'A request with this id is already open.' })
       const tally = tallyOf(origin)
       if (tally.open >= ofOneCall.open || open.size >= ofConnection.open || !tally.bucket.take() || !bucket.take()) {

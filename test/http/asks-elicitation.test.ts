@@ -145,6 +145,25 @@ t.test('nor where it is demanded by error -32042', async (t) => {
   }
 })
 
+t.test('a client that opens no pages is told where they are: the model by the result of its tool, a program by an error', async (t) => {
+  const made = await two(t)
+  const page = { mode: 'url', elicitationId: 'e-1', url: 'https://up.example/connect', message: 'Please connect' }
+  const elicitations = [{ ...page, url: 'javascript:alert(1)' }, page, { ...page, url: 'http://up.example/a\nb', message: 7 }]
+  const demand = (data: unknown): Record<string, unknown> => ({ code: -32042, message: 'Connect first', ...data === undefined ? {} : { data } })
+  for (const [capabilities, revision] of [[{ elicitation: {} }, '2025-11-25'], [{}, '2025-11-25'], [{ elicitation: { url: {} } }, '2025-06-18'], [everything, '2025-03-26'], [{}, '2024-11-05']] as const) {
+    for (const endpoint of ['default', 'both']) {
+      const client = await asker(made.url(endpoint), keyOf.ada, capabilities, revision)
+      const call = async (data: unknown, more = {}) => (await client.request('tools/call', { name: endpoint === 'both' ? 'up__rpcerror' : 'rpcerror', arguments: demand(data), ...more })).json
+      const { result } = await call({ elicitations })
+      t.match(result, { isError: true, content: [{ type: 'text', text: /^Upstream up .*https:\/\/up\.example\/connect \(Please connect\), http:\/\/up\.example\/ab\. Visit them.*"elicitation\.url"/ }] }, `${revision} ${JSON.stringify(capabilities)}`)
+      t.notMatch(JSON.stringify(result), /javascript/)
+      t.match((await call({ elicitations: [] })).result, { isError: true, content: [{ text: /names none/ }] })
+      t.same((await call({ own: 1 })).error, demand({ own: 1 }), 'an error that demands nothing is none')
+      t.same((await call(undefined)).error, demand({ kept: true }))
+    }
+  }
+})
+
 t.test('a completion is told only to those who could be sent to a page', async (t) => {
   const told = { jsonrpc: '2.0', method: 'notifications/elicitation/complete', params: { elicitationId: 'e-1' } }
   const log = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'error', data: 'after it' } }

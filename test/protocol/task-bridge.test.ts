@@ -1,7 +1,7 @@
 // Tasks of both eras in each other's words, and back.
 
 import t from 'tap'
-import { legacyOutcome, legacyTask, modernOutcome, modernTask, pollAfter, relatedTaskOf, withRelated, withoutRelatedTask } from '../../src/protocol/task-bridge.ts'
+import { legacyOutcome, legacyTask, modernOutcome, modernTask, pollAfter, relatedTaskOf, statusOf, withRelated, withoutRelatedTask } from '../../src/protocol/task-bridge.ts'
 import { relatedTask } from '../../src/protocol/tasks.ts'
 
 const times = { createdAt: '2025-11-25T10:30:00Z', lastUpdatedAt: '2025-11-25T10:40:00Z' }
@@ -76,4 +76,7 @@ t.test('who asks again waits as long as the server suggests, within reason', asy
   t.equal(pollAfter({ pollInterval: 0 }), 20)
   t.equal(pollAfter({ pollInterval: 1e12 }), 10_000)
   t.equal(pollAfter({ pollInterval: 'soon' }), 1_000)
+  t.same([0, 160, 800, 4_000, 1e9].map((ranMs) => pollAfter({ pollInterval: 0 }, ranMs)), [20, 20, 100, 500, 500], 'a task that takes long is asked for less often')
+  t.equal(pollAfter({ pollInterval: 2_000 }, 1e9), 2_000)
+  t.same([statusOf({ statusMessage: 'half' }), statusOf({ statusMessage: 'x'.repeat(1e6) })?.length, statusOf({ statusMessage: 7 }), statusOf({})], ['half', 1_000, undefined, undefined])
 })

@@ -41,3 +41,20 @@ t.test('several blocks of content in one message are as many messages to clients
   }
   t.same(shape('2025-11-25', both), [both])
 })
+
+t.test('a server that asks for more than was declared is told what is missing', (t) => {
+  const ask = (method: string, params: Record<string, unknown>, revision: Revision, capabilities: Record<string, unknown>) => () => shapeAsk({ method, params }, upstreamName('one'), endpoint('one'), { revision, capabilities })
+  const page = { mode: 'url', elicitationId: 'e', message: 'm', url: 'https://up.example/' }
+  const form = { message: 'm', requestedSchema: { type: 'object', properties: {} } }
+  const tools = { messages: [], maxTokens: 1, tools: [] }
+  for (const [method, params, revision, capabilities, missing] of [
+    ['elicitation/create', page, '2025-11-25', { elicitation: {} }, 'elicitation.url'],
+    ['elicitation/create', page, '2025-06-18', { elicitation: { url: {} } }, 'elicitation.url'],
+    ['elicitation/create', form, '2025-11-25', { elicitation: { url: {} } }, 'elicitation.form'],
+    ['sampling/createMessage', tools, '2025-11-25', { sampling: {} }, 'sampling.tools']
+  ] as const) t.throws(ask(method, params, revision, capabilities), { name: 'RpcError', message: new RegExp(`did not declare.*${revision}.*"${missing}"`) })
+  t.same(ask('elicitation/create', page, '2025-11-25', { elicitation: { url: {} } })().params, page)
+  t.same(ask('elicitation/create', form, '2025-11-25', { elicitation: {} })().params, form)
+  t.same(ask('sampling/createMessage', tools, '2025-11-25', { sampling: { tools: {} } })().params, tools)
+  t.end()
+})

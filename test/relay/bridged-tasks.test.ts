@@ -3,7 +3,7 @@
 import t from 'tap'
 import { GatewayError } from '../../src/protocol/errors.ts'
 import { upstreamName } from '../../src/protocol/ids.ts'
-import type { Result } from '../../src/protocol/messages.ts'
+import type { JsonObject, Result } from '../../src/protocol/messages.ts'
 import type { Client, Upstream } from '../../src/protocol/seams.ts'
 import { createBridgedTasks } from '../../src/relay/bridged-tasks.ts'
 import type { Call } from '../../src/relay/call.ts'
@@ -12,10 +12,10 @@ import type { Store } from '../../src/store/port.ts'
 import { stillClock } from './kit.ts'
 import { until } from '../kit/until.ts'
 
-const live = { key: 'live', endpoint: 'default', session: { record: { revision: '2025-11-25', capabilities: {}, owner: { tenant: 'acme', issuer: 'i', subject: 's', clientId: 'c' } } } }
-const client = { notify () {} } as unknown as Client
+const live = { key: 'live', endpoint: 'default', session: { record: { revision: '2025-11-25', capabilities: { roots: {} }, owner: { tenant: 'acme', issuer: 'i', subject: 's', clientId: 'c' } } } }
+const client = { notify () {}, ask: async () => ({ roots: [] }) } as unknown as Client
 
-function scene (answers: ReadonlyArray<Result | Error>, store: Partial<Store> = { get: async () => undefined, set: async () => true }) {
+function scene (answers: ReadonlyArray<Result | Error> | ((n: number) => Result), store: Partial<Store> = { get: async () => undefined, set: async () => true }) {
   const clock = stillClock()
   const sent: string[] = []
   const stop = new AbortController()
@@ -25,12 +25,13 @@ function scene (answers: ReadonlyArray<Result | Error>, store: Partial<Store> = 
       if (signal.aborted) throw new GatewayError('cancelled', 'cancelled')
       sent.push(method)
       if (method !== 'tasks/get') return {}
-      const next = answers[sent.filter((method) => method === 'tasks/get').length - 1]
+      const n = sent.filter((method) => method === 'tasks/get').length - 1
+      const next = typeof answers === 'function' ? answers(n) : answers[n]
       if (next === undefined || next instanceof Error) throw next ?? new Error('one request too many')
       return next
     }
   } as unknown as Upstream
-  const call = { live, client, signal: stop.signal, request: { method: 'tools/call' } } as unknown as Call
+  const call = { live, client, endpoint: { members: [{ upstream: 'up' }] }, signal: stop.signal, request: { method: 'tools/call' } } as unknown as Call
   const tasks = createBridgedTasks({ clock, store: store as Store, mint: () => 'minted', taskId: (_call, _upstream, id) => id })
   return { clock, sent, stop, tasks, call, upstream }
 }
@@ -39,14 +40,14 @@ const completed = { ...working, status: 'completed', result: { content: [] } }
 
 t.test('a result that cannot be kept', async (t) => {
   const away = async (): Promise<never> => { throw new GatewayError('unavailable', 'away') }
-  const { tasks, call, upstream } = scene([], { get: away, set: away })
+  const { tasks, call, upstream } = scene([], { get: away, set: away, count: away })
   await t.rejects(tasks.ended(call, upstream, { content: [] }, {}), { code: 'internal', data: { outcome: 'unknown' } })
 })
 
 t.test('how long a task is kept: as the client wishes, within reason', async (t) => {
   for (const [wanted, ttl] of [[{ ttl: 1_000 }, 1_000], [{}, 600_000], [{ ttl: 10 ** 12 }, 600_000], [{ ttl: -1 }, 600_000], [{ ttl: 'x' }, 600_000], [7, 600_000]] as const) {
     const kept: unknown[] = []
-    const { tasks, call, upstream } = scene([], { set: async (_key, _value, options) => { kept.push(options); return true } })
+    const { tasks, call, upstream } = scene([], { count: async () => 1, set: async (_key, _value, options) => { kept.push(options); return true } })
     t.match(await tasks.ended(call, upstream, { content: [] }, wanted), { task: { ttl, status: 'completed' } })
     t.same(kept, [{ ttlMs: ttl }])
   }
@@ -83,4 +84,56 @@ t.test('whoever does not wait any more has it cancelled', async (t) => {
   stop.abort()
   await t.rejects(finished, { code: 'cancelled' })
   t.same(sent, ['tasks/cancel'])
+})
+
+/** Time goes on, and everything that it sets off happens. */
+async function pass (clock: ReturnType<typeof stillClock>, ms: number, steps = 1): Promise<void> {
+  for (let step = 0; step < steps; step++) {
+    clock.move(ms)
+    await new Promise(setImmediate)
+  }
+}
+
+t.test('a server that wants to be asked all the time, and has much to say, is asked twice a second in the long run, and told of in brief', async (t) => {
+  const told: JsonObject[] = []
+  const restless = (n: number): Result => ({ ...working, pollIntervalMs: 0, statusMessage: `${n} ${'x'.repeat(100_000)}` })
+  const { tasks, call, upstream, clock, sent, stop } = scene(restless)
+  const finished = tasks.finished(call, upstream, restless(-1), createRising({ ...client, notify: ({ params }) => { told.push(params ?? {}) } }, 'p'))
+  finished.catch(() => {})
+  await pass(clock, 20, 50)
+  t.ok(sent.length >= 10, 'one that is soon done keeps nobody waiting')
+  await pass(clock, 20, 2_950)
+  t.ok(sent.length <= 160, `${sent.length} requests in a minute`)
+  t.ok(told.every(({ message }) => String(message).length === 1_000))
+  t.same(told.map(({ progress }) => progress), told.map((_, n) => n + 1))
+  stop.abort()
+  await t.rejects(finished, { code: 'cancelled' })
+})
+
+t.test('a server that works for ever is waited for a day', async (t) => {
+  const { tasks, call, upstream, clock, sent } = scene(() => ({ ...working, pollIntervalMs: 1e9 }))
+  let over = false
+  const finished = tasks.finished(call, upstream, working, createRising(client, undefined)).finally(() => { over = true })
+  finished.catch(() => {})
+  await pass(clock, 10_000, 8_000)
+  t.notOk(over)
+  await pass(clock, 10_000, 700)
+  t.ok(over)
+  await t.rejects(finished, { code: 'upstream_protocol', data: { outcome: 'unknown' } })
+  t.equal(sent.at(-1), 'tasks/cancel')
+})
+
+t.test('a task that asks again and again is given up; one that asks now and then is not', async (t) => {
+  const asks = (n: number): Result => ({ ...working, status: 'input_required', inputRequests: { [`q${n}`]: { method: 'roots/list' } } })
+  for (const [times, ending] of [[31, completed], [32, completed], [33, undefined]] as const) {
+    const { tasks, call, upstream, clock, sent } = scene((n) => n < times ? asks(n) : completed)
+    const finished = tasks.finished(call, upstream, working, createRising(client, undefined))
+    finished.catch(() => {})
+    await pass(clock, 1_000, 40)
+    if (ending === undefined) {
+      await t.rejects(finished, { code: 'upstream_protocol', message: /more than 32 times/, data: { outcome: 'unknown' } })
+      t.equal(sent.at(-1), 'tasks/cancel')
+    } else t.same(await finished, { content: [] })
+    t.equal(sent.filter((method) => method === 'tasks/update').length, Math.min(times, 32))
+  }
 })

@@ -53,7 +53,7 @@ function scene (script: Script, { revision = '2025-11-25', capabilities = everyt
     }
   } as unknown as Upstream
   const call = (request: Request): Call => ({ request, client, signal, endpoint: { members: Array.from({ length: members }, () => ({ upstream: 'up' })) }, live: { key: 'live', session: { record: { revision, capabilities } } } }) as unknown as Call
-  const fulfiller = createFulfiller({ clock, store: {} as Store, randomBytes, wraps: () => false, taskId: (_call, _upstream, id) => id })
+  const fulfiller = createFulfiller({ clock, store: {} as Store, randomBytes, listings: { peek: () => undefined }, wraps: () => false, taskId: (_call, _upstream, id) => id })
   return {
     clock, sent, asked, heard, call,
     run: (params: JsonObject = { name: 'x' }, method = 'tools/call', connect = () => Promise.resolve(upstream)) => fulfiller.request(call({ method, params }), upstream, { method, params }, client, connect)
@@ -150,7 +150,9 @@ t.test('no error of 2026-07-28 gets through', async (t) => {
   await t.rejects(fails(-32602, { uri: 'a:b' }, 'resources/read'), new RpcError({ code: -32002, message: 'said', data: { uri: 'a:b' } }))
   await t.rejects(fails(-32602, { uri: 'a:b' }), new RpcError({ code: -32602, message: 'said', data: { uri: 'a:b' } }), 'of resources only')
   await t.rejects(fails(-32602, undefined, 'resources/read'), new RpcError({ code: -32602, message: 'said' }))
-  await t.rejects(fails(-32042, { elicitations: [] }), new RpcError({ code: -32042, message: 'said', data: { elicitations: [] } }))
+  await t.rejects(fails(-32042, { elicitations: [] }), { code: 'upstream_protocol', data: { requiredCapabilities: { elicitation: { url: {} } } } })
+  t.match(await fails(-32042, { elicitations: [] }, 'tools/call'), { isError: true, content: [{ text: /names none/ }] })
+  await t.rejects(scene([new RpcError({ code: -32042, message: 'said', data: { elicitations: [] } })]).run(), new RpcError({ code: -32042, message: 'said', data: { elicitations: [] } }), 'but to a client that opens pages')
   const lost = new GatewayError('upstream_lost', 'gone')
   await t.rejects(scene([lost]).run(), lost)
 })

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import pino from 'pino'
-import { upstreamName } from '../../src/protocol/ids.ts'
+import { tenantId, upstreamName } from '../../src/protocol/ids.ts'
 import type { Endpoint, UpstreamDefinition } from '../../src/config/snapshot.ts'
 import type { Request, Result } from '../../src/protocol/messages.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
@@ -11,7 +11,7 @@ import { createHeldTasks } from '../../src/relay/modern/held-tasks.ts'
 import { until } from '../kit/until.ts'
 import { stillClock } from './kit.ts'
 
-const definition = { name: upstreamName('up'), hash: 'h', idleMs: 60_000 } as UpstreamDefinition
+const definition = { name: upstreamName('up'), tenant: tenantId('acme'), hash: 'h', idleMs: 60_000 } as UpstreamDefinition
 const endpoint = { members: [{ upstream: upstreamName('up') }] } as unknown as Endpoint
 const minute = 60_000
 
@@ -28,8 +28,9 @@ function room () {
       return new Promise(() => {})
     }
   } as unknown as Upstream
-  const hold = (id: string, owner = 'ada') => held.hold({ key: `${owner} ${id}`, owner, definition, scope: owner, upstream, id, endpoint, capabilities: { elicitation: {} } })
-  const ask = (id: string, owner = 'ada') => held.ask(definition, owner, { method: 'elicitation/create', params: { message: 'x', requestedSchema: {}, _meta: { [relatedTask]: { taskId: id } } } }, undefined, () => Promise.resolve('nobody'))
+  const hold = (id: string, owner = 'ada', tenant = 'acme', scope = owner) =>
+    held.hold({ key: `${owner} ${id}`, owner, definition: { ...definition, tenant: tenantId(tenant) }, scope, upstream, id, endpoint, capabilities: { elicitation: {} } })
+  const ask = (id: string, scope = 'ada') => held.ask(definition, scope, { method: 'elicitation/create', params: { message: 'x', requestedSchema: {}, _meta: { [relatedTask]: { taskId: id } } } }, undefined, () => Promise.resolve('nobody'))
   return { clock, touched, held, hold, ask, signals }
 }
 
@@ -47,6 +48,51 @@ t.test('whoever holds too many loses the one that was not asked for longest; nob
   t.ok(held.find('ada 2'))
   t.ok(held.find('bob bob\'s'))
   held.close()
+})
+
+t.test('a tenant has its share, and whoever takes more of it than others gives way to them', async (t) => {
+  const { held, hold } = room()
+  hold('first', 'bob')
+  hold('first', 'eve', 'globex')
+  const callers = Array.from({ length: 40 }, (_, n) => `caller ${n}`)
+  for (const owner of callers) for (let n = 0; n < 64; n++) hold(String(n), owner)
+  t.ok(held.find('bob first'), 'who has one has it still')
+  t.ok(held.find('eve first'), 'another tenant has nothing to do with it')
+  const heldOf = (owner: string): number => Array.from({ length: 64 }, (_, n) => n).filter((n) => held.find(`${owner} ${n}`) !== undefined).length
+  t.equal(callers.reduce((sum, owner) => sum + heldOf(owner), 0) + 1, 2_500)
+  hold('second', 'bob')
+  t.ok(held.find('bob first'), 'nor does it cost the one who has less than the others')
+  t.ok(held.find('bob second'))
+  held.close()
+})
+
+t.test('nor does one tenant take the place of another where all is full', async (t) => {
+  const { held, hold } = room()
+  hold('first', 'eve', 'globex')
+  for (let n = 0; n < 10_000; n++) hold(String(n), `caller ${n % 160}`, `tenant ${n % 5}`)
+  t.ok(held.find('eve first'))
+  t.equal(Array.from({ length: 10_000 }, (_, n) => held.find(`caller ${n % 160} ${n}`)).filter((task) => task !== undefined).length, 9_999, 'one of the larger ones has given way')
+  hold('second', 'eve', 'globex')
+  t.ok(held.find('eve first'))
+  t.ok(held.find('eve second'))
+  held.close()
+})
+
+t.test('a task of two callers on one connection: nobody is asked what may be the other\'s, and the end of one is not that of the other', async (t) => {
+  const { clock, held, hold, ask } = room()
+  const mine = hold('a', 'ada', 'acme', 'common')
+  hold('a', 'bob', 'acme', 'common')
+  t.equal(await ask('a', 'common'), 'nobody')
+  held.drop('bob a')
+  const asked = ask('a', 'common')
+  const shown = mine.questions(false)
+  await until('it is there', () => {
+    clock.move(25)
+    return clock.waits.length === 1
+  })
+  t.equal(Object.keys(await shown).length, 1)
+  held.close()
+  t.same(await asked, { action: 'cancel' })
 })
 
 t.test('a connection stays open for an hour after its task was last asked for; that of one that has ended does not', async (t) => {

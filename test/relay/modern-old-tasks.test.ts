@@ -266,6 +266,25 @@ t.test('a client without the extension gets the result when it is there; giving 
   await until('the task is cancelled', () => one.status === 'cancelled')
 })
 
+t.test('progress never falls, whoever tells of it, and what a task says of itself is told in brief', async (t) => {
+  const one = maker({ statusMessage: 'x'.repeat(5_000) })
+  const answer = one.answer?.bind(one)
+  let caller: Client | undefined
+  one.answer = (request, client, signal) => {
+    if (request.method === 'tasks/result') caller = client
+    return answer?.(request, client, signal) ?? {}
+  }
+  const room = await modernRoom(t, { one, two: {} })
+  const heard: Notification[] = []
+  const running = room.call('tools/call', { name: 'one__x', _meta: { progressToken: 7 } }, { heard })
+  await until('it is under way', () => heard.length === 1 && caller !== undefined)
+  t.equal(String(heard[0]?.params?.['message']).length, 1_000)
+  for (const progress of [0.5, 1, 2, 3]) caller?.notify({ method: 'notifications/progress', params: { progressToken: 7, progress } })
+  one.status = 'completed'
+  t.same(await running, { ...ok, resultType: 'complete' })
+  t.same(heard.map(({ params }) => params?.['progress']), [1, 2, 3])
+})
+
 t.test('a server that is silent about a running task is waited for; one that has nothing to say of one that has ended is not', async (t) => {
   const one = maker()
   const answer = one.answer?.bind(one)

@@ -47,6 +47,9 @@ for (const [method, params, done] of requests) {
     const result = await ask({ requestState, inputResponses: { 'page-1': accept, other: 7 } })
     t.match(result, { resultType: 'complete', ...done })
     t.equal(room.requests(method).length, 3)
+    t.match(await ask(), { resultType: 'complete', ...done }, 'once the page was visited, the state opens nothing that would be closed without it')
+    t.match(await ask({ requestState, inputResponses: { 'page-1': accept } }), { resultType: 'complete', ...done })
+    t.equal(room.requests(method).length, 5, 'and one request is one at the upstream, with it or without it')
     t.ok(room.requests(method).every((request) => !('requestState' in (request.params ?? {})) && !('inputResponses' in (request.params ?? {}))), 'the upstream knows nothing of answers')
   })
 

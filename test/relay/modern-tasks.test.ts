@@ -60,6 +60,27 @@ t.test('whoever does not declare the extension is told so; an id is worth nothin
   t.ok(await room.call('tasks/get', { taskId }, { capabilities: taskClient }))
 })
 
+t.test('nothing passes as the error of a task that would not pass by itself', async (t) => {
+  const double = maker()
+  const room = await modernRoom(t, { one: double, two: {} })
+  const { taskId } = await room.call('tools/call', { name: 'one__x' }, { capabilities: taskClient })
+  const shown = async (error: unknown) => {
+    double.answer = () => ({ resultType: 'complete', ...task('failed'), error })
+    return (await room.call('tasks/get', { taskId }, { capabilities: taskClient }))['error']
+  }
+  const own = { code: 7, message: 'broke', data: { x: 1 } }
+  t.same(await shown(own), own)
+  const lacking = { code: -32021, message: 'no', data: { requiredCapabilities: { sampling: {} } } }
+  t.same(await shown(lacking), lacking, 'what the client really did not declare')
+  const page = { elicitations: [{ mode: 'url', url: 'javascript:alert(1)', message: 'go' }] }
+  for (const [code, data] of [[-32020], [-32022], [-32021, { requiredCapabilities: taskClient }], [-32042, page], [-32050]] as const) {
+    const error = await shown({ code, message: 'said', ...data === undefined ? {} : { data } })
+    t.match(error, { code: -32603, data: { reason: 'upstream_protocol', upstream: 'one' } }, String(code))
+    t.notMatch(JSON.stringify(error), /javascript:/)
+  }
+  for (const none of ['x', null, { message: 'm' }, { code: 'x' }]) t.match(await shown(none), { code: -32603, message: String }, JSON.stringify(none))
+})
+
 t.test('the server\'s own refusal comes back as it is', async (t) => {
   const double = maker()
   const room = await modernRoom(t, { one: double, two: {} })

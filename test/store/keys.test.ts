@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import { bridgedTaskKey, digest, eventsKey, key, keyTable, listingKey, principalSeatKey, sealKeyKey, sessionKey, tasksKey } from '../../src/store/keys.ts'
+import { bridgedTaskCountKey, bridgedTaskKey, digest, eventsKey, key, keyTable, listingKey, principalSeatKey, sealKeyKey, sessionKey, tasksKey } from '../../src/store/keys.ts'
 
 // Every string that JavaScript can hold, unpaired surrogates included, and some that attackers like.
 const part = fc.oneof(
@@ -59,7 +59,8 @@ t.test('the table says how many parts a key has', async (t) => {
     listing: listingKey('a'),
     events: eventsKey('a', 'b'),
     tasks: tasksKey('a', 'b', 'c', 'd', 'e'),
-    bridgedTask: bridgedTaskKey('a', 'b', 'c', 'd', 'e', 'f', 'g'),
+    bridgedTask: bridgedTaskKey('a', 'b', 'c', 'd', 'e', 'f'),
+    bridgedTaskCount: bridgedTaskCountKey('a', 'b', 'c', 'd', 'e', 'f'),
     sealKey: sealKeyKey
   }
   t.same(Object.keys(made), Object.keys(keyTable))

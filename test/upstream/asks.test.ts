@@ -98,9 +98,9 @@ t.test('what was not declared is refused without asking anybody', async (t) => {
   const { exchange, call, answersTo } = stillExchange({ roots: {} })
   const client = recordingClient(async () => ({ roots: [] }))
   void call(client)
-  for (const method of ['elicitation/create', 'sampling/createMessage', 'tools/call', '__proto__', 'initialize']) {
+  for (const [method, message] of [['elicitation/create', /declare "elicitation".*elicitation\/create/], ['sampling/createMessage', /"sampling"/], ['tasks/get', /"tasks"/], ['tools/call', /no such/], ['__proto__', /no such/], ['initialize', /no such/]] as const) {
     exchange.receive(question(method, method))
-    t.match(answersTo(method), [{ error: { code: -32601 } }])
+    t.match(answersTo(method), [{ error: { code: -32601, message } }])
   }
   exchange.receive(question('ping', 'ping'))
   t.match(answersTo('ping'), [{ result: {} }])

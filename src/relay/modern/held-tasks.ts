@@ -11,6 +11,7 @@ import { nobody } from '../../upstream/exchange.ts'
 import { pause } from '../pace.ts'
 import type { PaceClock } from '../pace.ts'
 import { inputRequestOf, isAnswerTo, noAnswerTo } from './questions.ts'
+import { createShares } from './shares.ts'
 
 export interface TaskToHold {
   /** Whose it is, and which. Opaque. */
@@ -70,8 +71,7 @@ interface Entry extends TaskToHold {
   seenAt: number
 }
 
-const perOwner = 64
-const most = 10_000
+const room = { perOwner: 64, perTenant: 2_500, most: 10_000 }
 /** A client that has not asked for so long leaves the questions of its task to nobody. */
 const patienceMs = 10 * 60_000
 /** And after this its connection. */
@@ -84,7 +84,9 @@ const never = new AbortController().signal
 
 export function createHeldTasks ({ clock, touch, newId, log }: HeldTasksOptions): HeldTasks {
   const entries = new Map<string, Entry>()
-  const byTask = new Map<string, Entry>()
+  const shares = createShares<Entry>(room)
+  /** Where callers share a connection, two of them may have been given the same task. */
+  const byTask = new Map<string, Set<Entry>>()
   let sweeper: { close (): unknown } | undefined
   let closed = false
 
@@ -93,7 +95,10 @@ export function createHeldTasks ({ clock, touch, newId, log }: HeldTasksOptions)
   function drop (entry: Entry): void {
     if (entries.get(entry.key) !== entry) return
     entries.delete(entry.key)
-    byTask.delete(nameOf(entry.definition, entry.scope, entry.id))
+    shares.delete(entry.definition.tenant, entry.owner, entry)
+    const name = nameOf(entry.definition, entry.scope, entry.id)
+    const named = byTask.get(name)
+    if (named?.delete(entry) === true && named.size === 0) byTask.delete(name)
     turnAway(entry)
     entry.stop.abort()
   }
@@ -129,10 +134,8 @@ export function createHeldTasks ({ clock, touch, newId, log }: HeldTasksOptions)
   }
 
   /** Whoever has too many loses hold of the one that it has not asked for longest. */
-  function makeRoom (owner: string): void {
-    const own = [...entries.values()].filter((entry) => entry.owner === owner)
-    const [oldest] = entries.values()
-    const leaving = own.length >= perOwner ? own.reduce((first, each) => each.seenAt < first.seenAt ? each : first) : entries.size >= most ? oldest : undefined
+  function makeRoom ({ definition: { tenant }, owner }: TaskToHold): void {
+    const leaving = [...shares.giver(tenant, owner) ?? []].reduce<Entry | undefined>((first, each) => first === undefined || each.seenAt < first.seenAt ? each : first, undefined)
     if (leaving !== undefined) drop(leaving)
   }
 
@@ -208,10 +211,12 @@ export function createHeldTasks ({ clock, touch, newId, log }: HeldTasksOptions)
     hold (task) {
       const known = entries.get(task.key)
       if (known !== undefined) return taskOf(known)
-      makeRoom(task.owner)
+      makeRoom(task)
       const entry: Entry = { ...task, stop: new AbortController(), open: new Map(), listening: 'not', running: true, seenAt: clock.now() }
       entries.set(task.key, entry)
-      byTask.set(nameOf(task.definition, task.scope, task.id), entry)
+      shares.add(task.definition.tenant, task.owner, entry)
+      const name = nameOf(task.definition, task.scope, task.id)
+      byTask.set(name, (byTask.get(name) ?? new Set()).add(entry))
       if (sweeper === undefined) sweep()
       return taskOf(entry)
     },
@@ -225,8 +230,9 @@ export function createHeldTasks ({ clock, touch, newId, log }: HeldTasksOptions)
       const name = nameOf(definition, scope, id)
       // It may come together with the answer that makes the task.
       if (!byTask.has(name)) await pause(clock, gatherMs, options?.signal ?? never)
-      const entry = byTask.get(name)
-      return await (entry === undefined ? otherwise() : ask(entry, request, options?.signal))
+      // Whose question it is, nobody can say where it could be that of several.
+      const [entry, second] = byTask.get(name) ?? []
+      return await (entry === undefined || second !== undefined ? otherwise() : ask(entry, request, options?.signal))
     },
     close () {
       closed = true

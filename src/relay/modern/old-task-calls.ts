@@ -6,14 +6,15 @@ import { metaOf } from '../../protocol/messages.ts'
 import type { JsonObject, Request, Result } from '../../protocol/messages.ts'
 import { withParam } from '../../protocol/rewrite.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
-import { pollAfter, withoutRelatedTask } from '../../protocol/task-bridge.ts'
+import { pollAfter, statusOf, withoutRelatedTask } from '../../protocol/task-bridge.ts'
 import type { TaskOutcome } from '../../protocol/task-bridge.ts'
 import { ended, readTask } from '../../protocol/tasks.ts'
 import { nobody } from '../../upstream/exchange.ts'
 import { pause } from '../pace.ts'
 import type { PaceClock } from '../pace.ts'
+import { createRising } from '../rising.ts'
 
-/** Asked for, since a server that is not told may keep a task for ever, or for a moment. */
+/** Asked for, since a server that is not told may keep a task for ever, or for a moment. Nor is one waited for any longer. */
 const lifetimeMs = 24 * 60 * 60_000
 const silentMs = 30_000
 
@@ -21,9 +22,10 @@ export const asTask = (request: Request): Request => withParam(request, 'task', 
 
 /**
  * What a task ended with, or will: `tasks/result` blocks until then, which may be longer than an upstream may be silent.
+ * @param wanted is it still to be asked for again?
  * @throws GatewayError upstream_*, cancelled
  */
-export async function outcomeOf (upstream: Upstream, taskId: string, client: Client, signal: AbortSignal): Promise<TaskOutcome> {
+export async function outcomeOf (upstream: Upstream, taskId: string, client: Client, signal: AbortSignal, wanted = (): boolean => true): Promise<TaskOutcome> {
   for (;;) {
     try {
       return { result: await upstream.request({ method: 'tasks/result', params: { taskId } }, client, signal) }
@@ -31,7 +33,7 @@ export async function outcomeOf (upstream: Upstream, taskId: string, client: Cli
       if (error instanceof RpcError) return { error: error.error }
       if (!(error instanceof GatewayError) || error.code !== 'upstream_timeout') throw error
       const task = readTask(await upstream.request({ method: 'tasks/get', params: { taskId } }, nobody, signal))
-      if (task === undefined || ended(task)) throw error
+      if (task === undefined || ended(task) || !wanted()) throw error
     }
   }
 }
@@ -41,20 +43,25 @@ export async function finished (upstream: Upstream, request: Request, client: Cl
   const { progressToken } = metaOf(request.params)
   /** Aborted when there is nothing more for us to report. */
   const over = new AbortController()
+  let answered = false
+  const rising = createRising(client, progressToken)
   const heard: Client = {
     ...client,
     notify (notification) {
+      // Its token is good for the task, but the call is over.
+      if (answered) return
       // It reports by itself, with numbers of its own.
       if (notification.method === 'notifications/progress') over.abort()
-      client.notify(notification)
+      rising.client.notify(notification)
     }
   }
+  const since = clock.now()
   const made = await upstream.request(asTask(request), heard, signal)
   const state = readTask(made['task'])
   if (state === undefined) return made
   const { taskId } = state
-  const onAbort = (): void => {
-    over.abort()
+  /** Nobody waits for the task any more. */
+  const giveUp = (): void => {
     if (!has(upstream.capabilities, ['tasks', 'cancel'])) return
     // Nobody is left to be told how that went.
     upstream.request({ method: 'tasks/cancel', params: { taskId } }, nobody, AbortSignal.timeout(silentMs)).catch(() => {})
@@ -62,28 +69,27 @@ export async function finished (upstream: Upstream, request: Request, client: Cl
 
   async function report (): Promise<void> {
     let task = made['task'] as JsonObject
-    let said: unknown
-    for (let step = 0; !over.signal.aborted;) {
-      const { statusMessage } = task
-      if (typeof statusMessage === 'string' && statusMessage !== said) {
-        client.notify({ method: 'notifications/progress', params: { progressToken, progress: ++step, message: statusMessage } })
-        said = statusMessage
-      }
-      await pause(clock, pollAfter(task), over.signal)
+    let said: string | undefined
+    while (!over.signal.aborted) {
+      const status = statusOf(task)
+      if (status !== undefined && status !== said) rising.say(status)
+      said = status
+      await pause(clock, pollAfter(task, clock.now() - since), over.signal)
       if (!over.signal.aborted) task = await upstream.request({ method: 'tasks/get', params: { taskId } }, nobody, over.signal)
     }
   }
 
-  signal.addEventListener('abort', onAbort, { once: true })
-  if (signal.aborted) onAbort()
   // A server that tells of no progress takes nothing from the result.
   if (progressToken !== undefined) report().catch(() => {})
   try {
-    const outcome = await outcomeOf(upstream, taskId, heard, signal)
+    const outcome = await outcomeOf(upstream, taskId, heard, signal, () => clock.now() - since < lifetimeMs).catch((error: unknown) => {
+      giveUp()
+      throw error
+    })
     if ('error' in outcome) throw new RpcError(outcome.error)
     return withoutRelatedTask(outcome.result)
   } finally {
+    answered = true
     over.abort()
-    signal.removeEventListener('abort', onAbort)
   }
 }

@@ -2,35 +2,34 @@
 // extension gets the task, in the words of SEP-2663; every other one gets the result, when it is there.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { GatewayError, RpcError, errorObject } from '../../protocol/errors.ts'
+import { GatewayError, RpcError } from '../../protocol/errors.ts'
 import type { UpstreamName } from '../../protocol/ids.ts'
 import { has } from '../../protocol/merge.ts'
 import { isObject, metaOf } from '../../protocol/messages.ts'
 import type { JsonObject, Request, Result } from '../../protocol/messages.ts'
 import { rewriteToolResult, withParam } from '../../protocol/rewrite.ts'
 import type { UriMap } from '../../protocol/rewrite.ts'
-import { isModernRevision } from '../../protocol/revisions.ts'
 import type { Client } from '../../protocol/seams.ts'
 import { modernOutcome, modernTask, withoutRelatedTask } from '../../protocol/task-bridge.ts'
 import { ended, readTask } from '../../protocol/tasks.ts'
 import { nobody } from '../../upstream/exchange.ts'
-import type { Listing } from '../../upstream/listing.ts'
 import type { ModernCall } from '../call.ts'
 import type { Listings } from '../listings.ts'
 import type { PaceClock } from '../pace.ts'
+import { createTaskOnly } from '../task-only.ts'
+import type { TaskOnly } from '../task-only.ts'
 import { whileWanted } from '../wanted.ts'
 import type { Connection, Lease, ModernConnections } from './connections.ts'
 import { conversationKey, conversationOf } from './conversations.ts'
 import type { HeldTask, HeldTasks } from './held-tasks.ts'
 import { asTask, finished, outcomeOf } from './old-task-calls.ts'
 import { profileOf } from './profile.ts'
-import { fitting } from './refusals.ts'
+import { fittingOutcome } from './refusals.ts'
 import { bindingOf } from './task-ids.ts'
 import type { OldTask, OpenedTask, TaskIds } from './task-ids.ts'
 
 export interface OldTasks {
-  /** Does the tool work only as a task? @param tool as the upstream knows it */
-  only (definition: UpstreamDefinition, tool: unknown): boolean
+  readonly only: TaskOnly
   /** `tools/call` of such a tool. @returns a task, as the client gets it, or a result where the server made none */
   create (call: ModernCall, definition: UpstreamDefinition, request: Request): Promise<Result>
   /**
@@ -44,7 +43,7 @@ export interface OldTasks {
 
 export interface OldTasksOptions {
   readonly connections: Pick<ModernConnections, 'lease'>
-  readonly listings: Pick<Listings, 'peek'>
+  readonly listings: Pick<Listings, 'all'>
   readonly taskIds: TaskIds
   readonly held: HeldTasks
   /** This process. */
@@ -55,23 +54,7 @@ export interface OldTasksOptions {
 }
 
 export function createOldTasks ({ connections, listings, taskIds, held, node, forward, clock }: OldTasksOptions): OldTasks {
-  const tools = new WeakMap<Listing, ReadonlySet<unknown>>()
-
-  /** Of a server that has no tasks, what it says of its tools means nothing ("Tool-Level Negotiation"). */
-  function requiredIn (listing: Listing): ReadonlySet<unknown> {
-    const known = tools.get(listing)
-    if (known !== undefined) return known
-    const able = !isModernRevision(listing.revision) && has(listing.capabilities, ['tasks', 'requests', 'tools', 'call'])
-    const names = new Set(able ? listing.tools.filter(({ execution }) => isObject(execution) && execution['taskSupport'] === 'required').map(({ name }) => name) : [])
-    tools.set(listing, names)
-    return names
-  }
-
-  function only (definition: UpstreamDefinition, tool: unknown): boolean {
-    const listing = listings.peek(definition)
-    return listing !== undefined && requiredIn(listing).has(tool)
-  }
-
+  const only = createTaskOnly(listings)
   const keyOf = (call: ModernCall, { upstream, id }: Pick<OpenedTask, 'upstream' | 'id'>): string => JSON.stringify([bindingOf(call), upstream, id])
 
   function hold (call: ModernCall, definition: UpstreamDefinition, { upstream, scope }: Connection, id: string, { capabilities }: OldTask): HeldTask {
@@ -115,10 +98,7 @@ export function createOldTasks ({ connections, listings, taskIds, held, node, fo
     if (state.status === 'cancelled') return modernTask(result)
     if (ended(state)) {
       const outcome = await outcomeOf(on.upstream, task.id, nobody, call.signal)
-      // As it would be if it were thrown: nothing passes inside a task that would not pass by itself.
-      return modernOutcome(result, outcome !== undefined && 'error' in outcome
-        ? { error: errorObject(fitting(new RpcError(outcome.error), definition.name, call.client.capabilities), '') }
-        : outcome)
+      return modernOutcome(result, 'error' in outcome ? { error: fittingOutcome(outcome.error, definition.name, call.client.capabilities) } : outcome)
     }
     const inputRequests = await on.questions(state.status === 'input_required')
     // A question on its way, or answered a moment ago, is nothing that the client could do anything about.

@@ -1,9 +1,9 @@
 // Errors of upstreams as a client of 2026-07-28 may get them (basic/index "Error Codes"; statuses and versions are the business of each hop).
 
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
+import { GatewayError, RpcError, errorObject } from '../../protocol/errors.ts'
 import type { UpstreamName } from '../../protocol/ids.ts'
 import { isObject } from '../../protocol/messages.ts'
-import type { ClientCapabilities } from '../../protocol/messages.ts'
+import type { ClientCapabilities, RpcErrorObject } from '../../protocol/messages.ts'
 import { undeclared } from '../../protocol/required.ts'
 
 const codes = { notFound: -32_002, headers: -32_020, capability: -32_021, version: -32_022, urlFirst: -32_042, firstReserved: -32_099 }
@@ -30,4 +30,9 @@ export function fitting (error: unknown, upstream: UpstreamName, capabilities: C
       // Reserved for the specification, which has not defined it.
       return code <= codes.headers && code >= codes.firstReserved ? ours(`Upstream ${upstream} answered with error ${code}, which 2026-07-28 does not have.`) : error
   }
+}
+
+/** What a task ended with, as it would be if it were thrown: nothing passes inside a task that would not pass by itself. */
+export function fittingOutcome (error: RpcErrorObject, upstream: UpstreamName, capabilities: ClientCapabilities): RpcErrorObject {
+  return errorObject(fitting(new RpcError(error), upstream, capabilities), '')
 }

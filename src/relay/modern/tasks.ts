@@ -7,12 +7,14 @@ import { isObject } from '../../protocol/messages.ts'
 import type { JsonObject, Result } from '../../protocol/messages.ts'
 import { rewriteToolResult, withParam } from '../../protocol/rewrite.ts'
 import type { UriMap } from '../../protocol/rewrite.ts'
+import { taskError } from '../../protocol/task-bridge.ts'
 import { withTaskId } from '../../protocol/tasks.ts'
 import type { ModernCall } from '../call.ts'
 import { text } from '../floor.ts'
 import type { ModernFloor } from './floor.ts'
 import { anything, shapeInputRequests } from './input.ts'
-import type { Asking, TaskIds } from './task-ids.ts'
+import { fittingOutcome } from './refusals.ts'
+import type { TaskIds } from './task-ids.ts'
 
 /** @throws GatewayError missing_capability, invalid_params */
 export async function ofTask (call: ModernCall, floor: ModernFloor): Promise<Result> {
@@ -34,11 +36,12 @@ export async function ofTask (call: ModernCall, floor: ModernFloor): Promise<Res
 }
 
 /** A task, or what says something of one, as the client knows it. */
-export function shapeTask (call: Asking, upstream: UpstreamName, task: JsonObject, { taskIds, map }: { readonly taskIds: TaskIds, readonly map: UriMap }): JsonObject {
-  const { inputRequests, result } = task
+export function shapeTask (call: ModernCall, upstream: UpstreamName, task: JsonObject, { taskIds, map }: { readonly taskIds: TaskIds, readonly map: UriMap }): JsonObject {
+  const { inputRequests, result, error } = task
   return {
     ...withTaskId(task, (id) => taskIds.toClient(call, upstream, id)),
     ...inputRequests !== undefined && { inputRequests: shapeInputRequests(inputRequests, upstream, call.endpoint, anything) },
-    ...isObject(result) && { result: rewriteToolResult(result, map) }
+    ...isObject(result) && { result: rewriteToolResult(result, map) },
+    ...error !== undefined && { error: fittingOutcome(taskError(error), upstream, call.client.capabilities) }
   }
 }

@@ -1,5 +1,6 @@
 // Error -32042 of 2025-11-25 (client/elicitation "URL Elicitation Required Error") for clients of 2026-07-28, which have questions in its
-// place: the client is asked to visit the pages, and the request is sent once more when it did. The client holds the state, no process does.
+// place: the client is asked to visit the pages, and the request is sent once more when it did. The client holds the state, no process does;
+// it may come twice, for it opens nothing that the same request without it would not: the server alone knows whether the page was visited.
 
 import { GatewayError, RpcError } from '../../protocol/errors.ts'
 import { has } from '../../protocol/merge.ts'

@@ -1,0 +1,63 @@
+// Tools that work only as tasks of 2025-11-25, and clients of older revisions, which know no tasks: the gateway follows the task for them.
+
+import t from 'tap'
+import { everything } from '../kit/asked.ts'
+import type { Json } from '../kit/asked.ts'
+import { acme, keyOf } from '../kit/acme.ts'
+import { doors, legacyRevisions, talker } from '../kit/talker.ts'
+import { httpTaskServer, made, stdioTaskServer } from '../kit/task-server.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { until } from '../kit/until.ts'
+
+const other = await startUpstream()
+t.teardown(() => other.close())
+const house = await acme(t, {
+  upstreams: { up: await httpTaskServer(t), pipe: stdioTaskServer, other: { type: 'http', url: other.url } },
+  endpoints: { default: { upstreams: ['up', 'other'] }, pipe: { upstreams: ['pipe', 'other'] } }
+})
+const older = legacyRevisions.filter((revision) => revision < '2025-11-25')
+
+for (const [endpoint, prefix] of [['default', 'up__'], ['pipe', 'pipe__']] as const) {
+  for (const door of doors) {
+    t.test(`endpoint ${endpoint}, ${door}: the call lasts as long as the task, and hears how it goes`, async (t) => {
+      for (const revision of older) {
+        const client = await talker(house.url(endpoint), keyOf.ada, door, revision, everything)
+        // The parameter means nothing below 2025-11-25.
+        for (const more of [{}, { task: {} }]) {
+          const running = await client.start('tools/call', { name: `${prefix}toil`, arguments: {}, _meta: { progressToken: 'p' }, ...more })
+          const progress = await until('progress', () => running.messages().find(({ method }) => method === 'notifications/progress'))
+          t.same(progress['params'], { progressToken: 'p', progress: 1, ...revision > '2024-11-05' && { message: 'toil is under way' } })
+          t.match(await client.request('tools/call', { name: `${prefix}finish`, arguments: {} }), { result: { content: [{ text: 'finished' }] } })
+          const answer = await running.final()
+          t.match(answer['result'], { content: made.content.slice(0, 1) }, revision)
+          t.notMatch(JSON.stringify([running.messages(), answer]), /related-task|taskId|tasks\//, 'of tasks it hears nothing')
+        }
+        client.close()
+      }
+    })
+
+    t.test(`endpoint ${endpoint}, ${door}: what the task asks is asked during the call`, async (t) => {
+      for (const revision of older) {
+        const client = await talker(house.url(endpoint), keyOf.ada, door, revision, everything)
+        const running = await client.start('tools/call', { name: `${prefix}confirm`, arguments: {} })
+        if (revision < '2025-06-18') t.match((await running.final())['result'], { isError: true }, 'the server\'s own, since this revision has no elicitation')
+        else {
+          const [question] = await running.questions() as [Json]
+          t.match(question, { method: 'elicitation/create', params: { message: /Sure\?/ } })
+          t.notMatch(JSON.stringify(question), /related-task/)
+          await client.answer(question, { action: 'accept', content: { sure: true } })
+          t.same(JSON.parse((await running.final())['result'].content[0].text), { action: 'accept', content: { sure: true } })
+        }
+        client.close()
+      }
+    })
+
+    t.test(`endpoint ${endpoint}, ${door}: a client of 2025-11-25 is told to ask for a task, and gets one when it does`, async (t) => {
+      const client = await talker(house.url(endpoint), keyOf.ada, door, '2025-11-25', everything)
+      const plain = await client.request('tools/call', { name: `${prefix}toil`, arguments: {} })
+      t.ok(plain['error']?.['code'] === -32601 || plain['result']?.isError === true, 'in the words of the server')
+      t.match(await client.request('tools/call', { name: `${prefix}toil`, arguments: {}, task: {} }), { result: { task: { status: 'working' } } })
+      client.close()
+    })
+  }
+}
