@@ -74,20 +74,27 @@ export interface ModernRoom {
   call (method: string, params?: JsonObject, asking?: Asking): Promise<Result>
 }
 
+export interface RoomOptions {
+  readonly endpoints?: Record<string, unknown>
+  readonly isolation?: string
+  readonly type?: 'http' | 'stdio'
+  readonly limits?: Record<string, number>
+}
+
 interface Teardown { teardown (run: () => unknown): void }
 
 export const tasksExtension = 'io.modelcontextprotocol/tasks'
 export const taskClient: ClientCapabilities = { extensions: { [tasksExtension]: {} } }
 export const tool = (name: string, more: JsonObject = {}): JsonObject => ({ name, inputSchema: { type: 'object' }, ...more })
 
-export async function modernRoom (t: Teardown, doubles: Record<string, Double>, { endpoints, isolation = 'session', type = 'http' }: { endpoints?: Record<string, unknown>, isolation?: string, type?: 'http' | 'stdio' } = {}): Promise<ModernRoom> {
+export async function modernRoom (t: Teardown, doubles: Record<string, Double>, { endpoints, isolation = 'session', type = 'http', limits = {} }: RoomOptions = {}): Promise<ModernRoom> {
   const log = pino({ level: 'silent' })
   const clock = stillClock()
   let today = 1_800_000_000_000
   const snapshot = compileConfig(JSON.stringify({
     listen: { host: '127.0.0.1', port: 0 },
     store: 'memory:',
-    limits: { coldStartMs: 1_000, pageSize: 3 },
+    limits: { coldStartMs: 1_000, pageSize: 3, ...limits },
     tenants: { acme: { auth: { keys: [{ name: 'a', key: 'gh_key_of_the_relay_0123' }] }, upstreams: Object.fromEntries(Object.keys(doubles).map((name) => [name, { ...type === 'http' ? { type, url: `http://127.0.0.1:9/${name}` } : { type, command: name }, isolation }])), ...(endpoints === undefined ? {} : { endpoints }) } }
   }), { path: 'test.json', env: {} })
   const tenant = snapshot.tenants.get(tenantId('acme'))

@@ -261,24 +261,3 @@ t.test('calls that run make no room, nor do results that wait for nothing but th
   t.match(await Promise.all([...runs, last]), Array.from({ length: 8 }, () => ({ resultType: 'complete' })))
   t.match(await called(room, start({ asks: true })), { resultType: 'input_required' }, 'and all lanes are free again')
 })
-
-t.test('a conversation has upstream sessions of its own, of which a caller has a limited number', async (t) => {
-  const room = await modernRoom(t, { one: old((request) => ({ meta: request.params?.['_meta'] })) }, single)
-  const opened = async (conversation: unknown, who = 'ada'): Promise<number> => {
-    const before = room.connections.length
-    const result = await room.call('tools/call', { ...params, _meta: { 'io.gatehouse/conversation': conversation, 'com.example/own': 1 } }, { who })
-    t.same(result['meta'], { 'com.example/own': 1 }, 'the name is for us alone')
-    return room.connections.length - before
-  }
-  await room.call('tools/call', params)
-  t.same([await opened('a'), await opened('b'), await opened('a'), await opened('b')], [1, 1, 0, 0])
-  t.equal(await opened('a', 'bob'), 1)
-  for (const wrong of ['', 7, null, 'x'.repeat(129), 'line\nbreak']) await t.rejects(opened(wrong), { code: 'invalid_params' })
-  const most = room.place().snapshot.limits.sessionsPerPrincipal
-  for (let n = 3; n < most; n++) await opened(`more ${n}`)
-  await opened('last').catch(() => {})
-  await t.rejects(opened('too many'), { code: 'too_many', message: /sessionsPerPrincipal/ })
-  t.equal(await opened('a'), 0, 'those that are there can be used')
-  room.later(24 * 60 * 60_000)
-  t.ok(await opened('too many') >= 0, 'what is idle does not count')
-})

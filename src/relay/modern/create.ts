@@ -89,7 +89,6 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
       const listing = listings.peek(definitionOf(place, upstream))
       return listing === undefined || has(capabilitiesOf(listing), path)
     },
-    connect: (call, upstream) => whileWanted(connections.acquire(definitionOf(call, upstream), call), call.signal),
     async forward (call, { upstream: name }, request) {
       return await fittingOf(call, name, async () => {
         const lease = await whileWanted(connections.lease(definitionOf(call, name), call), call.signal)
@@ -114,7 +113,7 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
     taskIds,
     states
   }
-  const { listen, retain, close } = createListen({ floor, listings, old, watch: (call, upstream) => connections.watch(definitionOf(call, upstream), call), definitionsOf: catalogs.definitionsOf, placeOf, clock, random, log })
+  const { listen, retain, close } = createListen({ floor, listings, old, watch: async (call, upstream) => await connections.watch(definitionOf(call, upstream), call), definitionsOf: catalogs.definitionsOf, placeOf, clock, random, log })
 
   return {
     call: (call) => observe(call, { clock, log, route: (name) => catalogs.of(call, undefined).tool(name) }, () => dispatch(call, floor)),

@@ -32,10 +32,11 @@ import { createListenUse } from './listen-use.ts'
 import type { OldSubscriptions } from './old-subscriptions.ts'
 
 export interface ListenOptions {
-  readonly floor: Pick<ModernFloor, 'catalog' | 'settled' | 'connect' | 'shapeTask' | 'taskIds'>
+  readonly floor: Pick<ModernFloor, 'catalog' | 'settled' | 'shapeTask' | 'taskIds'>
   readonly listings: Pick<Listings, 'use' | 'peek' | 'onChange'>
   /** Resources of older upstreams. */
   readonly old: Pick<OldSubscriptions, 'open'>
+  /** The connection that serves the caller at an upstream, of the era that it turns out to have. */
   readonly watch: (call: ModernCall, upstream: UpstreamName) => ReturnType<ModernConnections['watch']>
   readonly definitionsOf: (place: Place) => readonly UpstreamDefinition[]
   /** Where the endpoint stands now; undefined when it is gone. */
@@ -92,10 +93,11 @@ export function createListen ({ floor, listings, old, watch, definitionsOf, plac
         outbox.send(shown, { method: 'notifications/resources/updated', params: { uri: shown, ...meta !== undefined && { _meta: meta } } })
       }
     }
+    const connection = (): ReturnType<typeof watch> => watch({ ...call, ...stream.place }, definition.name)
     const leg = isOld(definition) ? old.open({
       definition,
       uris: asked.uris,
-      watch: () => watch({ ...call, ...stream.place }, definition.name),
+      watch: connection,
       onUpdated ({ uri, _meta }) {
         if (typeof uri !== 'string') return
         const below = !leg.granted.uris.includes(uri)
@@ -106,7 +108,7 @@ export function createListen ({ floor, listings, old, watch, definitionsOf, plac
       definition,
       asked,
       capabilities: passedOn(call.client.capabilities, stream.place.endpoint),
-      acquire: () => floor.connect({ ...call, ...stream.place }, definition.name),
+      watch: connection,
       onUpdated,
       onTask (taskId, params) {
         try {
