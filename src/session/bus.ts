@@ -213,7 +213,7 @@ export async function createBus ({ store, sealer, node, timer, wall, newId, log,
 }
 
 const cancelled = (): GatewayError => new GatewayError('cancelled', 'The request was cancelled by its caller.')
-const gone = (): GatewayError => new GatewayError('invalid_state', 'The process that held the call of this requestState is gone, and the call with it. Whether it took effect is unknown. Send the request again without requestState.', { data: { outcome: 'unknown' } })
+const gone = (): GatewayError => new GatewayError('invalid_state', 'The process that held the call of this requestState is gone, and the call with it. Whether it took effect is unknown: find out before you send it again without requestState.', { data: { outcome: 'unknown' } })
 const silent = (): GatewayError => new GatewayError('upstream_lost', 'The process that held the call stopped before the call had ended. Whether it took effect is unknown.', { data: { outcome: 'unknown' } })
 
 /** Anything that is not ours says nothing of the thrown value. */

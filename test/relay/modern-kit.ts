@@ -70,6 +70,8 @@ export interface ModernRoom {
   readonly clock: StillClock
   later (ms: number): void
   place (endpoint?: string): Place
+  /** A reload after which there is no such endpoint. Calls may still come that were let in before. */
+  takeAway (endpoint?: string): void
   requests (method: string): Request[]
   call (method: string, params?: JsonObject, asking?: Asking): Promise<Result>
 }
@@ -111,7 +113,8 @@ export async function modernRoom (t: Teardown, doubles: Record<string, Double>, 
     const found = tenant.endpoints.get(endpointName(endpoint))
     return found === undefined ? undefined : { snapshot, tenant, endpoint: found }
   }
-  const relay = createModernRelay({ pool, sealer, shared: { listings, catalogs, levels: createLevels({ log }), updates: { join () {}, wants: () => false } }, clock, wall, random: () => 0, log, clientInfo, placeOf: (_tenant, endpoint) => placeOf(endpoint), node: 'here', bus: { ask: () => Promise.reject(new GatewayError('invalid_state', 'nobody there')), serve () {} }, newId: () => randomBytes(16).toString('base64url') })
+  const away = new Set<string>()
+  const relay = createModernRelay({ pool, sealer, shared: { listings, catalogs, levels: createLevels({ log }), updates: { join () {}, wants: () => false } }, clock, wall, random: () => 0, log, clientInfo, placeOf: (_tenant, endpoint) => away.has(endpoint) ? undefined : placeOf(endpoint), node: 'here', bus: { ask: () => Promise.reject(new GatewayError('invalid_state', 'nobody there')), serve () {} }, newId: () => randomBytes(16).toString('base64url') })
 
   function connect ({ name }: UpstreamDefinition, handshake: Handshake, events: UpstreamEvents): Promise<Upstream> {
     const double = doubles[name]
@@ -159,6 +162,10 @@ export async function modernRoom (t: Teardown, doubles: Record<string, Double>, 
       const place = placeOf(endpoint)
       if (place === undefined) throw new Error(`no endpoint ${endpoint}`)
       return place
+    },
+    takeAway (endpoint = 'default') {
+      away.add(endpoint)
+      relay.retain()
     },
     requests: (method) => connections.flatMap(({ requests }) => requests).filter((request) => request.method === method),
     call: async (method, params, { who = 'ada', endpoint, capabilities = {}, logLevel, heard = [], signal = new AbortController().signal } = {}) => await relay.call({

@@ -5,30 +5,8 @@ import { RpcError } from '../../src/protocol/errors.ts'
 import type { JsonObject, Notification, Request, Result } from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import { until } from '../kit/until.ts'
-import { modernRoom, tool } from './modern-kit.ts'
-import type { Asking, Double, ModernRoom } from './modern-kit.ts'
-
-const form = (message = 'who?', more: JsonObject = {}): JsonObject => ({ mode: 'form', message, requestedSchema: { type: 'object', properties: {} }, ...more })
-const elicit = (client: Client, params: JsonObject = form(), signal?: AbortSignal): Promise<unknown> => client.ask({ method: 'elicitation/create', params }, signal === undefined ? {} : { signal })
-const accepted = { action: 'accept', content: {} }
-const able: Asking = { capabilities: { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: {} } }
-const old = (answer: NonNullable<Double['answer']>): Double => ({ era: 'legacy', tools: [tool('x')], prompts: [{ name: 'x' }], resources: [{ uri: 'test://x', name: 'x' }], answer })
-const single = { endpoints: { default: { upstreams: ['one'], prefix: '' } } }
-const params = { name: 'x' }
-
-/** Lets the time pass in which questions are gathered, once somebody has asked. */
-async function called (room: ModernRoom, work: Promise<Result>): Promise<Result> {
-  let over = false
-  work.finally(() => { over = true }).catch(() => {})
-  await until('the end of the round', async () => {
-    room.clock.move(25)
-    return over
-  })
-  return await work
-}
-const answersTo = ({ inputRequests }: Result, answer: JsonObject = accepted): JsonObject => Object.fromEntries(Object.keys(inputRequests as JsonObject).map((key) => [key, answer]))
-const next = (room: ModernRoom, asked: Result, inputResponses: JsonObject = answersTo(asked), asking: Asking = able, more: JsonObject = params): Promise<Result> =>
-  called(room, room.call('tools/call', { ...more, requestState: asked['requestState'], inputResponses }, asking))
+import { modernRoom } from './modern-kit.ts'
+import { able, aborted, accepted, answersTo, called, elicit, form, next, old, params, single } from './parking-kit.ts'
 
 t.test('who asks stands in front on an endpoint of several upstreams, and what 2026-07-28 does not have is left out', async (t) => {
   const answer = async (_request: Request, client: Client): Promise<Result> => ({ got: await Promise.all([
@@ -157,9 +135,6 @@ t.test('log messages and progress go to the request that runs, and nowhere while
   t.equal(heard.length, 1)
 })
 
-const aborted = async (signal: AbortSignal): Promise<void> => {
-  if (!signal.aborted) await new Promise((resolve) => { signal.addEventListener('abort', resolve) })
-}
 const takenOver = { code: 'invalid_state', message: /newer ones took its place/ }
 
 t.test('one caller can have so many calls that wait: the oldest of them makes room for one more', async (t) => {

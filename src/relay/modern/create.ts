@@ -68,7 +68,7 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
   const connections = createModernConnections({ pool, listings, levels, settled, clientInfo, clock, heard, log })
   const states = createRequestStates(sealer, wall)
   const oldTasks = createOldTasks({ connections, listings, taskIds, held, node, forward: (call, upstream, there) => parking.forward(call, upstream, there), clock })
-  const parking = createParking({ states, node, bus, placeOf, clock, wall, newId, serveOther: (call) => ofTask(call, floor), lifetimeMs: parkedMs })
+  const parking = createParking({ states, node, bus, placeOf, clock, wall, newId, log, serveOther: (call) => ofTask(call, floor), lifetimeMs: parkedMs })
 
   /** Errors as the caller may have them. */
   async function fittingOf (call: ModernCall, name: UpstreamName, run: () => Promise<Result>): Promise<Result> {
@@ -122,7 +122,10 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
       return floor.catalog(place).schemaOf(tool)
     },
     listen,
-    retain,
+    retain () {
+      retain()
+      parking.retain()
+    },
     async close () {
       held.close()
       old.close()
