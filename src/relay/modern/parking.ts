@@ -10,6 +10,7 @@ import type { ClientCapabilities, JsonObject, Notification, Request, Result } fr
 import type { LogLevel } from '../../protocol/levels.ts'
 import type { Bus } from '../../session/bus.ts'
 import { createParks, lossError } from '../../session/parked.ts'
+import { createShares } from '../../session/shares.ts'
 import type { ModernCall, Place } from '../call.ts'
 import { definitionOf } from '../floor.ts'
 import type { PaceClock } from '../pace.ts'
@@ -81,19 +82,10 @@ export function createParking ({ states, node, bus, placeOf, clock, wall, newId,
   const ownerOf = (call: ModernCall): string => JSON.stringify(bindingOf(call))
   const parks = createParks<Rounds>({ wall, timer: clock.timer, newId, gone: (rounds, loss) => rounds.giveUp(loss), ...lifetimeMs !== undefined && { lifetimeMs } })
 
-  const kept = new Map<string, number>()
-  function keep (call: ModernCall, chars: number): (() => void) | undefined {
-    const accounts: ReadonlyArray<readonly [key: string, limit: number]> = [[ownerOf(call), keptChars.caller], [`tenant ${call.tenant.id}`, keptChars.tenant], ['all', keptChars.all]]
-    if (chars > keptChars.one || accounts.some(([key, limit]) => (kept.get(key) ?? 0) + chars > limit)) return undefined
-    for (const [key] of accounts) kept.set(key, (kept.get(key) ?? 0) + chars)
-    return () => {
-      for (const [key] of accounts) {
-        const left = (kept.get(key) ?? 0) - chars
-        if (left > 0) kept.set(key, left)
-        else kept.delete(key)
-      }
-    }
-  }
+  const kept = createShares()
+  const keep = (call: ModernCall, chars: number): (() => void) | undefined => chars > keptChars.one
+    ? undefined
+    : kept.take(chars, [[ownerOf(call), keptChars.caller], [`tenant ${call.tenant.id}`, keptChars.tenant], ['all', keptChars.all]])
 
   const resumeHere = (call: ModernCall, parked: Parked, answers: JsonObject): Promise<Result> => parks.find(ownerOf(call), parked).parked.resume(call, answers)
 
@@ -101,7 +93,7 @@ export function createParking ({ states, node, bus, placeOf, clock, wall, newId,
     const { tenant, endpoint, principal: { kind, issuer, subject, clientId }, request, client, signal } = call
     const { capabilities, logLevel } = client
     const forwarded: Forwarded = { tenant: tenant.id, endpoint: endpoint.name, upstream, principal: { kind, issuer, subject, clientId }, request, capabilities, logLevel }
-    return await bus.ask(there, forwarded, { notify: (said) => client.notify(said as Notification), signal }) as Result
+    return await bus.ask(there, { tenant: tenant.id, caller: ownerOf(call) }, forwarded, { notify: (said) => client.notify(said as Notification), signal }) as Result
   }
 
   // Judged again by what the state itself says: that another process asks proves nothing of who asks.
