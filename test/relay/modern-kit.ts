@@ -165,7 +165,7 @@ export async function modernRoom (t: Teardown, doubles: Record<string, Double>, 
     },
     takeAway (endpoint = 'default') {
       away.add(endpoint)
-      relay.retain()
+      relay.retain(new Set([...tenant.upstreams.values()].map(({ hash }) => hash)))
     },
     requests: (method) => connections.flatMap(({ requests }) => requests).filter((request) => request.method === method),
     call: async (method, params, { who = 'ada', endpoint, capabilities = {}, logLevel, heard = [], signal = new AbortController().signal } = {}) => await relay.call({

@@ -66,6 +66,8 @@ export interface ModernConnections {
    * @throws GatewayError upstream_unavailable, too_many, invalid_params (a conversation that is none), cancelled
    */
   lease (definition: UpstreamDefinition, call: ModernCall): Promise<Lease>
+  /** A reload: forgets what is gone. */
+  retain (hashes: ReadonlySet<string>): void
 }
 
 export function createModernConnections ({ pool, listings, levels, settled, clientInfo, clock, heard, log }: ModernConnectionsOptions): ModernConnections {
@@ -159,6 +161,7 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
     async lease (definition, call) {
       const upstream = await common(definition, call)
       return upstream === undefined ? await ownLane(definition, call) : { upstream, scope: listingScope(definition), waits () {}, release () {} }
-    }
+    },
+    retain: lanes.retain
   }
 }

@@ -122,9 +122,10 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
       return floor.catalog(place).schemaOf(tool)
     },
     listen,
-    retain () {
+    retain (hashes) {
       retain()
       parking.retain()
+      connections.retain(hashes)
     },
     async close () {
       held.close()
