@@ -32,7 +32,7 @@ const losses = {
   late: 'is over: it has ended, or it waited too long for the answer.',
   newer: 'was given up: too many calls of this caller, or of all of its tenant, waited for input, and newer ones took its place.',
   endless: 'was given up: it has asked for input, and been given it, for an hour, which is the longest.',
-  replaced: 'was given up: its endpoint or its upstream was taken away or replaced by a change of the configuration.'
+  replaced: 'can be come back to no more: its endpoint, its upstream or its name was taken away or replaced.'
 }
 
 /** Its upstream has had the call, and may have done all or some of it. */

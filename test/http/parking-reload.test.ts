@@ -12,7 +12,7 @@ const call = steps({ ask: [asks.form] }, { wait: true })
 const short = steps({ ask: [asks.form] })
 const cancels = (received: Json[]): number => received.filter(({ method }) => method === 'notifications/cancelled').length
 const back = ({ requestState, inputRequests }: Round, params: Json): Json => ({ ...params, requestState, inputResponses: answersTo(inputRequests) })
-const unknown = { status: 200, error: { code: -32602, message: /change of the configuration.*unknown/, data: { reason: 'invalid_state', outcome: 'unknown' } } }
+const unknown = { status: 200, error: { code: -32602, message: /taken away or replaced.*unknown/, data: { reason: 'invalid_state', outcome: 'unknown' } } }
 
 interface Change {
   readonly name: string
@@ -26,6 +26,7 @@ interface Change {
 const changes: Change[] = [
   { name: 'an upstream under the same name that is another one', at: 'http', tool: 'steps', answer: unknown, change: (upstreams) => { upstreams['http'] = { ...upstreams['http'], headers: { 'X-New': '1' } } } },
   { name: 'an upstream of an endpoint of several', at: 'both', tool: 'http__steps', answer: unknown, change: (_upstreams, all) => { all['both'] = { upstreams: ['stream'] } } },
+  { name: 'the only upstream of an endpoint that knows the name, while another one takes its place', at: 'http', tool: 'steps', answer: unknown, change: (_upstreams, all) => { all['http'] = { upstreams: ['plain'], prefix: '' } } },
   { name: 'the endpoint', at: 'both', tool: 'http__steps', answer: { status: 404 }, change: (_upstreams, all) => { delete all['both'] } }
 ]
 
@@ -33,7 +34,8 @@ function reload (house: ParkingHouse, change: Change['change']): void {
   const upstreams: Record<string, Json> = {
     stdio: { command: process.execPath, args: [new URL('../kit/stdio-server.ts', import.meta.url).pathname, JSON.stringify(script)] },
     http: { type: 'http', url: house.http.url },
-    stream: { type: 'http', url: house.sse.url }
+    stream: { type: 'http', url: house.sse.url },
+    plain: { type: 'http', url: house.http.url, headers: { 'X-Plain': '1' } }
   }
   const all = { ...endpoints }
   change(upstreams, all)
@@ -54,9 +56,19 @@ for (const { name, at, tool, answer, change } of changes) {
     for (const { transport, first } of others) {
       t.same(textOf((await round(house.url(transport), 'tools/call', back(first, short))).result), [replies.form], `what waits at ${transport} goes on`)
     }
-    if (at === 'http') t.match(await round(house.url(at), 'tools/call', short), { result: { resultType: 'input_required' } }, 'and the new one is called')
+    if (at === 'http') t.match(await round(house.url(at), 'tools/call', short), { result: { resultType: 'input_required' } }, 'and what is there now is called')
   })
 }
+
+t.test('a name that is gone is no reason to send again what waited under it', async (t) => {
+  const house = await parkingHouse(t, { endpoints })
+  const params = { ...short, name: 'http__steps' }
+  const parked = await round(house.url('both'), 'tools/call', params)
+  reload(house, (_upstreams, all) => { all['both'] = { upstreams: [{ upstream: 'http', prefix: 'other' }, 'stream'] } })
+  t.match(await round(house.url('both'), 'tools/call', back(parked, params)), unknown)
+  t.match(await round(house.url('both'), 'tools/call', params), { error: { data: { reason: 'invalid_params' } } }, 'without a state it is as unknown as any')
+  t.match(await round(house.url('both'), 'tools/call', { ...back(parked, params), requestState: 'x' }), { error: { data: { reason: 'invalid_params' } } })
+})
 
 t.test('a reload that changes nothing of it leaves it as it is', async (t) => {
   const house = await parkingHouse(t, { endpoints })

@@ -95,7 +95,7 @@ t.test('what waits for a client that a reload has shut out is given up, and what
   room.clock.move(1)
   await until('the cancel', () => server.told.length === 2)
   t.same(server.told, ['cancel', 'cancelled'])
-  await t.rejects(next(room, here), { ...unknown, message: /change of the configuration/ })
+  await t.rejects(next(room, here), { ...unknown, message: /taken away or replaced/ })
   t.match(await next(room, elsewhere, undefined, there), { resultType: 'input_required' })
 })
 

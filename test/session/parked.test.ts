@@ -171,7 +171,7 @@ t.test('what can be come back to no more is lost while it waits, and whoever com
   if (first === undefined || second === undefined || runs === undefined) throw new Error('there are three')
   parks.lose('replaced', (parked) => parked !== 'two')
   t.same(gone, ['one replaced'])
-  t.throws(() => parks.find('ada', first.ticket), { ...lost, message: /change of the configuration/ })
+  t.throws(() => parks.find('ada', first.ticket), { ...lost, message: /taken away or replaced/ })
   t.equal(parks.find('ada', second.ticket), two)
   t.equal(parks.find('ada', runs.open().ticket), runs)
 })

@@ -41,10 +41,9 @@ export async function dispatch (call: ModernCall, floor: ModernFloor): Promise<R
   const entry = entries.get(method)
   if (entry === undefined) throw unknown(method)
   checkProgressToken(call)
-  if (call.request.params?.['requestState'] !== undefined) floor.states.check(call)
   const offered = (): boolean => entry.needs.length === 0 || has(floor.catalog(call).modernCapabilities, entry.needs)
   if (entry.whole === true || !offered()) await floor.settled(call)
-  if (!offered()) throw unknown(method)
+  if (!offered()) throw floor.states.lost(call) ?? unknown(method)
   return await entry.handle(call, floor)
 }
 

@@ -30,11 +30,8 @@ export interface RequestStates {
   seal (call: ModernCall, upstream: UpstreamName, state: State, until?: number): string
   /** @throws GatewayError invalid_state: the same for what is forged, too old, somebody else's, or of another request */
   open (call: ModernCall, upstream: UpstreamName, state: unknown): State
-  /**
-   * For whoever comes back for a call that waited at an upstream which was taken away, or replaced, meanwhile: then its names may lead nowhere.
-   * @throws GatewayError invalid_state (data.outcome: unknown)
-   */
-  check (call: ModernCall): void
+  /** For a request whose name leads nowhere: was it there before, and waited for input? @returns invalid_state (data.outcome: unknown) */
+  lost (call: ModernCall): GatewayError | undefined
 }
 
 /** A person may take long to answer; a state that is replayed later than this is refused. */
@@ -77,9 +74,9 @@ export function createRequestStates (sealer: Pick<Sealer, 'seal' | 'open'>, wall
       if (given === undefined || given.exp < wall.now() || given.upstream !== upstream || !stands(call, upstream, given.hash)) throw refused(given)
       return given.state
     },
-    check (call) {
+    lost (call) {
       const given = read(call, call.request.params?.['requestState'])
-      if (given?.state.parked !== undefined && !stands(call, given.upstream, given.hash)) throw refused(given)
+      return given?.state.parked === undefined ? undefined : refused(given)
     }
   }
 
