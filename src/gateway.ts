@@ -218,8 +218,9 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
       }
       snapshot = { ...next, listen: before.listen, store: before.store, publicUrl: before.publicUrl }
       authenticator.reload(snapshot.tenants.values())
-      relay.retain(configuredHashes())
-      modernRelay.retain()
+      const hashes = configuredHashes()
+      relay.retain(hashes)
+      modernRelay.retain(hashes)
       for (const session of live.all()) {
         const verdict = changed(session)
         if (verdict === 'gone') live.drop(session.key)

@@ -62,7 +62,7 @@ const LimitsSchema = Type.Object({
   bodyBytes: limit('bodyBytes', KiB, 256 * MiB, 'Largest request body, in bytes.'),
   sessionIdleMs: limit('sessionIdleMs', 100, 30 * 24 * hour, 'A session ends after this time without a request.'),
   sessionMaxMs: limit('sessionMaxMs', 100, 365 * 24 * hour, 'A session ends after this time whatever it does.'),
-  sessionsPerPrincipal: limit('sessionsPerPrincipal', 1, 1_000_000, 'Sessions that one caller may have at once. Revision 2026-07-28 has none: there it is 100 listen streams at one process.'),
+  sessionsPerPrincipal: limit('sessionsPerPrincipal', 1, 1_000_000, 'Sessions that one caller may have at once. Revision 2026-07-28 has none: there it is the conversations and sets of capabilities of one caller at one process (docs/bridge.md), and 100 listen streams.'),
   callsPerSession: limit('callsPerSession', 1, 100_000, 'Requests of one session, or of one caller of 2026-07-28, which has no sessions, that may run at once.'),
   batchMessages: limit('batchMessages', 1, 10_000, 'Messages in one JSON-RPC batch (revision 2025-03-26 only).'),
   processes: limit('processes', 1, 100_000, 'stdio processes at once, over all tenants.'),

@@ -43,7 +43,7 @@ export const errorTable = {
   invalid_params: row(200, -32602, 'info', false, 'Unknown tool, prompt or cursor, or parameters of the wrong shape; the message says which.'),
   resource_not_found: row(200, -32002, 'info', false, 'No upstream of the endpoint serves this resource URI.'),
   unknown_resource: row(200, -32602, 'info', false, 'No upstream of the endpoint serves this resource URI (2026-07-28; older revisions get resource_not_found).'),
-  invalid_state: row(200, -32602, 'info', false, 'The requestState is not what this gateway gave to this caller for this very request, or it is too old. Send the request again without it.'),
+  invalid_state: row(200, -32602, 'info', false, 'The requestState is not what this gateway gave to this caller for this very request, or it is too old. Send the request again without it; but where data.outcome is "unknown" its upstream has had the call, so find out first what it did.'),
   declined: row(200, -32603, 'info', false, 'The user declined what the upstream needs for this request, so it was not carried out.'),
   cancelled: row(200, -32603, 'debug', false, 'The caller cancelled the request. Sent only to callers that take no stream; the others get an empty stream, since a cancelled request is not answered.'),
   upstream_unavailable: row(200, -32603, 'warn', true, 'The upstream server cannot be reached or does not start. It is retried with back-off; other upstreams go on.'),

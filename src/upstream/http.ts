@@ -212,6 +212,8 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
     if (ending.signal.aborted) return
     stopListening()
     exchange.end(closedError(name))
+    // Answers and cancels of the last call: the end of the connection must not overtake them.
+    await within(clock, goodbyeMs, outbox.drained())
     const stop = new AbortController()
     // 2025-11-25 "Session Management" 5; the server may say 405.
     if (session.id !== undefined) await within(clock, goodbyeMs, sendIn('DELETE', session, null, stop.signal))

@@ -36,6 +36,8 @@ export interface Outbox {
   post (body: string, signal: AbortSignal): Promise<void>
   /** The same for a message whose loss is only noted. */
   offer (body: string, signal: AbortSignal): void
+  /** Nothing is on its way any more. Never rejects. */
+  drained (): Promise<void>
 }
 
 /** Messages on their way at once; and how many more, and how long in all, wait for their turn before the rest is lost. */
@@ -47,6 +49,7 @@ export function createOutbox ({ name, log, send, failed }: OutboxOptions): Outbo
   const waiting: Array<{ readonly body: string, readonly signal: AbortSignal }> = []
   let waitingLength = 0
   let posts = 0
+  let empty: PromiseWithResolvers<void> | undefined
   let losing = false
 
   async function post (body: string, signal: AbortSignal): Promise<void> {
@@ -61,7 +64,12 @@ export function createOutbox ({ name, log, send, failed }: OutboxOptions): Outbo
       .finally(() => {
         posts--
         const next = waiting.shift()
-        if (next === undefined) return
+        if (next === undefined) {
+          if (posts > 0) return
+          empty?.resolve()
+          empty = undefined
+          return
+        }
         waitingLength -= next.body.length
         start(next.body, next.signal)
       })
@@ -79,6 +87,11 @@ export function createOutbox ({ name, log, send, failed }: OutboxOptions): Outbo
       }
       if (!losing) log.warn({ upstream: name }, 'messages are lost to an upstream that does not take them')
       losing = true
+    },
+    drained () {
+      if (posts === 0) return Promise.resolve()
+      empty ??= Promise.withResolvers()
+      return empty.promise
     }
   }
 }

@@ -126,3 +126,15 @@ t.test('one call too many at a server whose questions name no call: the one that
     t.same(textOf((await round(house.url(transport), 'tools/call', withAnswers(await park(transport)), ada)).result), [replies.form])
   }
 })
+
+t.test('over stdio an open question lends the next call another process, until it is answered or turned away', async (t) => {
+  const pid = async (): Promise<unknown> => textOf((await park('stdio', { name: 'pid' })).result)
+  const first = await pid()
+  for (const inputResponses of [undefined, { action: 'cancel' }]) {
+    const parked = await park('stdio')
+    t.not(await pid(), first)
+    const answers = inputResponses === undefined ? answersTo(parked.inputRequests) : Object.fromEntries(Object.keys(parked.inputRequests).map((key) => [key, inputResponses]))
+    t.match(await round(house.url('stdio'), 'tools/call', { ...call, requestState: parked.requestState, inputResponses: answers }, ada), { result: { resultType: 'complete' } })
+    t.equal(await pid(), first)
+  }
+})

@@ -53,7 +53,7 @@ function scene (script: Script, { revision = '2025-11-25', capabilities = everyt
     }
   } as unknown as Upstream
   const call = (request: Request): Call => ({ request, client, signal, endpoint: { members: Array.from({ length: members }, () => ({ upstream: 'up' })) }, live: { key: 'live', session: { record: { revision, capabilities } } } }) as unknown as Call
-  const fulfiller = createFulfiller({ clock, store: {} as Store, randomBytes, listings: { peek: () => undefined }, wraps: () => false, taskId: (_call, _upstream, id) => id })
+  const fulfiller = createFulfiller({ clock, store: {} as Store, randomBytes, listings: { all: () => [] }, wraps: () => false, taskId: (_call, _upstream, id) => id })
   return {
     clock, sent, asked, heard, call,
     run: (params: JsonObject = { name: 'x' }, method = 'tools/call', connect = () => Promise.resolve(upstream)) => fulfiller.request(call({ method, params }), upstream, { method, params }, client, connect)

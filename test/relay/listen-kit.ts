@@ -13,6 +13,7 @@ import { buildCatalog } from '../../src/relay/catalog.ts'
 import type { Catalog } from '../../src/relay/catalog.ts'
 import type { Place } from '../../src/relay/call.ts'
 import type { Listings } from '../../src/relay/listings.ts'
+import type { Connection } from '../../src/relay/modern/connections.ts'
 import { createListen } from '../../src/relay/modern/listen.ts'
 import type { Listen } from '../../src/relay/modern/listen.ts'
 import { createOldSubscriptions } from '../../src/relay/modern/old-subscriptions.ts'
@@ -47,6 +48,8 @@ export interface Double {
   era?: 'legacy' | 'modern'
   /** What the connection declares. */
   capabilities?: ServerCapabilities
+  /** Runs before the connection is there. */
+  opening? (): Promise<void>
   /** Connecting fails while it is set. */
   down?: boolean
   /** Is not acknowledged by itself. */
@@ -80,6 +83,8 @@ export interface ListenRoom {
   readonly used: string[]
   /** Scopes that are kept from being idle. */
   readonly touched: string[]
+  /** Connections that were not given back. */
+  readonly taken: ReadonlySet<Connection>
   /** The connection to a legacy upstream says something that is about no call. */
   tell (upstream: string, method: string, params: JsonObject): void
   /** It breaks. */
@@ -109,6 +114,7 @@ export async function listenRoom (t: Teardown, doubles: Record<string, Double>, 
   const sealer = await createSealer({ store, randomBytes, timer: real.timer, log })
   t.teardown(async () => {
     room.listen.close()
+    old.close()
     sealer.close()
     await store.close()
   })
@@ -167,19 +173,22 @@ export async function listenRoom (t: Teardown, doubles: Record<string, Double>, 
 
   const touched: string[] = []
   const old = createOldSubscriptions({ touch: (scope) => { touched.push(scope) }, wantedElsewhere: () => false, clock, random: () => 0, log })
-  t.teardown(() => old.close())
   /** Of legacy upstreams: one connection each, while it lives. */
   const watched = new Map<string, Promise<Upstream>>()
+  const taken = new Set<Connection>()
   const definitionOf = (name: string): UpstreamDefinition => snapshot.tenants.get(tenantId('acme'))?.upstreams.get(upstreamName(name)) as UpstreamDefinition
-  async function watch (name: string): Promise<{ scope: string, upstream: Upstream }> {
+  async function watch (name: string): Promise<Connection> {
     const upstream = watched.get(name) ?? connect(name)
-    watched.set(name, upstream)
+    if (doubles[name]?.era === 'legacy') watched.set(name, upstream)
     upstream.catch(() => watched.delete(name))
-    return { scope: `of ${name}`, upstream: await upstream }
+    await doubles[name]?.opening?.()
+    const connection = { scope: `of ${name}`, upstream: await upstream, release: () => { taken.delete(connection) } }
+    taken.add(connection)
+    return connection
   }
 
   const room: ListenRoom = {
-    clock, legs, requests, taskIds, used, touched,
+    clock, legs, requests, taskIds, used, touched, taken,
     tell: (name, method, params) => old.notification(definitionOf(name), `of ${name}`, { method, params }),
     cut (name) {
       watched.delete(name)
@@ -190,7 +199,6 @@ export async function listenRoom (t: Teardown, doubles: Record<string, Double>, 
       floor: {
         catalog,
         settled: () => Promise.resolve(),
-        connect: (_call, name) => connect(name),
         taskIds,
         shapeTask: (call, upstream, task) => ({ ...task, taskId: taskIds.toClient(call, upstream, String(task['taskId'])) })
       },
@@ -231,14 +239,10 @@ export async function listenRoom (t: Teardown, doubles: Record<string, Double>, 
   return room
 }
 
-function compile ({ upstreams, endpoints, limits }: Config): Snapshot {
-  return compileConfig(JSON.stringify({
-    listen: { host: '127.0.0.1', port: 0 },
-    store: 'memory:',
-    limits,
-    tenants: { acme: { auth: { keys: [{ name: 'a', key: 'gh_key_of_the_relay_0123' }] }, upstreams, endpoints } }
-  }), { path: 'test.json', env: {} })
-}
+const compile = ({ upstreams, endpoints, limits }: Config): Snapshot => compileConfig(JSON.stringify({
+  listen: { host: '127.0.0.1', port: 0 }, store: 'memory:', limits,
+  tenants: { acme: { auth: { keys: [{ name: 'a', key: 'gh_key_of_the_relay_0123' }] }, upstreams, endpoints } }
+}), { path: 'test.json', env: {} })
 
 export const ackOf = ({ heard }: Listener): unknown => {
   const [first] = heard

@@ -1,9 +1,13 @@
 // Resources of older upstreams on listen streams: subscribed while somebody listens, promised only what the server agreed to, made whole again.
 
+import pino from 'pino'
 import t from 'tap'
-import { RpcError } from '../../src/protocol/errors.ts'
+import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
+import { GatewayError, RpcError } from '../../src/protocol/errors.ts'
 import type { Request, Result } from '../../src/protocol/messages.ts'
+import { createOldSubscriptions } from '../../src/relay/modern/old-subscriptions.ts'
 import { until } from '../kit/until.ts'
+import { stillClock } from './kit.ts'
 import { ackOf, listenRoom, said } from './listen-kit.ts'
 import type { Double, Listener, ListenRoom } from './listen-kit.ts'
 
@@ -118,4 +122,44 @@ t.test('whoever comes while the last one leaves is subscribed when it is promise
   leaving.resolve({})
   await acked(bob)
   t.same(sent(room), ['subscribe test://a', 'unsubscribe test://a', 'subscribe test://a'])
+})
+
+t.test('a connection is given back by whoever took it, also where the stream ends while it is opened', async (t) => {
+  const [asked, opening] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const one = old()
+  const room = await listenRoom(t, { one, plain: old({ capabilities: { resources: {} } }), slow: old({ opening: () => { asked.resolve(); return opening.promise } }), modern: {} })
+  const ada = room.listener({ resourceSubscriptions: ['one', 'plain', 'modern'].map((name) => `gatehouse://${name}/test://a`) })
+  await acked(ada)
+  t.same([...room.taken].map(({ scope }) => scope).toSorted(), ['of modern', 'of one'], 'where nothing was promised nothing is kept')
+  one.down = true
+  room.cut('one')
+  room.clock.move(500)
+  await until('it is tried', () => room.clock.waits.includes(1_000))
+  one.down = false
+  room.clock.move(1_000)
+  await until('it is subscribed again', () => said(ada).length === 1)
+  t.equal(room.taken.size, 2)
+  ada.leave()
+  await until('all are given back', () => room.taken.size === 0)
+  const bob = room.listener({ resourceSubscriptions: ['gatehouse://slow/test://a'] })
+  await asked.promise
+  bob.leave()
+  await bob.over
+  opening.resolve()
+  await new Promise((resolve) => { setImmediate(resolve) })
+  t.equal(room.taken.size, 0)
+})
+
+t.test('an upstream that is configured no more while a stream opens is not promised, and harms nothing', async (t) => {
+  const subscriptions = createOldSubscriptions({ touch () {}, wantedElsewhere: () => false, clock: stillClock(), random: () => 0, log: pino({ level: 'silent' }) })
+  const leg = subscriptions.open({
+    definition: { name: 'one', tenant: 'acme', hash: 'x' } as unknown as UpstreamDefinition,
+    uris: ['test://a'],
+    watch () { throw new GatewayError('upstream_unavailable', 'it is configured no more') },
+    onUpdated () {},
+    patienceMs: 1_000
+  })
+  await leg.begun
+  t.same(leg.granted, { uris: [], taskIds: [] })
+  leg.end()
 })

@@ -70,8 +70,17 @@ export interface ModernRoom {
   readonly clock: StillClock
   later (ms: number): void
   place (endpoint?: string): Place
+  /** A reload after which there is no such endpoint. Calls may still come that were let in before. */
+  takeAway (endpoint?: string): void
   requests (method: string): Request[]
   call (method: string, params?: JsonObject, asking?: Asking): Promise<Result>
+}
+
+export interface RoomOptions {
+  readonly endpoints?: Record<string, unknown>
+  readonly isolation?: string
+  readonly type?: 'http' | 'stdio'
+  readonly limits?: Record<string, number>
 }
 
 interface Teardown { teardown (run: () => unknown): void }
@@ -80,14 +89,14 @@ export const tasksExtension = 'io.modelcontextprotocol/tasks'
 export const taskClient: ClientCapabilities = { extensions: { [tasksExtension]: {} } }
 export const tool = (name: string, more: JsonObject = {}): JsonObject => ({ name, inputSchema: { type: 'object' }, ...more })
 
-export async function modernRoom (t: Teardown, doubles: Record<string, Double>, { endpoints, isolation = 'session', type = 'http' }: { endpoints?: Record<string, unknown>, isolation?: string, type?: 'http' | 'stdio' } = {}): Promise<ModernRoom> {
+export async function modernRoom (t: Teardown, doubles: Record<string, Double>, { endpoints, isolation = 'session', type = 'http', limits = {} }: RoomOptions = {}): Promise<ModernRoom> {
   const log = pino({ level: 'silent' })
   const clock = stillClock()
   let today = 1_800_000_000_000
   const snapshot = compileConfig(JSON.stringify({
     listen: { host: '127.0.0.1', port: 0 },
     store: 'memory:',
-    limits: { coldStartMs: 1_000, pageSize: 3 },
+    limits: { coldStartMs: 1_000, pageSize: 3, ...limits },
     tenants: { acme: { auth: { keys: [{ name: 'a', key: 'gh_key_of_the_relay_0123' }] }, upstreams: Object.fromEntries(Object.keys(doubles).map((name) => [name, { ...type === 'http' ? { type, url: `http://127.0.0.1:9/${name}` } : { type, command: name }, isolation }])), ...(endpoints === undefined ? {} : { endpoints }) } }
   }), { path: 'test.json', env: {} })
   const tenant = snapshot.tenants.get(tenantId('acme'))
@@ -104,7 +113,8 @@ export async function modernRoom (t: Teardown, doubles: Record<string, Double>, 
     const found = tenant.endpoints.get(endpointName(endpoint))
     return found === undefined ? undefined : { snapshot, tenant, endpoint: found }
   }
-  const relay = createModernRelay({ pool, sealer, shared: { listings, catalogs, levels: createLevels({ log }), updates: { join () {}, wants: () => false } }, clock, wall, random: () => 0, log, clientInfo, placeOf: (_tenant, endpoint) => placeOf(endpoint), node: 'here', bus: { ask: () => Promise.reject(new GatewayError('invalid_state', 'nobody there')), serve () {} }, newId: () => randomBytes(16).toString('base64url') })
+  const away = new Set<string>()
+  const relay = createModernRelay({ pool, sealer, shared: { listings, catalogs, levels: createLevels({ log }), updates: { join () {}, wants: () => false } }, clock, wall, random: () => 0, log, clientInfo, placeOf: (_tenant, endpoint) => away.has(endpoint) ? undefined : placeOf(endpoint), node: 'here', bus: { ask: () => Promise.reject(new GatewayError('invalid_state', 'nobody there')), serve () {} }, newId: () => randomBytes(16).toString('base64url') })
 
   function connect ({ name }: UpstreamDefinition, handshake: Handshake, events: UpstreamEvents): Promise<Upstream> {
     const double = doubles[name]
@@ -152,6 +162,10 @@ export async function modernRoom (t: Teardown, doubles: Record<string, Double>, 
       const place = placeOf(endpoint)
       if (place === undefined) throw new Error(`no endpoint ${endpoint}`)
       return place
+    },
+    takeAway (endpoint = 'default') {
+      away.add(endpoint)
+      relay.retain(new Set([...tenant.upstreams.values()].map(({ hash }) => hash)))
     },
     requests: (method) => connections.flatMap(({ requests }) => requests).filter((request) => request.method === method),
     call: async (method, params, { who = 'ada', endpoint, capabilities = {}, logLevel, heard = [], signal = new AbortController().signal } = {}) => await relay.call({

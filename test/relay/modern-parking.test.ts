@@ -5,30 +5,8 @@ import { RpcError } from '../../src/protocol/errors.ts'
 import type { JsonObject, Notification, Request, Result } from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import { until } from '../kit/until.ts'
-import { modernRoom, tool } from './modern-kit.ts'
-import type { Asking, Double, ModernRoom } from './modern-kit.ts'
-
-const form = (message = 'who?', more: JsonObject = {}): JsonObject => ({ mode: 'form', message, requestedSchema: { type: 'object', properties: {} }, ...more })
-const elicit = (client: Client, params: JsonObject = form(), signal?: AbortSignal): Promise<unknown> => client.ask({ method: 'elicitation/create', params }, signal === undefined ? {} : { signal })
-const accepted = { action: 'accept', content: {} }
-const able: Asking = { capabilities: { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: {} } }
-const old = (answer: NonNullable<Double['answer']>): Double => ({ era: 'legacy', tools: [tool('x')], prompts: [{ name: 'x' }], resources: [{ uri: 'test://x', name: 'x' }], answer })
-const single = { endpoints: { default: { upstreams: ['one'], prefix: '' } } }
-const params = { name: 'x' }
-
-/** Lets the time pass in which questions are gathered, once somebody has asked. */
-async function called (room: ModernRoom, work: Promise<Result>): Promise<Result> {
-  let over = false
-  work.finally(() => { over = true }).catch(() => {})
-  await until('the end of the round', async () => {
-    room.clock.move(25)
-    return over
-  })
-  return await work
-}
-const answersTo = ({ inputRequests }: Result, answer: JsonObject = accepted): JsonObject => Object.fromEntries(Object.keys(inputRequests as JsonObject).map((key) => [key, answer]))
-const next = (room: ModernRoom, asked: Result, inputResponses: JsonObject = answersTo(asked), asking: Asking = able, more: JsonObject = params): Promise<Result> =>
-  called(room, room.call('tools/call', { ...more, requestState: asked['requestState'], inputResponses }, asking))
+import { modernRoom } from './modern-kit.ts'
+import { able, aborted, accepted, answersTo, called, elicit, form, next, old, params, single } from './parking-kit.ts'
 
 t.test('who asks stands in front on an endpoint of several upstreams, and what 2026-07-28 does not have is left out', async (t) => {
   const answer = async (_request: Request, client: Client): Promise<Result> => ({ got: await Promise.all([
@@ -157,9 +135,6 @@ t.test('log messages and progress go to the request that runs, and nowhere while
   t.equal(heard.length, 1)
 })
 
-const aborted = async (signal: AbortSignal): Promise<void> => {
-  if (!signal.aborted) await new Promise((resolve) => { signal.addEventListener('abort', resolve) })
-}
 const takenOver = { code: 'invalid_state', message: /newer ones took its place/ }
 
 t.test('one caller can have so many calls that wait: the oldest of them makes room for one more', async (t) => {
@@ -260,25 +235,4 @@ t.test('calls that run make no room, nor do results that wait for nothing but th
   for (const end of running) end()
   t.match(await Promise.all([...runs, last]), Array.from({ length: 8 }, () => ({ resultType: 'complete' })))
   t.match(await called(room, start({ asks: true })), { resultType: 'input_required' }, 'and all lanes are free again')
-})
-
-t.test('a conversation has upstream sessions of its own, of which a caller has a limited number', async (t) => {
-  const room = await modernRoom(t, { one: old((request) => ({ meta: request.params?.['_meta'] })) }, single)
-  const opened = async (conversation: unknown, who = 'ada'): Promise<number> => {
-    const before = room.connections.length
-    const result = await room.call('tools/call', { ...params, _meta: { 'io.gatehouse/conversation': conversation, 'com.example/own': 1 } }, { who })
-    t.same(result['meta'], { 'com.example/own': 1 }, 'the name is for us alone')
-    return room.connections.length - before
-  }
-  await room.call('tools/call', params)
-  t.same([await opened('a'), await opened('b'), await opened('a'), await opened('b')], [1, 1, 0, 0])
-  t.equal(await opened('a', 'bob'), 1)
-  for (const wrong of ['', 7, null, 'x'.repeat(129), 'line\nbreak']) await t.rejects(opened(wrong), { code: 'invalid_params' })
-  const most = room.place().snapshot.limits.sessionsPerPrincipal
-  for (let n = 3; n < most; n++) await opened(`more ${n}`)
-  await opened('last').catch(() => {})
-  await t.rejects(opened('too many'), { code: 'too_many', message: /sessionsPerPrincipal/ })
-  t.equal(await opened('a'), 0, 'those that are there can be used')
-  room.later(24 * 60 * 60_000)
-  t.ok(await opened('too many') >= 0, 'what is idle does not count')
 })

@@ -11,7 +11,7 @@ import { accepted, answers, round } from '../kit/rounds.ts'
 import { until } from '../kit/until.ts'
 
 const elicit = { name: 'elicit', arguments: {} }
-const lost = { status: 200, json: { error: { code: -32602, message: /ended while it waited for input.*unknown/, data: { reason: 'invalid_state' } } } }
+const lost = { status: 200, json: { error: { code: -32602, message: /ended while it waited for input.*unknown/, data: { reason: 'invalid_state', outcome: 'unknown' } } } }
 
 t.test('over Streamable HTTP: its sockets are cut', async (t) => {
   const house = await acme(t)
@@ -25,7 +25,7 @@ t.test('over Streamable HTTP: its sockets are cut', async (t) => {
   const back = answers(parked, accepted())
   t.match((await round(ada, elicit, back)).answer, lost)
   t.equal(house.upstream.server.calls('elicit'), 2, 'nothing was sent again')
-  t.match((await round(ada, elicit, back)).answer.json, { error: { data: { reason: 'invalid_state' } } }, 'and again')
+  t.match((await round(ada, elicit, back)).answer.json, { error: { data: { reason: 'invalid_state', outcome: 'unknown' } } }, 'and again')
 
   const next = await round(ada, elicit)
   t.match((await round(ada, elicit, answers(next, accepted()))).answer.json, { result: { resultType: 'complete' } }, 'a new call is served')

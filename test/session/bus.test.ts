@@ -1,70 +1,19 @@
 // One process asks another over the messages of a store that may lose them.
 
-import { randomBytes } from 'node:crypto'
-import pino from 'pino'
 import t from 'tap'
 import { GatewayError, RpcError } from '../../src/protocol/errors.ts'
-import { createBus } from '../../src/session/bus.ts'
-import type { Bus, BusCall, BusOptions } from '../../src/session/bus.ts'
-import type { Store } from '../../src/store/port.ts'
-import { createSealer } from '../../src/store/seal.ts'
-import { createSqliteStore } from '../../src/store/sqlite.ts'
+import type { Whose } from '../../src/session/bus.ts'
 import { until } from '../kit/until.ts'
-
-interface Wire {
-  readonly one: Bus
-  readonly two: Bus
-  readonly store: Store
-  /** Channel and text of everything that was published. */
-  readonly published: Array<[string, string]>
-  /** Messages for which this is true are lost. */
-  lose: (channel: string) => boolean
-  live: boolean
-  today: number
-}
-
-const log = pino({ level: 'silent' })
-
-async function wire (t: { teardown (run: () => unknown): void }, more: Partial<BusOptions> = {}): Promise<Wire> {
-  const store = await createSqliteStore({ path: ':memory:', clock: { now: Date.now }, log })
-  const timer = (ms: number, run: () => void) => setTimeout(run, ms)
-  const sealer = await createSealer({ store, randomBytes, timer, log })
-  const made = { store, published: [] as Array<[string, string]>, lose: () => false, live: true, today: 1_000_000 } as Omit<Wire, 'one' | 'two'> & { one?: Bus, two?: Bus }
-  const wrapped: Store = {
-    ...store,
-    get live () { return made.live },
-    async publish (channel, message) {
-      made.published.push([channel, message])
-      if (!made.lose(channel)) await store.publish(channel, message)
-    }
-  }
-  const bus = (node: string): Promise<Bus> => createBus({ store: wrapped, sealer, node, timer, wall: { now: () => made.today }, newId: () => randomBytes(8).toString('hex'), log, ackMs: 100, silenceMs: 300, ...more })
-  made.one = await bus('one')
-  made.two = await bus('two')
-  // The timers of a bus keep no process alive.
-  const awake = setInterval(() => {}, 1_000)
-  t.teardown(async () => {
-    clearInterval(awake)
-    await made.one?.close()
-    await made.two?.close()
-    sealer.close()
-    await store.close()
-  })
-  return made as Wire
-}
-
-const call = (more: Partial<BusCall> = {}): BusCall => ({ notify () {}, signal: new AbortController().signal, ...more })
-const never = (): Promise<unknown> => new Promise(() => {})
+import { ada, call, never, wire } from './bus-kit.ts'
 
 t.test('a question is answered, after what is said ahead of it', async (t) => {
   const { one, two, published } = await wire(t)
   two.serve(async (question, { notify }) => {
-    notify({ n: 1 })
-    notify({ n: 2 })
+    for (const n of [1, 2]) notify({ n })
     return { question, text: 'ü\u{1f600}' }
   })
   const said: unknown[] = []
-  t.same(await one.ask('two', { a: [1, null] }, call({ notify: (each) => said.push(each) })), { question: { a: [1, null] }, text: 'ü\u{1f600}' })
+  t.same(await one.ask('two', ada, { a: [1, null] }, call({ notify: (each) => said.push(each) })), { question: { a: [1, null] }, text: 'ü\u{1f600}' })
   t.same(said, [{ n: 1 }, { n: 2 }])
   t.notOk(published.some(([, text]) => /question|[{"]/.test(text)), 'nothing can be read on the way')
 })
@@ -73,30 +22,30 @@ t.test('errors come as they were thrown, and those that are not ours say nothing
   const { one, two } = await wire(t)
   const errors = [new GatewayError('invalid_state', 'used', { data: { a: 1 } }), new RpcError({ code: -5, message: 'no', data: [1] }), new Error('secret')]
   two.serve(() => Promise.reject(errors.shift() as Error))
-  await t.rejects(one.ask('two', {}, call()), { code: 'invalid_state', message: 'used', data: { a: 1 } })
-  await t.rejects(one.ask('two', {}, call()), { message: 'no' })
-  const error = await one.ask('two', {}, call()).catch((error: unknown) => error) as GatewayError
+  await t.rejects(one.ask('two', ada, {}, call()), { code: 'invalid_state', message: 'used', data: { a: 1 } })
+  await t.rejects(one.ask('two', ada, {}, call()), { message: 'no' })
+  const error = await one.ask('two', ada, {}, call()).catch((error: unknown) => error) as GatewayError
   t.equal(error.code, 'internal')
   t.notMatch(error.message, /secret/)
 })
 
 t.test('a process that is not there is gone, and one that falls silent has stopped', async (t) => {
   const room = await wire(t)
-  await t.rejects(room.one.ask('three', {}, call()), { code: 'invalid_state', message: /gone/, data: { outcome: 'unknown' } })
+  await t.rejects(room.one.ask('three', ada, {}, call()), { code: 'invalid_state', message: /gone/, data: { outcome: 'unknown' } })
   let aborted: AbortSignal | undefined
   room.two.serve((_question, { signal }) => {
     aborted = signal
     room.lose = () => true
     return never()
   })
-  await t.rejects(room.one.ask('two', {}, call()), { code: 'upstream_lost', data: { outcome: 'unknown' } })
+  await t.rejects(room.one.ask('two', ada, {}, call()), { code: 'upstream_lost', data: { outcome: 'unknown' } })
   await until('the other side notices too', () => aborted?.aborted)
 })
 
 t.test('work that takes long is waited for, while both say that they are there', async (t) => {
   const { one, two } = await wire(t)
   two.serve(() => new Promise((resolve) => { setTimeout(() => resolve('late'), 800) }))
-  t.equal(await one.ask('two', {}, call()), 'late')
+  t.equal(await one.ask('two', ada, {}, call()), 'late')
 })
 
 t.test('whoever gives up ends the work', async (t) => {
@@ -107,12 +56,12 @@ t.test('whoever gives up ends the work', async (t) => {
     return never()
   })
   const stop = new AbortController()
-  const asked = one.ask('two', {}, call({ signal: stop.signal }))
+  const asked = one.ask('two', ada, {}, call({ signal: stop.signal }))
   const signal = await begun.promise
   stop.abort()
   await t.rejects(asked, { code: 'cancelled' })
   await until('the abort', () => signal.aborted)
-  await t.rejects(one.ask('two', {}, call({ signal: AbortSignal.abort() })), { code: 'cancelled' })
+  await t.rejects(one.ask('two', ada, {}, call({ signal: AbortSignal.abort() })), { code: 'cancelled' })
 })
 
 t.test('a question that comes when nobody waits any more is not worked on', async (t) => {
@@ -120,15 +69,15 @@ t.test('a question that comes when nobody waits any more is not worked on', asyn
   let worked = 0
   room.two.serve(async () => ++worked)
   room.lose = (channel) => channel === 'node:two'
-  await t.rejects(room.one.ask('two', {}, call()), { code: 'invalid_state' })
+  await t.rejects(room.one.ask('two', ada, {}, call()), { code: 'invalid_state' })
   room.lose = () => false
   const [[channel, question] = ['', '']] = room.published
   await room.store.publish(channel, question)
-  t.equal(await room.one.ask('two', {}, call()), 1, 'only what is still wanted is')
+  t.equal(await room.one.ask('two', ada, {}, call()), 1, 'only what is still wanted is')
   await room.store.publish(channel, question)
   room.today += 61_000
   await room.store.publish(channel, question)
-  t.equal(await room.one.ask('two', {}, call()), 2)
+  t.equal(await room.one.ask('two', ada, {}, call()), 2)
 })
 
 t.test('what others write into the channel does nothing', async (t) => {
@@ -136,24 +85,97 @@ t.test('what others write into the channel does nothing', async (t) => {
   let worked = 0
   room.two.serve(async () => ++worked)
   for (const text of ['', '{}', 'x'.repeat(100), JSON.stringify({ word: 'question', id: 'x', from: 'one', at: room.today, body: {} })]) await room.store.publish('node:two', text)
-  await room.one.ask('two', {}, call())
+  await room.one.ask('two', ada, {}, call())
   for (const [channel, text] of room.published) if (channel === 'node:one') await room.store.publish('node:two', text)
-  t.equal(await room.one.ask('two', {}, call()), 2)
+  t.equal(await room.one.ask('two', ada, {}, call()), 2)
+})
+
+t.test('what comes twice counts once, and what is played again later not at all', async (t) => {
+  const room = await wire(t)
+  let worked = 0
+  room.two.serve(async (_question, { notify }) => {
+    notify(++worked)
+    return 'done'
+  })
+  room.times = 2
+  const said: unknown[] = []
+  t.equal(await room.one.ask('two', ada, {}, call({ notify: (each) => said.push(each) })), 'done')
+  room.times = 1
+  const before = [...room.published]
+  for (let n = 0; n < 2; n++) for (const [channel, text] of before) await room.store.publish(channel, text)
+  t.equal(await room.one.ask('two', ada, {}, call()), 'done')
+  t.same([worked, said], [2, [1]])
+})
+
+t.test('a third process has no say in what two speak of', async (t) => {
+  const room = await wire(t)
+  const begun = Promise.withResolvers<AbortSignal>()
+  const work = Promise.withResolvers<unknown>()
+  room.two.serve((_question, { signal }) => {
+    begun.resolve(signal)
+    return work.promise
+  })
+  const asked = room.one.ask('two', ada, {}, call())
+  const signal = await begun.promise
+  const [, question] = room.published.find(([channel]) => channel === 'node:two') ?? ['', '']
+  const { id } = JSON.parse(room.sealer.open('bus', ['two'], question) ?? '{}') as { id: string }
+  const say = (to: string, from: string, word: string): Promise<void> => room.store.publish(`node:${to}`, room.sealer.seal('bus', [to], JSON.stringify({ word, id, from, at: room.today, n: 1_000, body: 'mine' })))
+  await say('one', 'three', 'answer')
+  await say('two', 'three', 'abort')
+  t.notOk(signal.aborted)
+  work.resolve('theirs')
+  t.equal(await asked, 'theirs')
+})
+
+t.test('a message that cannot be opened, or is none, harms nothing', async (t) => {
+  const room = await wire(t)
+  room.two.serve(async () => 'done')
+  room.broken = true
+  await t.resolves(room.store.publish('node:two', 'x'.repeat(100)))
+  await t.rejects(room.one.ask('two', ada, {}, call()), { code: 'invalid_state' })
+  room.broken = false
+  for (const text of ['no JSON', 'null', '{}', '{"word":"question","id":"x","from":"one","at":1000000,"n":1}']) {
+    await t.resolves(room.store.publish('node:two', room.sealer.seal('bus', ['two'], text)))
+  }
+  t.equal(await room.one.ask('two', ada, {}, call()), 'done')
+})
+
+t.test('a caller and a tenant have a share of what is under way, on both sides', async (t) => {
+  for (const [side, limits] of [['asks', [{ max: 32 }, { max: 1_000 }]], ['serves', [{ max: 1_000 }, { max: 32 }]]] as const) {
+    const room = await wire(t, ...limits)
+    const stop = new AbortController()
+    let begun = 0
+    room.two.serve(async (question, { signal }) => {
+      begun++
+      if (question !== 'short') await new Promise((_resolve, reject) => { signal.addEventListener('abort', reject) })
+      return 'done'
+    })
+    const asks = (whose: Whose): Promise<unknown> => room.one.ask('two', whose, {}, call({ signal: stop.signal }))
+    const running = Array.from({ length: 8 }, (_each, n) => asks({ tenant: 'acme', caller: `caller ${n >> 1}` }).catch(() => {}))
+    await until('all of them are under way', () => begun === 8)
+    const short = (whose: Whose): Promise<unknown> => room.one.ask('two', whose, 'short', call())
+    await t.rejects(short({ tenant: 'acme', caller: 'caller 0' }), { code: 'too_many' }, `${side}: two of 32 for one caller`)
+    await t.rejects(short({ tenant: 'acme', caller: 'another' }), { code: 'too_many' }, 'eight for one tenant')
+    t.equal(await short({ tenant: 'globex', caller: 'caller 0' }), 'done', 'the other one has its own')
+    stop.abort()
+    await Promise.all(running)
+    await until('the places are free again', async () => await short({ tenant: 'acme', caller: 'caller 0' }).catch(() => false))
+  }
 })
 
 t.test('limits: questions at a time, size, a store that does not reach us', async (t) => {
   const room = await wire(t, { max: 1 })
   const stop = new AbortController()
-  room.two.serve((question) => question === 'big' ? Promise.resolve('x'.repeat(9 * 1024 * 1024)) : never())
-  const first = room.one.ask('two', {}, call({ signal: stop.signal })).catch(() => {})
-  await t.rejects(room.one.ask('two', {}, call()), { code: 'too_many' })
+  room.two.serve(never)
+  const first = room.one.ask('two', ada, {}, call({ signal: stop.signal })).catch(() => {})
+  await t.rejects(room.one.ask('two', ada, {}, call()), { code: 'too_many' })
   stop.abort()
   await first
   const other = await wire(t)
   other.two.serve(async () => 'x'.repeat(9 * 1024 * 1024))
-  await t.rejects(other.one.ask('two', {}, call()), { code: 'upstream_protocol' })
+  await t.rejects(other.one.ask('two', ada, {}, call()), { code: 'upstream_protocol' })
   other.live = false
-  await t.rejects(other.one.ask('two', {}, call()), { code: 'unavailable' })
+  await t.rejects(other.one.ask('two', ada, {}, call()), { code: 'unavailable' })
 })
 
 t.test('a process that stops says so to whoever waits', async (t) => {
@@ -163,7 +185,7 @@ t.test('a process that stops says so to whoever waits', async (t) => {
     begun.resolve(undefined)
     return never()
   })
-  const asked = one.ask('two', {}, call())
+  const asked = one.ask('two', ada, {}, call())
   await begun.promise
   await Promise.all([t.rejects(asked, { code: 'upstream_lost' }), two.close()])
 })

@@ -20,7 +20,7 @@ export async function callTool (call: ModernCall, floor: ModernFloor): Promise<R
   const name = text(call, 'name')
   checkArguments(call)
   const route = await find(call, floor, (catalog) => catalog.tool(name))
-  if (route === undefined) throw away(floor.catalog(call).absentOwner(name)) ?? new GatewayError('invalid_params', `Unknown tool: ${excerpt(name)}`)
+  if (route === undefined) throw away(floor.catalog(call).absentOwner(name)) ?? floor.states.lost(call) ?? new GatewayError('invalid_params', `Unknown tool: ${excerpt(name)}`)
   const request = withParam(call.request, 'name', route.name)
   const asTask = has(call.client.capabilities, ['extensions', tasksExtension]) && floor.onlyAsTask(call, route)
   const result = await (asTask ? withPages(call, floor, route, (asked) => floor.makeTask(asked, route, request)) : converse(call, floor, route, request))
@@ -31,14 +31,14 @@ export async function callTool (call: ModernCall, floor: ModernFloor): Promise<R
 export async function getPrompt (call: ModernCall, floor: ModernFloor): Promise<Result> {
   const name = text(call, 'name')
   const route = await find(call, floor, (catalog) => catalog.prompt(name))
-  if (route === undefined) throw away(floor.catalog(call).absentOwner(name)) ?? new GatewayError('invalid_params', `Unknown prompt: ${excerpt(name)}`)
+  if (route === undefined) throw away(floor.catalog(call).absentOwner(name)) ?? floor.states.lost(call) ?? new GatewayError('invalid_params', `Unknown prompt: ${excerpt(name)}`)
   return rewritePromptResult(await converse(call, floor, route, withParam(call.request, 'name', route.name)), floor.catalog(call).uriMap(route.upstream))
 }
 
 export async function readResource (call: ModernCall, floor: ModernFloor): Promise<Result> {
   const uri = text(call, 'uri')
   const route = await find(call, floor, (catalog) => catalog.resource(uri))
-  if (route === undefined) throw away(floor.catalog(call).absentSource(uri)) ?? new GatewayError('unknown_resource', `Resource not found: ${excerpt(uri)}`, { data: { uri: excerpt(uri) } })
+  if (route === undefined) throw away(floor.catalog(call).absentSource(uri)) ?? floor.states.lost(call) ?? new GatewayError('unknown_resource', `Resource not found: ${excerpt(uri)}`, { data: { uri: excerpt(uri) } })
   const map = floor.catalog(call).uriMap(route.upstream)
   const result = await converse(call, floor, route, withParam(call.request, 'uri', route.name)).catch((error: unknown) => withUri(map)(named(error, route.name)))
   if (result['resultType'] !== 'complete') return result

@@ -45,29 +45,29 @@ export interface Connection {
   readonly upstream: Upstream
   /** As the pool knows the connection and those after it. */
   readonly scope: string
+  /** Nobody uses it any more for what it was taken for. Idempotent. */
+  release (): void
 }
 
 /** A connection for one call. */
 export interface Lease extends Connection {
   /** The call waits for its client, and gives up when a newer one of its caller needs the connection; `undefined`: it waits no more. */
   waits (giveUp: (() => void) | undefined): void
-  /** The call is over. Idempotent. */
-  release (): void
 }
 
 export interface ModernConnections {
   /**
-   * For what asks nothing of anybody: a legacy server is declared no capability here.
-   * @throws GatewayError upstream_unavailable, too_many
+   * For a listen stream, for as long as it uses the connection: a legacy server is declared no capability here, since nobody can be asked.
+   * @throws GatewayError upstream_unavailable, too_many, invalid_params (a conversation that is none)
    */
-  acquire (definition: UpstreamDefinition, call: ModernCall): Promise<Upstream>
-  /** The same, with the name that the pool has for it. For what outlives a call. */
   watch (definition: UpstreamDefinition, call: ModernCall): Promise<Connection>
   /**
    * For one call, during which a legacy server may ask what the client declared.
    * @throws GatewayError upstream_unavailable, too_many, invalid_params (a conversation that is none), cancelled
    */
   lease (definition: UpstreamDefinition, call: ModernCall): Promise<Lease>
+  /** A reload: forgets what is gone. */
+  retain (hashes: ReadonlySet<string>): void
 }
 
 export function createModernConnections ({ pool, listings, levels, settled, clientInfo, clock, heard, log }: ModernConnectionsOptions): ModernConnections {
@@ -90,18 +90,27 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
   // The clients of one person's legacy sessions have declared other things, and may be asked in other ways.
   const scopeOf = (...parts: readonly unknown[]): string => `caller:${hash('sha256', canonical(parts), 'base64url')}`
 
+  /** A name costs a caller nothing to invent, and an upstream session to serve: whatever opens one counts. */
+  const enter = ({ idleMs }: UpstreamDefinition, call: ModernCall, scope: string): { leave (): void } =>
+    conversations.enter(scopeOf(bindingOf(call)), scope, idleMs, call.snapshot.limits.sessionsPerPrincipal)
+
   async function own (definition: UpstreamDefinition, call: ModernCall): Promise<Connection> {
     const scope = scopeOf(bindingOf(call), conversationOf(call))
-    return { scope, upstream: await speaking(await open(definition, scope, {}), call, false) }
+    const { leave: release } = enter(definition, call, scope)
+    try {
+      return { scope, release, upstream: await speaking(await open(definition, scope, {}), call, false) }
+    } catch (error) {
+      release()
+      throw error
+    }
   }
 
   async function ownLane (definition: UpstreamDefinition, call: ModernCall): Promise<Lease> {
     // A modern server hears with each request what its client can be asked.
     const profile = isModernRevision(listings.peek(definition)?.revision) ? {} : profileOf(call.client.capabilities, call.endpoint)
-    const caller = scopeOf(bindingOf(call))
     const scope = scopeOf(bindingOf(call), conversationOf(call), ...Object.keys(profile).length === 0 ? [] : [profile])
-    const visit = conversations.enter(caller, scope, definition.idleMs, call.snapshot.limits.sessionsPerPrincipal)
-    const lane = await (asksNothing(profile) ? undefined : lanes.enter(definition, caller, scope))?.catch((error: unknown) => {
+    const visit = enter(definition, call, scope)
+    const lane = await (asksNothing(profile) ? undefined : lanes.enter(definition, scopeOf(bindingOf(call)), scope))?.catch((error: unknown) => {
       visit.leave()
       throw error
     })
@@ -144,17 +153,15 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
     return upstream.era === 'modern' ? upstream : undefined
   }
 
-  async function watch (definition: UpstreamDefinition, call: ModernCall): Promise<Connection> {
-    const upstream = await common(definition, call)
-    return upstream === undefined ? await own(definition, call) : { upstream, scope: listingScope(definition) }
-  }
-
   return {
-    acquire: async (definition, call) => (await watch(definition, call)).upstream,
-    watch,
+    async watch (definition, call) {
+      const upstream = await common(definition, call)
+      return upstream === undefined ? await own(definition, call) : { upstream, scope: listingScope(definition), release () {} }
+    },
     async lease (definition, call) {
       const upstream = await common(definition, call)
       return upstream === undefined ? await ownLane(definition, call) : { upstream, scope: listingScope(definition), waits () {}, release () {} }
-    }
+    },
+    retain: lanes.retain
   }
 }

@@ -77,7 +77,7 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
   const connections = createModernConnections({ pool, listings, levels, settled, clientInfo, clock, heard, log })
   const states = createRequestStates(sealer, wall)
   const oldTasks = createOldTasks({ connections, listings, taskIds, held, node, forward: (call, upstream, there) => parking.forward(call, upstream, there), clock })
-  const parking = createParking({ states, node, bus, placeOf, clock, wall, newId, serveOther: (call) => ofTask(call, floor), lifetimeMs: parkedMs })
+  const parking = createParking({ states, node, bus, placeOf, clock, wall, newId, log, serveOther: (call) => ofTask(call, floor), lifetimeMs: parkedMs })
 
   /** Errors as the caller may have them. */
   async function fittingOf (call: ModernCall, name: UpstreamName, run: () => Promise<Result>): Promise<Result> {
@@ -98,7 +98,6 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
       const listing = listings.peek(definitionOf(call, upstream), profileOf(call))
       return listing === undefined || has(capabilitiesOf(listing), path)
     },
-    connect: (call, upstream) => whileWanted(connections.acquire(definitionOf(call, upstream), call), call.signal),
     async forward (call, { upstream: name }, request) {
       return await fittingOf(call, name, async () => {
         const lease = await whileWanted(connections.lease(definitionOf(call, name), call), call.signal)
@@ -123,7 +122,7 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
     taskIds,
     states
   }
-  const { listen, retain, close } = createListen({ floor, listings, old, watch: (call, upstream) => connections.watch(definitionOf(call, upstream), call), definitionsOf: catalogs.definitionsOf, profileOf, placeOf, clock, random, log })
+  const { listen, retain, close } = createListen({ floor, listings, old, watch: async (call, upstream) => await connections.watch(definitionOf(call, upstream), call), definitionsOf: catalogs.definitionsOf, profileOf, placeOf, clock, random, log })
 
   return {
     call: (call) => observe(call, { clock, log, route: (name) => catalogOf(call).tool(name) }, () => dispatch(call, floor)),
@@ -132,7 +131,11 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
       return catalogOf(call).schemaOf(tool)
     },
     listen,
-    retain,
+    retain (hashes) {
+      retain()
+      parking.retain()
+      connections.retain(hashes)
+    },
     async close () {
       held.close()
       old.close()

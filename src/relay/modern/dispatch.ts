@@ -43,7 +43,7 @@ export async function dispatch (call: ModernCall, floor: ModernFloor): Promise<R
   checkProgressToken(call)
   const offered = (): boolean => entry.needs.length === 0 || has(floor.catalog(call).modernCapabilities, entry.needs)
   if (entry.whole === true || !offered()) await floor.settled(call)
-  if (!offered()) throw unknown(method)
+  if (!offered()) throw floor.states.lost(call) ?? unknown(method)
   return await entry.handle(call, floor)
 }
 

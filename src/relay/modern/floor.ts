@@ -3,7 +3,6 @@
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { UpstreamName } from '../../protocol/ids.ts'
 import type { JsonObject, Request, Result } from '../../protocol/messages.ts'
-import type { Upstream } from '../../protocol/seams.ts'
 import type { ModernCall, Place, Seen } from '../call.ts'
 import type { Catalog, Route } from '../catalog.ts'
 import type { RequestStates, State } from './state.ts'
@@ -20,11 +19,6 @@ export interface ModernFloor {
   offers (call: Seen, route: Pick<Route, 'upstream'>, ...path: readonly string[]): boolean
   /** @throws GatewayError upstream_unavailable where it is no longer configured */
   definitionOf (place: Place, upstream: UpstreamName): UpstreamDefinition
-  /**
-   * The connection that serves the caller at an upstream, of the era that it turns out to have.
-   * @throws GatewayError upstream_unavailable, too_many, cancelled
-   */
-  connect (call: ModernCall, upstream: UpstreamName): Promise<Upstream>
   /**
    * Sends to the route's upstream, at most once, and lets the caller hear of it. The result has a `resultType`.
    * @throws GatewayError, and RpcError with codes that 2026-07-28 knows

@@ -26,6 +26,8 @@ export interface Lanes {
    * @throws GatewayError too_many: none of them waits
    */
   enter (definition: UpstreamDefinition, caller: string, scope: string): Promise<Lane>
+  /** A reload: forgets what connections to other definitions have turned out to be. */
+  retain (hashes: ReadonlySet<string>): void
 }
 
 /** Of one caller at one upstream, over all of its conversations. */
@@ -123,6 +125,8 @@ export function createLanes (): Lanes {
         opened (namesCalls) {
           sideBySide.set(hash, namesCalls)
           opening.resolve()
+          // Should it be forgotten, nobody waits for what is over.
+          if (own.opening === opening) own.opening = undefined
           if (namesCalls) leave()
         },
         waits (giveUp) {
@@ -131,6 +135,9 @@ export function createLanes (): Lanes {
         },
         leave
       }
+    },
+    retain (hashes) {
+      for (const hash of sideBySide.keys()) if (!hashes.has(hash)) sideBySide.delete(hash)
     }
   }
 }

@@ -10,6 +10,7 @@ import type { Client, Upstream } from '../../protocol/seams.ts'
 import { nobody } from '../../upstream/exchange.ts'
 import type { PaceClock } from '../pace.ts'
 import { covers } from '../subscriptions.ts'
+import type { Connection } from './connections.ts'
 import { acknowledged, filterOf } from './listen-filter.ts'
 import type { Wanted } from './listen-filter.ts'
 
@@ -30,7 +31,8 @@ export interface LegOptions {
   readonly asked: Asked
   /** Of the client: an upstream speaks of tasks only to those that declare them. */
   readonly capabilities: ClientCapabilities
-  readonly acquire: () => Promise<Upstream>
+  /** The connection to listen on. */
+  readonly watch: () => Promise<Connection>
   /** Of `notifications/resources/updated`. @param below it is none of the URIs that the upstream granted, but belongs to one of them */
   readonly onUpdated: (uri: string, below: boolean, meta: JsonObject | undefined) => void
   /** `params` of `notifications/tasks` about one of the tasks that the upstream granted. */
@@ -50,7 +52,7 @@ const silentMs = 30_000
 /** Characters of JSON in the `_meta` of an update; the rest of it is a URI. */
 const maxMeta = 4_096
 
-export function openLeg ({ definition, asked, capabilities, acquire, onUpdated, onTask, clock, random, log }: LegOptions): Leg {
+export function openLeg ({ definition, asked, capabilities, watch, onUpdated, onTask, clock, random, log }: LegOptions): Leg {
   const stop = new AbortController()
   const begun = Promise.withResolvers<void>()
   let granted: Asked | undefined
@@ -112,8 +114,10 @@ export function openLeg ({ definition, asked, capabilities, acquire, onUpdated, 
   async function listen (): Promise<void> {
     let since = Infinity
     const stream = new AbortController()
+    let connection: Connection | undefined
     try {
-      const upstream = await acquire()
+      connection = await watch()
+      const { upstream } = connection
       if (stop.signal.aborted) return
       const filter = granted ?? offered(upstream, asked)
       if (isEmpty(filter)) return end()
@@ -127,6 +131,7 @@ export function openLeg ({ definition, asked, capabilities, acquire, onUpdated, 
     } finally {
       // What is still asked after the last break is asked again after this one.
       stream.abort()
+      connection?.release()
     }
     // What was never promised is not run after: the client can ask again.
     if (granted === undefined) return end()

@@ -33,10 +33,11 @@ import { createListenUse } from './listen-use.ts'
 import type { OldSubscriptions } from './old-subscriptions.ts'
 
 export interface ListenOptions {
-  readonly floor: Pick<ModernFloor, 'catalog' | 'settled' | 'connect' | 'shapeTask' | 'taskIds'>
+  readonly floor: Pick<ModernFloor, 'catalog' | 'settled' | 'shapeTask' | 'taskIds'>
   readonly listings: Pick<Listings, 'use' | 'peek' | 'onChange'>
   /** Resources of older upstreams. */
   readonly old: Pick<OldSubscriptions, 'open'>
+  /** The connection that serves the caller at an upstream, of the era that it turns out to have. */
   readonly watch: (call: ModernCall, upstream: UpstreamName) => ReturnType<ModernConnections['watch']>
   readonly definitionsOf: (place: Place) => readonly UpstreamDefinition[]
   /** What decides which lists a caller sees. */
@@ -98,10 +99,11 @@ export function createListen ({ floor, listings, old, watch, definitionsOf, prof
         outbox.send(shown, { method: 'notifications/resources/updated', params: { uri: shown, ...meta !== undefined && { _meta: meta } } })
       }
     }
+    const connection = (): ReturnType<typeof watch> => watch(seenBy(stream), definition.name)
     const leg = isOld(definition) ? old.open({
       definition,
       uris: asked.uris,
-      watch: () => watch(seenBy(stream), definition.name),
+      watch: connection,
       onUpdated ({ uri, _meta }) {
         if (typeof uri !== 'string') return
         const below = !leg.granted.uris.includes(uri)
@@ -112,7 +114,7 @@ export function createListen ({ floor, listings, old, watch, definitionsOf, prof
       definition,
       asked,
       capabilities: passedOn(call.client.capabilities, stream.place.endpoint),
-      acquire: () => floor.connect(seenBy(stream), definition.name),
+      watch: connection,
       onUpdated,
       onTask (taskId, params) {
         try {

@@ -11,6 +11,7 @@ import { createTurnstile } from '../../upstream/turnstile.ts'
 import type { PaceClock } from '../pace.ts'
 import { covers } from '../subscriptions.ts'
 import type { Connection } from './connections.ts'
+import { createKeepOpen } from './keep-open.ts'
 import type { Leg } from './listen-leg.ts'
 
 export interface OldLegOptions {
@@ -74,11 +75,10 @@ const atOnce = 8
 const silentMs = 30_000
 const firstRetryMs = 500
 const longestRetryMs = 60_000
-const longestTouchMs = 5_000
 
 export function createOldSubscriptions ({ touch, wantedElsewhere, clock, random, log }: OldSubscriptionsOptions): OldSubscriptions {
   const sources = new Map<string, Source>()
-  let toucher: { close (): unknown } | undefined
+  const inUse = createKeepOpen(() => sources.values(), touch, clock)
   let closed = false
 
   const keyOf = (definition: UpstreamDefinition, scope: string): string => `${definition.hash}\n${scope}`
@@ -89,21 +89,8 @@ export function createOldSubscriptions ({ touch, wantedElsewhere, clock, random,
     if (source === undefined) sources.set(key, source = { definition, scope, uris: new Map(), throng: createTurnstile(atOnce), failures: 0, retry: undefined })
     let subscription = source.uris.get(uri)
     if (subscription === undefined) source.uris.set(uri, subscription = { listeners: new Set(), told: undefined, turn: createTurnstile(1) })
-    keepOpen()
+    inUse.begin()
     return { source, subscription }
-  }
-
-  /** Nobody may call for an hour: the connection is in use all the same. */
-  function keepOpen (): void {
-    if (toucher !== undefined || closed || sources.size === 0) return
-    for (const { scope, definition } of sources.values()) touch(scope, definition)
-    const every = Math.min(longestTouchMs, ...[...sources.values()].map(({ definition: { idleMs } }) => idleMs / 3))
-    const timer = clock.timer(every, () => {
-      toucher = undefined
-      keepOpen()
-    })
-    timer.unref()
-    toucher = timer
   }
 
   const tell = (upstream: Upstream, method: string, uri: string): Promise<unknown> =>
@@ -160,7 +147,9 @@ export function createOldSubscriptions ({ touch, wantedElsewhere, clock, random,
     const [listener] = [...source.uris.values()].flatMap(({ listeners }) => [...listeners])
     if (closed || listener === undefined) return
     try {
-      const { upstream } = await listener.watch()
+      const { upstream, release } = await listener.watch()
+      // Its listeners have places of their own, from before it broke.
+      release()
       await Promise.all([...source.uris].map(async ([uri, subscription]) => {
         if (!await subscribe(source, subscription, upstream, uri)) return
         // What changed in between nobody knows.
@@ -181,6 +170,7 @@ export function createOldSubscriptions ({ touch, wantedElsewhere, clock, random,
       const granted: string[] = []
       const joined = new Map<string, Source>()
       let settled = false
+      let lease: Connection | undefined
       const patience = clock.timer(options.patienceMs, begin)
 
       /** What is agreed to from now on comes too late. */
@@ -191,7 +181,17 @@ export function createOldSubscriptions ({ touch, wantedElsewhere, clock, random,
         for (const [uri, source] of joined) if (!granted.includes(uri)) leave(source, uri, listener)
       }
 
-      async function join (uri: string, { scope, upstream }: Connection): Promise<void> {
+      async function connect (): Promise<void> {
+        lease = await options.watch()
+        if (listener.over) return lease.release()
+        const { era, capabilities } = lease.upstream
+        // Whoever became modern meanwhile has listen streams, which the next one of this client will use.
+        if (era !== 'legacy' || !has(capabilities, ['resources', 'subscribe'])) return
+        const { scope, upstream } = lease
+        await Promise.all(uris.map((uri) => join(uri, scope, upstream)))
+      }
+
+      async function join (uri: string, scope: string, upstream: Upstream): Promise<void> {
         if (listener.over || settled) return
         const { source, subscription } = subscriptionOf(definition, scope, uri)
         // Before the request: an update may overtake the answer.
@@ -206,11 +206,7 @@ export function createOldSubscriptions ({ touch, wantedElsewhere, clock, random,
         }
       }
 
-      options.watch().then(async (lease) => {
-        // Whoever became modern meanwhile has listen streams, which the next one of this client will use.
-        if (lease.upstream.era !== 'legacy' || !has(lease.upstream.capabilities, ['resources', 'subscribe'])) return
-        await Promise.all(uris.map((uri) => join(uri, lease)))
-      }).catch((err: unknown) => log.info({ err, upstream: definition.name, tenant: definition.tenant }, 'an upstream could not be listened to')).finally(begin)
+      connect().catch((err: unknown) => log.info({ err, upstream: definition.name, tenant: definition.tenant }, 'an upstream could not be listened to')).finally(begin)
 
       return {
         definition,
@@ -220,6 +216,7 @@ export function createOldSubscriptions ({ touch, wantedElsewhere, clock, random,
           listener.over = true
           begin()
           for (const [uri, source] of joined) leave(source, uri, listener)
+          lease?.release()
         }
       }
     },
@@ -243,7 +240,7 @@ export function createOldSubscriptions ({ touch, wantedElsewhere, clock, random,
 
     close () {
       closed = true
-      toucher?.close()
+      inUse.close()
       for (const source of sources.values()) source.retry?.close()
     }
   }

@@ -4,16 +4,20 @@
 import type { Principal } from '../../auth/principal.ts'
 import type { EndpointName, TenantId, UpstreamName } from '../../protocol/ids.ts'
 import { GatewayError } from '../../protocol/errors.ts'
+import type { Log } from '../../observe/log.ts'
 import { isObject } from '../../protocol/messages.ts'
 import type { ClientCapabilities, JsonObject, Notification, Request, Result } from '../../protocol/messages.ts'
 import type { LogLevel } from '../../protocol/levels.ts'
 import type { Bus } from '../../session/bus.ts'
-import { createParks } from '../../session/parked.ts'
+import { createParks, lossError } from '../../session/parked.ts'
+import { createShares } from '../../session/shares.ts'
 import type { ModernCall, Place } from '../call.ts'
+import { definitionOf } from '../floor.ts'
 import type { PaceClock } from '../pace.ts'
 import type { Lease } from './connections.ts'
 import { createRounds } from './rounds.ts'
 import type { Rounds } from './rounds.ts'
+import { stands } from './state.ts'
 import type { RequestStates, State } from './state.ts'
 import { bindingOf } from './task-ids.ts'
 
@@ -27,6 +31,7 @@ export interface ParkingOptions {
   /** The time of day. */
   readonly wall: { now (): number }
   readonly newId: () => string
+  readonly log: Log
   /** What other processes forward here beside rounds, with a call that they may have made up. @throws GatewayError where it is nothing of ours */
   readonly serveOther: (call: ModernCall) => Promise<Result>
   /** For how long a client may take; default ten minutes. */
@@ -50,6 +55,8 @@ export interface Parking {
    * @throws GatewayError invalid_state where it is gone
    */
   forward (call: ModernCall, upstream: UpstreamName, node: string): Promise<Result>
+  /** A reload: gives up what waits at an upstream, or for an endpoint, that is no more. */
+  retain (): void
   /** Gives up all that is parked. Resolves when the upstreams have been told. */
   close (): Promise<void>
   readonly size: number
@@ -71,23 +78,14 @@ interface Forwarded {
 /** Questions, and results that nobody was there for: characters of one of them, of one caller, of one tenant, and of all. */
 const keptChars = { one: 1024 * 1024, caller: 4 * 1024 * 1024, tenant: 32 * 1024 * 1024, all: 128 * 1024 * 1024 }
 
-export function createParking ({ states, node, bus, placeOf, clock, wall, newId, serveOther, lifetimeMs }: ParkingOptions): Parking {
+export function createParking ({ states, node, bus, placeOf, clock, wall, newId, log, serveOther, lifetimeMs }: ParkingOptions): Parking {
   const ownerOf = (call: ModernCall): string => JSON.stringify(bindingOf(call))
-  const parks = createParks<Rounds>({ wall, timer: clock.timer, newId, gone: (rounds) => rounds.giveUp(), ...lifetimeMs !== undefined && { lifetimeMs } })
+  const parks = createParks<Rounds>({ wall, timer: clock.timer, newId, gone: (rounds, loss) => rounds.giveUp(loss), ...lifetimeMs !== undefined && { lifetimeMs } })
 
-  const kept = new Map<string, number>()
-  function keep (call: ModernCall, chars: number): (() => void) | undefined {
-    const accounts: ReadonlyArray<readonly [key: string, limit: number]> = [[ownerOf(call), keptChars.caller], [`tenant ${call.tenant.id}`, keptChars.tenant], ['all', keptChars.all]]
-    if (chars > keptChars.one || accounts.some(([key, limit]) => (kept.get(key) ?? 0) + chars > limit)) return undefined
-    for (const [key] of accounts) kept.set(key, (kept.get(key) ?? 0) + chars)
-    return () => {
-      for (const [key] of accounts) {
-        const left = (kept.get(key) ?? 0) - chars
-        if (left > 0) kept.set(key, left)
-        else kept.delete(key)
-      }
-    }
-  }
+  const kept = createShares()
+  const keep = (call: ModernCall, chars: number): (() => void) | undefined => chars > keptChars.one
+    ? undefined
+    : kept.take(chars, [[ownerOf(call), keptChars.caller], [`tenant ${call.tenant.id}`, keptChars.tenant], ['all', keptChars.all]])
 
   const resumeHere = (call: ModernCall, parked: Parked, answers: JsonObject): Promise<Result> => parks.find(ownerOf(call), parked).parked.resume(call, answers)
 
@@ -95,14 +93,14 @@ export function createParking ({ states, node, bus, placeOf, clock, wall, newId,
     const { tenant, endpoint, principal: { kind, issuer, subject, clientId }, request, client, signal } = call
     const { capabilities, logLevel } = client
     const forwarded: Forwarded = { tenant: tenant.id, endpoint: endpoint.name, upstream, principal: { kind, issuer, subject, clientId }, request, capabilities, logLevel }
-    return await bus.ask(there, forwarded, { notify: (said) => client.notify(said as Notification), signal }) as Result
+    return await bus.ask(there, { tenant: tenant.id, caller: ownerOf(call) }, forwarded, { notify: (said) => client.notify(said as Notification), signal }) as Result
   }
 
   // Judged again by what the state itself says: that another process asks proves nothing of who asks.
   bus.serve(async (question, { notify, signal }) => {
     const { tenant, endpoint, upstream, principal, request, capabilities, logLevel } = question as Forwarded
     const place = placeOf(tenant, endpoint)
-    if (place === undefined) throw new GatewayError('invalid_state', 'The endpoint of this requestState is no longer configured where its call waits.')
+    if (place === undefined) throw lossError('replaced')
     const call: ModernCall = {
       ...place,
       request,
@@ -120,10 +118,15 @@ export function createParking ({ states, node, bus, placeOf, clock, wall, newId,
 
   return {
     async run (call, { upstream, waits, release }, request) {
+      const { hash } = definitionOf(call, upstream.name)
       const rounds = createRounds(call, upstream.name, {
         timer: clock.timer,
-        park: (asked, self) => parks.enter(ownerOf(asked), self),
+        park: (asked, self) => parks.enter(ownerOf(asked), asked.tenant.id, self),
         keep: (chars) => keep(call, chars),
+        stands () {
+          const now = placeOf(call.tenant.id, call.endpoint.name)
+          return now !== undefined && stands(now, upstream.name, hash)
+        },
         waits,
         stateOf: (asked, ticket, until) => states.seal(asked, upstream.name, { parked: { node, ...ticket } }, until)
       })
@@ -131,11 +134,15 @@ export function createParking ({ states, node, bus, placeOf, clock, wall, newId,
       upstream.request(request, rounds.client, rounds.signal).then(
         (result) => rounds.ended({ result: { ...result, resultType: 'complete' } }),
         (error: unknown) => rounds.ended({ error })
-      ).finally(release)
+      ).catch((err: unknown) => {
+        log.error({ err, upstream: upstream.name, tenant: call.tenant.id }, 'the end of a call could not be brought to its client, who is told that it is over')
+        rounds.giveUp('late', err)
+      }).finally(release)
       return await result
     },
     resume: (call, upstream, parked, answers) => parked.node === node ? resumeHere(call, parked, answers) : answeredThere(call, upstream, parked.node),
     forward: answeredThere,
+    retain: () => parks.lose('replaced', (rounds) => rounds.stranded),
     async close () {
       if (parks.size === 0) return
       parks.end()

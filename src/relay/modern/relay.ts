@@ -22,8 +22,11 @@ export interface ModernRelay {
    * `call` does, which does not wait again where it gets the same object.
    */
   schemaOf (call: Seen, tool: string): Promise<JsonObject | undefined>
-  /** A reload: ends listen streams whose endpoint changed in what they were promised. */
-  retain (): void
+  /**
+   * A reload: ends listen streams whose endpoint changed in what they were promised, and gives up calls that wait where nobody can come back to.
+   * @param hashes of all definitions that there are now
+   */
+  retain (hashes: ReadonlySet<string>): void
   /** Ends listen streams and parked calls. */
   close (): Promise<void>
 }

@@ -1,14 +1,17 @@
 // One call at an older upstream, over all rounds of questions and answers (2026-07-28 basic/patterns/mrtr): each request of the client is
 // there for a part of it, and ends with what is asked.
 
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
+import { GatewayError } from '../../protocol/errors.ts'
 import type { UpstreamName } from '../../protocol/ids.ts'
 import { metaOf } from '../../protocol/messages.ts'
 import type { JsonObject, Notification, Result, ServerRequest } from '../../protocol/messages.ts'
 import type { AskOptions, Client } from '../../protocol/seams.ts'
-import type { Place, Ticket } from '../../session/parked.ts'
+import { lossError } from '../../session/parked.ts'
+import type { Loss, Place, Ticket } from '../../session/parked.ts'
 import type { ModernCall } from '../call.ts'
 import { passedOn, shapeNews } from './caller.ts'
+import { heldOutcome } from './outcomes.ts'
+import type { Outcome } from './outcomes.ts'
 import { inputRequestOf, isAnswerTo, noAnswerTo, nobodyAsked } from './questions.ts'
 
 export interface RoundsOptions {
@@ -17,6 +20,8 @@ export interface RoundsOptions {
   readonly park: (call: ModernCall, rounds: Rounds) => Place<Rounds>
   /** Room for what a client may not come back for. @returns what gives it back; undefined where there is none left */
   readonly keep: (chars: number) => (() => void) | undefined
+  /** Is the upstream still there for whoever would come back? */
+  readonly stands: () => boolean
   /** From now on it waits for its client, and is to give up when newer calls need its place; `undefined`: no more. */
   readonly waits: (giveUp: (() => void) | undefined) => void
   /** The `requestState` for the next round. */
@@ -37,11 +42,11 @@ export interface Rounds {
    * @throws GatewayError invalid_params where an answer is none; then nothing has happened
    */
   resume (call: ModernCall, answers: JsonObject): Promise<Result>
-  /** Nobody comes back. */
-  giveUp (): void
+  /** Waits for a client that cannot come back. */
+  readonly stranded: boolean
+  /** Nobody comes back, or is to: the call is cancelled. @param error what a request that runs for it ends with; default that of the loss */
+  giveUp (loss: Loss, error?: unknown): void
 }
-
-export type Outcome = { readonly result: Result } | { readonly error: unknown }
 
 interface Question {
   readonly request: ServerRequest
@@ -55,10 +60,8 @@ interface Question {
 const mayAsk: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 /** Servers that ask several things at once do it one after the other. */
 const gatherMs = 25
-/** A result that nobody is there for is kept up to this size; a client that comes back for a larger one has to ask anew. */
-const keptChars = 1024 * 1024
 
-export function createRounds (first: ModernCall, upstream: UpstreamName, { timer, park, keep, waits, stateOf }: RoundsOptions): Rounds {
+export function createRounds (first: ModernCall, upstream: UpstreamName, { timer, park, keep, stands, waits, stateOf }: RoundsOptions): Rounds {
   const stop = new AbortController()
   const questions = new Map<string, Question>()
   /** The newest request of the client for it, running or not. */
@@ -115,7 +118,8 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
     if (!mayAsk.has(call.request.method)) return await nobodyAsked(request)
     // Refused at once where it can never be asked.
     inputRequestOf(request, upstream, call.endpoint, call.client.capabilities)
-    if (over) return noAnswerTo(request)
+    // What was taken away meanwhile serves the requests that run, to their end, and no further ones.
+    if (over || !stands()) return noAnswerTo(request)
     place ??= park(call, rounds)
     const forget = keep(JSON.stringify(request).length)
     if (forget === undefined) throw new GatewayError('too_many', 'Too much waits for clients to answer. Ask again later.')
@@ -145,6 +149,7 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
   /** Ends the client's request with all that is asked. */
   function endRound (): void {
     if (attendant === undefined || place === undefined) return
+    if (!stands()) return turnAway()
     const inputRequests: JsonObject = {}
     for (const [key, question] of [...questions]) {
       try {
@@ -161,22 +166,25 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
     try {
       attendant({ result: { resultType: 'input_required', inputRequests, requestState: stateOf(call, ticket, until) } })
     } catch (error) {
-      giveUp()
-      return attendant({ error })
+      return giveUp('late', error)
     }
     // Whoever expires meanwhile still counts as waiting, until the upstream's call has ended.
-    waits(() => {
-      place?.lose()
-      giveUp()
-    })
+    waits(() => giveUp('newer'))
   }
 
   /** The upstream gets its answers first, so that a server which can end its work by itself does. */
-  function giveUp (): void {
+  function giveUp (loss: Loss, error: unknown = lossError(loss)): void {
     over = true
     held = undefined
     letGo()
-    place?.leave()
+    gathering?.close()
+    place?.lose(loss)
+    turnAway()
+    timer(0, () => stop.abort('the client did not come back with its input'))
+    attendant?.({ error })
+  }
+
+  function turnAway (): void {
     for (const { request, answer, refuse } of [...questions.values()]) {
       try {
         answer(noAnswerTo(request))
@@ -184,25 +192,7 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
         refuse(error as Error)
       }
     }
-    timer(0, () => stop.abort('the client did not come back with its input'))
   }
-
-  /** An answer of the upstream is an answer; everything else leaves nothing to come back to. */
-  function hold (outcome: Outcome): void {
-    const gone = (why: string, cause?: unknown): Outcome => ({ error: new GatewayError('invalid_state', `The call at upstream ${upstream} ended while it waited for input: ${why}`, { cause, data: { upstream, outcome: 'unknown' } }) })
-    if ('error' in outcome) {
-      held = outcome.error instanceof RpcError ? outcome : gone(reasonOf(outcome.error), outcome.error)
-      return
-    }
-    const chars = JSON.stringify(outcome.result).length
-    const forget = chars > keptChars ? undefined : keep(chars)
-    if (forget !== undefined) letGo = forget
-    held = forget === undefined ? gone('its result is too large to be kept. It may have taken effect.') : outcome
-  }
-
-  const reasonOf = (error: unknown): string => error instanceof GatewayError && error.data['outcome'] === 'unknown'
-    ? error.message
-    : `${error instanceof GatewayError ? error.message : 'The gateway failed.'} Whether it took effect is unknown.`
 
   const rounds: Rounds = {
     client: {
@@ -222,7 +212,7 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
       if (attendant !== undefined) {
         place?.leave()
         attendant(outcome)
-      } else if (wanted) hold(outcome) // For whoever comes back.
+      } else if (wanted) ({ held, letGo } = heldOutcome(outcome, upstream, keep)) // For whoever comes back.
     },
     begin: () => attend(first),
     async resume (next, answers) {
@@ -245,6 +235,7 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
       else if (questions.size > 0) gather()
       return await result
     },
+    get stranded () { return attendant === undefined && !stands() },
     giveUp
   }
   return rounds

@@ -6,7 +6,8 @@ import { canonical } from '../../protocol/canonical.ts'
 import { GatewayError } from '../../protocol/errors.ts'
 import type { UpstreamName } from '../../protocol/ids.ts'
 import type { Sealer } from '../../store/seal.ts'
-import type { ModernCall } from '../call.ts'
+import { lossError } from '../../session/parked.ts'
+import type { ModernCall, Place } from '../call.ts'
 import { definitionOf } from '../floor.ts'
 import { conversationOf } from './conversations.ts'
 import { bindingOf } from './task-ids.ts'
@@ -29,6 +30,8 @@ export interface RequestStates {
   seal (call: ModernCall, upstream: UpstreamName, state: State, until?: number): string
   /** @throws GatewayError invalid_state: the same for what is forged, too old, somebody else's, or of another request */
   open (call: ModernCall, upstream: UpstreamName, state: unknown): State
+  /** For a request whose name leads nowhere: was it there before, and waited for input? @returns invalid_state (data.outcome: unknown) */
+  lost (call: ModernCall): GatewayError | undefined
 }
 
 /** A person may take long to answer; a state that is replayed later than this is refused. */
@@ -36,22 +39,50 @@ const lifetimeMs = 60 * 60 * 1000
 
 const purpose = 'request-state'
 
+interface Sealed {
+  readonly v: number
+  /** Epoch ms. */
+  readonly exp: number
+  /** Which one gave it: another server under the same name did not. */
+  readonly upstream: UpstreamName
+  readonly hash: string
+  readonly state: State
+}
+
+/** Does the endpoint still lead to this very upstream? */
+export const stands = ({ tenant, endpoint }: Place, upstream: UpstreamName, hash: string): boolean =>
+  endpoint.members.some((member) => member.upstream === upstream) && tenant.upstreams.get(upstream)?.hash === hash
+
 /** @param wall the time of day, which all processes agree on */
 export function createRequestStates (sealer: Pick<Sealer, 'seal' | 'open'>, wall: { now (): number }): RequestStates {
-  const binding = (call: ModernCall, upstream: UpstreamName): string[] => {
+  const binding = (call: ModernCall): string[] => {
     const { inputResponses: _answers, requestState: _state, _meta, ...params } = call.request.params ?? {}
-    // The definition too: another server under the same name did not give it.
-    return [...bindingOf(call), conversationOf(call) ?? '', upstream, definitionOf(call, upstream).hash, call.request.method, hash('sha256', canonical(params), 'base64url')]
+    return [...bindingOf(call), conversationOf(call) ?? '', call.request.method, hash('sha256', canonical(params), 'base64url')]
   }
+
+  function read (call: ModernCall, sealed: unknown): Sealed | undefined {
+    const opened = typeof sealed === 'string' ? sealer.open(purpose, binding(call), sealed) : undefined
+    const read = opened === undefined ? undefined : JSON.parse(opened) as Sealed
+    return read?.v === 3 ? read : undefined
+  }
+
   return {
-    seal: (call, upstream, state, until = wall.now() + lifetimeMs) => sealer.seal(purpose, binding(call, upstream), JSON.stringify({ v: 2, exp: until, state })),
+    seal: (call, upstream, state, until = wall.now() + lifetimeMs) =>
+      sealer.seal(purpose, binding(call), JSON.stringify({ v: 3, exp: until, upstream, hash: definitionOf(call, upstream).hash, state } satisfies Sealed)),
     open (call, upstream, sealed) {
-      const opened = typeof sealed === 'string' ? sealer.open(purpose, binding(call, upstream), sealed) : undefined
-      const { v, exp, state } = (opened === undefined ? {} : JSON.parse(opened)) as { v?: number, exp?: number, state?: State }
-      if (v !== 2 || exp === undefined || exp < wall.now() || state === undefined) {
-        throw new GatewayError('invalid_state', 'The requestState is not one that was given to this caller for this request, or it is too old. Send the request again without it.')
-      }
-      return state
+      const given = read(call, sealed)
+      if (given === undefined || given.exp < wall.now() || given.upstream !== upstream || !stands(call, upstream, given.hash)) throw refused(given)
+      return given.state
+    },
+    lost (call) {
+      const given = read(call, call.request.params?.['requestState'])
+      return given?.state.parked === undefined ? undefined : refused(given)
     }
+  }
+
+  function refused (given: Sealed | undefined): GatewayError {
+    // Its upstream has had the call: to send it again might do it twice.
+    if (given?.state.parked !== undefined) return lossError(given.exp < wall.now() ? 'late' : 'replaced')
+    return new GatewayError('invalid_state', 'The requestState is not one that was given to this caller for this request, or it is too old. Send the request again without it.')
   }
 }

@@ -1,0 +1,27 @@
+// How a call at an older upstream ended while its client was away: what there is for whoever comes back.
+
+import { GatewayError, RpcError } from '../../protocol/errors.ts'
+import type { UpstreamName } from '../../protocol/ids.ts'
+import type { Result } from '../../protocol/messages.ts'
+
+export type Outcome = { readonly result: Result } | { readonly error: unknown }
+
+/** A result that nobody is there for is kept up to this size; a client that comes back for a larger one has to ask anew. */
+const keptChars = 1024 * 1024
+
+/**
+ * An answer of the upstream is an answer; everything else leaves nothing to come back to.
+ * @param keep room for so many characters: what gives it back, or undefined where there is none left
+ */
+export function heldOutcome (outcome: Outcome, upstream: UpstreamName, keep: (chars: number) => (() => void) | undefined): { readonly held: Outcome, readonly letGo: () => void } {
+  const gone = (why: string, cause?: unknown): Outcome => ({ error: new GatewayError('invalid_state', `The call at upstream ${upstream} ended while it waited for input: ${why}`, { cause, data: { upstream, outcome: 'unknown' } }) })
+  const nothing = { letGo: (): void => {} }
+  if ('error' in outcome) return { held: outcome.error instanceof RpcError ? outcome : gone(reasonOf(outcome.error), outcome.error), ...nothing }
+  const chars = JSON.stringify(outcome.result).length
+  const letGo = chars > keptChars ? undefined : keep(chars)
+  return letGo === undefined ? { held: gone('its result is too large to be kept. It may have taken effect.'), ...nothing } : { held: outcome, letGo }
+}
+
+const reasonOf = (error: unknown): string => error instanceof GatewayError && error.data['outcome'] === 'unknown'
+  ? error.message
+  : `${error instanceof GatewayError ? error.message : 'The gateway failed.'} Whether it took effect is unknown.`
