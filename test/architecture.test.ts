@@ -15,7 +15,7 @@ const rooms: Record<string, { rooms: string[], npm: string[] | '*', node: boolea
   auth: { rooms: ['protocol', 'store', 'observe', 'config'], npm: ['jose', 'oauth4webapi', 'lru-cache', 'undici'], node: true },
   session: { rooms: ['protocol', 'store', 'observe'], npm: ['lru-cache'], node: true },
   upstream: { rooms: ['protocol', 'observe', 'config'], npm: ['undici', 'eventsource-parser'], node: true },
-  relay: { rooms: ['protocol', 'config', 'store', 'observe', 'auth', 'session', 'upstream'], npm: [], node: true },
+  relay: { rooms: ['protocol', 'config', 'store', 'observe', 'auth', 'session', 'upstream'], npm: ['lru-cache'], node: true },
   http: { rooms: ['protocol', 'config', 'store', 'observe', 'auth', 'session', 'upstream', 'relay'], npm: ['fastify'], node: true },
   cli: { rooms: ['config', 'observe', 'gateway.ts'], npm: ['yaml'], node: true },
   'gateway.ts': { rooms: ['protocol', 'config', 'store', 'observe', 'auth', 'session', 'upstream', 'relay', 'http'], npm: [], node: true },
