@@ -110,7 +110,7 @@ export function createViews ({ pool, store, clock, log, handshake, tick, tell, b
     })
     const follower = createFollower({
       definition,
-      key: listingKey(`${definition.hash}:${digest}`),
+      key: listingKey(definition.hash, digest),
       connect,
       touch: () => pool.touch(scope),
       onChange () {

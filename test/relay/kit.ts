@@ -7,7 +7,7 @@ import { compileConfig } from '../../src/config/load.ts'
 import type { Snapshot, UpstreamDefinition } from '../../src/config/snapshot.ts'
 import { keyPrincipal } from '../../src/auth/principal.ts'
 import { endpointName, tenantId } from '../../src/protocol/ids.ts'
-import type { JsonObject, Notification, Request, Result, ServerCapabilities } from '../../src/protocol/messages.ts'
+import type { ClientCapabilities, JsonObject, Notification, Request, Result, ServerCapabilities } from '../../src/protocol/messages.ts'
 import type { Client, ListKind, Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
 import { createRelay } from '../../src/relay/relay.ts'
 import type { Relay } from '../../src/relay/relay.ts'
@@ -22,7 +22,8 @@ import { createPool } from '../../src/upstream/pool.ts'
 
 /** What a double offers and does. May be changed while it is connected. */
 export interface Double {
-  tools?: JsonObject[]
+  /** A function of what the connection was declared, where the server looks at that. */
+  tools?: JsonObject[] | ((declared: ClientCapabilities) => JsonObject[])
   prompts?: JsonObject[]
   resources?: JsonObject[]
   templates?: JsonObject[]
@@ -38,6 +39,7 @@ export interface Double {
 export interface Connection {
   readonly upstream: string
   readonly scope: number
+  readonly declared: ClientCapabilities
   readonly requests: Request[]
   readonly notifications: Notification[]
   closed: boolean
@@ -60,7 +62,7 @@ export interface RelayRoom {
   readonly connections: Connection[]
   /** All requests of one method that reached a double. */
   requests (method: string): Request[]
-  person (name?: string, endpoint?: string): Promise<Person>
+  person (name?: string, endpoint?: string, capabilities?: ClientCapabilities): Promise<Person>
   snapshot: Snapshot
 }
 
@@ -123,7 +125,7 @@ export async function relayRoom (t: Teardown, { doubles, endpoints, isolation = 
   }), { path: 'test.json', env: {} })
   const store = given ?? await createSqliteStore({ path: ':memory:', clock, log })
   const connections: Connection[] = []
-  const pool = createPool({ connector: { connect: (definition, _handshake, events) => connect(definition, events) }, clock, random: () => 0, log })
+  const pool = createPool({ connector: { connect: (definition, { capabilities }, events) => connect(definition, capabilities, events) }, clock, random: () => 0, log })
   const sessions = await createSessions({ store, clock, randomBytes, limits: () => snapshot.limits })
   const live = createLiveSessions({ clock, asks: () => createAsks({ timer: clock.timer, prefix: 'test' }) })
   sessions.onEnded((key) => live.drop(key))
@@ -142,12 +144,12 @@ export async function relayRoom (t: Teardown, { doubles, endpoints, isolation = 
         return endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
       }
     }),
-    async person (name = 'ada', at = 'default') {
+    async person (name = 'ada', at = 'default', capabilities = {}) {
       const endpoint = tenant.endpoints.get(endpointName(at))
       if (endpoint === undefined) throw new Error(`no endpoint ${at}`)
       const principal = keyPrincipal(tenant.id, { name, sha256: '', scopes: [] })
       const owner = { tenant: tenant.id, issuer: principal.issuer, subject: principal.subject, clientId: principal.clientId }
-      const { session } = await sessions.open(owner, endpoint.name, { revision: '2025-11-25', clientInfo: undefined, capabilities: {} })
+      const { session } = await sessions.open(owner, endpoint.name, { revision: '2025-11-25', clientInfo: undefined, capabilities })
       const own = live.use(session)
       const heard: Notification[] = []
       own.listen({ attached: true, send (message) {
@@ -167,12 +169,13 @@ export async function relayRoom (t: Teardown, { doubles, endpoints, isolation = 
     }
   }
 
-  function connect (definition: UpstreamDefinition, events: UpstreamEvents): Promise<Upstream> {
+  function connect (definition: UpstreamDefinition, declared: ClientCapabilities, events: UpstreamEvents): Promise<Upstream> {
     const double = doubles[definition.name]
     if (double === undefined || double.down === true) return Promise.reject(new GatewayError('upstream_unavailable', `Upstream ${definition.name} is down at http://127.0.0.1:9/${definition.name}.`))
     const connection: Connection = {
       upstream: definition.name,
       scope: connections.length,
+      declared,
       requests: [],
       notifications: [],
       closed: false,
@@ -185,7 +188,7 @@ export async function relayRoom (t: Teardown, { doubles, endpoints, isolation = 
     }
     connections.push(connection)
     const lists: Record<string, () => Result> = {
-      'tools/list': () => ({ tools: double.tools ?? [] }),
+      'tools/list': () => ({ tools: typeof double.tools === 'function' ? double.tools(declared) : double.tools ?? [] }),
       'prompts/list': () => ({ prompts: double.prompts ?? [] }),
       'resources/list': () => ({ resources: double.resources ?? [] }),
       'resources/templates/list': () => ({ resourceTemplates: double.templates ?? [] }),

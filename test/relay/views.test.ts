@@ -1,0 +1,143 @@
+// What older servers list for clients that declare something, at the seam: which connections are opened for it, who sees what, and who
+// is told.
+
+import t from 'tap'
+import type { ClientCapabilities } from '../../src/protocol/messages.ts'
+import { createSqliteStore } from '../../src/store/sqlite.ts'
+import pino from 'pino'
+import { until } from '../kit/until.ts'
+import { relayRoom, stillClock, tool } from './kit.ts'
+import type { Connection, Double, Person, RelayRoom } from './kit.ts'
+
+const sampling: ClientCapabilities = { sampling: {} }
+
+/** A server with a tool that asks. */
+const picky = (): Double => ({ tools: (declared) => [tool('plain'), ...declared['sampling'] === undefined ? [] : [tool('asks')]] })
+const even = (): Double => ({ tools: [tool('plain')] })
+
+const toolsOf = async (person: Person): Promise<string[]> => {
+  const { tools } = await person.call('tools/list')
+  return (tools as Array<{ name: string }>).map(({ name }) => name)
+}
+
+/** The connections that were opened to read what somebody sees who declares this; none of a session's own before it calls. */
+const readingFor = ({ connections }: RelayRoom, name: string): Connection[] => connections.filter(({ declared }) => declared[name] !== undefined)
+
+t.test('who declares what a server looks at sees and calls what it has for that; nobody else does', async (t) => {
+  const room = await relayRoom(t, { doubles: { one: picky() } })
+  const [ada, bob, eve] = [await room.person('ada', 'default', sampling), await room.person('bob'), await room.person('eve', 'default', { sampling: {}, roots: { listChanged: true } })]
+  t.same([await toolsOf(ada), await toolsOf(bob), await toolsOf(eve)], [['one__plain', 'one__asks'], ['one__plain'], ['one__plain', 'one__asks']])
+  t.ok(await ada.call('tools/call', { name: 'one__asks' }))
+  await t.rejects(bob.call('tools/call', { name: 'one__asks' }), { code: 'invalid_params', message: /Unknown tool/ })
+  t.same(room.requests('tools/call').map(({ params }) => params?.['name']), ['asks'])
+})
+
+t.test('those who declare the same share a view, whoever they are', async (t) => {
+  const room = await relayRoom(t, { doubles: { one: picky() } })
+  for (const name of ['ada', 'bob', 'eve']) t.same(await toolsOf(await room.person(name, 'default', sampling)), ['one__plain', 'one__asks'])
+  t.equal(readingFor(room, 'sampling').length, 1)
+})
+
+t.test('a server that lists the same for everybody is read once more per profile, and that connection is closed', async (t) => {
+  const clock = stillClock()
+  const room = await relayRoom(t, { doubles: { one: even() }, clock })
+  const ada = await room.person('ada', 'default', sampling)
+  t.same(await toolsOf(ada), ['one__plain'])
+  await until('it is let go of', () => readingFor(room, 'sampling').every(({ closed }) => closed))
+  ada.heard.length = 0 // There was nothing before.
+  for (let at = 0; at < 5; at++) await toolsOf(ada)
+  t.equal(readingFor(room, 'sampling').length, 1)
+  t.same(ada.heard, [], 'nothing changed for anybody')
+  clock.move(10 * 60_000 + 1)
+  await toolsOf(ada)
+  await until('after ten minutes it is looked at again', () => readingFor(room, 'sampling').length === 2)
+})
+
+t.test('where nothing differs, a change that everybody is told of is seen at once, and the profile is looked at again', async (t) => {
+  const double: Double = { tools: () => tools }
+  let tools = [tool('plain')]
+  const room = await relayRoom(t, { doubles: { one: double } })
+  const ada = await room.person('ada', 'default', sampling)
+  t.same(await toolsOf(ada), ['one__plain'])
+  ada.heard.length = 0
+  tools = [tool('plain'), tool('newer')]
+  room.connections.find(({ declared, closed }) => !closed && declared['sampling'] === undefined)?.listChanged('tools')
+  await until('it is told', () => ada.heard.some(({ method }) => method === 'notifications/tools/list_changed'))
+  t.same(await toolsOf(ada), ['one__plain', 'one__newer'])
+  await until('it is looked at again', () => readingFor(room, 'sampling').length === 2)
+  t.same(await toolsOf(ada), ['one__plain', 'one__newer'])
+})
+
+t.test('a change in a view is told to those who see it, and a change of the rest to the others', async (t) => {
+  let [plain, asks] = [[tool('plain')], [tool('asks')]]
+  const room = await relayRoom(t, { doubles: { one: { tools: (declared) => declared['sampling'] === undefined ? plain : asks } } })
+  const [ada, bob] = [await room.person('ada', 'default', sampling), await room.person('bob')]
+  t.same([await toolsOf(ada), await toolsOf(bob)], [['one__asks'], ['one__plain']])
+  ada.heard.length = bob.heard.length = 0
+  asks = [tool('asks'), tool('asks-more')]
+  readingFor(room, 'sampling')[0]?.listChanged('tools')
+  await until('whoever sees it is told', () => ada.heard.length === 1)
+  t.same([await toolsOf(ada), await toolsOf(bob), bob.heard], [['one__asks', 'one__asks-more'], ['one__plain'], []])
+  plain = [tool('plain'), tool('plainer')]
+  room.connections.find(({ declared }) => declared['sampling'] === undefined)?.listChanged('tools')
+  await until('the others are told', () => bob.heard.length === 1)
+  t.same([await toolsOf(bob), ada.heard.length], [['one__plain', 'one__plainer'], 1])
+})
+
+t.test('where a view cannot be read, its clients see what everybody sees', async (t) => {
+  const one = picky()
+  const room = await relayRoom(t, { doubles: { one } })
+  t.same(await toolsOf(await room.person('bob')), ['one__plain'])
+  one.listing = (_request, { declared }) => { if (declared['sampling'] !== undefined) throw new Error('not for you') }
+  t.same(await toolsOf(await room.person('ada', 'default', sampling)), ['one__plain'])
+  t.equal(readingFor(room, 'sampling').length, 1)
+})
+
+t.test('after a restart the view is known before its server is asked', async (t) => {
+  const store = await createSqliteStore({ path: ':memory:', clock: { now: Date.now }, log: pino({ level: 'silent' }) })
+  t.teardown(() => store.close())
+  const first = await relayRoom(t, { doubles: { one: picky() }, store })
+  t.same(await toolsOf(await first.person('ada', 'default', sampling)), ['one__plain', 'one__asks'])
+  const down = picky()
+  down.listing = () => new Promise(() => {})
+  const second = await relayRoom(t, { doubles: { one: down }, store })
+  t.same(await toolsOf(await second.person('ada', 'default', sampling)), ['one__plain', 'one__asks'])
+  t.same(await toolsOf(await second.person('bob')), ['one__plain'])
+})
+
+t.test('connections that several sessions share declare nothing, so they have one view', async (t) => {
+  for (const isolation of ['principal', 'shared']) {
+    const room = await relayRoom(t, { doubles: { one: picky() }, isolation })
+    t.same(await toolsOf(await room.person('ada', 'default', sampling)), ['one__plain'], isolation)
+    t.equal(readingFor(room, 'sampling').length, 0)
+  }
+})
+
+t.test('one caller makes at most four views of an upstream, and all of them sixteen; the others see what everybody sees', async (t) => {
+  const clock = stillClock()
+  const room = await relayRoom(t, { doubles: { one: { tools: (declared) => [tool(`for-${Object.keys(declared['experimental'] ?? {}).join() || 'all'}`)] } }, endpoints: { default: { upstreams: ['one'], prefix: '' } }, clock })
+  const inventive = async (who: string, what: string): Promise<string[]> => await toolsOf(await room.person(who, 'default', { experimental: { [what]: {} } }))
+  for (const at of [1, 2, 3, 4]) t.same(await inventive('ada', `ada${at}`), [`for-ada${at}`])
+  t.same(await inventive('ada', 'ada5'), ['for-all'])
+  t.same(await inventive('ada', 'ada1'), ['for-ada1'], 'what is there stays')
+  for (const who of ['bob', 'eve', 'fay']) for (const at of [1, 2, 3, 4]) t.same(await inventive(who, `${who}${at}`), [`for-${who}${at}`])
+  t.same(await inventive('gil', 'gil1'), ['for-all'])
+  clock.move(10 * 60_000 + 1)
+  t.same(await inventive('gil', 'gil1'), ['for-gil1'], 'those that rest make room')
+})
+
+t.test('what is longer than any client needs to say is no profile', async (t) => {
+  const room = await relayRoom(t, { doubles: { one: picky() }, endpoints: { default: { upstreams: ['one'], prefix: '' } } })
+  t.same(await toolsOf(await room.person('ada', 'default', { ...sampling, experimental: { x: { y: 'z'.repeat(2_100) } } })), ['plain'])
+  t.same(await toolsOf(await room.person('bob', 'default', { ...sampling, experimental: { x: { y: 'z'.repeat(1_000) } } })), ['plain', 'asks'])
+})
+
+t.test('what the configuration no longer names has no views', async (t) => {
+  const room = await relayRoom(t, { doubles: { one: picky() } })
+  const ada = await room.person('ada', 'default', sampling)
+  t.same(await toolsOf(ada), ['one__plain', 'one__asks'])
+  const open = room.connections.length
+  room.relay.retain(new Set())
+  t.same(await toolsOf(ada), [])
+  t.equal(room.connections.length, open)
+})
