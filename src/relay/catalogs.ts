@@ -22,8 +22,8 @@ export interface Catalogs {
   /** The endpoint as the session sees it; without a session, as a new one would that declares the profile. */
   of (place: Place, live: LiveSession | undefined, profile: Profile | undefined): Catalog
   definitionsOf (place: Place): readonly UpstreamDefinition[]
-  /** Waits for upstreams of the endpoint that are not known yet, and for lists that are older than their time, up to `limits.coldStartMs`. */
-  settled (place: Place, profile: Profile | undefined): Promise<void>
+  /** Waits for upstreams of the endpoint that are not known yet, and for lists that are older than their time, up to `waitMs`, default `limits.coldStartMs`. */
+  settled (place: Place, profile: Profile | undefined, waitMs?: number): Promise<void>
   /** Something is missing that may be there by now: looks again, once a second at most, for as long as `settled`. */
   reread (place: Place): Promise<void>
   /** The session's connection to an upstream reported a change, or ended (`upstream` undefined) and its own view with it. */
@@ -42,25 +42,33 @@ interface Own {
 
 interface Built {
   readonly endpoint: Endpoint
+  /** Key of the profile that it was built for. */
+  readonly profile: string | undefined
   readonly versions: readonly number[]
   readonly catalog: Catalog
 }
 
+/** The catalog of a profile at an endpoint, which is everybody's where nothing differs, as it was when the listings had this tick. */
+interface Look {
+  readonly tick: number
+  readonly built: Built
+}
+
 export interface CatalogsOptions {
-  readonly listings: Pick<Listings, 'peek' | 'version' | 'differs' | 'settled' | 'reread'>
+  readonly listings: Pick<Listings, 'peek' | 'version' | 'tick' | 'differs' | 'settled' | 'reread'>
   readonly clock: PaceClock
   readonly log: Log
 }
 
-/** Catalogs per endpoint for those who declare something; more are built anew when they are asked for. */
-const maxSpecial = 32
+/** Profiles per endpoint whose catalogs are kept; those of more are built anew when they are asked for. */
+const maxLooks = 32
 
 export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Catalogs {
   const shared = new WeakMap<Endpoint, Built>()
-  const special = new WeakMap<Endpoint, LRUCache<string, Built>>()
-  const specialOf = (endpoint: Endpoint): LRUCache<string, Built> => {
-    const known = special.get(endpoint) ?? new LRUCache<string, Built>({ max: maxSpecial })
-    special.set(endpoint, known)
+  const looks = new WeakMap<Endpoint, LRUCache<string, Look>>()
+  const looksAt = (endpoint: Endpoint): LRUCache<string, Look> => {
+    const known = looks.get(endpoint) ?? new LRUCache<string, Look>({ max: maxLooks })
+    looks.set(endpoint, known)
     return known
   }
   const own = new Map<string, Map<string, Own>>()
@@ -97,23 +105,35 @@ export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Cata
     return catalog
   }
 
+  /** What was built, while it is what there is. */
+  function current (place: Place, built: Built | undefined, overrides: ReadonlyMap<string, Own> | undefined, profile: Profile | undefined): Built {
+    const definitions = definitionsOf(place)
+    const versions = definitions.map((definition) => listings.version(definition, profile))
+    if (built?.endpoint === place.endpoint && built.profile === profile?.key && versions.every((version, at) => version === built.versions[at])) return built
+    return { endpoint: place.endpoint, profile: profile?.key, versions, catalog: build(place.endpoint, definitions, overrides, profile) }
+  }
+
   return {
     of (place, live, profile) {
       const overrides = live === undefined ? undefined : own.get(live.key)
-      const definitions = definitionsOf(place)
+      if (overrides !== undefined) {
+        const built = current(place, ownCatalogs.get(overrides), overrides, profile)
+        ownCatalogs.set(overrides, built)
+        return built.catalog
+      }
+      const tick = listings.tick()
+      const id = profile === undefined ? '' : `${profile.pooled ? 'pooled' : 'own'} ${profile.key}`
+      const known = looksAt(place.endpoint).get(id)
+      if (known?.tick === tick) return known.built.catalog
       // Where nothing differs for them, those who declare something share the catalog of everybody.
-      const declared = profile !== undefined && definitions.some((definition) => listings.differs(definition, profile)) ? profile : undefined
-      const cached = overrides !== undefined ? ownCatalogs.get(overrides) : declared === undefined ? shared.get(place.endpoint) : special.get(place.endpoint)?.get(declared.key)
-      if (cached?.endpoint === place.endpoint && definitions.every((definition, at) => listings.version(definition, declared) === cached.versions[at])) return cached.catalog
-      const versions = definitions.map((definition) => listings.version(definition, declared))
-      const built = { endpoint: place.endpoint, versions, catalog: build(place.endpoint, definitions, overrides, declared) }
-      if (overrides !== undefined) ownCatalogs.set(overrides, built)
-      else if (declared === undefined) shared.set(place.endpoint, built)
-      else specialOf(place.endpoint).set(declared.key, built)
+      const differs = profile !== undefined && definitionsOf(place).some((definition) => listings.differs(definition, profile))
+      const built = differs ? current(place, known?.built, undefined, profile) : current(place, shared.get(place.endpoint), undefined, undefined)
+      if (!differs) shared.set(place.endpoint, built)
+      looksAt(place.endpoint).set(id, { tick, built })
       return built.catalog
     },
     definitionsOf,
-    settled: (place, profile) => listings.settled(definitionsOf(place), place.snapshot.limits.coldStartMs, profile),
+    settled: (place, profile, waitMs = place.snapshot.limits.coldStartMs) => listings.settled(definitionsOf(place), waitMs, profile),
     reread: (place) => listings.reread(definitionsOf(place), place.snapshot.limits.coldStartMs),
     ownChange (live, profile, definition, upstream, kind) {
       const seen = (): Listing | undefined => seenBy(own.get(live.key), profile, definition)

@@ -47,6 +47,10 @@ export interface FollowerOptions {
   readonly touch: () => void
   /** What changed in what `peek` says; empty where only the server says something else of itself. */
   readonly onChange: (kinds: ReadonlySet<ListKind>) => void
+  /** How long to wait after so many failures in a row, in milliseconds. */
+  readonly retryMs: (failures: number) => number
+  /** What the log says first when it fails. */
+  readonly whenDown: string
   /** What need not be followed: asked after each reading, before anybody sees what was read; `letGo` of the connection then. Default: all is followed. */
   readonly until?: { isEnough (listing: Listing): boolean, letGo (): void } | undefined
   /** The next number for `version`. */
@@ -60,10 +64,12 @@ export interface FollowerOptions {
 const failuresUntilHidden = 3
 // Lists that are read again every second are not written every second.
 const keepEveryMs = 60_000
-/** A server may have come to say something else to those who were not followed. */
+/** A server may have come to say something else than what was enough. */
 const enoughForMs = 10 * 60_000
+/** For so long there is no doubt: each look takes a connection. */
+const undoubtedMs = 10_000
 
-export function createFollower ({ definition, key, connect, touch, onChange, until, tick, store, clock, log }: FollowerOptions): Follower {
+export function createFollower ({ definition, key, connect, touch, onChange, retryMs, whenDown, until, tick, store, clock, log }: FollowerOptions): Follower {
   const stop = new AbortController()
   const dirty = new Set<ListKind>()
   const pace = createPace(clock)
@@ -79,7 +85,7 @@ export function createFollower ({ definition, key, connect, touch, onChange, unt
   let usedAt = 0
   /** When the listing was last written to the store. */
   let keptAt = -Infinity
-  /** Until when nobody need look. */
+  /** Until when nobody need look again. */
   let enoughUntil = -Infinity
 
   const shown = (): Listing | undefined => failures >= failuresUntilHidden ? undefined : listing
@@ -162,10 +168,10 @@ export function createFollower ({ definition, key, connect, touch, onChange, unt
       if (stop.signal.aborted) return
       watcher = undefined
       // Told when it goes down and when it is back; in between it would only be repeated.
-      log[failures === 0 ? 'warn' : 'debug']({ err, upstream: definition.name, tenant: definition.tenant, failures: failures + 1 }, 'upstream is down; it is left out of the lists and tried again')
+      log[failures === 0 ? 'warn' : 'debug']({ err, upstream: definition.name, tenant: definition.tenant, failures: failures + 1 }, whenDown)
       apply(() => { failures++ })
       settle()
-      schedule(Math.min(60_000, 1_000 * 2 ** Math.min(failures, 6)))
+      schedule(retryMs(failures))
     }).finally(() => {
       work = undefined
       if (dirty.size > 0 && watcher !== undefined) start()
@@ -218,7 +224,7 @@ export function createFollower ({ definition, key, connect, touch, onChange, unt
       if (!isEnough()) schedule(1_000)
     },
     doubt () {
-      enoughUntil = -Infinity
+      enoughUntil = Math.min(enoughUntil, Math.max(clock.now(), enoughUntil - enoughForMs + undoubtedMs))
     },
     close () {
       stop.abort()

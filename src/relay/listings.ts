@@ -39,6 +39,8 @@ export interface Listings {
   all (definition: UpstreamDefinition): Listing[]
   /** Another number after each change of what `peek` says. */
   version (definition: UpstreamDefinition, profile?: Profile): number
+  /** Another number after each change of any of them. */
+  tick (): number
   /** Does the upstream list something else for this profile than for everybody? */
   differs (definition: UpstreamDefinition, profile: Profile): boolean
   /** Notes interest, so that the watching connection is opened or kept, and lists that are older than their time are read again. Cheap. */
@@ -91,6 +93,8 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
           const concerns = views.baseChanged(definition)
           tell(definition.hash, kinds, concerns)
         },
+        retryMs: (failures) => Math.min(60_000, 1_000 * 2 ** Math.min(failures, 6)),
+        whenDown: 'upstream is down; it is left out of the lists and tried again',
         tick,
         store,
         clock,
@@ -124,6 +128,7 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
     peek: (definition, profile) => (profile === undefined ? undefined : views.peek(definition, profile)) ?? followers.get(definition.hash)?.peek(),
     all: (definition) => [followers.get(definition.hash)?.peek() ?? [], views.all(definition)].flat(),
     version: (definition, profile) => Math.max(followers.get(definition.hash)?.version() ?? 0, profile === undefined ? 0 : views.version(definition)),
+    tick: () => ticks,
     differs: (definition, profile) => views.peek(definition, profile) !== undefined,
     use (definition, profile) {
       followerOf(definition)?.use()
@@ -148,6 +153,7 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
     },
     retain (hashes) {
       wanted = hashes
+      tick()
       for (const [hash, follower] of followers) {
         if (hashes.has(hash)) continue
         followers.delete(hash)

@@ -70,6 +70,9 @@ export interface Relay {
   close (): void
 }
 
+/** How long `initialize` waits for what servers list for what its client declares, in milliseconds. */
+const viewsMs = 1_000
+
 export function createRelay ({ pool, store, sessions, live, clock, sealer, randomBytes, log, handshake, placeOf }: RelayOptions): Relay {
   const tasks = createTasks({ sealer, store, live, clock, touch: pool.touch, log })
   const others: Subscriber[] = []
@@ -240,7 +243,9 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
     shared: { listings, catalogs, levels, updates: { join: (subscriber) => { others.push(subscriber) }, wants: subscriptions.wants } },
     async describe (place, client) {
       const profile = profileOf(client, place)
-      await catalogs.settled(place, profile)
+      await catalogs.settled(place, undefined)
+      // For the lists themselves there is more patience.
+      await catalogs.settled(place, profile, Math.min(place.snapshot.limits.coldStartMs, viewsMs))
       const { capabilities, instructions } = catalogs.of(place, undefined, profile)
       return { capabilities, instructions }
     },

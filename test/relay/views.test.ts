@@ -56,13 +56,17 @@ t.test('a server that lists the same for everybody is read once more per profile
 t.test('where nothing differs, a change that everybody is told of is seen at once, and the profile is looked at again', async (t) => {
   const double: Double = { tools: () => tools }
   let tools = [tool('plain')]
-  const room = await relayRoom(t, { doubles: { one: double } })
+  const clock = stillClock()
+  const room = await relayRoom(t, { doubles: { one: double }, clock })
   const ada = await room.person('ada', 'default', sampling)
   t.same(await toolsOf(ada), ['one__plain'])
   ada.heard.length = 0
   tools = [tool('plain'), tool('newer')]
   room.connections.find(({ declared, closed }) => !closed && declared['sampling'] === undefined)?.listChanged('tools')
   await until('it is told', () => ada.heard.some(({ method }) => method === 'notifications/tools/list_changed'))
+  t.same(await toolsOf(ada), ['one__plain', 'one__newer'])
+  t.equal(readingFor(room, 'sampling').length, 1)
+  clock.move(10_001)
   t.same(await toolsOf(ada), ['one__plain', 'one__newer'])
   await until('it is looked at again', () => readingFor(room, 'sampling').length === 2)
   t.same(await toolsOf(ada), ['one__plain', 'one__newer'])
