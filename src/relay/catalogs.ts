@@ -155,7 +155,10 @@ export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Cata
           const mine = own.get(live.key)?.get(definition.hash)
           const shared = listings.peek(definition, profile) ?? mine?.shared
           // Nobody knows the other lists yet; this change will be in what the shared view reads first.
-          if (shared !== undefined) replace({ shared, parts: new Map(mine?.parts).set(kind, part) })
+          if (shared === undefined) return
+          // Many servers register tools as soon as they know their client: what comes of it is seen already.
+          if (mine?.parts.has(kind) !== true && changedKinds(shared, patched(shared, [part])).size === 0) return
+          replace({ shared, parts: new Map(mine?.parts).set(kind, part) })
         })
       }
     },
