@@ -51,6 +51,13 @@ const urlRequired: Feature = async (cell) => {
   return passes
 }
 
+/** No client of the matrix declares `sampling.tools`. */
+const undeclared: Feature = async (cell) => {
+  const outcome = await call(cell, 'sample_tools')
+  assert.deepEqual(outcome.asked, [])
+  return refusal(outcome) ?? assert.fail('it was not refused')
+}
+
 /** Two rounds of two questions each. */
 const severalQuestions: Feature = async (cell) => {
   const { client, witness } = cell
@@ -170,6 +177,7 @@ export const backFeatures: Readonly<Record<string, Feature>> = {
   'elicitation: URL': askingOnce('elicit_url', 'elicitation/create', { message: 'agree', url }),
   'elicitation: URL first (-32042)': urlRequired,
   roots: askingOnce('roots', 'roots/list', undefined),
+  'a question that the client has not declared': undeclared,
   'several questions': severalQuestions,
   'questions of prompts and resources': askingElsewhere,
   subscribe,

@@ -118,6 +118,11 @@ export const table: Readonly<Record<string, readonly Rule[]>> = {
     { client: modern, is: translated('error -32042 becomes input_required; the retry is sent to the server as a new call') },
     { is: passes }
   ],
+  'a question that the client has not declared': [
+    none(older('2025-06-18'), 'sampling with tools'),
+    { client: modern, server: modern, is: impossible(-32_021, 'the server names the capability, and so does the gateway') },
+    { is: impossible('isError', 'the server is declared what the client declares, and nothing else; its refusal (error -32021 included) reaches the model as a result with isError') }
+  ],
   roots: asked,
   'several questions': asked,
   'questions of prompts and resources': asked,

@@ -75,6 +75,9 @@ export async function callTool (witness: Witness, call: ToolCall): Promise<Json>
     case 'sample':
       if (declared['sampling'] === undefined) call.lacks({ sampling: {} })
       return await once(witness, call, askModel)
+    case 'sample_tools':
+      if ((declared['sampling'] as Json | undefined)?.['tools'] === undefined) call.lacks({ sampling: { tools: {} } })
+      return await once(witness, call, askModel)
     case 'roots':
       if (declared['roots'] === undefined) call.lacks({ roots: {} })
       return await once(witness, call, askRoots)

@@ -47,6 +47,7 @@ export const since: Readonly<Record<string, readonly [first: Revision, last: Rev
   structured_list: ['2026-07-28', '2026-07-28'],
   elicit: ['2025-06-18', '2026-07-28'],
   elicit_url: ['2025-11-25', '2026-07-28'],
+  sample_tools: ['2025-11-25', '2026-07-28'],
   url_required: ['2025-11-25', '2025-11-25'],
   task: ['2025-11-25', '2026-07-28']
 }
