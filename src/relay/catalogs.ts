@@ -22,8 +22,10 @@ export interface Catalogs {
   /** The endpoint as the session sees it; without a session, as a new one would that declares the profile. */
   of (place: Place, live: LiveSession | undefined, profile: Profile | undefined): Catalog
   definitionsOf (place: Place): readonly UpstreamDefinition[]
-  /** Waits for upstreams of the endpoint that are not known yet, and for lists that are older than their time, up to `waitMs`, default `limits.coldStartMs`. */
-  settled (place: Place, profile: Profile | undefined, waitMs?: number): Promise<void>
+  /** Waits for upstreams of the endpoint that are not known yet, and for lists that are older than their time, up to `limits.coldStartMs`. */
+  settled (place: Place, profile: Profile | undefined): Promise<void>
+  /** Waits for what known upstreams list for a profile, up to `waitMs`. */
+  viewed (place: Place, profile: Profile, waitMs: number): Promise<void>
   /** Something is missing that may be there by now: looks again, once a second at most, for as long as `settled`. */
   reread (place: Place): Promise<void>
   /** The session's connection to an upstream reported a change, or ended (`upstream` undefined) and its own view with it. */
@@ -55,7 +57,7 @@ interface Look {
 }
 
 export interface CatalogsOptions {
-  readonly listings: Pick<Listings, 'peek' | 'version' | 'tick' | 'differs' | 'settled' | 'reread'>
+  readonly listings: Pick<Listings, 'peek' | 'version' | 'tick' | 'differs' | 'settled' | 'viewed' | 'reread'>
   readonly clock: PaceClock
   readonly log: Log
 }
@@ -133,7 +135,8 @@ export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Cata
       return built.catalog
     },
     definitionsOf,
-    settled: (place, profile, waitMs = place.snapshot.limits.coldStartMs) => listings.settled(definitionsOf(place), waitMs, profile),
+    settled: (place, profile) => listings.settled(definitionsOf(place), place.snapshot.limits.coldStartMs, profile),
+    viewed: (place, profile, waitMs) => listings.viewed(definitionsOf(place), waitMs, profile),
     reread: (place) => listings.reread(definitionsOf(place), place.snapshot.limits.coldStartMs),
     ownChange (live, profile, definition, upstream, kind) {
       const seen = (): Listing | undefined => seenBy(own.get(live.key), profile, definition)

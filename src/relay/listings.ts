@@ -47,6 +47,8 @@ export interface Listings {
   use (definition: UpstreamDefinition, profile?: Profile): void
   /** Resolves when each is known or has failed once, and what is older than its time was read again; at the latest after `waitMs`. Never rejects. */
   settled (definitions: readonly UpstreamDefinition[], waitMs: number, profile?: Profile): Promise<void>
+  /** The same for the views of upstreams that are known: what others are on their way is not waited for. */
+  viewed (definitions: readonly UpstreamDefinition[], waitMs: number, profile: Profile): Promise<void>
   /** Reads again, where it can be of use, what was not read just now. Resolves as `settled`. */
   reread (definitions: readonly UpstreamDefinition[], waitMs: number): Promise<void>
   /**
@@ -142,6 +144,9 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
         // Whether there are views of it is not known before.
         return awaited.length === 0 ? ofView() : [Promise.all(awaited).then(() => Promise.all(ofView()))]
       }), waitMs)
+    },
+    async viewed (definitions, waitMs, profile) {
+      await withinMs(definitions.flatMap((definition) => views.of(definition, profile)?.awaited() ?? []), waitMs)
     },
     async reread (definitions, waitMs) {
       await withinMs(definitions.flatMap((definition) => followers.get(definition.hash)?.reread() ?? []), waitMs)

@@ -245,7 +245,7 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
       const profile = profileOf(client, place)
       await catalogs.settled(place, undefined)
       // For the lists themselves there is more patience.
-      await catalogs.settled(place, profile, Math.min(place.snapshot.limits.coldStartMs, viewsMs))
+      if (profile !== undefined) await catalogs.viewed(place, profile, Math.min(place.snapshot.limits.coldStartMs, viewsMs))
       const { capabilities, instructions } = catalogs.of(place, undefined, profile)
       return { capabilities, instructions }
     },
