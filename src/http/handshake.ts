@@ -1,5 +1,6 @@
 // How a client of the handshake revisions gets its session and shows it again (basic/lifecycle; basic/transports "Session Management").
 
+import { fits, maxCapabilitiesBytes } from '../protocol/envelope.ts'
 import { GatewayError } from '../protocol/errors.ts'
 import { isObject, responseMessage } from '../protocol/messages.ts'
 import type { Implementation, JsonObject, RequestId } from '../protocol/messages.ts'
@@ -32,7 +33,6 @@ export interface Handshake {
 // 256 bits in base64url. Another shape was never ours: some other server's session, which the client had better replace.
 const ownId = /^[A-Za-z0-9_-]{43}$/
 const plausibleId = /^[A-Za-z0-9_-]{1,128}$/
-const maxCapabilitiesBytes = 4_096
 
 export function createHandshake ({ relay, sessions, live, serverInfo }: HandshakeOptions): Handshake {
   async function sessionOf (visit: Visit): Promise<Session> {
@@ -81,7 +81,7 @@ export function readHello (params: JsonObject | undefined): Hello {
   if (typeof params?.['protocolVersion'] !== 'string') throw new GatewayError('invalid_params', '"protocolVersion" of initialize must be a string.')
   const { clientInfo, capabilities } = params
   // It stays in the store as long as the session.
-  if (isObject(capabilities) && Buffer.byteLength(JSON.stringify(capabilities)) > maxCapabilitiesBytes) throw new GatewayError('invalid_params', `"capabilities" of initialize takes more than ${maxCapabilitiesBytes} bytes as JSON. Leave out what the server need not know.`)
+  if (isObject(capabilities) && !fits(capabilities)) throw new GatewayError('invalid_params', `"capabilities" of initialize takes more than ${maxCapabilitiesBytes} bytes as JSON. Leave out what the server need not know.`)
   return {
     revision: negotiate(params['protocolVersion']),
     clientInfo: isObject(clientInfo) && typeof clientInfo['name'] === 'string'

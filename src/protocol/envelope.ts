@@ -12,6 +12,10 @@ export const logLevelKey = 'io.modelcontextprotocol/logLevel'
 export const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
 export const subscriptionIdKey = 'io.modelcontextprotocol/subscriptionId'
 
+/** Of JSON in UTF-8. What a client declares is kept with connections, sessions and tasks, and sent with each request. */
+export const maxCapabilitiesBytes = 4_096
+const encoder = new TextEncoder()
+
 export interface Envelope {
   /** As the client wrote it; not necessarily one that we speak. */
   readonly version: string
@@ -31,6 +35,7 @@ export function readEnvelope (params: JsonObject | undefined): Envelope | string
   const { [versionKey]: version, [capabilitiesKey]: capabilities, [clientInfoKey]: clientInfo, [logLevelKey]: logLevel, progressToken } = meta
   if (typeof version !== 'string') return `"params._meta" must hold "${versionKey}", a string.`
   if (!isObject(capabilities)) return `"params._meta" must hold "${capabilitiesKey}", an object; {} where there are none.`
+  if (!fits(capabilities)) return `"${capabilitiesKey}" takes more than ${maxCapabilitiesBytes} bytes as JSON. Leave out what the server need not know.`
   if (clientInfo !== undefined && (!isObject(clientInfo) || typeof clientInfo['name'] !== 'string' || typeof clientInfo['version'] !== 'string')) {
     return `"${clientInfoKey}" must be an object with "name" and "version".`
   }
@@ -38,6 +43,9 @@ export function readEnvelope (params: JsonObject | undefined): Envelope | string
   if (progressToken !== undefined && typeof progressToken !== 'string' && !Number.isSafeInteger(progressToken)) return '"progressToken" must be a string or an integer.'
   return { version, capabilities, logLevel }
 }
+
+/** Is it no larger than any client needs? */
+export const fits = (capabilities: JsonObject): boolean => encoder.encode(JSON.stringify(capabilities)).length <= maxCapabilitiesBytes
 
 const ours = new Set([versionKey, capabilitiesKey, clientInfoKey, logLevelKey])
 

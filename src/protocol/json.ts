@@ -1,18 +1,23 @@
 // JSON text to value and back without loss. Refuses what JSON.parse lets through and what would hurt later: invalid UTF-8, a byte
-// order mark, deep nesting (JSON.stringify of it overflows the stack). Numbers beyond a double keep their digits.
+// order mark, deep nesting (JSON.stringify of it overflows the stack), millions of values (each takes far more memory than text). Numbers beyond
+// a double keep their digits.
 
 import { GatewayError } from './errors.ts'
 
 export const maxDepth = 64
+/** About 15 MiB of memory, where all of them are empty objects. */
+export const maxValues = 250_000
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
  * One JSON text in UTF-8 from a peer that we do not trust.
- * @throws GatewayError parse_error (RFC 8259; JSON-RPC 2.0 section 5.1); invalid_request where it is nested too deep
+ * @throws GatewayError parse_error (RFC 8259; JSON-RPC 2.0 section 5.1); invalid_request where it is nested too deep or holds too many values
  */
 export function parseJson (bytes: Uint8Array): unknown {
-  if (depthOf(bytes) > maxDepth) throw new GatewayError('invalid_request', `The JSON text is nested deeper than ${maxDepth} levels.`)
+  const { depth, values } = sizeOf(bytes)
+  if (depth > maxDepth) throw new GatewayError('invalid_request', `The JSON text is nested deeper than ${maxDepth} levels.`)
+  if (values > maxValues) throw new GatewayError('invalid_request', `The JSON text holds more than ${maxValues} values. Send long lists as text, or in several calls.`)
   let text: string
   try {
     text = decoder.decode(bytes)
@@ -131,10 +136,17 @@ function unmarked (value: unknown, mark: string, numbers: readonly unknown[]): u
   return value
 }
 
-/** The deepest nesting of arrays and objects, counted without parsing: brackets inside strings do not count. Linear, no recursion. */
-export function depthOf (bytes: Uint8Array): number {
+/** The deepest nesting of arrays and objects. */
+export const depthOf = (bytes: Uint8Array): number => sizeOf(bytes).depth
+
+/**
+ * The deepest nesting of arrays and objects, and how many values there are, an empty one at most counted twice. Counted without parsing: what
+ * stands inside of strings does not count. Linear, no recursion.
+ */
+export function sizeOf (bytes: Uint8Array): { readonly depth: number, readonly values: number } {
   let depth = 0
   let deepest = 0
+  let values = 1
   let inString = false
   for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at]
@@ -142,8 +154,11 @@ export function depthOf (bytes: Uint8Array): number {
       if (byte === 0x5c) at++
       else if (byte === 0x22) inString = false
     } else if (byte === 0x22) inString = true
-    else if (byte === 0x5b || byte === 0x7b) deepest = Math.max(deepest, ++depth)
-    else if (byte === 0x5d || byte === 0x7d) depth--
+    else if (byte === 0x2c) values++
+    else if (byte === 0x5b || byte === 0x7b) {
+      values++
+      deepest = Math.max(deepest, ++depth)
+    } else if (byte === 0x5d || byte === 0x7d) depth--
   }
-  return deepest
+  return { depth: deepest, values }
 }

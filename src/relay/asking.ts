@@ -55,15 +55,18 @@ export function shapeAsk ({ method, params: given }: ServerRequest, upstream: Up
 }
 
 function shapeElicitation (params: JsonObject, upstream: UpstreamName, endpoint: Endpoint, { revision, capabilities }: Asked): JsonObject {
-  const url = params['mode'] === 'url'
+  const { mode: wanted = 'form' } = params
+  if (wanted !== 'form' && wanted !== 'url') throw refusal('"mode" of an elicitation must be "form" or "url".')
+  const url = wanted === 'url'
   const declared = isObject(capabilities['elicitation']) ? capabilities['elicitation'] : {}
   // 2025-11-25 client/elicitation: an empty object means form mode only; -32602 is what a client would answer.
   const offered = url ? isObject(declared['url']) && atLeast(revision, '2025-11-25') : isObject(declared['form']) || !isObject(declared['url'])
   if (!offered) throw refusal(`This client did not declare, in revision ${revision}, "elicitation.${url ? 'url' : 'form'}", so it cannot be asked in ${url ? 'URL' : 'form'} mode.`)
   // Whatever the client makes of it: nothing but a page is opened (security: javascript:, file:).
   if (url && !isPage(params['url'])) throw refusal('"url" of an elicitation must be an https:// or http:// URL.')
-  const { mode: _mode, ...known } = params
-  const shaped = named(atLeast(revision, '2025-11-25') ? params : known, upstream, endpoint)
+  const { url: _page, ...form } = params
+  const given = url ? params : form
+  const shaped = named(atLeast(revision, '2025-11-25') ? given : without(given, 'mode'), upstream, endpoint)
   if (!isObject(shaped['requestedSchema'])) return shaped
   const requestedSchema = shapeRequestedSchema(shaped['requestedSchema'], revision)
   if (requestedSchema === undefined) throw refusal(`The client speaks revision ${revision}, which has no form for a choice of several values.`)

@@ -57,7 +57,7 @@ interface Look {
 }
 
 export interface CatalogsOptions {
-  readonly listings: Pick<Listings, 'peek' | 'version' | 'tick' | 'differs' | 'settled' | 'viewed' | 'reread'>
+  readonly listings: Pick<Listings, 'peek' | 'version' | 'tick' | 'differs' | 'settled' | 'viewed' | 'reread' | 'doubt'>
   readonly clock: PaceClock
   readonly log: Log
 }
@@ -154,6 +154,7 @@ export function createCatalogs ({ listings, clock, log }: CatalogsOptions): Cata
         ownChanges.forget(live.key, definition.hash)
         if (own.get(live.key)?.has(definition.hash) === true) replace(undefined)
       } else if (upstream !== undefined) {
+        if (profile !== undefined) listings.doubt(definition, profile)
         ownChanges.changed(live.key, definition, upstream, kind, (part) => {
           const mine = own.get(live.key)?.get(definition.hash)
           const shared = listings.peek(definition, profile) ?? mine?.shared

@@ -12,7 +12,7 @@ import { changedKinds, sameServer } from './changes.ts'
 import { isRereadable, isStale } from './freshness.ts'
 import { parseListing, withKnown } from './kept.ts'
 import { createPace } from './pace.ts'
-import type { PaceClock } from './pace.ts'
+import type { Pace, PaceClock } from './pace.ts'
 
 export interface Follower {
   readonly definition: UpstreamDefinition
@@ -32,15 +32,17 @@ export interface Follower {
   changed (kind: ListKind): void
   /** The watching connection ended. */
   lost (): void
-  /** It may be worth following after all: see `until`. */
+  /** It may be worth following after all: see `until`. It is looked at soon where somebody needed it lately. */
   doubt (): void
   close (): void
 }
 
 export interface FollowerOptions {
   readonly definition: UpstreamDefinition
-  /** Where the store keeps it. */
-  readonly key: string
+  /** Where the store keeps it; undefined: nowhere. */
+  readonly key?: string
+  /** How often it may be read. Default: a pace of its own. */
+  readonly pace?: Pace
   /** The watching connection. @throws GatewayError upstream_unavailable, too_many */
   readonly connect: () => Promise<Upstream>
   /** Keeps the watching connection from being closed as idle. */
@@ -66,13 +68,17 @@ const failuresUntilHidden = 3
 const keepEveryMs = 60_000
 /** A server may have come to say something else than what was enough. */
 const enoughForMs = 10 * 60_000
-/** For so long there is no doubt: each look takes a connection. */
+/** Servers that register tools once they know their client need a moment for it, and then say so. */
+const lingerMs = 5_000
+/** Somebody who needed it within this time goes on to. */
+const latelyMs = 60_000
+/** For so long there is no doubt: each look takes a connection. Twice as long after each look that showed the same. */
 const undoubtedMs = 10_000
 
-export function createFollower ({ definition, key, connect, touch, onChange, retryMs, whenDown, until, tick, store, clock, log }: FollowerOptions): Follower {
+export function createFollower ({ definition, key, pace: given, connect, touch, onChange, retryMs, whenDown, until, tick, store, clock, log }: FollowerOptions): Follower {
   const stop = new AbortController()
   const dirty = new Set<ListKind>()
-  const pace = createPace(clock)
+  const pace = given ?? createPace(clock)
   const known = Promise.withResolvers<void>()
   let isKnown = false
   let listing: Listing | undefined
@@ -82,11 +88,14 @@ export function createFollower ({ definition, key, connect, touch, onChange, ret
   let watcher: Upstream | undefined
   let work: Promise<void> | undefined
   let retry: ReturnType<PaceClock['timer']> | undefined
+  let lingering: ReturnType<PaceClock['timer']> | undefined
   let usedAt = 0
   /** When the listing was last written to the store. */
   let keptAt = -Infinity
-  /** Until when nobody need look again. */
-  let enoughUntil = -Infinity
+  /** How often in a row what was read was enough, and when it last was. */
+  let looks = 0
+  let lookedAt = 0
+  let doubted = false
 
   const shown = (): Listing | undefined => failures >= failuresUntilHidden ? undefined : listing
   const settle = (): void => {
@@ -105,10 +114,16 @@ export function createFollower ({ definition, key, connect, touch, onChange, ret
     onChange(kinds)
   }
 
-  const judge = (): void => { enoughUntil = listing !== undefined && until?.isEnough(listing) === true ? clock.now() + enoughForMs : -Infinity }
-  const isEnough = (): boolean => clock.now() < enoughUntil
+  function judge (): void {
+    looks = listing !== undefined && until?.isEnough(listing) === true ? looks + 1 : 0
+    lookedAt = clock.now()
+    doubted = false
+  }
+  /** Need nobody look again now? */
+  const isEnough = (): boolean => looks > 0 && clock.now() < lookedAt + (doubted ? Math.min(enoughForMs, undoubtedMs * 2 ** (looks - 1)) : enoughForMs)
 
   async function recall (): Promise<void> {
+    if (key === undefined) return
     const text = await store.get(key)
     const recalled = text === undefined ? undefined : parseListing(text)
     if (recalled === undefined || stop.signal.aborted) return
@@ -128,7 +143,7 @@ export function createFollower ({ definition, key, connect, touch, onChange, ret
     judge()
     settle()
     const now = clock.now()
-    if (version === before && now - keptAt < keepEveryMs) return
+    if (key === undefined || (version === before && now - keptAt < keepEveryMs)) return
     keptAt = now
     await store.set(key, JSON.stringify(next), { ttlMs: listingTtlMs }).catch((err: unknown) =>
       log.warn({ err, upstream: definition.name }, 'the listing could not be kept; a restart will have to ask again'))
@@ -155,9 +170,18 @@ export function createFollower ({ definition, key, connect, touch, onChange, ret
       const parts = await Promise.all(kinds.map((kind) => fetchList(upstream, kind, stop.signal, clock.now)))
       await keep(patched(listing, parts))
     }
-    if (!isEnough()) return
-    watcher = undefined
-    until?.letGo()
+    if (isEnough()) linger()
+  }
+
+  /** Lets go of the connection when it has had time to report more. */
+  function linger (): void {
+    lingering?.close()
+    lingering = clock.timer(lingerMs, () => {
+      if (!isEnough() || work !== undefined) return
+      watcher = undefined
+      until?.letGo()
+    })
+    lingering.unref()
   }
 
   function start (): void {
@@ -221,14 +245,19 @@ export function createFollower ({ definition, key, connect, touch, onChange, ret
     },
     lost () {
       watcher = undefined
-      if (!isEnough()) schedule(1_000)
+      if (!isEnough()) schedule(retryMs(0))
     },
     doubt () {
-      enoughUntil = Math.min(enoughUntil, Math.max(clock.now(), enoughUntil - enoughForMs + undoubtedMs))
+      // What is followed reports by itself.
+      if (looks === 0 || watcher !== undefined) return
+      doubted = true
+      if (!isEnough() && work === undefined && retry === undefined && clock.now() - usedAt < latelyMs) start()
     },
     close () {
       stop.abort()
       retry?.close()
+      lingering?.close()
+      until?.letGo()
       settle()
     }
   }

@@ -58,6 +58,8 @@ export interface Listings {
   connect (definition: UpstreamDefinition): Promise<Upstream>
   /** A connection to the upstream reported a change. */
   changed (definition: UpstreamDefinition, kind: ListKind): void
+  /** The connection of one session reported one: those who declare the same may see something else than everybody. */
+  doubt (definition: UpstreamDefinition, profile: Profile): void
   onChange (listener: (hash: string, kinds: ReadonlySet<ListKind>, concerns: Concerns) => void): void
   /** Forgets what no configuration names any more. Calls that began with an older one do not bring it back. */
   retain (hashes: ReadonlySet<string>): void
@@ -140,19 +142,20 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
       await withinMs(definitions.flatMap((definition) => {
         const awaited = followerOf(definition)?.awaited() ?? []
         if (profile === undefined) return awaited
-        const ofView = (): Array<Promise<unknown>> => views.of(definition, profile)?.awaited() ?? []
+        const ofView = (): Array<Promise<unknown>> => views.awaited(definition, profile, waitMs)
         // Whether there are views of it is not known before.
         return awaited.length === 0 ? ofView() : [Promise.all(awaited).then(() => Promise.all(ofView()))]
       }), waitMs)
     },
     async viewed (definitions, waitMs, profile) {
-      await withinMs(definitions.flatMap((definition) => views.of(definition, profile)?.awaited() ?? []), waitMs)
+      await withinMs(definitions.flatMap((definition) => views.awaited(definition, profile, waitMs)), waitMs)
     },
     async reread (definitions, waitMs) {
       await withinMs(definitions.flatMap((definition) => followers.get(definition.hash)?.reread() ?? []), waitMs)
     },
     connect,
     changed,
+    doubt: (definition, profile) => views.doubt(definition, profile),
     onChange (listener) {
       listeners.push(listener)
     },

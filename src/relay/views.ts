@@ -7,7 +7,6 @@ import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { isModernRevision } from '../protocol/revisions.ts'
 import type { Handshake, ListKind, Upstream } from '../protocol/seams.ts'
-import { listingKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import { nobody } from '../upstream/exchange.ts'
 import type { Listing } from '../upstream/listing.ts'
@@ -16,7 +15,10 @@ import { changedKinds, sameServer } from './changes.ts'
 import { createFollower } from './follower.ts'
 import type { Follower } from './follower.ts'
 import type { Concerns } from './listings.ts'
-import type { PaceClock } from './pace.ts'
+import { createShares } from './modern/shares.ts'
+import type { Shares } from './modern/shares.ts'
+import { createPace } from './pace.ts'
+import type { Pace, PaceClock } from './pace.ts'
 import { isDeclared } from './profiles.ts'
 import type { Profile } from './profiles.ts'
 
@@ -37,6 +39,9 @@ export interface Views {
   of (definition: UpstreamDefinition, profile: Profile): Follower | undefined
   /** Undefined where everybody's listing is this profile's too. */
   peek (definition: UpstreamDefinition, profile: Profile): Listing | undefined
+  /** What is worth waiting for (`Follower.awaited`), of a view that was opened no longer ago than `waitMs`: nobody waits for a slow one again and again. */
+  awaited (definition: UpstreamDefinition, profile: Profile, waitMs: number): Array<Promise<unknown>>
+  doubt (definition: UpstreamDefinition, profile: Profile): void
   /** What differs from what everybody sees. */
   all (definition: UpstreamDefinition): Listing[]
   /** Another number after each change of any view of the upstream. */
@@ -50,7 +55,9 @@ export interface Views {
 
 interface View {
   readonly follower: Follower
+  readonly key: string
   readonly by: string
+  readonly openedAt: number
   /** Does it show what everybody sees? So it is taken to do until it was read. */
   same: boolean
   /** What its clients saw last. */
@@ -58,16 +65,22 @@ interface View {
 }
 
 interface Room {
+  readonly tenant: string
   readonly views: Map<string, View>
+  readonly shares: Shares<View>
+  /** All views of an upstream together are read no more often than what everybody sees. */
+  readonly pace: Pace
   version: number
 }
 
-/** Per upstream. Others see what everybody sees. */
+/** Per upstream: the others see what everybody sees. */
 const maxViews = 16
-/** Of those, made by one caller. */
-const maxViewsPerCaller = 4
-/** A view that nobody needed for so long makes room for another. */
-const restMs = 10 * 60_000
+/** Of those, made by one person. */
+const maxViewsPerPerson = 4
+/** Of all upstreams of a tenant: each may hold a process. */
+const maxViewsPerTenant = 64
+/** A view that nobody needed for so long makes room for another one of the same person, or of somebody who has fewer. */
+const restMs = 60_000
 
 export function createViews ({ pool, store, clock, log, handshake, tick, tell, base }: ViewsOptions): Views {
   const rooms = new Map<string, Room>()
@@ -85,16 +98,17 @@ export function createViews ({ pool, store, clock, log, handshake, tick, tell, b
     tell(definition.hash, kinds, (profile) => profile?.key === key && isDeclared(profile, definition))
   }
 
-  /** Room for one more? Views that rest are let go of for it. */
-  function hasRoom ({ views }: Room, { by }: Profile): boolean {
-    if (views.size >= maxViews) {
-      for (const [key, { follower }] of views) {
-        if (clock.now() - follower.usedAt() <= restMs) continue
-        follower.close()
-        views.delete(key)
-      }
-    }
-    return views.size < maxViews && [...views.values()].filter((view) => view.by === by).length < maxViewsPerCaller
+  /** Room for one more of this person? A view that rests is let go of for it. */
+  function hasRoom ({ views, shares }: Room, by: string): boolean {
+    const giver = shares.giver('', by)
+    if (giver === undefined) return true
+    // Nobody misses one that shows what everybody sees.
+    const [oldest] = [...giver].toSorted((one, other) => Number(other.same) - Number(one.same) || one.follower.usedAt() - other.follower.usedAt())
+    if (oldest === undefined || (!oldest.same && clock.now() - oldest.follower.usedAt() <= restMs)) return false
+    oldest.follower.close()
+    shares.delete('', oldest.by, oldest)
+    views.delete(oldest.key)
+    return true
   }
 
   function open (definition: UpstreamDefinition, room: Room, { key, capabilities, by }: Profile): View {
@@ -107,17 +121,17 @@ export function createViews ({ pool, store, clock, log, handshake, tick, tell, b
       notification () {},
       ask: nobody.ask,
       closed () { follower.lost() }
-    })
+    }, 'listing')
     const follower = createFollower({
       definition,
-      key: listingKey(definition.hash, digest),
+      pace: room.pace,
       connect,
       touch: () => pool.touch(scope),
       onChange () {
         if (!view.same) review(definition, room, key, view)
       },
       // What fails for these may work for others, and each failure counts against the upstream.
-      retryMs: (failures) => failures < 2 ? 10_000 : failures < 3 ? 60_000 : restMs,
+      retryMs: (failures) => failures < 2 ? 10_000 : failures < 3 ? 60_000 : 10 * 60_000,
       whenDown: 'the lists for clients that declare capabilities could not be read; they see what everybody sees',
       until: {
         isEnough (listing) {
@@ -133,30 +147,45 @@ export function createViews ({ pool, store, clock, log, handshake, tick, tell, b
       clock,
       log
     })
-    const view: View = { follower, by, same: true, told: base(definition)?.peek() }
+    const view: View = { follower, key, by, openedAt: clock.now(), same: true, told: base(definition)?.peek() }
     return view
   }
 
-  const roomOf = ({ hash: id }: UpstreamDefinition): Room => {
-    const room = rooms.get(id) ?? { views: new Map<string, View>(), version: 0 }
+  const viewsOf = (tenant: string): number => {
+    let count = 0
+    for (const room of rooms.values()) if (room.tenant === tenant) count += room.views.size
+    return count
+  }
+
+  const roomOf = ({ hash: id, tenant }: UpstreamDefinition): Room => {
+    const room = rooms.get(id) ?? { tenant, views: new Map<string, View>(), shares: createShares<View>({ perOwner: maxViewsPerPerson, perTenant: maxViews, most: maxViews }), pace: inTurns(createPace(clock)), version: 0 }
     rooms.set(id, room)
     return room
   }
 
+  function viewOf (definition: UpstreamDefinition, profile: Profile): View | undefined {
+    const listing = base(definition)?.peek()
+    // 2026-07-28 server/tools: lists must not depend on what a request declares.
+    if (listing === undefined || isModernRevision(listing.revision) || !isDeclared(profile, definition)) return undefined
+    const room = roomOf(definition)
+    const known = room.views.get(profile.key)
+    if (known !== undefined) return known
+    if (!hasRoom(room, profile.by) || viewsOf(definition.tenant) >= maxViewsPerTenant) return undefined
+    const view = open(definition, room, profile)
+    room.views.set(profile.key, view)
+    room.shares.add('', profile.by, view)
+    room.version = tick()
+    return view
+  }
+
   return {
-    of (definition, profile) {
-      const listing = base(definition)?.peek()
-      // 2026-07-28 server/tools: lists must not depend on what a request declares.
-      if (listing === undefined || isModernRevision(listing.revision) || !isDeclared(profile, definition)) return undefined
-      const room = roomOf(definition)
-      let view = room.views.get(profile.key)
-      if (view === undefined) {
-        if (!hasRoom(room, profile)) return undefined
-        room.views.set(profile.key, view = open(definition, room, profile))
-        room.version = tick()
-      }
-      return view.follower
+    of: (definition, profile) => viewOf(definition, profile)?.follower,
+    awaited (definition, profile, waitMs) {
+      const view = viewOf(definition, profile)
+      const awaited = view?.follower.awaited() ?? []
+      return view === undefined || clock.now() - view.openedAt > waitMs ? [] : awaited
     },
+    doubt: (definition, profile) => rooms.get(definition.hash)?.views.get(profile.key)?.follower.doubt(),
     peek (definition, profile) {
       const view = isDeclared(profile, definition) ? rooms.get(definition.hash)?.views.get(profile.key) : undefined
       return view === undefined ? undefined : shownBy(view)
@@ -188,4 +217,10 @@ export function createViews ({ pool, store, clock, log, handshake, tick, tell, b
       for (const { views } of rooms.values()) for (const { follower } of views.values()) follower.close()
     }
   }
+}
+
+/** A pace for several readers: one after the other. */
+function inTurns (pace: Pace): Pace {
+  let last = Promise.resolve()
+  return { next: (signal) => last = last.then(() => pace.next(signal)) }
 }

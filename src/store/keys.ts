@@ -29,7 +29,7 @@ export const keyTable = {
   },
   listing: {
     kind: 'listing',
-    parts: ['hash of the upstream definition, and for a view of those who declare something a digest of that'],
+    parts: ['hash of the upstream definition'],
     value: 'JSON: the last tools, prompts, resources and templates that the upstream told under the gateway\'s own credential',
     ttl: '30 days from the last write',
     loss: 'the next start waits for the upstream, up to limits.coldStartMs'
@@ -114,10 +114,9 @@ export function principalSeatKey (tenant: string, issuer: string, subject: strin
 /**
  * The last known listing of an upstream: see `keyTable.listing`. Written with `listingTtlMs`.
  * @param upstreamHash UpstreamDefinition.hash, which covers the tenant
- * @param declared digest of the capabilities that it was declared, where it lists something of its own for them
  */
-export function listingKey (upstreamHash: string, declared?: string): string {
-  return declared === undefined ? key('listing', upstreamHash) : key('listing', upstreamHash, declared)
+export function listingKey (upstreamHash: string): string {
+  return key('listing', upstreamHash)
 }
 
 /** The events of one stream to a client: see `keyTable.events`. Written with `eventsTtlMs`, the last `eventsKept`. */

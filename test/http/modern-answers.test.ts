@@ -155,3 +155,12 @@ t.test('a large answer after many messages comes whole to whoever reads', async 
   t.match(answer.json, { id: 1, result: {} })
   t.equal(answer.messages.length, 2_001)
 })
+
+t.test('capabilities of a request take 4 KiB at most, as in initialize', async (t) => {
+  const { url } = await house(t)
+  const listed = (text: string) => modernRequest(url, 'tools/list', {}, { token: key, meta: { 'io.modelcontextprotocol/clientCapabilities': { experimental: { x: { y: text } } } } })
+  t.equal((await listed('x'.repeat(4_000))).status, 200)
+  for (const text of ['x'.repeat(4_100), '\u00e9'.repeat(2_100)]) {
+    t.match(await listed(text), { status: 400, json: { error: { code: -32602, message: /clientCapabilities" takes more than 4096 bytes as JSON/ } } })
+  }
+})

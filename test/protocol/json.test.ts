@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { GatewayError } from '../../src/protocol/errors.ts'
-import { depthOf, maxDepth, parseJson, parseText } from '../../src/protocol/json.ts'
+import { depthOf, maxDepth, maxValues, parseJson, parseText } from '../../src/protocol/json.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 const through = (text: string) => JSON.stringify(parseJson(bytes(text)))
@@ -83,6 +83,15 @@ t.test('what JSON.parse lets through and we do not', async (t) => {
   ] as const) t.ok(refused(Uint8Array.from(input)), what)
   t.equal(parseJson(bytes('"\\u0000\u2028\ud83d\ude00"')), '\0\u2028\u{1f600}', 'while NUL, line separators and astral characters are data')
   t.equal(through('"\\ud800"'), '"\\ud800"', 'and an escaped lone surrogate stays escaped')
+})
+
+t.test('how many values', async (t) => {
+  const list = (count: number, item: string) => bytes(`[${Array(count).fill(item).join()}]`)
+  t.notOk(refused(list(maxValues - 2, '1')))
+  t.ok(refused(list(maxValues, '1')))
+  t.notOk(refused(list(Math.floor(maxValues / 2) - 2, '{}')))
+  t.ok(refused(list(maxValues / 2 + 1, '{}')), 'an object takes more memory than a number')
+  t.notOk(refused(bytes(JSON.stringify(','.repeat(2 * maxValues)))), 'commas in a string are text')
 })
 
 t.test('depth', async (t) => {

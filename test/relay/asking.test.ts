@@ -58,3 +58,13 @@ t.test('a server that asks for more than was declared is told what is missing', 
   t.same(ask('sampling/createMessage', tools, '2025-11-25', { sampling: { tools: {} } })().params, tools)
   t.end()
 })
+
+t.test('an elicitation has one of two modes, and only one of them a page', async (t) => {
+  const shape = (params: Record<string, unknown>, revision: Revision = '2025-11-25') =>
+    shapeAsk({ method: 'elicitation/create', params: { message: 'm', ...params } }, upstreamName('one'), endpoint('one'), { revision, capabilities: { elicitation: { form: {}, url: {} } } }).params
+  const requestedSchema = { type: 'object', properties: {} }
+  for (const mode of ['URL', ['url'], 7, null, '']) t.throws(() => shape({ mode, url: 'javascript:alert(1)', requestedSchema }), RpcError, String(mode))
+  t.same(shape({ mode: 'url', url: 'https://example.com/', elicitationId: 'a' }), { message: 'm', mode: 'url', url: 'https://example.com/', elicitationId: 'a' })
+  for (const mode of [{}, { mode: 'form' }]) t.same(shape({ ...mode, url: 'javascript:alert(1)', requestedSchema, 'x-kept': 1 }), { message: 'm', ...mode, requestedSchema, 'x-kept': 1 })
+  t.same(shape({ mode: 'form', url: 'javascript:alert(1)', requestedSchema }, '2025-06-18'), { message: 'm', requestedSchema })
+})

@@ -96,7 +96,7 @@ t.test('a list that is read as its session ends is not kept', async (t) => {
   const [ada, bob] = [await room.person('ada'), await room.person('bob')]
   const definition = [...room.snapshot.tenants.values()][0]?.upstreams.values().next().value
   if (definition === undefined) throw new Error('no upstream')
-  const catalogs = createCatalogs({ clock, log: pino({ level: 'silent' }), listings: { differs: () => false, tick: () => 0, settled: async () => {}, viewed: async () => {}, reread: async () => {}, version: () => 0, peek: () => ({ tools: [], prompts: [], resources: [], templates: [], capabilities: {}, serverInfo: { name: 'x', version: '1' }, instructions: undefined, revision: '2025-11-25', failed: [], partial: [] }) } })
+  const catalogs = createCatalogs({ clock, log: pino({ level: 'silent' }), listings: { differs: () => false, tick: () => 0, settled: async () => {}, viewed: async () => {}, doubt () {}, reread: async () => {}, version: () => 0, peek: () => ({ tools: [], prompts: [], resources: [], templates: [], capabilities: {}, serverInfo: { name: 'x', version: '1' }, instructions: undefined, revision: '2025-11-25', failed: [], partial: [] }) } })
   const answer = Promise.withResolvers<{ tools: unknown[] }>()
   const upstream = { name: definition.name, era: 'legacy' as const, revision: '2025-11-25' as const, capabilities: { tools: {} }, serverInfo: { name: 'x', version: '1' }, instructions: undefined, request: () => answer.promise, notify () {}, close: () => Promise.resolve(), destroy () {} }
   for (const { live } of [ada, bob]) catalogs.ownChange(live, undefined, definition, upstream, 'tools')

@@ -3,8 +3,6 @@
 
 import t from 'tap'
 import type { ClientCapabilities } from '../../src/protocol/messages.ts'
-import { createSqliteStore } from '../../src/store/sqlite.ts'
-import pino from 'pino'
 import { until } from '../kit/until.ts'
 import { relayRoom, stillClock, tool } from './kit.ts'
 import type { Connection, Double, Person, RelayRoom } from './kit.ts'
@@ -43,6 +41,10 @@ t.test('a server that lists the same for everybody is read once more per profile
   const room = await relayRoom(t, { doubles: { one: even() }, clock })
   const ada = await room.person('ada', 'default', sampling)
   t.same(await toolsOf(ada), ['one__plain'])
+  clock.move(4_999)
+  await new Promise(setImmediate)
+  t.notOk(readingFor(room, 'sampling')[0]?.closed, 'servers may have more to say at first')
+  clock.move(1)
   await until('it is let go of', () => readingFor(room, 'sampling').every(({ closed }) => closed))
   ada.heard.length = 0 // There was nothing before.
   for (let at = 0; at < 5; at++) await toolsOf(ada)
@@ -61,6 +63,7 @@ t.test('where nothing differs, a change that everybody is told of is seen at onc
   const ada = await room.person('ada', 'default', sampling)
   t.same(await toolsOf(ada), ['one__plain'])
   ada.heard.length = 0
+  clock.move(5_001)
   tools = [tool('plain'), tool('newer')]
   room.connections.find(({ declared, closed }) => !closed && declared['sampling'] === undefined)?.listChanged('tools')
   await until('it is told', () => ada.heard.some(({ method }) => method === 'notifications/tools/list_changed'))
@@ -97,16 +100,35 @@ t.test('where a view cannot be read, its clients see what everybody sees', async
   t.equal(readingFor(room, 'sampling').length, 1)
 })
 
-t.test('after a restart the view is known before its server is asked', async (t) => {
-  const store = await createSqliteStore({ path: ':memory:', clock: { now: Date.now }, log: pino({ level: 'silent' }) })
-  t.teardown(() => store.close())
-  const first = await relayRoom(t, { doubles: { one: picky() }, store })
-  t.same(await toolsOf(await first.person('ada', 'default', sampling)), ['one__plain', 'one__asks'])
-  const down = picky()
-  down.listing = () => new Promise(() => {})
-  const second = await relayRoom(t, { doubles: { one: down }, store })
-  t.same(await toolsOf(await second.person('ada', 'default', sampling)), ['one__plain', 'one__asks'])
-  t.same(await toolsOf(await second.person('bob')), ['one__plain'])
+t.test('a server that registers its tools a moment after it was initialized, and says so, is heard', async (t) => {
+  let registered = false
+  const clock = stillClock()
+  const room = await relayRoom(t, { doubles: { one: { tools: (declared) => [tool('plain'), ...declared['sampling'] === undefined || !registered ? [] : [tool('asks')]] } }, clock })
+  const ada = await room.person('ada', 'default', sampling)
+  t.same(await toolsOf(ada), ['one__plain'])
+  ada.heard.length = 0
+  registered = true
+  readingFor(room, 'sampling')[0]?.listChanged('tools')
+  await until('the client is told', () => ada.heard.length === 1)
+  t.same(await toolsOf(ada), ['one__plain', 'one__asks'])
+  clock.move(5_001)
+  await new Promise(setImmediate)
+  t.same(readingFor(room, 'sampling').map(({ closed }) => closed), [false], 'it is followed from now on')
+})
+
+t.test('what a session hears from its own connection makes its view doubtful', async (t) => {
+  let more = false
+  const clock = stillClock()
+  const room = await relayRoom(t, { doubles: { one: { tools: (declared) => [tool('plain'), ...declared['sampling'] === undefined || !more ? [] : [tool('asks')]] } }, clock })
+  const [ada, bob] = [await room.person('ada', 'default', sampling), await room.person('bob', 'default', sampling)]
+  t.same([await toolsOf(ada), await toolsOf(bob)], [['one__plain'], ['one__plain']])
+  await ada.call('tools/call', { name: 'one__plain' })
+  clock.move(5_001)
+  more = true
+  clock.move(10_001)
+  room.connections.at(-1)?.listChanged('tools')
+  await until('others who declare the same see it', async () => (await toolsOf(bob)).includes('one__asks'))
+  t.same(await toolsOf(ada), ['one__plain', 'one__asks'])
 })
 
 t.test('connections that several sessions share declare nothing, so they have one view', async (t) => {
@@ -117,17 +139,29 @@ t.test('connections that several sessions share declare nothing, so they have on
   }
 })
 
-t.test('one caller makes at most four views of an upstream, and all of them sixteen; the others see what everybody sees', async (t) => {
+t.test('one person has four views of an upstream at a time, and all persons sixteen; the others see what everybody sees', async (t) => {
   const clock = stillClock()
   const room = await relayRoom(t, { doubles: { one: { tools: (declared) => [tool(`for-${Object.keys(declared['experimental'] ?? {}).join() || 'all'}`)] } }, endpoints: { default: { upstreams: ['one'], prefix: '' } }, clock })
-  const inventive = async (who: string, what: string): Promise<string[]> => await toolsOf(await room.person(who, 'default', { experimental: { [what]: {} } }))
+  const inventive = async (who: string, what: string): Promise<string[]> => {
+    clock.move(1_000) // All views of an upstream have one pace.
+    return await toolsOf(await room.person(who, 'default', { experimental: { [what]: {} } }))
+  }
   for (const at of [1, 2, 3, 4]) t.same(await inventive('ada', `ada${at}`), [`for-ada${at}`])
   t.same(await inventive('ada', 'ada5'), ['for-all'])
   t.same(await inventive('ada', 'ada1'), ['for-ada1'], 'what is there stays')
   for (const who of ['bob', 'eve', 'fay']) for (const at of [1, 2, 3, 4]) t.same(await inventive(who, `${who}${at}`), [`for-${who}${at}`])
   t.same(await inventive('gil', 'gil1'), ['for-all'])
-  clock.move(10 * 60_000 + 1)
-  t.same(await inventive('gil', 'gil1'), ['for-gil1'], 'those that rest make room')
+  clock.move(60_001)
+  t.same(await inventive('ada', 'ada5'), ['for-ada5'], 'those of the same person that rest make room')
+  t.same(await inventive('gil', 'gil1'), ['for-gil1'], 'and those of one who has more')
+  await until('their connections are closed', () => room.connections.filter(({ closed }) => closed).length === 2)
+})
+
+t.test('views that show what everybody sees make room at once', async (t) => {
+  const clock = stillClock()
+  const room = await relayRoom(t, { doubles: { one: picky() }, endpoints: { default: { upstreams: ['one'], prefix: '' } }, clock })
+  for (let at = 0; at < 6; at++, clock.move(1_000)) t.same(await toolsOf(await room.person('ada', 'default', { experimental: { [`x${at}`]: {} } })), ['plain'])
+  t.same(await toolsOf(await room.person('ada', 'default', sampling)), ['plain', 'asks'])
 })
 
 t.test('what is longer than any client needs to say is no profile', async (t) => {

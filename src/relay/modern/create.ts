@@ -17,7 +17,7 @@ import { discreet } from '../discretion.ts'
 import { definitionOf, find } from '../floor.ts'
 import { freshFor } from '../freshness.ts'
 import type { PaceClock } from '../pace.ts'
-import { profilesOf } from '../profiles.ts'
+import { personOf, profilesOf } from '../profiles.ts'
 import type { Profile } from '../profiles.ts'
 import type { Shared } from '../shared.ts'
 import { whileWanted } from '../wanted.ts'
@@ -36,7 +36,7 @@ import { profileOf as declaredBy } from './profile.ts'
 import { fitting } from './refusals.ts'
 import type { ModernRelay } from './relay.ts'
 import { createRequestStates } from './state.ts'
-import { bindingOf, createTaskIds } from './task-ids.ts'
+import { createTaskIds } from './task-ids.ts'
 import { ofTask, shapeTask } from './tasks.ts'
 
 export interface ModernRelayOptions {
@@ -71,7 +71,7 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
   const held = createHeldTasks({ clock, touch: pool.touch, newId, log })
   const heard: Heard = { notification: old.notification, lost: old.lost, ask: held.ask }
   const declared = profilesOf(true, ({ capabilities }: Client, endpoint) => declaredBy(capabilities, endpoint))
-  const profileOf = (seen: Seen): Profile | undefined => isCaller(seen) ? declared(seen.client, seen.endpoint, () => bindingOf(seen).join('\n')) : undefined
+  const profileOf = (seen: Seen): Profile | undefined => isCaller(seen) ? declared(seen.client, seen.endpoint, () => personOf({ ...seen.principal, tenant: seen.tenant.id })) : undefined
   const catalogOf = (seen: Seen): Catalog => catalogs.of(seen, undefined, profileOf(seen))
   const settled = oncePer((seen) => catalogs.settled(seen, profileOf(seen)))
   const connections = createModernConnections({ pool, listings, levels, settled, clientInfo, clock, heard, log })
