@@ -107,9 +107,10 @@ function clientFor (session: LiveSession, push: (message: JsonObject) => boolean
     notify (notification) {
       push(notificationMessage(shapeNotification(notification, revision)))
     },
-    ask (request, { signal, progress } = {}) {
-      // A task goes on when the call has ended that brought its question (2025-11-25 basic/utilities/tasks).
-      const ends = metaOf(request.params)[relatedTask] === undefined ? [over] : []
+    ask (request, { signal, progress, outlives } = {}) {
+      // A task goes on when the call has ended that brought its question (2025-11-25 basic/utilities/tasks); so does what no stream names: many
+      // servers ask for the roots as soon as they are connected to, which may be while a short call runs.
+      const ends = outlives === true || metaOf(request.params)[relatedTask] !== undefined ? [] : [over]
       const signals = signal === undefined ? ends : [signal, ...ends]
       return session.ask(request, { signal: AbortSignal.any(signals), ...(progress === undefined ? {} : { progress }) }, push)
     }

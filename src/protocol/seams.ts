@@ -10,6 +10,8 @@ export interface AskOptions {
   readonly signal?: AbortSignal
   /** `params` of `notifications/progress` about the question, with the server's own token. */
   readonly progress?: (params: JsonObject) => void
+  /** It only came while the call ran, and may be about something else: the end of the call does not withdraw it. */
+  readonly outlives?: boolean
 }
 
 /** Whoever asked, as seen from below. One per call. */

@@ -26,7 +26,7 @@ export interface Asks {
   end (reason: string): void
 }
 
-type Ask = (request: ServerRequest, options: Required<AskOptions>) => Promise<unknown>
+type Ask = (request: ServerRequest, options: Required<Pick<AskOptions, 'signal' | 'progress'>>) => Promise<unknown>
 
 export interface Origin {
   readonly call: number

@@ -179,7 +179,7 @@ export function createExchange (options: ExchangeOptions): Exchange {
     // 2025-11-25 basic/utilities/tasks: a task goes on when the call has ended that brought the question, and needs its answer.
     const origin = metaOf(body.params)[relatedTask] === undefined ? from ?? call?.id : undefined
     asks.receive(id, body, (request, options) => {
-      const answer = call === undefined ? events.ask(request, options) : call.client.ask(request, options)
+      const answer = call === undefined ? events.ask(request, options) : call.client.ask(request, { ...options, outlives: from === undefined })
       return patiently(waiting, (call) => calls.has(call.id), options.signal, answer)
     }, origin === undefined ? undefined : { call: origin, certain: from !== undefined })
   }

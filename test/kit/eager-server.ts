@@ -1,5 +1,5 @@
 // A stdio server of 2025-11-25 that asks for the roots as soon as its handshake is over, as many do, whatever is called. Its requests are
-// answered when it has been answered itself, with what it was told.
+// answered when it has been answered itself, with what it was told; but for the tool `quick`.
 
 import { createInterface } from 'node:readline'
 
@@ -12,9 +12,9 @@ const waiting: Array<() => void> = []
 function answer (method: string, params: Json): Json {
   switch (method) {
     case 'initialize': return { protocolVersion: params['protocolVersion'], capabilities: { tools: {}, prompts: {}, completions: {}, logging: {} }, serverInfo: { name: 'eager', version: '1' } }
-    case 'tools/list': return { tools: [{ name: 'told', inputSchema: { type: 'object' } }] }
+    case 'tools/list': return { tools: [{ name: 'told', inputSchema: { type: 'object' } }, { name: 'quick', inputSchema: { type: 'object' } }] }
     case 'prompts/list': return { prompts: [{ name: 'told', arguments: [{ name: 'a' }] }] }
-    case 'tools/call': return { content: [{ type: 'text', text: JSON.stringify(told) }] }
+    case 'tools/call': return params['name'] === 'quick' ? { content: [] } : { content: [{ type: 'text', text: JSON.stringify(told) }] }
     case 'completion/complete': return { completion: { values: [JSON.stringify(told)] } }
     default: return {}
   }
@@ -28,7 +28,7 @@ createInterface({ input: process.stdin }).on('line', (line) => {
     for (const go of waiting.splice(0)) go()
   } else if (id !== undefined) {
     const go = (): void => say({ id, result: answer(method, params ?? {}) })
-    if (told === undefined && (method === 'tools/call' || method === 'completion/complete')) waiting.push(go)
+    if (told === undefined && ((method === 'tools/call' && params?.['name'] !== 'quick') || method === 'completion/complete')) waiting.push(go)
     else go()
   }
 })
