@@ -49,14 +49,17 @@ t.test('what may not be asked is refused at the upstream, whose call goes on', a
   const answer = async (_request: Request, client: Client): Promise<Result> => {
     const asks = [
       { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1 } }, { method: 'elicitation/create', params: { mode: 'url', message: 'x', url: 'https://example.com/' } },
-      { method: 'elicitation/create', params: { mode: 'url', message: 'x', url: 'javascript:alert(1)' } }, { method: 'elicitation/create' }, { method: 'tasks/get', params: { taskId: 'x' } }
+      { method: 'elicitation/create', params: { mode: 'url', message: 'x', url: 'javascript:alert(1)' } }, { method: 'elicitation/create' }, { method: 'tasks/get', params: { taskId: 'x' } },
+      // What the official client cannot read, and ends its call over.
+      { method: 'elicitation/create', params: { message: 'x' } }, { method: 'elicitation/create', params: { requestedSchema: { type: 'object', properties: {} } } },
+      { method: 'elicitation/create', params: { message: 'x', requestedSchema: { type: 'object', properties: { a: { type: 'object' } } } } }, { method: 'elicitation/create', params: { message: 'x', requestedSchema: { type: 'object', properties: { a: 'string' } } } }
     ]
     for (const ask of asks) await client.ask(ask).catch((error: unknown) => codes.push(error instanceof RpcError ? error.error.code : error))
     return { content: [] }
   }
   const room = await modernRoom(t, { one: old(answer) }, single)
   t.match(await room.call('tools/call', params, { capabilities: { elicitation: {} } }), { resultType: 'complete' })
-  t.same(codes, [-32602, -32602, -32602, -32602, -32602])
+  t.same(codes, Array(9).fill(-32602))
 })
 
 t.test('during a request that cannot come back with questions, a person is taken to have turned away', async (t) => {

@@ -9,14 +9,34 @@ import type { ClientCapabilities, JsonObject, ServerRequest } from '../../protoc
 import { relatedTask } from '../../protocol/tasks.ts'
 import { shapeInputRequest } from './input.ts'
 
-/** @throws RpcError -32602: the client did not declare it; the upstream is told, and its call goes on */
+/** @throws RpcError -32602: the client did not declare it, or it has not the form of 2026-07-28; the upstream is told, and its call goes on */
 export function inputRequestOf ({ method, params }: ServerRequest, upstream: UpstreamName, endpoint: Endpoint, capabilities: ClientCapabilities): JsonObject {
+  const fault = faultOf(method, params ?? {})
+  // Clients fail the whole call over an input request that they cannot read, and nobody would ever answer it.
+  if (fault !== undefined) throw new RpcError({ code: -32602, message: `${fault} in ${method}.` })
   try {
     return shapeInputRequest(params === undefined ? { method } : { method, params: withoutOld(params) }, upstream, endpoint, capabilities)
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     throw error.cause instanceof RpcError ? error.cause : new RpcError({ code: -32602, message: 'The client cannot be asked this: it did not declare it, or the request is malformed.' })
   }
+}
+
+const fieldTypes: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'array'])
+
+/** What 2026-07-28 requires of the params and is not there (schema: ElicitRequestFormParams, ElicitRequestURLParams, CreateMessageRequestParams). */
+function faultOf (method: string, params: JsonObject): string | undefined {
+  if (method === 'sampling/createMessage') {
+    if (!Array.isArray(params['messages'])) return '"messages" must be an array'
+    return typeof params['maxTokens'] === 'number' ? undefined : '"maxTokens" must be a number'
+  }
+  if (method !== 'elicitation/create') return undefined
+  if (typeof params['message'] !== 'string') return '"message" must be a string'
+  if (params['mode'] === 'url') return undefined // Its URL is looked at anyway.
+  const schema = params['requestedSchema']
+  if (!isObject(schema) || schema['type'] !== 'object' || !isObject(schema['properties'])) return '"requestedSchema" must be an object with "type": "object" and "properties"'
+  const nested = Object.entries(schema['properties']).find(([, field]) => !isObject(field) || !fieldTypes.has(field['type']))
+  return nested === undefined ? undefined : `"requestedSchema.properties.${nested[0].slice(0, 100)}" must be of type string, number, integer, boolean or array`
 }
 
 /** Members that 2026-07-28 does not have: ids of elicitations, tasks that clients host, progress of what is asked. */
