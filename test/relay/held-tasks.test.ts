@@ -30,7 +30,7 @@ function room () {
   } as unknown as Upstream
   const hold = (id: string, owner = 'ada', tenant = 'acme', scope = owner) =>
     held.hold({ key: `${owner} ${id}`, owner, definition: { ...definition, tenant: tenantId(tenant) }, scope, upstream, id, endpoint, capabilities: { elicitation: {} } })
-  const ask = (id: string, scope = 'ada') => held.ask(definition, scope, { method: 'elicitation/create', params: { message: 'x', requestedSchema: {}, _meta: { [relatedTask]: { taskId: id } } } }, undefined, () => Promise.resolve('nobody'))
+  const ask = (id: string, scope = 'ada') => held.ask(definition, scope, { method: 'elicitation/create', params: { message: 'x', requestedSchema: { type: 'object', properties: {} }, _meta: { [relatedTask]: { taskId: id } } } }, undefined, () => Promise.resolve('nobody'))
   return { clock, touched, held, hold, ask, signals }
 }
 
