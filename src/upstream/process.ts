@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { GatewayError } from '../protocol/errors.ts'
 import { within } from './clock.ts'
+import { Down } from './endings.ts'
 import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import type { StdioDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
@@ -85,7 +86,7 @@ export function createSupervisor ({ baseEnv, maxProcesses, maxPerTenant, clock, 
       })
     } catch (cause) {
       // A NUL byte in an argument, or a resource of this process that has run out.
-      throw new GatewayError('upstream_unavailable', `Upstream ${definition.name} cannot be started: check its command, args, env and cwd.`, { cause, data: { upstream: definition.name } })
+      throw new Down('upstream_unavailable', `Upstream ${definition.name} cannot be started: check its command, args, env and cwd.`, { cause, data: { upstream: definition.name } })
     }
 
     let over = false
@@ -199,5 +200,5 @@ function startError (definition: StdioDefinition, cause: NodeJS.ErrnoException):
       : cause.code === 'EACCES'
         ? `the command ${command} may not be executed: make it executable, or correct the command`
         : `the command ${command} failed with ${cause.code ?? 'an unknown error'}`
-  return new GatewayError('upstream_unavailable', `Upstream ${name} cannot be started: ${why}.`, { cause, data: { upstream: name } })
+  return new Down('upstream_unavailable', `Upstream ${name} cannot be started: ${why}.`, { cause, data: { upstream: name } })
 }
