@@ -37,8 +37,11 @@ export interface Child {
 export type Use = 'listing' | 'calls'
 
 export interface Supervisor {
-  /** @throws GatewayError too_many when `maxProcesses` are running, or for the calls of one tenant `maxPerTenant` */
-  spawn (definition: StdioDefinition, events: ChildEvents, use?: Use): Child
+  /**
+   * @param share whose it is, where it serves one caller; see `Handshake`
+   * @throws GatewayError too_many when `maxProcesses` are running, or for the calls of one tenant `maxPerTenant`, or of those most are this share's
+   */
+  spawn (definition: StdioDefinition, events: ChildEvents, use?: Use, share?: string): Child
   /** Synchronous, for `process.on('exit')`: KILL to every group. */
   killAllNow (): void
   /** Processes that have not ended. */
@@ -66,15 +69,17 @@ const inherited = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'USER', 'LO
 export function createSupervisor ({ baseEnv, maxProcesses, maxPerTenant, clock, log }: SupervisorOptions): Supervisor {
   const groups = new Set<Child>()
   /** Of those, the ones that count against their tenant. */
-  const tenants = new Map<Child, TenantId>()
+  const counted = new Map<Child, { readonly tenant: TenantId, readonly share: string | undefined }>()
+  // A caller who is alone is hardly limited, and whoever comes next gets in.
+  const maxPerShare = Math.max(1, Math.floor(maxPerTenant * 3 / 4))
 
-  function start (definition: StdioDefinition, events: ChildEvents, use: Use = 'calls'): Child {
+  function start (definition: StdioDefinition, events: ChildEvents, use: Use = 'calls', share?: string): Child {
     if (groups.size >= maxProcesses) throw limitError(definition, 'processes', maxProcesses)
     // What many callers share cannot be multiplied by one of them, and without it the tenant would have nothing to call.
     const counts = use === 'calls' && definition.isolation !== 'shared'
-    if (counts && [...tenants.values()].filter((tenant) => tenant === definition.tenant).length >= maxPerTenant) {
-      throw limitError(definition, 'processesPerTenant', maxPerTenant)
-    }
+    const theirs = counts ? [...counted.values()].filter(({ tenant }) => tenant === definition.tenant) : []
+    if (theirs.length >= maxPerTenant) throw limitError(definition, 'processesPerTenant', maxPerTenant)
+    if (share !== undefined && theirs.filter((each) => each.share === share).length >= maxPerShare) throw shareError(definition, maxPerShare, maxPerTenant)
     let child: ChildProcessWithoutNullStreams
     try {
       child = spawn(definition.command, definition.args, {
@@ -97,7 +102,7 @@ export function createSupervisor ({ baseEnv, maxProcesses, maxPerTenant, clock, 
       if (over) return
       over = true
       groups.delete(handle)
-      tenants.delete(handle)
+      counted.delete(handle)
       // The grandchildren may have outlived their parent.
       signalGroup('SIGKILL')
       child.stdin.destroy()
@@ -139,7 +144,7 @@ export function createSupervisor ({ baseEnv, maxProcesses, maxPerTenant, clock, 
       kill: () => { if (!over) signalGroup('SIGKILL') }
     }
     groups.add(handle)
-    if (counts) tenants.set(handle, definition.tenant)
+    if (counts) counted.set(handle, { tenant: definition.tenant, share })
 
     child.stdout.on('data', events.stdout)
     child.stderr.on('data', events.stderr)
@@ -188,6 +193,11 @@ export function environment (base: SupervisorOptions['baseEnv'], own: Readonly<R
 
 function limitError ({ name }: StdioDefinition, limit: string, value: number): GatewayError {
   return new GatewayError('too_many', `Upstream ${name} cannot start: limits.${limit} (${value}) is reached. Close sessions or raise the limit.`, { data: { upstream: name, limit } })
+}
+
+function shareError ({ name }: StdioDefinition, value: number, all: number): GatewayError {
+  const limit = 'processesPerTenant'
+  return new GatewayError('too_many', `Upstream ${name} cannot start: this caller has ${value} processes, and one caller may have no more than three quarters of limits.${limit} (${all}). Close sessions or raise the limit.`, { data: { upstream: name, limit } })
 }
 
 // Names the command, never its arguments: those may carry secrets.
