@@ -66,7 +66,7 @@ const LimitsSchema = Type.Object({
   callsPerSession: limit('callsPerSession', 1, 100_000, 'Requests of one session, or of one caller of 2026-07-28, which has no sessions, that may run at once.'),
   batchMessages: limit('batchMessages', 1, 10_000, 'Messages in one JSON-RPC batch (revision 2025-03-26 only).'),
   processes: limit('processes', 1, 100_000, 'stdio processes at once, over all tenants.'),
-  processesPerTenant: limit('processesPerTenant', 1, 100_000, 'stdio processes at once that serve the callers of one tenant. Not counted: what `isolation: shared` shares, and the one process per upstream that its lists are read from.'),
+  processesPerTenant: limit('processesPerTenant', 1, 100_000, 'stdio processes at once that serve the callers of one tenant. One caller (issuer and subject) may have three quarters of them, at least one. Not counted: what `isolation: shared` shares, and what lists are read from: one process per upstream, and at most 64 of a tenant for clients that declare capabilities.'),
   coldStartMs: limit('coldStartMs', 0, 5 * minute, 'How long initialize and the lists wait for upstreams that are not known yet.'),
   drainMs: limit('drainMs', 0, hour, 'How long shutdown waits for calls in flight.'),
   pageSize: limit('pageSize', 1, 100_000, 'Entries on one page of a list.'),

@@ -78,4 +78,6 @@ export interface Handshake {
    * the definition has isolation `session`.
    */
   readonly exclusive?: boolean
+  /** Whose the connection is, opaque: of what a tenant may have, nobody takes all. Never sent. Default: nobody's in particular. */
+  readonly share?: string
 }

@@ -15,6 +15,7 @@ import { declaredTo } from './asking.ts'
 import type { Levels } from './levels.ts'
 import type { Listings } from './listings.ts'
 import { listingScope } from './listings.ts'
+import { shareOf } from './share.ts'
 
 export interface ConnectionsOptions {
   readonly pool: Pool
@@ -102,7 +103,7 @@ export function createConnections (options: ConnectionsOptions): Connections {
     scopeOf,
     async acquire (definition, endpoint, live) {
       const scope = scopeOf(definition, live)
-      const handshake: Handshake = { clientInfo, capabilities: declaredTo(definition, endpoint, live.session.record) }
+      const handshake: Handshake = { clientInfo, capabilities: declaredTo(definition, endpoint, live.session.record), share: shareOf(live.session.record.owner) }
       let current: Upstream | undefined
       // What everybody shares is opened by whoever comes first, so all of them open it in the same way.
       const upstream = current = await (definition.isolation === 'shared'

@@ -121,7 +121,7 @@ export function createViews ({ pool, store, clock, log, handshake, tick, tell, b
       notification () {},
       ask: nobody.ask,
       closed () { follower.lost() }
-    }, 'listing')
+    }, 'view')
     const follower = createFollower({
       definition,
       pace: room.pace,
@@ -130,7 +130,7 @@ export function createViews ({ pool, store, clock, log, handshake, tick, tell, b
       onChange () {
         if (!view.same) review(definition, room, key, view)
       },
-      // What fails for these may work for others, and each failure counts against the upstream.
+      // What a server refuses today it will refuse tomorrow.
       retryMs: (failures) => failures < 2 ? 10_000 : failures < 3 ? 60_000 : 10 * 60_000,
       whenDown: 'the lists for clients that declare capabilities could not be read; they see what everybody sees',
       until: {

@@ -4,6 +4,7 @@ import { GatewayError } from '../protocol/errors.ts'
 import { isModernRevision } from '../protocol/revisions.ts'
 import { deadline } from './clock.ts'
 import { createComplaints } from './complaints.ts'
+import { Down } from './endings.ts'
 import { createEras, Undiscovered } from './era.ts'
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
@@ -16,7 +17,7 @@ import type { Supervisor, Use } from './process.ts'
 export interface Connector {
   /**
    * Opens a connection and does the handshake, within `connectMs`. `use` counts for the limits of processes; default `calls`.
-   * @throws GatewayError upstream_unavailable, upstream_protocol, too_many; cancelled where the signal says so
+   * @throws GatewayError upstream_unavailable (a `Down` where that is so whoever asks), upstream_protocol, too_many; cancelled where the signal says so
    */
   connect (definition: UpstreamDefinition, handshake: Handshake, events: UpstreamEvents, signal?: AbortSignal, use?: Use): Promise<Upstream>
 }
@@ -44,9 +45,11 @@ export function createConnector ({ supervisor, egress, clock, random, log }: Con
       try {
         return upstreamOf(definition, await eras.connect(definition, options, limit.signal))
       } catch (found) {
-        const error = found instanceof Undiscovered ? found.cause : found
-        const told = limit.passed() ? lateError(definition) : startError(definition, error)
-        throw found instanceof Undiscovered && told instanceof GatewayError ? undiscoveredError(told) : told
+        const undiscovered = found instanceof Undiscovered
+        // A caller may declare what a server chokes on.
+        const undeclared = undiscovered || Object.keys(handshake.capabilities).length === 0
+        const told = limit.passed() ? lateError(definition, undeclared ? Down : GatewayError) : startError(definition, undiscovered ? found.cause : found)
+        throw undiscovered && told instanceof GatewayError ? undiscoveredError(told) : told
       } finally {
         limit.close()
       }
@@ -54,13 +57,14 @@ export function createConnector ({ supervisor, egress, clock, random, log }: Con
   }
 }
 
-function lateError ({ name, connectMs }: UpstreamDefinition): GatewayError {
-  return new GatewayError('upstream_unavailable', `Upstream ${name} did not answer initialize or server/discover within ${connectMs / 1000} s (connectMs).`, { data: { upstream: name } })
+function lateError ({ name, connectMs }: UpstreamDefinition, Kind: typeof GatewayError): GatewayError {
+  return new Kind('upstream_unavailable', `Upstream ${name} did not answer initialize or server/discover within ${connectMs / 1000} s (connectMs).`, { data: { upstream: name } })
 }
 
 /** A server that keeps silent, or fails, when it is asked what it does not know would be served well in its own era. */
-function undiscoveredError ({ code, message, cause, data: { outcome: _none, ...data } }: GatewayError): GatewayError {
-  return new GatewayError(code, `${message} Only server/discover was sent to it. If it is an older server, which does not answer what it does not know, set era: legacy in its configuration.`, { cause, data })
+function undiscoveredError (error: GatewayError): GatewayError {
+  const { code, message, cause, data: { outcome: _none, ...data } } = error
+  return new (error instanceof Down ? Down : GatewayError)(code, `${message} Only server/discover was sent to it. If it is an older server, which does not answer what it does not know, set era: legacy in its configuration.`, { cause, data })
 }
 
 // No call was sent yet, so its outcome is not unknown: it may be tried again.

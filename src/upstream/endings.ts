@@ -51,6 +51,9 @@ export function boundedError (error: RpcErrorObject): RpcErrorObject {
 /** The server's own error in an answer that proves that the request was not executed. */
 export class Refusal extends RpcError {}
 
+/** Nobody was reached, or nobody answered to whom nothing was declared: that says something of the upstream itself, whoever asked. */
+export class Down extends GatewayError {}
+
 /** What the server is told about why. */
 export function reasonText (reason: unknown): string {
   return typeof reason === 'string' ? printable(reason, 200) : 'cancelled by the caller'

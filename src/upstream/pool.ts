@@ -2,14 +2,14 @@
 // that fails alone for a while. It knows a scope as an opaque string, and nobody behind it.
 
 import { GatewayError } from '../protocol/errors.ts'
-import { failed, noBackoff, worked } from './backoff.ts'
+import { createBackoffs } from './backoff.ts'
 import { within } from './clock.ts'
 import { counted } from './counted.ts'
+import { Down } from './endings.ts'
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import type { TenantId, UpstreamName } from '../protocol/ids.ts'
 import type { Handshake, Upstream, UpstreamEvents } from '../protocol/seams.ts'
-import type { Backoff } from './backoff.ts'
 import type { Clock, Timer } from './clock.ts'
 import type { Connector } from './connect.ts'
 import type { Use } from './process.ts'
@@ -28,7 +28,7 @@ export interface Health {
 export interface Pool {
   /**
    * The connection of this definition and scope, the same object as long as it lives. `handshake`, `events` and `use` (default
-   * `calls`) count when it is opened now.
+   * `calls`) count when it is opened now. A failure of a connection for `calls` counts for its scope only, unless nobody was reached at all.
    * @throws GatewayError upstream_unavailable (data.retryAfterMs while it is left alone), upstream_protocol, too_many, shutting_down
    */
   acquire (definition: UpstreamDefinition, scope: string, handshake: Handshake, events: UpstreamEvents, use?: Use): Promise<Upstream>
@@ -65,10 +65,7 @@ interface Entry {
   retired: boolean
 }
 
-/** A connection that dies younger than this never really worked. */
-const provenMs = 5_000
 const longestSweepMs = 5_000
-const crashMemoryMs = 120_000 // One that died young longer ago is no pattern.
 /** Longer than the three graces of a child process together. */
 const closeMs = 7_000
 
@@ -76,18 +73,10 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
   const entries = new Map<string, Entry>()
   /** Entries that are no longer given out but not closed yet. */
   const leaving = new Set<Entry>()
-  const backoffs = new Map<string, { readonly definition: UpstreamDefinition, readonly backoff: Backoff }>()
-  /** Connections that died young, by key: what one caller does to its own must not lock others out. */
-  const crashes = new Map<string, Backoff>()
+  const backoffs = createBackoffs({ clock, random })
   let sweepMs = longestSweepMs
   let sweeper: Timer | undefined
   let closed = false
-
-  function backoffOf (definition: UpstreamDefinition): Backoff {
-    let found = backoffs.get(definition.hash)
-    if (found === undefined) backoffs.set(definition.hash, found = { definition, backoff: noBackoff() })
-    return found.backoff
-  }
 
   const keyOf = (definition: UpstreamDefinition, scope: string): string => `${definition.hash}\n${scope}`
 
@@ -97,7 +86,6 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
   }
 
   function open (definition: UpstreamDefinition, scope: string, handshake: Handshake, events: UpstreamEvents, use: Use | undefined): Entry {
-    const backoff = backoffOf(definition)
     const stop = new AbortController()
     const watched: UpstreamEvents = {
       listChanged: (kind) => events.listChanged(kind),
@@ -106,7 +94,7 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
       closed (reason) {
         forget(entry)
         leaving.delete(entry)
-        crashed(entry, reason)
+        backoffs.died(keyOf(definition, scope), clock.now() - entry.connectedAt, reason)
         events.closed(reason)
       }
     }
@@ -130,24 +118,16 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
       forget(entry)
       // Reaching one of our own limits, or giving up, is no fault of the upstream.
       if (!(error instanceof GatewayError) || (error.code !== 'cancelled' && error.code !== 'too_many')) {
-        failed(backoff, (error as Error).message, clock, random)
+        // The listing connection declares nothing, and is nobody's own.
+        const failures = backoffs.failed(definition, keyOf(definition, scope), error as Error, use === 'listing' || error instanceof Down)
         // No warning: whoever asked is told, and the keeper of the listing warns once for all.
-        log.debug({ err: error, upstream: definition.name, tenant: definition.tenant, failures: backoff.failures }, 'cannot connect to the upstream')
+        log.debug({ err: error, upstream: definition.name, tenant: definition.tenant, failures }, 'cannot connect to the upstream')
       }
       throw error
     })
     const now = clock.now()
     const entry: Entry = { definition, scope, stop, ready, connection: undefined, connectedAt: now, touchedAt: now, inFlight: 0, retired: false }
     return entry
-  }
-
-  /** The first early death may be an accident, so the next call tries at once; after that it is left alone for ever longer. */
-  function crashed ({ definition, scope, connectedAt }: Entry, reason: Error): void {
-    const key = keyOf(definition, scope)
-    if (clock.now() - connectedAt >= provenMs) return void crashes.delete(key)
-    const known = crashes.get(key)
-    if (known === undefined) crashes.set(key, { failures: 0, retryAt: clock.now(), lastError: reason.message })
-    else failed(known, reason.message, clock, random)
   }
 
   /** Closes one connection, or gives up connecting. Never rejects. */
@@ -170,13 +150,10 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
     const now = clock.now()
     for (const entry of entries.values()) {
       if (entry.connection === undefined) continue
-      if (now - entry.connectedAt >= provenMs) {
-        worked(backoffOf(entry.definition))
-        crashes.delete(keyOf(entry.definition, entry.scope))
-      }
+      backoffs.lives(entry.definition, keyOf(entry.definition, entry.scope), now - entry.connectedAt)
       if (entry.inFlight === 0 && now - entry.touchedAt >= entry.definition.idleMs) void shut(entry)
     }
-    for (const [key, { retryAt }] of crashes) if (now - retryAt > crashMemoryMs) crashes.delete(key)
+    backoffs.sweep()
     sweeper?.refresh()
   }
 
@@ -202,10 +179,8 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
       const key = keyOf(definition, scope)
       let entry = entries.get(key)
       if (entry === undefined) {
-        const resting = [backoffOf(definition), crashes.get(key) ?? noBackoff()]
-        const { retryAt, lastError } = resting.reduce((longest, each) => each.retryAt > longest.retryAt ? each : longest)
-        const retryAfterMs = Math.ceil(retryAt - clock.now())
-        if (retryAfterMs > 0) return Promise.reject(restingError(definition, retryAfterMs, lastError))
+        const resting = backoffs.refusal(definition, key)
+        if (resting !== undefined) return Promise.reject(resting)
         entry = open(definition, scope, handshake, events, use)
         entries.set(key, entry)
         watch(definition)
@@ -224,7 +199,7 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
     },
 
     retain (hashes) {
-      for (const hash of backoffs.keys()) if (!hashes.has(hash)) backoffs.delete(hash)
+      backoffs.retain(hashes)
       for (const entry of entries.values()) {
         if (hashes.has(entry.definition.hash)) continue
         if (entry.inFlight === 0) {
@@ -240,7 +215,7 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
 
     health () {
       const now = clock.now()
-      return [...backoffs.values()].map(({ definition, backoff }) => {
+      return [...backoffs.all()].map(({ definition, backoff }) => {
         const ours = [...entries.values()].filter((entry) => entry.definition.hash === definition.hash)
         const ready = ours.filter((entry) => entry.connection !== undefined).length
         const resting = backoff.retryAt > now
@@ -271,9 +246,4 @@ export function createPool ({ connector, clock, random, log }: PoolOptions): Poo
       }
     }
   }
-}
-
-function restingError ({ name }: UpstreamDefinition, retryAfterMs: number, lastError: string | undefined): GatewayError {
-  const text = `Upstream ${name} is down; it is tried again in ${Math.ceil(retryAfterMs / 1000)} s. Retry then.${lastError === undefined ? '' : ` Its last error: ${lastError}`}`
-  return new GatewayError('upstream_unavailable', text, { data: { upstream: name, retryAfterMs } })
 }

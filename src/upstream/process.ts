@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { GatewayError } from '../protocol/errors.ts'
 import { within } from './clock.ts'
+import { Down } from './endings.ts'
 import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import type { StdioDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
@@ -33,11 +34,14 @@ export interface Child {
 }
 
 /** What a connection is for: the lists of an upstream are read, or callers are served. */
-export type Use = 'listing' | 'calls'
+export type Use = 'listing' | 'view' | 'calls'
 
 export interface Supervisor {
-  /** @throws GatewayError too_many when `maxProcesses` are running, or for the calls of one tenant `maxPerTenant` */
-  spawn (definition: StdioDefinition, events: ChildEvents, use?: Use): Child
+  /**
+   * @param share whose it is, where it serves one caller; see `Handshake`
+   * @throws GatewayError too_many when `maxProcesses` are running, or for the calls of one tenant `maxPerTenant`, or of those most are this share's
+   */
+  spawn (definition: StdioDefinition, events: ChildEvents, use?: Use, share?: string): Child
   /** Synchronous, for `process.on('exit')`: KILL to every group. */
   killAllNow (): void
   /** Processes that have not ended. */
@@ -65,15 +69,17 @@ const inherited = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'USER', 'LO
 export function createSupervisor ({ baseEnv, maxProcesses, maxPerTenant, clock, log }: SupervisorOptions): Supervisor {
   const groups = new Set<Child>()
   /** Of those, the ones that count against their tenant. */
-  const tenants = new Map<Child, TenantId>()
+  const counted = new Map<Child, { readonly tenant: TenantId, readonly share: string | undefined }>()
+  // A caller who is alone is hardly limited, and whoever comes next gets in.
+  const maxPerShare = Math.max(1, Math.floor(maxPerTenant * 3 / 4))
 
-  function start (definition: StdioDefinition, events: ChildEvents, use: Use = 'calls'): Child {
+  function start (definition: StdioDefinition, events: ChildEvents, use: Use = 'calls', share?: string): Child {
     if (groups.size >= maxProcesses) throw limitError(definition, 'processes', maxProcesses)
     // What many callers share cannot be multiplied by one of them, and without it the tenant would have nothing to call.
     const counts = use === 'calls' && definition.isolation !== 'shared'
-    if (counts && [...tenants.values()].filter((tenant) => tenant === definition.tenant).length >= maxPerTenant) {
-      throw limitError(definition, 'processesPerTenant', maxPerTenant)
-    }
+    const theirs = counts ? [...counted.values()].filter(({ tenant }) => tenant === definition.tenant) : []
+    if (theirs.length >= maxPerTenant) throw limitError(definition, 'processesPerTenant', maxPerTenant)
+    if (share !== undefined && theirs.filter((each) => each.share === share).length >= maxPerShare) throw shareError(definition, maxPerShare, maxPerTenant)
     let child: ChildProcessWithoutNullStreams
     try {
       child = spawn(definition.command, definition.args, {
@@ -85,7 +91,7 @@ export function createSupervisor ({ baseEnv, maxProcesses, maxPerTenant, clock, 
       })
     } catch (cause) {
       // A NUL byte in an argument, or a resource of this process that has run out.
-      throw new GatewayError('upstream_unavailable', `Upstream ${definition.name} cannot be started: check its command, args, env and cwd.`, { cause, data: { upstream: definition.name } })
+      throw new Down('upstream_unavailable', `Upstream ${definition.name} cannot be started: check its command, args, env and cwd.`, { cause, data: { upstream: definition.name } })
     }
 
     let over = false
@@ -96,7 +102,7 @@ export function createSupervisor ({ baseEnv, maxProcesses, maxPerTenant, clock, 
       if (over) return
       over = true
       groups.delete(handle)
-      tenants.delete(handle)
+      counted.delete(handle)
       // The grandchildren may have outlived their parent.
       signalGroup('SIGKILL')
       child.stdin.destroy()
@@ -138,7 +144,7 @@ export function createSupervisor ({ baseEnv, maxProcesses, maxPerTenant, clock, 
       kill: () => { if (!over) signalGroup('SIGKILL') }
     }
     groups.add(handle)
-    if (counts) tenants.set(handle, definition.tenant)
+    if (counts) counted.set(handle, { tenant: definition.tenant, share })
 
     child.stdout.on('data', events.stdout)
     child.stderr.on('data', events.stderr)
@@ -189,6 +195,11 @@ function limitError ({ name }: StdioDefinition, limit: string, value: number): G
   return new GatewayError('too_many', `Upstream ${name} cannot start: limits.${limit} (${value}) is reached. Close sessions or raise the limit.`, { data: { upstream: name, limit } })
 }
 
+function shareError ({ name }: StdioDefinition, value: number, all: number): GatewayError {
+  const limit = 'processesPerTenant'
+  return new GatewayError('too_many', `Upstream ${name} cannot start: this caller has ${value} processes, and one caller may have no more than three quarters of limits.${limit} (${all}). Close sessions or raise the limit.`, { data: { upstream: name, limit } })
+}
+
 // Names the command, never its arguments: those may carry secrets.
 function startError (definition: StdioDefinition, cause: NodeJS.ErrnoException): GatewayError {
   const { name, command, cwd } = definition
@@ -199,5 +210,5 @@ function startError (definition: StdioDefinition, cause: NodeJS.ErrnoException):
       : cause.code === 'EACCES'
         ? `the command ${command} may not be executed: make it executable, or correct the command`
         : `the command ${command} failed with ${cause.code ?? 'an unknown error'}`
-  return new GatewayError('upstream_unavailable', `Upstream ${name} cannot be started: ${why}.`, { cause, data: { upstream: name } })
+  return new Down('upstream_unavailable', `Upstream ${name} cannot be started: ${why}.`, { cause, data: { upstream: name } })
 }

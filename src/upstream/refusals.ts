@@ -3,7 +3,7 @@
 
 import { GatewayError, RpcError } from '../protocol/errors.ts'
 import { isObject } from '../protocol/messages.ts'
-import { boundedError, isRpcError } from './endings.ts'
+import { boundedError, Down, isRpcError } from './endings.ts'
 import type { UpstreamName } from '../protocol/ids.ts'
 import type { Outcome } from './delivery.ts'
 
@@ -13,7 +13,7 @@ type Failure = Exclude<Outcome, { kind: 'answered' }>
 export function failureError (name: UpstreamName, place: string, failure: Failure): GatewayError {
   switch (failure.kind) {
     case 'unsent':
-      return new GatewayError('upstream_unavailable', `Upstream ${name} cannot be reached at ${place}${codeOf(failure.cause)}: check that it runs and that its url is right.`, { cause: failure.cause, data: { upstream: name } })
+      return new Down('upstream_unavailable', `Upstream ${name} cannot be reached at ${place}${codeOf(failure.cause)}: check that it runs and that its url is right.`, { cause: failure.cause, data: { upstream: name } })
     case 'broken':
       return lostError(name, `broke${codeOf(failure.cause)} before its answer was complete`, failure.cause)
     case 'garbled':

@@ -107,7 +107,7 @@ export function openStdio (definition: StdioDefinition, supervisor: Supervisor, 
       stderr.end()
       lost(endError(definition, how))
     }
-  }, options.use)
+  }, options.use, handshake.share)
 
   const exchange = createExchange({
     name,

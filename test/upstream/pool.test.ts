@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { GatewayError } from '../../src/protocol/errors.ts'
+import { Down } from '../../src/upstream/endings.ts'
 import { createPool } from '../../src/upstream/pool.ts'
 import { callOf, handClock, handshake, realClock, recordingClient, recordingEvents, stdioDefinition, until, workshop } from '../kit/connection.ts'
 import type { Result } from '../../src/protocol/messages.ts'
@@ -56,7 +57,7 @@ function still (gate?: () => Promise<void>) {
   return { clock, pool, acquire, definition, ...fake }
 }
 
-const refused = () => Promise.reject(new GatewayError('upstream_unavailable', 'connection refused'))
+const refused = () => Promise.reject(new Down('upstream_unavailable', 'connection refused'))
 
 t.test('who asks at the same time gets the same connection, and later too', async (t) => {
   const { acquire, attempts } = still()

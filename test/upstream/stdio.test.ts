@@ -146,6 +146,22 @@ t.test('the limit of processes is an error of its own', async (t) => {
   t.ok(again, 'a place that became free is used')
 })
 
+t.test('the processes of one caller leave room for those of others of the tenant', async (t) => {
+  const shop = workshop({ maxPerTenant: 3 })
+  const connect = async (share: string | undefined, tenant = 'acme') => {
+    const upstream = await shop.connector.connect(stdioDefinition({}, { tenant: tenantId(tenant) }), { ...handshake, ...share === undefined ? {} : { share } }, recordingEvents(), never)
+    t.teardown(() => upstream.close())
+    return upstream
+  }
+  const [first] = await Promise.all([connect('ada'), connect('ada')])
+  await t.rejects(connect('ada'), { code: 'too_many', message: /this caller has 2 processes.* three quarters of limits\.processesPerTenant \(3\)/, data: { limit: 'processesPerTenant' } })
+  await connect('bob')
+  await t.rejects(connect(undefined), { code: 'too_many', message: /limits\.processesPerTenant \(3\) is reached/ }, 'but all of them have no more than their tenant')
+  await connect('ada', 'globex')
+  await first.close()
+  t.ok(await connect('ada'), 'a place that became free is used')
+})
+
 t.test('the processes of one tenant leave room for those of another, and its lists are read all the same', async (t) => {
   const shop = workshop({ maxPerTenant: 1, maxProcesses: 4 })
   const connect = async (tenant: string, use?: Use, isolation: StdioDefinition['isolation'] = 'session') => {

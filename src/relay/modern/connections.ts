@@ -15,6 +15,7 @@ import type { ModernCall, Place } from '../call.ts'
 import type { Levels } from '../levels.ts'
 import { listingScope } from '../listings.ts'
 import type { Listings } from '../listings.ts'
+import { shareOf } from '../share.ts'
 import { conversationOf, createConversations } from './conversations.ts'
 import { createLanes } from './lanes.ts'
 import { nobodyAsked } from './questions.ts'
@@ -84,8 +85,8 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
     }
   })
 
-  const open = (definition: UpstreamDefinition, scope: string, capabilities: ClientCapabilities): Promise<Upstream> =>
-    pool.acquire(definition, scope, { clientInfo, era: 'modern', capabilities, exclusive: true }, eventsOf(definition, scope))
+  const open = (definition: UpstreamDefinition, { principal }: ModernCall, scope: string, capabilities: ClientCapabilities): Promise<Upstream> =>
+    pool.acquire(definition, scope, { clientInfo, era: 'modern', capabilities, exclusive: true, share: shareOf(principal) }, eventsOf(definition, scope))
 
   // The clients of one person's legacy sessions have declared other things, and may be asked in other ways.
   const scopeOf = (...parts: readonly unknown[]): string => `caller:${hash('sha256', canonical(parts), 'base64url')}`
@@ -98,7 +99,7 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
     const scope = scopeOf(bindingOf(call), conversationOf(call))
     const { leave: release } = enter(definition, call, scope)
     try {
-      return { scope, release, upstream: await speaking(await open(definition, scope, {}), call, false) }
+      return { scope, release, upstream: await speaking(await open(definition, call, scope, {}), call, false) }
     } catch (error) {
       release()
       throw error
@@ -120,7 +121,7 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
     }
     try {
       const scopeOfLane = lane === undefined || lane.number === 0 ? scope : `${scope}/${lane.number}`
-      const upstream = await open(definition, scopeOfLane, profile)
+      const upstream = await open(definition, call, scopeOfLane, profile)
       lane?.opened(upstream.era === 'modern' || upstream.namesCalls === true)
       await speaking(upstream, call, false)
       // Nobody waits for the lease any more, and nobody would release it.
