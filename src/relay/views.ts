@@ -76,7 +76,7 @@ interface Room {
 /** Per upstream: the others see what everybody sees. */
 const maxViews = 16
 /** Of those, made by one person. */
-const maxViewsPerPerson = 4
+const maxViewsPerPerson = 12
 /** Of all upstreams of a tenant: each may hold a process. */
 const maxViewsPerTenant = 64
 /** A view that nobody needed for so long makes room for another one of the same person, or of somebody who has fewer. */

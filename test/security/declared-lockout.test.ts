@@ -17,9 +17,9 @@ const refused = { error: { data: { reason: /^upstream_(protocol|unavailable)$/ }
 
 t.test('capabilities that a server finds too large lock nobody else out', async (t) => {
   const house = await acme(t)
-  const large = ({ message }: { message: Json | undefined }): boolean => JSON.stringify(message ?? {}).length > 4_096
+  const large = ({ message }: { message: Json | undefined }): boolean => JSON.stringify(message ?? {}).length > 2_048
   house.upstream.override(large, (response) => { response.writeHead(413).end('too large') }, Infinity)
-  const extensions = { 'io.modelcontextprotocol/ui': { pad: 'x'.repeat(8_192) } }
+  const extensions = { 'io.modelcontextprotocol/ui': { pad: 'x'.repeat(3_000) } }
   t.match(await call(house.url(), keyOf.bob, 'echo', {}, 'before'), fine)
   for (let n = 0; n < 10; n++) {
     t.match(await call(house.url(), keyOf.ada, 'echo', { extensions }, 'same'), refused)
