@@ -1,4 +1,4 @@
-// A hostile older upstream whose questions are small to send and large to keep: `{},` is parsed into twenty times its length, and a
+// A hostile upstream whose questions are small to send and large to keep: `{},` is parsed into twenty times its length, and a
 // question waits for ten minutes. They are refused, wherever they would wait, and everything else goes on.
 
 import t from 'tap'
@@ -7,6 +7,7 @@ import type { Acme } from '../kit/acme.ts'
 import { asker, isQuestion, post } from '../kit/asked.ts'
 import type { Json } from '../kit/asked.ts'
 import { postEvents } from '../kit/events.ts'
+import { startModern } from '../kit/modern-server.ts'
 import { script } from '../kit/parking.ts'
 import { accepted, answers, round } from '../kit/rounds.ts'
 import type { Test } from 'tap'
@@ -60,4 +61,20 @@ t.test('many that wait fill the room of their connection, and no other', async (
   const told = JSON.parse(answer.json.result.content[0].text) as Json[]
   t.equal(told.filter(({ action }) => action === 'accept').length, count)
   t.equal(told.filter(({ error }) => error?.code === 429).length, 12 - count)
+})
+
+t.test('asked by a server of 2026-07-28 in its result', async (t) => {
+  const up = await startModern()
+  t.teardown(() => up.close())
+  const made = await acme(t, { upstreams: { up: { url: up.url, era: 'modern' } } })
+  const client = await asker(made.url(), keyOf.ada)
+  const called = (result: Json): Json => ({ name: 'rounds', arguments: { results: [result] } })
+  for (const result of [{ inputRequests: { a: light, b: heavy } }, { inputRequests: { a: light }, junk: empty(40_000) }]) {
+    const { json } = await client.request('tools/call', called(result))
+    t.match(json, { error: { message: /too large to be kept|too much waits/ } }, 'the answer, and no stream with questions')
+  }
+  const stream = await postEvents(made.url(), client, 'light', 'tools/call', called({ inputRequests: { a: light } }))
+  const question = await stream.next('the question', isQuestion)
+  await post(made.url(), client, { id: question.id, result: { action: 'accept' } })
+  t.match(await stream.next('the end', (message: Json) => message['id'] === 'light'), { result: { content: [{ text: /accept/ }] } })
 })
