@@ -15,6 +15,7 @@ import { createLiveSessions } from '../src/session/live.ts'
 import { createSessions } from '../src/session/sessions.ts'
 import { openStore } from '../src/store/open.ts'
 import { createSealer } from '../src/store/seal.ts'
+import { createAskRooms } from '../src/upstream/ask-room.ts'
 import type { Pool } from '../src/upstream/pool.ts'
 import { median, table } from './figures.ts'
 import { toolCall, toolResult } from './messages.ts'
@@ -91,7 +92,7 @@ async function prepare (): Promise<{ cases: Case[], close: () => Promise<void> }
   const live = createLiveSessions({ clock, asks: () => createAsks({ timer: clock.timer, prefix: 'bench' }) })
   const upstream = fakeUpstream()
   const pool: Pool = { acquire: async () => upstream, touch () {}, release: async () => {}, retain () {}, health: () => [], close: async () => {}, destroy () {} }
-  const relay = createRelay({ pool, store, sealer: await createSealer({ store, randomBytes, timer: clock.timer, log }), randomBytes, sessions, live, clock, log, handshake: { clientInfo: { name: 'gatehouse', version: '0' }, capabilities: {} }, placeOf: () => place })
+  const relay = createRelay({ pool, store, sealer: await createSealer({ store, randomBytes, timer: clock.timer, log }), randomBytes, askRooms: createAskRooms(), sessions, live, clock, log, handshake: { clientInfo: { name: 'gatehouse', version: '0' }, capabilities: {} }, placeOf: () => place })
   await relay.warm(place)
 
   const principal = { kind: 'key' as const, tenant: tenant.id, issuer: 'urn:gatehouse:key', subject: 'bench', clientId: 'bench', scopes: new Set<string>(), groups: [], expiresAt: undefined }

@@ -26,6 +26,7 @@ import { createStreams } from './session/streams.ts'
 import { openStore } from './store/open.ts'
 import type { Store } from './store/port.ts'
 import { createSealer } from './store/seal.ts'
+import { createAskRooms } from './upstream/ask-room.ts'
 import { createConnector } from './upstream/connect.ts'
 import { createEgress } from './upstream/egress.ts'
 import { createPool } from './upstream/pool.ts'
@@ -80,7 +81,8 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
   const streams = createStreams({ store, sealer, clock, randomBytes, log })
   const live = createLiveSessions({ clock, asks: () => createAsks({ timer: clock.timer, prefix: node }), idleMs: () => Math.min(snapshot.limits.sessionIdleMs, snapshot.limits.sessionMaxMs) })
   const supervisor = createSupervisor({ baseEnv: env, maxProcesses: snapshot.limits.processes, maxPerTenant: snapshot.limits.processesPerTenant, clock, log })
-  const connector = createConnector({ supervisor, egress: createEgress(), clock, random, log })
+  const askRooms = createAskRooms()
+  const connector = createConnector({ supervisor, egress: createEgress(), clock, random, log, askRooms })
   const pool = createPool({ connector, clock, random, log })
   const keepAlive = createKeepAlive(overrides.keepAliveMs ?? 15_000)
 
@@ -97,6 +99,7 @@ export async function createGateway (initial: Snapshot, { log, version, env, ove
     clock,
     sealer,
     randomBytes,
+    askRooms,
     log,
     handshake: { clientInfo: serverInfo, capabilities: {} },
     placeOf: ({ tenant, endpoint }) => placeOf(tenant, endpoint)

@@ -11,6 +11,7 @@ import { legacyOutcome, legacyTask, pollAfter, statusOf, withRelated } from '../
 import type { TaskOutcome } from '../protocol/task-bridge.ts'
 import { ended, readTask } from '../protocol/tasks.ts'
 import type { Store } from '../store/port.ts'
+import type { AskRooms } from '../upstream/ask-room.ts'
 import type { Call } from './call.ts'
 import { askAll } from './fulfil-asks.ts'
 import { createKeptTasks, maxKept } from './kept-tasks.ts'
@@ -21,6 +22,8 @@ import type { Rising } from './rising.ts'
 export interface BridgedTasksOptions {
   readonly clock: PaceClock
   readonly store: Store
+  /** For what is asked. */
+  readonly askRooms: Pick<AskRooms, 'open'>
   readonly mint: () => string
   readonly taskId: (call: Call, upstream: Upstream, id: string) => string
 }
@@ -47,7 +50,7 @@ const maxRounds = 32
 type Mark = 'own' | 'as' | 'wrap'
 const marked = (mark: Mark, id: string): string => `${mark}.${id}`
 
-export function createBridgedTasks ({ clock, store, mint, taskId }: BridgedTasksOptions): BridgedTasks {
+export function createBridgedTasks ({ clock, store, askRooms, mint, taskId }: BridgedTasksOptions): BridgedTasks {
   // Questions of tasks that somebody is answering: two who wait for one task must not both ask.
   const asking = new Set<string>()
   const kept = createKeptTasks({ store, mint })
@@ -97,7 +100,7 @@ export function createBridgedTasks ({ clock, store, mint, taskId }: BridgedTasks
           mine.add(name)
         }
         const requests = Object.fromEntries(open.map(({ key, request }) => [key, request]))
-        const inputResponses = await askAll(call, { upstream: upstream.name, requests, mint, ...shown === undefined ? {} : { taskId: shown } })
+        const inputResponses = await askAll(call, { upstream: upstream.name, requests, kept: task, askRooms, mint, ...shown === undefined ? {} : { taskId: shown } })
         await upstream.request({ method: 'tasks/update', params: { taskId: id, inputResponses } }, client, call.signal)
       }
     } finally {

@@ -8,7 +8,9 @@ import { isObject } from '../protocol/messages.ts'
 import type { ClientCapabilities, JsonObject, ServerCapabilities, ServerRequest } from '../protocol/messages.ts'
 import { capabilityOf } from '../protocol/required.ts'
 import { withRelated } from '../protocol/task-bridge.ts'
+import { weightOf } from '../protocol/weight.ts'
 import { unreachable } from '../session/asks.ts'
+import type { AskRooms } from '../upstream/ask-room.ts'
 import { isPage, offered, shapeAsk } from './asking.ts'
 import type { Call } from './call.ts'
 
@@ -42,6 +44,9 @@ export interface AskAll {
   readonly upstream: UpstreamName
   /** `inputRequests` as the server sent them. */
   readonly requests: unknown
+  /** All that the server sent with them: it stays in memory until the last answer is there. */
+  readonly kept: JsonObject
+  readonly askRooms: Pick<AskRooms, 'open'>
   /** Ids of elicitations by URL, which 2025-11-25 has and 2026-07-28 has not. */
   readonly mint: () => string
   /** The task that the questions belong to, as the client knows it. */
@@ -56,11 +61,15 @@ const maxAsks = 32
  * @returns `inputResponses`
  * @throws Unaskable, before anything is asked where that can be known; RpcError the client's own error; GatewayError upstream_protocol, cancelled, upstream_timeout, too_many
  */
-export async function askAll (call: Call, { upstream, requests, mint, taskId }: AskAll): Promise<JsonObject> {
+export async function askAll (call: Call, { upstream, requests, kept, askRooms, mint, taskId }: AskAll): Promise<JsonObject> {
   if (!isObject(requests)) throw fault(upstream, '"inputRequests" that are no object')
   const entries = Object.entries(requests)
   if (entries.length > maxAsks) throw fault(upstream, `more than ${maxAsks} input requests at once`)
   const shaped = entries.map(([key, request]): [string, ServerRequest] => [key, shapeInput(call, upstream, request, mint)])
+  const room = askRooms.open({ tenant: call.live.tenant, name: upstream }, `session ${call.live.key}`)
+  if (entries.some(([, request]) => weightOf(request, room.one) > room.one)) throw fault(upstream, `an input request that is too large to be kept until the client answers it: more than ${room.one} bytes, with 64 for each JSON value beside its text`)
+  const letGo = room.take(weightOf(kept))
+  if (letGo === undefined) throw new GatewayError('too_many', `Upstream ${upstream} asks for input, but too much waits for clients to answer already. Try again later.`, { data: { upstream } })
   const withdrawn = new AbortController()
   const signal = AbortSignal.any([call.signal, withdrawn.signal])
   try {
@@ -70,6 +79,8 @@ export async function askAll (call: Call, { upstream, requests, mint, taskId }: 
   } catch (error) {
     withdrawn.abort('another question of the same call was not answered')
     throw error
+  } finally {
+    letGo()
   }
 }
 

@@ -11,6 +11,7 @@ import { atLeast } from '../protocol/revisions.ts'
 import type { Client, Upstream } from '../protocol/seams.ts'
 import { wrapStructured } from '../protocol/wrap-structured.ts'
 import type { Store } from '../store/port.ts'
+import type { AskRooms } from '../upstream/ask-room.ts'
 import { createBridgedTasks } from './bridged-tasks.ts'
 import type { Call } from './call.ts'
 import { definitionOf } from './floor.ts'
@@ -32,6 +33,8 @@ export interface FulfilOptions {
   readonly store: Store
   readonly randomBytes: (size: number) => Buffer
   readonly listings: Pick<Listings, 'all'>
+  /** For what is asked. */
+  readonly askRooms: Pick<AskRooms, 'open'>
   /** Was the `outputSchema` of the called tool shown wrapped to clients of older revisions? */
   readonly wraps: (call: Call) => boolean
   /** A task's id at the upstream, as the client knows it. */
@@ -64,9 +67,9 @@ const maxRounds = 8
 /** A server that asks for nothing but to come again is not hurried. */
 const stateOnlyMs = 250
 
-export function createFulfiller ({ clock, store, randomBytes, listings, wraps, taskId }: FulfilOptions): Fulfiller {
+export function createFulfiller ({ clock, store, randomBytes, listings, askRooms, wraps, taskId }: FulfilOptions): Fulfiller {
   const mint = (): string => randomBytes(16).toString('base64url')
-  const tasks = createBridgedTasks({ clock, store, mint, taskId })
+  const tasks = createBridgedTasks({ clock, store, askRooms, mint, taskId })
   const taskOnly = createTaskOnly(listings)
 
   /** Below 2025-11-25 a client has no way to ask for a task; above, it is told that it has to ("Tool-Level Negotiation" 1). */
@@ -83,7 +86,7 @@ export function createFulfiller ({ clock, store, randomBytes, listings, wraps, t
       const { inputRequests, requestState } = result
       if (inputRequests === undefined && typeof requestState !== 'string') throw fault(upstream, 'asks for input without saying which')
       if (inputRequests === undefined) await pause(clock, stateOnlyMs, call.signal)
-      const inputResponses = inputRequests === undefined ? undefined : await askAll(call, { upstream: upstream.name, requests: inputRequests, mint })
+      const inputResponses = inputRequests === undefined ? undefined : await askAll(call, { upstream: upstream.name, requests: inputRequests, kept: result, askRooms, mint })
       // Neither the answers nor the state of the round before: the server has put into its state what it still needs.
       const answered = inputResponses === undefined ? request : withParam(request, 'inputResponses', inputResponses)
       next = typeof requestState === 'string' ? withParam(answered, 'requestState', requestState) : answered

@@ -12,6 +12,7 @@ import type { LiveSession, LiveSessions } from '../session/live.ts'
 import type { SessionRecord, Sessions } from '../session/sessions.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
+import type { AskRooms } from '../upstream/ask-room.ts'
 import type { Pool } from '../upstream/pool.ts'
 import { offered, shapeAsk } from './asking.ts'
 import type { Call, Place } from './call.ts'
@@ -44,6 +45,7 @@ export interface RelayOptions {
   readonly clock: { now (): number, timer (ms: number, run: () => void): { close (): unknown, unref (): unknown } }
   readonly sealer: Sealer
   readonly randomBytes: (size: number) => Buffer
+  readonly askRooms: AskRooms
   readonly log: Log
   readonly handshake: Handshake
   /** Where a session stands now; undefined when its tenant or endpoint is gone. */
@@ -73,7 +75,7 @@ export interface Relay {
 /** How long `initialize` waits for what servers list for what its client declares, in milliseconds. */
 const viewsMs = 1_000
 
-export function createRelay ({ pool, store, sessions, live, clock, sealer, randomBytes, log, handshake, placeOf }: RelayOptions): Relay {
+export function createRelay ({ pool, store, sessions, live, clock, sealer, randomBytes, askRooms, log, handshake, placeOf }: RelayOptions): Relay {
   const tasks = createTasks({ sealer, store, live, clock, touch: pool.touch, log })
   const others: Subscriber[] = []
   const heard = {
@@ -144,10 +146,7 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
   })
 
   const fulfiller = createFulfiller({
-    clock,
-    store,
-    randomBytes,
-    listings,
+    clock, store, randomBytes, listings, askRooms,
     wraps: (call) => catalogOf(call, call.live).wraps(String(call.request.params?.['name'])),
     taskId: (call, { name }, id) => tasks.toClient(call.live, name)(id)
   })

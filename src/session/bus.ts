@@ -3,14 +3,14 @@
 
 import { GatewayError } from '../protocol/errors.ts'
 import type { Log } from '../observe/log.ts'
+import { createShares } from '../protocol/shares.ts'
+import type { Shares } from '../protocol/shares.ts'
 import { nodeChannel } from '../store/keys.ts'
 import { cancelled, caught, gone, silent, thrown } from './bus-errors.ts'
 import type { Thrown } from './bus-errors.ts'
 import { createLeg } from './bus-leg.ts'
 import type { Leg } from './bus-leg.ts'
 import { createSeen } from './seen.ts'
-import { createShares } from './shares.ts'
-import type { Shares } from './shares.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 

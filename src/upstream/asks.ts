@@ -3,11 +3,14 @@
 
 import { errorObject, GatewayError } from '../protocol/errors.ts'
 import { errorMessage, isObject, notificationMessage, responseMessage } from '../protocol/messages.ts'
+import { weightOf } from '../protocol/weight.ts'
 import { createBucket } from './bucket.ts'
 import type { Bucket } from './bucket.ts'
 import type { ClientCapabilities, JsonObject, RequestId, RpcErrorObject, ServerRequest } from '../protocol/messages.ts'
 import type { AskOptions } from '../protocol/seams.ts'
+import type { AskRoom } from './ask-room.ts'
 import type { Clock } from './clock.ts'
+import type { Complaints } from './complaints.ts'
 
 export interface Asks {
   /**
@@ -37,7 +40,10 @@ export interface Origin {
 export interface AsksOptions {
   /** What our handshake declared: a server may not ask for more. */
   readonly declared: ClientCapabilities
+  /** For what waits here. */
+  readonly askRoom: AskRoom
   readonly clock: Clock
+  readonly complaints: Complaints
   send (message: JsonObject): void
 }
 
@@ -71,9 +77,11 @@ interface Question {
   readonly withdrawn: AbortController
   readonly origin: Origin | undefined
   readonly tally: Tally
+  /** Gives back the room that it takes up. */
+  readonly letGo: () => void
 }
 
-export function createAsks ({ declared, clock, send }: AsksOptions): Asks {
+export function createAsks ({ declared, askRoom, clock, complaints, send }: AsksOptions): Asks {
   const open = new Map<RequestId, Question>()
   const bucketOf = ({ perSecond, burst }: Limit): Bucket => createBucket(clock, perSecond, burst)
   const bucket = bucketOf(ofConnection)
@@ -90,7 +98,10 @@ export function createAsks ({ declared, clock, send }: AsksOptions): Asks {
 
   function remove (id: RequestId): Question | undefined {
     const question = open.get(id)
-    if (question !== undefined && open.delete(id)) question.tally.open--
+    if (question === undefined) return undefined
+    open.delete(id)
+    question.tally.open--
+    question.letGo()
     return question
   }
 
@@ -114,12 +125,22 @@ export function createAsks ({ declared, clock, send }: AsksOptions): Asks {
       // Servers tell the model of it in the result of their tool: it says what to change.
       if (!isObject(declared[capability])) return refuse(id, { code: -32601, message: `This client did not declare "${capability}", so it cannot be asked ${request.method}.` })
       if (open.has(id)) return refuse(id, { code: -32600, message: 'A request with this id is already open.' })
+      const weight = weightOf(request.params, askRoom.one)
+      if (weight > askRoom.one) {
+        complaints.warn({ method: request.method }, 'refused a question of the upstream: it is too large')
+        return refuse(id, { code: -32602, message: `This request is too large to be kept until a client answers it: more than ${askRoom.one} bytes, with 64 for each JSON value beside its text.` })
+      }
       const tally = tallyOf(origin)
       if (tally.open >= ofOneCall.open || open.size >= ofConnection.open || !tally.bucket.take() || !bucket.take()) {
         return refuse(id, errorObject(new GatewayError('too_many', 'Too many requests to the client; ask less often.'), ''))
       }
+      const letGo = askRoom.take(weight)
+      if (letGo === undefined) {
+        complaints.warn({ method: request.method }, 'refused a question of the upstream: too much waits for clients to answer already')
+        return refuse(id, errorObject(new GatewayError('too_many', 'Too much waits for clients to answer already; ask again later, or for less.'), ''))
+      }
       const withdrawn = new AbortController()
-      open.set(id, { withdrawn, origin, tally })
+      open.set(id, { withdrawn, origin, tally, letGo })
       tally.open++
       const close = (): boolean => open.get(id)?.withdrawn === withdrawn && remove(id) !== undefined
       const progress = (params: JsonObject): void => {

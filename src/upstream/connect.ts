@@ -2,6 +2,7 @@
 
 import { GatewayError } from '../protocol/errors.ts'
 import { isModernRevision } from '../protocol/revisions.ts'
+import { createAskRooms } from './ask-room.ts'
 import { deadline } from './clock.ts'
 import { createComplaints } from './complaints.ts'
 import { Down } from './endings.ts'
@@ -9,6 +10,7 @@ import { createEras, Undiscovered } from './era.ts'
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import type { Handshake, Upstream, UpstreamEvents } from '../protocol/seams.ts'
+import type { AskRooms } from './ask-room.ts'
 import type { Clock } from './clock.ts'
 import type { Egress } from './egress.ts'
 import type { Greeting, Link, LinkOptions } from './link.ts'
@@ -29,9 +31,11 @@ export interface ConnectorOptions {
   /** Between 0 and 1; spreads reconnections. */
   readonly random: () => number
   readonly log: Log
+  /** For what servers ask; default that of a whole process. */
+  readonly askRooms?: AskRooms
 }
 
-export function createConnector ({ supervisor, egress, clock, random, log }: ConnectorOptions): Connector {
+export function createConnector ({ supervisor, egress, clock, random, log, askRooms = createAskRooms() }: ConnectorOptions): Connector {
   const eras = createEras({ egress, supervisor })
 
   return {
@@ -40,7 +44,7 @@ export function createConnector ({ supervisor, egress, clock, random, log }: Con
       if (signal?.aborted === true) throw new GatewayError('cancelled', `Connecting to upstream ${name} was given up.`)
       // Two tenants may call their upstreams by the same name.
       const placed = log.child({ tenant: definition.tenant })
-      const options: LinkOptions = { handshake, events, clock, random, log: placed, complaints: createComplaints(name, clock, placed), use }
+      const options: LinkOptions = { handshake, events, clock, random, log: placed, complaints: createComplaints(name, clock, placed), askRoom: askRooms.open(definition), use }
       const limit = deadline(clock, connectMs, signal)
       try {
         return upstreamOf(definition, await eras.connect(definition, options, limit.signal))

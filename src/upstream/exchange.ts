@@ -13,10 +13,9 @@ import { patiently } from './patience.ts'
 import { createTaskProgress } from './task-progress.ts'
 import type { Log } from '../observe/log.ts'
 import type { UpstreamName } from '../protocol/ids.ts'
-import type { ClientCapabilities, JsonObject, Notification, Request, RequestId, Result } from '../protocol/messages.ts'
+import type { JsonObject, Notification, Request, RequestId, Result } from '../protocol/messages.ts'
 import type { Client, UpstreamEvents } from '../protocol/seams.ts'
-import type { Clock } from './clock.ts'
-import type { Complaints } from './complaints.ts'
+import type { AsksOptions } from './asks.ts'
 import type { Hearing } from './hearing.ts'
 import type { Dialect, Ear } from './modern/dialect.ts'
 import type { Patient } from './patience.ts'
@@ -31,17 +30,14 @@ export interface Carrier {
   drop (id: number): void
 }
 
-export interface ExchangeOptions {
+export interface ExchangeOptions extends Omit<AsksOptions, 'send'> {
   readonly name: UpstreamName
   readonly timeoutMs: number
-  readonly declared: ClientCapabilities
   /** Does the connection serve one client only? Else what names no call is nobody's: it may be about a call that is over. */
   readonly exclusive: boolean
   readonly carrier: Carrier
   readonly events: UpstreamEvents
-  readonly clock: Clock
   readonly log: Log
-  readonly complaints: Complaints
   /** Does the negotiated revision know batches? Only 2025-03-26 does. */
   batches (): boolean
   /** Set while the connection speaks 2026-07-28. Default: never. */
@@ -93,7 +89,7 @@ export function createExchange (options: ExchangeOptions): Exchange {
 
   const notice = createNotices(options)
   const taskProgress = createTaskProgress(clock)
-  const asks = createAsks({ declared: options.declared, clock, send: (message) => { carrier.post(JSON.stringify(message)) } })
+  const asks = createAsks({ ...options, send: (message) => { carrier.post(JSON.stringify(message)) } })
 
   function request (request: Request, client: Client, signal: AbortSignal): Promise<Result> {
     if (signal.aborted) return Promise.reject(cancelledError(name))
@@ -171,6 +167,8 @@ export function createExchange (options: ExchangeOptions): Exchange {
   }
 
   function question (id: RequestId, body: Request, from: number | undefined): void {
+    // Nothing would withdraw it any more.
+    if (ended !== undefined) return
     // On the stream of a call that is over, nobody is left to ask.
     if (from !== undefined && !calls.has(from)) return asks.receive(id, body, () => nobody.ask(body))
     const call = owner(from)

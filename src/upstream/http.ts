@@ -56,6 +56,7 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
     clock,
     log,
     complaints,
+    askRoom: options.askRoom,
     batches: () => greeting?.revision === '2025-03-26',
     carrier: {
       request (id, body, request) {

@@ -10,6 +10,7 @@ import type { Implementation, ServerCapabilities } from '../protocol/messages.ts
 import type { Revision } from '../protocol/revisions.ts'
 import type { Handshake, UpstreamEvents } from '../protocol/seams.ts'
 import type { Log } from '../observe/log.ts'
+import type { AskRoom } from './ask-room.ts'
 import type { Clock } from './clock.ts'
 import type { Complaints } from './complaints.ts'
 import type { Exchange } from './exchange.ts'
@@ -51,6 +52,7 @@ export interface LinkOptions {
   readonly random: () => number
   readonly log: Log
   readonly complaints: Complaints
+  readonly askRoom: AskRoom
   readonly use: Use
   /** The server does not speak the era any more that it was found to speak; `events.closed` follows. */
   disproved? (): void

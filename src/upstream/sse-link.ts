@@ -64,6 +64,7 @@ export function openSse (definition: HttpDefinition, egress: Egress, options: Li
     clock,
     log,
     complaints,
+    askRoom: options.askRoom,
     batches: () => greeting?.revision === '2025-03-26',
     carrier: {
       request: carry,

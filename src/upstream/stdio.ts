@@ -118,6 +118,7 @@ export function openStdio (definition: StdioDefinition, supervisor: Supervisor, 
     clock,
     log,
     complaints,
+    askRoom: options.askRoom,
     batches: () => greeting?.revision === '2025-03-26',
     dialect: () => era === 'modern' ? dialect : undefined,
     carrier: {

@@ -9,6 +9,7 @@ import { createBridgedTasks } from '../../src/relay/bridged-tasks.ts'
 import type { Call } from '../../src/relay/call.ts'
 import { createRising } from '../../src/relay/rising.ts'
 import type { Store } from '../../src/store/port.ts'
+import { createAskRooms } from '../../src/upstream/ask-room.ts'
 import { stillClock } from './kit.ts'
 import { until } from '../kit/until.ts'
 
@@ -32,7 +33,7 @@ function scene (answers: ReadonlyArray<Result | Error> | ((n: number) => Result)
     }
   } as unknown as Upstream
   const call = { live, client, endpoint: { members: [{ upstream: 'up' }] }, signal: stop.signal, request: { method: 'tools/call' } } as unknown as Call
-  const tasks = createBridgedTasks({ clock, store: store as Store, mint: () => 'minted', taskId: (_call, _upstream, id) => id })
+  const tasks = createBridgedTasks({ clock, store: store as Store, askRooms: createAskRooms(), mint: () => 'minted', taskId: (_call, _upstream, id) => id })
   return { clock, sent, stop, tasks, call, upstream }
 }
 const working = { resultType: 'complete', taskId: 'x', status: 'working', createdAt: 'c', lastUpdatedAt: 'l', ttlMs: null, pollIntervalMs: 700 }

@@ -10,6 +10,7 @@ import type { Call } from '../../src/relay/call.ts'
 import { declaredToModern } from '../../src/relay/fulfil-asks.ts'
 import { createFulfiller } from '../../src/relay/fulfil.ts'
 import type { Store } from '../../src/store/port.ts'
+import { createAskRooms } from '../../src/upstream/ask-room.ts'
 import { until } from '../kit/until.ts'
 import { stillClock } from './kit.ts'
 
@@ -52,10 +53,11 @@ function scene (script: Script, { revision = '2025-11-25', capabilities = everyt
       return typeof next === 'function' ? next(client) : next
     }
   } as unknown as Upstream
-  const call = (request: Request): Call => ({ request, client, signal, endpoint: { members: Array.from({ length: members }, () => ({ upstream: 'up' })) }, live: { key: 'live', session: { record: { revision, capabilities } } } }) as unknown as Call
-  const fulfiller = createFulfiller({ clock, store: {} as Store, randomBytes, listings: { all: () => [] }, wraps: () => false, taskId: (_call, _upstream, id) => id })
+  const call = (request: Request): Call => ({ request, client, signal, endpoint: { members: Array.from({ length: members }, () => ({ upstream: 'up' })) }, live: { key: 'live', tenant: 'acme', session: { record: { revision, capabilities } } } }) as unknown as Call
+  const askRooms = createAskRooms({ one: 1_000, connection: 2_500, upstream: 100_000, tenant: 100_000, all: 100_000 })
+  const fulfiller = createFulfiller({ clock, store: {} as Store, randomBytes, listings: { all: () => [] }, askRooms, wraps: () => false, taskId: (_call, _upstream, id) => id })
   return {
-    clock, sent, asked, heard, call,
+    clock, sent, asked, heard, call, askRooms,
     run: (params: JsonObject = { name: 'x' }, method = 'tools/call', connect = () => Promise.resolve(upstream)) => fulfiller.request(call({ method, params }), upstream, { method, params }, client, connect)
   }
 }
@@ -175,4 +177,44 @@ t.test('a connection may end while somebody thinks: the next round takes the one
   t.same([sent.length, asked.length, later.map(({ params }) => params)], [1, 1, [{ name: 'x', inputResponses: { a: { n: 1 } }, requestState: 's' }]])
   await t.rejects(scene([input({ a: roots })]).run({ name: 'x' }, 'tools/call', next('legacy')), { code: 'upstream_protocol', data: { outcome: 'unknown' } })
   t.equal(later.length, 1, 'an older server is sent no answers')
+})
+
+t.test('what is asked counts until all is answered: one thing too large, or too much of it, is not asked', async (t) => {
+  const heavy = { method: 'elicitation/create', params: { mode: 'form', message: 'm', junk: Array.from({ length: 20 }, () => ({})) } }
+  const large = scene([input({ a: roots, b: heavy })])
+  await t.rejects(large.run(), { code: 'upstream_protocol', message: /too large to be kept .* 1000 bytes/, data: { upstream: 'up' } })
+  t.equal(large.asked.length, 0)
+  for (const much of [input({ a: roots }, 'x'.repeat(2_500)), { ...input({ a: roots }), junk: Array.from({ length: 40 }, () => ({})) }]) {
+    const { run, asked, askRooms } = scene([much])
+    await t.rejects(run(), { code: 'too_many', row: { retry: true } })
+    t.equal(asked.length, 0)
+    t.equal(askRooms.size, 0)
+  }
+})
+
+t.test('and is given back however it ends', async (t) => {
+  const rejecting = (_request: ServerRequest, options: AskOptions | undefined) => new Promise((_resolve, reject) => { options?.signal?.addEventListener('abort', () => reject(new GatewayError('cancelled', 'withdrawn'))) })
+  const ends: ReadonlyArray<readonly [SceneOptions['ask'], string | undefined]> = [
+    [undefined, undefined],
+    [() => Promise.reject(new RpcError({ code: -1, message: 'no' })), 'RpcError'],
+    [rejecting, 'GatewayError']
+  ]
+  for (const [ask, failure] of ends) {
+    const stop = new AbortController()
+    const sizes: number[] = []
+    const made = scene([input({ a: roots, b: roots }), done], { signal: stop.signal, ask: (request, options) => {
+      sizes.push(made.askRooms.size)
+      return ask?.(request, options) ?? Promise.resolve({})
+    } })
+    const running = made.run()
+    if (failure === undefined) await running
+    else {
+      const rejected = t.rejects(running, { name: failure })
+      await until('the questions', () => sizes.length === 2)
+      stop.abort()
+      await rejected
+    }
+    t.same(sizes, [4, 4], 'a session, an upstream, a tenant, and the process')
+    t.equal(made.askRooms.size, 0)
+  }
 })

@@ -10,6 +10,7 @@ import { createBridgedTasks } from '../../src/relay/bridged-tasks.ts'
 import type { Call } from '../../src/relay/call.ts'
 import type { Store } from '../../src/store/port.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { createAskRooms } from '../../src/upstream/ask-room.ts'
 import { stillClock } from './kit.ts'
 
 const client = {} as Client
@@ -29,7 +30,7 @@ async function scene (t: { teardown (run: () => unknown): void }) {
       return await made.set(key, value, options)
     }
   }
-  const process = () => createBridgedTasks({ clock, store, mint: () => randomBytes(8).toString('hex'), taskId: (_call, _upstream, id) => id })
+  const process = () => createBridgedTasks({ clock, store, askRooms: createAskRooms(), mint: () => randomBytes(8).toString('hex'), taskId: (_call, _upstream, id) => id })
   const answers: JsonObject[] = []
   const upstream = { name: upstreamName('up'), request: async () => answers.shift() ?? {} } as unknown as Upstream
   const callOf = (subject: string): Call => ({

@@ -18,6 +18,7 @@ import { createSessions } from '../../src/session/sessions.ts'
 import { createSealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import type { Store } from '../../src/store/port.ts'
+import { createAskRooms } from '../../src/upstream/ask-room.ts'
 import { createPool } from '../../src/upstream/pool.ts'
 
 /** What a double offers and does. May be changed while it is connected. */
@@ -138,7 +139,7 @@ export async function relayRoom (t: Teardown, { doubles, endpoints, isolation = 
     snapshot,
     requests: (method) => connections.flatMap(({ requests }) => requests).filter((request) => request.method === method),
     relay: createRelay({
-      pool, store, sealer: await createSealer({ store, randomBytes, timer: clock.timer, log }), randomBytes, sessions, live, clock, log, handshake: { clientInfo: { name: 'test', version: '1' }, capabilities: {} },
+      pool, store, sealer: await createSealer({ store, randomBytes, timer: clock.timer, log }), randomBytes, askRooms: createAskRooms(), sessions, live, clock, log, handshake: { clientInfo: { name: 'test', version: '1' }, capabilities: {} },
       placeOf (session) {
         const endpoint = tenant.endpoints.get(session.endpoint)
         return endpoint === undefined ? undefined : { snapshot, tenant, endpoint }

@@ -2,6 +2,7 @@
 // again what may have been done.
 
 import t from 'tap'
+import { RpcError } from '../../src/protocol/errors.ts'
 import type { JsonObject, Request, Result } from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import { until } from '../kit/until.ts'
@@ -133,4 +134,20 @@ t.test('an outcome that cannot be kept or told ends its call, and nothing else',
   settle({ content: ['done'] })
   await atRest()
   t.match(await next(room, again), { content: ['done'] })
+})
+
+t.test('an error of the upstream is an answer too, and counts as one', async (t) => {
+  let settle: (error: unknown) => void = () => {}
+  const answer = (_request: Request, client: Client): Promise<Result> => {
+    elicit(client).catch(() => {})
+    return new Promise((_resolve, reject) => { settle = reject })
+  }
+  const room = await modernRoom(t, { one: old(answer) }, single)
+  const small = { code: -1, message: 'no', data: { why: [1, 'x'] } }
+  for (const [error, expected] of [[small, { name: 'RpcError', error: small }], [{ ...small, data: 'x'.repeat(1024 * 1024) }, unknown], [small, { name: 'RpcError' }]] as const) {
+    const asked = await called(room, room.call('tools/call', params, able))
+    settle(new RpcError(error))
+    await atRest()
+    await t.rejects(next(room, asked), expected)
+  }
 })

@@ -59,6 +59,20 @@ t.test('an answer to no question settles none', async (t) => {
   t.ok(asks.settle(response(idOf(sent[0]), {})))
 })
 
+t.test('answers that nobody waits for leave nothing behind, be they late, doubled or invented', async (t) => {
+  const { asks, timers } = made()
+  const { send, sent } = way()
+  const stop = new AbortController()
+  const withdrawn = t.rejects(asks.ask(question, [send], { signal: stop.signal }), { code: 'cancelled' })
+  const late = t.rejects(asks.ask(question, [send]), { code: 'upstream_timeout' })
+  stop.abort()
+  timers[1]?.run()
+  await Promise.all([withdrawn, late])
+  for (let n = 0; n < 1_000; n++) for (const id of [idOf(sent[0]), idOf(sent[1]), `node-${n}`]) if (asks.settle(response(id, { junk: [{}, {}] }))) t.fail('somebody waited')
+  t.equal(asks.size, 0)
+  t.ok(timers.every(({ closed }) => closed))
+})
+
 t.test('the client\'s own error comes back as it is', async (t) => {
   const { asks } = made()
   const { send, sent } = way()

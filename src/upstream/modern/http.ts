@@ -60,6 +60,7 @@ export function openModernHttp (definition: HttpDefinition, egress: Egress, shel
     clock,
     log,
     complaints,
+    askRoom: options.askRoom,
     batches: () => false,
     dialect: () => dialect,
     carrier: {

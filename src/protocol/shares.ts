@@ -6,6 +6,8 @@ export interface Shares {
    * @returns what gives it back, once; undefined where one of them would have too much, and then nothing was taken
    */
   take (amount: number, accounts: ReadonlyArray<readonly [key: string, limit: number]>): (() => void) | undefined
+  /** Accounts that have anything. */
+  readonly size: number
 }
 
 export function createShares (): Shares {
@@ -24,6 +26,7 @@ export function createShares (): Shares {
           else taken.delete(key)
         }
       }
-    }
+    },
+    get size () { return taken.size }
   }
 }
