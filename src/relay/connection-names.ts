@@ -14,6 +14,8 @@ export interface ConnectionNames {
   nameOf (connection: NamedConnection): string
   /** @returns undefined where it is gone; what it returns may have ended too */
   find (name: string): NamedConnection | undefined
+  /** The newest connection of the scope that has a name. */
+  newest (scope: string): string | undefined
 }
 
 /** @param newId random */
@@ -21,7 +23,12 @@ export function createConnectionNames (newId: () => string): ConnectionNames {
   const names = new WeakMap<Upstream, string>()
   // Whoever uses a connection keeps it; that somebody may ask for it by name is no use.
   const named = new Map<string, { readonly upstream: WeakRef<Upstream>, readonly scope: string }>()
-  const forgotten = new FinalizationRegistry<string>((name) => named.delete(name))
+  const newest = new Map<string, string>()
+  const forgotten = new FinalizationRegistry<string>((name) => {
+    const scope = named.get(name)?.scope
+    named.delete(name)
+    if (scope !== undefined && newest.get(scope) === name) newest.delete(scope)
+  })
 
   return {
     nameOf ({ upstream, scope }) {
@@ -30,6 +37,7 @@ export function createConnectionNames (newId: () => string): ConnectionNames {
       const name = newId()
       names.set(upstream, name)
       named.set(name, { upstream: new WeakRef(upstream), scope })
+      newest.set(scope, name)
       forgotten.register(upstream, name)
       return name
     },
@@ -37,6 +45,7 @@ export function createConnectionNames (newId: () => string): ConnectionNames {
       const found = named.get(name)
       const upstream = found?.upstream.deref()
       return found === undefined || upstream === undefined ? undefined : { upstream, scope: found.scope }
-    }
+    },
+    newest: (scope) => newest.get(scope)
   }
 }

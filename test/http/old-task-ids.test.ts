@@ -2,12 +2,13 @@
 
 import t from 'tap'
 import type { Test } from 'tap'
-import { eventsOf } from '../kit/client.ts'
+import { eventsOf, legacyClient } from '../kit/client.ts'
 import { countingServer } from '../kit/counting-server.ts'
 import { configOf, gateway } from '../kit/gateway.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 
 const ada = 'gh_key_of_ada_0123456789'
+const bob = 'gh_key_of_bob_0123456789'
 const tasks = { extensions: { 'io.modelcontextprotocol/tasks': {} } }
 const asker = { ...tasks, elicitation: {} }
 const unknown = { error: { code: -32602, message: /gone.*unknown/, data: { outcome: 'unknown' } } }
@@ -80,4 +81,63 @@ t.test('a server that takes the place of another under its name has no task of i
   const next = await make('ask', 'two', asker)
   t.match((await get(next)).result, { status: 'input_required' })
   t.match(await get(id), unknown)
+})
+
+/** Sessions, whose clients ask for tasks by themselves. */
+async function sessions (t: Test, isolation: string) {
+  const { url } = await gateway(t, { upstreams: { up: { ...countingServer(), isolation } }, endpoints: { default: { upstreams: ['up'], prefix: '' } }, auth: { keys: [{ name: 'ada', key: ada }, { name: 'bob', key: bob }] } })
+  return await Promise.all([ada, ada, bob].map(async (key) => {
+    const { request } = await legacyClient(url(), key)
+    return {
+      make: async (who: string): Promise<string> => (await request('tools/call', { name: 'toil', arguments: { who }, task: { ttl: 60_000 } })).json.result.task.taskId,
+      die: async () => await request('tools/call', { name: 'die' }),
+      ask: async (method: string, taskId: string) => (await request(method, { taskId })).json,
+      who: async (taskId: string): Promise<string> => (await request('tasks/result', { taskId })).json.result.content[0].text.split(' ')[0],
+      list: async (): Promise<string[]> => (await request('tasks/list')).json.result.tasks.map((task: { taskId: string }) => task.taskId)
+    }
+  })) as [Session, Session, Session]
+}
+
+interface Session {
+  make (who: string): Promise<string>
+  die (): Promise<unknown>
+  ask (method: string, taskId: string): Promise<object>
+  who (taskId: string): Promise<string>
+  list (): Promise<string[]>
+}
+
+const methods = ['tasks/get', 'tasks/result', 'tasks/cancel']
+const elsewhere = { error: { code: -32602, message: /gone, or serves another session.*unknown/, data: { outcome: 'unknown' } } }
+
+t.test('a session has no task of the process of another session', async (t) => {
+  const [one, two] = await sessions(t, 'session')
+  const [first, second] = [await one.make('first'), await two.make('second')]
+  t.not(first, second)
+  for (const method of methods) {
+    t.match(await two.ask(method, first), elsewhere, method)
+    t.match(await one.ask(method, second), elsewhere, method)
+  }
+  t.match(await one.ask('tasks/get', first), { result: { taskId: first, status: 'completed' } })
+  t.same([await one.who(first), await two.who(second)], ['first', 'second'])
+  t.same([await one.list(), await two.list()], [[first], [second]])
+})
+
+t.test('sessions of one principal that share its process share its tasks', async (t) => {
+  const [one, two] = await sessions(t, 'principal')
+  const [first, second] = [await one.make('first'), await two.make('second')]
+  t.same([await two.who(first), await one.who(second)], ['first', 'second'])
+  t.same([await one.list(), await two.list()], [[first, second], [first, second]])
+})
+
+t.test('a task of a process that is gone is not what somebody else has made in the next one', async (t) => {
+  const [mine, , theirs] = await sessions(t, 'shared')
+  const before = await mine.make('before')
+  t.equal(await mine.who(before), 'before')
+  await mine.die()
+  const after = await theirs.make('after')
+  for (const method of methods) t.match(await mine.ask(method, before), elsewhere, method)
+  t.same([await mine.list(), await theirs.list()], [[], [after]])
+  t.equal(await theirs.who(after), 'after')
+  const own = await mine.make('own')
+  t.same([await mine.list(), await mine.who(own)], [[own], 'own'])
 })
