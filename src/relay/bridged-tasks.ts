@@ -115,7 +115,7 @@ export function createBridgedTasks ({ clock, store, askRooms, mint, taskId }: Br
     await upstream.request({ method: 'tasks/cancel', params: { taskId: id } }, client, call.signal)
     // There it is a wish; here it is done when it is answered, and stays so ("Task Cancellation" of both).
     const cancelled = { ...legacyTask(task), taskId: given, status: 'cancelled', lastUpdatedAt: new Date(clock.now()).toISOString() }
-    await kept.mark(call, upstream, given, inBrief(cancelled), Math.min(longestMs, typeof task['ttlMs'] === 'number' ? Math.max(1, task['ttlMs']) : longestMs))
+    await kept.mark(call, upstream, taskId(call, upstream, given), inBrief(cancelled), Math.min(longestMs, typeof task['ttlMs'] === 'number' ? Math.max(1, task['ttlMs']) : longestMs))
     return cancelled
   }
 
@@ -160,7 +160,7 @@ export function createBridgedTasks ({ clock, store, askRooms, mint, taskId }: Br
     async handle (call, upstream, request, client, shape) {
       const given = String(request.params?.['taskId'])
       const [, mark, id] = /^(own|as|wrap)\.(.*)$/s.exec(given) ?? []
-      const known = await kept.find(call, upstream, given)
+      const known = await kept.find(call, upstream, mark === 'own' ? given : taskId(call, upstream, given))
       if (id === undefined || (mark === 'own' && known === undefined)) throw new GatewayError('invalid_params', 'Unknown task: its time is over, or newer ones have taken its place.')
       switch (request.method) {
         case 'tasks/get': return known?.task ?? { ...legacyTask(await get(call, upstream, id, client)), taskId: given }

@@ -34,10 +34,15 @@ const rings = [{ places: 64, bytes: 64 * 1024 }, { places: 16, bytes: 1024 * 102
 /** Places for tasks of servers. */
 const marks = 1_024
 
+const ownId = /^own\.(\d+-\d+)\./
+
 interface Entry extends KeptTask {
   readonly upstream: string
   readonly id: string
 }
+
+/** Is it the id of a task that ended here? */
+export const isKept = (id: string): boolean => ownId.test(id)
 
 export function createKeptTasks ({ store, mint }: { readonly store: Store, readonly mint: () => string }): KeptTasks {
   const keyOf = ({ live: { endpoint, session: { record: { owner } } } }: Call, place: string): string =>
@@ -47,7 +52,7 @@ export function createKeptTasks ({ store, mint }: { readonly store: Store, reado
 
   /** A task of ours says in its id where it is. One of a server has a place that follows from its id, and may lose it to another. */
   function placeOf (upstream: Upstream, id: string): string {
-    const [, own] = /^own\.(\d+-\d+)\./.exec(id) ?? []
+    const [, own] = ownId.exec(id) ?? []
     return own ?? `mark-${parseInt(hash('sha256', JSON.stringify([upstream.name, id])).slice(0, 8), 16) % marks}`
   }
 

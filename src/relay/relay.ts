@@ -76,7 +76,7 @@ export interface Relay {
 const viewsMs = 1_000
 
 export function createRelay ({ pool, store, sessions, live, clock, sealer, randomBytes, askRooms, log, handshake, placeOf }: RelayOptions): Relay {
-  const tasks = createTasks({ sealer, store, live, clock, touch: pool.touch, log })
+  const tasks = createTasks({ sealer, store, live, randomBytes, clock, touch: pool.touch, log })
   const others: Subscriber[] = []
   const heard = {
     onSharedNotification (definition: UpstreamDefinition, scope: string, notification: Notification): void {
@@ -112,7 +112,9 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
     clientInfo: handshake.clientInfo,
     log,
     ...heard,
-    onOpen: (definition, scope, upstream) => subscriptions.opened(definition, scope, upstream),
+    onOpen (definition, scope, upstream) {
+      for (const each of [tasks, subscriptions]) each.opened(definition, scope, upstream)
+    },
     onOwnChange: (session, ...change) => catalogs.ownChange(session, profileNow(session), ...change),
     onOwnNotification (session, definition, notification) {
       if (notification.method === 'notifications/resources/updated') return subscriptions.updated(definition, connections.scopeOf(definition, session), notification)
@@ -148,32 +150,31 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
   const fulfiller = createFulfiller({
     clock, store, randomBytes, listings, askRooms,
     wraps: (call) => catalogOf(call, call.live).wraps(String(call.request.params?.['name'])),
-    taskId: (call, { name }, id) => tasks.toClient(call.live, name)(id)
+    taskId: (call, { name }, id) => tasks.toClient(call.live, sourceOf(definitionOf(call, name), call.live))(id)
   })
   const sourceOf = (definition: UpstreamDefinition, session: LiveSession) => ({ definition, scope: connections.scopeOf(definition, session) })
 
   /** To the session's own stream. */
   function tell (session: LiveSession, definition: UpstreamDefinition, notification: Notification): void {
     const place = placeOf(session)
-    const news = place === undefined ? undefined : shapeNews(notification, definition.name, place, session, tasks.toClient(session, definition.name))
+    const news = place === undefined ? undefined : shapeNews(notification, definition.name, place, session, tasks.toClient(session, sourceOf(definition, session)))
     if (news !== undefined) session.send(news)
   }
 
   /** A question of an upstream, in the shape that the client knows, and its answer in the upstream's. */
-  const askOf = async (session: LiveSession, place: Place, { name }: UpstreamDefinition, request: ServerRequest, ask: (shaped: ServerRequest) => Promise<unknown>): Promise<unknown> =>
-    await tasks.asked(session, name, shapeAsk(request, name, place.endpoint, session.session.record), ask)
+  const askOf = async (session: LiveSession, place: Place, definition: UpstreamDefinition, request: ServerRequest, ask: (shaped: ServerRequest) => Promise<unknown>): Promise<unknown> =>
+    await tasks.asked(session, sourceOf(definition, session), shapeAsk(request, definition.name, place.endpoint, session.session.record), ask)
   const connect = (call: Call, definition: UpstreamDefinition): Promise<Upstream> => whileWanted(connections.acquire(definition, call.endpoint, call.live), call.signal)
 
   async function send (call: Call, definition: UpstreamDefinition, upstream: Upstream, request: Request): Promise<Result> {
-    const { name } = definition
-    const params = withRelatedTask(request.params, tasks.toUpstream(call.live, name))
-    const outgoing = params === request.params || params === undefined ? request : { method: request.method, params }
+    const source = sourceOf(definition, call.live)
+    const outgoing = tasks.outgoing(call.live, source, request)
     let over = false
     try {
       const result = await fulfiller.request(call, upstream, outgoing, clientOf(call, definition, upstream, () => over), () => connections.acquire(definition, call.endpoint, call.live))
-      return withRelatedTask(result, tasks.toClient(call.live, name))
+      return withRelatedTask(result, tasks.toClient(call.live, source))
     } catch (error) {
-      return demanded(error, call, outgoing, name)
+      return demanded(error, call, outgoing, definition.name)
     } finally {
       over = true
     }
@@ -188,7 +189,7 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
       capabilities: era === 'modern' ? declaredToModern(call, capabilities) : client.capabilities,
       logLevel: call.live.session.record.logLevel,
       notify (notification) {
-        const news = shapeNews(notification, definition.name, call, call.live, tasks.toClient(call.live, definition.name))
+        const news = shapeNews(notification, definition.name, call, call.live, tasks.toClient(call.live, sourceOf(definition, call.live)))
         if (news === undefined) return
         if (over()) live.get(call.live.key)?.send(news)
         else client.notify(news)

@@ -4,7 +4,7 @@ import { GatewayError, RpcError } from '../protocol/errors.ts'
 import type { UpstreamName } from '../protocol/ids.ts'
 import { has } from '../protocol/merge.ts'
 import type { Result } from '../protocol/messages.ts'
-import { rewriteToolResult, withParam, without } from '../protocol/rewrite.ts'
+import { rewriteToolResult, without } from '../protocol/rewrite.ts'
 import { atLeast } from '../protocol/revisions.ts'
 import { ended, readTask, withCreatedTask, withTaskId, withTaskList } from '../protocol/tasks.ts'
 import type { Call } from './call.ts'
@@ -30,32 +30,33 @@ export function withKnownTask (call: Call, floor: Floor, route: Route): Call['re
 export async function created (call: Call, floor: Floor, route: Route, sent: Call['request'], result: Result): Promise<Result> {
   const task = sent.params?.['task'] === undefined ? undefined : readTask(result['task'])
   if (task === undefined) return result
-  floor.tasks.noted(call.live, floor.sourceOf(call, route), result['task'])
-  await floor.tasks.created(call.live, route.upstream, task.taskId)
-  return withCreatedTask(result, floor.tasks.toClient(call.live, route.upstream))
+  const source = floor.sourceOf(call, route)
+  floor.tasks.noted(call.live, source, result['task'])
+  await floor.tasks.created(call.live, source, task.taskId)
+  return withCreatedTask(result, floor.tasks.toClient(call.live, source))
 }
 
 /** `tasks/get` and `tasks/cancel`, which answer with the task. */
 async function single (call: Call, floor: Floor, capability: readonly string[]): Promise<Result> {
   check(call, floor, ...capability)
   const route = routeOf(call, floor)
-  const result = await floor.forward(call, route, withParam(call.request, 'taskId', route.name))
-  floor.tasks.noted(call.live, floor.sourceOf(call, route), result)
-  return withTaskId(result, floor.tasks.toClient(call.live, route.upstream))
+  const result = await floor.forward(call, route, call.request)
+  const source = floor.sourceOf(call, route)
+  floor.tasks.noted(call.live, source, result)
+  return withTaskId(result, floor.tasks.toClient(call.live, source))
 }
 
 /** Blocks until the task has ended ("Result Retrieval" 3), which may be longer than an upstream may be silent. */
 async function resultOf (call: Call, floor: Floor): Promise<Result> {
   check(call, floor)
   const route = routeOf(call, floor)
-  const request = withParam(call.request, 'taskId', route.name)
   for (;;) {
     try {
-      return rewriteToolResult(await floor.forward(call, route, request), floor.catalog(call).uriMap(route.upstream))
+      return rewriteToolResult(await floor.forward(call, route, call.request), floor.catalog(call).uriMap(route.upstream))
     } catch (error) {
       // Asking for a result changes nothing, so it may be asked again; a server that has no word on the task either is not waited for.
       if (!(error instanceof GatewayError) || error.code !== 'upstream_timeout') throw error
-      const task = readTask(await floor.forward(call, route, { method: 'tasks/get', params: { taskId: route.name } }))
+      const task = readTask(await floor.forward(call, route, { method: 'tasks/get', params: { taskId: text(call, 'taskId') } }))
       if (task === undefined || ended(task)) throw error
     }
   }
@@ -81,7 +82,8 @@ async function list (call: Call, floor: Floor): Promise<Result> {
       return undefined
     })
     if (page === undefined) continue
-    const result = withTaskList(page, (id) => mine(upstream, id), floor.tasks.toClient(call.live, upstream))
+    const source = floor.sourceOf(call, route)
+    const result = withTaskList(page, (id) => mine(source, id), floor.tasks.toClient(call.live, source))
     const theirs = page['nextCursor']
     const next = typeof theirs === 'string' ? [upstream, theirs] : members[at + 1] === undefined ? undefined : [members[at + 1]?.upstream]
     // A page may be empty, where it held other people's tasks only; the client comes back for the next one.
@@ -110,9 +112,9 @@ function check (call: Call, floor: Floor, ...capability: readonly string[]): voi
 
 /** @throws GatewayError invalid_params: the same for a forged id, a foreign one, and one of an upstream that is gone */
 function routeOf (call: Call, floor: Floor): Route {
-  const opened = floor.tasks.open(call.live, text(call, 'taskId'))
-  if (opened === undefined || !call.endpoint.members.some(({ upstream }) => upstream === opened.upstream)) {
+  const of = floor.tasks.upstreamOf(call.live, text(call, 'taskId'))
+  if (of === undefined || !call.endpoint.members.some(({ upstream }) => upstream === of)) {
     throw new GatewayError('invalid_params', 'Unknown task: it is none that you created at this endpoint, or its upstream is gone.')
   }
-  return { upstream: opened.upstream, name: opened.id }
+  return { upstream: of, name: '' }
 }

@@ -44,7 +44,7 @@ export const keyTable = {
   tasks: {
     kind: 'tasks',
     parts: ['tenant', 'endpoint', 'issuer', 'subject', 'client id'],
-    value: 'log of JSON [upstream, task id there], the last 1,000 tasks that the principal has created',
+    value: 'log of JSON [upstream, task id there, over stdio: its connection], the last 1,000 tasks that the principal has created',
     ttl: '7 days from the last task',
     loss: 'tasks/list leaves out the tasks created before; their ids stay valid'
   },

@@ -21,16 +21,18 @@ function room () {
   let keys = 0
   const held = createHeldTasks({ clock, touch: (scope) => { touched.push(scope) }, newId: () => String(++keys), log: pino({ level: 'silent' }) })
   const signals: AbortSignal[] = []
-  const upstream = {
+  const connection = (): Upstream => ({
     name: definition.name,
     request (_request: Request, _client: unknown, signal: AbortSignal): Promise<Result> {
       signals.push(signal)
       return new Promise(() => {})
     }
-  } as unknown as Upstream
+  }) as unknown as Upstream
+  const connections = new Map<string, Upstream>()
+  const at = (scope: string): Upstream => connections.get(scope) ?? connections.set(scope, connection()).get(scope) as Upstream
   const hold = (id: string, owner = 'ada', tenant = 'acme', scope = owner) =>
-    held.hold({ key: `${owner} ${id}`, owner, definition: { ...definition, tenant: tenantId(tenant) }, scope, upstream, id, endpoint, capabilities: { elicitation: {} } })
-  const ask = (id: string, scope = 'ada') => held.ask(definition, scope, { method: 'elicitation/create', params: { message: 'x', requestedSchema: { type: 'object', properties: {} }, _meta: { [relatedTask]: { taskId: id } } } }, undefined, () => Promise.resolve('nobody'))
+    held.hold({ key: `${owner} ${id}`, owner, definition: { ...definition, tenant: tenantId(tenant) }, scope, upstream: at(scope), id, endpoint, capabilities: { elicitation: {} } })
+  const ask = (id: string, scope = 'ada') => held.ask(at(scope), { method: 'elicitation/create', params: { message: 'x', requestedSchema: { type: 'object', properties: {} }, _meta: { [relatedTask]: { taskId: id } } } }, undefined, () => Promise.resolve('nobody'))
   return { clock, touched, held, hold, ask, signals }
 }
 

@@ -18,6 +18,7 @@ const ok = { content: [{ type: 'text', text: 'ok' }] }
 interface Maker extends Double {
   status: string
   statusMessage?: string
+  createdAt: string
   /** What `tasks/result` answers once the task has ended. */
   outcome: () => Result
   /** Asks the client that waits for the result. */
@@ -30,6 +31,7 @@ function maker (more: Partial<Maker> = {}): Maker {
     era: 'legacy',
     namesCalls: true,
     status: 'working',
+    createdAt: 'c',
     capabilities: { tools: {}, tasks },
     tools: [tool('x', required), tool('may', { execution: { taskSupport: 'optional' } }), tool('never', { execution: { taskSupport: 'forbidden' } }), tool('plain')],
     outcome: () => ({ ...ok, _meta: { [relatedTask]: { taskId: 'the id' } } }),
@@ -51,7 +53,7 @@ function maker (more: Partial<Maker> = {}): Maker {
     },
     ...more
   }
-  const shown = (): JsonObject => ({ taskId: 'the id', status: double.status, ...double.statusMessage !== undefined && { statusMessage: double.statusMessage }, createdAt: 'c', lastUpdatedAt: 'l', ttl: 60_000, pollInterval: 100 })
+  const shown = (): JsonObject => ({ taskId: 'the id', status: double.status, ...double.statusMessage !== undefined && { statusMessage: double.statusMessage }, createdAt: double.createdAt, lastUpdatedAt: 'l', ttl: 60_000, pollInterval: 100 })
   return double
 }
 
@@ -232,6 +234,54 @@ t.test('a connection that broke is asked for anew, with what the task was made w
   const all = room.connections.filter(({ upstream }) => upstream === 'one')
   t.same(all.at(-1)?.handshake.capabilities, made?.handshake.capabilities)
   t.equal(all.length, 3, 'that of the listing, the first and the second')
+})
+
+t.test('what another connection has under the id of the task, but made at another time, is another task', async (t) => {
+  const one = maker()
+  const room = await modernRoom(t, { one, two: {} })
+  const { params, get } = await taskOf(room)
+  t.match(await get(), { status: 'working' })
+  room.connections.findLast(({ upstream }) => upstream === 'one')?.events.closed(new Error('it broke'))
+  // The one that ended says so, and the one after it answers.
+  let endings = 0
+  const answer = one.answer?.bind(one)
+  one.answer = async (request, client, signal) => {
+    if (endings-- > 0) throw new GatewayError('upstream_unavailable', 'it has ended')
+    return await answer?.(request, client, signal) ?? {}
+  }
+  one.createdAt = 'later'
+  for (const method of ['tasks/get', 'tasks/cancel', 'tasks/update']) {
+    endings = 1
+    await t.rejects(room.call(method, { ...params, inputResponses: {} }, { capabilities: taskClient }), { code: 'invalid_params', data: { outcome: 'unknown' } }, method)
+  }
+  t.equal(one.status, 'working')
+  one.createdAt = 'c'
+  endings = 1
+  t.match(await get(), { status: 'working' }, 'the very same is found')
+})
+
+t.test('a task that is held no more is found on its own connection', async (t) => {
+  const one = maker({ namesCalls: false })
+  let made = 0
+  let both: (() => void) | undefined
+  const together = new Promise<void>((resolve) => { both = resolve })
+  one.answer = async ({ method, params }) => {
+    const at = { status: 'working', createdAt: 'c', lastUpdatedAt: 'l', ttl: null }
+    if (method !== 'tools/call') return { ...at, taskId: params?.['taskId'] }
+    const taskId = `task-${++made}`
+    if (made === 2) both?.()
+    await together
+    return { task: { ...at, taskId } }
+  }
+  const room = await modernRoom(t, { one, two: {} }, { type: 'stdio' })
+  const make = () => taskOf(room, { capabilities: asker })
+  const parallel = await Promise.all([make(), make()])
+  for (let n = 0; n < 64; n++) await make()
+  const open = room.connections.length
+  for (const { params, get } of parallel) t.match(await get(), { status: 'working', taskId: params.taskId })
+  t.equal(room.connections.length, open)
+  const asked = room.connections.filter(({ requests }) => requests.some(({ method }) => method === 'tasks/get'))
+  t.same(asked.map(({ requests }) => requests.findLast(({ method }) => method === 'tasks/get')?.params), [{ taskId: 'task-1' }, { taskId: 'task-2' }], 'each on its own')
 })
 
 t.test('a client without the extension gets the result when it is there; giving up cancels the task', async (t) => {

@@ -37,8 +37,8 @@ export interface ModernConnectionsOptions {
 
 export interface Heard {
   notification (definition: UpstreamDefinition, scope: string, notification: Notification): void
-  /** A question that names no call: somebody's, or `otherwise`. */
-  ask (definition: UpstreamDefinition, scope: string, request: ServerRequest, options: AskOptions | undefined, otherwise: () => Promise<unknown>): Promise<unknown>
+  /** A question on a connection that names no call: somebody's, or `otherwise`. */
+  ask (upstream: Upstream | undefined, request: ServerRequest, options: AskOptions | undefined, otherwise: () => Promise<unknown>): Promise<unknown>
   lost (definition: UpstreamDefinition, scope: string): void
 }
 
@@ -75,18 +75,20 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
   const lanes = createLanes()
   const conversations = createConversations(clock)
 
-  const eventsOf = (definition: UpstreamDefinition, scope: string): UpstreamEvents => ({
+  const eventsOf = (definition: UpstreamDefinition, scope: string, current: () => Upstream | undefined): UpstreamEvents => ({
     listChanged: (kind) => listings.changed(definition, kind),
     notification: (notification) => heard?.notification(definition, scope, notification),
-    ask: (request, options) => heard?.ask(definition, scope, request, options, () => nobodyAsked(request)) ?? nobodyAsked(request),
+    ask: (request, options) => heard?.ask(current(), request, options, () => nobodyAsked(request)) ?? nobodyAsked(request),
     closed (reason) {
       heard?.lost(definition, scope)
       log.warn({ upstream: definition.name, tenant: definition.tenant, reason: reason.message }, 'upstream connection of a caller ended')
     }
   })
 
-  const open = (definition: UpstreamDefinition, { principal }: ModernCall, scope: string, capabilities: ClientCapabilities): Promise<Upstream> =>
-    pool.acquire(definition, scope, { clientInfo, era: 'modern', capabilities, exclusive: true, share: shareOf(principal) }, eventsOf(definition, scope))
+  async function open (definition: UpstreamDefinition, { principal }: ModernCall, scope: string, capabilities: ClientCapabilities): Promise<Upstream> {
+    let current: Upstream | undefined
+    return current = await pool.acquire(definition, scope, { clientInfo, era: 'modern', capabilities, exclusive: true, share: shareOf(principal) }, eventsOf(definition, scope, () => current))
+  }
 
   // The clients of one person's legacy sessions have declared other things, and may be asked in other ways.
   const scopeOf = (...parts: readonly unknown[]): string => `caller:${hash('sha256', canonical(parts), 'base64url')}`

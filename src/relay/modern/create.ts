@@ -13,6 +13,7 @@ import { isCaller } from '../call.ts'
 import type { ModernCall, Place, Seen } from '../call.ts'
 import { capabilitiesOf } from '../catalog.ts'
 import type { Catalog } from '../catalog.ts'
+import { createConnectionNames } from '../connection-names.ts'
 import { discreet } from '../discretion.ts'
 import { definitionOf, find } from '../floor.ts'
 import { freshFor } from '../freshness.ts'
@@ -76,7 +77,7 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
   const settled = oncePer((seen) => catalogs.settled(seen, profileOf(seen)))
   const connections = createModernConnections({ pool, listings, levels, settled, clientInfo, clock, heard, log })
   const states = createRequestStates(sealer, wall)
-  const oldTasks = createOldTasks({ connections, listings, taskIds, held, node, forward: (call, upstream, there) => parking.forward(call, upstream, there), clock })
+  const oldTasks = createOldTasks({ connections, names: createConnectionNames(newId), listings, taskIds, held, node, forward: (call, upstream, there) => parking.forward(call, upstream, there), clock })
   const parking = createParking({ states, node, bus, placeOf, clock, wall, newId, log, serveOther: (call) => ofTask(call, floor), lifetimeMs: parkedMs })
 
   /** Errors as the caller may have them. */

@@ -14,7 +14,7 @@ import { inputRequestOf, isAnswerTo, noAnswerTo } from './questions.ts'
 import { createShares } from './shares.ts'
 
 export interface TaskToHold {
-  /** Whose it is, and which. Opaque. */
+  /** Whose it is, which, and of which connection. Opaque. */
   readonly key: string
   readonly owner: string
   readonly definition: UpstreamDefinition
@@ -42,8 +42,8 @@ export interface HeldTasks {
   find (key: string): HeldTask | undefined
   hold (task: TaskToHold): HeldTask
   drop (key: string): void
-  /** What an upstream asks: for one of these tasks, or `otherwise`. */
-  ask (definition: UpstreamDefinition, scope: string, request: ServerRequest, options: AskOptions | undefined, otherwise: () => Promise<unknown>): Promise<unknown>
+  /** What comes on a connection: asked for one of the tasks on it, or `otherwise`. */
+  ask (upstream: Upstream | undefined, request: ServerRequest, options: AskOptions | undefined, otherwise: () => Promise<unknown>): Promise<unknown>
   close (): void
 }
 
@@ -86,19 +86,16 @@ export function createHeldTasks ({ clock, touch, newId, log }: HeldTasksOptions)
   const entries = new Map<string, Entry>()
   const shares = createShares<Entry>(room)
   /** Where callers share a connection, two of them may have been given the same task. */
-  const byTask = new Map<string, Set<Entry>>()
+  const byTask = new WeakMap<Upstream, Map<string, Set<Entry>>>()
   let sweeper: { close (): unknown } | undefined
   let closed = false
-
-  const nameOf = ({ hash }: UpstreamDefinition, scope: string, id: string): string => `${hash}\n${scope}\n${id}`
 
   function drop (entry: Entry): void {
     if (entries.get(entry.key) !== entry) return
     entries.delete(entry.key)
     shares.delete(entry.definition.tenant, entry.owner, entry)
-    const name = nameOf(entry.definition, entry.scope, entry.id)
-    const named = byTask.get(name)
-    if (named?.delete(entry) === true && named.size === 0) byTask.delete(name)
+    const named = byTask.get(entry.upstream)?.get(entry.id)
+    if (named?.delete(entry) === true && named.size === 0) byTask.get(entry.upstream)?.delete(entry.id)
     turnAway(entry)
     entry.stop.abort()
   }
@@ -215,8 +212,8 @@ export function createHeldTasks ({ clock, touch, newId, log }: HeldTasksOptions)
       const entry: Entry = { ...task, stop: new AbortController(), open: new Map(), listening: 'not', running: true, seenAt: clock.now() }
       entries.set(task.key, entry)
       shares.add(task.definition.tenant, task.owner, entry)
-      const name = nameOf(task.definition, task.scope, task.id)
-      byTask.set(name, (byTask.get(name) ?? new Set()).add(entry))
+      const onIt = byTask.get(task.upstream) ?? new Map<string, Set<Entry>>()
+      byTask.set(task.upstream, onIt.set(task.id, (onIt.get(task.id) ?? new Set()).add(entry)))
       if (sweeper === undefined) sweep()
       return taskOf(entry)
     },
@@ -224,14 +221,14 @@ export function createHeldTasks ({ clock, touch, newId, log }: HeldTasksOptions)
       const entry = entries.get(key)
       if (entry !== undefined) drop(entry)
     },
-    async ask (definition, scope, request, options, otherwise) {
+    async ask (upstream, request, options, otherwise) {
       const id = relatedTaskOf(request.params)
-      if (id === undefined) return await otherwise()
-      const name = nameOf(definition, scope, id)
+      if (id === undefined || upstream === undefined) return await otherwise()
+      const named = (): Set<Entry> | undefined => byTask.get(upstream)?.get(id)
       // It may come together with the answer that makes the task.
-      if (!byTask.has(name)) await pause(clock, gatherMs, options?.signal ?? never)
+      if (named() === undefined) await pause(clock, gatherMs, options?.signal ?? never)
       // Whose question it is, nobody can say where it could be that of several.
-      const [entry, second] = byTask.get(name) ?? []
+      const [entry, second] = named() ?? []
       return await (entry === undefined || second !== undefined ? otherwise() : ask(entry, request, options?.signal))
     },
     close () {

@@ -3,6 +3,7 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { GatewayError, RpcError } from '../../protocol/errors.ts'
+import type { ErrorCode } from '../../protocol/errors.ts'
 import type { UpstreamName } from '../../protocol/ids.ts'
 import { has } from '../../protocol/merge.ts'
 import { isObject, metaOf } from '../../protocol/messages.ts'
@@ -14,12 +15,13 @@ import { modernOutcome, modernTask, withoutRelatedTask } from '../../protocol/ta
 import { ended, readTask } from '../../protocol/tasks.ts'
 import { nobody } from '../../upstream/exchange.ts'
 import type { ModernCall } from '../call.ts'
+import type { ConnectionNames, NamedConnection } from '../connection-names.ts'
 import type { Listings } from '../listings.ts'
 import type { PaceClock } from '../pace.ts'
 import { createTaskOnly } from '../task-only.ts'
 import type { TaskOnly } from '../task-only.ts'
 import { whileWanted } from '../wanted.ts'
-import type { Connection, Lease, ModernConnections } from './connections.ts'
+import type { Lease, ModernConnections } from './connections.ts'
 import { conversationKey, conversationOf } from './conversations.ts'
 import type { HeldTask, HeldTasks } from './held-tasks.ts'
 import { asTask, finished, outcomeOf } from './old-task-calls.ts'
@@ -36,13 +38,16 @@ export interface OldTasks {
    * `tasks/get`, `tasks/update` and `tasks/cancel` of what `create` made, with the client's own task id in the call.
    * @throws GatewayError, RpcError
    */
-  handle (call: ModernCall, definition: UpstreamDefinition, task: OpenedTask & { readonly old: OldTask }, map: UriMap): Promise<Result>
+  handle (call: ModernCall, definition: UpstreamDefinition, task: MadeTask, map: UriMap): Promise<Result>
   /** The lease for one request: what tasks ask goes to their own clients, and the tool is called as a task, if it has to be, until it has ended. */
   dress (definition: UpstreamDefinition, lease: Lease, request: Request): Lease
 }
 
+type MadeTask = Pick<OpenedTask, 'id'> & { readonly old: OldTask }
+
 export interface OldTasksOptions {
   readonly connections: Pick<ModernConnections, 'lease'>
+  readonly names: ConnectionNames
   readonly listings: Pick<Listings, 'all'>
   readonly taskIds: TaskIds
   readonly held: HeldTasks
@@ -53,44 +58,66 @@ export interface OldTasksOptions {
   readonly clock: PaceClock
 }
 
-export function createOldTasks ({ connections, listings, taskIds, held, node, forward, clock }: OldTasksOptions): OldTasks {
+export function createOldTasks ({ connections, names, listings, taskIds, held, node, forward, clock }: OldTasksOptions): OldTasks {
   const only = createTaskOnly(listings)
-  const keyOf = (call: ModernCall, { upstream, id }: Pick<OpenedTask, 'upstream' | 'id'>): string => JSON.stringify([bindingOf(call), upstream, id])
+  // Many a server numbers its tasks, and does so anew with each process; and another definition is another server.
+  const keyOf = (call: ModernCall, { name, hash }: UpstreamDefinition, { id, old }: MadeTask): string => JSON.stringify([bindingOf(call), name, hash, old.connection, id])
 
-  function hold (call: ModernCall, definition: UpstreamDefinition, { upstream, scope }: Connection, id: string, { capabilities }: OldTask): HeldTask {
-    return held.hold({ key: keyOf(call, { upstream: upstream.name, id }), owner: JSON.stringify(bindingOf(call)), definition, scope, upstream, id, endpoint: call.endpoint, capabilities })
+  function hold (call: ModernCall, definition: UpstreamDefinition, { upstream, scope }: NamedConnection, task: MadeTask): HeldTask {
+    return held.hold({ key: keyOf(call, definition, task), owner: JSON.stringify(bindingOf(call)), definition, scope, upstream, id: task.id, endpoint: call.endpoint, capabilities: task.old.capabilities })
   }
 
-  /** The connection that the task runs on, or one like it: what was made with the same capabilities is found by them. */
-  async function reach (call: ModernCall, definition: UpstreamDefinition, task: OpenedTask & { readonly old: OldTask }): Promise<HeldTask> {
-    const known = held.find(keyOf(call, task))
-    if (known !== undefined) return known
-    const { capabilities, conversation } = task.old
+  /** On the connection that it was made on, or was found on since. */
+  function known (call: ModernCall, definition: UpstreamDefinition, task: MadeTask): HeldTask | undefined {
+    const connection = task.old.definition === definition.hash ? names.find(task.old.connection) : undefined
+    return held.find(keyOf(call, definition, task)) ?? (connection && hold(call, definition, connection, task))
+  }
+
+  /**
+   * On a connection like it: a server behind a URL may know its tasks beyond connections, and say that this is the one.
+   * @throws GatewayError invalid_params
+   */
+  async function found (call: ModernCall, definition: UpstreamDefinition, task: MadeTask): Promise<HeldTask> {
+    // What another process has under this id is another task.
+    if (definition.type === 'stdio') throw gone(definition)
+    const { capabilities, conversation, connection, createdAt } = task.old
     const lease = await whileWanted(connections.lease(definition, {
       ...call,
       request: { method: call.request.method, params: conversation === null ? {} : { _meta: { [conversationKey]: conversation } } },
       client: { ...call.client, capabilities, logLevel: undefined }
     }), call.signal)
-    lease.release()
-    if (lease.upstream.era !== 'legacy') throw unknown()
-    return hold(call, definition, lease, task.id, task.old)
+    try {
+      const { upstream } = lease
+      if (upstream.era !== 'legacy') throw unknown()
+      if (names.nameOf(lease) !== connection) {
+        const there = await upstream.request({ method: 'tasks/get', params: { taskId: task.id } }, nobody, call.signal)
+        if (createdAt === undefined || there['createdAt'] !== createdAt) throw gone(definition)
+      }
+      return hold(call, definition, lease, task)
+    } finally {
+      lease.release()
+    }
   }
 
+  const reach = async (call: ModernCall, definition: UpstreamDefinition, task: MadeTask): Promise<HeldTask> => known(call, definition, task) ?? await found(call, definition, task)
+
   /** Asking changes nothing, so where the connection is gone it may be asked on another. */
-  async function asked (call: ModernCall, definition: UpstreamDefinition, task: OpenedTask & { readonly old: OldTask }, method: string): Promise<{ on: HeldTask, result: Result }> {
-    const remembered = held.find(keyOf(call, task)) !== undefined
-    const on = await reach(call, definition, task)
-    const send = async (to: HeldTask): Promise<{ on: HeldTask, result: Result }> => ({ on: to, result: await to.upstream.request({ method, params: { taskId: task.id } }, nobody, call.signal) })
-    return await send(on).catch(async (error: unknown) => {
-      const broken = error instanceof GatewayError && error.code !== 'cancelled' && error.code !== 'upstream_timeout'
-      if (!remembered || !broken || call.signal.aborted) throw error
-      held.drop(on.key)
-      return await send(await reach(call, definition, task))
-    })
+  async function asked (call: ModernCall, definition: UpstreamDefinition, task: MadeTask, method: string): Promise<{ on: HeldTask, result: Result }> {
+    const send = async (on: HeldTask): Promise<{ on: HeldTask, result: Result }> => ({ on, result: await on.upstream.request({ method, params: { taskId: task.id } }, nobody, call.signal) })
+    const first = known(call, definition, task)
+    if (first !== undefined) {
+      try {
+        return await send(first)
+      } catch (error) {
+        if (call.signal.aborted || !(error instanceof GatewayError) || !endings.has(error.code)) throw error
+        held.drop(first.key)
+      }
+    }
+    return await send(await found(call, definition, task))
   }
 
   /** `tasks/get`: with what it asks, or ended with, in it. */
-  async function get (call: ModernCall, definition: UpstreamDefinition, task: OpenedTask & { readonly old: OldTask }): Promise<JsonObject> {
+  async function get (call: ModernCall, definition: UpstreamDefinition, task: MadeTask): Promise<JsonObject> {
     const { on, result } = await asked(call, definition, task, 'tasks/get')
     const state = readTask(result)
     if (state === undefined) throw new GatewayError('upstream_protocol', `Upstream ${definition.name} answered tasks/get without a task.`, { data: { upstream: definition.name } })
@@ -105,7 +132,7 @@ export function createOldTasks ({ connections, listings, taskIds, held, node, fo
     return Object.keys(inputRequests).length === 0 ? { ...modernTask(result), status: 'working' } : { ...modernTask(result), status: 'input_required', inputRequests }
   }
 
-  async function cancel (call: ModernCall, definition: UpstreamDefinition, task: OpenedTask & { readonly old: OldTask }): Promise<void> {
+  async function cancel (call: ModernCall, definition: UpstreamDefinition, task: MadeTask): Promise<void> {
     const on = await reach(call, definition, task)
     if (has(on.upstream.capabilities, ['tasks', 'cancel'])) {
       await asked(call, definition, task, 'tasks/cancel').catch(async (error: unknown) => {
@@ -131,8 +158,16 @@ export function createOldTasks ({ connections, listings, taskIds, held, node, fo
         const { task, ...rest } = withoutRelatedTask(result)
         const state = readTask(task)
         if (state === undefined || !isObject(task)) return { ...result, resultType: 'complete' }
-        const old: OldTask = { node, capabilities: profileOf(call.client.capabilities, call.endpoint), conversation: conversationOf(call) }
-        hold(call, definition, lease, state.taskId, old).seen(!ended(state))
+        const { createdAt } = task
+        const old: OldTask = {
+          node,
+          capabilities: profileOf(call.client.capabilities, call.endpoint),
+          conversation: conversationOf(call),
+          definition: definition.hash,
+          connection: names.nameOf(lease),
+          ...typeof createdAt === 'string' && { createdAt: createdAt.slice(0, 64) }
+        }
+        hold(call, definition, lease, { id: state.taskId, old }).seen(!ended(state))
         return { ...rest, ...modernTask(task), resultType: 'task', taskId: taskIds.toClient(call, upstream.name, state.taskId, old) }
       } finally {
         lease.release()
@@ -141,9 +176,9 @@ export function createOldTasks ({ connections, listings, taskIds, held, node, fo
 
     async handle (call, definition, task, map) {
       const { method, params } = call.request
-      if (task.old.node !== node && held.find(keyOf(call, task)) === undefined) {
+      if (task.old.node !== node && held.find(keyOf(call, definition, task)) === undefined) {
         try {
-          return await forward(call, task.upstream, task.old.node)
+          return await forward(call, definition.name, task.old.node)
         } catch (error) {
           // With that process its connection is gone; a server that keeps tasks beyond connections still knows it.
           if (!(error instanceof GatewayError) || error.code !== 'invalid_state') throw error
@@ -156,7 +191,8 @@ export function createOldTasks ({ connections, listings, taskIds, held, node, fo
       if (method === 'tasks/update') {
         const responses = params?.['inputResponses']
         if (!isObject(responses)) throw new GatewayError('invalid_params', '"inputResponses" must be an object.')
-        const on = await reach(call, definition, task)
+        // Of one that is not held nothing is asked, but whoever answers learns whether it is there.
+        const on = held.find(keyOf(call, definition, task)) ?? (await asked(call, definition, task, 'tasks/get')).on
         on.seen(true)
         on.answer(responses)
       } else await cancel(call, definition, task)
@@ -164,8 +200,8 @@ export function createOldTasks ({ connections, listings, taskIds, held, node, fo
     },
 
     dress (definition, lease, request) {
-      const { upstream, scope } = lease
-      const own = (client: Client): Client => ({ ...client, ask: (question, options) => held.ask(definition, scope, question, options, () => client.ask(question, options)) })
+      const { upstream } = lease
+      const own = (client: Client): Client => ({ ...client, ask: (question, options) => held.ask(upstream, question, options, () => client.ask(question, options)) })
       const asOne = request.method === 'tools/call' && only(definition, request.params?.['name'])
       return {
         ...lease,
@@ -178,4 +214,8 @@ export function createOldTasks ({ connections, listings, taskIds, held, node, fo
   }
 }
 
+/** Of connections, as requests on them end. */
+const endings: ReadonlySet<string> = new Set<ErrorCode>(['upstream_lost', 'upstream_unavailable', 'cancelled'])
+
 const unknown = (): GatewayError => new GatewayError('invalid_params', 'Unknown task: it is none that you were given at this endpoint, or its upstream is gone.')
+const gone = ({ name }: UpstreamDefinition): GatewayError => new GatewayError('invalid_params', `The connection to upstream ${name} that the task ran on is gone, and the task with it. Whether it took effect is unknown: find out before you start it again.`, { data: { outcome: 'unknown', upstream: name } })

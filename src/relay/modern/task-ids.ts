@@ -10,13 +10,19 @@ import type { Place } from '../call.ts'
 /** Whoever asked, and where. */
 export type Asking = Place & { readonly principal: Principal }
 
-/** A task of 2025-11-25 runs on a connection of one process: what it was made with finds that, or one like it, again. */
+/** A task of 2025-11-25 runs on a connection of one process: that is found again by its name, and one like it by what it was made with. */
 export interface OldTask {
   readonly node: string
   /** As the connection declared them. */
   readonly capabilities: ClientCapabilities
   /** `_meta["io.gatehouse/conversation"]` of the call; null: none. */
   readonly conversation: string | null
+  /** Hash of the definition. */
+  readonly definition: string
+  /** As this process calls it: two connections may have tasks of the same id, the one that comes after it among them. */
+  readonly connection: string
+  /** As the server told it, which tells the task from others of its id wherever the server is asked over another connection. */
+  readonly createdAt?: string
 }
 
 export interface OpenedTask {
