@@ -100,53 +100,56 @@ export function createExchange (options: ExchangeOptions): Exchange {
     if (ended !== undefined) return Promise.reject(endedError(name, ended))
     const id = ++lastId
     const token = metaOf(request.params)['progressToken']
+    const { method } = request
+    const asTask = request.params?.['task'] !== undefined
     const dialect = options.dialect?.()
     const mapped = token === undefined ? request : withToken(request, id)
     const outgoing = dialect?.dress(mapped, client) ?? mapped
-    return new Promise((resolve, reject) => {
-      const onAbort = (): void => {
-        abandon(id, request, reasonText(signal.reason))
-        call.settle(cancelledError(name))
+    const { promise, resolve, reject } = Promise.withResolvers<Result>()
+    // A call may take as long as a person thinks: none of what follows holds on to what was sent.
+    const onAbort = (): void => {
+      abandon(id, method, reasonText(signal.reason))
+      call.settle(cancelledError(name))
+    }
+    const call: Call = {
+      id,
+      client,
+      token,
+      asking: 0,
+      ear: dialect?.ear(id, outgoing),
+      hearing: createHearing(client, clock, () => complaints.warn({}, 'the upstream floods a call with notifications; only some are passed on')),
+      timer: clock.timer(timeoutMs, () => {
+        // The handshake has a limit of its own, which is about how long a server takes to start.
+        if (call.asking > 0 || handshakes.has(method) || call.ear?.endless === true) return call.timer.refresh()
+        abandon(id, method, 'timeout')
+        call.settle(timeoutError(name, timeoutMs))
+      }),
+      settle (error, result) {
+        if (!calls.delete(id)) return
+        call.timer.close()
+        signal.removeEventListener('abort', onAbort)
+        asks.ended(id)
+        call.hearing.end()
+        if (error !== undefined || result === undefined) return reject(error)
+        if (dialect === undefined && asTask) taskProgress.keep(id, call, result)
+        const judged = dialect?.judge(result, method, client) ?? result
+        if (judged instanceof GatewayError) reject(judged)
+        else resolve(judged)
       }
-      const call: Call = {
-        id,
-        client,
-        token,
-        asking: 0,
-        ear: dialect?.ear(id, outgoing),
-        hearing: createHearing(client, clock, () => complaints.warn({}, 'the upstream floods a call with notifications; only some are passed on')),
-        timer: clock.timer(timeoutMs, () => {
-          // The handshake has a limit of its own, which is about how long a server takes to start.
-          if (call.asking > 0 || handshakes.has(request.method) || call.ear?.endless === true) return call.timer.refresh()
-          abandon(id, request, 'timeout')
-          call.settle(timeoutError(name, timeoutMs))
-        }),
-        settle (error, result) {
-          if (!calls.delete(id)) return
-          call.timer.close()
-          signal.removeEventListener('abort', onAbort)
-          asks.ended(id)
-          call.hearing.end()
-          if (error !== undefined || result === undefined) return reject(error)
-          if (dialect === undefined) taskProgress.keep(id, call, request, result)
-          const judged = dialect?.judge(result, request, client) ?? result
-          if (judged instanceof GatewayError) reject(judged)
-          else resolve(judged)
-        }
-      }
-      calls.set(id, call)
-      signal.addEventListener('abort', onAbort, { once: true })
-      try {
-        carrier.request(id, JSON.stringify(requestMessage(id, outgoing)), outgoing)
-      } catch (error) {
-        call.settle(error as Error)
-      }
-    })
+    }
+    calls.set(id, call)
+    signal.addEventListener('abort', onAbort, { once: true })
+    try {
+      carrier.request(id, JSON.stringify(requestMessage(id, outgoing)), outgoing)
+    } catch (error) {
+      call.settle(error as Error)
+    }
+    return promise
   }
 
   /** Tells the server that an answer is no longer wanted. 2025-11-25 basic/utilities/cancellation: never for initialize. */
-  function abandon (id: number, request: Request, reason: string): void {
-    if (!handshakes.has(request.method)) {
+  function abandon (id: number, method: string, reason: string): void {
+    if (!handshakes.has(method)) {
       carrier.post(JSON.stringify(notificationMessage({ method: 'notifications/cancelled', params: { requestId: id, reason } })))
     }
     if (calls.get(id)?.ear?.logs === true) options.dialect?.()?.abandoned()
