@@ -9,49 +9,22 @@ import { printable } from './decode.ts'
 import { cancelledError, endedError, outcomeOf, reasonText, timeoutError } from './endings.ts'
 import { createHearing, withToken } from './hearing.ts'
 import { createNotices } from './notices.ts'
+import { createOwed } from './owed.ts'
 import { patiently } from './patience.ts'
 import { createTaskProgress } from './task-progress.ts'
-import type { Log } from '../observe/log.ts'
-import type { UpstreamName } from '../protocol/ids.ts'
-import type { ClientCapabilities, JsonObject, Notification, Request, RequestId, Result } from '../protocol/messages.ts'
-import type { Client, UpstreamEvents } from '../protocol/seams.ts'
-import type { Clock } from './clock.ts'
-import type { Complaints } from './complaints.ts'
+import type { JsonObject, Notification, Request, RequestId, Result } from '../protocol/messages.ts'
+import type { Client } from '../protocol/seams.ts'
+import type { ExchangeOptions } from './carrier.ts'
 import type { Hearing } from './hearing.ts'
 import type { Dialect, Ear } from './modern/dialect.ts'
 import type { Patient } from './patience.ts'
-
-/** What a transport does for the exchange. None of these wait. */
-export interface Carrier {
-  /** Carries one request; the answer comes back by `receive`, a failure by `fail`. @throws GatewayError if it was not sent */
-  request (id: number, body: string, request: Request): void
-  /** Carries a notification or a response. Loss is the transport's to notice. */
-  post (body: string): void
-  /** Nobody waits for the answer to this request any more. */
-  drop (id: number): void
-}
-
-export interface ExchangeOptions {
-  readonly name: UpstreamName
-  readonly timeoutMs: number
-  readonly declared: ClientCapabilities
-  /** Does the connection serve one client only? Else what names no call is nobody's: it may be about a call that is over. */
-  readonly exclusive: boolean
-  readonly carrier: Carrier
-  readonly events: UpstreamEvents
-  readonly clock: Clock
-  readonly log: Log
-  readonly complaints: Complaints
-  /** Does the negotiated revision know batches? Only 2025-03-26 does. */
-  batches (): boolean
-  /** Set while the connection speaks 2026-07-28. Default: never. */
-  dialect? (): Dialect | undefined
-}
 
 export interface Exchange {
   /** See `Upstream.request`. */
   request (request: Request, client: Client, signal: AbortSignal): Promise<Result>
   notify (notification: Notification): void
+  /** See `Upstream.owed`. */
+  owed (): Promise<void> | undefined
   /** One decoded message of the server. `from`: the call on whose own stream it came. Never throws. */
   receive (message: unknown, from?: number): void
   /** The server gave a sign of life for this call which is no message. */
@@ -93,6 +66,7 @@ export function createExchange (options: ExchangeOptions): Exchange {
 
   const notice = createNotices(options)
   const taskProgress = createTaskProgress(clock)
+  const owed = createOwed()
   const asks = createAsks({ declared: options.declared, clock, send: (message) => { carrier.post(JSON.stringify(message)) } })
 
   function request (request: Request, client: Client, signal: AbortSignal): Promise<Result> {
@@ -154,6 +128,7 @@ export function createExchange (options: ExchangeOptions): Exchange {
     }
     if (calls.get(id)?.ear?.logs === true) options.dialect?.()?.abandoned()
     carrier.drop(id)
+    owed.add(id)
     asks.abandoned(id)
   }
 
@@ -188,7 +163,9 @@ export function createExchange (options: ExchangeOptions): Exchange {
   }
 
   function answer (message: JsonObject): void {
-    const call = calls.get(message['id'] as number)
+    const id = message['id'] as number
+    const call = calls.get(id)
+    owed.paid(id)
     // Late, doubled or invented: whoever it was for has gone.
     if (call === undefined) return log.debug({ upstream: name }, 'dropped an answer that nobody waits for')
     const outcome = outcomeOf(name, message)
@@ -259,7 +236,11 @@ export function createExchange (options: ExchangeOptions): Exchange {
       if (ended === undefined) carrier.post(JSON.stringify(notificationMessage(notification)))
     },
     heard: (id) => { calls.get(id)?.timer.refresh() },
-    fail: (id, error) => { calls.get(id)?.settle(error) },
+    fail (id, error) {
+      owed.paid(id)
+      calls.get(id)?.settle(error)
+    },
+    owed: owed.left,
     waiting: (id) => calls.has(id),
     forget: asks.end,
     single: () => calls.size === 1 ? calls.keys().next().value : undefined,
@@ -269,6 +250,7 @@ export function createExchange (options: ExchangeOptions): Exchange {
       asks.end('the connection has ended')
       complaints.end()
       taskProgress.end()
+      owed.end()
       for (const call of [...calls.values()]) {
         carrier.drop(call.id)
         call.settle(reason)

@@ -4,6 +4,7 @@ import t from 'tap'
 import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
 import { createLanes } from '../../src/relay/modern/lanes.ts'
 import type { Lane } from '../../src/relay/modern/lanes.ts'
+import { stillClock } from './kit.ts'
 import { atRest } from './parking-kit.ts'
 
 const one = { name: 'one', type: 'http', hash: 'of one' } as unknown as UpstreamDefinition
@@ -13,7 +14,7 @@ async function isThere (lane: Promise<Lane>): Promise<boolean> {
 }
 
 t.test('what connections turned out to be is remembered until a reload takes their definition away', async (t) => {
-  const lanes = createLanes()
+  const lanes = createLanes(stillClock())
   const enter = (): Promise<Lane> => lanes.enter(one, 'ada', 'scope')
   const first = await enter()
   const second = enter()
@@ -32,7 +33,7 @@ t.test('what connections turned out to be is remembered until a reload takes the
 })
 
 t.test('calls that are in their lanes meanwhile stay there, and newer ones do not wait for them', async (t) => {
-  const lanes = createLanes()
+  const lanes = createLanes(stillClock())
   const enter = (): Promise<Lane> => lanes.enter(one, 'ada', 'scope')
   const parked = await enter()
   parked.opened(false)

@@ -42,6 +42,8 @@ export interface HeldTasks {
   find (key: string): HeldTask | undefined
   hold (task: TaskToHold): HeldTask
   drop (key: string): void
+  /** Does one of them run on this connection? */
+  needs (definition: UpstreamDefinition, scope: string): boolean
   /** What an upstream asks: for one of these tasks, or `otherwise`. */
   ask (definition: UpstreamDefinition, scope: string, request: ServerRequest, options: AskOptions | undefined, otherwise: () => Promise<unknown>): Promise<unknown>
   close (): void
@@ -224,6 +226,7 @@ export function createHeldTasks ({ clock, touch, newId, log }: HeldTasksOptions)
       const entry = entries.get(key)
       if (entry !== undefined) drop(entry)
     },
+    needs: ({ hash }, scope) => [...entries.values()].some((each) => each.running && each.scope === scope && each.definition.hash === hash),
     async ask (definition, scope, request, options, otherwise) {
       const id = relatedTaskOf(request.params)
       if (id === undefined) return await otherwise()
