@@ -1,6 +1,7 @@
 // Calls to older upstreams that ask the client something while they run. A client of 2026-07-28 is asked by the end of its own request
 // (basic/patterns/mrtr); the call at the upstream waits here, and the client's next request takes it up, whichever process it comes to.
 
+import { isKnown } from '../../auth/principal.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { EndpointName, TenantId, UpstreamName } from '../../protocol/ids.ts'
 import { GatewayError } from '../../protocol/errors.ts'
@@ -55,7 +56,7 @@ export interface Parking {
    * @throws GatewayError invalid_state where it is gone
    */
   forward (call: ModernCall, upstream: UpstreamName, node: string): Promise<Result>
-  /** A reload: gives up what waits at an upstream, or for an endpoint, that is no more. */
+  /** A reload: gives up what waits at an upstream, or for an endpoint or a caller, that is no more. */
   retain (): void
   /** Gives up all that is parked. Resolves when the upstreams have been told. */
   close (): Promise<void>
@@ -120,7 +121,7 @@ export function createParking ({ states, node, bus, placeOf, clock, wall, newId,
     async run (call, { upstream, waits, release }, request) {
       // What follows outlives the request, and keeps nothing else of it.
       const owner = ownerOf(call)
-      const { tenant: { id: tenant }, endpoint: { name: endpoint } } = call
+      const { tenant: { id: tenant }, endpoint: { name: endpoint }, principal: { kind, issuer, subject } } = call
       const { hash } = definitionOf(call, upstream.name)
       const rounds = createRounds(call, upstream.name, {
         timer: clock.timer,
@@ -128,7 +129,7 @@ export function createParking ({ states, node, bus, placeOf, clock, wall, newId,
         keep: (chars) => keep(owner, tenant, chars),
         stands () {
           const now = placeOf(tenant, endpoint)
-          return now !== undefined && stands(now, upstream.name, hash)
+          return now !== undefined && stands(now, upstream.name, hash) && isKnown({ kind, issuer, subject }, now.tenant.auth)
         },
         waits,
         stateOf: (asked, ticket, until) => states.seal(asked, upstream.name, { parked: { node, ...ticket } }, until)

@@ -20,7 +20,7 @@ export interface RoundsOptions {
   readonly park: (rounds: Rounds) => Place<Rounds>
   /** Room for what a client may not come back for. @returns what gives it back; undefined where there is none left */
   readonly keep: (chars: number) => (() => void) | undefined
-  /** Is the upstream still there for whoever would come back? */
+  /** Is the upstream still there for whoever would come back, and would they be let in? */
   readonly stands: () => boolean
   /** From now on it waits for its client, and is to give up when newer calls need its place; `undefined`: no more. */
   readonly waits: (giveUp: (() => void) | undefined) => void
