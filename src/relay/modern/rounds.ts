@@ -115,6 +115,7 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
       if (value <= reported) return
       progress = Math.max(progress, value)
     }
+    if (place === undefined) return client.notify(news)
     // The upstream has heard the token of the first request; each of them has its own.
     const { progressToken } = metaOf(request.params)
     if (progressToken !== undefined) client.notify({ method: news.method, params: { ...news.params, progressToken } })
