@@ -1,6 +1,6 @@
 // Who calls. Made from a verified token, a known key or the word of the operator, never from anything else a caller can write.
 
-import type { KeyConfig } from '../config/snapshot.ts'
+import type { AuthConfig, KeyConfig } from '../config/snapshot.ts'
 import type { TenantId } from '../protocol/ids.ts'
 
 export interface Principal {
@@ -45,4 +45,11 @@ export function anonymousPrincipal (tenant: TenantId): Principal {
     groups: [],
     expiresAt: undefined
   }
+}
+
+/** Does the configuration still know whom this is? For those who are away; whoever is there brings a token, which says more. */
+export function isKnown ({ kind, issuer, subject }: Pick<Principal, 'kind' | 'issuer' | 'subject'>, { mode, issuers, keys, requiredScopes }: AuthConfig): boolean {
+  if (mode === 'none' || kind === 'anonymous') return mode === 'none' && kind === 'anonymous'
+  if (kind === 'token') return issuers.some((each) => each.issuer === issuer)
+  return keys.some(({ name, scopes }) => name === subject && requiredScopes.every((scope) => scopes.includes(scope)))
 }

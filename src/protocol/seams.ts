@@ -37,6 +37,11 @@ export interface Upstream {
   /** Does what it asks come with the call that it is about, so that several calls may ask at once? Absent: no. */
   readonly namesCalls?: boolean | undefined
   /**
+   * Does it still have calls that were given up, and may go on with them? What it asks without naming a call may be about these.
+   * @returns resolves when it has answered them, or can no more; undefined where there are none
+   */
+  readonly owed?: (() => Promise<void> | undefined) | undefined
+  /**
    * Sends the request at most once and resolves with the server's `result`.
    * `params._meta.progressToken` is the client's own: the transport puts one of its own in its place and maps back, so that
    * `client.notify` sees the client's token. An aborted signal cancels the request at the server.

@@ -70,8 +70,6 @@ interface Question { readonly whose: Whose, readonly question: unknown }
 const purpose = 'bus'
 /** A message that is older was held back or is played again. */
 const staleMs = 60_000
-/** Ids of questions, for as long as they would not be too old. */
-const maxKnown = 200_000 // What cannot be remembered is not served.
 /** Redis cuts off subscribers whose messages it has to hold. */
 const maxChars = 8 * 1024 * 1024
 
@@ -80,7 +78,7 @@ export async function createBus ({ store, sealer, node, timer, wall, newId, log,
   const served = new Map<string, Leg & { readonly stop: AbortController, go (): void }>()
   const [asking, serving] = [createShares(), createShares()]
   // The clocks of others may be ahead of ours by as much as behind.
-  const seen = createSeen(wall, 2 * staleMs, maxKnown)
+  const seen = createSeen(wall, 2 * staleMs)
   let sent = 0
   let answer: ((question: unknown, call: BusCall) => Promise<unknown>) | undefined
   let closed = false
@@ -103,10 +101,8 @@ export async function createBus ({ store, sealer, node, timer, wall, newId, log,
 
   // A question may have come late, after the one that asked had been told that it did not: nothing is done before they say `go`.
   function serve (from: string, id: string, { whose, question }: Question): void {
-    const come = seen.look(`${from}/${id}`)
-    if (come === 'known') return log.warn({ from }, 'dropped a question of another process that had come before')
     const run = answer
-    const giveBack = run === undefined || closed || come === 'full' ? undefined : take(serving, whose)
+    const giveBack = run === undefined || closed ? undefined : take(serving, whose)
     if (run === undefined || giveBack === undefined) return tell(from, 'error', id, thrown(new GatewayError('too_many', 'The process that holds the call serves too many others. Retry later.')))
     const stop = new AbortController()
     let going = false
@@ -149,7 +145,7 @@ export async function createBus ({ store, sealer, node, timer, wall, newId, log,
     if (text === undefined) return log.warn('dropped a message of the store that no process of this gateway has sent')
     const { word, id, from, at, n, body } = JSON.parse(text) as Message
     if (Math.abs(wall.now() - at) > staleMs) return log.warn({ from }, 'dropped a message of another process that is too old; do the clocks differ?')
-    if (word === 'question') return serve(from, id, body as Question)
+    if (word === 'question') return seen.isNew(from, n) ? serve(from, id, body as Question) : log.warn({ from }, 'dropped a question of another process that had come before')
     const theirs = served.get(id)
     const ours = asked.get(id)
     const line = theirs ?? ours

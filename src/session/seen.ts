@@ -1,25 +1,27 @@
-// Which one-time ids have come already, for as long as they could come again.
+// Which messages of other processes have come already. Those of one process come in the order in which it sent them, so the newest of each
+// is all that is remembered: nothing that a caller makes a process send takes anybody's place.
 
 export interface Seen {
-  /** @returns `new`, and knows it from now on; `known`; or `full`: it may be either, and is not remembered */
-  look (id: string): 'new' | 'known' | 'full'
+  /** @param n grows with each message of `from`. @returns false: it was held back, or is played again */
+  isNew (from: string, n: number): boolean
 }
 
-/** @param forMs for how long each is remembered */
-export function createSeen (clock: { now (): number }, forMs: number, max: number): Seen {
-  /** Until when; the oldest one first. */
-  const ids = new Map<string, number>()
+/** @param forMs after this nothing that a process said before could be taken for new */
+export function createSeen (clock: { now (): number }, forMs: number): Seen {
+  /** Who was heard last comes last. */
+  const newest = new Map<string, { readonly n: number, readonly until: number }>()
   return {
-    look (id) {
+    isNew (from, n) {
       const now = clock.now()
-      for (const [each, until] of ids) {
+      for (const [each, { until }] of newest) {
         if (until > now) break
-        ids.delete(each)
+        newest.delete(each)
       }
-      if (ids.has(id)) return 'known'
-      if (ids.size >= max) return 'full'
-      ids.set(id, now + forMs)
-      return 'new'
+      const known = newest.get(from)
+      if (known !== undefined && n <= known.n) return false
+      newest.delete(from)
+      newest.set(from, { n, until: now + forMs })
+      return true
     }
   }
 }

@@ -89,6 +89,7 @@ function upstreamOf ({ name }: UpstreamDefinition, link: Link): Upstream {
     get serverInfo () { return latest().serverInfo },
     get instructions () { return latest().instructions },
     namesCalls: link.namesCalls,
+    owed: link.exchange.owed,
     request: link.exchange.request,
     notify: link.exchange.notify,
     close: () => link.close(),

@@ -20,6 +20,7 @@ export function counted (upstream: Upstream, counter: Counter): Upstream {
     get serverInfo () { return upstream.serverInfo },
     get instructions () { return upstream.instructions },
     namesCalls: upstream.namesCalls,
+    owed: upstream.owed,
     request (request, client, signal) {
       counter.began()
       const result = upstream.request(request, client, signal)

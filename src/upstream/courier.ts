@@ -117,8 +117,15 @@ export function createCourier (options: CourierOptions): Courier {
 
   function carry (id: number, body: string, session: HttpSession, begun?: (sessionId: string | undefined) => void, again = false): void {
     const stream: Stream = { lastEventId: undefined, retryMs: defaultRetryMs, resumes: 0 }
-    track(id, deliver({ dispatcher, path, method: 'POST', headers: session.post, body, maxBytes }, sinkFor(id, stream, begun, (outcome) => {
-      if (outcome.kind === 'refused') return refused(id, body, session, outcome, again)
+    /** Until the server has begun to answer. */
+    const kept = { body }
+    const accepted = (sessionId: string | undefined): void => {
+      kept.body = ''
+      begun?.(sessionId)
+    }
+    track(id, deliver({ dispatcher, path, method: 'POST', headers: session.post, body, maxBytes }, sinkFor(id, stream, accepted, (outcome) => {
+      // Which is what no 2xx becomes, however it ends.
+      if (outcome.kind === 'refused') return refused(id, kept.body, session, outcome, again)
       if (outcome.kind === 'broken' || outcome.kind === 'answered') return brokenOff(id, session, stream, outcome)
       options.exchange().fail(id, failureError(name, place, outcome))
     })))

@@ -1,6 +1,7 @@
 // One HTTP request to an upstream and the reading of its answer, JSON or SSE. It says how the request ended: whether it was sent at
 // all decides what the caller may be told. It repeats nothing and follows nothing.
 
+import { Readable } from 'node:stream'
 import { decodeJson, printable } from './decode.ts'
 import { createPile } from './pile.ts'
 import { createEventReader } from './sse.ts'
@@ -44,6 +45,8 @@ export type Abort = () => void
 
 /** Enough of a refusal to explain it. */
 const maxRefusalBytes = 65_536
+/** undici keeps a body until the answer has been read to its end, which may take as long as a person thinks. */
+const maxKeptBody = 16_384
 const aborted = new Error('no longer wanted')
 
 export function deliver (options: DeliveryOptions, sink: DeliverySink): Abort {
@@ -66,7 +69,7 @@ export function deliver (options: DeliveryOptions, sink: DeliverySink): Abort {
     controller?.abort(aborted)
   }
 
-  dispatcher.dispatch({ path, method, headers, body }, {
+  dispatcher.dispatch({ path, method, ...body !== null && body.length > maxKeptBody ? once(headers, body) : { headers, body } }, {
     onRequestStart (started) {
       controller = started
       if (over) started.abort(aborted)
@@ -139,6 +142,19 @@ export function deliver (options: DeliveryOptions, sink: DeliverySink): Abort {
     if (over) return
     over = true
     controller?.abort(aborted)
+  }
+}
+
+/** Nothing of it is left once it was read. */
+function once (headers: string[], body: string): Pick<Dispatcher.DispatchOptions, 'headers' | 'body'> {
+  const parts = [Buffer.from(body), null]
+  return {
+    headers: [...headers, 'content-length', String(Buffer.byteLength(body))],
+    body: new Readable({
+      read () {
+        for (const part of parts.splice(0)) this.push(part)
+      }
+    })
   }
 }
 

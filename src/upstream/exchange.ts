@@ -9,45 +9,22 @@ import { printable } from './decode.ts'
 import { cancelledError, endedError, outcomeOf, reasonText, timeoutError } from './endings.ts'
 import { createHearing, withToken } from './hearing.ts'
 import { createNotices } from './notices.ts'
+import { createOwed } from './owed.ts'
 import { patiently } from './patience.ts'
 import { createTaskProgress } from './task-progress.ts'
-import type { Log } from '../observe/log.ts'
-import type { UpstreamName } from '../protocol/ids.ts'
 import type { JsonObject, Notification, Request, RequestId, Result } from '../protocol/messages.ts'
-import type { Client, UpstreamEvents } from '../protocol/seams.ts'
-import type { AsksOptions } from './asks.ts'
+import type { Client } from '../protocol/seams.ts'
+import type { ExchangeOptions } from './carrier.ts'
 import type { Hearing } from './hearing.ts'
 import type { Dialect, Ear } from './modern/dialect.ts'
 import type { Patient } from './patience.ts'
-
-/** What a transport does for the exchange. None of these wait. */
-export interface Carrier {
-  /** Carries one request; the answer comes back by `receive`, a failure by `fail`. @throws GatewayError if it was not sent */
-  request (id: number, body: string, request: Request): void
-  /** Carries a notification or a response. Loss is the transport's to notice. */
-  post (body: string): void
-  /** Nobody waits for the answer to this request any more. */
-  drop (id: number): void
-}
-
-export interface ExchangeOptions extends Omit<AsksOptions, 'send'> {
-  readonly name: UpstreamName
-  readonly timeoutMs: number
-  /** Does the connection serve one client only? Else what names no call is nobody's: it may be about a call that is over. */
-  readonly exclusive: boolean
-  readonly carrier: Carrier
-  readonly events: UpstreamEvents
-  readonly log: Log
-  /** Does the negotiated revision know batches? Only 2025-03-26 does. */
-  batches (): boolean
-  /** Set while the connection speaks 2026-07-28. Default: never. */
-  dialect? (): Dialect | undefined
-}
 
 export interface Exchange {
   /** See `Upstream.request`. */
   request (request: Request, client: Client, signal: AbortSignal): Promise<Result>
   notify (notification: Notification): void
+  /** See `Upstream.owed`. */
+  owed (): Promise<void> | undefined
   /** One decoded message of the server. `from`: the call on whose own stream it came. Never throws. */
   receive (message: unknown, from?: number): void
   /** The server gave a sign of life for this call which is no message. */
@@ -89,6 +66,7 @@ export function createExchange (options: ExchangeOptions): Exchange {
 
   const notice = createNotices(options)
   const taskProgress = createTaskProgress(clock)
+  const owed = createOwed()
   const asks = createAsks({ ...options, send: (message) => { carrier.post(JSON.stringify(message)) } })
 
   function request (request: Request, client: Client, signal: AbortSignal): Promise<Result> {
@@ -96,57 +74,61 @@ export function createExchange (options: ExchangeOptions): Exchange {
     if (ended !== undefined) return Promise.reject(endedError(name, ended))
     const id = ++lastId
     const token = metaOf(request.params)['progressToken']
+    const { method } = request
+    const asTask = request.params?.['task'] !== undefined
     const dialect = options.dialect?.()
     const mapped = token === undefined ? request : withToken(request, id)
     const outgoing = dialect?.dress(mapped, client) ?? mapped
-    return new Promise((resolve, reject) => {
-      const onAbort = (): void => {
-        abandon(id, request, reasonText(signal.reason))
-        call.settle(cancelledError(name))
+    const { promise, resolve, reject } = Promise.withResolvers<Result>()
+    // A call may take as long as a person thinks: none of what follows holds on to what was sent.
+    const onAbort = (): void => {
+      abandon(id, method, reasonText(signal.reason))
+      call.settle(cancelledError(name))
+    }
+    const call: Call = {
+      id,
+      client,
+      token,
+      asking: 0,
+      ear: dialect?.ear(id, outgoing),
+      hearing: createHearing(client, clock, () => complaints.warn({}, 'the upstream floods a call with notifications; only some are passed on')),
+      timer: clock.timer(timeoutMs, () => {
+        // The handshake has a limit of its own, which is about how long a server takes to start.
+        if (call.asking > 0 || handshakes.has(method) || call.ear?.endless === true) return call.timer.refresh()
+        abandon(id, method, 'timeout')
+        call.settle(timeoutError(name, timeoutMs))
+      }),
+      settle (error, result) {
+        if (!calls.delete(id)) return
+        call.timer.close()
+        signal.removeEventListener('abort', onAbort)
+        asks.ended(id)
+        call.hearing.end()
+        if (error !== undefined || result === undefined) return reject(error)
+        if (dialect === undefined && asTask) taskProgress.keep(id, call, result)
+        const judged = dialect?.judge(result, method, client) ?? result
+        if (judged instanceof GatewayError) reject(judged)
+        else resolve(judged)
       }
-      const call: Call = {
-        id,
-        client,
-        token,
-        asking: 0,
-        ear: dialect?.ear(id, outgoing),
-        hearing: createHearing(client, clock, () => complaints.warn({}, 'the upstream floods a call with notifications; only some are passed on')),
-        timer: clock.timer(timeoutMs, () => {
-          // The handshake has a limit of its own, which is about how long a server takes to start.
-          if (call.asking > 0 || handshakes.has(request.method) || call.ear?.endless === true) return call.timer.refresh()
-          abandon(id, request, 'timeout')
-          call.settle(timeoutError(name, timeoutMs))
-        }),
-        settle (error, result) {
-          if (!calls.delete(id)) return
-          call.timer.close()
-          signal.removeEventListener('abort', onAbort)
-          asks.ended(id)
-          call.hearing.end()
-          if (error !== undefined || result === undefined) return reject(error)
-          if (dialect === undefined) taskProgress.keep(id, call, request, result)
-          const judged = dialect?.judge(result, request, client) ?? result
-          if (judged instanceof GatewayError) reject(judged)
-          else resolve(judged)
-        }
-      }
-      calls.set(id, call)
-      signal.addEventListener('abort', onAbort, { once: true })
-      try {
-        carrier.request(id, JSON.stringify(requestMessage(id, outgoing)), outgoing)
-      } catch (error) {
-        call.settle(error as Error)
-      }
-    })
+    }
+    calls.set(id, call)
+    signal.addEventListener('abort', onAbort, { once: true })
+    try {
+      carrier.request(id, JSON.stringify(requestMessage(id, outgoing)), outgoing)
+    } catch (error) {
+      call.settle(error as Error)
+    }
+    return promise
   }
 
   /** Tells the server that an answer is no longer wanted. 2025-11-25 basic/utilities/cancellation: never for initialize. */
-  function abandon (id: number, request: Request, reason: string): void {
-    if (!handshakes.has(request.method)) {
+  function abandon (id: number, method: string, reason: string): void {
+    if (!handshakes.has(method)) {
       carrier.post(JSON.stringify(notificationMessage({ method: 'notifications/cancelled', params: { requestId: id, reason } })))
     }
     if (calls.get(id)?.ear?.logs === true) options.dialect?.()?.abandoned()
     carrier.drop(id)
+    owed.add(id)
     asks.abandoned(id)
   }
 
@@ -183,7 +165,9 @@ export function createExchange (options: ExchangeOptions): Exchange {
   }
 
   function answer (message: JsonObject): void {
-    const call = calls.get(message['id'] as number)
+    const id = message['id'] as number
+    const call = calls.get(id)
+    owed.paid(id)
     // Late, doubled or invented: whoever it was for has gone.
     if (call === undefined) return log.debug({ upstream: name }, 'dropped an answer that nobody waits for')
     const outcome = outcomeOf(name, message)
@@ -254,7 +238,11 @@ export function createExchange (options: ExchangeOptions): Exchange {
       if (ended === undefined) carrier.post(JSON.stringify(notificationMessage(notification)))
     },
     heard: (id) => { calls.get(id)?.timer.refresh() },
-    fail: (id, error) => { calls.get(id)?.settle(error) },
+    fail (id, error) {
+      owed.paid(id)
+      calls.get(id)?.settle(error)
+    },
+    owed: owed.left,
     waiting: (id) => calls.has(id),
     forget: asks.end,
     single: () => calls.size === 1 ? calls.keys().next().value : undefined,
@@ -264,6 +252,7 @@ export function createExchange (options: ExchangeOptions): Exchange {
       asks.end('the connection has ended')
       complaints.end()
       taskProgress.end()
+      owed.end()
       for (const call of [...calls.values()]) {
         carrier.drop(call.id)
         call.settle(reason)

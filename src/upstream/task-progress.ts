@@ -2,7 +2,7 @@
 // answered (2025-11-25 basic/utilities/tasks "Task Progress Notifications").
 
 import { isObject } from '../protocol/messages.ts'
-import type { Request, Result } from '../protocol/messages.ts'
+import type { Result } from '../protocol/messages.ts'
 import type { Clock } from './clock.ts'
 import type { Hearing } from './hearing.ts'
 
@@ -13,8 +13,8 @@ export interface Listener {
 }
 
 export interface TaskProgress {
-  /** Remembers who made this request, if it asked for a task and for its progress, and a task was made. */
-  keep (id: number, listener: Listener, request: Request, result: Result): void
+  /** Remembers who made this request for a task, if it asked for progress, and a task was made. */
+  keep (id: number, listener: Listener, result: Result): void
   /** Who is to hear of progress under this token of ours. */
   listener (id: number): Listener | undefined
   end (): void
@@ -28,9 +28,9 @@ export function createTaskProgress (clock: Clock): TaskProgress {
   const kept = new Map<number, { readonly listener: Listener, readonly until: number }>()
 
   return {
-    keep (id, listener, request, result) {
+    keep (id, listener, result) {
       const { task } = result
-      if (listener.token === undefined || request.params?.['task'] === undefined || !isObject(task)) return
+      if (listener.token === undefined || !isObject(task)) return
       const ttl = task['ttl']
       kept.set(id, { listener, until: clock.now() + (typeof ttl === 'number' && ttl > 0 ? ttl : defaultTtlMs) })
       const [oldest] = kept.keys()

@@ -79,3 +79,17 @@ t.test('a reload that changes nothing of it leaves it as it is', async (t) => {
   })
   t.same(textOf((await round(house.url('both'), 'tools/call', back(first, { ...short, name: 'http__steps' }))).result), [replies.form])
 })
+
+t.test('a key, while others are kept', async (t) => {
+  const keys = [{ name: 'test', key }, { name: 'other', key: `${key}_other` }]
+  const house = await parkingHouse(t, { auth: { keys } })
+  const place = house.url('http')
+  const own = await round(place, 'tools/call', short)
+  const other = await round(place, 'tools/call', call, { token: `${key}_other` })
+  const before = cancels(house.http.server.received)
+  reload(house, () => {})
+  await until('the cancel', () => cancels(house.http.server.received) > before)
+  t.match([...house.http.server.answers.values()], [{ result: { action: 'cancel' } }], 'of the call of whoever is known no more')
+  t.equal((await round(place, 'tools/call', back(other, call), { token: `${key}_other` })).status, 401)
+  t.same(textOf((await round(place, 'tools/call', back(own, short))).result), [replies.form], 'what waits for another goes on')
+})

@@ -42,6 +42,8 @@ export interface Script {
   readonly errors?: Record<string, { code: number, message: string }>
   /** Methods that are never answered. */
   readonly silent?: string[]
+  /** Goes on with what was cancelled, as servers may. */
+  readonly deaf?: boolean
 }
 
 export interface McpServer {
@@ -239,7 +241,7 @@ export function createMcpServer (script: Script = {}): McpServer {
       }
       const params = (message['params'] ?? {}) as Json
       if (id === undefined) {
-        if (method === 'notifications/cancelled') waiting.delete(params['requestId'] as Id)
+        if (method === 'notifications/cancelled' && script.deaf !== true) waiting.delete(params['requestId'] as Id)
         return
       }
       if (script.silent?.includes(method) === true) return

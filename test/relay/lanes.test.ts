@@ -3,7 +3,8 @@
 import t from 'tap'
 import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
 import { createLanes } from '../../src/relay/modern/lanes.ts'
-import type { Lane } from '../../src/relay/modern/lanes.ts'
+import type { Debt, Lane } from '../../src/relay/modern/lanes.ts'
+import { stillClock } from './kit.ts'
 import { atRest } from './parking-kit.ts'
 
 const one = { name: 'one', type: 'http', hash: 'of one' } as unknown as UpstreamDefinition
@@ -13,7 +14,7 @@ async function isThere (lane: Promise<Lane>): Promise<boolean> {
 }
 
 t.test('what connections turned out to be is remembered until a reload takes their definition away', async (t) => {
-  const lanes = createLanes()
+  const lanes = createLanes(stillClock())
   const enter = (): Promise<Lane> => lanes.enter(one, 'ada', 'scope')
   const first = await enter()
   const second = enter()
@@ -32,7 +33,7 @@ t.test('what connections turned out to be is remembered until a reload takes the
 })
 
 t.test('calls that are in their lanes meanwhile stay there, and newer ones do not wait for them', async (t) => {
-  const lanes = createLanes()
+  const lanes = createLanes(stillClock())
   const enter = (): Promise<Lane> => lanes.enter(one, 'ada', 'scope')
   const parked = await enter()
   parked.opened(false)
@@ -45,4 +46,86 @@ t.test('calls that are in their lanes meanwhile stay there, and newer ones do no
   t.equal((await last).number, 2)
   parked.leave()
   t.equal((await enter()).number, 0)
+})
+
+/** Eight lanes at most, whose connections are none that tell their calls apart. */
+function fleet () {
+  const clock = stillClock()
+  const lanes = createLanes(clock)
+  const enter = async (): Promise<Lane> => {
+    const lane = await lanes.enter(one, 'ada', 'scope')
+    lane.opened(false)
+    return lane
+  }
+  const closed: string[] = []
+  const debtOf = (name: string, closes = (): boolean => true): Debt & { pay (): void } => {
+    const { promise: paid, resolve: pay } = Promise.withResolvers<void>()
+    return {
+      paid,
+      pay,
+      close () {
+        if (closes()) closed.push(name)
+        return closes()
+      }
+    }
+  }
+  return { clock, enter, debtOf, closed }
+}
+
+t.test('a lane whose server still owes an answer is free when that has come', async (t) => {
+  const { clock, enter, debtOf, closed } = fleet()
+  const debt = debtOf('first')
+  const first = await enter()
+  first.leave(debt)
+  first.leave()
+  const second = await enter()
+  t.equal(second.number, 1, 'the next call has another one')
+  second.leave()
+  t.equal((await enter()).number, 1, 'which is free at once when its call was answered')
+  debt.pay()
+  await atRest()
+  t.equal((await enter()).number, 0)
+  clock.move(60_000)
+  t.same(closed, [])
+})
+
+t.test('it is free too when the server has taken too long, and its connection was closed', async (t) => {
+  const { clock, enter, debtOf, closed } = fleet()
+  let needed = true
+  const [first, second] = [await enter(), await enter()]
+  const debt = debtOf('first')
+  first.leave(debt)
+  second.leave(debtOf('second', () => !needed))
+  clock.move(9_999)
+  t.equal((await enter()).number, 2)
+  clock.move(1)
+  t.same(closed, ['first'])
+  t.equal((await enter()).number, 0)
+  debt.pay()
+  await atRest()
+  t.equal((await enter()).number, 3, 'what comes then counts no more')
+  needed = false
+  clock.move(10_000)
+  t.same(closed, ['first', 'second'], 'a connection that somebody needs is closed when nobody does')
+  t.equal((await enter()).number, 1)
+})
+
+t.test('lanes of that kind count, and make room for newer calls soon', async (t) => {
+  const { clock, enter, debtOf, closed } = fleet()
+  const all = await Promise.all(Array.from({ length: 8 }, enter))
+  await t.rejects(enter(), { code: 'too_many' })
+  const [first, second, third] = all as [Lane, Lane, Lane]
+  first.leave(debtOf('first'))
+  const ninth = enter()
+  t.notOk(await isThere(ninth))
+  clock.move(1_000)
+  t.equal((await ninth).number, 0, 'after a second')
+  t.same(closed, ['first'])
+  second.waits(() => second.leave(debtOf('second')))
+  const tenth = enter()
+  await t.rejects(enter(), { code: 'too_many' }, 'it is promised to one')
+  clock.move(1_000)
+  t.equal((await tenth).number, 1, 'as soon where a call is given up for a newer one')
+  third.waits(() => third.leave())
+  t.equal((await enter()).number, 2, 'at once where its server has answered')
 })

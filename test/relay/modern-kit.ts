@@ -97,7 +97,7 @@ export async function modernRoom (t: Teardown, doubles: Record<string, Double>, 
     listen: { host: '127.0.0.1', port: 0 },
     store: 'memory:',
     limits: { coldStartMs: 1_000, pageSize: 3, ...limits },
-    tenants: { acme: { auth: { keys: [{ name: 'a', key: 'gh_key_of_the_relay_0123' }] }, upstreams: Object.fromEntries(Object.keys(doubles).map((name) => [name, { ...type === 'http' ? { type, url: `http://127.0.0.1:9/${name}` } : { type, command: name }, isolation }])), ...(endpoints === undefined ? {} : { endpoints }) } }
+    tenants: { acme: { auth: { keys: ['ada', 'bob', 'you'].map((name) => ({ name, key: `gh_key_of_the_relay_${name}_0123` })) }, upstreams: Object.fromEntries(Object.keys(doubles).map((name) => [name, { ...type === 'http' ? { type, url: `http://127.0.0.1:9/${name}` } : { type, command: name }, isolation }])), ...(endpoints === undefined ? {} : { endpoints }) } }
   }), { path: 'test.json', env: {} })
   const tenant = snapshot.tenants.get(tenantId('acme'))
   if (tenant === undefined) throw new Error('no tenant')

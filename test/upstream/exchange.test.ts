@@ -1,5 +1,6 @@
 // The exchange on a clock that stands still: time limits, floods, and what belongs to nobody.
 
+import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { nobody } from '../../src/upstream/exchange.ts'
 import { recordingClient } from '../kit/connection.ts'
@@ -69,6 +70,39 @@ t.test('whatever comes in, receive does not throw', async (t) => {
   const answered = t.rejects(call(), { code: 'upstream_protocol' }, 'an answer without a result ends its call')
   for (const odd of [null, 1, 'x', true, [], [[]], {}, { id: 1 }, { id: {}, result: {} }, { id: null, method: 'ping' }, { id: 1.5, method: 'ping' }, { method: 5 }, { method: 'notifications/progress' }, { method: 'notifications/cancelled', params: { requestId: {} } }, { id: 5, error: 'x' }, { method: '__proto__', params: [] }]) exchange.receive(odd)
   await answered
+})
+
+t.test('what was given up is owed until the server answers it, or is gone', async (t) => {
+  const { clock, exchange, call } = stillExchange()
+  const given = async (): Promise<void> => {
+    const stop = new AbortController()
+    const result = call(undefined, undefined, stop.signal)
+    stop.abort()
+    await t.rejects(result, { code: 'cancelled' })
+  }
+  const answered = call()
+  exchange.receive({ jsonrpc: '2.0', id: 1, result: {} })
+  await answered
+  t.equal(exchange.owed(), undefined, 'nothing is owed for what was answered')
+  await given()
+  const slow = call()
+  clock.advance(60_000)
+  await t.rejects(slow, { code: 'upstream_timeout' })
+  let paid = false
+  void exchange.owed()?.then(() => { paid = true })
+  exchange.receive({ jsonrpc: '2.0', id: 2, result: {} })
+  await setImmediate()
+  t.notOk(paid, 'one is left')
+  exchange.receive({ jsonrpc: '2.0', id: 3, error: { code: 1, message: 'late' } })
+  await setImmediate()
+  t.ok(paid)
+  t.equal(exchange.owed(), undefined)
+  await given()
+  const left = exchange.owed()
+  t.ok(left)
+  exchange.end(new Error('gone'))
+  await left
+  t.equal(exchange.owed(), undefined)
 })
 
 t.test('initialize is never cancelled at the server', async (t) => {

@@ -15,9 +15,11 @@ import type { ModernCall, Place } from '../call.ts'
 import type { Levels } from '../levels.ts'
 import { listingScope } from '../listings.ts'
 import type { Listings } from '../listings.ts'
+import type { PaceClock } from '../pace.ts'
 import { shareOf } from '../share.ts'
 import { conversationOf, createConversations } from './conversations.ts'
 import { createLanes } from './lanes.ts'
+import type { Debt } from './lanes.ts'
 import { nobodyAsked } from './questions.ts'
 import { asksNothing, profileOf } from './profile.ts'
 import { bindingOf } from './task-ids.ts'
@@ -29,7 +31,7 @@ export interface ModernConnectionsOptions {
   /** Waits for upstreams of the endpoint that are not known yet. */
   readonly settled: (place: Place) => Promise<void>
   readonly clientInfo: Implementation
-  readonly clock: { now (): number }
+  readonly clock: PaceClock
   /** What connections of callers say that is about no call. Default: nobody listens. */
   readonly heard?: Heard | undefined
   readonly log: Log
@@ -40,6 +42,8 @@ export interface Heard {
   /** A question on a connection that names no call: somebody's, or `otherwise`. */
   ask (upstream: Upstream | undefined, request: ServerRequest, options: AskOptions | undefined, otherwise: () => Promise<unknown>): Promise<unknown>
   lost (definition: UpstreamDefinition, scope: string): void
+  /** Would somebody miss the connection although no call runs on it? */
+  needs (definition: UpstreamDefinition, scope: string): boolean
 }
 
 export interface Connection {
@@ -72,7 +76,7 @@ export interface ModernConnections {
 }
 
 export function createModernConnections ({ pool, listings, levels, settled, clientInfo, clock, heard, log }: ModernConnectionsOptions): ModernConnections {
-  const lanes = createLanes()
+  const lanes = createLanes(clock)
   const conversations = createConversations(clock)
 
   const eventsOf = (definition: UpstreamDefinition, scope: string, current: () => Upstream | undefined): UpstreamEvents => ({
@@ -108,6 +112,18 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
     }
   }
 
+  /** What the last call has left behind on its lane: a question that comes late must not be taken for one of the next call's. */
+  function debtOf (definition: UpstreamDefinition, scope: string, upstream: Upstream | undefined): Debt | undefined {
+    const paid = upstream?.owed?.()
+    if (upstream === undefined || paid === undefined) return undefined
+    const close = (): boolean => {
+      if (heard?.needs(definition, scope) === true) return false
+      upstream.close().catch((err: unknown) => log.debug({ err, upstream: definition.name }, 'a connection that was left could not be closed'))
+      return true
+    }
+    return { paid, close }
+  }
+
   async function ownLane (definition: UpstreamDefinition, call: ModernCall): Promise<Lease> {
     // A modern server hears with each request what its client can be asked.
     const profile = isModernRevision(listings.peek(definition)?.revision) ? {} : profileOf(call.client.capabilities, call.endpoint)
@@ -117,13 +133,14 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
       visit.leave()
       throw error
     })
+    const scopeOfLane = lane === undefined || lane.number === 0 ? scope : `${scope}/${lane.number}`
+    let opened: Upstream | undefined
     const release = (): void => {
-      lane?.leave()
+      lane?.leave(debtOf(definition, scopeOfLane, opened))
       visit.leave()
     }
     try {
-      const scopeOfLane = lane === undefined || lane.number === 0 ? scope : `${scope}/${lane.number}`
-      const upstream = await open(definition, call, scopeOfLane, profile)
+      const upstream = opened = await open(definition, call, scopeOfLane, profile)
       lane?.opened(upstream.era === 'modern' || upstream.namesCalls === true)
       await speaking(upstream, call, false)
       // Nobody waits for the lease any more, and nobody would release it.

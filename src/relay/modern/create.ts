@@ -70,7 +70,7 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
   const old = createOldSubscriptions({ touch: pool.touch, wantedElsewhere: updates.wants, clock, random, log })
   updates.join(old)
   const held = createHeldTasks({ clock, touch: pool.touch, newId, log })
-  const heard: Heard = { notification: old.notification, lost: old.lost, ask: held.ask }
+  const heard: Heard = { notification: old.notification, lost: old.lost, ask: held.ask, needs: held.needs }
   const declared = profilesOf(true, ({ capabilities }: Client, endpoint) => declaredBy(capabilities, endpoint))
   const profileOf = (seen: Seen): Profile | undefined => isCaller(seen) ? declared(seen.client, seen.endpoint, () => personOf({ ...seen.principal, tenant: seen.tenant.id })) : undefined
   const catalogOf = (seen: Seen): Catalog => catalogs.of(seen, undefined, profileOf(seen))

@@ -42,6 +42,8 @@ export interface HeldTasks {
   find (key: string): HeldTask | undefined
   hold (task: TaskToHold): HeldTask
   drop (key: string): void
+  /** Does one of them run on this connection? */
+  needs (definition: UpstreamDefinition, scope: string): boolean
   /** What comes on a connection: asked for one of the tasks on it, or `otherwise`. */
   ask (upstream: Upstream | undefined, request: ServerRequest, options: AskOptions | undefined, otherwise: () => Promise<unknown>): Promise<unknown>
   close (): void
@@ -221,6 +223,7 @@ export function createHeldTasks ({ clock, touch, newId, log }: HeldTasksOptions)
       const entry = entries.get(key)
       if (entry !== undefined) drop(entry)
     },
+    needs: ({ hash }, scope) => [...entries.values()].some((each) => each.running && each.scope === scope && each.definition.hash === hash),
     async ask (upstream, request, options, otherwise) {
       const id = relatedTaskOf(request.params)
       if (id === undefined || upstream === undefined) return await otherwise()

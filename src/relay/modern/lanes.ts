@@ -1,9 +1,11 @@
 // Lanes: a caller's connections to one upstream where what a server asks names no call. On each of them runs one call at a time, for as long
 // as it runs or is parked; calls that follow each other have the first one, so that what the server keeps between them stays. Clients that never
-// come back with their input are nothing unusual: what they left behind makes room for newer calls.
+// come back with their input are nothing unusual: what they left behind makes room for newer calls. A lane whose call was given up is free when
+// the server has answered it, or has gone: what it asks until then could not be told from a question of the next call.
 
 import { GatewayError } from '../../protocol/errors.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { PaceClock } from '../pace.ts'
 
 export interface Lane {
   readonly number: number
@@ -14,13 +16,21 @@ export interface Lane {
    * @param giveUp makes the call leave soon
    */
   waits (giveUp: (() => void) | undefined): void
-  /** Idempotent. */
-  leave (): void
+  /** Idempotent. @param debt the server has not answered the call */
+  leave (debt?: Debt): void
+}
+
+export interface Debt {
+  /** Resolves when it has, or cannot any more. */
+  readonly paid: Promise<void>
+  /** Closes the connection, so that the next one on this lane is another. @returns false where that cannot be now */
+  readonly close: () => boolean
 }
 
 export interface Lanes {
   /**
-   * The first free one. Where all are taken, the one whose call has waited longest for its client, as soon as it has been left.
+   * The first free one. Where all are taken, one that a server is in debt of, as soon as it is free; else the one whose call has waited
+   * longest for its client, as soon as it has been left.
    * @param caller whose lanes at this upstream are counted together
    * @param scope the set of connections; opaque
    * @throws GatewayError too_many: none of them waits
@@ -32,6 +42,9 @@ export interface Lanes {
 
 /** Of one caller at one upstream, over all of its conversations. */
 export const maxLanes = 8
+/** How long a server may take to answer what was given up; and how long where another call waits for the lane. */
+const graceMs = 10_000
+const hurriedMs = 1_000
 
 interface Fleet {
   readonly busy: Set<number>
@@ -44,11 +57,13 @@ interface Share {
   lanes: number
   /** How those that wait for their clients give up, the one that has waited longest first. */
   readonly waiting: Map<symbol, () => void>
+  /** Lanes whose servers still owe an answer: how they are hurried. */
+  readonly indebted: Map<symbol, () => void>
   /** Calls to which the next lanes go that are left. */
   readonly next: Array<() => void>
 }
 
-export function createLanes (): Lanes {
+export function createLanes (clock: Pick<PaceClock, 'timer'>): Lanes {
   const fleets = new Map<string, Fleet>()
   const shares = new Map<string, Share>()
   /** By hash of the definition: what its connections have turned out to be. */
@@ -57,16 +72,17 @@ export function createLanes (): Lanes {
   const known = ({ type, hash }: UpstreamDefinition): boolean | undefined => type === 'stdio' ? false : sideBySide.get(hash)
 
   /** Resolves when somebody has left whose lane counts as that of the new call from then on. */
-  function makeRoom ({ waiting, next }: Share, name: string): Promise<void> {
-    const [longest] = waiting
+  function makeRoom ({ waiting, indebted, next }: Share, name: string): Promise<void> {
+    const from = indebted.size > 0 ? indebted : waiting
+    const [longest] = from
     if (longest === undefined) {
       throw new GatewayError('too_many', `More than ${maxLanes} calls of this caller run at upstream ${name}. Retry when one of them has ended.`, { data: { upstream: name } })
     }
-    const [id, giveUp] = longest
-    waiting.delete(id)
+    const [id, leaveSoon] = longest
+    from.delete(id)
     return new Promise((resolve) => {
       next.push(resolve)
-      giveUp()
+      leaveSoon()
     })
   }
 
@@ -74,6 +90,34 @@ export function createLanes (): Lanes {
     const taker = share.next.shift()
     if (taker !== undefined) taker()
     else if (--share.lanes === 0) shares.delete(owner)
+  }
+
+  /** Nothing of what the last call left behind can come on the lane any more. */
+  function whenPaid ({ indebted, next }: Share, id: symbol, { paid, close }: Debt, free: () => void): void {
+    const within = (ms: number): ReturnType<PaceClock['timer']> => {
+      const made = clock.timer(ms, () => {
+        if (close()) end()
+        else timer = within(graceMs)
+      })
+      made.unref()
+      return made
+    }
+    let over = false
+    let timer = within(next.length > 0 ? hurriedMs : graceMs)
+    const end = (): void => {
+      if (over) return
+      over = true
+      timer.close()
+      indebted.delete(id)
+      free()
+    }
+    if (next.length === 0) {
+      indebted.set(id, () => {
+        timer.close()
+        timer = within(hurriedMs)
+      })
+    }
+    void paid.then(end)
   }
 
   return {
@@ -89,7 +133,7 @@ export function createLanes (): Lanes {
       }
       if (known(definition) === true) return inNobodysWay
       const owner = `${hash}\n${caller}`
-      const share = shares.get(owner) ?? { lanes: 0, waiting: new Map(), next: [] }
+      const share = shares.get(owner) ?? { lanes: 0, waiting: new Map(), indebted: new Map(), next: [] }
       shares.set(owner, share)
       if (share.lanes < maxLanes) share.lanes++
       else {
@@ -110,15 +154,19 @@ export function createLanes (): Lanes {
       const id = Symbol('lane')
       const opening = own.opening ??= Promise.withResolvers<void>()
       let left = false
-      const leave = (): void => {
-        opening.resolve()
-        if (left) return
-        left = true
+      const free = (): void => {
         busy.delete(number)
         if (busy.size === 0) fleets.delete(key)
         else if (own.opening === opening && known(definition) === undefined) own.opening = undefined
-        share.waiting.delete(id)
         giveBack(owner, share)
+      }
+      const leave = (debt?: Debt): void => {
+        opening.resolve()
+        if (left) return
+        left = true
+        share.waiting.delete(id)
+        if (debt === undefined) free()
+        else whenPaid(share, id, debt, free)
       }
       return {
         number,

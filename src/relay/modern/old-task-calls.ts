@@ -2,7 +2,7 @@
 
 import { GatewayError, RpcError } from '../../protocol/errors.ts'
 import { has } from '../../protocol/merge.ts'
-import { metaOf } from '../../protocol/messages.ts'
+import { isObject, metaOf } from '../../protocol/messages.ts'
 import type { JsonObject, Request, Result } from '../../protocol/messages.ts'
 import { withParam } from '../../protocol/rewrite.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
@@ -39,7 +39,7 @@ export async function outcomeOf (upstream: Upstream, taskId: string, client: Cli
 }
 
 /** For a client that knows no tasks: its call lasts as long as the task, and what the task says of itself is its progress. */
-export async function finished (upstream: Upstream, request: Request, client: Client, signal: AbortSignal, clock: PaceClock): Promise<Result> {
+export function finished (upstream: Upstream, request: Request, client: Client, signal: AbortSignal, clock: PaceClock): Promise<Result> {
   const { progressToken } = metaOf(request.params)
   /** Aborted when there is nothing more for us to report. */
   const over = new AbortController()
@@ -56,19 +56,16 @@ export async function finished (upstream: Upstream, request: Request, client: Cl
     }
   }
   const since = clock.now()
-  const made = await upstream.request(asTask(request), heard, signal)
-  const state = readTask(made['task'])
-  if (state === undefined) return made
-  const { taskId } = state
+  const making = upstream.request(asTask(request), heard, signal)
+
   /** Nobody waits for the task any more. */
-  const giveUp = (): void => {
+  function giveUp (taskId: string): void {
     if (!has(upstream.capabilities, ['tasks', 'cancel'])) return
     // Nobody is left to be told how that went.
     upstream.request({ method: 'tasks/cancel', params: { taskId } }, nobody, AbortSignal.timeout(silentMs)).catch(() => {})
   }
 
-  async function report (): Promise<void> {
-    let task = made['task'] as JsonObject
+  async function report (taskId: string, task: JsonObject): Promise<void> {
     let said: string | undefined
     while (!over.signal.aborted) {
       const status = statusOf(task)
@@ -79,17 +76,27 @@ export async function finished (upstream: Upstream, request: Request, client: Cl
     }
   }
 
-  // A server that tells of no progress takes nothing from the result.
-  if (progressToken !== undefined) report().catch(() => {})
-  try {
-    const outcome = await outcomeOf(upstream, taskId, heard, signal, () => clock.now() - since < lifetimeMs).catch((error: unknown) => {
-      giveUp()
-      throw error
-    })
-    if ('error' in outcome) throw new RpcError(outcome.error)
-    return withoutRelatedTask(outcome.result)
-  } finally {
-    answered = true
-    over.abort()
+  // By itself, so that what was asked for is not kept for as long as it takes.
+  async function follow (): Promise<Result> {
+    const made = await making
+    const { task } = made
+    const state = readTask(task)
+    if (state === undefined || !isObject(task)) return made
+    const { taskId } = state
+    // A server that tells of no progress takes nothing from the result.
+    if (progressToken !== undefined) report(taskId, task).catch(() => {})
+    try {
+      const outcome = await outcomeOf(upstream, taskId, heard, signal, () => clock.now() - since < lifetimeMs).catch((error: unknown) => {
+        giveUp(taskId)
+        throw error
+      })
+      if ('error' in outcome) throw new RpcError(outcome.error)
+      return withoutRelatedTask(outcome.result)
+    } finally {
+      answered = true
+      over.abort()
+    }
   }
+
+  return follow()
 }

@@ -1,6 +1,7 @@
 // Calls to older upstreams that ask the client something while they run. A client of 2026-07-28 is asked by the end of its own request
 // (basic/patterns/mrtr); the call at the upstream waits here, and the client's next request takes it up, whichever process it comes to.
 
+import { isKnown } from '../../auth/principal.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { EndpointName, TenantId, UpstreamName } from '../../protocol/ids.ts'
 import { GatewayError } from '../../protocol/errors.ts'
@@ -55,7 +56,7 @@ export interface Parking {
    * @throws GatewayError invalid_state where it is gone
    */
   forward (call: ModernCall, upstream: UpstreamName, node: string): Promise<Result>
-  /** A reload: gives up what waits at an upstream, or for an endpoint, that is no more. */
+  /** A reload: gives up what waits at an upstream, or for an endpoint or a caller, that is no more. */
   retain (): void
   /** Gives up all that is parked. Resolves when the upstreams have been told. */
   close (): Promise<void>
@@ -83,9 +84,9 @@ export function createParking ({ states, node, bus, placeOf, clock, wall, newId,
   const parks = createParks<Rounds>({ wall, timer: clock.timer, newId, gone: (rounds, loss) => rounds.giveUp(loss), ...lifetimeMs !== undefined && { lifetimeMs } })
 
   const kept = createShares()
-  const keep = (call: ModernCall, chars: number): (() => void) | undefined => chars > keptChars.one
+  const keep = (owner: string, tenant: TenantId, chars: number): (() => void) | undefined => chars > keptChars.one
     ? undefined
-    : kept.take(chars, [[ownerOf(call), keptChars.caller], [`tenant ${call.tenant.id}`, keptChars.tenant], ['all', keptChars.all]])
+    : kept.take(chars, [[owner, keptChars.caller], [`tenant ${tenant}`, keptChars.tenant], ['all', keptChars.all]])
 
   const resumeHere = (call: ModernCall, parked: Parked, answers: JsonObject): Promise<Result> => parks.find(ownerOf(call), parked).parked.resume(call, answers)
 
@@ -118,24 +119,27 @@ export function createParking ({ states, node, bus, placeOf, clock, wall, newId,
 
   return {
     async run (call, { upstream, waits, release }, request) {
+      // What follows outlives the request, and keeps nothing else of it.
+      const owner = ownerOf(call)
+      const { tenant: { id: tenant }, endpoint: { name: endpoint }, principal: { kind, issuer, subject } } = call
       const { hash } = definitionOf(call, upstream.name)
       const rounds = createRounds(call, upstream.name, {
         timer: clock.timer,
-        park: (asked, self) => parks.enter(ownerOf(asked), asked.tenant.id, self),
-        keep: (chars) => keep(call, chars),
+        park: (self) => parks.enter(owner, tenant, self),
+        keep: (chars) => keep(owner, tenant, chars),
         stands () {
-          const now = placeOf(call.tenant.id, call.endpoint.name)
-          return now !== undefined && stands(now, upstream.name, hash)
+          const now = placeOf(tenant, endpoint)
+          return now !== undefined && stands(now, upstream.name, hash) && isKnown({ kind, issuer, subject }, now.tenant.auth)
         },
         waits,
         stateOf: (asked, ticket, until) => states.seal(asked, upstream.name, { parked: { node, ...ticket } }, until)
       })
-      const result = rounds.begin()
+      const result = rounds.begin(call)
       upstream.request(request, rounds.client, rounds.signal).then(
         (result) => rounds.ended({ result: { ...result, resultType: 'complete' } }),
         (error: unknown) => rounds.ended({ error })
       ).catch((err: unknown) => {
-        log.error({ err, upstream: upstream.name, tenant: call.tenant.id }, 'the end of a call could not be brought to its client, who is told that it is over')
+        log.error({ err, upstream: upstream.name, tenant }, 'the end of a call could not be brought to its client, who is told that it is over')
         rounds.giveUp('late', err)
       }).finally(release)
       return await result

@@ -1,5 +1,5 @@
 // One call at an older upstream, over all rounds of questions and answers (2026-07-28 basic/patterns/mrtr): each request of the client is
-// there for a part of it, and ends with what is asked.
+// there for a part of it, and ends with what is asked. Between them nothing of one is kept but what it declared: its client is away.
 
 import { GatewayError } from '../../protocol/errors.ts'
 import type { UpstreamName } from '../../protocol/ids.ts'
@@ -17,10 +17,10 @@ import { inputRequestOf, isAnswerTo, noAnswerTo, nobodyAsked } from './questions
 export interface RoundsOptions {
   readonly timer: (ms: number, run: () => void) => { close (): unknown }
   /** A place where it waits, for whoever asked. @throws GatewayError too_many */
-  readonly park: (call: ModernCall, rounds: Rounds) => Place<Rounds>
+  readonly park: (rounds: Rounds) => Place<Rounds>
   /** Room for what a client may not come back for. @returns what gives it back; undefined where there is none left */
   readonly keep: (chars: number) => (() => void) | undefined
-  /** Is the upstream still there for whoever would come back? */
+  /** Is the upstream still there for whoever would come back, and would they be let in? */
   readonly stands: () => boolean
   /** From now on it waits for its client, and is to give up when newer calls need its place; `undefined`: no more. */
   readonly waits: (giveUp: (() => void) | undefined) => void
@@ -36,7 +36,7 @@ export interface Rounds {
   /** The call at the upstream has ended. */
   ended (outcome: Outcome): void
   /** The first request of the client, until the upstream's call ends or asks. */
-  begin (): Promise<Result>
+  begin (first: ModernCall): Promise<Result>
   /**
    * The next one, in the same way.
    * @throws GatewayError invalid_params where an answer is none; then nothing has happened
@@ -64,10 +64,11 @@ const gatherMs = 25
 export function createRounds (first: ModernCall, upstream: UpstreamName, { timer, park, keep, stands, waits, stateOf }: RoundsOptions): Rounds {
   const stop = new AbortController()
   const questions = new Map<string, Question>()
-  /** The newest request of the client for it, running or not. */
-  let call = first
-  /** Ends that request; undefined while none is running. */
-  let attendant: ((outcome: Outcome) => void) | undefined
+  const { method } = first.request
+  /** The request of the client that runs. */
+  let attendant: { readonly call: ModernCall, readonly end: (outcome: Outcome) => void } | undefined
+  /** What the newest request can be asked, be it over or not. */
+  let { endpoint, client: { capabilities } } = first
   let place: Place<Rounds> | undefined
   /** How it ended while nobody was there. */
   let held: Outcome | undefined
@@ -81,17 +82,21 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
 
   function attend (next: ModernCall): Promise<Result> {
     const { signal } = next
-    call = next
+    endpoint = next.endpoint
+    capabilities = next.client.capabilities
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
         place?.leave()
         stop.abort(signal.reason)
       }
-      attendant = (outcome) => {
-        attendant = undefined
-        signal.removeEventListener('abort', onAbort)
-        if ('result' in outcome) resolve(outcome.result)
-        else reject(outcome.error)
+      attendant = {
+        call: next,
+        end (outcome) {
+          attendant = undefined
+          signal.removeEventListener('abort', onAbort)
+          if ('result' in outcome) resolve(outcome.result)
+          else reject(outcome.error)
+        }
       }
       signal.addEventListener('abort', onAbort, { once: true })
       if (signal.aborted) onAbort()
@@ -99,28 +104,30 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
   }
 
   function tell (notification: Notification): void {
-    const news = attendant === undefined ? undefined : shapeNews(notification, upstream, call)
+    if (attendant === undefined) return
+    const { client, request } = attendant.call
+    const news = shapeNews(notification, upstream, attendant.call)
     if (news === undefined) return
-    if (news.method !== 'notifications/progress') return call.client.notify(news)
+    if (news.method !== 'notifications/progress') return client.notify(news)
     const value = news.params?.['progress']
     if (typeof value === 'number') {
       // basic/patterns/progress: it increases, over all rounds.
       if (value <= reported) return
       progress = Math.max(progress, value)
     }
-    if (call === first) return call.client.notify(news)
+    if (place === undefined) return client.notify(news)
     // The upstream has heard the token of the first request; each of them has its own.
-    const { progressToken } = metaOf(call.request.params)
-    if (progressToken !== undefined) call.client.notify({ method: news.method, params: { ...news.params, progressToken } })
+    const { progressToken } = metaOf(request.params)
+    if (progressToken !== undefined) client.notify({ method: news.method, params: { ...news.params, progressToken } })
   }
 
   async function ask (request: ServerRequest, { signal }: AskOptions = {}): Promise<unknown> {
-    if (!mayAsk.has(call.request.method)) return await nobodyAsked(request)
+    if (!mayAsk.has(method)) return await nobodyAsked(request)
     // Refused at once where it can never be asked.
-    inputRequestOf(request, upstream, call.endpoint, call.client.capabilities)
+    inputRequestOf(request, upstream, endpoint, capabilities)
     // What was taken away meanwhile serves the requests that run, to their end, and no further ones.
     if (over || !stands()) return noAnswerTo(request)
-    place ??= park(call, rounds)
+    place ??= park(rounds)
     const forget = keep(JSON.stringify(request).length)
     if (forget === undefined) throw new GatewayError('too_many', 'Too much waits for clients to answer. Ask again later.')
     const key = `input-${++asked}`
@@ -153,7 +160,7 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
     const inputRequests: JsonObject = {}
     for (const [key, question] of [...questions]) {
       try {
-        inputRequests[key] = inputRequestOf(question.request, upstream, call.endpoint, call.client.capabilities)
+        inputRequests[key] = inputRequestOf(question.request, upstream, endpoint, capabilities)
         question.shown = true
       } catch (error) {
         question.refuse(error as Error) // This request declares less than the one before.
@@ -164,7 +171,7 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
     reported = progress
     const { ticket, until } = place.open()
     try {
-      attendant({ result: { resultType: 'input_required', inputRequests, requestState: stateOf(call, ticket, until) } })
+      attendant.end({ result: { resultType: 'input_required', inputRequests, requestState: stateOf(attendant.call, ticket, until) } })
     } catch (error) {
       return giveUp('late', error)
     }
@@ -181,7 +188,7 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
     place?.lose(loss)
     turnAway()
     timer(0, () => stop.abort('the client did not come back with its input'))
-    attendant?.({ error })
+    attendant?.end({ error })
   }
 
   function turnAway (): void {
@@ -211,10 +218,10 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
       for (const { refuse } of [...questions.values()]) refuse(new GatewayError('cancelled', 'The call that this request belongs to has ended.'))
       if (attendant !== undefined) {
         place?.leave()
-        attendant(outcome)
+        attendant.end(outcome)
       } else if (wanted) ({ held, letGo } = heldOutcome(outcome, upstream, keep)) // For whoever comes back.
     },
-    begin: () => attend(first),
+    begin: attend,
     async resume (next, answers) {
       const shown = [...questions].filter(([, question]) => question.shown)
       const given = shown.filter(([key]) => Object.hasOwn(answers, key))
@@ -227,7 +234,7 @@ export function createRounds (first: ModernCall, upstream: UpstreamName, { timer
       if (held !== undefined) {
         letGo()
         place?.leave()
-        attendant?.(held)
+        attendant?.end(held)
       }
       for (const [key, question] of given) question.answer(answers[key])
       // What is missing is asked for again.

@@ -17,7 +17,7 @@ export interface Dialect {
   /** The request as it goes out, in its envelope. */
   dress (request: Request, client: Client): Request
   /** @returns the result as the client may have it; upstream_protocol for what it cannot take */
-  judge (result: Result, request: Request, client: Client): Result | GatewayError
+  judge (result: Result, method: string, client: Client): Result | GatewayError
   /** How one request hears what the server says meanwhile. */
   ear (id: number, outgoing: Request): Ear
   /** A request that asked for log messages was given up: what the server still says of it must reach nobody else. */
@@ -68,7 +68,7 @@ export function createDialect ({ name, clientInfo, version, sessionLevel, clock,
       const logLevel = client.logLevel ?? (modern || client === nobody ? undefined : sessionLevel())
       return withEnvelope(request, { version: version(), capabilities: modern ? client.capabilities : {}, logLevel }, clientInfo)
     },
-    judge: (result, request, client) => request.method === 'server/discover' ? result : judged(name, result, request, client),
+    judge: (result, method, client) => method === 'server/discover' ? result : judged(name, result, method, client),
     ear: (id, outgoing) => outgoing.method === 'subscriptions/listen' ? streamEar(id) : callEar(outgoing),
     abandoned () { quietUntil = clock.now() + echoMs },
     addressee (notification, calls) {
@@ -83,7 +83,7 @@ export function createDialect ({ name, clientInfo, version, sessionLevel, clock,
   }
 }
 
-function judged (name: UpstreamName, result: Result, { method }: Request, client: Client): Result | GatewayError {
+function judged (name: UpstreamName, result: Result, method: string, client: Client): Result | GatewayError {
   const { resultType = 'complete' } = result
   if (resultType === 'input_required' && mayAsk.has(method)) {
     if (client.era === 'modern') return withoutMeta(result, serverInfoKey)
