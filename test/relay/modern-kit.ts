@@ -38,6 +38,8 @@ export interface Double {
   down?: boolean
   /** Do its questions come with their calls? */
   namesCalls?: boolean
+  /** Has it calls that were given up? */
+  owed? (): Promise<void> | undefined
   /** Every request fails with it. */
   broken?: Error | undefined
   answer? (request: Request, client: Client, signal: AbortSignal): Result | Promise<Result>
@@ -49,6 +51,7 @@ export interface Opened {
   readonly handshake: Handshake
   readonly events: UpstreamEvents
   readonly requests: Request[]
+  closed: boolean
 }
 
 export interface Asking {
@@ -120,7 +123,7 @@ export async function modernRoom (t: Teardown, doubles: Record<string, Double>, 
     const double = doubles[name]
     if (double === undefined || double.down === true) return Promise.reject(new GatewayError('upstream_unavailable', `Upstream ${name} is down at http://127.0.0.1:9/${name}.`))
     const { era = 'modern' } = double
-    const opened: Opened = { upstream: name, era, handshake, events, requests: [] }
+    const opened: Opened = { upstream: name, era, handshake, events, requests: [], closed: false }
     connections.push(opened)
     const hints = (): Result => era === 'modern' ? { resultType: 'complete', ttlMs: double.ttlMs ?? 0, cacheScope: 'public' } : {}
     const lists: Record<string, () => Result> = {
@@ -133,14 +136,14 @@ export async function modernRoom (t: Teardown, doubles: Record<string, Double>, 
     return Promise.resolve({
       name, era, revision: era === 'modern' ? '2026-07-28' : '2025-11-25',
       capabilities: double.capabilities ?? { tools: {}, prompts: {}, resources: {}, completions: {}, logging: {} },
-      serverInfo: { name, version: '1' }, instructions: double.instructions, namesCalls: double.namesCalls,
+      serverInfo: { name, version: '1' }, instructions: double.instructions, namesCalls: double.namesCalls, owed: () => double.owed?.(),
       async request (request, client, signal) {
         opened.requests.push(request)
         if (double.broken !== undefined && !request.method.endsWith('/list')) throw double.broken
         if (request.method.endsWith('/list')) await double.listing?.()
         return lists[request.method]?.() ?? await double.answer?.(request, client, signal) ?? {}
       },
-      notify () {}, close: () => Promise.resolve(), destroy () {}
+      notify () {}, async close () { opened.closed = true }, destroy () {}
     })
   }
 

@@ -1,0 +1,86 @@
+// What becomes of the connection of a call that was given up, where the server does not say which call it asks about.
+
+import t from 'tap'
+import type { JsonObject, Request } from '../../src/protocol/messages.ts'
+import { modernRoom, taskClient, tool } from './modern-kit.ts'
+import type { Double, ModernRoom, Opened } from './modern-kit.ts'
+import { aborted, atRest } from './parking-kit.ts'
+
+const asker = { capabilities: { ...taskClient, elicitation: {} } }
+
+/** Never answers `x`; `task` is one. */
+function hung (more: Partial<Double> = {}) {
+  const task = { status: 'working', owes: false }
+  const shown = (): JsonObject => ({ taskId: 'the id', status: task.status, createdAt: 'c', lastUpdatedAt: 'l', ttl: 60_000, pollInterval: 100 })
+  const double: Double = {
+    era: 'legacy',
+    capabilities: { tools: {}, tasks: { requests: { tools: { call: {} } } } },
+    tools: [tool('x'), tool('y'), tool('task', { execution: { taskSupport: 'required' } })],
+    owed: () => task.owes ? new Promise(() => {}) : undefined,
+    async answer ({ method, params }: Request, _client, signal) {
+      if (params?.['name'] === 'x') {
+        await aborted(signal)
+        task.owes = true
+        throw signal.reason
+      }
+      if (method === 'tools/call' && params?.['name'] === 'task') return { task: shown() }
+      return method === 'tasks/get' ? shown() : { content: [] }
+    },
+    ...more
+  }
+  return { task, double }
+}
+
+const callers = (room: ModernRoom): Opened[] => room.connections.filter(({ handshake }) => handshake.capabilities['elicitation'] !== undefined && handshake.exclusive === true)
+
+async function giveUp (room: ModernRoom): Promise<void> {
+  const stop = new AbortController()
+  const given = room.call('tools/call', { name: 'x' }, { ...asker, signal: stop.signal }).catch(() => {})
+  while (room.requests('tools/call').at(-1)?.params?.['name'] !== 'x') await atRest()
+  stop.abort(new Error('given up'))
+  await given
+  await atRest()
+}
+
+const single = { endpoints: { default: { upstreams: ['one'], prefix: '' } } }
+
+t.test('it is closed when its time is up, and the next call has another one', async (t) => {
+  const { task, double } = hung()
+  const room = await modernRoom(t, { one: double }, single)
+  await giveUp(room)
+  task.owes = false
+  await room.call('tools/call', { name: 'y' }, asker)
+  t.same(callers(room).map(({ requests }) => requests.map(({ params }) => params?.['name'])), [['x'], ['y']], 'nor does it get any meanwhile')
+  room.clock.move(10_000)
+  await atRest()
+  t.same(callers(room).map(({ closed }) => closed), [true, false])
+  await room.call('tools/call', { name: 'y' }, asker)
+  t.equal(callers(room).length, 3, 'the first lane again')
+})
+
+t.test('where it names its calls, the connection goes on', async (t) => {
+  const { double } = hung({ namesCalls: true })
+  const room = await modernRoom(t, { one: double }, single)
+  await giveUp(room)
+  await room.call('tools/call', { name: 'y' }, asker)
+  room.clock.move(10_000)
+  await atRest()
+  t.same(callers(room).map(({ closed }) => closed), [false])
+})
+
+t.test('a task that runs there is not lost with it', async (t) => {
+  const { task, double } = hung()
+  const room = await modernRoom(t, { one: double }, single)
+  const { taskId } = await room.call('tools/call', { name: 'task' }, asker)
+  const get = (): Promise<unknown> => room.call('tasks/get', { taskId }, asker)
+  await giveUp(room)
+  room.clock.move(10_000)
+  await atRest()
+  t.match(await get(), { status: 'working' })
+  task.status = 'cancelled'
+  t.match(await get(), { status: 'cancelled' })
+  t.same(callers(room).map(({ closed }) => closed), [false])
+  room.clock.move(10_000)
+  await atRest()
+  t.same(callers(room).map(({ closed }) => closed), [true], 'when it has ended, it is closed')
+})
