@@ -14,7 +14,7 @@ export interface AskLimits {
 }
 
 const MiB = 1024 * 1024
-const defaultLimits: AskLimits = { one: MiB / 4, connection: 2 * MiB, upstream: 8 * MiB, tenant: 16 * MiB, all: 64 * MiB }
+const defaultLimits: AskLimits = { one: MiB, connection: 4 * MiB, upstream: 8 * MiB, tenant: 16 * MiB, all: 64 * MiB }
 
 /** That of one connection, or of whoever else asks or is asked. */
 export interface AskRoom {

@@ -15,9 +15,9 @@ import type { Test } from 'tap'
 const empty = (count: number): object[] => Array.from({ length: count }, () => ({}))
 const asking = (message: string, junk: unknown) => ({ method: 'elicitation/create', params: { message, requestedSchema: { type: 'object', properties: {} }, junk } })
 const light = asking('light', empty(100))
-/** 15 kB of text. */
-const heavy = asking('heavy', empty(5_000))
-const call = { name: 'steps', arguments: { steps: [{ ask: [heavy, light, asking('long', 'x'.repeat(300_000))] }] } }
+/** 60 kB of text. */
+const heavy = asking('heavy', empty(20_000))
+const call = { name: 'steps', arguments: { steps: [{ ask: [heavy, light, asking('long', 'x'.repeat(1_200_000))] }] } }
 
 const house = async (t: Test): Promise<Acme> => await acme(t, { script: { ...script, answers: 'sse' } })
 
@@ -51,16 +51,16 @@ t.test('asked of a client with a session', async (t) => {
 
 t.test('many that wait fill the room of their connection, and no other', async (t) => {
   const made = await house(t)
-  const many = { name: 'steps', arguments: { steps: [{ ask: Array.from({ length: 12 }, () => asking('x'.repeat(250_000), 1)) }] } }
+  const many = { name: 'steps', arguments: { steps: [{ ask: Array.from({ length: 18 }, () => asking('many', empty(5_000))) }] } }
   const first = await round({ url: made.url(), token: keyOf.ada }, many)
   const count = Object.keys(first.asked).length
-  t.ok(count > 0 && count <= 8, `${count} of twelve`)
-  t.equal(made.log.filter(({ msg }) => msg === 'refused a question of the upstream: too much waits for clients to answer already').length, 12 - count)
+  t.ok(count > 0 && count <= 13, `${count} of eighteen`)
+  t.equal(made.log.filter(({ msg }) => msg === 'refused a question of the upstream: too much waits for clients to answer already').length, 18 - count)
   t.match((await round({ url: made.url(), token: keyOf.bob }, { name: 'elicit', arguments: {} })).asked, { 'input-1': { method: 'elicitation/create' } }, 'another caller is asked as ever')
   const { answer } = await round({ url: made.url(), token: keyOf.ada }, many, answers(first, accepted()))
   const told = JSON.parse(answer.json.result.content[0].text) as Json[]
   t.equal(told.filter(({ action }) => action === 'accept').length, count)
-  t.equal(told.filter(({ error }) => error?.code === 429).length, 12 - count)
+  t.equal(told.filter(({ error }) => error?.code === 429).length, 18 - count)
 })
 
 t.test('asked by a server of 2026-07-28 in its result', async (t) => {

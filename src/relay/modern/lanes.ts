@@ -42,7 +42,10 @@ export interface Lanes {
 
 /** Of one caller at one upstream, over all of its conversations. */
 export const maxLanes = 8
-/** How long a server may take to answer what was given up; and how long where another call waits for the lane. */
+/**
+ * How long a server may take to answer what was given up; then it has obeyed, as servers do without an answer, and keeps what it remembers. And how
+ * long where another call waits for the lane: then it is taken from it.
+ */
 const graceMs = 10_000
 const hurriedMs = 1_000
 
@@ -94,16 +97,20 @@ export function createLanes (clock: Pick<PaceClock, 'timer'>): Lanes {
 
   /** Nothing of what the last call left behind can come on the lane any more. */
   function whenPaid ({ indebted, next }: Share, id: symbol, { paid, close }: Debt, free: () => void): void {
-    const within = (ms: number): ReturnType<PaceClock['timer']> => {
-      const made = clock.timer(ms, () => {
-        if (close()) end()
-        else timer = within(graceMs)
-      })
+    const within = (ms: number, run: () => void): ReturnType<PaceClock['timer']> => {
+      const made = clock.timer(ms, run)
       made.unref()
       return made
     }
+    const hurry = (): void => {
+      timer.close()
+      timer = within(hurriedMs, () => {
+        if (close()) end()
+        else timer = within(graceMs, end)
+      })
+    }
     let over = false
-    let timer = within(next.length > 0 ? hurriedMs : graceMs)
+    let timer = within(graceMs, () => end())
     const end = (): void => {
       if (over) return
       over = true
@@ -111,12 +118,8 @@ export function createLanes (clock: Pick<PaceClock, 'timer'>): Lanes {
       indebted.delete(id)
       free()
     }
-    if (next.length === 0) {
-      indebted.set(id, () => {
-        timer.close()
-        timer = within(hurriedMs)
-      })
-    }
+    if (next.length > 0) hurry()
+    else indebted.set(id, hurry)
     void paid.then(end)
   }
 
