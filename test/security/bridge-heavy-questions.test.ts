@@ -69,7 +69,7 @@ t.test('asked by a server of 2026-07-28 in its result', async (t) => {
   const made = await acme(t, { upstreams: { up: { url: up.url, era: 'modern' } } })
   const client = await asker(made.url(), keyOf.ada)
   const called = (result: Json): Json => ({ name: 'rounds', arguments: { results: [result] } })
-  for (const result of [{ inputRequests: { a: light, b: heavy } }, { inputRequests: { a: light }, junk: empty(40_000) }]) {
+  for (const result of [{ inputRequests: { a: light, b: heavy } }, { inputRequests: { a: light }, junk: empty(80_000) }]) {
     const { json } = await client.request('tools/call', called(result))
     t.match(json, { error: { message: /too large to be kept|too much waits/ } }, 'the answer, and no stream with questions')
   }
