@@ -62,6 +62,19 @@ for (const transport of ['Streamable HTTP', 'HTTP+SSE', 'stdio']) {
   })
 }
 
+for (const transport of ['Streamable HTTP', 'stdio']) {
+  t.test(`over ${transport}: a client that can be asked hears what its calls change, for both are on one connection`, async (t) => {
+    const { made } = await house(t, transport === 'stdio' ? stdio : { type: 'http', url: (await http(t)).url })
+    const options = { token: ada, capabilities: { elicitation: {}, sampling: {}, roots: {} } }
+    const stream = await modernListen(made.url(), { resourceSubscriptions: [one] }, options)
+    t.teardown(() => stream.close())
+    t.same(await ack(stream), { resourceSubscriptions: [one] })
+    t.match((await modernRequest(made.url(), 'tools/call', { name: 'old__touch', arguments: { uri: 'test://one' } }, options)).json, { result: { content: [{ text: 'touched' }] } })
+    await until('it is told', () => stream.said().length === 1)
+    t.same(stream.said(), [`${updated} ${one}`])
+  })
+}
+
 t.test('one subscription serves all streams of a caller; each caller has its own', async (t) => {
   const up = await http(t)
   const { listen, made } = await house(t, { type: 'http', url: up.url })

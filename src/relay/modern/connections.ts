@@ -101,11 +101,19 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
   const enter = ({ idleMs }: UpstreamDefinition, call: ModernCall, scope: string): { leave (): void } =>
     conversations.enter(scopeOf(bindingOf(call)), scope, idleMs, call.snapshot.limits.sessionsPerPrincipal)
 
+  /** The caller's own connections, and what they are declared. */
+  function setOf (definition: UpstreamDefinition, call: ModernCall): { readonly scope: string, readonly profile: ClientCapabilities } {
+    // A modern server hears with each request what its client can be asked.
+    const profile = isModernRevision(listings.peek(definition)?.revision) ? {} : profileOf(call.client.capabilities, call.endpoint)
+    return { profile, scope: scopeOf(bindingOf(call), conversationOf(call), ...Object.keys(profile).length === 0 ? [] : [profile]) }
+  }
+
+  /** The first of them, which calls use that follow each other: what they change there is told there. It takes no lane, for it is asked nothing. */
   async function own (definition: UpstreamDefinition, call: ModernCall): Promise<Connection> {
-    const scope = scopeOf(bindingOf(call), conversationOf(call))
+    const { scope, profile } = setOf(definition, call)
     const { leave: release } = enter(definition, call, scope)
     try {
-      return { scope, release, upstream: await speaking(await open(definition, call, scope, {}), call, false) }
+      return { scope, release, upstream: await speaking(await open(definition, call, scope, profile), call, false) }
     } catch (error) {
       release()
       throw error
@@ -125,9 +133,7 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
   }
 
   async function ownLane (definition: UpstreamDefinition, call: ModernCall): Promise<Lease> {
-    // A modern server hears with each request what its client can be asked.
-    const profile = isModernRevision(listings.peek(definition)?.revision) ? {} : profileOf(call.client.capabilities, call.endpoint)
-    const scope = scopeOf(bindingOf(call), conversationOf(call), ...Object.keys(profile).length === 0 ? [] : [profile])
+    const { scope, profile } = setOf(definition, call)
     const visit = enter(definition, call, scope)
     const lane = await (asksNothing(profile) ? undefined : lanes.enter(definition, scopeOf(bindingOf(call)), scope))?.catch((error: unknown) => {
       visit.leave()
