@@ -119,7 +119,6 @@ t.test('one that is needed elsewhere is not taken from its server, and free in i
 t.test('lanes of that kind count, and make room for newer calls soon', async (t) => {
   const { clock, enter, debtOf, closed } = fleet()
   const all = await Promise.all(Array.from({ length: 8 }, enter))
-  await t.rejects(enter(), { code: 'too_many' })
   const [first, second, third] = all as [Lane, Lane, Lane]
   first.leave(debtOf('first'))
   const ninth = enter()
@@ -129,9 +128,48 @@ t.test('lanes of that kind count, and make room for newer calls soon', async (t)
   t.same(closed, ['first'])
   second.waits(() => second.leave(debtOf('second')))
   const tenth = enter()
-  await t.rejects(enter(), { code: 'too_many' }, 'it is promised to one')
+  const eleventh = enter()
   clock.move(1_000)
   t.equal((await tenth).number, 1, 'as soon where a call is given up for a newer one')
-  third.waits(() => third.leave())
-  t.equal((await enter()).number, 2, 'at once where its server has answered')
+  t.notOk(await isThere(eleventh), 'it was promised to one')
+  third.leave()
+  t.equal((await eleventh).number, 2, 'and the next one waits for what runs')
+  const fourth = all[3] as Lane
+  fourth.waits(() => fourth.leave())
+  t.equal((await enter()).number, 3, 'at once where its server has answered')
+})
+
+t.test('calls wait for a lane in turn, sixty-four of them', async (t) => {
+  const { enter } = fleet()
+  const all = await Promise.all(Array.from({ length: 8 }, enter))
+  const order: number[] = []
+  const queued = Array.from({ length: 64 }, async (_, at) => {
+    const lane = await enter()
+    order.push(at)
+    return lane
+  })
+  await atRest()
+  await t.rejects(enter(), { code: 'too_many', message: /8 calls of this caller run at upstream one, and 64 wait for them/ })
+  for (const lane of all) lane.leave()
+  for (const lane of queued) (await lane).leave()
+  t.same(order, Array.from({ length: 64 }, (_, at) => at))
+  t.equal((await enter()).number, 0)
+})
+
+t.test('where all that have a lane wait for their clients, the first gives up for whoever waits for a lane; not while one runs', async (t) => {
+  const { enter } = fleet()
+  const all = await Promise.all(Array.from({ length: 8 }, enter))
+  const given: number[] = []
+  const ninth = enter()
+  for (const lane of all) {
+    await atRest()
+    t.same(given, [])
+    lane.waits(() => {
+      given.push(lane.number)
+      lane.leave()
+    })
+  }
+  await atRest()
+  t.same(given, [0])
+  t.equal((await ninth).number, 0)
 })

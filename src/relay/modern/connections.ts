@@ -146,6 +146,8 @@ export function createModernConnections ({ pool, listings, levels, settled, clie
       visit.leave()
     }
     try {
+      // It may have waited long for its lane.
+      if (call.signal.aborted) throw new GatewayError('cancelled', 'The request was cancelled before it was sent.')
       const upstream = opened = await open(definition, call, scopeOfLane, profile)
       lane?.opened(upstream.era === 'modern' || upstream.namesCalls === true)
       await speaking(upstream, call, false)

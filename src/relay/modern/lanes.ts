@@ -30,10 +30,10 @@ export interface Debt {
 export interface Lanes {
   /**
    * The first free one. Where all are taken, one that a server is in debt of, as soon as it is free; else the one whose call has waited
-   * longest for its client, as soon as it has been left.
+   * longest for its client, as soon as it has been left; else, for a while, the next one that a running call leaves.
    * @param caller whose lanes at this upstream are counted together
    * @param scope the set of connections; opaque
-   * @throws GatewayError too_many: none of them waits
+   * @throws GatewayError too_many: none of them waits, and too many calls wait for one already
    */
   enter (definition: UpstreamDefinition, caller: string, scope: string): Promise<Lane>
   /** A reload: forgets what connections to other definitions have turned out to be. */
@@ -42,6 +42,8 @@ export interface Lanes {
 
 /** Of one caller at one upstream, over all of its conversations. */
 export const maxLanes = 8
+/** Calls that wait for a lane, each in turn. */
+export const maxQueued = 64
 /**
  * How long a server may take to answer what was given up; then it has obeyed, as servers do without an answer, and keeps what it remembers. And how
  * long where another call waits for the lane: then it is taken from it.
@@ -64,6 +66,8 @@ interface Share {
   readonly indebted: Map<symbol, () => void>
   /** Calls to which the next lanes go that are left. */
   readonly next: Array<() => void>
+  /** Lanes that make room for one of these each; the rest of them waits for what runs. */
+  readonly leaving: Set<symbol>
 }
 
 export function createLanes (clock: Pick<PaceClock, 'timer'>): Lanes {
@@ -75,34 +79,50 @@ export function createLanes (clock: Pick<PaceClock, 'timer'>): Lanes {
   const known = ({ type, hash }: UpstreamDefinition): boolean | undefined => type === 'stdio' ? false : sideBySide.get(hash)
 
   /** Resolves when somebody has left whose lane counts as that of the new call from then on. */
-  function makeRoom ({ waiting, indebted, next }: Share, name: string): Promise<void> {
-    const from = indebted.size > 0 ? indebted : waiting
-    const [longest] = from
-    if (longest === undefined) {
-      throw new GatewayError('too_many', `More than ${maxLanes} calls of this caller run at upstream ${name}. Retry when one of them has ended.`, { data: { upstream: name } })
+  function makeRoom (share: Share, name: string): Promise<void> {
+    const { waiting, indebted, next, leaving } = share
+    if (waiting.size + indebted.size === 0 && next.length - leaving.size >= maxQueued) {
+      throw new GatewayError('too_many', `${maxLanes} calls of this caller run at upstream ${name}, and ${maxQueued} wait for them. Retry when some have ended.`, { data: { upstream: name } })
     }
-    const [id, leaveSoon] = longest
-    from.delete(id)
     return new Promise((resolve) => {
       next.push(resolve)
-      leaveSoon()
+      hurry(share)
     })
   }
 
-  function giveBack (owner: string, share: Share): void {
+  /** One that does nothing leaves for a call that has nothing else to wait for. */
+  function hurry (share: Share): void {
+    const { waiting, indebted } = share
+    const from = indebted.size > 0 ? indebted : waiting
+    const [longest] = from
+    if (longest === undefined) return
+    const [id, leaveSoon] = longest
+    from.delete(id)
+    share.leaving.add(id)
+    leaveSoon()
+  }
+
+  /** Calls that have all come to wait for their clients would keep for ever whoever waits for them. */
+  function unblock (share: Share): void {
+    const { next, leaving, waiting, indebted, lanes } = share
+    if (next.length > leaving.size && waiting.size + indebted.size + leaving.size >= lanes) hurry(share)
+  }
+
+  function giveBack (owner: string, share: Share, id?: symbol): void {
+    if (id !== undefined) share.leaving.delete(id)
     const taker = share.next.shift()
     if (taker !== undefined) taker()
     else if (--share.lanes === 0) shares.delete(owner)
   }
 
   /** Nothing of what the last call left behind can come on the lane any more. */
-  function whenPaid ({ indebted, next }: Share, id: symbol, { paid, close }: Debt, free: () => void): void {
+  function whenPaid (share: Share, id: symbol, { paid, close }: Debt, free: () => void): void {
     const within = (ms: number, run: () => void): ReturnType<PaceClock['timer']> => {
       const made = clock.timer(ms, run)
       made.unref()
       return made
     }
-    const hurry = (): void => {
+    const leaveSoon = (): void => {
       timer.close()
       timer = within(hurriedMs, () => {
         if (close()) end()
@@ -115,11 +135,13 @@ export function createLanes (clock: Pick<PaceClock, 'timer'>): Lanes {
       if (over) return
       over = true
       timer.close()
-      indebted.delete(id)
+      share.indebted.delete(id)
       free()
     }
-    if (next.length > 0) hurry()
-    else indebted.set(id, hurry)
+    if (share.next.length > share.leaving.size) {
+      share.leaving.add(id)
+      leaveSoon()
+    } else share.indebted.set(id, leaveSoon)
     void paid.then(end)
   }
 
@@ -136,7 +158,7 @@ export function createLanes (clock: Pick<PaceClock, 'timer'>): Lanes {
       }
       if (known(definition) === true) return inNobodysWay
       const owner = `${hash}\n${caller}`
-      const share = shares.get(owner) ?? { lanes: 0, waiting: new Map(), indebted: new Map(), next: [] }
+      const share = shares.get(owner) ?? { lanes: 0, waiting: new Map(), indebted: new Map(), next: [], leaving: new Set() }
       shares.set(owner, share)
       if (share.lanes < maxLanes) share.lanes++
       else {
@@ -161,7 +183,7 @@ export function createLanes (clock: Pick<PaceClock, 'timer'>): Lanes {
         busy.delete(number)
         if (busy.size === 0) fleets.delete(key)
         else if (own.opening === opening && known(definition) === undefined) own.opening = undefined
-        giveBack(owner, share)
+        giveBack(owner, share, id)
       }
       const leave = (debt?: Debt): void => {
         opening.resolve()
@@ -182,7 +204,9 @@ export function createLanes (clock: Pick<PaceClock, 'timer'>): Lanes {
         },
         waits (giveUp) {
           share.waiting.delete(id)
-          if (giveUp !== undefined && !left) share.waiting.set(id, giveUp)
+          if (giveUp === undefined || left) return
+          share.waiting.set(id, giveUp)
+          unblock(share)
         },
         leave
       }
