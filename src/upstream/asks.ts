@@ -44,7 +44,8 @@ export interface AsksOptions {
   readonly askRoom: AskRoom
   readonly clock: Clock
   readonly complaints: Complaints
-  send (message: JsonObject): void
+  /** @param call the one that goes on with this answer */
+  send (message: JsonObject, call?: number): void
 }
 
 const capabilityOf: ReadonlyMap<string, string> = new Map([
@@ -147,8 +148,8 @@ export function createAsks ({ declared, askRoom, clock, complaints, send }: Asks
         if (open.get(id)?.withdrawn === withdrawn) send(notificationMessage({ method: 'notifications/progress', params }))
       }
       ask(request, { signal: withdrawn.signal, progress }).then(
-        (result) => { if (close()) send(responseMessage(id, isObject(result) ? result : {})) },
-        (error: unknown) => { if (close()) refuse(id, errorObject(error, '')) }
+        (result) => { if (close()) send(responseMessage(id, isObject(result) ? result : {}), origin?.call) },
+        (error: unknown) => { if (close()) send(errorMessage(id, errorObject(error, '')), origin?.call) }
       )
     },
 

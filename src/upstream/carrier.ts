@@ -11,8 +11,8 @@ import type { Dialect } from './modern/dialect.ts'
 export interface Carrier {
   /** Carries one request; the answer comes back by `receive`, a failure by `fail`. @throws GatewayError if it was not sent */
   request (id: number, body: string, request: Request): void
-  /** Carries a notification or a response. Loss is the transport's to notice. */
-  post (body: string): void
+  /** Carries a notification or a response. Loss is the transport's to notice. @param lost the server has not taken it, where it says so */
+  post (body: string, lost?: () => void): void
   /** Nobody waits for the answer to this request any more. */
   drop (id: number): void
 }

@@ -27,6 +27,11 @@ export function timeoutError (name: UpstreamName, timeoutMs: number): GatewayErr
   return new GatewayError('upstream_timeout', `Upstream ${name} sent nothing for ${timeoutMs / 1000} s, so the request was cancelled there. Whether it took effect is unknown.`, { data: { outcome: 'unknown', upstream: name } })
 }
 
+/** The server asked during the call, and has not taken the answer: it belongs to another session or process of it by now. */
+export function unansweredError (name: UpstreamName): GatewayError {
+  return new GatewayError('upstream_unavailable', `Upstream ${name} asked something and refused the answer, so the request was given up. Whether it took effect is unknown.`, { data: { outcome: 'unknown', upstream: name } })
+}
+
 function malformedError (name: UpstreamName): GatewayError {
   return new GatewayError('upstream_protocol', `Upstream ${name} answered with neither a result object nor an error.`, { data: { outcome: 'unknown', upstream: name } })
 }

@@ -6,7 +6,7 @@ import { isObject, isRequestId, metaOf, notificationMessage, requestMessage } fr
 import { relatedTask } from '../protocol/tasks.ts'
 import { createAsks } from './asks.ts'
 import { printable } from './decode.ts'
-import { cancelledError, endedError, outcomeOf, reasonText, timeoutError } from './endings.ts'
+import { cancelledError, endedError, outcomeOf, reasonText, timeoutError, unansweredError } from './endings.ts'
 import { createHearing, withToken } from './hearing.ts'
 import { createNotices } from './notices.ts'
 import { createOwed } from './owed.ts'
@@ -67,7 +67,14 @@ export function createExchange (options: ExchangeOptions): Exchange {
   const notice = createNotices(options)
   const taskProgress = createTaskProgress(clock)
   const owed = createOwed()
-  const asks = createAsks({ ...options, send: (message) => { carrier.post(JSON.stringify(message)) } })
+  const asks = createAsks({
+    ...options,
+    send (message, call) {
+      // Its server will wait for the answer as long as we for its result.
+      const lost = call === undefined ? undefined : (): void => calls.get(call)?.settle(unansweredError(name))
+      carrier.post(JSON.stringify(message), lost)
+    }
+  })
 
   function request (request: Request, client: Client, signal: AbortSignal): Promise<Result> {
     if (signal.aborted) return Promise.reject(cancelledError(name))

@@ -63,7 +63,7 @@ export function openHttp (definition: HttpDefinition, egress: Egress, options: L
         if (request.method === 'initialize') return courier.carry(id, body, blank, (answered) => { sessionId = answered })
         courier.carry(id, body, session)
       },
-      post: (body) => outbox.offer(body, ending.signal),
+      post: (body, lost) => outbox.offer(body, ending.signal, lost),
       drop: (id) => courier.drop(id)
     }
   })

@@ -34,8 +34,8 @@ export interface OutboxOptions {
 export interface Outbox {
   /** @throws what `failed` makes of it */
   post (body: string, signal: AbortSignal): Promise<void>
-  /** The same for a message whose loss is only noted. */
-  offer (body: string, signal: AbortSignal): void
+  /** The same for a message whose loss is noted. @param lost runs then */
+  offer (body: string, signal: AbortSignal, lost?: () => void): void
   /** Nothing is on its way any more. Never rejects. */
   drained (): Promise<void>
 }
@@ -46,7 +46,7 @@ const maxWaiting = 1_000
 const maxWaitingLength = 16 * 1024 * 1024
 
 export function createOutbox ({ name, log, send, failed }: OutboxOptions): Outbox {
-  const waiting: Array<{ readonly body: string, readonly signal: AbortSignal }> = []
+  const waiting: Array<{ readonly body: string, readonly signal: AbortSignal, readonly lost: (() => void) | undefined }> = []
   let waitingLength = 0
   let posts = 0
   let empty: PromiseWithResolvers<void> | undefined
@@ -57,10 +57,13 @@ export function createOutbox ({ name, log, send, failed }: OutboxOptions): Outbo
     if (outcome.kind !== 'answered') throw failed(outcome)
   }
 
-  function start (body: string, signal: AbortSignal): void {
+  function start (body: string, signal: AbortSignal, lost: (() => void) | undefined): void {
     posts++
     post(body, signal)
-      .catch((err: unknown) => log.debug({ err, upstream: name }, 'the upstream did not take a message'))
+      .catch((err: unknown) => {
+        log.debug({ err, upstream: name }, 'the upstream did not take a message')
+        lost?.()
+      })
       .finally(() => {
         posts--
         const next = waiting.shift()
@@ -71,22 +74,23 @@ export function createOutbox ({ name, log, send, failed }: OutboxOptions): Outbo
           return
         }
         waitingLength -= next.body.length
-        start(next.body, next.signal)
+        start(next.body, next.signal, next.lost)
       })
   }
 
   return {
     post,
-    offer (body, signal) {
-      if (posts < maxPosts) return start(body, signal)
+    offer (body, signal, lost) {
+      if (posts < maxPosts) return start(body, signal, lost)
       if (waiting.length < maxWaiting && waitingLength + body.length <= maxWaitingLength) {
         losing = false
         waitingLength += body.length
-        waiting.push({ body, signal })
+        waiting.push({ body, signal, lost })
         return
       }
       if (!losing) log.warn({ upstream: name }, 'messages are lost to an upstream that does not take them')
       losing = true
+      lost?.()
     },
     drained () {
       if (posts === 0) return Promise.resolve()

@@ -68,7 +68,7 @@ export function openSse (definition: HttpDefinition, egress: Egress, options: Li
     batches: () => greeting?.revision === '2025-03-26',
     carrier: {
       request: carry,
-      post: (body) => outbox.offer(body, ending.signal),
+      post: (body, lost) => outbox.offer(body, ending.signal, lost),
       drop (id) {
         carried.get(id)?.abort()
         carried.delete(id)
