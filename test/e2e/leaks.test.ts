@@ -63,7 +63,8 @@ t.test('sessions that are dropped without a word leave nothing behind', async (t
       local: { command: smallServer, env: { MARK: mark }, idleMs: 1_000 }
     },
     store: 'file:store.db',
-    limits: { sessionIdleMs, coldStartMs: 30_000 },
+    // All of them are one caller's.
+    limits: { sessionIdleMs, coldStartMs: 30_000, processes: 400, processesPerTenant: 400 },
     top: { logLevel: 'warn' }
   }), measured)
   const url = `${started.url}/t/acme/mcp`
