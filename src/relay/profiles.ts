@@ -9,7 +9,7 @@ export interface Profile {
   /** Equal for what declares the same. */
   readonly key: string
   readonly capabilities: ClientCapabilities
-  /** Who is behind it, at whichever endpoint and by whichever client: one person makes only few of them. */
+  /** Who is behind it (`shareOf`), at whichever endpoint and by whichever client: one person makes only few of them. */
   readonly by: string
   /** Are connections that callers of one principal share declared this too, or only those of one session? */
   readonly pooled: boolean
@@ -27,9 +27,6 @@ function createProfile (capabilities: ClientCapabilities, by: () => string, pool
   const key = canonical(declared)
   return key.length > maxKeyLength ? undefined : { key, capabilities: declared, by: by(), pooled }
 }
-
-/** As `Profile.by` has it. */
-export const personOf = ({ tenant, issuer, subject }: { readonly tenant: string, readonly issuer: string, readonly subject: string }): string => JSON.stringify([tenant, issuer, subject])
 
 /** Is anybody's connection to this upstream declared the profile? */
 export function isDeclared ({ pooled }: Profile, { isolation }: UpstreamDefinition): boolean {

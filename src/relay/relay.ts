@@ -29,8 +29,9 @@ import { createFulfiller } from './fulfil.ts'
 import { demanded } from './lacking.ts'
 import { createLevels } from './levels.ts'
 import { createListings } from './listings.ts'
-import { personOf, profilesOf } from './profiles.ts'
+import { profilesOf } from './profiles.ts'
 import type { Profile } from './profiles.ts'
+import { shareOf } from './share.ts'
 import type { Shared, Subscriber } from './shared.ts'
 import { createSubscriptions } from './subscriptions.ts'
 import { createTasks } from './tasks.ts'
@@ -97,7 +98,7 @@ export function createRelay ({ pool, store, sessions, live, clock, sealer, rando
   const listings = createListings({ pool, store, clock, log, handshake, ...heard })
   const catalogs = createCatalogs({ listings, clock, log })
   const declared = profilesOf(false, (client: Declaring, endpoint) => offered(endpoint, client))
-  const profileOf = (client: Declaring, { endpoint }: Pick<Place, 'endpoint'>): Profile | undefined => declared(client, endpoint, () => personOf(client.owner))
+  const profileOf = (client: Declaring, { endpoint }: Pick<Place, 'endpoint'>): Profile | undefined => declared(client, endpoint, () => shareOf(client.owner))
   const catalogOf = (place: Place, session: LiveSession): Catalog => catalogs.of(place, session, profileOf(session.session.record, place))
   const profileNow = (session: LiveSession): Profile | undefined => {
     const place = placeOf(session)

@@ -18,8 +18,9 @@ import { discreet } from '../discretion.ts'
 import { definitionOf, find } from '../floor.ts'
 import { freshFor } from '../freshness.ts'
 import type { PaceClock } from '../pace.ts'
-import { personOf, profilesOf } from '../profiles.ts'
+import { profilesOf } from '../profiles.ts'
 import type { Profile } from '../profiles.ts'
+import { shareOf } from '../share.ts'
 import type { Shared } from '../shared.ts'
 import { whileWanted } from '../wanted.ts'
 import { callerOf, cleaned } from './caller.ts'
@@ -72,7 +73,7 @@ export function createModernRelay (options: ModernRelayOptions): ModernRelay {
   const held = createHeldTasks({ clock, touch: pool.touch, newId, log })
   const heard: Heard = { notification: old.notification, lost: old.lost, ask: held.ask, needs: held.needs }
   const declared = profilesOf(true, ({ capabilities }: Client, endpoint) => declaredBy(capabilities, endpoint))
-  const profileOf = (seen: Seen): Profile | undefined => isCaller(seen) ? declared(seen.client, seen.endpoint, () => personOf({ ...seen.principal, tenant: seen.tenant.id })) : undefined
+  const profileOf = (seen: Seen): Profile | undefined => isCaller(seen) ? declared(seen.client, seen.endpoint, () => shareOf(seen.principal)) : undefined
   const catalogOf = (seen: Seen): Catalog => catalogs.of(seen, undefined, profileOf(seen))
   const settled = oncePer((seen) => catalogs.settled(seen, profileOf(seen)))
   const connections = createModernConnections({ pool, listings, levels, settled, clientInfo, clock, heard, log })

@@ -7,7 +7,7 @@ import { isObject } from '../../protocol/messages.ts'
 import type { ClientCapabilities, JsonObject } from '../../protocol/messages.ts'
 import { capabilityOf } from '../../protocol/required.ts'
 import { latestModern } from '../../protocol/revisions.ts'
-import { shapeAsk } from '../asking.ts'
+import { isPage, shapeAsk } from '../asking.ts'
 
 /** For tasks, whose questions were agreed on when the task was made, by another request. */
 export const anything: ClientCapabilities = { elicitation: { form: {}, url: {} }, sampling: { tools: {}, context: {} }, roots: {} }
@@ -30,18 +30,13 @@ export function shapeInputRequest (request: unknown, upstream: UpstreamName, end
   const { method, params } = request
   if (params === undefined && capability === 'roots') return request
   if (!isObject(params)) throw fault(upstream, 'an input request without params')
-  if (params['mode'] === 'url' && !isWebUrl(params['url'])) throw fault(upstream, 'an elicitation whose URL is not http or https')
+  if (params['mode'] === 'url' && !isPage(params['url'])) throw fault(upstream, 'an elicitation whose URL is not http or https')
   try {
     return { ...request, ...shapeAsk({ method: String(method), params }, upstream, endpoint, { revision: latestModern, capabilities }) }
   } catch (error) {
     if (error instanceof RpcError) throw fault(upstream, 'an input request for something that the client did not declare', error)
     throw error
   }
-}
-
-// A client opens it in a browser: javascript: and file: would act on the person's own machine.
-function isWebUrl (url: unknown): boolean {
-  return typeof url === 'string' && URL.canParse(url) && ['http:', 'https:'].includes(new URL(url).protocol)
 }
 
 const fault = (upstream: UpstreamName, what: string, cause?: unknown): GatewayError =>
