@@ -1,12 +1,12 @@
 // Places that are few, shared fairly: who has more than an equal part gives way to who has less, tenant by tenant and caller by caller.
 
-export interface SharesOptions {
+export interface FairSharesOptions {
   readonly perOwner: number
   readonly perTenant: number
   readonly most: number
 }
 
-export interface Shares<T> {
+export interface FairShares<T> {
   add (tenant: string, owner: string, each: T): void
   delete (tenant: string, owner: string, each: T): void
   /** Who has to give a place up, so that this owner may have one more: what that owner has. @returns undefined where there is room */
@@ -18,7 +18,7 @@ interface Group<T> {
   size: number
 }
 
-export function createShares<T> ({ perOwner, perTenant, most }: SharesOptions): Shares<T> {
+export function createFairShares<T> ({ perOwner, perTenant, most }: FairSharesOptions): FairShares<T> {
   const tenants = new Map<string, Group<T>>()
   let size = 0
 

@@ -1,4 +1,4 @@
-// One listing of an upstream, kept from the last good answer (in the store, so that a restart knows it) and followed by one watching
+// One listing of an upstream, kept from the last good answer (where it is in the store, a restart knows it) and followed by one watching
 // connection. An upstream that is down fails nobody: it is retried in the background, and its listing is let go of after several tries.
 
 import type { UpstreamDefinition } from '../config/snapshot.ts'
@@ -15,7 +15,6 @@ import { createPace } from './pace.ts'
 import type { Pace, PaceClock } from './pace.ts'
 
 export interface Follower {
-  readonly definition: UpstreamDefinition
   /** Undefined while it is unknown, or after several tries in vain. */
   peek (): Listing | undefined
   /** Another number after each change of what `peek` says; 0 before the first. */
@@ -39,8 +38,8 @@ export interface Follower {
 
 export interface FollowerOptions {
   readonly definition: UpstreamDefinition
-  /** Where the store keeps it; undefined: nowhere. */
-  readonly key?: string
+  /** Where the store keeps it. Default: nowhere. */
+  readonly kept?: { readonly store: Store, readonly key: string }
   /** How often it may be read. Default: a pace of its own. */
   readonly pace?: Pace
   /** The watching connection. @throws GatewayError upstream_unavailable, too_many */
@@ -57,7 +56,6 @@ export interface FollowerOptions {
   readonly until?: { isEnough (listing: Listing): boolean, letGo (): void } | undefined
   /** The next number for `version`. */
   readonly tick: () => number
-  readonly store: Store
   readonly clock: PaceClock
   readonly log: Log
 }
@@ -75,7 +73,7 @@ const latelyMs = 60_000
 /** For so long there is no doubt: each look takes a connection. Twice as long after each look that showed the same. */
 const undoubtedMs = 10_000
 
-export function createFollower ({ definition, key, pace: given, connect, touch, onChange, retryMs, whenDown, until, tick, store, clock, log }: FollowerOptions): Follower {
+export function createFollower ({ definition, kept, pace: given, connect, touch, onChange, retryMs, whenDown, until, tick, clock, log }: FollowerOptions): Follower {
   const stop = new AbortController()
   const dirty = new Set<ListKind>()
   const pace = given ?? createPace(clock)
@@ -119,16 +117,15 @@ export function createFollower ({ definition, key, pace: given, connect, touch, 
     lookedAt = clock.now()
     doubted = false
   }
+
   /** Need nobody look again now? */
   const isEnough = (): boolean => looks > 0 && clock.now() < lookedAt + (doubted ? Math.min(enoughForMs, undoubtedMs * 2 ** (looks - 1)) : enoughForMs)
 
   async function recall (): Promise<void> {
-    if (key === undefined) return
-    const text = await store.get(key)
+    const text = await kept?.store.get(kept.key)
     const recalled = text === undefined ? undefined : parseListing(text)
     if (recalled === undefined || stop.signal.aborted) return
     apply(() => { listing = recalled })
-    judge()
     settle()
   }
 
@@ -143,17 +140,14 @@ export function createFollower ({ definition, key, pace: given, connect, touch, 
     judge()
     settle()
     const now = clock.now()
-    if (key === undefined || (version === before && now - keptAt < keepEveryMs)) return
+    if (kept === undefined || (version === before && now - keptAt < keepEveryMs)) return
     keptAt = now
-    await store.set(key, JSON.stringify(next), { ttlMs: listingTtlMs }).catch((err: unknown) =>
+    await kept.store.set(kept.key, JSON.stringify(next), { ttlMs: listingTtlMs }).catch((err: unknown) =>
       log.warn({ err, upstream: definition.name }, 'the listing could not be kept; a restart will have to ask again'))
   }
 
   async function refresh (): Promise<void> {
-    if (listing === undefined) {
-      await recall().catch((err: unknown) => log.warn({ err, upstream: definition.name }, 'no earlier listing could be read'))
-      if (isEnough()) return
-    }
+    if (listing === undefined) await recall().catch((err: unknown) => log.warn({ err, upstream: definition.name }, 'no earlier listing could be read'))
     await pace.next(stop.signal)
     if (stop.signal.aborted) return
     const upstream = watcher = await connect()
@@ -223,7 +217,6 @@ export function createFollower ({ definition, key, pace: given, connect, touch, 
   }
 
   return {
-    definition,
     peek: shown,
     version: () => version,
     usedAt: () => usedAt,

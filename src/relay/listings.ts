@@ -82,7 +82,7 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
     if (kinds.size > 0) for (const listener of listeners) listener(hash, kinds, concerns)
   }
 
-  const views = createViews({ pool, store, clock, log, handshake, tick, tell, base: ({ hash }) => followers.get(hash) })
+  const views = createViews({ pool, clock, log, handshake, tick, tell, base: ({ hash }) => followers.get(hash) })
 
   /** Undefined for what is no longer configured. */
   function followerOf (definition: UpstreamDefinition): Follower | undefined {
@@ -90,7 +90,7 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
     if (follower === undefined && !closed && wanted?.has(definition.hash) !== false) {
       follower = createFollower({
         definition,
-        key: listingKey(definition.hash),
+        kept: { store, key: listingKey(definition.hash) },
         connect: () => connect(definition),
         touch: () => pool.touch(listingScope(definition)),
         onChange (kinds) {
@@ -100,7 +100,6 @@ export function createListings ({ pool, store, clock, log, handshake, onSharedNo
         retryMs: (failures) => Math.min(60_000, 1_000 * 2 ** Math.min(failures, 6)),
         whenDown: 'upstream is down; it is left out of the lists and tried again',
         tick,
-        store,
         clock,
         log
       })

@@ -7,7 +7,6 @@ import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { isModernRevision } from '../protocol/revisions.ts'
 import type { Handshake, ListKind, Upstream } from '../protocol/seams.ts'
-import type { Store } from '../store/port.ts'
 import { nobody } from '../upstream/exchange.ts'
 import type { Listing } from '../upstream/listing.ts'
 import type { Pool } from '../upstream/pool.ts'
@@ -15,8 +14,8 @@ import { changedKinds, sameServer } from './changes.ts'
 import { createFollower } from './follower.ts'
 import type { Follower } from './follower.ts'
 import type { Concerns } from './listings.ts'
-import { createShares } from './modern/shares.ts'
-import type { Shares } from './modern/shares.ts'
+import { createFairShares } from './fair-shares.ts'
+import type { FairShares } from './fair-shares.ts'
 import { createPace } from './pace.ts'
 import type { Pace, PaceClock } from './pace.ts'
 import { isDeclared } from './profiles.ts'
@@ -24,7 +23,6 @@ import type { Profile } from './profiles.ts'
 
 export interface ViewsOptions {
   readonly pool: Pool
-  readonly store: Store
   readonly clock: PaceClock
   readonly log: Log
   readonly handshake: Handshake
@@ -67,7 +65,7 @@ interface View {
 interface Room {
   readonly tenant: string
   readonly views: Map<string, View>
-  readonly shares: Shares<View>
+  readonly shares: FairShares<View>
   /** All views of an upstream together are read no more often than what everybody sees. */
   readonly pace: Pace
   version: number
@@ -82,7 +80,7 @@ const maxViewsPerTenant = 64
 /** A view that nobody needed for so long makes room for another one of the same person, or of somebody who has fewer. */
 const restMs = 60_000
 
-export function createViews ({ pool, store, clock, log, handshake, tick, tell, base }: ViewsOptions): Views {
+export function createViews ({ pool, clock, log, handshake, tick, tell, base }: ViewsOptions): Views {
   const rooms = new Map<string, Room>()
 
   const shownBy = ({ same, follower }: View): Listing | undefined => same ? undefined : follower.peek()
@@ -143,7 +141,6 @@ export function createViews ({ pool, store, clock, log, handshake, tick, tell, b
         letGo
       },
       tick,
-      store,
       clock,
       log
     })
@@ -158,7 +155,7 @@ export function createViews ({ pool, store, clock, log, handshake, tick, tell, b
   }
 
   const roomOf = ({ hash: id, tenant }: UpstreamDefinition): Room => {
-    const room = rooms.get(id) ?? { tenant, views: new Map<string, View>(), shares: createShares<View>({ perOwner: maxViewsPerPerson, perTenant: maxViews, most: maxViews }), pace: inTurns(createPace(clock)), version: 0 }
+    const room = rooms.get(id) ?? { tenant, views: new Map<string, View>(), shares: createFairShares<View>({ perOwner: maxViewsPerPerson, perTenant: maxViews, most: maxViews }), pace: inTurns(createPace(clock)), version: 0 }
     rooms.set(id, room)
     return room
   }

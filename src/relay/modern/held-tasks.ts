@@ -11,7 +11,7 @@ import { nobody } from '../../upstream/exchange.ts'
 import { pause } from '../pace.ts'
 import type { PaceClock } from '../pace.ts'
 import { inputRequestOf, isAnswerTo, noAnswerTo } from './questions.ts'
-import { createShares } from './shares.ts'
+import { createFairShares } from '../fair-shares.ts'
 
 export interface TaskToHold {
   /** Whose it is, which, and of which connection. Opaque. */
@@ -86,7 +86,7 @@ const never = new AbortController().signal
 
 export function createHeldTasks ({ clock, touch, newId, log }: HeldTasksOptions): HeldTasks {
   const entries = new Map<string, Entry>()
-  const shares = createShares<Entry>(room)
+  const shares = createFairShares<Entry>(room)
   /** Where callers share a connection, two of them may have been given the same task. */
   const byTask = new WeakMap<Upstream, Map<string, Set<Entry>>>()
   let sweeper: { close (): unknown } | undefined
