@@ -9,7 +9,7 @@ const msPerTick = 10
  * proc(5), fields 14 and 15 of /proc/PID/stat.
  * @returns milliseconds since the process began, in steps of 10
  */
-export function cpuMs (pid: number): number {
+export function cpuMs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   // The second field is the name in parentheses, which may hold spaces.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')

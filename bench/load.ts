@@ -1,8 +1,7 @@
-// Process of its own: the load. A closed loop of small tool calls, each worker with a session of its own; every answer is checked.
-// Takes a `Job` as a message and sends back a `Load`.
+// Process of its own: the load. A closed loop of small tool calls, each worker with a session of its own; every answer
+// is checked. Takes a `Job` as a message and sends back a `Load`.
 
-import { Pool } from 'undici'
-import type { Dispatcher } from 'undici'
+import { Pool, type Dispatcher } from 'undici'
 import { cpuMs } from './cpu.ts'
 import { quantile } from './figures.ts'
 import { initializeParams, toolCall, toolText } from './messages.ts'
@@ -27,37 +26,63 @@ export interface Load {
   readonly cpuMs: number
 }
 
-interface Answer { readonly status: number, readonly sessionId: string | undefined, readonly text: string }
+interface Answer {
+  readonly status: number
+  readonly sessionId: string | undefined
+  readonly text: string
+}
 
 /** By URL; sessions outlive a round, sockets do not. */
 const known = new Map<string, Promise<Worker[]>>()
 
-interface Worker { readonly headers: string[], readonly tool: string }
+interface Worker {
+  readonly headers: string[]
+  readonly tool: string
+}
 
-function post (pool: Pool, path: string, headers: string[], body: string): Promise<Answer> {
+function post(pool: Pool, path: string, headers: string[], body: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     let status = 0
     let sessionId: string | undefined
     let text = ''
     const handler: Dispatcher.DispatchHandler = {
-      onRequestStart () {},
-      onResponseStart (_controller, statusCode, head) {
+      onRequestStart() {},
+      onResponseStart(_controller, statusCode, head) {
         status = statusCode
         sessionId = head['mcp-session-id'] as string | undefined
       },
-      onResponseData (_controller, chunk) { text += chunk.toString() },
-      onResponseEnd () { resolve({ status, sessionId, text }) },
-      onResponseError (_controller, error) { reject(error) }
+      onResponseData(_controller, chunk) {
+        text += chunk.toString()
+      },
+      onResponseEnd() {
+        resolve({ status, sessionId, text })
+      },
+      onResponseError(_controller, error) {
+        reject(error)
+      }
     }
     pool.dispatch({ path, method: 'POST', headers, body }, handler)
   })
 }
 
 /** initialize, notifications/initialized, tools/list: what any client does, and how it learns the tool's name. */
-async function open (pool: Pool, path: string, token: string): Promise<Worker> {
-  const plain = ['content-type', 'application/json', 'accept', 'application/json, text/event-stream', 'authorization', `Bearer ${token}`]
-  const hello = await post(pool, path, plain, JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params: initializeParams }))
-  if (hello.status !== 200 || hello.sessionId === undefined) throw new Error(`initialize: ${hello.status} ${hello.text}`)
+async function open(pool: Pool, path: string, token: string): Promise<Worker> {
+  const plain = [
+    'content-type',
+    'application/json',
+    'accept',
+    'application/json, text/event-stream',
+    'authorization',
+    `Bearer ${token}`
+  ]
+  const hello = await post(
+    pool,
+    path,
+    plain,
+    JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params: initializeParams })
+  )
+  if (hello.status !== 200 || hello.sessionId === undefined)
+    throw new Error(`initialize: ${hello.status} ${hello.text}`)
   const headers = [...plain, 'mcp-session-id', hello.sessionId, 'mcp-protocol-version', '2025-11-25']
   await post(pool, path, headers, JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' }))
   const list = await post(pool, path, headers, JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'tools/list' }))
@@ -66,11 +91,12 @@ async function open (pool: Pool, path: string, token: string): Promise<Worker> {
   return { headers, tool }
 }
 
-async function run ({ url, token, workers, warmMs, ms, pid }: Job): Promise<Load> {
+async function run({ url, token, workers, warmMs, ms, pid }: Job): Promise<Load> {
   const { origin, pathname } = new URL(url)
   const pool = new Pool(origin, { connections: workers, pipelining: 1 })
   let sessions = known.get(url)
-  if (sessions === undefined) known.set(url, sessions = Promise.all(Array.from({ length: workers }, () => open(pool, pathname, token))))
+  if (sessions === undefined)
+    known.set(url, (sessions = Promise.all(Array.from({ length: workers }, () => open(pool, pathname, token)))))
   const ready = await sessions
 
   let lastId = 0
@@ -82,7 +108,8 @@ async function run ({ url, token, workers, warmMs, ms, pid }: Job): Promise<Load
       const id = ++lastId
       const startedAt = performance.now()
       const { status, text } = await post(pool, pathname, headers, toolCall(id, tool))
-      if (status !== 200 || !text.includes(`"id":${id},`) || !text.includes(toolText)) throw new Error(`tools/call: ${status} ${text}`)
+      if (status !== 200 || !text.includes(`"id":${id},`) || !text.includes(toolText))
+        throw new Error(`tools/call: ${status} ${text}`)
       if (counting) latencies.push(performance.now() - startedAt)
     }
   })
@@ -96,7 +123,13 @@ async function run ({ url, token, workers, warmMs, ms, pid }: Job): Promise<Load
     const cpu = pid === undefined ? 0 : cpuMs(pid) - cpuBefore
     const seconds = (performance.now() - startedAt) / 1000
     stop.abort()
-    return { requests: latencies.length, seconds, p50Ms: quantile(latencies, 0.5), p99Ms: quantile(latencies, 0.99), cpuMs: cpu }
+    return {
+      requests: latencies.length,
+      seconds,
+      p50Ms: quantile(latencies, 0.5),
+      p99Ms: quantile(latencies, 0.99),
+      cpuMs: cpu
+    }
   }
   try {
     const [load] = await Promise.all([measure(), ...work])
@@ -107,9 +140,15 @@ async function run ({ url, token, workers, warmMs, ms, pid }: Job): Promise<Load
   }
 }
 
-const wait = (ms: number): Promise<void> => new Promise((resolve) => { setTimeout(resolve, ms) })
+const wait = (ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms)
+  })
 
 process.once('disconnect', () => process.exit())
 process.on('message', (job) => {
-  run(job as Job).then((load) => process.send?.({ load }), (error: unknown) => process.send?.({ error: String(error) }))
+  run(job as Job).then(
+    (load) => process.send?.({ load }),
+    (error: unknown) => process.send?.({ error: String(error) })
+  )
 })

@@ -1,21 +1,25 @@
-// `node scripts/docs.ts [--check]`: writes the documents that are made from the code, or says which of them is out of date.
+// `node scripts/docs.ts [--check]`: writes the documents that are made from the code, or says which of them is out of
+// date.
 
 import { readFile, writeFile } from 'node:fs/promises'
 
 import { configMarkdown } from '../src/config/document.ts'
-import { errorTable } from '../src/protocol/errors.ts'
+import { errorTable } from '../src/protocol/error-table.ts'
 import { conformanceMarkdown } from '../test/conformance/figures.ts'
+import { limitsMarkdown } from './limits.ts'
 
-function errorsMarkdown (): string {
-  const rows = Object.entries(errorTable).map(([code, row]) =>
-    `| \`${code}\` | ${row.status} | ${row.rpcCode} | ${row.retry ? 'yes' : 'no'} | ${row.meaning.replaceAll('|', '\\|')} |`)
+function errorsMarkdown(): string {
+  const rows = Object.entries(errorTable).map(
+    ([code, row]) =>
+      `| \`${code}\` | ${row.status} | ${row.rpcCode} | ${row.retry ? 'yes' : 'no'} | ${row.meaning.replaceAll('|', '\\|')} |`
+  )
   return `# Errors
 
-*Written by \`npm run docs\` from the table in src/protocol/errors.ts; do not edit.*
+*Written by \`npm run docs\` from the table in src/protocol/error-table.ts; do not edit.*
 
-Every error that the gateway itself makes is a JSON-RPC error with \`error.data.reason\` set to one of these codes. Where nothing of an answer
-was sent yet, the HTTP status is the one given here. "Retry" says whether the very same request may succeed later without anybody
-changing anything. An error of an upstream server is passed on as it came, without \`reason\`.
+Every error that the gateway itself makes is a JSON-RPC error with \`error.data.reason\` set to one of these codes. The HTTP status is
+the one given here, unless a part of the response was sent already. "Retry" says whether the same request may succeed later without
+anybody changing anything. An error of an upstream server is passed on unchanged, without \`reason\`.
 
 | reason | HTTP status | JSON-RPC code | retry | meaning |
 |---|---|---|---|---|
@@ -23,7 +27,12 @@ ${rows.join('\n')}
 `
 }
 
-const documents = { 'docs/config.md': configMarkdown(), 'docs/errors.md': errorsMarkdown(), 'docs/conformance.md': conformanceMarkdown() }
+const documents = {
+  'docs/config.md': configMarkdown(),
+  'docs/errors.md': errorsMarkdown(),
+  'docs/conformance.md': conformanceMarkdown(),
+  'docs/limits.md': limitsMarkdown()
+}
 
 for (const [name, text] of Object.entries(documents)) {
   const file = new URL(`../${name}`, import.meta.url)

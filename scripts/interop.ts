@@ -1,12 +1,12 @@
-// `npm run interop`: peers of other languages, the official Python and Go SDKs, through the gateway in both directions. Installs them
-// into .interop/, says what is missing, and ends with `N passed, N failed`. Arguments: python, go; none: both.
+// `npm run interop`: peers of other languages, the official Python and Go SDKs, through the gateway in both directions.
+// Installs them into .interop/, says what is missing, and ends with `N passed, N failed`. Arguments: python, go; none:
+// both.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { meetClient, meetServer } from '../test/interop/kit/foreign.ts'
-import type { Outcome } from '../test/interop/kit/foreign.ts'
+import { meetClient, meetServer, type Outcome } from '../test/interop/kit/foreign.ts'
 
 const root = join(import.meta.dirname, '..')
 const folder = join(root, '.interop')
@@ -16,66 +16,114 @@ const installMs = 120_000
 interface Language {
   readonly name: string
   /** Why it cannot be used here; undefined: it can. */
-  missing (): string | undefined
-  install (): Promise<void>
-  meet (): Promise<Outcome[]>
+  missing(): string | undefined
+  install(): Promise<void>
+  meet(): Promise<Outcome[]>
 }
 
-function languages (): Language[] {
+function languages(): Language[] {
   const python = join(folder, 'python', 'bin', 'python')
   const [server, client] = [join(sources, 'python', 'server.py'), join(sources, 'python', 'client.py')]
   const gopher = join(folder, 'go', 'peer')
-  const goFolders = { GOPATH: join(folder, 'go'), GOMODCACHE: join(folder, 'go', 'mod'), GOCACHE: join(folder, 'go', 'cache') }
+  const goFolders = {
+    GOPATH: join(folder, 'go'),
+    GOMODCACHE: join(folder, 'go', 'mod'),
+    GOCACHE: join(folder, 'go', 'cache')
+  }
   return [
     {
       name: 'python',
-      missing: () => runs('python3', ['-c', 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))']) ? undefined : 'no python3 of 3.10 or later with venv',
-      async install () {
+      missing: () =>
+        runs('python3', ['-c', 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))'])
+          ? undefined
+          : 'no python3 of 3.10 or later with venv',
+      async install() {
         if (!existsSync(python)) await step('python3', ['-m', 'venv', join(folder, 'python')])
-        await step(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--requirement', join(sources, 'python', 'requirements.txt')])
+        await step(python, [
+          '-m',
+          'pip',
+          'install',
+          '--quiet',
+          '--disable-pip-version-check',
+          '--requirement',
+          join(sources, 'python', 'requirements.txt')
+        ])
       },
-      meet: () => inTurn([
-        () => meetServer('Python SDK, server over stdio', 'stdio', { command: python, args: [server, 'stdio'] }),
-        () => meetServer('Python SDK, server over HTTP', 'http', { command: python, args: [server, 'http'] }),
-        () => meetClient('Python SDK, client', 'mcp', { command: python, args: [client, 'http', 'auto'] }),
-        () => meetClient('Python SDK, client that does not probe', 'mcp', { command: python, args: [client, 'http', 'legacy'] }),
-        () => meetClient('Python SDK, client over HTTP+SSE', 'sse', { command: python, args: [client, 'sse', 'auto'] })
-      ])
+      meet: () =>
+        inTurn([
+          () => meetServer('Python SDK, server over stdio', 'stdio', { command: python, args: [server, 'stdio'] }),
+          () => meetServer('Python SDK, server over HTTP', 'http', { command: python, args: [server, 'http'] }),
+          () => meetClient('Python SDK, client', 'mcp', { command: python, args: [client, 'http', 'auto'] }),
+          () =>
+            meetClient('Python SDK, client that does not probe', 'mcp', {
+              command: python,
+              args: [client, 'http', 'legacy']
+            }),
+          () =>
+            meetClient('Python SDK, client over HTTP+SSE', 'sse', { command: python, args: [client, 'sse', 'auto'] })
+        ])
     },
     {
       name: 'go',
-      missing () {
+      missing() {
         // From Go 1.21 on, an older one gets itself what go.mod asks for, where it may.
-        const { stdout } = spawnSync('go', ['env', 'GOVERSION'], { cwd: join(sources, 'go'), env: { ...process.env, ...goFolders }, encoding: 'utf8', timeout: installMs })
+        const { stdout } = spawnSync('go', ['env', 'GOVERSION'], {
+          cwd: join(sources, 'go'),
+          env: { ...process.env, ...goFolders },
+          encoding: 'utf8',
+          timeout: installMs
+        })
         const [, minor = '0'] = /^go1\.(\d+)/.exec(stdout ?? '') ?? []
         return Number(minor) >= 25 ? undefined : 'no go of 1.25 or later'
       },
       install: () => step('go', ['build', '-modcacherw', '-o', gopher, '.'], join(sources, 'go'), goFolders),
-      meet: () => inTurn([
-        () => meetServer('Go SDK, server over stdio', 'stdio', { command: gopher, args: ['server', 'stdio'] }),
-        () => meetServer('Go SDK, server over HTTP', 'http', { command: gopher, args: ['server', 'http'] }),
-        () => meetClient('Go SDK, client', 'mcp', { command: gopher, args: ['client', 'http', 'auto'] }),
-        () => meetClient('Go SDK, client of 2025-11-25', 'mcp', { command: gopher, args: ['client', 'http', '2025-11-25'] }),
-        () => meetClient('Go SDK, client over HTTP+SSE', 'sse', { command: gopher, args: ['client', 'sse', '2025-11-25'] })
-      ])
+      meet: () =>
+        inTurn([
+          () => meetServer('Go SDK, server over stdio', 'stdio', { command: gopher, args: ['server', 'stdio'] }),
+          () => meetServer('Go SDK, server over HTTP', 'http', { command: gopher, args: ['server', 'http'] }),
+          () => meetClient('Go SDK, client', 'mcp', { command: gopher, args: ['client', 'http', 'auto'] }),
+          () =>
+            meetClient('Go SDK, client of 2025-11-25', 'mcp', {
+              command: gopher,
+              args: ['client', 'http', '2025-11-25']
+            }),
+          () =>
+            meetClient('Go SDK, client over HTTP+SSE', 'sse', {
+              command: gopher,
+              args: ['client', 'sse', '2025-11-25']
+            })
+        ])
     }
   ]
 }
 
-const runs = (command: string, args: readonly string[]): boolean => spawnSync(command, args, { stdio: 'ignore' }).status === 0
+const runs = (command: string, args: readonly string[]): boolean =>
+  spawnSync(command, args, { stdio: 'ignore' }).status === 0
 
 /** @throws {Error} with what it wrote, where it does not end well */
-async function step (command: string, args: readonly string[], cwd = root, env: Record<string, string> = {}): Promise<void> {
-  const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'pipe'], timeout: installMs })
+async function step(
+  command: string,
+  args: readonly string[],
+  cwd = root,
+  env: Record<string, string> = {}
+): Promise<void> {
+  const child = spawn(command, args, {
+    cwd,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'ignore', 'pipe'],
+    timeout: installMs
+  })
   let errors = ''
-  child.stderr.setEncoding('utf8').on('data', (text: string) => { errors += text })
-  const [code] = await once(child, 'close') as [number | null]
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    errors += text
+  })
+  const [code] = (await once(child, 'close')) as [number | null]
   if (code !== 0) throw new Error(`${command} ${args.join(' ')}: exit ${code}\n${errors}`)
 }
 
-async function inTurn (meetings: ReadonlyArray<() => Promise<Outcome[]>>): Promise<Outcome[]> {
+async function inTurn(meetings: ReadonlyArray<() => Promise<Outcome[]>>): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
-  for (const meet of meetings) outcomes.push(...await meet())
+  for (const meet of meetings) outcomes.push(...(await meet()))
   return outcomes
 }
 
@@ -87,14 +135,21 @@ const missing = wanted.flatMap(({ name, missing }) => {
   return reason === undefined ? [] : [{ name, reason }]
 })
 const there = wanted.filter(({ name }) => !missing.some((language) => language.name === name))
-const installed = await Promise.all(there.map(async (language) => {
-  const failure = await language.install().then(() => undefined, String)
-  return { language, failure }
-}))
+const installed = await Promise.all(
+  there.map(async (language) => {
+    const failure = await language.install().then(() => undefined, String)
+    return { language, failure }
+  })
+)
 
 const outcomes: Outcome[] = []
 for (const { language, failure } of installed) {
-  if (failure === undefined) outcomes.push(...await language.meet().catch((error: unknown): Outcome[] => [{ peer: language.name, step: 'starts', failure: String(error) }]))
+  if (failure === undefined)
+    outcomes.push(
+      ...(await language
+        .meet()
+        .catch((error: unknown): Outcome[] => [{ peer: language.name, step: 'starts', failure: String(error) }]))
+    )
   else outcomes.push({ peer: language.name, step: 'installs', failure })
 }
 

@@ -4,12 +4,13 @@ import { spawnSync } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-const remedy = 'Install Redis 6 or newer or Valkey so that redis-server or valkey-server is on the PATH ' +
+const remedy =
+  'Install Redis 6 or newer or Valkey so that redis-server or valkey-server is on the PATH ' +
   '(Debian, Ubuntu: apt-get install redis-server; Fedora: dnf install valkey; macOS: brew install redis). ' +
   'REDIS_URL=redis://HOST:PORT names a running one for the contract tests; the tests that kill and freeze Redis need a program of their own.'
 
 /** @returns the path of redis-server or valkey-server, or undefined where there is none on the PATH */
-export function findRedis (): string | undefined {
+export function findRedis(): string | undefined {
   return onPath('redis-server') ?? onPath('valkey-server')
 }
 
@@ -17,31 +18,42 @@ export function findRedis (): string | undefined {
  * @returns the path of a server program, installed first where this user may and apt-get is there
  * @throws Error that says what to install
  */
-export function ensureRedis (): string {
+export function ensureRedis(): string {
   const found = findRedis()
   if (found !== undefined) return found
-  if (process.getuid?.() !== 0 || onPath('apt-get') === undefined) throw new Error(`The tests need a Redis server and found none. ${remedy}`)
+  if (process.getuid?.() !== 0 || onPath('apt-get') === undefined)
+    throw new Error(`The tests need a Redis server and found none. ${remedy}`)
   run('apt-get', ['update'])
   run('apt-get', ['install', '-y', '--no-install-recommends', 'redis-server'])
   const installed = findRedis()
-  if (installed === undefined) throw new Error(`The package redis-server was installed, yet no redis-server is on the PATH. ${remedy}`)
+  if (installed === undefined)
+    throw new Error(`The package redis-server was installed, yet no redis-server is on the PATH. ${remedy}`)
   return installed
 }
 
-function run (program: string, args: readonly string[]): void {
+function run(program: string, args: readonly string[]): void {
   console.error(`No redis-server or valkey-server on the PATH: ${program} ${args.join(' ')}`)
   // Standard output stays clean: the last line of the test command is the count of tests.
-  const { status, error } = spawnSync(program, args, { stdio: ['ignore', 2, 2], env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } })
+  const { status, error } = spawnSync(program, args, {
+    stdio: ['ignore', 2, 2],
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  })
   if (error !== undefined || status !== 0) {
-    throw new Error(`${program} ${args[0]} failed (${error?.message ?? `exit code ${status}`}). ${remedy}`, { cause: error })
+    throw new Error(`${program} ${args[0]} failed (${error?.message ?? `exit code ${status}`}). ${remedy}`, {
+      cause: error
+    })
   }
 }
 
-function onPath (program: string): string | undefined {
-  return (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '').map((folder) => join(folder, program)).find(executable)
+function onPath(program: string): string | undefined {
+  return (process.env['PATH'] ?? '')
+    .split(delimiter)
+    .filter((folder) => folder !== '')
+    .map((folder) => join(folder, program))
+    .find(executable)
 }
 
-function executable (path: string): boolean {
+function executable(path: string): boolean {
   try {
     accessSync(path, constants.X_OK)
     return true

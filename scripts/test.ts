@@ -1,7 +1,8 @@
-// The whole check, in one command: types, lint, generated documents, then every test against real parts. Last line: N passed, N failed.
+// The whole check, in one command: types, lint, generated documents, then every test against real parts. The last line
+// is `N passed, N failed`. Arguments: test files, for these alone; `--fast`, for all but the slow folders.
 
 import { spawnSync } from 'node:child_process'
-import { readFileSync, rmSync } from 'node:fs'
+import { globSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureRedis } from './redis.ts'
 
@@ -9,7 +10,7 @@ const root = join(import.meta.dirname, '..')
 const bin = join(root, 'node_modules', '.bin')
 const output = join(root, '.tap', 'output.tap')
 
-function step (title: string, command: string, args: readonly string[]): void {
+function step(title: string, command: string, args: readonly string[]): void {
   process.stdout.write(`\n== ${title}\n`)
   const startedAt = performance.now()
   const { status, error } = spawnSync(join(bin, command), args, { cwd: root, stdio: 'inherit' })
@@ -20,10 +21,18 @@ function step (title: string, command: string, args: readonly string[]): void {
   process.stdout.write(`== ${title}: ${((performance.now() - startedAt) / 1000).toFixed(1)} s\n`)
 }
 
-const only = process.argv.slice(2)
-if (only.length === 0) {
+/** Real sockets, processes and foreign peers throughout: four fifths of the time. */
+const slowFolders = ['conformance', 'e2e', 'http', 'interop', 'matrix', 'security']
+
+const args = process.argv.slice(2)
+const isFast = args.includes('--fast')
+const only = isFast
+  ? globSync('test/**/*.test.ts', { cwd: root, exclude: slowFolders.map((folder) => `test/${folder}`) })
+  : args
+if (args.length === 0 || isFast) {
   step('types', 'tsc', ['--noEmit'])
   step('lint', 'oxlint', ['--type-aware'])
+  step('format', 'oxfmt', ['--check', 'src', 'test', 'bench', 'scripts', 'bin'])
   step('documents', 'node', ['scripts/docs.ts', '--check'])
 }
 ensureRedis()
@@ -31,10 +40,20 @@ step('tap plugins', 'tap', ['build'])
 
 process.stdout.write('\n== tests\n')
 rmSync(output, { force: true })
-const { status } = spawnSync(join(bin, 'tap'), ['run', '--jobs=2', '--reporter=terse', `--output-file=${output}`, ...only], { cwd: root, stdio: 'inherit' })
+const { status } = spawnSync(
+  join(bin, 'tap'),
+  ['run', '--jobs=2', '--reporter=terse', `--output-file=${output}`, ...only],
+  { cwd: root, stdio: 'inherit' }
+)
 const tap = readFileSync(output, 'utf8')
 // The summary of the outermost plan: "# { total: 12, pass: 11, fail: 1 }".
-const [, counts = ''] = /^# \{ ([^}]*) \}$/m.exec(tap.split('\n').filter((line) => line.startsWith('#')).join('\n')) ?? []
+const [, counts = ''] =
+  /^# \{ ([^}]*) \}$/m.exec(
+    tap
+      .split('\n')
+      .filter((line) => line.startsWith('#'))
+      .join('\n')
+  ) ?? []
 const count = (name: string): number => Number(new RegExp(`\\b${name}: (\\d+)`).exec(counts)?.[1] ?? 0)
 for (const failure of failures(tap)) process.stdout.write(`\n${failure}\n`)
 const skipped = count('skip') + count('todo')
@@ -43,14 +62,18 @@ const failed = status === 0 && skipped === 0 ? count('fail') : Math.max(1, count
 process.stdout.write(`\n${count('pass')} passed, ${failed} failed\n`)
 process.exit(failed === 0 && count('pass') > 0 ? 0 : 1)
 
-/** Each failed assertion with its diagnosis, and the test it stands in; what only repeats it further out is left out. */
-function failures (text: string): string[] {
+/**
+ * Each failed assertion with its diagnosis, and the test it stands in; what only repeats it further out is left out.
+ */
+function failures(text: string): string[] {
   const lines = text.split('\n')
   return lines.flatMap((line, at) => {
     if (!/^\s*not ok/.test(line) || lines[at + 1]?.trim() !== '---') return []
     const end = lines.findIndex((other, index) => index > at && other.trim() === '...')
     const block = lines.slice(at, end === -1 ? at + 40 : end)
-    const isOuter = block.some((other) => /isToplevel: true|externalID:/.test(other)) && !block.some((other) => /diff:|compare:|found:|stdio: .*|exitCode: [^01]|signal: [A-Z]/.test(other))
+    const isOuter =
+      block.some((other) => /isToplevel: true|externalID:/.test(other)) &&
+      !block.some((other) => /diff:|compare:|found:|stdio: .*|exitCode: [^01]|signal: [A-Z]/.test(other))
     return isOuter ? [] : [block.slice(0, 60).join('\n')]
   })
 }

@@ -1,63 +1,281 @@
-// The table of docs/architecture.md as data: which room may import which.
+// The rules of docs/architecture.md, held against every file of src: who may import whom, how large things may grow,
+// and where timers and codes stand.
 
 import { readFileSync, readdirSync } from 'node:fs'
-import { join, relative, resolve, dirname, sep } from 'node:path'
+import { dirname, join, relative, resolve, sep } from 'node:path'
+import { parseSync, Visitor } from 'oxc-parser'
 import t from 'tap'
 
 const src = join(import.meta.dirname, '..', 'src')
 
-/** Room -> rooms it may import; npm packages and node modules it may use. `*`: any. */
-const rooms: Record<string, { rooms: string[], npm: string[] | '*', node: boolean }> = {
-  protocol: { rooms: [], npm: [], node: false },
-  config: { rooms: ['protocol'], npm: ['typebox', 'yaml', 'ajv'], node: true },
-  store: { rooms: ['protocol', 'config', 'observe'], npm: ['ioredis'], node: true },
-  observe: { rooms: ['protocol'], npm: ['pino', 'pino-pretty'], node: true },
-  auth: { rooms: ['protocol', 'store', 'observe', 'config'], npm: ['jose', 'oauth4webapi', 'lru-cache', 'undici'], node: true },
-  session: { rooms: ['protocol', 'store', 'observe'], npm: ['lru-cache'], node: true },
-  upstream: { rooms: ['protocol', 'observe', 'config'], npm: ['undici', 'eventsource-parser'], node: true },
-  relay: { rooms: ['protocol', 'config', 'store', 'observe', 'auth', 'session', 'upstream'], npm: ['lru-cache'], node: true },
-  http: { rooms: ['protocol', 'config', 'store', 'observe', 'auth', 'session', 'upstream', 'relay'], npm: ['fastify'], node: true },
-  cli: { rooms: ['config', 'observe', 'gateway.ts'], npm: ['yaml'], node: true },
-  'gateway.ts': { rooms: ['protocol', 'config', 'store', 'observe', 'auth', 'session', 'upstream', 'relay', 'http'], npm: [], node: true },
-  'main.ts': { rooms: ['cli'], npm: [], node: true }
+/**
+ * Each group imports only from the groups before it; members of one group never import each other. Type imports count.
+ */
+const roomOrder: readonly (readonly string[])[] = [
+  ['protocol'],
+  ['time'],
+  ['limits'],
+  ['config'],
+  ['observe'],
+  ['store'],
+  ['auth', 'session', 'upstream'],
+  ['relay'],
+  ['http'],
+  ['gateway.ts'],
+  ['cli'],
+  ['main.ts']
+]
+
+/** The same within the two rooms that have a path of their own. */
+const subRoomOrder: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  relay: [
+    ['call'],
+    ['client'],
+    ['catalog'],
+    ['connections'],
+    ['tasks'],
+    ['subscriptions'],
+    ['bridge'],
+    ['methods'],
+    ['legacy-relay.ts', 'modern-relay.ts']
+  ],
+  upstream: [['rpc'], ['modern'], ['http', 'stdio', 'listing'], ['connect'], ['pool']]
 }
 
-const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => /\.(ts|mjs)$/.test(file))
-const roomOf = (file: string): string => file.split(sep)[0] ?? file
-const importsOf = (file: string): string[] => {
-  const text = readFileSync(join(src, file), 'utf8')
-  return [...text.matchAll(/(?:^|\n)\s*(?:import|export)\s[^'"]*?from\s+'([^']+)'|import\(\s*'([^']+)'\s*\)|(?:^|\n)import\s+'([^']+)'/g)].map((match) => match[1] ?? match[2] ?? match[3] ?? '')
+/** Packages beyond `node:*` that a room may import. `protocol` may import neither. */
+const packages: Readonly<Record<string, readonly string[]>> = {
+  config: ['typebox', 'yaml'],
+  observe: ['pino', 'pino-pretty'],
+  store: ['ioredis'],
+  auth: ['jose', 'oauth4webapi', 'lru-cache', 'undici'],
+  session: ['lru-cache'],
+  upstream: ['undici', 'eventsource-parser'],
+  relay: ['lru-cache'],
+  http: ['fastify', '@fastify/cors'],
+  cli: ['yaml']
 }
 
-/** @returns the imports of a file that the table does not allow */
-function offences (file: string): string[] {
+const maxFilesPerFolder = 16
+const maxFileLines = 250
+const maxFunctionLines = 150
+const maxColumns = 120
+const maxOptionMembers = 8
+const maxOptionFunctions = 4
+
+/** What breaks a rule, and why it may: `rule: subject` -> reason. */
+const exceptions: Readonly<Record<string, string>> = {}
+
+const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => file.split(sep).join('/'))
+const sources = new Map(files.map((file) => [file, readFileSync(join(src, file), 'utf8')]))
+
+interface Scan {
+  readonly imports: readonly string[]
+  readonly exportedNames: readonly string[]
+  readonly longFunctions: readonly string[]
+  readonly wideOptions: readonly string[]
+  readonly timers: readonly string[]
+  readonly codes: readonly string[]
+}
+
+const scans = new Map([...sources].map(([file, text]) => [file, scan(file, text)]))
+
+function scan(file: string, text: string): Scan {
+  const { program, module } = parseSync(file, text)
+  const lineOf = (offset: number): number => text.slice(0, offset).split('\n').length
+  const imports = [
+    ...module.staticImports.map(({ moduleRequest }) => moduleRequest.value),
+    ...module.staticExports.flatMap(({ entries }) =>
+      entries.flatMap(({ moduleRequest }) => moduleRequest?.value ?? [])
+    ),
+    ...module.dynamicImports.map(({ moduleRequest }) => text.slice(moduleRequest.start + 1, moduleRequest.end - 1))
+  ]
+  const exportedNames = new Set(
+    module.staticExports.flatMap(({ entries }) =>
+      entries.flatMap(({ exportName, moduleRequest }) => (moduleRequest === null ? (exportName.name ?? []) : []))
+    )
+  )
+  const longFunctions: string[] = []
+  const wideOptions: string[] = []
+  const timers: string[] = []
+  const codes: string[] = []
+  const judgeFunction = ({ start, end }: { start: number; end: number }): void => {
+    const lines = lineOf(end) - lineOf(start) + 1
+    if (lines > maxFunctionLines) longFunctions.push(`${file}:${lineOf(start)} has a function of ${lines} lines`)
+  }
+  new Visitor({
+    FunctionDeclaration: judgeFunction,
+    FunctionExpression: judgeFunction,
+    ArrowFunctionExpression: judgeFunction,
+    TSInterfaceDeclaration({ id, body }) {
+      if (!id.name.endsWith('Options')) return
+      const functions = body.body.filter(
+        (member) =>
+          member.type === 'TSMethodSignature' ||
+          (member.type === 'TSPropertySignature' && member.typeAnnotation?.typeAnnotation.type === 'TSFunctionType')
+      )
+      if (body.body.length > maxOptionMembers || functions.length > maxOptionFunctions) {
+        wideOptions.push(`${id.name} has ${body.body.length} members, ${functions.length} of them functions`)
+      }
+    },
+    CallExpression({ callee, start }) {
+      const timer = callee.type === 'Identifier' && /^(?:setTimeout|setInterval)$/.test(callee.name)
+      const signal =
+        callee.type === 'MemberExpression' && text.slice(callee.start, callee.end).endsWith('AbortSignal.timeout')
+      if (timer || signal) timers.push(`${file}:${lineOf(start)}`)
+    },
+    UnaryExpression({ operator, argument, start }) {
+      if (operator !== '-' || argument.type !== 'Literal' || typeof argument.value !== 'number') return
+      if (argument.value >= 32_000 && argument.value < 33_000) codes.push(`${file}:${lineOf(start)}`)
+    }
+  }).visit(program)
+  return { imports, exportedNames: [...exportedNames], longFunctions, wideOptions, timers, codes }
+}
+
+const roomOf = (file: string): string => file.split('/')[0] ?? file
+const rankIn = (order: readonly (readonly string[])[], name: string): number =>
+  order.findIndex((group) => group.includes(name))
+
+/** Why `file` may not import `specifier`; undefined where it may. */
+function importOffence(file: string, specifier: string, order = roomOrder): string | undefined {
   const room = roomOf(file)
-  const rule = rooms[room]
-  if (rule === undefined) return [`${file}: no room of that name`]
-  return importsOf(file).filter((specifier) => {
-    if (specifier.startsWith('node:')) return !rule.node
-    if (!specifier.startsWith('.')) return rule.npm !== '*' && !rule.npm.some((name) => specifier === name || specifier.startsWith(name + '/'))
-    const target = roomOf(relative(src, resolve(src, dirname(file), specifier)))
-    return target !== room && !rule.rooms.includes(target)
-  }).map((specifier) => `${file} imports ${specifier}`)
+  if (specifier.startsWith('node:')) return room === 'protocol' ? `${file} imports ${specifier}` : undefined
+  if (!specifier.startsWith('.')) {
+    const allowed = packages[room]?.some((name) => specifier === name || specifier.startsWith(`${name}/`)) === true
+    return allowed ? undefined : `${file} imports ${specifier}`
+  }
+  const target = relative(src, resolve(src, dirname(file), specifier))
+    .split(sep)
+    .join('/')
+  const targetRoom = roomOf(target)
+  if (targetRoom !== room) {
+    return rankIn(order, targetRoom) < rankIn(order, room) ? undefined : `${file} imports ${target}`
+  }
+  const subRooms = subRoomOrder[room]
+  const [from, to] = [file.split('/')[1] ?? '', target.split('/')[1] ?? '']
+  if (subRooms === undefined || from === to || rankIn(subRooms, to) < rankIn(subRooms, from)) return undefined
+  return `${file} imports ${target}`
 }
 
-t.test('every import stays within what its room may use', async (t) => {
-  t.ok(files.length > 40, 'the walk finds the sources')
-  t.same(files.flatMap(offences), [])
+const importOffences = (order = roomOrder): string[] =>
+  [...scans].flatMap(([file, { imports }]) =>
+    imports.flatMap((specifier) => importOffence(file, specifier, order) ?? [])
+  )
+
+/** The offences that no exception covers, and the exceptions that cover none. */
+function unexcused(rule: string, offences: readonly string[]): string[] {
+  const own = Object.keys(exceptions).filter((key) => key.startsWith(`${rule}: `))
+  const subjects = own.map((key) => key.slice(rule.length + 2))
+  const left = offences.filter((offence) => !subjects.some((subject) => offence.includes(subject)))
+  const idle = subjects.filter((subject) => !offences.some((offence) => offence.includes(subject)))
+  return [...left, ...idle.map((subject) => `no longer needs its exception: ${subject}`)]
+}
+
+t.test('every file stands in a room that the table of rooms knows', async (t) => {
+  t.ok(files.length > 100, 'the walk finds the sources')
+  t.same(
+    files.filter((file) => rankIn(roomOrder, roomOf(file)) === -1),
+    []
+  )
+  for (const [room, order] of Object.entries(subRoomOrder)) {
+    const inside = files.filter((file) => roomOf(file) === room).map((file) => file.split('/')[1] ?? '')
+    t.same([...new Set(inside)].sort(), order.flat().sort(), room)
+  }
 })
 
-t.test('the check can fail: a room that may import nothing is caught importing', async (t) => {
-  const saved = rooms['relay']
-  rooms['relay'] = { rooms: [], npm: [], node: false }
-  t.ok(files.flatMap(offences).length > 0)
-  if (saved !== undefined) rooms['relay'] = saved
+t.test('imports, type imports included, go only from a later room to an earlier one', async (t) => {
+  t.same(unexcused('import', importOffences()), [])
+})
+
+t.test('the import check finds an import against the order', async (t) => {
+  t.ok(importOffences(roomOrder.toReversed()).length > 100)
 })
 
 t.test('the official SDKs are test peers and never part of the message path', async (t) => {
-  t.same(files.filter((file) => importsOf(file).some((specifier) => specifier.startsWith('@modelcontextprotocol/'))), [])
+  t.same(
+    [...scans].filter(([, { imports }]) => imports.some((specifier) => specifier.startsWith('@modelcontextprotocol/'))),
+    []
+  )
 })
 
-t.test('no source file is so long that it wants to be two', async (t) => {
-  t.same(files.filter((file) => readFileSync(join(src, file), 'utf8').split('\n').length > 280), [])
+t.test(`no folder holds more than ${maxFilesPerFolder} files`, async (t) => {
+  const counts = new Map<string, number>()
+  for (const file of files) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1)
+  const crowded = [...counts].filter(([, count]) => count > maxFilesPerFolder)
+  t.same(
+    unexcused(
+      'folder',
+      crowded.map(([folder, count]) => `${folder} holds ${count} files`)
+    ),
+    []
+  )
+})
+
+t.test(`no file has more than ${maxFileLines} lines, no line more than ${maxColumns} columns`, async (t) => {
+  const lines = [...sources].map(([file, text]) => [file, text.trimEnd().split('\n')] as const)
+  const long = lines.filter(([, each]) => each.length > maxFileLines)
+  t.same(
+    unexcused(
+      'file',
+      long.map(([file, each]) => `${file} has ${each.length} lines`)
+    ),
+    []
+  )
+  const wide = lines.flatMap(([file, each]) =>
+    each.flatMap((line, at) => (line.length > maxColumns ? `${file}:${at + 1} has ${line.length} columns` : []))
+  )
+  t.same(unexcused('column', wide), [])
+})
+
+t.test(`no function has more than ${maxFunctionLines} lines, factories included`, async (t) => {
+  t.same(
+    unexcused(
+      'function',
+      [...scans.values()].flatMap(({ longFunctions }) => longFunctions)
+    ),
+    []
+  )
+})
+
+t.test('an options interface has few members and fewer functions', async (t) => {
+  t.same(
+    unexcused(
+      'options',
+      [...scans.values()].flatMap(({ wideOptions }) => wideOptions)
+    ),
+    []
+  )
+})
+
+t.test('no two files export the same name', async (t) => {
+  const owners = new Map<string, string[]>()
+  for (const [file, { exportedNames }] of scans) {
+    for (const name of exportedNames) owners.set(name, [...(owners.get(name) ?? []), file])
+  }
+  const twice = [...owners].filter(([, where]) => where.length > 1)
+  t.same(
+    unexcused(
+      'name',
+      twice.map(([name, where]) => `${name} is exported by ${where.join(' and ')}`)
+    ),
+    []
+  )
+})
+
+t.test('timers are set in time/, in the composition root and in the command line only', async (t) => {
+  const allowed = new Set(['time', 'gateway.ts', 'cli'])
+  const timers = [...scans].filter(([file]) => !allowed.has(roomOf(file))).flatMap(([, { timers }]) => timers)
+  t.same(unexcused('timer', timers), [])
+})
+
+t.test('numbers of JSON-RPC errors stand in protocol/codes.ts and protocol/errors.ts only', async (t) => {
+  const allowed = new Set(['protocol/codes.ts', 'protocol/errors.ts'])
+  const codes = [...scans].filter(([file]) => !allowed.has(file)).flatMap(([, { codes }]) => codes)
+  t.same(unexcused('code', codes), [])
+})
+
+t.test('exceptions from the rules are fewer than ten, each with its reason', async (t) => {
+  t.ok(Object.keys(exceptions).length < 10)
+  t.ok(Object.values(exceptions).every((reason) => reason.length > 20))
 })

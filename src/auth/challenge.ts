@@ -10,12 +10,12 @@ export interface Challenge {
 }
 
 /** @returns the value of a WWW-Authenticate header */
-export function challenge ({ metadataUrl, scopes, error, description }: Challenge): string {
+export function challenge({ metadataUrl, scopes, error, description }: Challenge): string {
   const parameters: string[] = []
   if (error !== undefined) parameters.push(`error="${error}"`)
   if (error !== undefined && description !== undefined) parameters.push(`error_description="${quotable(description)}"`)
   parameters.push(`resource_metadata="${quotable(metadataUrl)}"`)
-  const named = askable(scopes)
+  const named = advertisedScopes(scopes)
   if (named.length > 0) parameters.push(`scope="${named.join(' ')}"`)
   return `Bearer ${parameters.join(', ')}`
 }
@@ -23,12 +23,15 @@ export function challenge ({ metadataUrl, scopes, error, description }: Challeng
 /** RFC 6749 section 3.3 scope-token. */
 export const scopeToken = /^[\x21\x23-\x5B\x5D-\x7E]+$/
 
-/** Scopes that may be named to a client. 2026-07-28 basic/authorization: `offline_access` is no business of a resource server. */
-export function askable (scopes: readonly string[]): string[] {
+/**
+ * The scopes that may be named to a client. 2026-07-28 basic/authorization: not `offline_access`, which does not
+ * concern a resource server.
+ */
+export function advertisedScopes(scopes: readonly string[]): string[] {
   return scopes.filter((scope) => scope !== 'offline_access' && scopeToken.test(scope))
 }
 
 // RFC 6750 section 3: characters of error_description. Anything else could end the quoted string or the header.
-function quotable (text: string): string {
+function quotable(text: string): string {
   return text.replaceAll('"', "'").replace(/[^\x20\x21\x23-\x5B\x5D-\x7E]/g, '?')
 }

@@ -1,12 +1,11 @@
-// Judges a JSON Web Key Set (RFC 7517) as an issuer published it: a set is taken whole, or not at all.
+// Reads a JSON Web Key Set (RFC 7517) of an issuer: a set is accepted whole, or not at all.
 
-import { createLocalJWKSet } from 'jose'
-import type { CryptoKey, JWK } from 'jose'
+import { createLocalJWKSet, type CryptoKey, type JWK } from 'jose'
 import { isObject } from '../protocol/messages.ts'
 
 export interface KeySet {
   /** Rejects with jose's JWKSNoMatchingKey where no key fits `alg` and `kid`. */
-  readonly find: (header: { readonly alg: string, readonly kid?: string }) => Promise<CryptoKey>
+  readonly find: (header: { readonly alg: string; readonly kid?: string }) => Promise<CryptoKey>
   /** How many keys may be used. */
   readonly size: number
   /** Why others may not, for the log. */
@@ -16,7 +15,7 @@ export interface KeySet {
 const maxKeys = 100
 
 /** @throws Error where the document is no key set, has too many keys, or two different ones under one name */
-export function readKeySet (document: unknown): KeySet {
+export function readKeySet(document: unknown): KeySet {
   const keys = isObject(document) ? document['keys'] : undefined
   if (!Array.isArray(keys)) throw new Error('the answer is not a key set: it has no "keys" array')
   if (keys.length > maxKeys) throw new Error(`the key set has ${keys.length} keys; at most ${maxKeys} are taken`)
@@ -24,26 +23,27 @@ export function readKeySet (document: unknown): KeySet {
   const ignored: string[] = []
   for (const key of keys as unknown[]) {
     if (!isObject(key)) throw new Error('a member of the key set is not an object')
-    const problem = unusable(key)
+    const problem = whyUnusable(key)
     if (problem !== undefined) {
       ignored.push(problem)
       continue
     }
-    const place = JSON.stringify([key['kid'] ?? material(key), key['kty'], key['crv'], key['alg']])
-    const other = usable.get(place)
-    // Whoever could choose between two keys of one name would choose the signature that counts.
-    if (other !== undefined && material(other) !== material(key)) throw new Error('the key set has two different keys of the same kid')
-    usable.set(place, key)
+    const id = JSON.stringify([key['kid'] ?? material(key), key['kty'], key['crv'], key['alg']])
+    const other = usable.get(id)
+    // With two keys under one id, an attacker could choose which of them a signature is checked with.
+    if (other !== undefined && material(other) !== material(key))
+      throw new Error('the key set has two different keys of the same kid')
+    usable.set(id, key)
   }
   const find = createLocalJWKSet({ keys: [...usable.values()] })
   return { find, size: usable.size, ignored }
 }
 
-function material (key: Readonly<Record<string, unknown>>): string {
+function material(key: Readonly<Record<string, unknown>>): string {
   return JSON.stringify([key['n'], key['e'], key['x'], key['y']])
 }
 
-function unusable (key: Readonly<Record<string, unknown>>): string | undefined {
+function whyUnusable(key: Readonly<Record<string, unknown>>): string | undefined {
   const kty = key['kty']
   if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP') return 'not an asymmetric key'
   if (key['use'] !== undefined && key['use'] !== 'sig') return 'not for signatures'
@@ -57,7 +57,7 @@ function unusable (key: Readonly<Record<string, unknown>>): string | undefined {
   return bits > 8192 || e.length > 6 ? 'an RSA key of absurd size' : undefined
 }
 
-function modulusBits (n: string): number {
+function modulusBits(n: string): number {
   const bytes = Buffer.from(n, 'base64url')
   const first = bytes.findIndex((byte) => byte !== 0)
   return first === -1 ? 0 : (bytes.length - first) * 8 - Math.clz32(bytes[first] ?? 0) + 24

@@ -5,13 +5,15 @@ import type { KeyConfig } from '../config/snapshot.ts'
 
 export interface Keyring {
   /** @returns the key's entry, or undefined where it is none of the tenant's */
-  find (presented: string): KeyConfig | undefined
+  find(presented: string): KeyConfig | undefined
 }
 
-export function createKeyring (keys: readonly KeyConfig[]): Keyring {
-  const entries = keys.map((key) => ({ key, digest: Buffer.from(key.sha256, 'hex') })).filter((entry) => entry.digest.length === 32)
+export function createKeyring(keys: readonly KeyConfig[]): Keyring {
+  const entries = keys
+    .map((key) => ({ key, digest: Buffer.from(key.sha256, 'hex') }))
+    .filter((entry) => entry.digest.length === 32)
   return {
-    find (presented) {
+    find(presented) {
       if (entries.length === 0) return undefined
       const digest = hash('sha256', presented, 'buffer')
       let found: KeyConfig | undefined

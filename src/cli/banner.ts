@@ -1,6 +1,7 @@
-// What a person needs after the start: where to connect, with which key, and a line to try.
+// What a person needs after the start: the URL, the API key, and commands to try it.
 
 import type { Snapshot } from '../config/snapshot.ts'
+import { latestLegacy } from '../protocol/revisions.ts'
 
 export interface BannerOptions {
   readonly publicUrl: string
@@ -8,7 +9,14 @@ export interface BannerOptions {
   readonly key: string
 }
 
-export function banner ({ publicUrl, snapshot, key }: BannerOptions): string {
+const initialize = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: latestLegacy, capabilities: {}, clientInfo: { name: 'curl', version: '1' } }
+}
+
+export function banner({ publicUrl, snapshot, key }: BannerOptions): string {
   const lines: string[] = ['']
   for (const tenant of snapshot.tenants.values()) {
     for (const endpoint of tenant.endpoints.values()) {
@@ -20,14 +28,21 @@ export function banner ({ publicUrl, snapshot, key }: BannerOptions): string {
         '',
         '  Paste this into the mcp.json of your host:',
         '',
-        ...JSON.stringify({ mcpServers: { gatehouse: { type: 'http', url, headers: { Authorization: `Bearer ${key}` } } } }, null, 2).split('\n').map((line) => '    ' + line),
+        ...JSON.stringify(
+          { mcpServers: { gatehouse: { type: 'http', url, headers: { Authorization: `Bearer ${key}` } } } },
+          null,
+          2
+        )
+          .split('\n')
+          .map((line) => '    ' + line),
         '',
-        '  Or try it right here:',
+        '  Or try it here:',
         '',
-        `    npm exec -- mcp-inspector --cli ${url} --transport http --header "Authorization: Bearer ${key}" --method tools/list`,
+        `    npm exec -- mcp-inspector --cli ${url} --transport http --header "Authorization: Bearer ${key}" ` +
+          '--method tools/list',
         '',
         `    curl ${url} -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\`,
-        '      -d \'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}\'',
+        `      -d '${JSON.stringify(initialize)}'`,
         ''
       )
     }

@@ -1,9 +1,7 @@
-// `npm start`: a demo tenant with three real upstreams, and all that a person needs to connect.
+// `quickstart`: runs a demo tenant with three upstreams and prints how to connect.
 
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
-import { connect, createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { spawn, type ChildProcess } from 'node:child_process'
+import { connect, createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -12,18 +10,17 @@ import { compileConfig } from '../config/load.ts'
 import type { Log } from '../observe/log.ts'
 import type { ListenArguments } from './arguments.ts'
 import { banner } from './banner.ts'
-import { ownKey } from './key.ts'
-import { openLog, run } from './run.ts'
-import type { Io } from './run.ts'
+import { localApiKey } from './key.ts'
+import { openLog, runGateway, type Io } from './run.ts'
 
 export interface QuickstartOptions extends Io, ListenArguments {}
 
-export async function runQuickstart (options: QuickstartOptions): Promise<number> {
+export async function runQuickstart(options: QuickstartOptions): Promise<number> {
   const { env, stdout, host, port, data = './data' } = options
   const dataDir = resolve(data)
   const everything = serverPath('@modelcontextprotocol/server-everything/dist/index.js')
   const memory = serverPath('@modelcontextprotocol/server-memory/dist/index.js')
-  const key = await ownKey(dataDir)
+  const key = await localApiKey(dataDir)
   const log = await openLog(options, undefined)
   const remotePort = await freePort()
   const config = {
@@ -32,27 +29,39 @@ export async function runQuickstart (options: QuickstartOptions): Promise<number
         auth: { keys: [{ name: 'quickstart', key: '${GATEHOUSE_KEY}' }] },
         upstreams: {
           everything: { command: process.execPath, args: [everything, 'stdio'] },
-          memory: { command: process.execPath, args: [memory], env: { MEMORY_FILE_PATH: join(dataDir, 'memory.jsonl') } },
+          memory: {
+            command: process.execPath,
+            args: [memory],
+            env: { MEMORY_FILE_PATH: join(dataDir, 'memory.jsonl') }
+          },
           remote: { type: 'http', url: `http://127.0.0.1:${remotePort}/mcp` }
         }
       }
     }
   }
-  const snapshot = compileConfig(JSON.stringify(config), { path: 'quickstart', env: { GATEHOUSE_KEY: key }, dataDir, host, port })
+  const snapshot = compileConfig(JSON.stringify(config), {
+    path: 'quickstart',
+    env: { GATEHOUSE_KEY: key },
+    dataDir,
+    host,
+    port
+  })
   const remote = startRemote(everything, remotePort, env, log)
   const exited = once(remote, 'exit')
-  const kill = (): void => { remote.kill('SIGKILL') }
+  const kill = (): void => {
+    remote.kill('SIGKILL')
+  }
   process.on('exit', kill)
   await Promise.race([reachable(remotePort), exited])
-  return await run({
+  return await runGateway({
     ...options,
     snapshot,
     log,
-    async onReady (gateway, address) {
+    async onReady(gateway, address) {
       stdout.write(banner({ ...address, snapshot, key }))
       await gateway.warm()
     },
-    async onClosed () {
+    async onClosed() {
       remote.removeAllListeners('exit')
       remote.kill('SIGTERM')
       const late = setTimeout(kill, 2_000)
@@ -62,8 +71,10 @@ export async function runQuickstart (options: QuickstartOptions): Promise<number
   })
 }
 
-/** The third upstream, reached over Streamable HTTP. Its own server listens on every address of the machine; ours keeps it to loopback. */
-function startRemote (script: string, port: number, env: NodeJS.ProcessEnv, log: Log): ChildProcess {
+/**
+ * The third upstream, over Streamable HTTP. loopback-only.mjs keeps it from listening on every address of the machine.
+ */
+function startRemote(script: string, port: number, env: NodeJS.ProcessEnv, log: Log): ChildProcess {
   const guard = new URL('./loopback-only.mjs', import.meta.url)
   const child = spawn(process.execPath, ['--import', guard.href, script, 'streamableHttp'], {
     env: { PATH: env['PATH'], HOME: env['HOME'], PORT: String(port) },
@@ -75,27 +86,34 @@ function startRemote (script: string, port: number, env: NodeJS.ProcessEnv, log:
   return child
 }
 
-function serverPath (specifier: string): string {
+function serverPath(specifier: string): string {
   try {
     return fileURLToPath(import.meta.resolve(specifier))
   } catch (cause) {
-    throw new Error(`The demo server ${specifier} is not installed. Run "npm ci" in a clone of the project (not "npm ci --omit=dev"), or use "serve" with your own configuration.`, { cause })
+    throw new Error(
+      `The demo server ${specifier} is not installed. Run "npm ci" in a clone of the project (not "npm ci ` +
+        '--omit=dev"), or use "serve" with your own configuration.',
+      { cause }
+    )
   }
 }
 
-/** Resolves when somebody accepts connections there; after a while it does not matter any more: the gateway keeps trying. */
-async function reachable (port: number): Promise<void> {
+/** Resolves when the port accepts connections, or after a while: the gateway retries by itself. */
+async function reachable(port: number): Promise<void> {
   const deadline = performance.now() + 10_000
   while (performance.now() < deadline) {
     const socket = connect(port, '127.0.0.1')
-    const connected = await once(socket, 'connect').then(() => true, () => false)
+    const connected = await once(socket, 'connect').then(
+      () => true,
+      () => false
+    )
     socket.destroy()
     if (connected) return
     await wait(20)
   }
 }
 
-async function freePort (): Promise<number> {
+async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1')
   await once(probe, 'listening')
   const { port } = probe.address() as AddressInfo

@@ -1,10 +1,8 @@
 // Runs a gateway until a signal: the ready line, reload, drain, exit. Shared by serve and quickstart.
 
 import type { Snapshot } from '../config/snapshot.ts'
-import { createGateway } from '../gateway.ts'
-import type { Gateway } from '../gateway.ts'
-import { createLog } from '../observe/log.ts'
-import type { Log } from '../observe/log.ts'
+import { createGateway, type Gateway } from '../gateway.ts'
+import { createLog, type Log } from '../observe/log.ts'
 
 export interface Io {
   readonly env: NodeJS.ProcessEnv
@@ -17,7 +15,10 @@ export interface RunOptions extends Io {
   readonly snapshot: Snapshot
   readonly log: Log
   /** After the port is open and the ready line is out. */
-  readonly onReady?: (gateway: Gateway, address: { readonly url: string, readonly publicUrl: string }) => Promise<void> | void
+  readonly onReady?: (
+    gateway: Gateway,
+    address: { readonly url: string; readonly publicUrl: string }
+  ) => Promise<void> | void
   /** After the drain. */
   readonly onClosed?: () => Promise<void> | void
   readonly onHangup?: () => void
@@ -27,7 +28,16 @@ export const openLog = ({ env, stderr }: Pick<Io, 'env' | 'stderr'>, level: stri
   createLog({ level: env['GATEHOUSE_LOG_LEVEL'] ?? level ?? 'info', pretty: stderr.isTTY })
 
 /** @returns the exit code, when the gateway has ended */
-export async function run ({ snapshot, log, version, env, stdout, onReady, onClosed, onHangup }: RunOptions): Promise<number> {
+export async function runGateway({
+  snapshot,
+  log,
+  version,
+  env,
+  stdout,
+  onReady,
+  onClosed,
+  onHangup
+}: RunOptions): Promise<number> {
   const ended = Promise.withResolvers<number>()
   let gateway: Gateway | undefined
   let stopping = false
@@ -39,16 +49,26 @@ export async function run ({ snapshot, log, version, env, stdout, onReady, onClo
     }
     stopping = true
     log.info('stopping: finishing calls in flight; a second signal exits at once')
-    // It may still be starting: what it opens by then is closed too. A start that fails meanwhile has left nothing to close.
-    made.then((late) => late.close(), () => {}).then(() => onClosed?.()).then(() => ended.resolve(code), (err: unknown) => {
-      log.error({ err }, 'the gateway did not stop cleanly')
-      ended.resolve(1)
-    })
+    // The gateway may still be starting; it is closed as soon as it has started. A start that fails leaves nothing to
+    // close.
+    made
+      .then(
+        (late) => late.close(),
+        () => {}
+      )
+      .then(() => onClosed?.())
+      .then(
+        () => ended.resolve(code),
+        (err: unknown) => {
+          log.error({ err }, 'the gateway did not stop cleanly')
+          ended.resolve(1)
+        }
+      )
   }
   const onSignal = (): void => stop(0)
-  // What nobody caught leaves unknown state behind: finish what can be finished, then let the supervisor of this process start a new one.
+  // An uncaught error leaves unknown state: drain, then let the supervisor start a new process.
   const onFault = (err: unknown): void => {
-    log.fatal({ err }, 'a fault that nothing caught; draining, then exiting with code 1')
+    log.fatal({ err }, 'an uncaught error; draining, then exiting with code 1')
     if (!stopping) stop(1)
   }
   const onHup = (): void => onHangup?.()
@@ -80,11 +100,17 @@ export async function run ({ snapshot, log, version, env, stdout, onReady, onClo
   return code
 }
 
-function friendly (error: unknown, { listen }: Snapshot): unknown {
+function friendly(error: unknown, { listen }: Snapshot): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   const where = `${listen.host}:${listen.port}`
-  if (code === 'EADDRINUSE') return new Error(`${where} is in use by another program. Stop it, or choose another port with --port (0 takes any free one).`, { cause: error })
-  if (code === 'EACCES') return new Error(`No permission to listen on ${where}. Choose a port above 1023 with --port.`, { cause: error })
-  if (code === 'EADDRNOTAVAIL') return new Error(`This machine has no address ${listen.host}. Correct listen.host or --host.`, { cause: error })
+  if (code === 'EADDRINUSE')
+    return new Error(
+      `${where} is in use by another program. Stop it, or choose another port with --port (0 takes any free one).`,
+      { cause: error }
+    )
+  if (code === 'EACCES')
+    return new Error(`No permission to listen on ${where}. Choose a port above 1023 with --port.`, { cause: error })
+  if (code === 'EADDRNOTAVAIL')
+    return new Error(`This machine has no address ${listen.host}. Correct listen.host or --host.`, { cause: error })
   return error
 }

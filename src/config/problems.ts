@@ -1,4 +1,4 @@
-// What is wrong with a configuration: collected all at once, each with its place and what to do. No value of the file is ever repeated:
+// Problems of a configuration, collected with their places and remedies. Values of the file are never repeated, because
 // any of them may be a secret.
 
 export type Path = readonly (string | number)[]
@@ -6,11 +6,11 @@ export type Path = readonly (string | number)[]
 export interface Problem {
   /** Key path such as `tenants.acme.upstreams.files.comand`; empty for the file as a whole. */
   readonly path: string
-  /** Counted from 1. */
+  /** The first line is 1. */
   readonly line?: number
   /** What is wrong, without a full stop. */
   readonly message: string
-  /** What to do: a whole sentence. */
+  /** What to do, as a whole sentence. */
   readonly suggestion?: string
 }
 
@@ -25,27 +25,29 @@ export class ConfigError extends Error {
   readonly file: string
   readonly problems: readonly Problem[]
 
-  constructor (file: string, problems: readonly Problem[]) {
-    super(`${file} cannot be used, ${countOf(problems.length, 'problem')}:\n${problems.map((problem) => `  ${problemLine(problem)}`).join('\n')}`)
+  constructor(file: string, problems: readonly Problem[]) {
+    const lines = problems.map((problem) => `  ${problemLine(problem)}`)
+    super(`${file} cannot be used, ${countOf(problems.length, 'problem')}:\n${lines.join('\n')}`)
     this.file = file
     this.problems = problems
   }
 }
 
 /** `path (line N): message. suggestion` */
-export function problemLine (problem: Problem): string {
+export function problemLine(problem: Problem): string {
   const line = problem.line === undefined ? '' : `line ${problem.line}`
   const place = problem.path === '' ? line : problem.path + (line === '' ? '' : ` (${line})`)
-  return `${place === '' ? '' : `${place}: `}${problem.message}.${problem.suggestion === undefined ? '' : ` ${problem.suggestion}`}`
+  const suggestion = problem.suggestion === undefined ? '' : ` ${problem.suggestion}`
+  return `${place === '' ? '' : `${place}: `}${problem.message}.${suggestion}`
 }
 
 /** `1 problem`, `2 problems` */
-export function countOf (count: number, noun: string): string {
+export function countOf(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-/** The path as people write it: `tenants.acme.keys[0]`. A key that would be ambiguous stands in brackets and quotes. */
-export function pathText (path: Path): string {
+/** `tenants.acme.keys[0]`; a key that would be ambiguous stands in brackets and quotes. */
+export function pathText(path: Path): string {
   let text = ''
   for (const step of path) {
     if (typeof step === 'number') text += `[${step}]`
@@ -55,43 +57,51 @@ export function pathText (path: Path): string {
   return text
 }
 
-/** A name for a message: one line, no control characters, of bounded length. */
-export function quoted (name: string): string {
+/** A name for use in a message: quoted, on one line, without control characters, shortened. */
+export function quoted(name: string): string {
   const short = name.length > 80 ? `${name.slice(0, 79)}…` : name
   return JSON.stringify(short).replace(/[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, '?')
 }
 
 export interface Report {
-  /** The first problem of a place is kept: what follows from it would only be noise. `line` where there is no key path. */
-  add (path: Path, fault: Fault, line?: number): void
+  /**
+   * Only the first problem of a place is kept, because others usually follow from it. `line` where there is no key
+   * path.
+   */
+  add(path: Path, fault: Fault, line?: number): void
   readonly problems: readonly Problem[]
 }
 
-/** @param lineOf line of a path, or of the nearest thing above it */
-export function createReport (lineOf: (path: Path) => number | undefined): Report {
+/** @param lineOf line of a path, or of its nearest ancestor */
+export function createReport(lineOf: (path: Path) => number | undefined): Report {
   const seen = new Set<string>()
   const problems: Problem[] = []
   return {
     problems,
-    add (path, { message, suggestion }, known) {
+    add(path, { message, suggestion }, known) {
       const text = pathText(path)
       const line = known ?? lineOf(path)
       const place = text === '' ? `line ${line}` : text
       if (seen.has(place)) return
       seen.add(place)
-      problems.push({ path: text, ...(line === undefined ? {} : { line }), message, ...(suggestion === undefined ? {} : { suggestion }) })
+      problems.push({
+        path: text,
+        ...(line === undefined ? {} : { line }),
+        message,
+        ...(suggestion === undefined ? {} : { suggestion })
+      })
     }
   }
 }
 
 /** `Did you mean "command"?` for the nearest of the known names, if one is near enough. */
-export function didYouMean (name: string, known: Iterable<string>): string | undefined {
+export function didYouMean(name: string, known: Iterable<string>): string | undefined {
   const best = nearest(name, known)
   return best === undefined ? undefined : `Did you mean ${quoted(best)}?`
 }
 
 /** The known name that differs least, if at most a third of its letters do. */
-export function nearest (name: string, known: Iterable<string>): string | undefined {
+export function nearest(name: string, known: Iterable<string>): string | undefined {
   const limit = name.length < 3 ? 0 : Math.floor(Math.min(name.length, 40) / 3)
   let best: string | undefined
   let bestDistance = limit + 1
@@ -102,8 +112,8 @@ export function nearest (name: string, known: Iterable<string>): string | undefi
   return best
 }
 
-// Optimal string alignment: swapped neighbours are the commonest slip of all, so they count once.
-function editDistance (a: string, b: string): number {
+// Optimal string alignment: two swapped letters, the most common typing error, count as one difference.
+function editDistance(a: string, b: string): number {
   let before: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, j) => j)
   for (let i = 1; i <= a.length; i++) {
@@ -111,7 +121,8 @@ function editDistance (a: string, b: string): number {
     for (let j = 1; j <= b.length; j++) {
       const same = a[i - 1] === b[j - 1]
       let cost = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + (same ? 0 : 1))
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) cost = Math.min(cost, (before[j - 2] ?? 0) + 1)
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        cost = Math.min(cost, (before[j - 2] ?? 0) + 1)
       row.push(cost)
     }
     before = last

@@ -1,4 +1,5 @@
-// The compiled configuration: frozen, complete, every default applied and every name resolved. Nothing below reads anything else.
+// The compiled configuration: frozen, complete, with every default applied and every name resolved. Other rooms read
+// nothing else.
 
 import type { EndpointName, TenantId, UpstreamName } from '../protocol/ids.ts'
 import type { Era } from '../protocol/revisions.ts'
@@ -8,13 +9,13 @@ export type Isolation = 'shared' | 'principal' | 'session'
 interface UpstreamBase {
   readonly name: UpstreamName
   readonly tenant: TenantId
-  /** Digest of all that defines the connection, tenant included: equal hash, same connection over a reload. */
+  /** Digest of the whole definition, tenant included: a reload keeps connections whose hash is unchanged. */
   readonly hash: string
   readonly isolation: Isolation
   /** `auto`: found out by asking the server. */
   readonly era: 'auto' | Era
   readonly connectMs: number
-  /** A call that hears nothing from its upstream for so long is given up. */
+  /** A call fails when its upstream sends nothing for this long. */
   readonly timeoutMs: number
   /** A connection without calls and without a listening client is closed after this time. */
   readonly idleMs: number
@@ -25,14 +26,14 @@ export interface StdioDefinition extends UpstreamBase {
   readonly type: 'stdio'
   readonly command: string
   readonly args: readonly string[]
-  /** What the child sees besides PATH, HOME, LANG and the like. */
+  /** In addition to PATH, HOME, LANG and the like. */
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string | undefined
 }
 
 export interface HttpDefinition extends UpstreamBase {
   readonly type: 'http'
-  /** `auto`: Streamable HTTP or the HTTP+SSE of 2024-11-05, whichever its URL turns out to speak. */
+  /** `auto`: Streamable HTTP, or the HTTP+SSE of 2024-11-05 if the server speaks only that. */
   readonly transport: 'auto' | 'streamable' | 'sse'
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
@@ -55,7 +56,7 @@ export interface IssuerConfig {
 
 export interface KeyConfig {
   readonly name: string
-  /** SHA-256 of the key, 64 hex digits. The key itself is forgotten when the configuration is compiled. */
+  /** SHA-256 of the key, 64 hex digits. The snapshot does not contain the key itself. */
   readonly sha256: string
   readonly scopes: readonly string[]
 }
@@ -72,7 +73,7 @@ export interface AuthConfig {
 
 export interface EndpointMember {
   readonly upstream: UpstreamName
-  /** Put before each name, with `separator` between; empty: names untouched. */
+  /** Put before each name, with `separator` between; empty: names stay as they are. */
   readonly prefix: string
 }
 
@@ -97,8 +98,8 @@ export interface Tenant {
 
 export type StoreConfig =
   | { readonly kind: 'memory' }
-  | { readonly kind: 'file', readonly path: string }
-  | { readonly kind: 'redis', readonly url: string }
+  | { readonly kind: 'file'; readonly path: string }
+  | { readonly kind: 'redis'; readonly url: string }
 
 export interface Limits {
   readonly bodyBytes: number
@@ -109,20 +110,26 @@ export interface Limits {
   readonly batchMessages: number
   /** stdio processes at once, over all tenants. */
   readonly processes: number
-  /** stdio processes at once that serve the callers of one tenant; those that its lists are read from come on top. */
+  /** stdio processes at once for the callers of one tenant, without those that its lists are read from. */
   readonly processesPerTenant: number
   /** How long initialize and the lists wait for upstreams that are not known yet. */
   readonly coldStartMs: number
   /** How long shutdown waits for calls in flight. */
   readonly drainMs: number
   readonly pageSize: number
-  /** How long one connection streams the answer of a call before the client is told to come back for the rest; 0: as long as it takes. */
+  /**
+   * How long one connection may stream the response of a call before the client must reconnect for the rest; 0: no
+   * limit.
+   */
   readonly streamMs: number
 }
 
 export interface Snapshot {
-  readonly listen: { readonly host: string, readonly port: number }
-  /** Origin of the public URL without a trailing slash, such as https://mcp.example.com; undefined: http://host:port once bound. */
+  readonly listen: { readonly host: string; readonly port: number }
+  /**
+   * Origin of the public URL without a trailing slash, such as https://mcp.example.com; undefined: http://host:port
+   * once bound.
+   */
   readonly publicUrl: string | undefined
   /** Further names that the Host header may carry. */
   readonly hosts: readonly string[]

@@ -1,56 +1,67 @@
-// Notices that a file has new content: written in place, replaced by rename (editors), or swapped by a symlink above it (Kubernetes).
-// The folders tell at once; a slow look at the file itself covers mounts that tell nothing. Only content counts, never dates.
+// Notices that a file has new content: written in place, replaced by rename (editors), or swapped by a symlink above it
+// (Kubernetes). Folder events trigger a check at once; polling covers mounts without events. Only content counts, never
+// dates.
 
 import { createHash } from 'node:crypto'
-import { readFileSync, realpathSync, watch } from 'node:fs'
-import type { FSWatcher } from 'node:fs'
+import { readFileSync, realpathSync, watch, type FSWatcher } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
+import { every, steadyClock, type Timer } from '../time/clock.ts'
+
 export interface WatchOptions {
-  readonly log: { debug (fields: object, message: string): void }
-  /** Content counts once two looks so far apart agree on it, so that half a file is rarely seen. */
+  readonly log: { debug(fields: object, message: string): void }
+  /** New content counts once two checks this far apart agree on it, so that a half-written file is rarely read. */
   readonly settleMs?: number
-  /** How often to look where the file system tells nothing. */
+  /** How often to check where the file system sends no events. */
   readonly pollMs?: number
 }
 
-export interface Watch {
-  close (): void
+export interface ConfigWatch {
+  close(): void
 }
 
 /**
- * Calls `onChange` once for every new content that stays for `settleMs`; a file that is away for a moment is waited for.
+ * Calls `onChange` once for every new content that stays for `settleMs`. A missing file is not a change.
  * Does not keep the process alive.
  */
-export function watchConfig (path: string, onChange: () => void, { log, settleMs = 100, pollMs = 5000 }: WatchOptions): Watch {
+export function watchConfig(
+  path: string,
+  onChange: () => void,
+  { log, settleMs = 100, pollMs = 5000 }: WatchOptions
+): ConfigWatch {
   const file = resolve(path)
   const watchers = new Map<string, FSWatcher>()
-  let settling: NodeJS.Timeout | undefined
+  let settling: Timer | undefined
   let current = digest(file)
   let candidate: string | undefined
   let closed = false
 
-  // A sign never puts off a look that is due: beside a busy neighbour, such as a database file, there is always another one.
-  function sign (): void {
-    if (!closed) settling ??= setTimeout(look, settleMs).unref()
+  // An event never postpones a check that is due: a busy file in the same folder, such as a database, sends events all
+  // the time.
+  function scheduleCheck(): void {
+    if (closed || settling !== undefined) return
+    settling = steadyClock.timer(settleMs, check)
+    settling.unref()
   }
 
-  function look (): void {
+  function check(): void {
     settling = undefined
     follow()
     const now = digest(file)
-    // Away: most likely between the two halves of a rename. The file in force stays in force.
+    // A missing file is most likely being replaced.
     const changed = now !== undefined && now !== current
     const settled = changed && now === candidate
     candidate = changed && !settled ? now : undefined
     if (settled) {
       current = now
       onChange()
-    } else if (changed) sign()
+    } else if (changed) scheduleCheck()
   }
 
-  /** The folder of the path and, through symlinks, the folder of the real file: either may be where the change happens. */
-  function follow (): void {
+  /**
+   * Watches the folder of the path and, behind symlinks, the folder of the real file: a change may happen in either.
+   */
+  function follow(): void {
     const folders = new Set([dirname(file), dirname(realPath(file))])
     for (const [folder, watcher] of watchers) {
       if (folders.has(folder)) continue
@@ -60,48 +71,51 @@ export function watchConfig (path: string, onChange: () => void, { log, settleMs
     for (const folder of folders) if (!watchers.has(folder)) open(folder)
   }
 
-  function open (folder: string): void {
+  function open(folder: string): void {
     const lost = (err: unknown): void => {
-      // The poll goes on without it, and the next change tries again.
-      log.debug({ err }, 'a folder of the configuration cannot be watched; it is looked at every few seconds instead')
+      // Polling goes on, and the next check tries again.
+      log.debug(
+        { err },
+        'a folder of the configuration cannot be watched; the file is checked every few seconds instead'
+      )
       watchers.get(folder)?.close()
       watchers.delete(folder)
     }
     try {
-      watchers.set(folder, watch(folder, { persistent: false }, sign).on('error', lost))
+      watchers.set(folder, watch(folder, { persistent: false }, scheduleCheck).on('error', lost))
     } catch (error) {
       lost(error)
     }
   }
 
   follow()
-  const poll = setInterval(sign, pollMs).unref()
+  const poll = every(steadyClock, pollMs, scheduleCheck)
 
   return {
-    close () {
+    close() {
       closed = true
-      clearTimeout(settling)
-      clearInterval(poll)
+      settling?.close()
+      poll.close()
       for (const watcher of watchers.values()) watcher.close()
       watchers.clear()
     }
   }
 }
 
-function digest (file: string): string | undefined {
+function digest(file: string): string | undefined {
   try {
     return createHash('sha256').update(readFileSync(file)).digest('hex')
   } catch {
-    // Nobody's loss: the caller waits until the file is back.
+    // The caller waits until the file exists again.
     return undefined
   }
 }
 
-function realPath (file: string): string {
+function realPath(file: string): string {
   try {
     return realpathSync(file)
   } catch {
-    // Nobody's loss: the folder of the path itself is watched in any case.
+    // The folder of the path itself is watched in any case.
     return file
   }
 }

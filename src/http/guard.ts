@@ -1,33 +1,49 @@
-// Host and Origin, checked on every request before anything else: a page that got a name to resolve to us (DNS rebinding), or that simply
-// posts to us, is refused here. Exact comparison, no patterns.
+// Host and Origin, checked on every request before anything else, against pages that make a name of their own resolve
+// to the gateway (DNS rebinding) or simply post to it. Exact comparison, no patterns.
 
+import type { IncomingMessage } from 'node:http'
 import { GatewayError } from '../protocol/errors.ts'
+import type { ServerAddress } from './endpoints.ts'
 
-export interface Names {
-  /** Origin of the public URL, such as https://mcp.example.com. */
-  readonly publicUrl: string
-  /** Further names, each with or without a port. */
-  readonly hosts: readonly string[]
-  /** The port, when bound to loopback; there the loopback names are ours too. */
-  readonly loopbackPort: number | undefined
-}
-
-// Node joins some duplicates with a comma and drops others; either way two parties could read two things (RFC 9110 section 5.3).
-const single = new Set(['host', 'origin', 'authorization', 'content-type', 'content-length', 'content-encoding', 'mcp-session-id', 'mcp-protocol-version', 'mcp-method', 'mcp-name', 'last-event-id'])
+// Node joins some duplicates with a comma and drops others, so two parties could read two things (RFC 9110 section
+// 5.3). A bit for each.
+const singleHeaders = new Map(
+  [
+    'host',
+    'origin',
+    'authorization',
+    'content-type',
+    'content-length',
+    'content-encoding',
+    'mcp-session-id',
+    'mcp-protocol-version',
+    'mcp-method',
+    'mcp-name',
+    'last-event-id'
+  ].map((name, at) => [name, 1 << at])
+)
 
 /** @throws GatewayError invalid_request when a header that must be single comes twice */
-export function refuseDuplicates (rawHeaders: readonly string[]): void {
-  const seen = new Set<string>()
+export function refuseDuplicateHeaders(rawHeaders: readonly string[]): void {
+  let seen = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]?.toLowerCase() ?? ''
-    if (!single.has(name)) continue
-    if (seen.has(name)) throw new GatewayError('invalid_request', `The header ${name} is there twice; send it once.`)
-    seen.add(name)
+    const bit = singleHeaders.get(name)
+    if (bit === undefined) continue
+    if ((seen & bit) !== 0)
+      throw new GatewayError('invalid_request', `The header ${name} is there twice; send it once.`)
+    seen |= bit
   }
 }
 
-/** Compiles the names into one check. An entry of `hosts` without a port allows the name with any port. */
-export function hostCheck ({ publicUrl, hosts, loopbackPort }: Names): (host: string | undefined) => void {
+/** @throws GatewayError forbidden_host */
+export type HostCheck = (host: string | undefined) => void
+
+/**
+ * Compiles names into one check. An entry of `hosts`, which come from the configuration, allows any port where it names
+ * none.
+ */
+export function hostCheck({ publicUrl, loopbackPort }: ServerAddress, hosts: readonly string[]): HostCheck {
   const own = new URL(publicUrl)
   const exact = new Set([own.host, `${own.hostname}:${own.port || (own.protocol === 'https:' ? '443' : '80')}`])
   const anyPort = new Set<string>()
@@ -38,56 +54,54 @@ export function hostCheck ({ publicUrl, hosts, loopbackPort }: Names): (host: st
   return (host) => {
     const given = host?.toLowerCase() ?? ''
     if (exact.has(given) || anyPort.has(given.replace(/:\d+$/, ''))) return
-    throw new GatewayError('forbidden_host', 'The Host header names none of the hosts of this gateway. Use its public URL, or list the name under "hosts" in the configuration.')
+    throw new GatewayError(
+      'forbidden_host',
+      'The Host header names none of the hosts of this gateway. Use its public URL, or list the name under "hosts" ' +
+        'in the configuration.'
+    )
   }
 }
 
-/** @returns host (none in the usual form) and path of a request target, which may be absolute (RFC 9112 section 3.2.2) */
-export function readTarget (url: string): { readonly host: string | undefined, readonly path: string } {
+/**
+ * @returns host (undefined in the usual form) and path of a request target, which may be absolute (RFC 9112 section
+ * 3.2.2)
+ */
+export function readTarget(url: string): { readonly host: string | undefined; readonly path: string } {
   const absolute = url.startsWith('/') ? null : /^https?:\/\/([^/?#]*)/i.exec(url)
   const target = absolute === null ? url : url.slice(absolute[0].length)
   const end = target.search(/[?#]/)
   return { host: absolute?.[1], path: end === -1 ? target : target.slice(0, end) }
 }
 
-/** No Origin: not a browser. With one: exactly an allowed one. */
-export function mayCall (origin: string | undefined, publicUrl: string, allowed: ReadonlySet<string> | undefined): boolean {
+/** A request without Origin does not come from a browser's page. One with Origin must name exactly an allowed one. */
+export function isAllowedOrigin(
+  origin: string | undefined,
+  publicUrl: string,
+  allowed: ReadonlySet<string> | undefined
+): boolean {
   return origin === undefined || origin === publicUrl || allowed?.has(origin) === true
 }
 
 /**
  * 2025-11-25 basic/transports "Security Warning": 403 for an origin that is not allowed.
- * @throws GatewayError forbidden_origin
+ * @param allowed origins of the tenant, if the path names one
+ * @throws GatewayError invalid_request, forbidden_host, forbidden_origin
  */
-export function checkOrigin (origin: string | undefined, publicUrl: string, allowed: ReadonlySet<string> | undefined): void {
-  if (mayCall(origin, publicUrl, allowed)) return
-  throw new GatewayError('forbidden_origin', 'Pages of this origin may not call this endpoint. List the origin under "origins" of the tenant in the configuration.')
-}
-
-/** CORS reply headers for an origin that passed the check. Credentials are bearer tokens in a header, never cookies. */
-export function corsHeaders (origin: string | undefined): Record<string, string> {
-  return origin === undefined
-    ? {}
-    : { 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': 'Mcp-Session-Id, WWW-Authenticate, Retry-After', Vary: 'Origin' }
-}
-
-const allowedHeaders = 'Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID'
-/** More than any tool mirrors (protocol/param-headers.ts). */
-const maxParamHeaders = 64
-const paramHeader = /^mcp-param-[!#$%&'*+\-.^_`|~0-9a-z]{1,128}$/i
-
-/**
- * CORS reply headers of a preflight. Which `Mcp-Param-*` there are is the tools' to say, and a wildcard does not cover Authorization: those
- * that the browser asks for are allowed by name.
- * @param wanted Access-Control-Request-Headers
- */
-export function preflightHeaders (wanted: string | undefined): Record<string, string> {
-  const params = (wanted ?? '').split(',').map((name) => name.trim()).filter((name) => paramHeader.test(name)).slice(0, maxParamHeaders)
-  return {
-    'Access-Control-Allow-Methods': 'GET, POST, DELETE',
-    'Access-Control-Allow-Headers': [allowedHeaders, ...params].join(', '),
-    'Access-Control-Max-Age': '600',
-    // Next to Origin: caches on the way must not give one tool's answer for another's.
-    Vary: 'Origin, Access-Control-Request-Headers'
-  }
+export function checkNames(
+  { httpVersionMajor, rawHeaders, headers, url = '' }: IncomingMessage,
+  checkHost: HostCheck,
+  publicUrl: string,
+  allowed: ReadonlySet<string> | undefined
+): void {
+  if (httpVersionMajor !== 1) throw new GatewayError('invalid_request', 'The request line must end in HTTP/1.1.')
+  refuseDuplicateHeaders(rawHeaders)
+  checkHost(headers.host)
+  const { host } = readTarget(url)
+  if (host !== undefined) checkHost(host)
+  if (isAllowedOrigin(headers.origin, publicUrl, allowed)) return
+  throw new GatewayError(
+    'forbidden_origin',
+    'Pages of this origin may not call this endpoint. List the origin under "origins" of the tenant in the ' +
+      'configuration.'
+  )
 }

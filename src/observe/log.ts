@@ -1,4 +1,5 @@
-// The log: JSON lines on standard error, pretty on a terminal. Never a token, a session id, a body, a header or an argument.
+// The log: JSON lines on standard error, pretty on a terminal. Never a token, a session id, a body, a header or an
+// argument.
 
 import pino from 'pino'
 import type { Logger } from 'pino'
@@ -13,7 +14,7 @@ export interface LogOptions {
   readonly pretty: boolean
 }
 
-export async function createLog (options: LogOptions): Promise<Log> {
+export async function createLog(options: LogOptions): Promise<Log> {
   const settings = { level: options.level, base: null, formatters: { log: redacted }, serializers: { err: safeError } }
   if (!options.pretty) {
     const lines = batched(pino.destination({ dest: 2, sync: true }))
@@ -25,48 +26,55 @@ export async function createLog (options: LogOptions): Promise<Log> {
 }
 
 export interface Batch {
-  write (line: string): void
+  write(line: string): void
   /** pino calls it after a fatal line. */
-  flushSync (): void
-  /** Writes what is there; lines that still come are written one by one. For the exit of the process, after which no turn comes. */
-  end (): void
+  flushSync(): void
+  /** At the exit of the process: writes what is there, and further lines one by one. */
+  end(): void
 }
 
-/** Writes the lines of one turn of the event loop together, at its end: under load, a system call for each costs more than making it. */
-export function batched (destination: { write (text: string): unknown }): Batch {
+/**
+ * Writes the lines of one turn of the event loop together: under load, one system call per line costs more than the
+ * line.
+ */
+export function batched(destination: { write(text: string): unknown }): Batch {
   let lines = ''
   let ended = false
-  function flushSync (): void {
+  function flushSync(): void {
     const text = lines
     lines = ''
     if (text !== '') destination.write(text)
   }
   return {
-    write (line) {
+    write(line) {
       if (lines === '' && !ended) setImmediate(flushSync)
       lines += line
       if (ended) flushSync()
     },
     flushSync,
-    end () {
+    end() {
       ended = true
       flushSync()
     }
   }
 }
 
-// A second net under the rule above: these names never carry a value, whatever a caller passes.
+// Defence in depth: fields of these names are never logged, whatever a caller passes.
 const secret = new Set(['authorization', 'token', 'key', 'secret', 'password'])
 
 /**
- * A line without the values that no log may hold, in itself and in the objects right under it; the same object where there are none.
- * pino's own `redact` does this with paths, whose wildcards cost three times as much as the rest of a line.
+ * @returns the line without values of these fields, in itself and in the objects right under it; the same object where
+ * it has none. The wildcards of pino's own `redact` cost three times as much as the rest of a line.
  */
-export function redacted (line: Readonly<Record<string, unknown>>, levels = 1): Record<string, unknown> {
+export function redacted(line: Readonly<Record<string, unknown>>, levels = 1): Record<string, unknown> {
   let safe: Record<string, unknown> = line
   for (const name of Object.keys(line)) {
     const value = line[name]
-    const shown = secret.has(name) ? '[Redacted]' : levels > 0 && isObject(value) && !(value instanceof Error) ? redacted(value, levels - 1) : value
+    const shown = secret.has(name)
+      ? '[Redacted]'
+      : levels > 0 && isObject(value) && !(value instanceof Error)
+        ? redacted(value, levels - 1)
+        : value
     if (shown === value) continue
     if (safe === line) safe = { ...line }
     safe[name] = shown
@@ -74,15 +82,22 @@ export function redacted (line: Readonly<Record<string, unknown>>, levels = 1): 
   return safe
 }
 
-function safeError (error: unknown): unknown {
+function safeError(error: unknown): unknown {
   const short = shortError(error)
   return isObject(short) ? redacted(short, 0) : short
 }
 
-/** An error that we made or were told explains itself; only a fault of ours needs its stack. */
-export function shortError (error: unknown): unknown {
+/**
+ * Errors of the gateway, upstreams and the system explain themselves; any other is a fault of ours, and needs its
+ * stack.
+ */
+export function shortError(error: unknown): unknown {
   if (error instanceof GatewayError) {
-    return { code: error.code, message: error.message, ...(error.cause === undefined ? {} : { cause: shortError(error.cause) }) }
+    return {
+      code: error.code,
+      message: error.message,
+      ...(error.cause === undefined ? {} : { cause: shortError(error.cause) })
+    }
   }
   if (error instanceof RpcError) return { code: error.error.code, message: error.message.slice(0, 500) }
   if (error instanceof Error && 'code' in error) return { code: error.code, message: error.message }

@@ -1,10 +1,14 @@
-// One text for one value: the order of members, which JSON gives no meaning to, is taken out.
+// One text for equal JSON values: members of objects are sorted by name (after RFC 8785).
 
 import { isObject } from './messages.ts'
 
-/** JSON with the members of all objects in the order of their names. @param value decoded JSON */
-export function canonical (value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
+/** @param value decoded JSON; members that are undefined are left out */
+export function canonicalJsonOf(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJsonOf).join(',')}]`
   if (!isObject(value)) return JSON.stringify(value) ?? 'null'
-  return `{${Object.keys(value).sort().map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`).join(',')}}`
+  return `{${Object.keys(value)
+    .sort()
+    .filter((name) => value[name] !== undefined)
+    .map((name) => `${JSON.stringify(name)}:${canonicalJsonOf(value[name])}`)
+    .join(',')}}`
 }

@@ -1,9 +1,15 @@
 // What every request of 2026-07-28 carries in `params._meta`, and what every result carries back (basic/index "_meta").
 
-import { isLogLevel } from './levels.ts'
-import type { LogLevel } from './levels.ts'
-import { isObject, metaOf } from './messages.ts'
-import type { ClientCapabilities, Implementation, JsonObject, Request, Result } from './messages.ts'
+import { isLogLevel, type LogLevel } from './log-levels.ts'
+import {
+  isObject,
+  metaOf,
+  type ClientCapabilities,
+  type Implementation,
+  type JsonObject,
+  type Request,
+  type Result
+} from './messages.ts'
 
 export const versionKey = 'io.modelcontextprotocol/protocolVersion'
 export const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities'
@@ -12,53 +18,76 @@ export const logLevelKey = 'io.modelcontextprotocol/logLevel'
 export const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
 export const subscriptionIdKey = 'io.modelcontextprotocol/subscriptionId'
 
-/** Of JSON in UTF-8. What a client declares is kept with connections, sessions and tasks, and sent with each request. */
+/**
+ * As JSON in UTF-8. Declared capabilities are stored with connections, sessions and tasks, and sent with each request.
+ */
 export const maxCapabilitiesBytes = 4_096
 const encoder = new TextEncoder()
 
 export interface Envelope {
-  /** As the client wrote it; not necessarily one that we speak. */
+  /** As the client wrote it; not necessarily a supported one. */
   readonly version: string
   readonly capabilities: ClientCapabilities
   readonly logLevel: LogLevel | undefined
 }
 
-/** Does the message claim to be of an era without handshake, well formed or not? */
-export function claimsEnvelope (params: JsonObject | undefined): boolean {
+/** Does the message claim to be of the modern era, well formed or not? */
+export function claimsEnvelope(params: JsonObject | undefined): boolean {
   return versionKey in metaOf(params)
 }
 
 /** @returns the envelope, or a sentence that says what is missing or wrong */
-export function readEnvelope (params: JsonObject | undefined): Envelope | string {
+export function readEnvelope(params: JsonObject | undefined): Envelope | string {
   const meta = params?.['_meta']
   if (!isObject(meta)) return `"params._meta" is missing: it must hold ${versionKey} and ${capabilitiesKey}.`
-  const { [versionKey]: version, [capabilitiesKey]: capabilities, [clientInfoKey]: clientInfo, [logLevelKey]: logLevel, progressToken } = meta
+  const {
+    [versionKey]: version,
+    [capabilitiesKey]: capabilities,
+    [clientInfoKey]: clientInfo,
+    [logLevelKey]: logLevel,
+    progressToken
+  } = meta
   if (typeof version !== 'string') return `"params._meta" must hold "${versionKey}", a string.`
-  if (!isObject(capabilities)) return `"params._meta" must hold "${capabilitiesKey}", an object; {} where there are none.`
-  if (!fits(capabilities)) return `"${capabilitiesKey}" takes more than ${maxCapabilitiesBytes} bytes as JSON. Leave out what the server need not know.`
-  if (clientInfo !== undefined && (!isObject(clientInfo) || typeof clientInfo['name'] !== 'string' || typeof clientInfo['version'] !== 'string')) {
+  if (!isObject(capabilities))
+    return `"params._meta" must hold "${capabilitiesKey}", an object; {} where there are none.`
+  if (!capabilitiesFit(capabilities))
+    return (
+      `"${capabilitiesKey}" takes more than ${maxCapabilitiesBytes} bytes as JSON. Leave out what the server need ` +
+      'not know.'
+    )
+  if (
+    clientInfo !== undefined &&
+    (!isObject(clientInfo) || typeof clientInfo['name'] !== 'string' || typeof clientInfo['version'] !== 'string')
+  ) {
     return `"${clientInfoKey}" must be an object with "name" and "version".`
   }
-  if (logLevel !== undefined && !isLogLevel(logLevel)) return `"${logLevelKey}" must be a log level of RFC 5424, such as "info".`
-  if (progressToken !== undefined && typeof progressToken !== 'string' && !Number.isSafeInteger(progressToken)) return '"progressToken" must be a string or an integer.'
+  if (logLevel !== undefined && !isLogLevel(logLevel))
+    return `"${logLevelKey}" must be a log level of RFC 5424, such as "info".`
+  if (progressToken !== undefined && typeof progressToken !== 'string' && !Number.isSafeInteger(progressToken))
+    return '"progressToken" must be a string or an integer.'
   return { version, capabilities, logLevel }
 }
 
-/** Is it no larger than any client needs? */
-export const fits = (capabilities: JsonObject): boolean => encoder.encode(JSON.stringify(capabilities)).length <= maxCapabilitiesBytes
+/** Are they within `maxCapabilitiesBytes`? */
+export const capabilitiesFit = (capabilities: JsonObject): boolean =>
+  encoder.encode(JSON.stringify(capabilities)).length <= maxCapabilitiesBytes
 
-const ours = new Set([versionKey, capabilitiesKey, clientInfoKey, logLevelKey])
+const envelopeKeys = new Set([versionKey, capabilitiesKey, clientInfoKey, logLevelKey])
 
 /** The request without its envelope; other members of `_meta`, `progressToken` among them, stay. */
-export function withoutEnvelope (request: Request): Request {
+export function withoutEnvelope(request: Request): Request {
   const { _meta, ...params } = request.params ?? {}
   if (!isObject(_meta)) return request
-  const rest = Object.fromEntries(Object.entries(_meta).filter(([key]) => !ours.has(key)))
+  const rest = Object.fromEntries(Object.entries(_meta).filter(([key]) => !envelopeKeys.has(key)))
   return { method: request.method, params: Object.keys(rest).length === 0 ? params : { ...params, _meta: rest } }
 }
 
-/** The request as a modern server wants it, in our name and with the capabilities of whoever asked. */
-export function withEnvelope (request: Request, { version, capabilities, logLevel }: Envelope, clientInfo: Implementation): Request {
+/** The request as a modern server expects it: in the gateway's name, with the capabilities of the client behind it. */
+export function withEnvelope(
+  request: Request,
+  { version, capabilities, logLevel }: Envelope,
+  clientInfo: Implementation
+): Request {
   const bare = withoutEnvelope(request)
   return {
     method: bare.method,
@@ -69,13 +98,15 @@ export function withEnvelope (request: Request, { version, capabilities, logLeve
         [versionKey]: version,
         [clientInfoKey]: clientInfo,
         [capabilitiesKey]: capabilities,
-        ...logLevel === undefined ? {} : { [logLevelKey]: logLevel }
+        ...(logLevel === undefined ? {} : { [logLevelKey]: logLevel })
       }
     }
   }
 }
 
-/** The result with our own identity (basic/index "_meta": servers SHOULD), whoever answered behind us. */
-export function withServerInfo (result: Result, serverInfo: Implementation): Result {
+/**
+ * The result with the gateway's identity in place of the upstream's (basic/index "_meta": servers SHOULD send theirs).
+ */
+export function withServerInfo(result: Result, serverInfo: Implementation): Result {
   return { ...result, _meta: { ...metaOf(result), [serverInfoKey]: serverInfo } }
 }

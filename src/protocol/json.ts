@@ -1,6 +1,6 @@
-// JSON text to value and back without loss. Refuses what JSON.parse lets through and what would hurt later: invalid UTF-8, a byte
-// order mark, deep nesting (JSON.stringify of it overflows the stack), millions of values (each takes far more memory than text). Numbers beyond
-// a double keep their digits.
+// JSON text to value and back without loss: numbers that do not fit a double keep their digits. Refuses what JSON.parse
+// accepts and what does harm later: invalid UTF-8, a byte order mark, deep nesting (JSON.stringify overflows the
+// stack), millions of values (each takes far more memory than its text).
 
 import { GatewayError } from './errors.ts'
 
@@ -11,13 +11,19 @@ export const maxValues = 250_000
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * One JSON text in UTF-8 from a peer that we do not trust.
- * @throws GatewayError parse_error (RFC 8259; JSON-RPC 2.0 section 5.1); invalid_request where it is nested too deep or holds too many values
+ * Decodes one JSON text in UTF-8 from an untrusted peer.
+ * @throws GatewayError parse_error (RFC 8259; JSON-RPC 2.0 section 5.1); invalid_request where it is nested too deeply
+ * or holds too many values
  */
-export function parseJson (bytes: Uint8Array): unknown {
+export function parseJson(bytes: Uint8Array): unknown {
   const { depth, values } = sizeOf(bytes)
-  if (depth > maxDepth) throw new GatewayError('invalid_request', `The JSON text is nested deeper than ${maxDepth} levels.`)
-  if (values > maxValues) throw new GatewayError('invalid_request', `The JSON text holds more than ${maxValues} values. Send long lists as text, or in several calls.`)
+  if (depth > maxDepth)
+    throw new GatewayError('invalid_request', `The JSON text is nested deeper than ${maxDepth} levels.`)
+  if (values > maxValues)
+    throw new GatewayError(
+      'invalid_request',
+      `The JSON text holds more than ${maxValues} values. Send long lists as text, or in several calls.`
+    )
   let text: string
   try {
     text = decoder.decode(bytes)
@@ -27,25 +33,29 @@ export function parseJson (bytes: Uint8Array): unknown {
   try {
     return parseText(text)
   } catch {
-    // Without its cause: that quotes the body, and causes go to the log.
-    throw new GatewayError('parse_error', bytes.length === 0 ? 'The body is empty; send one JSON-RPC message.' : 'The body is not valid JSON.')
+    // The cause is dropped: it quotes the body, and causes go to the log.
+    throw new GatewayError(
+      'parse_error',
+      bytes.length === 0 ? 'The body is empty; send one JSON-RPC message.' : 'The body is not valid JSON.'
+    )
   }
 }
 
-// A false hit (digits inside a string) costs a scan, never correctness.
+// A false match (digits inside a string) costs a scan and nothing else.
 const longNumber = /[\d.]{16}|[eE][+-]?\d{3}/
-const rawJson = (JSON as unknown as { rawJSON (text: string): unknown }).rawJSON
+const rawJson = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON
 
 /**
- * JSON.parse, except that a number with more digits than a double holds stays as written when it is serialised again:
- * a 64-bit id in the arguments of a tool must reach the upstream as it was sent.
+ * JSON.parse, except that a number with more digits than a double holds is serialised again exactly as it was written:
+ * a 64-bit id in the arguments of a tool must reach the upstream unchanged.
  * @throws SyntaxError
  */
-export function parseText (text: string): unknown {
+export function parseText(text: string): unknown {
   const numbers = longNumber.test(text) ? inexactNumbers(text) : []
   if (numbers.length === 0) return JSON.parse(text)
-  // A reviver would do, but costs seconds on a large text. So each of these numbers goes through the parser as a string that no other
-  // string of this text can equal: it begins with a control character, which JSON writes escaped only, and this text does not.
+  // A reviver costs seconds on a large text. Instead each of these numbers is parsed as a string that no other string
+  // of the text can equal: it begins with a control character, which JSON only allows as an escape, and the text has no
+  // such escape.
   const mark = freeMark(text)
   let marked = ''
   let from = 0
@@ -54,11 +64,15 @@ export function parseText (text: string): unknown {
     from = end
   })
   const first = String.fromCharCode(Number.parseInt(mark, 16))
-  return unmarked(JSON.parse(marked + text.slice(from)), first, numbers.map(([start, end]) => rawJson(text.slice(start, end))))
+  return unmarked(
+    JSON.parse(marked + text.slice(from)),
+    first,
+    numbers.map(([start, end]) => rawJson(text.slice(start, end)))
+  )
 }
 
-/** Where the numbers stand that a double would change: outside strings, in order. */
-function inexactNumbers (text: string): Array<readonly [start: number, end: number]> {
+/** Positions of the numbers that a double would change, in order. */
+function inexactNumbers(text: string): Array<readonly [start: number, end: number]> {
   const found: Array<readonly [number, number]> = []
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at)
@@ -66,21 +80,21 @@ function inexactNumbers (text: string): Array<readonly [start: number, end: numb
     else if (unit === 0x2d || (unit >= 0x30 && unit <= 0x39)) {
       const start = at
       while (at + 1 < text.length && isNumberUnit(text.charCodeAt(at + 1))) at++
-      // Before a colon it stands for a name, which only a string may be: left for the parser to refuse.
+      // Before a colon it would be a member name, which must be a string: the parser refuses it.
       if (at - start >= 4 && !isExact(text.slice(start, at + 1)) && !isName(text, at + 1)) found.push([start, at + 1])
     }
   }
   return found
 }
 
-function isName (text: string, end: number): boolean {
+function isName(text: string, end: number): boolean {
   let at = end
   while (' \t\r\n'.includes(text[at] ?? '-')) at++
   return text[at] === ':'
 }
 
 /** @returns the index of the closing quote, or of the last character where there is none */
-function endOfString (text: string, start: number): number {
+function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     const unit = text.charCodeAt(at)
     if (unit === 0x5c) at++
@@ -92,28 +106,39 @@ function endOfString (text: string, start: number): number {
 const isNumberUnit = (unit: number): boolean =>
   (unit >= 0x30 && unit <= 0x39) || unit === 0x2e || unit === 0x65 || unit === 0x45 || unit === 0x2b || unit === 0x2d
 
-/** Does a double keep its value? Fifteen significant digits always fit; more fit where the shortest spelling is the one given. */
-function isExact (source: string): boolean {
+/**
+ * Does a double keep its value? Fifteen significant digits always fit; more do if the double prints as the same text.
+ */
+function isExact(source: string): boolean {
   const value = Number(source)
-  if (!Number.isFinite(value)) return Number.isNaN(value) // What is no number at all is the parser's to refuse.
+  if (!Number.isFinite(value)) return Number.isNaN(value) // Not a number at all: the parser refuses it.
   if (String(value) === source) return true
-  const digits = source.replace(/[eE].*$/, '').replace(/[^\d]/g, '').replace(/^0+/, '').replace(/0+$/, '')
+  const digits = source
+    .replace(/[eE].*$/, '')
+    .replace(/[^\d]/g, '')
+    .replace(/^0+/, '')
+    .replace(/0+$/, '')
   return digits.length <= 15 && (value !== 0 || digits === '')
 }
 
 /** Two hex digits of a control character that the text does not hold in escaped form. */
-function freeMark (text: string): string {
+function freeMark(text: string): string {
   for (let code = 0; code < 0x20; code++) {
     const hex = code.toString(16).padStart(2, '0')
     // The short escapes (\b, \t, \n, \f, \r) would be a second spelling.
-    if (![0x08, 0x09, 0x0a, 0x0c, 0x0d].includes(code) && !text.includes(`\\u00${hex}`) && !text.includes(`\\u00${hex.toUpperCase()}`)) return hex
+    if (
+      ![0x08, 0x09, 0x0a, 0x0c, 0x0d].includes(code) &&
+      !text.includes(`\\u00${hex}`) &&
+      !text.includes(`\\u00${hex.toUpperCase()}`)
+    )
+      return hex
   }
-  throw new SyntaxError('the text uses every control character and numbers of many digits; one of the two has to go')
+  throw new SyntaxError('the text escapes every control character and has numbers of many digits')
 }
 
-/** Puts the numbers in place of their marks. Without recursion, because the caller may allow deep nesting. */
-function unmarked (value: unknown, mark: string, numbers: readonly unknown[]): unknown {
-  const number = (text: string): unknown => text.startsWith(mark) ? numbers[Number(text.slice(1))] : undefined
+/** Puts the numbers back in place of their marks. Not recursive, because the caller may allow deep nesting. */
+function unmarked(value: unknown, mark: string, numbers: readonly unknown[]): unknown {
+  const number = (text: string): unknown => (text.startsWith(mark) ? numbers[Number(text.slice(1))] : undefined)
   if (typeof value === 'string') return number(value) ?? value
   const open: unknown[] = typeof value === 'object' && value !== null ? [value] : []
   for (let holder = open.pop(); holder !== undefined; holder = open.pop()) {
@@ -140,10 +165,10 @@ function unmarked (value: unknown, mark: string, numbers: readonly unknown[]): u
 export const depthOf = (bytes: Uint8Array): number => sizeOf(bytes).depth
 
 /**
- * The deepest nesting of arrays and objects, and how many values there are, an empty one at most counted twice. Counted without parsing: what
- * stands inside of strings does not count. Linear, no recursion.
+ * The deepest nesting of arrays and objects, and the number of values (empty arrays and objects may count twice), found
+ * by one linear scan without parsing.
  */
-export function sizeOf (bytes: Uint8Array): { readonly depth: number, readonly values: number } {
+function sizeOf(bytes: Uint8Array): { readonly depth: number; readonly values: number } {
   let depth = 0
   let deepest = 0
   let values = 1

@@ -1,8 +1,7 @@
-// Public names and resource URIs of an endpoint: pure functions of the configuration, so that they survive restarts and replicas.
-// A name is resolved through the catalog, never by splitting it.
+// Public names and resource URIs of an endpoint: pure functions of the configuration, so that restarts and replicas
+// keep them. A public name is resolved by the catalog, never by splitting it.
 
-import { publicName, upstreamName } from './ids.ts'
-import type { PublicName, UpstreamName } from './ids.ts'
+import { publicName, upstreamName, type PublicName, type UpstreamName } from './ids.ts'
 
 /** Hosts refuse longer tool names, and the conformance suite's `tools-name-format` fails them. */
 export const maxNameLength = 64
@@ -10,10 +9,10 @@ export const maxNameLength = 64
 const hashLength = 8
 
 /**
- * The name that clients see for a tool or prompt. With an empty prefix the name is untouched. Otherwise characters outside
- * `A-Za-z0-9_.-` become `_`, and a name that had to be changed or shortened ends in a hash of the original.
+ * The name that clients see for a tool or prompt. With an empty prefix the name is untouched. Otherwise characters
+ * outside `A-Za-z0-9_.-` become `_`, and a name that had to be changed or shortened ends in a hash of the original.
  */
-export function publicNameFor (prefix: string, separator: string, name: string): PublicName {
+export function publicNameFor(prefix: string, separator: string, name: string): PublicName {
   if (prefix === '') return publicName(name)
   const full = prefix + separator + name
   const safe = full.replace(/[^A-Za-z0-9_.-]/g, '_')
@@ -22,7 +21,7 @@ export function publicNameFor (prefix: string, separator: string, name: string):
 }
 
 /** 40 bits of a well-mixed, deterministic hash as 8 characters of base 32. Not for secrets. */
-export function shortHash (text: string): string {
+export function shortHash(text: string): string {
   let low = 0x811c9dc5
   let high = 0x9e3779b9
   for (let at = 0; at < text.length; at++) {
@@ -32,25 +31,26 @@ export function shortHash (text: string): string {
   }
   low = Math.imul(low ^ (low >>> 16), 0x45d9f3b) ^ Math.imul(high ^ (high >>> 13), 0x27d4eb2f)
   high = Math.imul(high ^ (high >>> 16), 0x45d9f3b) ^ Math.imul(low ^ (low >>> 13), 0x165667b1)
-  const bits = (BigInt(low >>> 0) << 32n | BigInt(high >>> 0)) & 0xff_ffff_ffffn
+  const bits = ((BigInt(low >>> 0) << 32n) | BigInt(high >>> 0)) & 0xff_ffff_ffffn
   return bits.toString(32).padStart(hashLength, '0')
 }
 
 const scheme = 'gatehouse://'
 
 /**
- * A resource URI, or the template of one, as an endpoint of several upstreams shows it: `gatehouse://{upstream}/{original}`.
- * Only a prefix is added, so expressions of RFC 6570 stay intact. `ui://` keeps its scheme, because hosts of MCP Apps look at it:
- * `ui://{upstream}/{rest}`. http(s) is left alone: clients may fetch it themselves (2025-11-25 server/resources).
+ * A resource URI, or the template of one, as an endpoint of several upstreams shows it:
+ * `gatehouse://{upstream}/{original}`. Only a prefix is added, so expressions of RFC 6570 stay intact. `ui://` keeps
+ * its scheme, because hosts of MCP Apps look at it: `ui://{upstream}/{rest}`. http(s) is left alone: clients may fetch
+ * it themselves (2025-11-25 server/resources).
  */
-export function wrapUri (upstream: UpstreamName, uri: string): string {
+export function wrapUri(upstream: UpstreamName, uri: string): string {
   if (/^https?:/i.test(uri)) return uri
   if (uri.startsWith('ui://')) return `ui://${upstream}/${uri.slice(5)}`
   return `${scheme}${upstream}/${uri}`
 }
 
-/** The way back. Undefined: not one of ours, or no upstream of that name can be in it. */
-export function unwrapUri (uri: string): { readonly upstream: UpstreamName, readonly uri: string } | undefined {
+/** Reverses `wrapUri`. Undefined where the URI names no upstream. */
+export function unwrapUri(uri: string): { readonly upstream: UpstreamName; readonly uri: string } | undefined {
   const own = uri.startsWith(scheme)
   if (!own && !uri.startsWith('ui://')) return undefined
   const start = own ? scheme.length : 5

@@ -1,23 +1,40 @@
 // Errors on the bus: how one process tells another what was thrown, and what it means that nothing is heard.
 
-import { GatewayError, RpcError, errorTable } from '../protocol/errors.ts'
-import type { ErrorCode } from '../protocol/errors.ts'
+import { errorTable, type ErrorCode } from '../protocol/error-table.ts'
+import { GatewayError, RpcError } from '../protocol/errors.ts'
 import type { RpcErrorObject } from '../protocol/messages.ts'
 
-export type Thrown = { readonly rpc: RpcErrorObject } | { readonly code: ErrorCode, readonly message: string, readonly data: Readonly<Record<string, unknown>> }
+export type EncodedError =
+  | { readonly rpc: RpcErrorObject }
+  | { readonly code: ErrorCode; readonly message: string; readonly data: Readonly<Record<string, unknown>> }
 
-export const cancelled = (): GatewayError => new GatewayError('cancelled', 'The request was cancelled by its caller.')
-export const gone = (): GatewayError => new GatewayError('invalid_state', 'The process that held the call of this requestState is gone, and the call with it. Whether it took effect is unknown: find out before you send it again without requestState.', { data: { outcome: 'unknown' } })
-export const silent = (): GatewayError => new GatewayError('upstream_lost', 'The process that held the call stopped before the call had ended. Whether it took effect is unknown.', { data: { outcome: 'unknown' } })
+export const busCallCancelled = (): GatewayError =>
+  new GatewayError('cancelled', 'The request was cancelled by its caller.')
+export const processGone = (): GatewayError =>
+  new GatewayError(
+    'invalid_state',
+    'The process that held the call of this requestState is gone, and the call with it. Whether it took effect is ' +
+      'unknown: find out before you send it again without requestState.',
+    { data: { outcome: 'unknown' } }
+  )
+export const processSilent = (): GatewayError =>
+  new GatewayError(
+    'upstream_lost',
+    'The process that held the call stopped before the call had ended. Whether it took effect is unknown.',
+    { data: { outcome: 'unknown' } }
+  )
 
 /** Anything that is not ours says nothing of the thrown value. */
-export function thrown (error: unknown): Thrown {
+export function encodeError(error: unknown): EncodedError {
   if (error instanceof RpcError) return { rpc: error.error }
-  const { code, message, data } = error instanceof GatewayError ? error : new GatewayError('internal', 'The process that holds the call failed.')
+  const { code, message, data } =
+    error instanceof GatewayError ? error : new GatewayError('internal', 'The process that holds the call failed.')
   return { code, message, data }
 }
 
-export function caught (error: Thrown): Error {
+export function decodeError(error: EncodedError): Error {
   if ('rpc' in error) return new RpcError(error.rpc)
-  return new GatewayError(Object.hasOwn(errorTable, error.code) ? error.code : 'internal', error.message, { data: error.data })
+  return new GatewayError(Object.hasOwn(errorTable, error.code) ? error.code : 'internal', error.message, {
+    data: error.data
+  })
 }

@@ -1,43 +1,24 @@
-// Legacy sessions: the record behind an Mcp-Session-Id. Bound to who opened it, checked on every use; it never authenticates anybody.
-// Records live in the store. The hot path reads a local copy for at most a few seconds, and only while the store's messages reach us.
+// Legacy sessions: the record behind an Mcp-Session-Id. It is bound to the caller that opened it, checked on every use,
+// and never authenticates anybody. Records live in the store; a local copy serves for a few seconds, and only while
+// messages of the store arrive.
 
 import { LRUCache } from 'lru-cache'
 import { GatewayError } from '../protocol/errors.ts'
-import { sessionId } from '../protocol/ids.ts'
-import type { EndpointName, SessionId, TenantId } from '../protocol/ids.ts'
-import type { LogLevel } from '../protocol/levels.ts'
-import type { ClientCapabilities, Implementation } from '../protocol/messages.ts'
-import type { Revision } from '../protocol/revisions.ts'
+import { sessionId, type EndpointName, type SessionId, type TenantId } from '../protocol/ids.ts'
+import type { LogLevel } from '../protocol/log-levels.ts'
 import { sessionKeys, sessionsChannel } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
-import { createSeats } from './cap.ts'
+import { every, type Clock } from '../time/clock.ts'
+import { createSessionSlots } from './session-limit.ts'
+import {
+  decodeSessionRecord,
+  sameOwner,
+  type NegotiatedClient,
+  type Owner,
+  type SessionRecord
+} from './session-record.ts'
 
-/** Who a session belongs to: never token bytes, so that a refreshed token keeps its session. */
-export interface Owner {
-  readonly tenant: TenantId
-  readonly issuer: string
-  readonly subject: string
-  readonly clientId: string
-}
-
-export interface SessionRecord {
-  readonly owner: Owner
-  readonly endpoint: EndpointName
-  /** Where it counts for the cap of its owner (cap.ts). */
-  readonly seat: number
-  readonly revision: Revision
-  readonly clientInfo: Implementation | undefined
-  readonly capabilities: ClientCapabilities
-  readonly logLevel: LogLevel | undefined
-  /** Epoch ms. */
-  readonly openedAt: number
-  readonly touchedAt: number
-}
-
-/** What a client says of itself in `initialize`, and what was agreed on. */
-export type Hello = Pick<SessionRecord, 'revision' | 'clientInfo' | 'capabilities'>
-
-/** A session as the rest of the gateway sees it. `key` names it inside (a digest); the id itself is a secret of the client. */
+/** A session as the rest of the gateway sees it. `key` (a digest) names it inside; the id is a secret of its client. */
 export interface Session {
   readonly key: string
   readonly record: SessionRecord
@@ -51,177 +32,165 @@ export interface SessionLimits {
 
 export interface SessionsOptions {
   readonly store: Store
-  readonly clock: { now (): number }
+  /** The time of day. */
+  readonly clock: Clock
   readonly randomBytes: (size: number) => Buffer
   readonly limits: () => SessionLimits
 }
 
 export interface Sessions {
   /** @throws GatewayError too_many, unavailable */
-  open (owner: Owner, endpoint: EndpointName, hello: Hello): Promise<{ id: SessionId, session: Session }>
-  /** @returns undefined for an unknown, ended or foreign session: the caller cannot tell which. @throws GatewayError unavailable */
-  load (id: string, owner: Owner, endpoint: EndpointName): Promise<Session | undefined>
-  /** For a session that was opened before its client had said anything. @returns undefined where it has ended. @throws GatewayError unavailable */
-  introduce (session: Session, hello: Hello): Promise<Session | undefined>
-  setLogLevel (session: Session, level: LogLevel): Promise<void>
-  /** Ends it everywhere. */
-  end (session: Session): Promise<void>
+  open(owner: Owner, endpoint: EndpointName, client: NegotiatedClient): Promise<{ id: SessionId; session: Session }>
+  /**
+   * @returns undefined for an unknown, ended or foreign session: the caller cannot tell which
+   * @throws GatewayError unavailable
+   */
+  load(id: string, owner: Owner, endpoint: EndpointName): Promise<Session | undefined>
+  /**
+   * For a session that was opened before its client had sent `initialize`.
+   * @returns undefined where it has ended
+   * @throws GatewayError unavailable
+   */
+  initialize(session: Session, client: NegotiatedClient): Promise<Session | undefined>
+  setLogLevel(session: Session, level: LogLevel): Promise<void>
+  /** Ends it at every process. */
+  end(session: Session): Promise<void>
   /** Called with the key of every session that ended, here or at another process. */
-  onEnded (listener: (key: string) => void): void
-  close (): Promise<void>
+  onEnded(listener: (key: string) => void): void
+  close(): Promise<void>
 }
 
 // Long enough to keep the store off the hot path, short enough that a lost message does no harm for long.
 const copyMs = 2_000
-const copies = 20_000
+const maxCopies = 20_000
 
-export async function createSessions ({ store, clock, randomBytes, limits }: SessionsOptions): Promise<Sessions> {
-  const seats = createSeats({ store, clock, randomBytes })
-  const local = new LRUCache<string, SessionRecord>({ max: copies, ttl: copyMs, ttlResolution: 0, perf: clock })
-  // What has expired is not served, but would be kept.
-  const sweep = setInterval(() => local.purgeStale(), 30_000)
-  sweep.unref()
+export async function createSessions({ store, clock, randomBytes, limits }: SessionsOptions): Promise<Sessions> {
+  const slots = createSessionSlots({ store, clock, randomBytes })
+  const copies = new LRUCache<string, SessionRecord>({ max: maxCopies, ttl: copyMs, ttlResolution: 0, perf: clock })
+  // The cache does not serve expired copies, but keeps them.
+  const sweep = every(clock, 30_000, () => copies.purgeStale())
+  // As many as there are endpoints, since callers name only configured ones. No name contains a slash.
+  const keys = new Map<string, (id: string) => string>()
+  function keyOf(tenant: TenantId, endpoint: EndpointName, id: string): string {
+    const name = `${tenant}/${endpoint}`
+    const keyFor = keys.get(name) ?? sessionKeys(tenant, endpoint)
+    keys.set(name, keyFor)
+    return keyFor(id)
+  }
   const listeners: Array<(key: string) => void> = []
-  // Grows with every message and loss: what was read before may be older than what we were told meanwhile, and is not kept.
+  // Grows with every message and loss: what was read from the store before is possibly out of date, and is not kept.
   let generation = 0
-  const forget = (key: string): void => {
-    local.delete(key)
+
+  function ended(key: string): void {
+    copies.delete(key)
     for (const listener of listeners) listener(key)
   }
+
   const unsubscribe = await store.subscribe(sessionsChannel, (message) => {
     generation++
     // `=key`: the record changed; `key`: the session ended.
-    if (message.startsWith('=')) local.delete(message.slice(1))
-    else forget(message)
+    if (message.startsWith('=')) copies.delete(message.slice(1))
+    else ended(message)
   })
   store.onLost(() => {
     generation++
-    local.clear()
+    copies.clear()
   })
 
-  // As many as there are endpoints: callers name only those that the configuration has.
-  const keys = new Map<TenantId, Map<EndpointName, (id: string) => string>>()
-  function keyOf (tenant: TenantId, endpoint: EndpointName, id: string): string {
-    let ofTenant = keys.get(tenant)
-    if (ofTenant === undefined) keys.set(tenant, ofTenant = new Map())
-    let keyFor = ofTenant.get(endpoint)
-    if (keyFor === undefined) ofTenant.set(endpoint, keyFor = sessionKeys(tenant, endpoint))
-    return keyFor(id)
-  }
-  const ttlOf = (record: SessionRecord, now: number): number =>
-    Math.min(limits().sessionIdleMs, record.openedAt + limits().sessionMaxMs - now)
-  const keep = (key: string, record: SessionRecord): void => {
-    if (store.live) local.set(key, record)
+  const copy = (key: string, record: SessionRecord): void => {
+    if (store.live) copies.set(key, record)
   }
 
-  async function write (key: string, record: SessionRecord): Promise<boolean> {
-    const ttlMs = ttlOf(record, clock.now())
-    if (ttlMs <= 0) return false
-    // Only if it is still there: a session that ended meanwhile must not come back to life.
-    if (!await store.set(key, JSON.stringify(record), { ttlMs, when: 'present' })) return false
-    await seats.prolong(record.owner, record.seat, key, ttlMs)
-    keep(key, record)
-    return true
+  async function write(key: string, record: SessionRecord): Promise<Session | undefined> {
+    const { sessionIdleMs, sessionMaxMs } = limits()
+    const ttlMs = Math.min(sessionIdleMs, record.openedAt + sessionMaxMs - clock.now())
+    if (ttlMs <= 0) return undefined
+    // Only where it still exists: a session that ended meanwhile must not come back to life.
+    if (!(await store.set(key, JSON.stringify(record), { ttlMs, when: 'present' }))) return undefined
+    await slots.prolong(record.owner, record.seat, key, ttlMs)
+    copy(key, record)
+    return { key, record }
   }
 
-  async function read (key: string): Promise<SessionRecord | undefined> {
-    const copy = local.get(key)
-    if (copy !== undefined && store.live) return copy
+  async function read(key: string): Promise<SessionRecord | undefined> {
     const before = generation
     const text = await store.get(key)
-    const record = text === undefined ? undefined : decode(text)
-    if (record === undefined) {
-      local.delete(key)
-      return undefined
-    }
-    if (generation === before) keep(key, record)
+    const record = text === undefined ? undefined : decodeSessionRecord(text)
+    if (record === undefined) copies.delete(key)
+    else if (generation === before) copy(key, record)
     return record
   }
 
   return {
-    async open (owner, endpoint, hello) {
+    async open(owner, endpoint, client) {
       const { sessionIdleMs, sessionMaxMs, sessionsPerPrincipal } = limits()
       const ttlMs = Math.min(sessionIdleMs, sessionMaxMs)
       const id = sessionId(randomBytes(32).toString('base64url'))
       const key = keyOf(owner.tenant, endpoint, id)
-      const seat = await seats.take(owner, key, sessionsPerPrincipal, ttlMs)
+      const seat = await slots.take(owner, key, sessionsPerPrincipal, ttlMs)
       if (seat === undefined) {
-        throw new GatewayError('too_many', `This caller has ${sessionsPerPrincipal} sessions, which is the limit (limits.sessionsPerPrincipal). End sessions with DELETE, or retry later.`, {
-          headers: { 'Retry-After': String(Math.ceil(Math.min(sessionIdleMs, 60_000) / 1000)) }
-        })
+        const message =
+          `This caller has ${sessionsPerPrincipal} sessions, which is the limit ` +
+          '(limits.sessionsPerPrincipal). End sessions with DELETE, or retry later.'
+        const seconds = Math.ceil(Math.min(sessionIdleMs, 60_000) / 1000)
+        throw new GatewayError('too_many', message, { headers: { 'Retry-After': String(seconds) } })
       }
       const now = clock.now()
-      const record: SessionRecord = { owner, endpoint, seat, ...hello, logLevel: undefined, openedAt: now, touchedAt: now }
+      const record: SessionRecord = {
+        owner,
+        endpoint,
+        seat,
+        ...client,
+        logLevel: undefined,
+        openedAt: now,
+        touchedAt: now
+      }
       await store.set(key, JSON.stringify(record), { ttlMs, when: 'absent' })
-      keep(key, record)
+      copy(key, record)
       return { id, session: { key, record } }
     },
 
-    async load (id, owner, endpoint) {
+    async load(id, owner, endpoint) {
       const key = keyOf(owner.tenant, endpoint, id)
-      const record = await read(key)
+      const record = (store.live ? copies.get(key) : undefined) ?? (await read(key))
       if (record === undefined || !sameOwner(record.owner, owner) || record.endpoint !== endpoint) return undefined
       const now = clock.now()
       const { sessionIdleMs, sessionMaxMs } = limits()
       if (now - record.touchedAt > sessionIdleMs || now - record.openedAt > sessionMaxMs) {
         await store.delete(key)
-        forget(key)
-        await seats.leave(owner, record.seat, key)
+        ended(key)
+        await slots.release(owner, record.seat, key)
         return undefined
       }
-      // Written at a tenth of the idle time, not on every request.
-      if (now - record.touchedAt > Math.min(60_000, sessionIdleMs / 10)) {
-        const touched = { ...record, touchedAt: now }
-        return await write(key, touched) ? { key, record: touched } : undefined
-      }
-      return { key, record }
+      if (now - record.touchedAt <= Math.min(60_000, sessionIdleMs / 10)) return { key, record }
+      // Not on every request: the store is spared a write for each.
+      return await write(key, { ...record, touchedAt: now })
     },
 
-    async introduce ({ key, record }, hello) {
-      const introduced = { ...record, ...hello, touchedAt: clock.now() }
-      return await write(key, introduced) ? { key, record: introduced } : undefined
-    },
+    initialize: ({ key, record }, client) => write(key, { ...record, ...client, touchedAt: clock.now() }),
 
-    async setLogLevel ({ key, record }, logLevel) {
+    async setLogLevel({ key, record }, logLevel) {
       await write(key, { ...record, logLevel, touchedAt: clock.now() })
       await store.publish(sessionsChannel, `=${key}`)
     },
 
-    async end ({ key, record: { owner, seat } }) {
-      // Whatever becomes of it in the store: a session that was asked to end is not served from the copy any more.
-      local.delete(key)
+    async end({ key, record: { owner, seat } }) {
+      // Even where the store fails: a session that was asked to end is not served from the copy any more.
+      copies.delete(key)
       await store.delete(key)
-      forget(key)
+      ended(key)
       await store.publish(sessionsChannel, key)
-      await seats.leave(owner, seat, key)
+      await slots.release(owner, seat, key)
     },
 
-    onEnded (listener) {
+    onEnded(listener) {
       listeners.push(listener)
     },
 
-    async close () {
-      clearInterval(sweep)
+    async close() {
+      sweep.close()
       await unsubscribe()
-      local.clear()
+      copies.clear()
     }
   }
-}
-
-export const sameOwner = (a: Owner, b: Owner): boolean =>
-  a.tenant === b.tenant && a.issuer === b.issuer && a.subject === b.subject && a.clientId === b.clientId
-
-/** A value from the store is judged before it is used: half a record is no record. */
-function decode (text: string): SessionRecord | undefined {
-  let value: SessionRecord | null
-  try {
-    value = JSON.parse(text) as SessionRecord | null
-  } catch {
-    return undefined // Not ours: the session counts as absent and the client opens a new one.
-  }
-  if (value === null) return undefined
-  const { owner, endpoint, seat, revision, capabilities, openedAt, touchedAt } = value
-  const whole = typeof owner?.tenant === 'string' && typeof owner.subject === 'string' && typeof endpoint === 'string' && Number.isSafeInteger(seat) &&
-    typeof revision === 'string' && typeof capabilities === 'object' && capabilities !== null && Number.isFinite(openedAt) && Number.isFinite(touchedAt)
-  return whole ? { ...value, logLevel: value.logLevel, clientInfo: value.clientInfo } : undefined
 }

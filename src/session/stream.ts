@@ -1,85 +1,88 @@
-// One stream to a client. What was sent is held for a while, so that a connection may break and the next one go on where it ended: each
-// event once, in order (2025-11-25 basic/transports "Resumability and Redelivery").
+// One stream to a client. The last events are held, so that a connection may break and the next one go on where it
+// ended: each event once, in order (2025-11-25 basic/transports "Resumability and Redelivery").
 
 import { eventsKept } from '../store/keys.ts'
 
-/** A connection of the client on which a stream is written. Nothing here throws or rejects. */
+/** A connection of the client to write a stream on. Nothing here throws or rejects. */
 export interface Sink {
   /**
-   * @param data one line of text; undefined: an event with an id and no data, to prime the client
-   * @returns false where more had better wait for `drained`
+   * @param data one line of text; undefined for an event with an id only, which primes the client
+   * @returns false where the next event should wait for `drained`
    */
-  event (id: string, data: string | undefined): boolean
-  /** Resolves when more can be written, or never will be. */
-  drained (): Promise<void>
-  /** Closes the connection, not the stream: the client is told to come back after a while, for what follows this id. */
-  pause (id: string, retryMs?: number): void
-  end (): void
-  /** Closes what does not read, at once. */
-  overflow (): void
+  event(id: string, data: string | undefined): boolean
+  /** Resolves when more can be written, or nothing will be any more. */
+  drained(): Promise<void>
+  /** Closes the connection, not the stream: the client is told to come back later for what follows this id. */
+  pause(id: string, retryMs?: number): void
+  end(): void
+  /** Closes the connection of a client that does not read, at once. */
+  overflow(): void
 }
 
 /** One connection of a stream. */
 export interface Attachment {
   /** The connection is gone. */
-  detach (): void
-  /** Lets the client poll, where it can (2025-11-25 basic/transports). */
-  pause (): void
+  detach(): void
+  /** Closes the connection of a client that can come back (2025-11-25 basic/transports: the client polls). */
+  pause(): void
 }
 
 export interface ClientStream {
   /** Nothing is sent after `finish`. */
-  send (message: unknown): void
-  /** Gives the client an id to resume from before there is a message, where it can take one (2025-11-25: "prime the client to reconnect"). */
-  prime (): void
+  send(message: unknown): void
+  /** Gives the client an id to resume from before the first message (2025-11-25: "prime the client to reconnect"). */
+  prime(): void
   /** Nothing comes after this. */
-  finish (): void
-  /** The newest connection gets what comes; the one before is ended. */
-  attach (sink: Sink): Attachment
+  finish(): void
+  /** The connection gets what comes; the one before is ended. */
+  attach(sink: Sink): Attachment
   readonly attached: boolean
-  /** What the connection has not had yet, in characters. */
-  readonly behind: number
+  /** Characters that the connection has not been given yet. */
+  readonly pendingChars: number
 }
 
 export interface Stream extends ClientStream {
-  /** Sends what is held and came after the event, then what comes. */
-  resume (sink: Sink, after: number): Attachment
-  /** Nothing more is sent, but the client is told to come back, and finds the stream unfinished. */
-  leave (retryMs: number): void
+  /** Sends the held events after this one, then what comes. */
+  resume(sink: Sink, after: number): Attachment
+  /** Sends nothing more, but tells the client to come back; it finds the stream unfinished. */
+  leave(retryMs: number): void
   /** Epoch ms; undefined while it has a connection. */
   readonly detachedAt: number | undefined
 }
 
 export interface StreamOptions {
   readonly now: () => number
-  /** From 2025-11-25 on. Older clients stumble over an event without data. */
+  /** Whether the client takes events without data, as from 2025-11-25 on. */
   readonly primes: boolean
-  /** What the client has to name to resume after the event. */
+  /** The id that the client sends to resume after the event. */
   readonly idOf: (seq: number) => string
-  /** `data` undefined: an event that only primes. `keep`: so many of the last events are held here. */
+  /** @param data undefined for an event that only primes. @param keep how many of the last events are held */
   readonly onEvent: (seq: number, data: string | undefined, keep: number) => void
   readonly onFinish: () => void
 }
 
-/** Of text, in characters. */
+/** Characters. */
 const maxHeld = 4 * 1024 * 1024
-/** So much a reader may fall behind for longer than a moment. What it has to catch up with from before it came is not its fault. */
+/**
+ * How many characters of newer events a reader may be behind for more than `momentMs`. Events from before it connected
+ * do not count.
+ */
 const maxBehind = 1024 * 1024
 const momentMs = 1_000
 
 interface Connection {
   readonly sink: Sink
-  /** The first event that came after it. */
+  /** The first event after it connected. */
   readonly from: number
-  /** The first event that it has not had. */
+  /** The first event that it has not been given. */
   next: number
-  /** Since when it takes no more. */
+  /** Since when its sink is full. */
   fullSince: number | undefined
-  /** To be paused as soon as it is level. */
+  /** To be paused as soon as it has been given everything. */
   pausing: boolean
 }
 
-export function createStream ({ now, primes, idOf, onEvent, onFinish }: StreamOptions): Stream {
+export function createStream({ now, primes, idOf, onEvent, onFinish }: StreamOptions): Stream {
   const held: Array<string | undefined> = []
   let heldLength = 0
   let seq = -1
@@ -89,26 +92,31 @@ export function createStream ({ now, primes, idOf, onEvent, onFinish }: StreamOp
 
   const first = (): number => seq - held.length + 1
 
-  function keep (data: string | undefined): void {
+  function keep(data: string | undefined): void {
     seq++
     held.push(data)
     heldLength += data?.length ?? 0
-    while (held.length > eventsKept || (heldLength > maxHeld && held.length > 1)) heldLength -= held.shift()?.length ?? 0
+    while (held.length > eventsKept || (heldLength > maxHeld && held.length > 1))
+      heldLength -= held.shift()?.length ?? 0
     onEvent(seq, data, held.length)
     if (connection !== undefined && lags(connection)) close()?.overflow()
   }
 
-  /** Would it miss events, or is it a reader that does not read? Nothing but what is held anyway is kept for it. */
-  function lags ({ from, next, fullSince }: Connection): boolean {
+  /** @returns whether it misses events that are not held any more, or does not read */
+  function lags({ from, next, fullSince }: Connection): boolean {
     if (fullSince === undefined) return false
     if (next < first()) return true
     return lengthFrom(Math.max(next, from)) > maxBehind && now() - fullSince > momentMs
   }
 
-  const lengthFrom = (at: number): number => held.slice(Math.max(0, at - first())).reduce((sum, data) => sum + (data?.length ?? 0), 0)
+  const lengthFrom = (at: number): number =>
+    held.slice(Math.max(0, at - first())).reduce((sum, data) => sum + (data?.length ?? 0), 0)
 
-  /** Writes what the connection has not had, as fast as it takes it: to queue for it would cost all that the reader does not read. */
-  function flow (): void {
+  /**
+   * Writes as fast as the connection takes it, back-pressure included: a queue for a reader that does not read would
+   * grow without end.
+   */
+  function flow(): void {
     const current = connection
     if (current === undefined || current.fullSince !== undefined) return
     while (current.next <= seq) {
@@ -126,21 +134,27 @@ export function createStream ({ now, primes, idOf, onEvent, onFinish }: StreamOp
     else if (current.pausing) close()?.pause(idOf(seq))
   }
 
-  function close (): Sink | undefined {
+  function close(): Sink | undefined {
     const sink = connection?.sink
     connection = undefined
     detachedAt = now()
     return sink
   }
 
-  function connect (sink: Sink, next: number): Attachment {
+  function connect(sink: Sink, next: number): Attachment {
     close()?.end()
-    const current: Connection = connection = { sink, from: seq + 1, next: Math.max(next, first()), fullSince: undefined, pausing: false }
+    const current: Connection = (connection = {
+      sink,
+      from: seq + 1,
+      next: Math.max(next, first()),
+      fullSince: undefined,
+      pausing: false
+    })
     return {
-      detach () {
+      detach() {
         if (connection === current) close()
       },
-      pause () {
+      pause() {
         if (!primes || connection !== current) return
         current.pausing = true
         flow()
@@ -149,25 +163,25 @@ export function createStream ({ now, primes, idOf, onEvent, onFinish }: StreamOp
   }
 
   return {
-    send (message) {
+    send(message) {
       if (over) return
       keep(JSON.stringify(message))
       flow()
     },
-    prime () {
+    prime() {
       if (over || !primes) return
       keep(undefined)
       if (connection === undefined) return
       connection.next = seq + 1
       connection.sink.event(idOf(seq), undefined)
     },
-    finish () {
+    finish() {
       if (over) return
       over = true
       onFinish()
       flow()
     },
-    leave (retryMs) {
+    leave(retryMs) {
       if (over) return
       over = true
       const next = connection?.next ?? 0
@@ -175,20 +189,26 @@ export function createStream ({ now, primes, idOf, onEvent, onFinish }: StreamOp
       if (primes && next > 0) sink?.pause(idOf(next - 1), retryMs)
       else sink?.end()
     },
-    attach (sink) {
+    attach(sink) {
       const attachment = connect(sink, seq + 1)
       flow()
       return attachment
     },
-    resume (sink, after) {
+    resume(sink, after) {
       const attachment = connect(sink, after + 1)
-      // Clients that lose a connection before its first id forget where they were.
+      // A client that loses the connection before its first id forgets where it was.
       if (primes) sink.event(idOf(after), undefined)
       flow()
       return attachment
     },
-    get attached () { return connection !== undefined },
-    get behind () { return connection === undefined ? 0 : lengthFrom(connection.next) },
-    get detachedAt () { return connection === undefined ? detachedAt : undefined }
+    get attached() {
+      return connection !== undefined
+    },
+    get pendingChars() {
+      return connection === undefined ? 0 : lengthFrom(connection.next)
+    },
+    get detachedAt() {
+      return connection === undefined ? detachedAt : undefined
+    }
   }
 }

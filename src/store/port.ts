@@ -1,6 +1,7 @@
-// The one port behind which state is kept. It knows keys and strings, nothing of MCP. Held by test/store/contract.test.ts.
+// The port behind which state is kept: keys and strings, nothing of MCP. test/store/contract.test.ts holds every
+// adapter to it.
 
-export interface SetOptions {
+interface SetOptions {
   /** Forgotten after this time; absent: kept for good. */
   readonly ttlMs?: number
   /** Write only if the key is absent (or present): the answer says whether it was written. */
@@ -8,32 +9,37 @@ export interface SetOptions {
 }
 
 /**
- * Every call settles within a second: with its answer, or with GatewayError `unavailable` where the store cannot be reached.
- * An implementation never hangs, never queues calls for a store that is away, and heals by itself.
+ * Every call settles within a second: with its answer, or with GatewayError `unavailable` where the store cannot be
+ * reached. An implementation never hangs, never queues calls for a store that is away, and heals by itself.
  */
 export interface Store {
-  get (key: string): Promise<string | undefined>
+  get(key: string): Promise<string | undefined>
   /** @returns false only where `when` was not met */
-  set (key: string, value: string, options?: SetOptions): Promise<boolean>
+  set(key: string, value: string, options?: SetOptions): Promise<boolean>
   /** A value, a counter or a log. @returns whether there was something to delete */
-  delete (key: string): Promise<boolean>
+  delete(key: string): Promise<boolean>
   /** Gives a live key a new time to live. @returns whether the key was there */
-  touch (key: string, ttlMs: number): Promise<boolean>
+  touch(key: string, ttlMs: number): Promise<boolean>
   /** Adds to a counter that starts at zero and ends with its window. @returns the new value */
-  count (key: string, by: number, ttlMs: number): Promise<number>
-  /** Adds an entry to the end of a log, of which the last `keep` entries are kept until `ttlMs` after the latest addition. */
-  append (key: string, entry: string, options: { readonly ttlMs: number, readonly keep: number }): Promise<void>
+  count(key: string, by: number, ttlMs: number): Promise<number>
+  /**
+   * Adds an entry to the end of a log, of which the last `keep` entries are kept until `ttlMs` after the latest
+   * addition.
+   */
+  append(key: string, entry: string, options: { readonly ttlMs: number; readonly keep: number }): Promise<void>
   /** The entries of a log, oldest first; none where there is no log. */
-  entries (key: string): Promise<string[]>
-  /** To every subscriber of the channel, in this process and every other one on the same store. A hint: it may be lost. */
-  publish (channel: string, message: string): Promise<void>
-  /** Does not fail while the store is away: `live` stays false until it listens. @returns how to stop listening */
-  subscribe (channel: string, listener: (message: string) => void): Promise<() => Promise<void>>
+  entries(key: string): Promise<string[]>
+  /**
+   * To every subscriber of the channel, in this process and every other one on the same store. A hint: it may be lost.
+   */
+  publish(channel: string, message: string): Promise<void>
+  /** Does not fail while the store is away: `live` stays false until it listens. @returns what stops listening */
+  subscribe(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>
   /** Called whenever messages may have been missed: local copies that rely on publish are then worth nothing. */
-  onLost (listener: () => void): void
-  /** Do messages reach us right now? While not, nothing local may be trusted. */
+  onLost(listener: () => void): void
+  /** Whether messages arrive right now. While they do not, local copies may not be trusted. */
   readonly live: boolean
   /** Resolves when the store answers; rejects with GatewayError `unavailable`. */
-  ping (): Promise<void>
-  close (): Promise<void>
+  ping(): Promise<void>
+  close(): Promise<void>
 }

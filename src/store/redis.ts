@@ -1,36 +1,133 @@
-// The store of several gateways: Redis, one connection for commands and one for messages. Away means `unavailable` at once, never a wait.
-// Every key and channel is under `gatehouse:`; nothing is ever listed or scanned.
+// The store of several gateways: Redis, with one connection for commands and one for messages. While Redis is away
+// every call fails at once. Every key and channel begins with `gatehouse:`; keys are never listed or scanned.
 
-import type { Redis } from 'ioredis'
+import type { ChainableCommander, Redis } from 'ioredis'
 import type { Log } from '../observe/log.ts'
 import type { Store } from './port.ts'
-import { firstAttempt, openLink, reasonOf } from './redis-link.ts'
-import { createListeners, guarded, unavailable, wholeMs } from './rules.ts'
+import { firstAttempt, openRedisConnection, reasonOf } from './redis-connection.ts'
+import { every, steadyClock } from '../time/clock.ts'
+import { createChannelListeners, guarded, unavailable, wholeMs, type ChannelListeners } from './rules.ts'
 
 export interface RedisStoreOptions {
   /** redis:// or rediss:// */
   readonly url: string
   /** Compared with the clock of Redis at the start; Redis itself decides what has expired. */
-  readonly clock: { now (): number }
+  readonly clock: { now(): number }
   readonly log: Log
-  /** How often the message connection is asked whether it still lives. */
+  /** How often the message connection is checked. */
   readonly heartbeatMs?: number
 }
 
 const prefix = 'gatehouse:'
-// With the time of one command it makes less than a second: no longer may a frozen Redis be taken for a live one.
+// With the time of one command less than a second: for no longer may a frozen Redis count as live.
 const defaultHeartbeatMs = 400
 
 /**
- * Resolves within about a second, whether Redis is there or not; while it is away every call rejects with GatewayError `unavailable`.
- * A call that failed may have taken effect: nobody can know. `subscribe` alone does not fail: it is made good when Redis is back, and
- * until then `live` is false.
+ * Resolves within about a second, whether Redis is there or not; while it is away every call rejects with GatewayError
+ * `unavailable`. A call that failed may have taken effect: nobody can know. `subscribe` alone does not fail: it is made
+ * good when Redis is back, and until then `live` is false.
  * @throws TypeError when the address cannot be used
  */
-export async function createRedisStore ({ url, clock, log, heartbeatMs = defaultHeartbeatMs }: RedisStoreOptions): Promise<Store> {
-  const commands = openLink(url, 'commands', log)
-  const messages = openLink(url, 'messages', log)
-  const listeners = createListeners(log)
+export async function createRedisStore({
+  url,
+  clock,
+  log,
+  heartbeatMs = defaultHeartbeatMs
+}: RedisStoreOptions): Promise<Store> {
+  const commands = openRedisConnection(url, 'commands', log)
+  const messages = openRedisConnection(url, 'messages', log)
+  const listeners = createChannelListeners(log)
+  const link = watchMessages(messages, listeners, heartbeatMs, log)
+  let closed = false
+
+  async function ask<Answer>(command: () => Promise<Answer>): Promise<Answer> {
+    try {
+      return await command()
+    } catch (error) {
+      link.check() // Where one connection hangs, the other one probably does too.
+      throw unavailable(
+        'The store of the gateway cannot be reached. Retry in a second.',
+        new Error(`Redis: ${reasonOf(error)}`)
+      )
+    }
+  }
+
+  messages.on('message', (channel: string, message: string) => listeners.deliver(channel, message))
+  commands.once('ready', () => {
+    void advise(commands, clock, log)
+  })
+  await Promise.all([firstAttempt(commands), firstAttempt(messages)])
+
+  return {
+    async get(key) {
+      return (await ask(() => commands.get(prefix + key))) ?? undefined
+    },
+    async set(key, value, { ttlMs, when } = {}) {
+      const expiry = ttlMs === undefined ? [] : ['PX', wholeMs(ttlMs)]
+      const condition = when === undefined ? [] : [when === 'absent' ? 'NX' : 'XX']
+      return (await ask(() => commands.call('SET', [prefix + key, value, ...expiry, ...condition]))) === 'OK'
+    },
+    async delete(key) {
+      return (await ask(() => commands.del(prefix + key))) > 0
+    },
+    async touch(key, ttlMs) {
+      const ms = wholeMs(ttlMs)
+      return (await ask(() => commands.pexpire(prefix + key, ms))) > 0
+    },
+    async count(key, by, ttlMs) {
+      const ms = wholeMs(ttlMs)
+      // Only the first call sets the end of the counter.
+      const commandsOf = () =>
+        commands
+          .multi()
+          .set(prefix + key, '0', 'PX', ms, 'NX')
+          .incrby(prefix + key, by)
+      return Number(await ask(() => transaction(commandsOf(), 1)))
+    },
+    async append(key, entry, { ttlMs, keep }) {
+      const [name, ms] = [prefix + key, wholeMs(ttlMs)]
+      await ask(() => transaction(commands.multi().rpush(name, entry).ltrim(name, -keep, -1).pexpire(name, ms), 0))
+    },
+    async entries(key) {
+      return await ask(() => commands.lrange(prefix + key, 0, -1))
+    },
+    async publish(channel, message) {
+      await ask(() => commands.publish(prefix + channel, message))
+    },
+    async subscribe(channel, listener) {
+      const name = prefix + channel
+      const stop = listeners.add(name, listener)
+      if (messages.status === 'ready')
+        await messages.subscribe(name).catch((error: unknown) => link.drop(reasonOf(error)))
+      return async () => {
+        stop()
+        if (listeners.has(name) || messages.status !== 'ready') return
+        await messages
+          .unsubscribe(name)
+          .catch((error: unknown) => log.debug({ reason: reasonOf(error) }, 'Redis channel not left'))
+      }
+    },
+    onLost: link.onLost,
+    get live() {
+      return link.live
+    },
+    async ping() {
+      await ask(() => commands.ping())
+    },
+    async close() {
+      if (closed) return
+      closed = true
+      link.close()
+      for (const result of await Promise.allSettled([commands.quit(), messages.quit()])) {
+        if (result.status === 'rejected') log.debug({ reason: reasonOf(result.reason) }, 'Redis did not say goodbye')
+      }
+      for (const each of [commands, messages]) if (each.status !== 'end') each.disconnect()
+    }
+  }
+}
+
+/** Finds out whether messages arrive: subscribes again on every new connection, and pings it at intervals. */
+function watchMessages(messages: Redis, listeners: ChannelListeners, heartbeatMs: number, log: Log) {
   const lostListeners: Array<() => void> = []
   let subscribed = false
   let restores = 0
@@ -41,7 +138,7 @@ export async function createRedisStore ({ url, clock, log, heartbeatMs = default
     for (const listener of lostListeners) guarded(log, listener)
   }
 
-  function drop (reason: string): void {
+  function drop(reason: string): void {
     restores += 1 // A restore under way belongs to the connection that just failed.
     if (!subscribed) return
     subscribed = false
@@ -50,24 +147,24 @@ export async function createRedisStore ({ url, clock, log, heartbeatMs = default
     tellLost()
   }
 
-  async function restore (): Promise<void> {
+  async function restore(): Promise<void> {
     restores += 1
     const mine = restores
     const names = listeners.names()
     try {
       if (names.length > 0) await messages.subscribe(...names)
     } catch (error) {
-      // Nobody's loss: `live` stays false, and the heartbeat or the next connection tries again.
+      // `live` stays false; the heartbeat or the next connection tries again.
       log.warn({ reason: reasonOf(error) }, 'Redis channels cannot be subscribed to; it is retried')
       return
     }
     if (mine !== restores || messages.status !== 'ready' || closed) return
-    // Again, although the loss was told: whoever has read in the gap may hold what a missed message would have taken away.
+    // Again, although the loss was reported: what was read in the gap may be out of date.
     tellLost()
     subscribed = true
   }
 
-  async function beat (): Promise<void> {
+  async function beat(): Promise<void> {
     if (beating || closed || messages.status !== 'ready') return
     beating = true
     try {
@@ -80,97 +177,38 @@ export async function createRedisStore ({ url, clock, log, heartbeatMs = default
     }
   }
 
-  async function ask<Answer> (command: () => Promise<Answer>): Promise<Answer> {
-    try {
-      return await command()
-    } catch (error) {
-      void beat() // Where one connection hangs, the other one probably does too: find out now.
-      throw unavailable('The store of the gateway cannot be reached. Retry in a second.', new Error(`Redis: ${reasonOf(error)}`))
-    }
-  }
-
-  messages.on('ready', () => { void restore() })
+  messages.on('ready', () => void restore())
   messages.on('close', () => drop('connection closed'))
-  messages.on('message', (channel: string, message: string) => listeners.deliver(channel, message))
-  commands.once('ready', () => { void advise(commands, clock, log) })
-  const heartbeat = setInterval(() => { void beat() }, heartbeatMs)
-  heartbeat.unref()
-  await Promise.all([firstAttempt(commands), firstAttempt(messages)])
+  const heartbeat = every(steadyClock, heartbeatMs, () => void beat())
 
   return {
-    async get (key) {
-      return await ask(() => commands.get(prefix + key)) ?? undefined
-    },
-    async set (key, value, { ttlMs, when } = {}) {
-      const expiry = ttlMs === undefined ? [] : ['PX', wholeMs(ttlMs)]
-      const condition = when === undefined ? [] : [when === 'absent' ? 'NX' : 'XX']
-      return await ask(() => commands.call('SET', [prefix + key, value, ...expiry, ...condition])) === 'OK'
-    },
-    async delete (key) {
-      return await ask(() => commands.del(prefix + key)) > 0
-    },
-    async touch (key, ttlMs) {
-      const ms = wholeMs(ttlMs)
-      return await ask(() => commands.pexpire(prefix + key, ms)) > 0
-    },
-    async count (key, by, ttlMs) {
-      const ms = wholeMs(ttlMs)
-      return ask(async () => {
-        // One transaction: a counter without an end, made between the two, would stay for good. Only its first call sets the end.
-        const replies = await commands.multi().set(prefix + key, '0', 'PX', ms, 'NX').incrby(prefix + key, by).exec()
-        const [error, value] = replies?.[1] ?? [new Error('transaction discarded'), undefined]
-        if (error !== null) throw error
-        return Number(value)
-      })
-    },
-    async append (key, entry, { ttlMs, keep }) {
-      const ms = wholeMs(ttlMs)
-      await ask(async () => {
-        const replies = await commands.multi().rpush(prefix + key, entry).ltrim(prefix + key, -keep, -1).pexpire(prefix + key, ms).exec()
-        const [error] = replies?.[0] ?? [new Error('transaction discarded')]
-        if (error !== null) throw error
-      })
-    },
-    async entries (key) {
-      return await ask(() => commands.lrange(prefix + key, 0, -1))
-    },
-    async publish (channel, message) {
-      await ask(() => commands.publish(prefix + channel, message))
-    },
-    async subscribe (channel, listener) {
-      const name = prefix + channel
-      const stop = listeners.add(name, listener)
-      if (messages.status === 'ready') await messages.subscribe(name).catch((error: unknown) => drop(reasonOf(error)))
-      return async () => {
-        stop()
-        if (listeners.has(name) || messages.status !== 'ready') return
-        // At worst, messages come in to which nobody listens.
-        await messages.unsubscribe(name).catch((error: unknown) => log.debug({ reason: reasonOf(error) }, 'Redis channel not left'))
-      }
-    },
-    onLost (listener) {
-      lostListeners.push(listener)
-    },
-    get live () {
+    drop,
+    check: () => void beat(),
+    get live() {
       return subscribed && !closed && messages.status === 'ready'
     },
-    async ping () {
-      await ask(() => commands.ping())
+    onLost(listener: () => void) {
+      lostListeners.push(listener)
     },
-    async close () {
-      if (closed) return
+    close() {
       closed = true
-      clearInterval(heartbeat)
-      for (const result of await Promise.allSettled([commands.quit(), messages.quit()])) {
-        if (result.status === 'rejected') log.debug({ reason: reasonOf(result.reason) }, 'Redis did not say goodbye')
-      }
-      for (const link of [commands, messages]) if (link.status !== 'end') link.disconnect()
+      heartbeat.close()
     }
   }
 }
 
-/** Warns of what makes Redis lose sessions early. Best effort: a managed Redis may forbid the questions. */
-async function advise (commands: Redis, clock: { now (): number }, log: Log): Promise<void> {
+/**
+ * All commands or none: a counter or log made without its end would stay for good.
+ * @returns the reply at this place
+ */
+async function transaction(commands: ChainableCommander, at: number): Promise<unknown> {
+  const [error, reply] = (await commands.exec())?.[at] ?? [new Error('transaction discarded')]
+  if (error !== null) throw error
+  return reply
+}
+
+/** Warns of settings that make Redis lose sessions early. Best effort: a managed Redis may forbid these commands. */
+async function advise(commands: Redis, clock: { now(): number }, log: Log): Promise<void> {
   try {
     const policy = /^maxmemory_policy:(\S+)/m.exec(await commands.info('memory'))?.[1]
     if (policy !== undefined && policy !== 'noeviction') {
@@ -179,7 +217,8 @@ async function advise (commands: Redis, clock: { now (): number }, log: Log): Pr
     const sent = clock.now()
     const [seconds, micros] = await commands.time()
     const skewMs = Math.round(Number(seconds) * 1000 + Number(micros) / 1000 - (sent + clock.now()) / 2)
-    if (Math.abs(skewMs) > 2_000) log.warn({ skewMs }, 'the clocks of this machine and of Redis differ: set both by NTP')
+    if (Math.abs(skewMs) > 2_000)
+      log.warn({ skewMs }, 'the clocks of this machine and of Redis differ: set both by NTP')
   } catch (error) {
     log.debug({ reason: reasonOf(error) }, 'Redis does not say how it is set up')
   }

@@ -1,14 +1,22 @@
-// Sealing: authenticated encryption of what others keep for us, and short proofs that an id is ours. The key lives in the store, so that
-// every process on it can read what another one sealed.
+// Sealing: authenticated encryption of what clients keep for the gateway, and short proofs that the gateway made an id.
+// The key lives in the store, so that every process on it can open what another one sealed.
 
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  hkdfSync,
+  timingSafeEqual,
+  type KeyObject
+} from 'node:crypto'
 import type { Log } from '../observe/log.ts'
 import { sealKeyKey } from './keys.ts'
 import type { Store } from './port.ts'
 import { unavailable } from './rules.ts'
 
 export interface Sealer {
-  /** Is the key there? Until then every operation throws GatewayError unavailable. */
+  /** Whether the key is loaded. Until then every operation throws GatewayError unavailable. */
   readonly ready: boolean
   /**
    * The same text under the same purpose and binding gives the same seal, so that it can serve as an id.
@@ -16,61 +24,64 @@ export interface Sealer {
    * @param text well-formed Unicode
    * @returns base64url
    */
-  seal (purpose: string, binding: readonly string[], text: string): string
-  /** @returns undefined for everything that was not sealed so: forged, cut, for another purpose or binding */
-  open (purpose: string, binding: readonly string[], sealed: string): string | undefined
-  /** 96 bits that only we can make of these parts; base64url, 16 characters. */
-  proof (purpose: string, parts: readonly string[]): string
-  proves (purpose: string, parts: readonly string[], proof: string): boolean
-  close (): void
+  seal(purpose: string, binding: readonly string[], text: string): string
+  /** @returns undefined for what was not sealed so: forged, cut, for another purpose or binding */
+  open(purpose: string, binding: readonly string[], sealed: string): string | undefined
+  /** 96 bits that only the gateway can make of these parts; base64url, 16 characters. */
+  proof(purpose: string, parts: readonly string[]): string
+  proves(purpose: string, parts: readonly string[], proof: string): boolean
+  close(): void
 }
 
 const nonceBytes = 12
 const tagBytes = 16
-const proofBytes = 12
+/** 12 bytes in base64url. */
+const proofChars = 16
 /** 32 bytes in base64url. */
 const wholeKey = /^[A-Za-z0-9_-]{43}$/
 const retryMs = 500
 
 interface Keys {
   readonly root: string
-  readonly encryption: Buffer
-  readonly nonces: Buffer
-  readonly proofs: Buffer
+  readonly encryption: KeyObject
+  readonly nonces: KeyObject
+  readonly proofs: KeyObject
 }
 
 export interface SealerOptions {
   readonly store: Store
   readonly randomBytes: (size: number) => Buffer
-  readonly timer: (ms: number, run: () => void) => { unref (): unknown, close (): unknown }
+  readonly timer: (ms: number, run: () => void) => { unref(): unknown; close(): unknown }
   readonly log: Log
 }
 
 /**
- * Takes the key from the store, or makes it there once for all processes. While the store is away from the start on, or holds something
- * that is no key, every operation throws GatewayError unavailable; the key is fetched as soon as it is there.
+ * Takes the key from the store, or makes it there once for all processes. While the store is away from the start on, or
+ * holds something that is no key, every operation throws GatewayError unavailable; the key is fetched as soon as it is
+ * there.
  */
-export async function createSealer ({ store, randomBytes, timer, log }: SealerOptions): Promise<Sealer> {
+export async function createSealer({ store, randomBytes, timer, log }: SealerOptions): Promise<Sealer> {
   let loaded: Keys | undefined
   let loading = false
-  let told = false
+  let reported = false
   let closed = false
-  let retry: { close (): unknown } | undefined
+  let retry: { close(): unknown } | undefined
 
-  async function load (): Promise<void> {
+  async function load(): Promise<void> {
     if (loading || closed) return
     loading = true
     retry?.close()
     try {
-      // A store that came back empty gets the key that this process has: what was sealed with it stays good.
+      // A store that came back empty gets the key of this process: what was sealed with it stays good.
       await store.set(sealKeyKey, loaded?.root ?? randomBytes(32).toString('base64url'), { when: 'absent' })
-      const root = await store.get(sealKeyKey) ?? ''
+      const root = (await store.get(sealKeyKey)) ?? ''
       if (wholeKey.test(root)) {
         if (root !== loaded?.root) loaded = keysOf(root)
         return
       }
-      if (!told) log.error({ key: sealKeyKey }, 'the seal key in the store is damaged: delete it to have a new one made')
-      told = true
+      if (!reported)
+        log.error({ key: sealKeyKey }, 'the seal key in the store is damaged: delete it to have a new one made')
+      reported = true
     } catch (err) {
       log.debug({ err }, 'the seal key cannot be had from the store yet')
     } finally {
@@ -81,7 +92,9 @@ export async function createSealer ({ store, randomBytes, timer, log }: SealerOp
     waiting.unref()
     retry = waiting
   }
-  const again = (): void => { void load() }
+  const again = (): void => {
+    void load()
+  }
   store.onLost(again)
   await load()
 
@@ -91,48 +104,60 @@ export async function createSealer ({ store, randomBytes, timer, log }: SealerOp
   }
 
   return {
-    get ready () { return loaded !== undefined },
-    seal (purpose, binding, text) {
+    get ready() {
+      return loaded !== undefined
+    },
+    seal(purpose, binding, text) {
       const { nonces, encryption } = keys()
-      // A nonce made of all that goes in repeats only where everything repeats, and then it says nothing new (as in RFC 5297).
+      // A nonce derived from all inputs repeats only where all of them do, which reveals nothing new (as in RFC 5297).
       const nonce = mac(nonces, purpose, [...binding, text]).subarray(0, nonceBytes)
       const cipher = createCipheriv('aes-256-gcm', encryption, nonce).setAAD(Buffer.from(joined(purpose, binding)))
-      return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]).toString('base64url')
+      return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]).toString(
+        'base64url'
+      )
     },
-    open (purpose, binding, sealed) {
+    open(purpose, binding, sealed) {
       const bytes = Buffer.from(sealed, 'base64url')
-      // One seal, one spelling: base64url has characters to spare at the end.
+      // Each seal has one spelling: the last character of base64url has unused bits.
       if (bytes.length < nonceBytes + tagBytes || bytes.toString('base64url') !== sealed) return undefined
       const { encryption } = keys()
       try {
-        const decipher = createDecipheriv('aes-256-gcm', encryption, bytes.subarray(0, nonceBytes), { authTagLength: tagBytes })
+        const decipher = createDecipheriv('aes-256-gcm', encryption, bytes.subarray(0, nonceBytes), {
+          authTagLength: tagBytes
+        })
           .setAAD(Buffer.from(joined(purpose, binding)))
           .setAuthTag(bytes.subarray(-tagBytes))
-        return Buffer.concat([decipher.update(bytes.subarray(nonceBytes, -tagBytes)), decipher.final()]).toString('utf8')
+        return Buffer.concat([decipher.update(bytes.subarray(nonceBytes, -tagBytes)), decipher.final()]).toString(
+          'utf8'
+        )
       } catch {
-        return undefined // Not ours: the caller is told that the id is unknown.
+        return undefined // Not made by the gateway: the caller is told that the id is unknown.
       }
     },
     proof: (purpose, parts) => proofOf(keys(), purpose, parts),
-    proves (purpose, parts, proof) {
-      // Compared as text: of several spellings of the same bytes, one is ours.
+    proves(purpose, parts, proof) {
+      // Compared as text: of several spellings of the same bytes only one counts.
       const given = Buffer.from(proof)
       const ours = Buffer.from(proofOf(keys(), purpose, parts))
       return given.length === ours.length && timingSafeEqual(given, ours)
     },
-    close () {
+    close() {
       closed = true
       retry?.close()
     }
   }
 }
 
-function keysOf (root: string): Keys {
-  const derive = (use: string): Buffer => Buffer.from(hkdfSync('sha256', Buffer.from(root, 'base64url'), '', `gatehouse ${use}`, 32))
+function keysOf(root: string): Keys {
+  // As key objects: node prepares a key given as bytes anew for every operation, which takes longer than the operation.
+  const derive = (use: string): KeyObject =>
+    createSecretKey(Buffer.from(hkdfSync('sha256', Buffer.from(root, 'base64url'), '', `gatehouse ${use}`, 32)))
   return { root, encryption: derive('encryption'), nonces: derive('nonces'), proofs: derive('proofs') }
 }
 
 // JSON keeps the parts apart: no two lists of parts become one text.
 const joined = (purpose: string, parts: readonly string[]): string => JSON.stringify([purpose, ...parts])
-const mac = (key: Buffer, purpose: string, parts: readonly string[]): Buffer => createHmac('sha256', key).update(joined(purpose, parts)).digest()
-const proofOf = ({ proofs }: Keys, purpose: string, parts: readonly string[]): string => mac(proofs, purpose, parts).subarray(0, proofBytes).toString('base64url')
+const mac = (key: KeyObject, purpose: string, parts: readonly string[]): Buffer =>
+  createHmac('sha256', key).update(joined(purpose, parts)).digest()
+const proofOf = ({ proofs }: Keys, purpose: string, parts: readonly string[]): string =>
+  createHmac('sha256', proofs).update(joined(purpose, parts)).digest('base64url').slice(0, proofChars)

@@ -1,17 +1,18 @@
 // The embedded store on node:sqlite: a file that one gateway process owns, or memory. Messages stay in the process.
-// It refuses a file that another process has open: two owners would not hear each other's messages.
+// It refuses a file that another process has open: the two would not get each other's messages.
 
 import type { StatementSync } from 'node:sqlite'
 import type { Log } from '../observe/log.ts'
 import type { Store } from './port.ts'
-import { createListeners, unavailable, wholeMs } from './rules.ts'
+import { every, steadyClock } from '../time/clock.ts'
+import { createChannelListeners, unavailable, wholeMs } from './rules.ts'
 import { openDatabase } from './sqlite-file.ts'
 
 export interface SqliteStoreOptions {
   /** A file, whose folder is made where it is missing; or `:memory:`. */
   readonly path: string
   /** Decides what has expired. */
-  readonly clock: { now (): number }
+  readonly clock: { now(): number }
   readonly log: Log
   /** How often expired rows are swept; they are never returned in between. */
   readonly sweepMs?: number
@@ -19,19 +20,22 @@ export interface SqliteStoreOptions {
 
 // Expiry of what is kept for good: one comparison serves every row.
 const never = Number.MAX_SAFE_INTEGER
-// Rows deleted at a time: some milliseconds at most, since SQLite holds up the whole process meanwhile.
+// Rows deleted at a time, which takes some milliseconds at most: SQLite blocks the whole process meanwhile.
 const sweepRows = 500
 
 /**
  * @returns the store; it is always `live`, since nothing can get lost between a process and itself
- * @throws GatewayError unavailable when the file is in use, is no database of ours or cannot be opened; the message names it
+ * @throws GatewayError unavailable when the file is in use, is no database of ours or cannot be opened; the message
+ * names it
  */
-export async function createSqliteStore ({ path, clock, log, sweepMs = 30_000 }: SqliteStoreOptions): Promise<Store> {
+export async function createSqliteStore({ path, clock, log, sweepMs = 30_000 }: SqliteStoreOptions): Promise<Store> {
   const database = await openDatabase(path)
-  const listeners = createListeners(log)
+  const listeners = createChannelListeners(log)
   const get = database.prepare('SELECT value FROM entry WHERE key = ? AND expires_at > ?')
-  const put = database.prepare('INSERT INTO entry (key, value, expires_at) VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at')
-  const add = database.prepare('INSERT INTO entry (key, value, expires_at) VALUES (?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at WHERE entry.expires_at <= ?4')
+  const insert = 'INSERT INTO entry (key, value, expires_at) VALUES (?1, ?2, ?3)'
+  const update = 'ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at'
+  const put = database.prepare(`${insert} ${update}`)
+  const add = database.prepare(`${insert} ${update} WHERE entry.expires_at <= ?4`)
   const replace = database.prepare('UPDATE entry SET value = ?2, expires_at = ?3 WHERE key = ?1 AND expires_at > ?4')
   const remove = database.prepare('DELETE FROM entry WHERE key = ? RETURNING expires_at')
   const removeLog = database.prepare('DELETE FROM log WHERE key = ? AND expires_at > ?')
@@ -42,18 +46,26 @@ export async function createSqliteStore ({ path, clock, log, sweepMs = 30_000 }:
       value = iif(entry.expires_at <= ?4, excluded.value, CAST(CAST(entry.value AS INTEGER) + ?2 AS TEXT)),
       expires_at = iif(entry.expires_at <= ?4, excluded.expires_at, entry.expires_at)
     RETURNING value`)
-  const sweep = database.prepare('DELETE FROM entry WHERE rowid IN (SELECT rowid FROM entry WHERE expires_at <= ? LIMIT ?)')
+  const sweep = database.prepare(
+    'DELETE FROM entry WHERE rowid IN (SELECT rowid FROM entry WHERE expires_at <= ? LIMIT ?)'
+  )
   const push = database.prepare('INSERT INTO log (key, value, expires_at) VALUES (?, ?, ?)')
   const prolong = database.prepare('UPDATE log SET expires_at = ? WHERE key = ? AND expires_at > ?')
-  const trim = database.prepare('DELETE FROM log WHERE key = ?1 AND id <= (SELECT id FROM log WHERE key = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)')
+  const trim = database.prepare(
+    'DELETE FROM log WHERE key = ?1 AND id <= (SELECT id FROM log WHERE key = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)'
+  )
   const read = database.prepare('SELECT value FROM log WHERE key = ? AND expires_at > ? ORDER BY id')
-  const sweepLog = database.prepare('DELETE FROM log WHERE rowid IN (SELECT rowid FROM log WHERE expires_at <= ? LIMIT ?)')
+  const sweepLog = database.prepare(
+    'DELETE FROM log WHERE rowid IN (SELECT rowid FROM log WHERE expires_at <= ? LIMIT ?)'
+  )
   const one = database.prepare('SELECT 1')
 
-  const expiry = (ttlMs: number | undefined): number => ttlMs === undefined ? never : Math.min(never, Math.ceil(clock.now()) + wholeMs(ttlMs))
-  const wrote = (statement: StatementSync, ...values: Array<string | number>): boolean => Number(statement.run(...values).changes) > 0
+  const expiry = (ttlMs: number | undefined): number =>
+    ttlMs === undefined ? never : Math.min(never, Math.ceil(clock.now()) + wholeMs(ttlMs))
+  const wrote = (statement: StatementSync, ...values: Array<string | number>): boolean =>
+    Number(statement.run(...values).changes) > 0
 
-  function sweepStep (): void {
+  function sweepStep(): void {
     if (!database.isOpen) return
     try {
       const swept = [sweep, sweepLog].map((statement) => Number(statement.run(clock.now(), sweepRows).changes))
@@ -63,36 +75,35 @@ export async function createSqliteStore ({ path, clock, log, sweepMs = 30_000 }:
       log.warn({ err }, 'expired rows of the store could not be swept')
     }
   }
-  const sweeper = setInterval(sweepStep, sweepMs)
-  sweeper.unref()
+  const sweeper = every(steadyClock, sweepMs, sweepStep)
 
   return {
-    async get (key) {
+    async get(key) {
       const row = attempt(() => get.get(key, clock.now()))
       return row === undefined ? undefined : String(row['value'])
     },
-    async set (key, value, { ttlMs, when } = {}) {
+    async set(key, value, { ttlMs, when } = {}) {
       const expiresAt = expiry(ttlMs)
       if (when === undefined) return attempt(() => wrote(put, key, value, expiresAt))
       return attempt(() => wrote(when === 'absent' ? add : replace, key, value, expiresAt, clock.now()))
     },
-    async delete (key) {
+    async delete(key) {
       return attempt(() => {
         const row = remove.get(key)
         const logged = wrote(removeLog, key, clock.now())
         return logged || (row !== undefined && Number(row['expires_at']) > clock.now())
       })
     },
-    async touch (key, ttlMs) {
+    async touch(key, ttlMs) {
       const expiresAt = expiry(ttlMs)
       return attempt(() => wrote(touch, expiresAt, key, clock.now()))
     },
-    async count (key, by, ttlMs) {
+    async count(key, by, ttlMs) {
       const expiresAt = expiry(ttlMs)
       const step = BigInt(by) // As a number it would be a REAL to SQLite, and its text "1.0".
       return attempt(() => Number(count.get(key, step, expiresAt, clock.now())?.['value']))
     },
-    async append (key, entry, { ttlMs, keep }) {
+    async append(key, entry, { ttlMs, keep }) {
       const expiresAt = expiry(ttlMs)
       attempt(() => {
         prolong.run(expiresAt, key, clock.now())
@@ -101,35 +112,38 @@ export async function createSqliteStore ({ path, clock, log, sweepMs = 30_000 }:
         trim.run(key, keep)
       })
     },
-    async entries (key) {
+    async entries(key) {
       return attempt(() => read.all(key, clock.now()).map((row) => String(row['value'])))
     },
-    async publish (channel, message) {
+    async publish(channel, message) {
       attempt(() => one.get()) // A closed store publishes nothing.
       setImmediate(() => listeners.deliver(channel, message))
     },
-    async subscribe (channel, listener) {
+    async subscribe(channel, listener) {
       const stop = listeners.add(channel, listener)
       return async () => stop()
     },
-    onLost () {
+    onLost() {
       // Never called: no message can be missed within one process.
     },
     live: true,
-    async ping () {
+    async ping() {
       attempt(() => one.get())
     },
-    async close () {
-      clearInterval(sweeper)
+    async close() {
+      sweeper.close()
       if (database.isOpen) database.close()
     }
   }
 }
 
-function attempt<Answer> (work: () => Answer): Answer {
+function attempt<Answer>(work: () => Answer): Answer {
   try {
     return work()
   } catch (cause) {
-    throw unavailable('The store of the gateway does not work. Retry in a second; the log of the gateway has the reason.', cause)
+    throw unavailable(
+      'The store of the gateway does not work. Retry in a second; the log of the gateway has the reason.',
+      cause
+    )
   }
 }

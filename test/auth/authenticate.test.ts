@@ -1,17 +1,17 @@
 import t from 'tap'
 import { createFetch } from '../../src/auth/fetch.ts'
-import { desk, outcome, resource, tenantWith, trust } from '../kit/desk.ts'
-import { forge } from '../kit/forge.ts'
+import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
+import { forgingIssuer } from '../kit/forging-issuer.ts'
 
 const now = Date.now()
 
 t.test('a reload forgets verdicts and keeps the keys of issuers that stay', async (t) => {
-  const idp = await forge(t, { resource, now })
+  const idp = await forgingIssuer(t, { resource, now })
   const before = tenantWith({ issuers: [trust(idp.issuer)] })
   const same = tenantWith({ issuers: [trust(idp.issuer)] })
   const strict = tenantWith({ issuers: [trust(idp.issuer, { algorithms: ['RS256'] })] })
   const gone = tenantWith({})
-  const room = desk(t, before)
+  const room = testAuthenticator(t, before)
   const token = await idp.sign()
   t.equal(outcome(await room.present(token, before)), 'ada')
   room.authenticator.reload([same])
@@ -27,9 +27,9 @@ t.test('a reload forgets verdicts and keeps the keys of issuers that stay', asyn
 })
 
 t.test('a verdict ends with a reload even where the tenant object stays', async (t) => {
-  const idp = await forge(t, { resource, now })
+  const idp = await forgingIssuer(t, { resource, now })
   const tenant = tenantWith({ issuers: [trust(idp.issuer)] })
-  const room = desk(t, tenant)
+  const room = testAuthenticator(t, tenant)
   const token = await idp.sign()
   const first = await room.present(token)
   t.equal(await room.present(token), first)
@@ -40,10 +40,10 @@ t.test('a verdict ends with a reload even where the tenant object stays', async 
 })
 
 t.test('a fault in the machinery is no refusal', async (t) => {
-  const idp = await forge(t, { resource, now })
+  const idp = await forgingIssuer(t, { resource, now })
   let broken = true
   const real = createFetch()
-  const room = desk(t, tenantWith({ issuers: [trust(idp.issuer)] }), {
+  const room = testAuthenticator(t, tenantWith({ issuers: [trust(idp.issuer)] }), {
     fetch: async (url, init) => {
       if (broken) throw new TypeError('no network')
       return await real(url, init)
@@ -57,8 +57,8 @@ t.test('a fault in the machinery is no refusal', async (t) => {
 })
 
 t.test('refusals are not remembered: what was refused for want of a key is accepted once there is one', async (t) => {
-  const idp = await forge(t, { resource, now })
-  const room = desk(t, tenantWith({ issuers: [trust(idp.issuer)] }))
+  const idp = await forgingIssuer(t, { resource, now })
+  const room = testAuthenticator(t, tenantWith({ issuers: [trust(idp.issuer)] }))
   const token = await idp.sign()
   idp.published = []
   t.equal(outcome(await room.present(token)), 401)

@@ -13,7 +13,10 @@ const read = (...values: string[]) => {
 t.test('no Authorization header is no token', async (t) => {
   t.equal(read(), undefined)
   t.equal(readBearer([]), undefined)
-  t.equal(readBearer(['Proxy-Authorization', 'Bearer a', 'Cookie', 'authorization=a', 'X-Authorization', 'Bearer a']), undefined)
+  t.equal(
+    readBearer(['Proxy-Authorization', 'Bearer a', 'Cookie', 'authorization=a', 'X-Authorization', 'Bearer a']),
+    undefined
+  )
 })
 
 t.test('scheme and header name are case-insensitive, the token is not', async (t) => {
@@ -30,8 +33,30 @@ t.test('two headers are an invalid request, even where they agree', async (t) =>
 })
 
 t.test('anything but one token is refused', async (t) => {
-  for (const value of ['', 'Bearer', 'Bearer ', 'Bearera', 'a', 'Basic YTpi', 'Bearer a, Bearer b', 'Bearer a b', 'Bearer\ta', 'Bearer \ta', 'Bearer a\t', 'Bearer a\n', 'Bearer a ',
-    'Bearer =a', 'Bearer a=b', 'Bearer "a"', 'Bearer ä', 'Bearer a\0', 'Bearer a;b', 'Digest Bearer a', ' Bearer a', 'ﬂBearer a']) {
+  for (const value of [
+    '',
+    'Bearer',
+    'Bearer ',
+    'Bearera',
+    'a',
+    'Basic YTpi',
+    'Bearer a, Bearer b',
+    'Bearer a b',
+    'Bearer\ta',
+    'Bearer \ta',
+    'Bearer a\t',
+    'Bearer a\n',
+    'Bearer a ',
+    'Bearer =a',
+    'Bearer a=b',
+    'Bearer "a"',
+    'Bearer ä',
+    'Bearer a\0',
+    'Bearer a;b',
+    'Digest Bearer a',
+    ' Bearer a',
+    'ﬂBearer a'
+  ]) {
     t.equal(read(value), 'unauthenticated', JSON.stringify(value))
   }
 })

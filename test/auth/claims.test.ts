@@ -1,13 +1,19 @@
 import t from 'tap'
 import { principalOf } from '../../src/auth/claims.ts'
 import { tenantId } from '../../src/protocol/ids.ts'
-import { resource, trust } from '../kit/desk.ts'
+import { resource, trust } from '../kit/authenticator.ts'
 
 const now = Date.UTC(2026, 0, 1)
 const seconds = now / 1000
 const good = { aud: resource, sub: 'ada', client_id: 'app', iat: seconds, exp: seconds + 300 }
 const principal = (claims: Record<string, unknown>) =>
-  principalOf({ ...good, ...claims }, 'at+jwt', { tenant: tenantId('acme'), issuer: trust('https://idp.example.com'), resource, leewaySeconds: 30, now })
+  principalOf({ ...good, ...claims }, 'at+jwt', {
+    tenant: tenantId('acme'),
+    issuer: trust('https://idp.example.com'),
+    audiences: [resource],
+    leewaySeconds: 30,
+    now
+  })
 const refused = (claims: Record<string, unknown>) => {
   try {
     principal(claims)
@@ -34,13 +40,16 @@ t.test('groups are the strings of groups, up to a limit', async (t) => {
 
 t.test('the subject is a readable string of up to 512 characters', async (t) => {
   t.equal(principal({ sub: 'ä'.repeat(512) }).subject.length, 512)
-  for (const sub of [undefined, '', 7, null, ['ada'], 'a'.repeat(513), 'a\nb', 'a\0']) t.ok(refused({ sub }), JSON.stringify(sub))
+  for (const sub of [undefined, '', 7, null, ['ada'], 'a'.repeat(513), 'a\nb', 'a\0'])
+    t.ok(refused({ sub }), JSON.stringify(sub))
 })
 
 t.test('the client is client_id, or else what other providers call it', async (t) => {
   t.equal(principal({ client_id: 'app', azp: 'other' }).clientId, 'app')
-  for (const claim of ['azp', 'cid', 'appid']) t.equal(principal({ client_id: undefined, [claim]: 'other' }).clientId, 'other')
-  for (const claims of [{ client_id: undefined }, { client_id: 7, azp: 'other' }, { client_id: '' }]) t.ok(refused(claims), JSON.stringify(claims))
+  for (const claim of ['azp', 'cid', 'appid'])
+    t.equal(principal({ client_id: undefined, [claim]: 'other' }).clientId, 'other')
+  for (const claims of [{ client_id: undefined }, { client_id: 7, azp: 'other' }, { client_id: '' }])
+    t.ok(refused(claims), JSON.stringify(claims))
 })
 
 t.test('the end of the token goes with its principal', async (t) => {

@@ -2,49 +2,94 @@ import { createServer } from 'node:http'
 import t from 'tap'
 import { discoverJwksUri } from '../../src/auth/discovery.ts'
 import { createFetch } from '../../src/auth/fetch.ts'
-import { listen } from '../kit/listen.ts'
-import type { Teardown } from '../kit/listen.ts'
+import { listen, type Teardown } from '../kit/listen.ts'
 
 type Documents = Record<string, (origin: string) => unknown>
 
-async function discovered (t: Teardown, documents: Documents, path = '') {
+async function discovered(t: Teardown, documents: Documents, path = '') {
   const asked: string[] = []
-  const origin: string = await listen(t, createServer((request, response) => {
-    asked.push(request.url ?? '')
-    const document = documents[request.url ?? '']
-    if (document === undefined) return response.writeHead(404).end()
-    return response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(document(origin)))
-  }))
-  const uri = await discoverJwksUri(`${origin}${path}`, createFetch(), new AbortController().signal).catch((error: unknown) => error)
+  const origin: string = await listen(
+    t,
+    createServer((request, response) => {
+      asked.push(request.url ?? '')
+      const document = documents[request.url ?? '']
+      if (document === undefined) return response.writeHead(404).end()
+      return response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(document(origin)))
+    })
+  )
+  const uri = await discoverJwksUri(`${origin}${path}`, createFetch(), new AbortController().signal).catch(
+    (error: unknown) => error
+  )
   return { uri: typeof uri === 'string' ? uri.replace(origin, '') : uri, asked }
 }
 
 t.test('RFC 8414 comes first, with the well-known part before the path', async (t) => {
   const document = (origin: string) => ({ issuer: `${origin}/realms/a`, jwks_uri: `${origin}/keys` })
-  t.same(await discovered(t, { '/.well-known/oauth-authorization-server/realms/a': document, '/realms/a/.well-known/openid-configuration': document }, '/realms/a'),
-    { uri: '/keys', asked: ['/.well-known/oauth-authorization-server/realms/a'] })
+  t.same(
+    await discovered(
+      t,
+      {
+        '/.well-known/oauth-authorization-server/realms/a': document,
+        '/realms/a/.well-known/openid-configuration': document
+      },
+      '/realms/a'
+    ),
+    { uri: '/keys', asked: ['/.well-known/oauth-authorization-server/realms/a'] }
+  )
 })
 
 t.test('OpenID Connect Discovery comes second', async (t) => {
-  t.same(await discovered(t, { '/realms/a/.well-known/openid-configuration': (origin) => ({ issuer: `${origin}/realms/a`, jwks_uri: `${origin}/keys` }) }, '/realms/a'),
-    { uri: '/keys', asked: ['/.well-known/oauth-authorization-server/realms/a', '/realms/a/.well-known/openid-configuration'] })
+  t.same(
+    await discovered(
+      t,
+      {
+        '/realms/a/.well-known/openid-configuration': (origin) => ({
+          issuer: `${origin}/realms/a`,
+          jwks_uri: `${origin}/keys`
+        })
+      },
+      '/realms/a'
+    ),
+    {
+      uri: '/keys',
+      asked: ['/.well-known/oauth-authorization-server/realms/a', '/realms/a/.well-known/openid-configuration']
+    }
+  )
 })
 
 t.test('the document must be of exactly the configured issuer', async (t) => {
   const place = '/.well-known/oauth-authorization-server'
   t.equal((await discovered(t, { [place]: (origin) => ({ issuer: origin, jwks_uri: `${origin}/keys` }) })).uri, '/keys')
-  for (const issuer of [(origin: string) => `${origin}/`, (origin: string) => origin.toUpperCase(), () => 'https://idp.example.com', () => 7]) {
-    const { uri } = await discovered(t, { [place]: (origin) => ({ issuer: issuer(origin), jwks_uri: `${origin}/keys` }) })
+  for (const issuer of [
+    (origin: string) => `${origin}/`,
+    (origin: string) => origin.toUpperCase(),
+    () => 'https://idp.example.com',
+    () => 7
+  ]) {
+    const { uri } = await discovered(t, {
+      [place]: (origin) => ({ issuer: issuer(origin), jwks_uri: `${origin}/keys` })
+    })
     t.ok(uri instanceof AggregateError, String(issuer('')))
   }
 })
 
 t.test('a document cannot send us to an address that only we can reach', async (t) => {
   const place = '/.well-known/oauth-authorization-server'
-  for (const jwksUri of ['http://169.254.169.254/keys', 'https://169.254.169.254/keys', 'https://2130706434/keys', 'https://[::1]/keys', 'http://idp.example.com/keys', 'file:///etc/passwd', '/keys', undefined]) {
+  for (const jwksUri of [
+    'http://169.254.169.254/keys',
+    'https://169.254.169.254/keys',
+    'https://2130706434/keys',
+    'https://[::1]/keys',
+    'http://idp.example.com/keys',
+    'file:///etc/passwd',
+    '/keys',
+    undefined
+  ]) {
     const { uri } = await discovered(t, { [place]: (origin) => ({ issuer: origin, jwks_uri: jwksUri }) })
     t.ok(uri instanceof AggregateError, String(jwksUri))
   }
-  const { uri } = await discovered(t, { [place]: (origin) => ({ issuer: origin, jwks_uri: 'https://keys.example.com/keys' }) })
+  const { uri } = await discovered(t, {
+    [place]: (origin) => ({ issuer: origin, jwks_uri: 'https://keys.example.com/keys' })
+  })
   t.equal(uri, 'https://keys.example.com/keys')
 })

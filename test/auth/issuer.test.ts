@@ -1,13 +1,17 @@
 import t from 'tap'
-import { desk, outcome, resource, tenantWith, trust } from '../kit/desk.ts'
+import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
 import { issuer } from '../kit/issuer.ts'
 
 t.test('a token of a real authorization server becomes its principal', async (t) => {
   const idp = await issuer(t, { scopes: ['mcp', 'files:read'] })
-  const room = desk(t, tenantWith({ issuers: [trust(idp.url)], requiredScopes: ['mcp'] }))
+  const room = testAuthenticator(t, tenantWith({ issuers: [trust(idp.url)], requiredScopes: ['mcp'] }))
   for (const alg of ['ES256', 'RS256'] as const) {
     const principal = await room.present(await idp.token({ resource, alg }))
-    t.match(principal, { kind: 'token', tenant: 'acme', issuer: idp.url, subject: 'robot', clientId: 'robot', groups: [] }, alg)
+    t.match(
+      principal,
+      { kind: 'token', tenant: 'acme', issuer: idp.url, subject: 'robot', clientId: 'robot', groups: [] },
+      alg
+    )
     t.same('scopes' in principal ? [...principal.scopes] : principal, ['mcp', 'files:read'], alg)
   }
   t.equal(idp.keySetRequests(), 1, 'the keys were fetched once')
@@ -15,7 +19,7 @@ t.test('a token of a real authorization server becomes its principal', async (t)
 
 t.test('a token that the same server made for another resource is refused', async (t) => {
   const idp = await issuer(t)
-  const room = desk(t, tenantWith({ issuers: [trust(idp.url)] }))
+  const room = testAuthenticator(t, tenantWith({ issuers: [trust(idp.url)] }))
   t.equal(outcome(await room.present(await idp.token({ resource: 'https://mcp.example.com/t/other/mcp' }))), 401)
   t.equal(outcome(await room.present(await idp.token({ resource: `${resource}/` }))), 401)
   t.equal(outcome(await room.present(await idp.token({ resource }))), 'robot')
@@ -24,7 +28,7 @@ t.test('a token that the same server made for another resource is refused', asyn
 
 t.test('new keys are found at the first token that is signed with them', async (t) => {
   const idp = await issuer(t)
-  const room = desk(t, tenantWith({ issuers: [trust(idp.url)] }))
+  const room = testAuthenticator(t, tenantWith({ issuers: [trust(idp.url)] }))
   t.equal(outcome(await room.present(await idp.token({ resource }))), 'robot')
   const before = await idp.token({ resource })
   await idp.rotate('withdrawn')

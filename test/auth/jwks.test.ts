@@ -1,6 +1,6 @@
 import t from 'tap'
-import { desk, outcome, resource, tenantWith, trust } from '../kit/desk.ts'
-import { forge, forgedKey } from '../kit/forge.ts'
+import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
+import { forgingIssuer, forgedKey } from '../kit/forging-issuer.ts'
 import { issuer } from '../kit/issuer.ts'
 import { GatewayError } from '../../src/protocol/errors.ts'
 
@@ -8,13 +8,17 @@ const minute = 60_000
 
 t.test('known keys outlive an outage of their issuer by an hour, then it is unavailable', async (t) => {
   const idp = await issuer(t, { lifetimeSeconds: 36_000 })
-  const room = desk(t, tenantWith({ issuers: [trust(idp.url)] }))
+  const room = testAuthenticator(t, tenantWith({ issuers: [trust(idp.url)] }))
   const fresh = async () => await room.present(await idp.token({ resource }))
   t.equal(outcome(await fresh()), 'robot')
   idp.setKeySet('down')
   room.clock.advance(11 * minute)
   t.equal(outcome(await fresh()), 'robot', 'past the ordinary age')
-  t.equal(room.lines.filter((line) => line['msg'] === 'keys of an issuer cannot be fetched').length, 1, 'and the operator is told')
+  t.equal(
+    room.lines.filter((line) => line['msg'] === 'keys of an issuer cannot be fetched').length,
+    1,
+    'and the operator is told'
+  )
   room.clock.advance(58 * minute)
   t.equal(outcome(await fresh()), 'robot', 'just within the hour')
   room.clock.advance(2 * minute)
@@ -28,7 +32,7 @@ t.test('known keys outlive an outage of their issuer by an hour, then it is unav
 
 t.test('an unknown key is refused also while its issuer is away', async (t) => {
   const idp = await issuer(t)
-  const room = desk(t, tenantWith({ issuers: [trust(idp.url)] }))
+  const room = testAuthenticator(t, tenantWith({ issuers: [trust(idp.url)] }))
   const old = await idp.token({ resource })
   t.equal(outcome(await room.present(old)), 'robot')
   await idp.rotate('published')
@@ -41,7 +45,7 @@ t.test('an unknown key is refused also while its issuer is away', async (t) => {
 t.test('an issuer that was never reached is unavailable, and asked again after some seconds', async (t) => {
   const idp = await issuer(t)
   idp.setKeySet('down')
-  const room = desk(t, tenantWith({ issuers: [trust(idp.url)] }))
+  const room = testAuthenticator(t, tenantWith({ issuers: [trust(idp.url)] }))
   const token = await idp.token({ resource })
   for (let attempt = 0; attempt < 20; attempt++) t.equal(outcome(await room.present(token)), 503)
   t.equal(idp.keySetRequests(), 1)
@@ -52,7 +56,7 @@ t.test('an issuer that was never reached is unavailable, and asked again after s
 
 t.test('a withdrawn key is refused after ten minutes at the latest', async (t) => {
   const idp = await issuer(t, { lifetimeSeconds: 3600 })
-  const room = desk(t, tenantWith({ issuers: [trust(idp.url)] }))
+  const room = testAuthenticator(t, tenantWith({ issuers: [trust(idp.url)] }))
   const early = await idp.token({ resource })
   const late = await idp.token({ resource })
   t.equal(outcome(await room.present(early)), 'robot')
@@ -64,8 +68,8 @@ t.test('a withdrawn key is refused after ten minutes at the latest', async (t) =
 
 t.test('many first tokens at once make one request', async (t) => {
   const now = Date.now()
-  const idp = await forge(t, { resource, now })
-  const room = desk(t, tenantWith({ issuers: [trust(idp.issuer)] }))
+  const idp = await forgingIssuer(t, { resource, now })
+  const room = testAuthenticator(t, tenantWith({ issuers: [trust(idp.issuer)] }))
   const tokens = await Promise.all(Array.from({ length: 100 }, async () => await idp.sign()))
   const results = await Promise.all(tokens.map(async (token) => outcome(await room.present(token))))
   t.ok(results.every((result) => result === 'ada'))
@@ -73,8 +77,8 @@ t.test('many first tokens at once make one request', async (t) => {
 })
 
 t.test('a token without kid is fine where only one key fits', async (t) => {
-  const idp = await forge(t, { resource, now: Date.now() })
-  const room = desk(t, tenantWith({ issuers: [trust(idp.issuer)] }))
+  const idp = await forgingIssuer(t, { resource, now: Date.now() })
+  const room = testAuthenticator(t, tenantWith({ issuers: [trust(idp.issuer)] }))
   t.equal(outcome(await room.present(await idp.sign({}, { kid: undefined }))), 'ada')
   idp.published.push((await forgedKey('ES256')).jwk)
   room.clock.advance(11 * minute)
@@ -84,11 +88,11 @@ t.test('a token without kid is fine where only one key fits', async (t) => {
 })
 
 t.test('closing gives up the request in flight', async (t) => {
-  const idp = await forge(t, { resource, now: Date.now() })
+  const idp = await forgingIssuer(t, { resource, now: Date.now() })
   idp.behaviour = 'hanging'
-  const room = desk(t, tenantWith({ issuers: [trust(idp.issuer, { jwksUri: idp.jwksUri })] }))
+  const room = testAuthenticator(t, tenantWith({ issuers: [trust(idp.issuer, { jwksUri: idp.jwksUri })] }))
   const waiting = room.present(await idp.sign())
   while (idp.keySetRequests() === 0) await new Promise((resolve) => setImmediate(resolve))
   room.authenticator.close()
-  t.ok(await waiting instanceof GatewayError)
+  t.ok((await waiting) instanceof GatewayError)
 })

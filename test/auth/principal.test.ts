@@ -1,8 +1,7 @@
 // Who is still known after the configuration has changed.
 
 import t from 'tap'
-import { anonymousPrincipal, isKnown, keyPrincipal } from '../../src/auth/principal.ts'
-import type { Principal } from '../../src/auth/principal.ts'
+import { anonymousPrincipal, isConfiguredPrincipal, keyPrincipal, type Principal } from '../../src/auth/principal.ts'
 import type { AuthConfig, IssuerConfig } from '../../src/config/snapshot.ts'
 import { tenantId } from '../../src/protocol/ids.ts'
 
@@ -10,24 +9,31 @@ const acme = tenantId('acme')
 const ada = { name: 'ada', sha256: '', scopes: ['use'] }
 const issuer = { issuer: 'https://login.example' } as IssuerConfig
 const token: Principal = { ...keyPrincipal(acme, ada), kind: 'token', issuer: issuer.issuer }
-const auth = (more: Partial<AuthConfig> = {}): AuthConfig => ({ mode: 'bearer', issuers: [issuer], keys: [ada], requiredScopes: [], leewaySeconds: 0, ...more })
+const auth = (more: Partial<AuthConfig> = {}): AuthConfig => ({
+  mode: 'bearer',
+  issuers: [issuer],
+  keys: [ada],
+  requiredScopes: [],
+  leewaySeconds: 0,
+  ...more
+})
 
 t.test('a key as long as there is one of its name that may use endpoints', async (t) => {
   const principal = keyPrincipal(acme, ada)
-  t.ok(isKnown(principal, auth()))
-  t.ok(isKnown(principal, auth({ requiredScopes: ['use'] })))
-  t.notOk(isKnown(principal, auth({ requiredScopes: ['use', 'more'] })))
-  t.notOk(isKnown(principal, auth({ keys: [{ ...ada, name: 'bob' }] })))
+  t.ok(isConfiguredPrincipal(principal, auth()))
+  t.ok(isConfiguredPrincipal(principal, auth({ requiredScopes: ['use'] })))
+  t.notOk(isConfiguredPrincipal(principal, auth({ requiredScopes: ['use', 'more'] })))
+  t.notOk(isConfiguredPrincipal(principal, auth({ keys: [{ ...ada, name: 'bob' }] })))
 })
 
 t.test('a token as long as its issuer is trusted', async (t) => {
-  t.ok(isKnown(token, auth({ keys: [] })))
-  t.notOk(isKnown(token, auth({ issuers: [] })), 'whatever key has the name of its subject')
+  t.ok(isConfiguredPrincipal(token, auth({ keys: [] })))
+  t.notOk(isConfiguredPrincipal(token, auth({ issuers: [] })), 'whatever key has the name of its subject')
 })
 
 t.test('without authentication everybody is nobody, and with it nobody is', async (t) => {
   const open = auth({ mode: 'none' })
-  t.ok(isKnown(anonymousPrincipal(acme), open))
-  t.notOk(isKnown(anonymousPrincipal(acme), auth()))
-  t.notOk(isKnown(keyPrincipal(acme, ada), open))
+  t.ok(isConfiguredPrincipal(anonymousPrincipal(acme), open))
+  t.notOk(isConfiguredPrincipal(anonymousPrincipal(acme), auth()))
+  t.notOk(isConfiguredPrincipal(keyPrincipal(acme, ada), open))
 })

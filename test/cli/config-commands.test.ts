@@ -7,14 +7,26 @@ import { runImport } from '../../src/cli/import.ts'
 import { runSchema } from '../../src/cli/schema.ts'
 import { compileConfig } from '../../src/config/load.ts'
 
-function collected () {
+function collected() {
   const out: string[] = []
   const err: string[] = []
-  return { stdout: { write: (text: string) => out.push(text) }, stderr: { write: (text: string) => err.push(text) }, out: () => out.join(''), err: () => err.join('') }
+  return {
+    stdout: { write: (text: string) => out.push(text) },
+    stderr: { write: (text: string) => err.push(text) },
+    out: () => out.join(''),
+    err: () => err.join('')
+  }
 }
 
 t.test('check says what a valid configuration holds', async (t) => {
-  const file = join(t.testdir({ 'c.yaml': 'tenants:\n  a:\n    auth: none\n    upstreams: { x: { command: y }, z: { url: "${URL}" } }\n    endpoints: { default: { upstreams: [x, z] }, one: { upstreams: [x] } }\n' }), 'c.yaml')
+  const file = join(
+    t.testdir({
+      'c.yaml':
+        'tenants:\n  a:\n    auth: none\n    upstreams: { x: { command: y }, z: { url: "${URL}" } }\n    ' +
+        'endpoints: { default: { upstreams: [x, z] }, one: { upstreams: [x] } }\n'
+    }),
+    'c.yaml'
+  )
   const io = collected()
   t.equal(await runCheck({ file, env: { URL: 'https://z.example' }, ...io }), 0)
   t.equal(io.out(), `${file} is valid: 1 tenant, 2 upstreams, 2 endpoints\n  /t/a/mcp\n  /t/a/one/mcp\n`)
@@ -22,15 +34,24 @@ t.test('check says what a valid configuration holds', async (t) => {
 })
 
 t.test('check tells every problem at once, each on its line', async (t) => {
-  const file = join(t.testdir({ 'c.yaml': 'tenants:\n  a:\n    auth: none\n    upstreams:\n      x: { comand: y }\n      z: { url: "${URL}" }\n' }), 'c.yaml')
+  const file = join(
+    t.testdir({
+      'c.yaml': 'tenants:\n  a:\n    auth: none\n    upstreams:\n      x: { comand: y }\n      z: { url: "${URL}" }\n'
+    }),
+    'c.yaml'
+  )
   const io = collected()
   t.equal(await runCheck({ file, env: {}, ...io }), 1)
-  t.equal(io.out(), [
-    'tenants.a.upstreams.x.comand (line 5): is not a known key. Did you mean "command"?',
-    'tenants.a.upstreams.z.url (line 6): needs the environment variable URL, which is not set. Set it, or give a default as in ${URL:-value}.',
-    `2 problems in ${file}`,
-    ''
-  ].join('\n'))
+  t.equal(
+    io.out(),
+    [
+      'tenants.a.upstreams.x.comand (line 5): is not a known key. Did you mean "command"?',
+      'tenants.a.upstreams.z.url (line 6): needs the environment variable URL, which is not set. Set it, or give ' +
+        'a default as in ${URL:-value}.',
+      `2 problems in ${file}`,
+      ''
+    ].join('\n')
+  )
   t.equal(io.err(), '')
 })
 

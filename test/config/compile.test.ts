@@ -16,52 +16,125 @@ const files = ['tenants', 'acme', 'upstreams', 'files']
 const tickets = ['tenants', 'acme', 'upstreams', 'tickets']
 
 t.test('every default is applied', async (t) => {
-  const config = compiled({ tenants: { a: { auth: { issuers: [{ issuer: 'https://idp.example' }] }, upstreams: { p: { command: 'x' }, h: { url: 'https://a.example' } } } } })
-  t.same({ ...config, tenants: 0 }, {
-    listen: { host: '127.0.0.1', port: 8080 },
-    publicUrl: undefined,
-    hosts: [],
-    store: { kind: 'file', path: '/srv/gatehouse/data/gatehouse.db' },
-    logLevel: 'info',
-    limits: {
-      bodyBytes: 4_194_304, sessionIdleMs: 1_800_000, sessionMaxMs: 86_400_000, sessionsPerPrincipal: 1000, callsPerSession: 256,
-      batchMessages: 50, processes: 256, processesPerTenant: 128, coldStartMs: 1500, drainMs: 30_000, pageSize: 1000, streamMs: 0
-    },
-    tenants: 0
+  const config = compiled({
+    tenants: {
+      a: {
+        auth: { issuers: [{ issuer: 'https://idp.example' }] },
+        upstreams: { p: { command: 'x' }, h: { url: 'https://a.example' } }
+      }
+    }
   })
+  t.same(
+    { ...config, tenants: 0 },
+    {
+      listen: { host: '127.0.0.1', port: 8080 },
+      publicUrl: undefined,
+      hosts: [],
+      store: { kind: 'file', path: '/srv/gatehouse/data/gatehouse.db' },
+      logLevel: 'info',
+      limits: {
+        bodyBytes: 4_194_304,
+        sessionIdleMs: 1_800_000,
+        sessionMaxMs: 86_400_000,
+        sessionsPerPrincipal: 1000,
+        callsPerSession: 256,
+        batchMessages: 50,
+        processes: 256,
+        processesPerTenant: 128,
+        coldStartMs: 1500,
+        drainMs: 30_000,
+        pageSize: 1000,
+        streamMs: 0
+      },
+      tenants: 0
+    }
+  )
   const tenant = config.tenants.get(tenantId('a'))
   t.same(tenant?.auth, {
-    mode: 'bearer', keys: [], requiredScopes: [], leewaySeconds: 30,
-    issuers: [{ issuer: 'https://idp.example', jwksUri: undefined, algorithms: ['ES256', 'ES384', 'EdDSA', 'PS256', 'RS256'], requireTyp: true, audiences: [], maxLifetimeSeconds: 86_400 }]
+    mode: 'bearer',
+    keys: [],
+    requiredScopes: [],
+    leewaySeconds: 30,
+    issuers: [
+      {
+        issuer: 'https://idp.example',
+        jwksUri: undefined,
+        algorithms: ['ES256', 'ES384', 'EdDSA', 'PS256', 'RS256'],
+        requireTyp: true,
+        audiences: [],
+        maxLifetimeSeconds: 86_400
+      }
+    ]
   })
   const shared = { isolation: 'session', era: 'auto', timeoutMs: 600_000, idleMs: 300_000, maxMessageBytes: 16_777_216 }
-  t.match(tenant?.upstreams.get(upstreamName('p')), { ...shared, type: 'stdio', connectMs: 30_000, args: [], env: {}, cwd: undefined })
-  t.match(tenant?.upstreams.get(upstreamName('h')), { ...shared, type: 'http', transport: 'auto', connectMs: 10_000, headers: {} })
+  t.match(tenant?.upstreams.get(upstreamName('p')), {
+    ...shared,
+    type: 'stdio',
+    connectMs: 30_000,
+    args: [],
+    env: {},
+    cwd: undefined
+  })
+  t.match(tenant?.upstreams.get(upstreamName('h')), {
+    ...shared,
+    type: 'http',
+    transport: 'auto',
+    connectMs: 10_000,
+    headers: {}
+  })
 })
 
 t.test('endpoints have their paths, members and prefixes', async (t) => {
-  t.match(endpoint(base(), 'default'), { path: '/t/acme/mcp', separator: '__', members: [{ upstream: 'files', prefix: 'files' }, { upstream: 'tickets', prefix: 'tickets' }] })
+  t.match(endpoint(base(), 'default'), {
+    path: '/t/acme/mcp',
+    separator: '__',
+    members: [
+      { upstream: 'files', prefix: 'files' },
+      { upstream: 'tickets', prefix: 'tickets' }
+    ]
+  })
   t.match(endpoint(base(), 'files'), { path: '/t/acme/files/mcp', members: [{ upstream: 'files', prefix: '' }] })
-  const mixed = withValue(['tenants', 'acme', 'endpoints', 'mixed'], { prefix: 'p', separator: '.', upstreams: ['files', { upstream: 'tickets', prefix: '' }] })
-  t.match(endpoint(mixed, 'mixed'), { separator: '.', members: [{ upstream: 'files', prefix: 'p' }, { upstream: 'tickets', prefix: '' }] })
+  const mixed = withValue(['tenants', 'acme', 'endpoints', 'mixed'], {
+    prefix: 'p',
+    separator: '.',
+    upstreams: ['files', { upstream: 'tickets', prefix: '' }]
+  })
+  t.match(endpoint(mixed, 'mixed'), {
+    separator: '.',
+    members: [
+      { upstream: 'files', prefix: 'p' },
+      { upstream: 'tickets', prefix: '' }
+    ]
+  })
 })
 
 t.test('a tenant that names no endpoint has a default one with every upstream', async (t) => {
   const config = withValue(['tenants', 'acme', 'endpoints'], undefined)
   t.same([...acme(config).endpoints.keys()], ['default'])
-  t.same(endpoint(config, 'default')?.members.map((member) => member.upstream), ['files', 'tickets'])
+  t.same(
+    endpoint(config, 'default')?.members.map((member) => member.upstream),
+    ['files', 'tickets']
+  )
 })
 
 t.test('an upstream that is switched off is nowhere', async (t) => {
   const config = withValue([...files, 'disabled'], true)
   t.same([...acme(config).upstreams.keys()], ['tickets'])
-  t.same(endpoint(config, 'default')?.members.map((member) => member.upstream), ['tickets'])
+  t.same(
+    endpoint(config, 'default')?.members.map((member) => member.upstream),
+    ['tickets']
+  )
   t.same(endpoint(config, 'files')?.members, [])
 })
 
 t.test('every name of a transport in mcp.json is known, and some mean the same', async (t) => {
   const transportOf = (type: string | undefined) => upstream(withValue([...tickets, 'type'], type), 'tickets')
-  t.same([undefined, 'http', 'streamable-http', 'streamableHttp', 'sse'].map((type) => (transportOf(type) as HttpDefinition).transport), ['auto', 'auto', 'streamable', 'streamable', 'sse'])
+  t.same(
+    [undefined, 'http', 'streamable-http', 'streamableHttp', 'sse'].map(
+      (type) => (transportOf(type) as HttpDefinition).transport
+    ),
+    ['auto', 'auto', 'streamable', 'streamable', 'sse']
+  )
   t.equal(transportOf(undefined)?.hash, transportOf('http')?.hash)
   t.not(transportOf('sse')?.hash, transportOf('http')?.hash, 'another transport is another connection')
 })
@@ -71,8 +144,23 @@ t.test('the hash follows everything that defines the connection and nothing else
   const before = hash(base())
   t.match(before, /^[0-9a-f]{64}$/)
   t.equal(hash({ logLevel: 'debug', ...withValue([...files, 'description'], 'other words') }), before)
-  t.equal(hash(withValue([...files, 'env'], { B: 'c', A: 'b' })), hash(withValue([...files, 'env'], { A: 'b', B: 'c' })), 'the order of keys does not count')
-  const changes: [string, unknown][] = [['command', 'node'], ['args', ['some-server', '-y']], ['env', { A: 'c' }], ['cwd', '/x'], ['isolation', 'shared'], ['era', 'modern'], ['connectMs', 100], ['timeoutMs', 100], ['idleMs', 100], ['maxMessageBytes', 1024]]
+  t.equal(
+    hash(withValue([...files, 'env'], { B: 'c', A: 'b' })),
+    hash(withValue([...files, 'env'], { A: 'b', B: 'c' })),
+    'the order of keys does not count'
+  )
+  const changes: [string, unknown][] = [
+    ['command', 'node'],
+    ['args', ['some-server', '-y']],
+    ['env', { A: 'c' }],
+    ['cwd', '/x'],
+    ['isolation', 'shared'],
+    ['era', 'modern'],
+    ['connectMs', 100],
+    ['timeoutMs', 100],
+    ['idleMs', 100],
+    ['maxMessageBytes', 1024]
+  ]
   for (const [key, value] of changes) t.not(hash(withValue([...files, key], value)), before, key)
   t.not(hash(withValue([...tickets, 'headers'], { 'X-Api-Key': 'abd' }), 'tickets'), hash(base(), 'tickets'))
   const other = compiled({ tenants: { other: (base()['tenants'] as Record<string, unknown>)['acme'] } })
@@ -83,8 +171,15 @@ t.test('of an API key only the digest is kept', async (t) => {
   const config = compiled(base())
   const { keys } = acme(base()).auth
   t.same(keys, [{ name: 'ci', sha256: keys[0]?.sha256, scopes: ['mcp'] }])
-  t.equal(acme(withValue(['tenants', 'acme', 'auth', 'keys', 0], { name: 'ci', sha256: keys[0]?.sha256.toUpperCase() })).auth.keys[0]?.sha256, keys[0]?.sha256, 'key and sha256 are two ways to say the same')
-  const everything = JSON.stringify(config, (_key, value: unknown) => value instanceof Map ? [...value] : value instanceof Set ? [...value] : value)
+  t.equal(
+    acme(withValue(['tenants', 'acme', 'auth', 'keys', 0], { name: 'ci', sha256: keys[0]?.sha256.toUpperCase() })).auth
+      .keys[0]?.sha256,
+    keys[0]?.sha256,
+    'key and sha256 are two ways to say the same'
+  )
+  const everything = JSON.stringify(config, (_key, value: unknown) =>
+    value instanceof Map ? [...value] : value instanceof Set ? [...value] : value
+  )
   t.match(everything, 'X-Api-Key', 'the walk sees the tenants')
   t.notMatch(everything, goodKey)
 })
@@ -96,7 +191,10 @@ t.test('a snapshot cannot be changed anywhere', async (t) => {
     if (typeof value !== 'object' || value === null || seen.has(value)) return
     seen.add(value)
     if (!Object.isFrozen(value)) t.fail(`${path} is not frozen`)
-    const entries = value instanceof Map || value instanceof Set ? [...value.entries()] as [unknown, unknown][] : Object.entries(value)
+    const entries =
+      value instanceof Map || value instanceof Set
+        ? ([...value.entries()] as [unknown, unknown][])
+        : Object.entries(value)
     for (const [key, item] of entries) walk(item, `${path}.${String(key)}`)
   }
   walk(config, 'config')
@@ -131,11 +229,23 @@ t.test('URLs are kept in one spelling', async (t) => {
 })
 
 t.test('a file is loaded, and one that cannot be is a problem like any other', async (t) => {
-  const folder = t.testdir({ 'good.yaml': 'tenants: { a: { auth: none, upstreams: {} } }', 'latin1.yaml': Buffer.from([0x61, 0x3a, 0x20, 0xe9]) })
+  const folder = t.testdir({
+    'good.yaml': 'tenants: { a: { auth: none, upstreams: {} } }',
+    'latin1.yaml': Buffer.from([0x61, 0x3a, 0x20, 0xe9])
+  })
   t.equal((await loadConfig(join(folder, 'good.yaml'), { env: {} })).tenants.size, 1)
-  await t.rejects(loadConfig(join(folder, 'none.yaml'), { env: {} }), { name: 'ConfigError', problems: [{ message: 'there is no such file' }] })
-  await t.rejects(loadConfig(folder, { env: {} }), { name: 'ConfigError', problems: [{ message: 'the file cannot be read' }] })
-  await t.rejects(loadConfig(join(folder, 'latin1.yaml'), { env: {} }), { name: 'ConfigError', problems: [{ message: 'the file is not text in UTF-8' }] })
+  await t.rejects(loadConfig(join(folder, 'none.yaml'), { env: {} }), {
+    name: 'ConfigError',
+    problems: [{ message: 'there is no such file' }]
+  })
+  await t.rejects(loadConfig(folder, { env: {} }), {
+    name: 'ConfigError',
+    problems: [{ message: 'the file cannot be read' }]
+  })
+  await t.rejects(loadConfig(join(folder, 'latin1.yaml'), { env: {} }), {
+    name: 'ConfigError',
+    problems: [{ message: 'the file is not text in UTF-8' }]
+  })
 })
 
 t.test('the error itself tells every problem, in the order of the file', async (t) => {
@@ -144,6 +254,9 @@ t.test('the error itself tells every problem, in the order of the file', async (
     t.fail('must be refused')
   } catch (error) {
     t.ok(error instanceof ConfigError)
-    t.match(error, { message: /config\.yaml cannot be used, 3 problems:\n {2}store \(line 1\): is no store\. Use .*\n {2}logLevel \(line 2\): .*\n {2}tenants\.a\.upstreams \(line 3\): is missing\. / })
+    t.match(error, {
+      message:
+        /config\.yaml cannot be used, 3 problems:\n {2}store \(line 1\): is no store\. Use .*\n {2}logLevel \(line 2\): .*\n {2}tenants\.a\.upstreams \(line 3\): is missing\. /
+    })
   }
 })

@@ -2,14 +2,19 @@ import Ajv from 'ajv/dist/2020.js'
 import t from 'tap'
 import { configJsonSchema, configMarkdown } from '../../src/config/document.ts'
 import { exampleConfig } from '../../src/config/example.ts'
-import type { Shape } from '../../src/config/shape.ts'
+import type { Shape } from '../../src/config/schema/shape.ts'
 import { parse } from 'yaml'
 import { base, compiled, problemsOf } from './kit.ts'
 
 t.test('the example of the document compiles as it stands', async (t) => {
   const env = { CI_KEY: 'q7Xw2Zr9Lk4Vb8Nt', TICKETS_KEY: 'x' }
   t.same(problemsOf(exampleConfig, { env }), [])
-  t.same([...compiled(exampleConfig, { env }).tenants.values()].flatMap((tenant) => [...tenant.endpoints.values()].map(({ path }) => path)), ['/t/acme/mcp', '/t/acme/files/mcp', '/t/acme/support/mcp'])
+  t.same(
+    [...compiled(exampleConfig, { env }).tenants.values()].flatMap((tenant) =>
+      [...tenant.endpoints.values()].map(({ path }) => path)
+    ),
+    ['/t/acme/mcp', '/t/acme/files/mcp', '/t/acme/support/mcp']
+  )
   t.ok(configMarkdown().includes(exampleConfig))
 })
 
@@ -22,7 +27,12 @@ t.test('every property is described, and no object takes what it does not know',
       if ((property.description ?? '') === '') t.fail(`${path}.${key} has no description`)
       walk(property, `${path}.${key}`)
     }
-    for (const inner of [...schema.anyOf ?? [], ...Object.values(schema.patternProperties ?? {}), ...schema.items === undefined ? [] : [schema.items]]) walk(inner, `${path}.*`)
+    for (const inner of [
+      ...(schema.anyOf ?? []),
+      ...Object.values(schema.patternProperties ?? {}),
+      ...(schema.items === undefined ? [] : [schema.items])
+    ])
+      walk(inner, `${path}.*`)
   }
   walk(configJsonSchema(), '')
   t.ok(properties > 50, 'the walk went down')
@@ -37,6 +47,7 @@ t.test('the JSON Schema is one, for other validators too', async (t) => {
 
 t.test('the document names every key of the schema', async (t) => {
   const text = configMarkdown()
-  for (const key of ['publicUrl', 'jwksUri', 'coldStartMs', 'maxMessageBytes', 'separator', 'sha256', 'disabled']) t.match(text, `| \`${key}\` |`)
+  for (const key of ['publicUrl', 'jwksUri', 'coldStartMs', 'maxMessageBytes', 'separator', 'sha256', 'disabled'])
+    t.match(text, `| \`${key}\` |`)
   t.notMatch(text, /undefined|\[object/)
 })

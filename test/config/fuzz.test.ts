@@ -8,7 +8,7 @@ import { base, compiled, withValue } from './kit.ts'
 const env = { CI_KEY: 'q7Xw2Zr9Lk4Vb8Nt', TICKETS_KEY: 'x' }
 
 /** Compiles or is refused in words; anything else fails the property. */
-function settles (text: string): boolean {
+function settles(text: string): boolean {
   let refused: ConfigError | undefined
   try {
     compiled(text, { env })
@@ -17,12 +17,52 @@ function settles (text: string): boolean {
     refused = error
   }
   // A problem is one line, and nothing in it moves the cursor of a terminal.
-  return refused === undefined || (refused.problems.length > 0 && refused.problems.every((problem) => !/[\n\r\u001b]/.test(problemLine(problem))))
+  return (
+    refused === undefined ||
+    (refused.problems.length > 0 && refused.problems.every((problem) => !/[\n\r\u001b]/.test(problemLine(problem))))
+  )
 }
 
 t.test('any text compiles or is refused with a ConfigError', async (t) => {
   fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 200 }), settles), { numRuns: 500 })
-  fc.assert(fc.property(fc.array(fc.constantFrom('a', ': ', '- ', '\n', '  ', '{', '}', '[', ']', '"', "'", '${', '}', '$$', '&a ', '*a', '!x ', '|', '>', '?', ',', '#', '%', '---\n', '\t', 'tenants', 'upstreams'), { maxLength: 40 }), (parts) => settles(parts.join(''))), { numRuns: 1000 })
+  fc.assert(
+    fc.property(
+      fc.array(
+        fc.constantFrom(
+          'a',
+          ': ',
+          '- ',
+          '\n',
+          '  ',
+          '{',
+          '}',
+          '[',
+          ']',
+          '"',
+          "'",
+          '${',
+          '}',
+          '$$',
+          '&a ',
+          '*a',
+          '!x ',
+          '|',
+          '>',
+          '?',
+          ',',
+          '#',
+          '%',
+          '---\n',
+          '\t',
+          'tenants',
+          'upstreams'
+        ),
+        { maxLength: 40 }
+      ),
+      (parts) => settles(parts.join(''))
+    ),
+    { numRuns: 1000 }
+  )
   t.pass('no other error')
 })
 
@@ -33,7 +73,12 @@ t.test('any JSON compiles or is refused with a ConfigError', async (t) => {
 
 t.test('the example with a piece of it replaced compiles or is refused with a ConfigError', async (t) => {
   const piece = fc.tuple(fc.nat(exampleConfig.length), fc.nat(30), fc.string({ maxLength: 8 }))
-  fc.assert(fc.property(piece, ([at, length, text]) => settles(exampleConfig.slice(0, at) + text + exampleConfig.slice(at + length))), { numRuns: 500 })
+  fc.assert(
+    fc.property(piece, ([at, length, text]) =>
+      settles(exampleConfig.slice(0, at) + text + exampleConfig.slice(at + length))
+    ),
+    { numRuns: 500 }
+  )
   t.pass('no other error')
 })
 
@@ -41,9 +86,15 @@ t.test('any value in any place compiles or is refused with a ConfigError', async
   const paths: (string | number)[][] = []
   const walk = (value: unknown, path: (string | number)[]): void => {
     if (path.length > 0) paths.push(path)
-    if (typeof value === 'object' && value !== null) for (const [key, item] of Object.entries(value)) walk(item, [...path, Array.isArray(value) ? Number(key) : key])
+    if (typeof value === 'object' && value !== null)
+      for (const [key, item] of Object.entries(value)) walk(item, [...path, Array.isArray(value) ? Number(key) : key])
   }
   walk(base(), [])
-  fc.assert(fc.property(fc.constantFrom(...paths), fc.jsonValue(), (path, value) => settles(JSON.stringify(withValue(path, value)))), { numRuns: 1000 })
+  fc.assert(
+    fc.property(fc.constantFrom(...paths), fc.jsonValue(), (path, value) =>
+      settles(JSON.stringify(withValue(path, value)))
+    ),
+    { numRuns: 1000 }
+  )
   t.pass('no other error')
 })

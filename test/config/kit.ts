@@ -1,20 +1,22 @@
 // A small valid configuration, ways to break it, and what the compiler says of it.
 
 import type { Test } from 'tap'
-import { ConfigError, compileConfig } from '../../src/config/load.ts'
-import type { CompileOptions } from '../../src/config/load.ts'
+import { ConfigError, compileConfig, type CompileOptions } from '../../src/config/load.ts'
 import type { Problem } from '../../src/config/problems.ts'
 
 export type Steps = readonly (string | number)[]
 
 export const goodKey = 'q7Xw2Zr9Lk4Vb8Nt'
 
-export function base (): Record<string, unknown> {
+export function base(): Record<string, unknown> {
   return {
     tenants: {
       acme: {
         origins: ['https://claude.ai'],
-        auth: { issuers: [{ issuer: 'https://idp.example.com' }], keys: [{ name: 'ci', key: goodKey, scopes: ['mcp'] }] },
+        auth: {
+          issuers: [{ issuer: 'https://idp.example.com' }],
+          keys: [{ name: 'ci', key: goodKey, scopes: ['mcp'] }]
+        },
         upstreams: {
           files: { command: 'npx', args: ['-y', 'some-server'], env: { A: 'b' } },
           tickets: { type: 'http', url: 'https://tickets.example.com/mcp', headers: { 'X-Api-Key': 'abc' } }
@@ -26,7 +28,11 @@ export function base (): Record<string, unknown> {
 }
 
 /** The base with one value put in place, or taken away where it is undefined. */
-export function withValue (steps: Steps, value: unknown, start: Record<string, unknown> = base()): Record<string, unknown> {
+export function withValue(
+  steps: Steps,
+  value: unknown,
+  start: Record<string, unknown> = base()
+): Record<string, unknown> {
   let at = start
   steps.slice(0, -1).forEach((step, index) => {
     at = (at[step] ??= typeof steps[index + 1] === 'number' ? [] : {}) as Record<string, unknown>
@@ -38,9 +44,13 @@ export function withValue (steps: Steps, value: unknown, start: Record<string, u
 }
 
 export const compiled = (config: object | string, options: Partial<CompileOptions> = {}) =>
-  compileConfig(typeof config === 'string' ? config : JSON.stringify(config, null, 1), { path: '/srv/gatehouse/config.yaml', env: {}, ...options })
+  compileConfig(typeof config === 'string' ? config : JSON.stringify(config, null, 1), {
+    path: '/srv/gatehouse/config.yaml',
+    env: {},
+    ...options
+  })
 
-export function problemsOf (config: object | string, options: Partial<CompileOptions> = {}): readonly Problem[] {
+export function problemsOf(config: object | string, options: Partial<CompileOptions> = {}): readonly Problem[] {
   try {
     compiled(config, options)
     return []
@@ -62,7 +72,7 @@ export interface Case {
 }
 
 /** Each case: exactly one problem with the bad value, at its path; none with the good one. */
-export function refusals (t: Test, cases: readonly Case[]): void {
+export function refusals(t: Test, cases: readonly Case[]): void {
   for (const { name, steps, bad, good, path, message, start } of cases) {
     t.test(name, async (t) => {
       const fresh = () => structuredClone(start ?? base())

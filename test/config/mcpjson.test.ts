@@ -1,19 +1,31 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { stringify } from 'yaml'
-import { importMcpJson } from '../../src/config/mcpjson.ts'
+import { importMcpJson } from '../../src/config/import/mcpjson.ts'
 import { compiled, problemsOf } from './kit.ts'
 
 const sample = (name: string) => importMcpJson(readFileSync(new URL(`samples/${name}`, import.meta.url), 'utf8'))
-const upstreams = (config: object) => (config as { tenants: { demo: { upstreams: Record<string, unknown> } } }).tenants.demo.upstreams
+const upstreams = (config: object) =>
+  (config as { tenants: { demo: { upstreams: Record<string, unknown> } } }).tenants.demo.upstreams
 const GATEHOUSE_KEY = 'q7Xw2Zr9Lk4Vb8Nt'
 
 t.test('the file of Claude Desktop', async (t) => {
   const { config, notes } = sample('claude_desktop_config.json')
   t.same(upstreams(config), {
-    filesystem: { command: 'npx', args: ['-y', '@modelcontextprotocol/server-filesystem', '/Users/kim/Desktop', '/Users/kim/Downloads'] },
-    'Brave-Search': { command: 'npx', args: ['-y', '@modelcontextprotocol/server-brave-search'], env: { BRAVE_API_KEY: 'YOUR_API_KEY_HERE' } },
-    postgres: { command: 'docker', args: ['run', '-i', '--rm', 'mcp/postgres', 'postgresql://host.docker.internal:5432/mydb'], disabled: true }
+    filesystem: {
+      command: 'npx',
+      args: ['-y', '@modelcontextprotocol/server-filesystem', '/Users/kim/Desktop', '/Users/kim/Downloads']
+    },
+    'Brave-Search': {
+      command: 'npx',
+      args: ['-y', '@modelcontextprotocol/server-brave-search'],
+      env: { BRAVE_API_KEY: 'YOUR_API_KEY_HERE' }
+    },
+    postgres: {
+      command: 'docker',
+      args: ['run', '-i', '--rm', 'mcp/postgres', 'postgresql://host.docker.internal:5432/mydb'],
+      disabled: true
+    }
   })
   t.match(notes, [/Left out.*"globalShortcut", "preferences"/, /"Brave Search" is now upstream "Brave-Search"/])
   t.equal(notes.length, 2)
@@ -23,13 +35,33 @@ t.test('the file of Claude Desktop', async (t) => {
 t.test('the file of VS Code, with comments, trailing commas and inputs', async (t) => {
   const { config, notes } = sample('vscode-mcp.json')
   t.same(upstreams(config), {
-    perplexity: { type: 'stdio', command: 'npx', args: ['-y', 'server-perplexity-ask'], env: { PERPLEXITY_API_KEY: '${PERPLEXITY_KEY}', REGION: '${REGION:-eu}' } },
-    github: { type: 'http', url: 'https://api.githubcopilot.com/mcp/', headers: { Authorization: 'Bearer ${GITHUB_TOKEN}' } },
+    perplexity: {
+      type: 'stdio',
+      command: 'npx',
+      args: ['-y', 'server-perplexity-ask'],
+      env: { PERPLEXITY_API_KEY: '${PERPLEXITY_KEY}', REGION: '${REGION:-eu}' }
+    },
+    github: {
+      type: 'http',
+      url: 'https://api.githubcopilot.com/mcp/',
+      headers: { Authorization: 'Bearer ${GITHUB_TOKEN}' }
+    },
     everything: { command: 'node', args: ['${workspaceFolder}/server.js', '${HOME}/data', '${CONFIG_MCP_PORT}'] },
     old: { type: 'sse', url: 'http://localhost:3001/sse' }
   })
-  for (const note of [/Set PERPLEXITY_KEY .*\(Perplexity API Key\)/, /REGION may be set/, /"envFile" is left out/, /"dev" is left out/, /only an editor knows \$\{workspaceFolder\}/, /Set CONFIG_MCP_PORT/, /"gallery" is left out/]) {
-    t.ok(notes.some((text) => note.test(text)), String(note))
+  for (const note of [
+    /Set PERPLEXITY_KEY .*\(Perplexity API Key\)/,
+    /REGION may be set/,
+    /"envFile" is left out/,
+    /"dev" is left out/,
+    /only an editor knows \$\{workspaceFolder\}/,
+    /Set CONFIG_MCP_PORT/,
+    /"gallery" is left out/
+  ]) {
+    t.ok(
+      notes.some((text) => note.test(text)),
+      String(note)
+    )
   }
   const unset = problemsOf(config).map(({ message }) => /variable (\w+)/.exec(message)?.[1])
   t.same(unset, ['GATEHOUSE_KEY', 'PERPLEXITY_KEY', 'GITHUB_TOKEN', 'workspaceFolder', 'HOME', 'CONFIG_MCP_PORT'])
@@ -44,11 +76,23 @@ t.test('the file of Cursor and its kin', async (t) => {
     sentry: { type: 'streamableHttp', url: 'https://mcp.sentry.dev/mcp' },
     'sqlite-main': { command: 'uvx', args: ['mcp-server-sqlite', '--db-path', '~/test.db'], env: { DEBUG: '1' } },
     'sqlite-main-2': { command: 'uvx', args: ['mcp-server-sqlite'] },
-    'claude-code': { command: '${HOME}/bin/server', env: { API_BASE: '${API_BASE:-https://api.example.com}', LITERAL: 'a $${ b' } },
+    'claude-code': {
+      command: '${HOME}/bin/server',
+      env: { API_BASE: '${API_BASE:-https://api.example.com}', LITERAL: 'a $${ b' }
+    },
     windsurf: { url: 'https://mcp.example.com/mcp', disabled: false }
   })
-  for (const note of [/"timeout" is left out: .*timeoutMs/, /"alwaysAllow" is left out/, /"autoApprove" is left out/, /1 variable without a value/, /"broken" is left out/]) {
-    t.ok(notes.some((text) => note.test(text)), String(note))
+  for (const note of [
+    /"timeout" is left out: .*timeoutMs/,
+    /"alwaysAllow" is left out/,
+    /"autoApprove" is left out/,
+    /1 variable without a value/,
+    /"broken" is left out/
+  ]) {
+    t.ok(
+      notes.some((text) => note.test(text)),
+      String(note)
+    )
   }
   t.same(problemsOf(config, { env: { GATEHOUSE_KEY, LINEAR_TOKEN: 'x', HOME: '/home/kim' } }), [])
 })
@@ -64,11 +108,16 @@ t.test('the tenant can be named', async (t) => {
 })
 
 t.test('settings.json of VS Code keeps its servers one level down', async (t) => {
-  t.same(upstreams(importMcpJson('{"editor.fontSize": 12, "mcp": {"servers": {"a": {"command": "b"}}}}').config), { a: { command: 'b' } })
+  t.same(upstreams(importMcpJson('{"editor.fontSize": 12, "mcp": {"servers": {"a": {"command": "b"}}}}').config), {
+    a: { command: 'b' }
+  })
 })
 
 t.test('what is no such file is refused without quoting it', async (t) => {
-  t.throws(() => importMcpJson('{"mcpServers": {"a": {"env": {"K": "s3cr3t" "x"'), { name: 'ConfigError', message: /is not JSON/ })
+  t.throws(() => importMcpJson('{"mcpServers": {"a": {"env": {"K": "s3cr3t" "x"'), {
+    name: 'ConfigError',
+    message: /is not JSON/
+  })
   try {
     importMcpJson('{"mcpServers": {"K": s3cr3t}}')
   } catch (error) {
@@ -79,7 +128,16 @@ t.test('what is no such file is refused without quoting it', async (t) => {
 })
 
 t.test('transport is another word for type', async (t) => {
-  const { config, notes } = importMcpJson('{"mcpServers":{"mail":{"url":"https://a.example/sse","transport":"sse"},"web":{"url":"https://b.example/mcp","transport":"carrier pigeon"}}}')
-  t.match(config, { tenants: { demo: { upstreams: { mail: { url: 'https://a.example/sse', type: 'sse' }, web: { url: 'https://b.example/mcp' } } } } })
+  const { config, notes } = importMcpJson(
+    '{"mcpServers":{"mail":{"url":"https://a.example/sse","transport":"sse"},"web":{"url":"https://b.example/mcp","transport":"carrier ' +
+      'pigeon"}}}'
+  )
+  t.match(config, {
+    tenants: {
+      demo: {
+        upstreams: { mail: { url: 'https://a.example/sse', type: 'sse' }, web: { url: 'https://b.example/mcp' } }
+      }
+    }
+  })
   t.same(notes.filter((note) => note.includes('transport')).length, 1, 'one that means nothing is told')
 })

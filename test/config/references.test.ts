@@ -5,9 +5,11 @@ import { upstreamName } from '../../src/protocol/ids.ts'
 import { compiled, problemsOf } from './kit.ts'
 import type { CompileOptions } from '../../src/config/load.ts'
 
-const config = (env: Record<string, string>, more: object = {}) => ({ tenants: { a: { auth: 'none', upstreams: { s: { command: 'x', env, ...more } } } } })
+const config = (env: Record<string, string>, more: object = {}) => ({
+  tenants: { a: { auth: 'none', upstreams: { s: { command: 'x', env, ...more } } } }
+})
 
-function resolved (value: string, options: Partial<CompileOptions>): string | undefined {
+function resolved(value: string, options: Partial<CompileOptions>): string | undefined {
   const upstream = [...compiled(config({ V: value }), options).tenants.values()][0]?.upstreams.get(upstreamName('s'))
   return upstream?.type === 'stdio' ? upstream.env['V'] : undefined
 }
@@ -26,7 +28,9 @@ t.test('references are resolved wherever they stand in a string', async (t) => {
 })
 
 t.test('a variable that is not set is told by name', async (t) => {
-  t.match(problemsOf(config({ V: '${A}' })), [{ path: 'tenants.a.upstreams.s.env.V', message: /variable A, which is not set/ }])
+  t.match(problemsOf(config({ V: '${A}' })), [
+    { path: 'tenants.a.upstreams.s.env.V', message: /variable A, which is not set/ }
+  ])
   t.match(problemsOf(config({ V: '${A}${B}' })), [{ message: /variables A, B, which are not set/ }])
   t.same(problemsOf(config({ V: '${A}' }), { env: { A: 'x' } }), [])
 })
@@ -57,7 +61,8 @@ t.test('a file that cannot be read is told with its name and the reason', async 
 })
 
 t.test('what begins like a reference and is none is told', async (t) => {
-  for (const value of ['${', '${A', '${a b}', '${env:A}', '${}', '${1A}']) t.match(problemsOf(config({ V: value }), { env: { A: 'x' } }), [{ message: /begins no reference/ }], value)
+  for (const value of ['${', '${A', '${a b}', '${env:A}', '${}', '${1A}'])
+    t.match(problemsOf(config({ V: value }), { env: { A: 'x' } }), [{ message: /begins no reference/ }], value)
   t.same(problemsOf(config({ V: '$${ $${A' })), [])
 })
 
@@ -65,8 +70,12 @@ t.test('a lone reference may stand for a number or a truth value; other text may
   const env = { N: '9090', T: 'true', W: 'many' }
   t.equal(compiled({ ...config({}), listen: { port: '${N}' } }, { env }).listen.port, 9090)
   t.equal([...compiled(config({}, { disabled: '${T}' }), { env }).tenants.values()][0]?.upstreams.size, 0)
-  t.match(problemsOf({ ...config({}), listen: { port: '${W}' } }, { env }), [{ path: 'listen.port', message: /whole number/ }])
-  t.match(problemsOf({ ...config({}), listen: { port: '1${N}' } }, { env }), [{ path: 'listen.port', message: /whole number/ }])
+  t.match(problemsOf({ ...config({}), listen: { port: '${W}' } }, { env }), [
+    { path: 'listen.port', message: /whole number/ }
+  ])
+  t.match(problemsOf({ ...config({}), listen: { port: '1${N}' } }, { env }), [
+    { path: 'listen.port', message: /whole number/ }
+  ])
 })
 
 t.test('an upstream that is switched off needs none of its variables', async (t) => {

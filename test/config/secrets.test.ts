@@ -5,23 +5,35 @@ import { base, compiled, goodKey, withValue } from './kit.ts'
 const canary = 'CANARY-p4ssw0rd-Zx81'
 const env = { SECRET: canary }
 
-function words (config: object | string): string {
+function words(config: object | string): string {
   try {
     compiled(config, { env })
     return ''
   } catch (error) {
-    return error instanceof ConfigError ? `${error.message}\n${error.stack}\n${JSON.stringify(error.problems)}` : String(error)
+    return error instanceof ConfigError
+      ? `${error.message}\n${error.stack}\n${JSON.stringify(error.problems)}`
+      : String(error)
   }
 }
 
 const acme = ['tenants', 'acme']
 const places: [string, (string | number)[]][] = [
-  ['listen.host', ['listen', 'host']], ['publicUrl', ['publicUrl']], ['store', ['store']], ['logLevel', ['logLevel']], ['hosts', ['hosts', 0]],
-  ['a limit', ['limits', 'processes']], ['an origin', [...acme, 'origins', 0]], ['auth', [...acme, 'auth']],
-  ['an issuer', [...acme, 'auth', 'issuers', 0, 'issuer']], ['an algorithm', [...acme, 'auth', 'issuers', 0, 'algorithms', 0]],
-  ['a digest', [...acme, 'auth', 'keys', 0, 'sha256']], ['a key name', [...acme, 'auth', 'keys', 0, 'scopes', 0]],
-  ['a URL', [...acme, 'upstreams', 'tickets', 'url']], ['a type', [...acme, 'upstreams', 'tickets', 'type']],
-  ['a member', [...acme, 'endpoints', 'default', 'upstreams', 0]], ['a prefix', [...acme, 'endpoints', 'default', 'prefix']]
+  ['listen.host', ['listen', 'host']],
+  ['publicUrl', ['publicUrl']],
+  ['store', ['store']],
+  ['logLevel', ['logLevel']],
+  ['hosts', ['hosts', 0]],
+  ['a limit', ['limits', 'processes']],
+  ['an origin', [...acme, 'origins', 0]],
+  ['auth', [...acme, 'auth']],
+  ['an issuer', [...acme, 'auth', 'issuers', 0, 'issuer']],
+  ['an algorithm', [...acme, 'auth', 'issuers', 0, 'algorithms', 0]],
+  ['a digest', [...acme, 'auth', 'keys', 0, 'sha256']],
+  ['a key name', [...acme, 'auth', 'keys', 0, 'scopes', 0]],
+  ['a URL', [...acme, 'upstreams', 'tickets', 'url']],
+  ['a type', [...acme, 'upstreams', 'tickets', 'type']],
+  ['a member', [...acme, 'endpoints', 'default', 'upstreams', 0]],
+  ['a prefix', [...acme, 'endpoints', 'default', 'prefix']]
 ]
 
 t.test('no message repeats what a variable held, wherever it was put', async (t) => {
@@ -61,7 +73,19 @@ t.test('no message repeats a key that is refused, a header, a password in a URL 
 })
 
 t.test('no message repeats a line that is not YAML', async (t) => {
-  const lines = [`key: "${canary}`, `key: ${canary}: x`, `key: @${canary}`, `key: !${canary} x`, `key: *${canary}`, `key: "\\q${canary}"`, `[${canary}`, `\t${canary}`, `key: {a: \${X}${canary}}`, `key: |9${canary}`, `%${canary}\n---\na`]
+  const lines = [
+    `key: "${canary}`,
+    `key: ${canary}: x`,
+    `key: @${canary}`,
+    `key: !${canary} x`,
+    `key: *${canary}`,
+    `key: "\\q${canary}"`,
+    `[${canary}`,
+    `\t${canary}`,
+    `key: {a: \${X}${canary}}`,
+    `key: |9${canary}`,
+    `%${canary}\n---\na`
+  ]
   for (const line of lines) {
     const text = words(`tenants:\n  a:\n    ${line}\n`)
     t.match(text, 'ConfigError', line)

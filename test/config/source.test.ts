@@ -7,7 +7,10 @@ const yaml = (upstream: string) => `tenants:
     upstreams:
       files:
         command: npx
-${upstream.split('\n').map((row) => `        ${row}`).join('\n')}
+${upstream
+  .split('\n')
+  .map((row) => `        ${row}`)
+  .join('\n')}
 `
 
 t.test('YAML and JSON, with tabs too, are read alike', async (t) => {
@@ -17,12 +20,24 @@ t.test('YAML and JSON, with tabs too, are read alike', async (t) => {
 
 t.test('every problem has the line of its own key', async (t) => {
   const problems = problemsOf(yaml('argz: [a]\nenv:\n  A: b\n  B: 1\ncwd: ""\nisolation:'))
-  t.same(problems.map(({ path, line }) => [path.replace(/.*files\./, ''), line]), [['argz', 7], ['env.B', 10], ['cwd', 11], ['isolation', 12]])
+  t.same(
+    problems.map(({ path, line }) => [path.replace(/.*files\./, ''), line]),
+    [
+      ['argz', 7],
+      ['env.B', 10],
+      ['cwd', 11],
+      ['isolation', 12]
+    ]
+  )
 })
 
 t.test('a duplicate key is told with both of its lines', async (t) => {
-  t.match(problemsOf(yaml('cwd: /a\ncwd: /b')), [{ path: 'tenants.acme.upstreams.files.cwd', line: 8, message: /twice, first on line 7/ }])
-  t.match(problemsOf('{"tenants": {"a": {"auth": "none", "upstreams": {}}, "a": {"auth": "none", "upstreams": {}}}}'), [{ path: 'tenants.a', message: /twice/ }])
+  t.match(problemsOf(yaml('cwd: /a\ncwd: /b')), [
+    { path: 'tenants.acme.upstreams.files.cwd', line: 8, message: /twice, first on line 7/ }
+  ])
+  t.match(problemsOf('{"tenants": {"a": {"auth": "none", "upstreams": {}}, "a": {"auth": "none", "upstreams": {}}}}'), [
+    { path: 'tenants.a', message: /twice/ }
+  ])
 })
 
 t.test('a syntax error is told with its line and what to do', async (t) => {
@@ -58,8 +73,14 @@ t.test('a second document, an empty file and a list are refused', async (t) => {
 
 t.test('aliases work, and neither a bomb of them nor one of itself does harm', async (t) => {
   t.same(problemsOf(yaml('env: &e { A: b }\n').replace('npx', '&c npx') + '      more: { command: *c, env: *e }\n'), [])
-  const bomb = ['a: &a [x,x,x,x,x,x,x,x,x]', ...'bcdefghi'.split('').map((name, at) => `${name}: &${name} [${`*${'abcdefghi'[at]},`.repeat(9)}]`)].join('\n')
-  t.match(problemsOf(bomb).find(({ path }) => path === ''), { message: /more than 100000 values/ })
+  const bomb = [
+    'a: &a [x,x,x,x,x,x,x,x,x]',
+    ...'bcdefghi'.split('').map((name, at) => `${name}: &${name} [${`*${'abcdefghi'[at]},`.repeat(9)}]`)
+  ].join('\n')
+  t.match(
+    problemsOf(bomb).find(({ path }) => path === ''),
+    { message: /more than 100000 values/ }
+  )
   t.match(problemsOf(yaml('args: &a [*a]')).at(0), { message: /nested deeper|list|string/ })
 })
 
@@ -69,5 +90,12 @@ t.test('a file of more than 4 MiB is refused without being read', async (t) => {
 
 t.test('a name such as 123 or true is read as written', async (t) => {
   t.same(problemsOf('tenants: { 123: { auth: none, upstreams: { true: { command: a }, 0x1F: { command: b } } } }'), [])
-  t.same([...compiled('tenants: { 123: { auth: none, upstreams: { true: { command: a }, 0x1F: { command: b } } } }').tenants.values()].flatMap(({ id, upstreams }) => [id, ...upstreams.keys()]), ['123', 'true', '0x1F'])
+  t.same(
+    [
+      ...compiled(
+        'tenants: { 123: { auth: none, upstreams: { true: { command: a }, 0x1F: { command: b } } } }'
+      ).tenants.values()
+    ].flatMap(({ id, upstreams }) => [id, ...upstreams.keys()]),
+    ['123', 'true', '0x1F']
+  )
 })

@@ -5,18 +5,29 @@ import type { Test } from 'tap'
 import { watchConfig } from '../../src/config/watch.ts'
 
 /** Counts changes, and waits for the n-th with a deadline. */
-function watched (t: Test, path: string, pollMs = 60_000) {
+function watched(t: Test, path: string, pollMs = 60_000) {
   let count = 0
   let wake = (): void => {}
-  const watch = watchConfig(path, () => { count++; wake() }, { log: { debug () {} }, settleMs: 20, pollMs })
+  const watch = watchConfig(
+    path,
+    () => {
+      count++
+      wake()
+    },
+    { log: { debug() {} }, settleMs: 20, pollMs }
+  )
   t.teardown(() => watch.close())
   return {
     watch,
-    get count () { return count },
-    async until (wanted: number): Promise<void> {
+    get count() {
+      return count
+    },
+    async until(wanted: number): Promise<void> {
       const { promise, resolve, reject } = Promise.withResolvers<void>()
       const deadline = setTimeout(() => reject(new Error(`saw ${count} changes of ${wanted}`)), 10_000)
-      wake = () => { if (count >= wanted) resolve() }
+      wake = () => {
+        if (count >= wanted) resolve()
+      }
       wake()
       await promise.finally(() => clearTimeout(deadline))
     }

@@ -1,5 +1,6 @@
-// The client half of the official suite against the gateway's own half of a client: its server is the upstream. Those scenarios that
-// need more of a client than to use what it is shown, such as signing in, are the end client's own affair.
+// The client half of the official suite against the gateway's own half of a client: its server is the upstream. Those
+// scenarios that need more of a client than to use what it is shown, such as signing in, are the end client's own
+// affair.
 
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,12 +11,16 @@ import t from 'tap'
 import { clientScenarios } from './figures.ts'
 import type { Check } from './suite.ts'
 
-const suite = fileURLToPath(new URL('../../node_modules/@modelcontextprotocol/conformance/dist/index.js', import.meta.url))
+const suite = fileURLToPath(
+  new URL('../../node_modules/@modelcontextprotocol/conformance/dist/index.js', import.meta.url)
+)
 const driver = fileURLToPath(new URL('driver.ts', import.meta.url))
 
 /** Whether these are in order depends on what the caller does, and on which methods there still are. */
-const notOurs = ({ id, status, name }: Check & { readonly name?: string }): boolean => status === 'SKIPPED' &&
-  (id.startsWith('sep-2575-client-declares-') || /McpMethodHeader_(?:initialize|notifications_initialized)$/.test(name ?? ''))
+const notOurs = ({ id, status, name }: Check & { readonly name?: string }): boolean =>
+  status === 'SKIPPED' &&
+  (id.startsWith('sep-2575-client-declares-') ||
+    /McpMethodHeader_(?:initialize|notifications_initialized)$/.test(name ?? ''))
 
 /** For compiled code: the same programs start over and over. */
 const NODE_COMPILE_CACHE = t.testdir()
@@ -27,17 +32,38 @@ for (const [version, some] of Object.entries(clientScenarios)) {
     t.test(`${scenario} of ${version} finds no fault with the gateway`, { buffered: true }, async (t) => {
       const folder = t.testdir()
       // Nothing of the test runner's own environment: it would load itself into the suite.
-      const child = execFile(process.execPath, [
-        suite, 'client', '--command', `${process.execPath} ${driver}`, '--scenario', scenario, '--spec-version', version, '--output-dir', folder
-      ], { env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE } })
+      const child = execFile(
+        process.execPath,
+        [
+          suite,
+          'client',
+          '--command',
+          `${process.execPath} ${driver}`,
+          '--scenario',
+          scenario,
+          '--spec-version',
+          version,
+          '--output-dir',
+          folder
+        ],
+        { env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE } }
+      )
       let output = ''
-      child.stderr?.on('data', (text: string) => { output += text })
-      const [code] = await once(child, 'close') as [number]
+      child.stderr?.on('data', (text: string) => {
+        output += text
+      })
+      const [code] = (await once(child, 'close')) as [number]
       t.equal(code, 0, code === 0 ? 'the driver came to its end' : output)
       const [run] = await readdir(folder)
       const checks = JSON.parse(await readFile(join(folder, run ?? '', 'checks.json'), 'utf8')) as Check[]
-      t.same(checks.filter((check) => check.status !== 'SUCCESS' && check.status !== 'INFO' && !notOurs(check)), [])
-      t.ok(checks.some(({ id, status }) => id === check && status === 'SUCCESS'), `${check} among ${[...new Set(checks.map(({ id }) => id))].join(', ')}`)
+      t.same(
+        checks.filter((check) => check.status !== 'SUCCESS' && check.status !== 'INFO' && !notOurs(check)),
+        []
+      )
+      t.ok(
+        checks.some(({ id, status }) => id === check && status === 'SUCCESS'),
+        `${check} among ${[...new Set(checks.map(({ id }) => id))].join(', ')}`
+      )
     })
   }
 }

@@ -5,20 +5,19 @@ import { jsonHeaders, send } from '../kit/client.ts'
 import { gateway, key } from '../kit/gateway.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { differences } from './differences.ts'
-import { expected, figuresOf } from './figures.ts'
-import type { Way } from './figures.ts'
+import { expected, figuresOf, type Way } from './figures.ts'
 import { gaps } from './gaps.ts'
-import { startReference, stdioReference } from './reference.ts'
-import type { Requirements } from './reference.ts'
-import { runSuite } from './suite.ts'
-import type { Run } from './suite.ts'
+import { startReference, stdioReference, type Requirements } from './reference.ts'
+import { runSuite, type Run } from './suite.ts'
 
 const eraOf = { '2025-11-25': 'legacy', '2026-07-28': 'modern' } as const
 
-async function configured (t: Test, server: Requirements, way: Way): Promise<object> {
+async function configured(t: Test, server: Requirements, way: Way): Promise<object> {
   const era = eraOf[server]
   if (way === 'stdio') return { ...stdioReference(t.testdir(), server), era }
-  return way === 'HTTP+SSE' ? { type: 'sse', url: await startReference(t, 'sse', server), era } : { type: 'http', url: await startReference(t, 'http', server), era }
+  return way === 'HTTP+SSE'
+    ? { type: 'sse', url: await startReference(t, 'sse', server), era }
+    : { type: 'http', url: await startReference(t, 'http', server), era }
 }
 
 interface Through {
@@ -27,14 +26,25 @@ interface Through {
 }
 
 /** All runs at once, that without the gateway first: they wait most of their time. */
-async function runs (t: Test, requirements: Requirements, server: Requirements, ways: readonly Way[]): Promise<[direct: Run, ...crossed: Through[]]> {
+async function runs(
+  t: Test,
+  requirements: Requirements,
+  server: Requirements,
+  ways: readonly Way[]
+): Promise<[direct: Run, ...crossed: Through[]]> {
   const direct = startReference(t, 'http', requirements).then(async (url) => await runSuite(url, { requirements }))
   const crossed = ways.map(async (way): Promise<Through> => {
     const { url } = await gateway(t, {
-      upstreams: { reference: await configured(t, server, way) }, endpoints: { default: { upstreams: ['reference'], prefix: '' } }
+      upstreams: { reference: await configured(t, server, way) },
+      endpoints: { default: { upstreams: ['reference'], prefix: '' } }
     })
     // One scenario waits 600 ms for a stream, which a process that has to start first cannot promise on a busy machine.
-    await modernRequest(url(), 'tools/call', { name: 'test_simple_text' }, { token: key, capabilities: { elicitation: {} } })
+    await modernRequest(
+      url(),
+      'tools/call',
+      { name: 'test_simple_text' },
+      { token: key, capabilities: { elicitation: {} } }
+    )
     return { url: url(), run: await runSuite(url(), { requirements, token: key }) }
   })
   return await Promise.all([direct, ...crossed])
@@ -42,18 +52,34 @@ async function runs (t: Test, requirements: Requirements, server: Requirements, 
 
 /** `scenario: check` of whatever is lost, worse or new on the way, once each. */
 const missed = (direct: Run, through: Run): string[] =>
-  [...new Set(differences(direct, through).map((sentence) => /^[^ ]+: [^ ]+/.exec(sentence)?.[0] ?? sentence))].toSorted()
+  [
+    ...new Set(differences(direct, through).map((sentence) => /^[^ ]+: [^ ]+/.exec(sentence)?.[0] ?? sentence))
+  ].toSorted()
 
 /** Tests that all runs miss exactly what there is no way to express. */
-export async function crossed (t: Test, requirements: Requirements, server: Requirements, ways: readonly Way[]): Promise<void> {
+export async function crossed(
+  t: Test,
+  requirements: Requirements,
+  server: Requirements,
+  ways: readonly Way[]
+): Promise<void> {
   const [direct, ...through] = await runs(t, requirements, server, ways)
-  const known = gaps[requirements].flatMap(({ scenario, checks }) => checks.map((check) => `${scenario}: ${check}`)).toSorted()
+  const known = gaps[requirements]
+    .flatMap(({ scenario, checks }) => checks.map((check) => `${scenario}: ${check}`))
+    .toSorted()
   for (const [at, { url, run }] of through.entries()) {
     const way = ways[at] as Way
-    await t.test(`with a server of ${server} over ${way}, all is found but what that revision cannot express`, async (t) => {
-      t.equal((await send(url, { headers: jsonHeaders, body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' })).status, 401, 'authentication is on')
-      if (!t.same(missed(direct, run), known)) t.comment(differences(direct, run).join('\n'))
-      t.same(figuresOf(run), expected(requirements, server, way))
-    })
+    await t.test(
+      `with a server of ${server} over ${way}, all is found but what that revision cannot express`,
+      async (t) => {
+        t.equal(
+          (await send(url, { headers: jsonHeaders, body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' })).status,
+          401,
+          'authentication is on'
+        )
+        if (!t.same(missed(direct, run), known)) t.comment(differences(direct, run).join('\n'))
+        t.same(figuresOf(run), expected(requirements, server, way))
+      }
+    )
   }
 }

@@ -1,7 +1,6 @@
 // The reference server itself under the official suite: what the gateway is measured against has to be without fault.
 
-import { createServer } from 'node:http'
-import type { IncomingHttpHeaders } from 'node:http'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
@@ -14,14 +13,16 @@ import { listen } from '../kit/listen.ts'
 import { complaints, differences, passed } from './differences.ts'
 import { expected, figuresOf } from './figures.ts'
 import { startReference, stdioReference } from './reference.ts'
-import { runSuite } from './suite.ts'
-import type { Run } from './suite.ts'
+import { runSuite, type Run } from './suite.ts'
 
 t.test('the reference server scores 30 of 30 for 2025-11-25, without a warning', async (t) => {
   const run = await runSuite(await startReference(t, 'http'), { requirements: '2025-11-25' })
   t.same(figuresOf(run), expected('2025-11-25', '2025-11-25'))
   t.same(complaints(run), [], 'not even in what is not scored')
-  t.same(run.unscored.map(({ scenario }) => scenario), ['server-session-lifecycle', 'json-schema-2020-12', 'server-sse-polling'])
+  t.same(
+    run.unscored.map(({ scenario }) => scenario),
+    ['server-session-lifecycle', 'json-schema-2020-12', 'server-sse-polling']
+  )
   t.equal(run.exitCode, 0)
 })
 
@@ -31,9 +32,12 @@ const others: Record<string, (t: Test) => Promise<Transport>> = {
   'HTTP+SSE': async (t) => new SSEClientTransport(new URL(await startReference(t, 'sse')))
 }
 
-async function connected (t: Test, transport: Transport): Promise<{ client: Client, tools: string[] }> {
+async function connected(t: Test, transport: Transport): Promise<{ client: Client; tools: string[] }> {
   const client = new Client({ name: 'direct', version: '1' }, { capabilities: { elicitation: {} } })
-  client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept' as const, content: { username: 'ann', email: 'ann@example.com' } }))
+  client.setRequestHandler(ElicitRequestSchema, () => ({
+    action: 'accept' as const,
+    content: { username: 'ann', email: 'ann@example.com' }
+  }))
   t.teardown(() => client.close())
   await client.connect(transport)
   return { client, tools: (await client.listTools()).tools.map(({ name }) => name) }
@@ -41,42 +45,79 @@ async function connected (t: Test, transport: Transport): Promise<{ client: Clie
 
 for (const [way, transport] of Object.entries(others)) {
   t.test(`over ${way} the reference server has the same tools, and asks and reports as well`, async (t) => {
-    const { tools } = await connected(t, new StreamableHTTPClientTransport(new URL(await startReference(t, 'http'))) as Transport)
+    const { tools } = await connected(
+      t,
+      new StreamableHTTPClientTransport(new URL(await startReference(t, 'http'))) as Transport
+    )
     const { client, tools: same } = await connected(t, await transport(t))
     t.same(same, tools)
     const { content } = await client.callTool({ name: 'test_elicitation', arguments: { message: 'Who?' } })
     t.match(content, [{ text: 'User response: action: accept, content: {"username":"ann","email":"ann@example.com"}' }])
     // Not by `onprogress`: it drops a step that arrives together with the result.
     const steps: number[] = []
-    client.setNotificationHandler(ProgressNotificationSchema, ({ params }) => { steps.push(params.progress) })
+    client.setNotificationHandler(ProgressNotificationSchema, ({ params }) => {
+      steps.push(params.progress)
+    })
     await client.callTool({ name: 'test_tool_with_progress', _meta: { progressToken: 'steps' } })
     t.same(steps, [0, 50, 100])
-    t.match(await client.callTool({ name: 'test_sampling', arguments: { prompt: 'hi' } }), { isError: true }, 'a capability that was not declared is not used')
+    t.match(
+      await client.callTool({ name: 'test_sampling', arguments: { prompt: 'hi' } }),
+      { isError: true },
+      'a capability that was not declared is not used'
+    )
   })
 }
 
-t.test('the token rides on every request of the suite, whose own Host and Origin stay; a server that refuses all scores nothing', async (t) => {
-  const seen: IncomingHttpHeaders[] = []
-  const origin = await listen(t, createServer(({ headers }, response) => {
-    seen.push(headers)
-    response.writeHead(404).end()
-  }))
-  const run = await runSuite(`${origin}/mcp`, { requirements: '2025-11-25', token: 'the-token' })
-  t.same([...new Set(seen.map(({ authorization }) => authorization))], ['Bearer the-token'])
-  t.same([...new Set(seen.map(({ host }) => host))], [new URL(origin).host, 'evil.example.com'])
-  t.same(seen.filter(({ host }) => host === 'evil.example.com').map(({ origin }) => origin), ['http://evil.example.com'])
-  t.equal(run.exitCode, 1)
-  t.equal(passed(run), 0)
-})
+t.test(
+  'the token rides on every request of the suite, whose own Host and Origin stay; a server that refuses all scores nothing',
+  async (t) => {
+    const seen: IncomingHttpHeaders[] = []
+    const origin = await listen(
+      t,
+      createServer(({ headers }, response) => {
+        seen.push(headers)
+        response.writeHead(404).end()
+      })
+    )
+    const run = await runSuite(`${origin}/mcp`, { requirements: '2025-11-25', token: 'the-token' })
+    t.same([...new Set(seen.map(({ authorization }) => authorization))], ['Bearer the-token'])
+    t.same([...new Set(seen.map(({ host }) => host))], [new URL(origin).host, 'evil.example.com'])
+    t.same(
+      seen.filter(({ host }) => host === 'evil.example.com').map(({ origin }) => origin),
+      ['http://evil.example.com']
+    )
+    t.equal(run.exitCode, 1)
+    t.equal(passed(run), 0)
+  }
+)
 
 t.test('a check that is lost, worse or new on the way is told', async (t) => {
   const run = (...checks: Array<[id: string, status: 'SUCCESS' | 'FAILURE' | 'WARNING' | 'INFO']>): Run => ({
-    scored: [{ scenario: 'ping', checks: checks.map(([id, status]) => ({ id, status })) }], unscored: [], exitCode: 0, output: ''
+    scored: [{ scenario: 'ping', checks: checks.map(([id, status]) => ({ id, status })) }],
+    unscored: [],
+    exitCode: 0,
+    output: ''
   })
-  const direct = run(['ping', 'SUCCESS'], ['wire-schema-valid', 'SUCCESS'], ['server-sse-streams-functional', 'SUCCESS'])
+  const direct = run(
+    ['ping', 'SUCCESS'],
+    ['wire-schema-valid', 'SUCCESS'],
+    ['server-sse-streams-functional', 'SUCCESS']
+  )
   t.same(differences(direct, direct), [])
-  t.same(differences(direct, run(['ping', 'SUCCESS'], ['wire-schema-valid', 'SUCCESS'], ['server-sse-streams-functional', 'INFO'])), [])
-  t.same(differences(direct, run(['ping', 'WARNING'], ['added', 'FAILURE'], ['server-sse-streams-functional', 'SUCCESS'])), [
-    'ping: ping is WARNING, and was SUCCESS', 'ping: wire-schema-valid is missing, and was SUCCESS', 'ping: ping is WARNING', 'ping: added is FAILURE'
-  ])
+  t.same(
+    differences(
+      direct,
+      run(['ping', 'SUCCESS'], ['wire-schema-valid', 'SUCCESS'], ['server-sse-streams-functional', 'INFO'])
+    ),
+    []
+  )
+  t.same(
+    differences(direct, run(['ping', 'WARNING'], ['added', 'FAILURE'], ['server-sse-streams-functional', 'SUCCESS'])),
+    [
+      'ping: ping is WARNING, and was SUCCESS',
+      'ping: wire-schema-valid is missing, and was SUCCESS',
+      'ping: ping is WARNING',
+      'ping: added is FAILURE'
+    ]
+  )
 })

@@ -1,26 +1,51 @@
-// What the client half of the suite starts: a gateway in front of the suite's own server (its URL is the last argument), and a client
-// of the second SDK that uses all that is behind the gateway. MCP_CONFORMANCE_PROTOCOL_VERSION says which era both speak.
+// What the client half of the suite starts: a gateway in front of the suite's own server (its URL is the last
+// argument), and a client of the second SDK that uses all that is behind the gateway. MCP_CONFORMANCE_PROTOCOL_VERSION
+// says which era both speak.
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { jsonHeaders, send } from '../kit/client.ts'
 import { gateway, key } from '../kit/gateway.ts'
 
-interface Tool { readonly name: string, readonly inputSchema: { readonly required?: string[], readonly properties?: Record<string, { readonly type?: string }> } }
-interface ToolCall { readonly name: string, readonly arguments: Record<string, unknown> }
+interface Tool {
+  readonly name: string
+  readonly inputSchema: {
+    readonly required?: string[]
+    readonly properties?: Record<string, { readonly type?: string }>
+  }
+}
+interface ToolCall {
+  readonly name: string
+  readonly arguments: Record<string, unknown>
+}
 
-const { MCP_CONFORMANCE_SCENARIO: scenario, MCP_CONFORMANCE_PROTOCOL_VERSION: version = '2025-11-25', MCP_CONFORMANCE_CONTEXT: context = '{}' } = process.env
+const {
+  MCP_CONFORMANCE_SCENARIO: scenario,
+  MCP_CONFORMANCE_PROTOCOL_VERSION: version = '2025-11-25',
+  MCP_CONFORMANCE_CONTEXT: context = '{}'
+} = process.env
 const modern = version >= '2026-07-28'
 const authorization = `Bearer ${key}`
 
 const closers: Array<() => unknown> = []
-const { url } = await gateway({ teardown: (close) => { closers.unshift(close) } }, {
-  upstreams: { suite: { type: 'http', url: process.argv.at(-1) } }, endpoints: { default: { upstreams: ['suite'], prefix: '' } }
-})
+const { url } = await gateway(
+  {
+    teardown: (close) => {
+      closers.unshift(close)
+    }
+  },
+  {
+    upstreams: { suite: { type: 'http', url: process.argv.at(-1) } },
+    endpoints: { default: { upstreams: ['suite'], prefix: '' } }
+  }
+)
 
-const client = new Client({ name: 'driver', version: '1' }, {
-  capabilities: { elicitation: { form: { applyDefaults: true } } },
-  versionNegotiation: { mode: modern ? { pin: version } : 'legacy' }
-})
+const client = new Client(
+  { name: 'driver', version: '1' },
+  {
+    capabilities: { elicitation: { form: { applyDefaults: true } } },
+    versionNegotiation: { mode: modern ? { pin: version } : 'legacy' }
+  }
+)
 // An empty form: what it has defaults for, the SDK fills in.
 client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: {} }))
 await client.connect(new StreamableHTTPClientTransport(new URL(url()), { requestInit: { headers: { authorization } } }))
@@ -30,17 +55,21 @@ if (tools !== undefined) {
   const { toolCalls } = JSON.parse(context) as { toolCalls?: ToolCall[] }
   const all = await listed()
   // Its server shows a tool and cannot call it.
-  const calls = scenario === 'json-schema-ref-no-deref' ? [] : toolCalls ?? all.map((tool) => plain(tool, all))
+  const calls = scenario === 'json-schema-ref-no-deref' ? [] : (toolCalls ?? all.map((tool) => plain(tool, all)))
   for (const call of calls) await client.callTool(call)
 }
-if (resources !== undefined) for (const { uri } of (await client.listResources()).resources) await client.readResource({ uri })
+if (resources !== undefined)
+  for (const { uri } of (await client.listResources()).resources) await client.readResource({ uri })
 if (prompts !== undefined) for (const { name } of (await client.listPrompts()).prompts) await client.getPrompt({ name })
 
 await client.close()
 for (const close of closers) await close()
 
-/** The tools as the gateway lists them. A client of its own, since the SDK leaves out what the gateway must not show in the first place. */
-async function listed (): Promise<readonly Tool[]> {
+/**
+ * The tools as the gateway lists them. A client of its own, since the SDK leaves out what the gateway must not show in
+ * the first place.
+ */
+async function listed(): Promise<readonly Tool[]> {
   const { tools } = await client.listTools()
   if (!modern) return tools as Tool[]
   const _meta = { 'io.modelcontextprotocol/protocolVersion': version, 'io.modelcontextprotocol/clientCapabilities': {} }
@@ -51,12 +80,16 @@ async function listed (): Promise<readonly Tool[]> {
   const { result } = json as { result?: { tools: Tool[] } }
   if (result === undefined) throw new Error(text)
   const names = (list: readonly { readonly name: string }[]): string => list.map(({ name }) => name).join(', ')
-  if (names(result.tools) !== names(tools)) throw new Error(`the gateway lists ${names(result.tools)}, and a client would take ${names(tools)}`)
+  if (names(result.tools) !== names(tools))
+    throw new Error(`the gateway lists ${names(result.tools)}, and a client would take ${names(tools)}`)
   return result.tools
 }
 
-/** A call with something of the right type for each required argument; an object is a schema, for who looks at what became of it. */
-function plain ({ name, inputSchema: { required = [], properties = {} } }: Tool, all: readonly Tool[]): ToolCall {
+/**
+ * A call with something of the right type for each required argument; an object is a schema, for who looks at what
+ * became of it.
+ */
+function plain({ name, inputSchema: { required = [], properties = {} } }: Tool, all: readonly Tool[]): ToolCall {
   const value = (argument: string, n: number): unknown => {
     const type = properties[argument]?.type
     return type === 'string' ? 'text' : type === 'object' ? all[0]?.inputSchema : n + 1

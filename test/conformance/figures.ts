@@ -1,4 +1,5 @@
-// How all runs of the suite end, as data: the tests hold every run against it, and docs/conformance.md is written from it.
+// How all runs of the suite end, as data: the tests hold every run against it, and docs/conformance.md is written from
+// it.
 
 import { passed } from './differences.ts'
 import { gaps } from './gaps.ts'
@@ -67,14 +68,15 @@ export const clientScenarios = {
 }
 
 /** @throws Error where docs/conformance.md would lack a run */
-export function expected (requirements: Requirements, server: Requirements, way?: Way): Figures {
+export function expected(requirements: Requirements, server: Requirements, way?: Way): Figures {
   const row = rows.find((row) => row.requirements === requirements && row.server === server && row.way === way)
   if (row === undefined) throw new Error(`no figures for ${requirements}, ${server}, ${way ?? 'direct'}`)
   const { passed, scored, unscored } = row
   return { passed, scored, unscored }
 }
 
-export const isClean = ({ checks }: Scenario): boolean => checks.length > 0 && checks.every(({ status }) => status === 'SUCCESS' || status === 'INFO')
+export const isClean = ({ checks }: Scenario): boolean =>
+  checks.length > 0 && checks.every(({ status }) => status === 'SUCCESS' || status === 'INFO')
 
 export const figuresOf = ({ scored, unscored }: Run): Figures => ({
   passed: [passed({ scored }), scored.length],
@@ -84,15 +86,16 @@ export const figuresOf = ({ scored, unscored }: Run): Figures => ({
 
 const of = ([clean, all]: Clean): string => `${clean} of ${all}`
 
-function row ({ requirements, server, way, passed, scored, unscored }: Row): string {
+function row({ requirements, server, way, passed, scored, unscored }: Row): string {
   return `| ${requirements} | ${server} | ${way ?? 'the server itself'} | ${of(passed)} | ${of(scored)} | ${of(unscored)} |`
 }
 
 /** docs/conformance.md */
-export function conformanceMarkdown (): string {
-  const gapRows = (requirements: Requirements): string => gaps[requirements].length === 0
-    ? 'Nothing.'
-    : `| scenario | checks | why |\n|---|---|---|\n${gaps[requirements].map(({ scenario, checks, reason }) => `| ${scenario} | ${checks.map((check) => `\`${check}\``).join(', ')} | ${reason} |`).join('\n')}`
+export function conformanceMarkdown(): string {
+  const gapRows = (requirements: Requirements): string =>
+    gaps[requirements].length === 0
+      ? 'Nothing.'
+      : `| scenario | checks | why |\n|---|---|---|\n${gaps[requirements].map(({ scenario, checks, reason }) => `| ${scenario} | ${checks.map((check) => `\`${check}\``).join(', ')} | ${reason} |`).join('\n')}`
   return `# Conformance
 
 *Written by \`npm run docs\` from test/conformance/figures.ts and gaps.ts, against which \`npm test\` holds every run; do not edit.*
@@ -111,7 +114,9 @@ Of what is not scored for 2026-07-28, no server passes \`tasks-status-notificati
 The client half of the suite runs against the gateway's own half of a client, with the suite's server for its upstream. In these scenarios it finds no fault; the
 others are about signing in, or are the end client's own affair:
 
-${Object.entries(clientScenarios).map(([revision, scenarios]) => `- ${revision}: ${Object.keys(scenarios).join(', ')}`).join('\n')}
+${Object.entries(clientScenarios)
+  .map(([revision, scenarios]) => `- ${revision}: ${Object.keys(scenarios).join(', ')}`)
+  .join('\n')}
 
 ## What a client of 2026-07-28 misses with a server of 2025-11-25
 

@@ -1,5 +1,6 @@
-// What the suite finds missing where a gateway stands between two eras, and why nothing between them could make up for it. Each run is
-// held against this list in both directions: what is not in it fails, and so does what is in it and is not found any more.
+// What the suite finds missing where a gateway stands between two eras, and why nothing between them could make up for
+// it. Each run is held against this list in both directions: what is not in it fails, and so does what is in it and is
+// not found any more.
 
 import type { Requirements } from './reference.ts'
 
@@ -17,27 +18,32 @@ export const gaps: Readonly<Record<Requirements, readonly Gap[]>> = {
     {
       scenario: 'server-stateless',
       checks: ['sep-2575-server-rejects-undeclared-capability', 'sep-2575-missing-capability-http-400'],
-      reason: 'A server of 2025-11-25 has no error that names a capability it misses: its tool fails in its own words, and the gateway invents no -32021.'
+      reason:
+        'A server of 2025-11-25 has no error that names a capability it misses: its tool fails in its own words, and the gateway invents no -32021.'
     },
     {
       scenario: 'input-required-result-basic-elicitation',
       checks: ['sep-2322-elicitation-incomplete', 'sep-2322-elicitation-complete'],
-      reason: 'The scenario wants the key `user_name`. A question of 2025-11-25 has no key, so the gateway gives it one of its own; with that one the call goes on, as in the other scenarios.'
+      reason:
+        'The scenario wants the key `user_name`. A server request of 2025-11-25 has no key, so the gateway gives it one of its own; with that one the call goes on, as in the other scenarios.'
     },
     {
       scenario: 'input-required-result-ignore-extra-params',
       checks: ['sep-2322-ignore-unexpected-params'],
-      reason: 'It answers before it was asked, and without a `requestState`. There is no call yet that could take the answer: the server has to ask first.'
+      reason:
+        'It answers before it was asked, and without a `requestState`. There is no call yet that could take the answer: the server has to ask first.'
     },
     {
       scenario: 'tasks-required-task-error',
       checks: ['sep-2663-server-returns-missing-capability-when-required'],
-      reason: 'Not scored. It wants a client without tasks to be refused; the gateway serves it, by making the task and waiting for its end.'
+      reason:
+        'Not scored. It wants a client without tasks to be refused; the gateway serves it, by making the task and waiting for its end.'
     },
     {
       scenario: 'tasks-mrtr-composition',
       checks: ['sep-2663-mrtr-synchronous-before-task-creation'],
-      reason: 'Not scored. Whether a call is a task, its request says in 2025-11-25; such a server cannot ask first and become a task then. It asks as a task.'
+      reason:
+        'Not scored. Whether a call is a task, its request says in 2025-11-25; such a server cannot ask first and become a task then. It asks as a task.'
     }
   ]
 }

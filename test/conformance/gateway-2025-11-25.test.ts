@@ -1,12 +1,12 @@
-// The official suite through a single-upstream endpoint with authentication on: it has to find what it finds without the gateway.
+// The official suite through a single-upstream endpoint with authentication on: it has to find what it finds without
+// the gateway.
 
 import t from 'tap'
 import type { Test } from 'tap'
 import { jsonHeaders, send } from '../kit/client.ts'
 import { gateway, key } from '../kit/gateway.ts'
 import { differences } from './differences.ts'
-import { expected, figuresOf } from './figures.ts'
-import type { Way } from './figures.ts'
+import { expected, figuresOf, type Way } from './figures.ts'
 import { startReference, stdioReference } from './reference.ts'
 import { runSuite } from './suite.ts'
 
@@ -21,10 +21,17 @@ const ways: Record<Way, (t: Test) => Promise<unknown>> = {
 
 const direct = await runSuite(await startReference(t, 'http'), { requirements })
 
-for (const [way, configured] of Object.entries(ways) as Array<[Way, typeof ways[Way]]>) {
+for (const [way, configured] of Object.entries(ways) as Array<[Way, (typeof ways)[Way]]>) {
   t.test(`with an upstream over ${way}, the suite finds the same as without the gateway`, async (t) => {
-    const { url } = await gateway(t, { upstreams: { reference: await configured(t) }, endpoints: { default: { upstreams: ['reference'], prefix: '' } } })
-    t.equal((await send(url(), { headers: jsonHeaders, body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' })).status, 401, 'authentication is on')
+    const { url } = await gateway(t, {
+      upstreams: { reference: await configured(t) },
+      endpoints: { default: { upstreams: ['reference'], prefix: '' } }
+    })
+    t.equal(
+      (await send(url(), { headers: jsonHeaders, body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' })).status,
+      401,
+      'authentication is on'
+    )
     const through = await runSuite(url(), { requirements, token: key })
     t.same(differences(direct, through), [])
     t.same(figuresOf(through), expected(requirements, requirements, way))

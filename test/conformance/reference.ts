@@ -12,20 +12,27 @@ const mains = {
 }
 export type Requirements = keyof typeof mains
 
-interface Teardown { teardown (run: () => unknown): unknown }
+interface Teardown {
+  teardown(run: () => unknown): unknown
+}
 
 /**
  * What an upstream over stdio is configured with.
- * @param folder for compiled code, since the suite opens forty sessions and each is a process of its own; and for what these have in common
+ * @param folder for compiled code, since the suite opens forty sessions and each is a process of its own; and for what
+ * these have in common
  */
 export const stdioReference = (folder: string, requirements: Requirements = '2025-11-25') => ({
   command: process.execPath,
-  args: [mains[requirements], '--transport', 'stdio', ...requirements === '2025-11-25' ? ['--state', folder] : []],
+  args: [mains[requirements], '--transport', 'stdio', ...(requirements === '2025-11-25' ? ['--state', folder] : [])],
   env: { NODE_COMPILE_CACHE: folder }
 })
 
 /** Starts the reference server on a free port of loopback; killed with the test. @returns its MCP URL */
-export async function startReference (t: Teardown, transport: 'http' | 'sse', requirements: Requirements = '2025-11-25'): Promise<string> {
+export async function startReference(
+  t: Teardown,
+  transport: 'http' | 'sse',
+  requirements: Requirements = '2025-11-25'
+): Promise<string> {
   const child = spawn(process.execPath, [mains[requirements], '--transport', transport], {
     // Nothing of the test runner's own environment: it would load itself into the server.
     env: { PATH: process.env['PATH'] },

@@ -42,23 +42,41 @@ export interface SuiteOptions {
 }
 
 /** Runs the server half of the suite against a URL. Findings are in the order of the requirement set. */
-export async function runSuite (url: string, { requirements, token }: SuiteOptions): Promise<Run> {
+export async function runSuite(url: string, { requirements, token }: SuiteOptions): Promise<Run> {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-conformance-'))
   try {
-    const child = spawn(process.execPath, [
-      ...(token === undefined ? [] : ['--import', new URL('bearer.ts', import.meta.url).href]),
-      join(suite, 'dist', 'index.js'), 'server', '--url', url, '--requirements', requirements, '--output-dir', folder
-    ], {
-      // Nothing of the test runner's own environment: it would load itself into the suite.
-      env: { PATH: process.env['PATH'], ...(token === undefined ? {} : { GATEHOUSE_SUITE_ORIGIN: new URL(url).origin, GATEHOUSE_SUITE_TOKEN: token }) },
-      stdio: ['ignore', 'pipe', 'pipe']
-    })
+    const child = spawn(
+      process.execPath,
+      [
+        ...(token === undefined ? [] : ['--import', new URL('bearer.ts', import.meta.url).href]),
+        join(suite, 'dist', 'index.js'),
+        'server',
+        '--url',
+        url,
+        '--requirements',
+        requirements,
+        '--output-dir',
+        folder
+      ],
+      {
+        // Nothing of the test runner's own environment: it would load itself into the suite.
+        env: {
+          PATH: process.env['PATH'],
+          ...(token === undefined ? {} : { GATEHOUSE_SUITE_ORIGIN: new URL(url).origin, GATEHOUSE_SUITE_TOKEN: token })
+        },
+        stdio: ['ignore', 'pipe', 'pipe']
+      }
+    )
     let output = ''
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => { output += text })
-    const [exitCode] = await once(child, 'close') as [number | null]
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        output += text
+      })
+    const [exitCode] = (await once(child, 'close')) as [number | null]
     const { scored, unscored } = await requirementsOf(requirements)
     const found = await findings(folder)
-    const pick = (names: readonly string[]): Scenario[] => names.map((scenario) => ({ scenario, checks: found.get(scenario) ?? notWritten }))
+    const pick = (names: readonly string[]): Scenario[] =>
+      names.map((scenario) => ({ scenario, checks: found.get(scenario) ?? notWritten }))
     return { scored: pick(scored), unscored: pick(unscored), exitCode, output }
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -66,24 +84,29 @@ export async function runSuite (url: string, { requirements, token }: SuiteOptio
 }
 
 /** A scenario that throws leaves no findings. */
-const notWritten: readonly Check[] = [{ id: 'findings-written', status: 'FAILURE', errorMessage: 'the suite wrote no findings for this scenario' }]
+const notWritten: readonly Check[] = [
+  { id: 'findings-written', status: 'FAILURE', errorMessage: 'the suite wrote no findings for this scenario' }
+]
 
-async function findings (folder: string): Promise<Map<string, readonly Check[]>> {
+async function findings(folder: string): Promise<Map<string, readonly Check[]>> {
   const found = new Map<string, readonly Check[]>()
   for (const name of await readdir(folder)) {
     const file = join(folder, name, 'checks.json')
     const scenario = /^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(name)?.[1]
-    if (scenario !== undefined && existsSync(file)) found.set(scenario, JSON.parse(await readFile(file, 'utf8')) as Check[])
+    if (scenario !== undefined && existsSync(file))
+      found.set(scenario, JSON.parse(await readFile(file, 'utf8')) as Check[])
   }
   return found
 }
 
 interface RequirementSet {
   readonly server: string[]
-  readonly not_scored: Array<{ readonly scenario: string, readonly leg: string }>
+  readonly not_scored: Array<{ readonly scenario: string; readonly leg: string }>
 }
 
-async function requirementsOf (revision: string): Promise<{ scored: string[], unscored: string[] }> {
-  const { server, not_scored: rest } = parse(await readFile(join(suite, 'requirements', `${revision}.yaml`), 'utf8')) as RequirementSet
+async function requirementsOf(revision: string): Promise<{ scored: string[]; unscored: string[] }> {
+  const { server, not_scored: rest } = parse(
+    await readFile(join(suite, 'requirements', `${revision}.yaml`), 'utf8')
+  ) as RequirementSet
   return { scored: server, unscored: rest.filter(({ leg }) => leg === 'server').map(({ scenario }) => scenario) }
 }

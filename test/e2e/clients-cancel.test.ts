@@ -3,7 +3,7 @@
 import t from 'tap'
 import type { Json } from '../kit/mcp-server.ts'
 import { until } from '../kit/until.ts'
-import { throughEveryDoor } from './kit/doors.ts'
+import { forEveryStoreAndSdk } from './kit/stores-and-sdks.ts'
 import { scripted } from './kit/scripted.ts'
 
 const { upstreams, plain, streamed, localReceived } = await scripted(t)
@@ -12,16 +12,33 @@ const received: Record<string, () => Promise<Json[]>> = {
   streamed: async () => streamed.server.received,
   local: localReceived
 }
-const cancellations = (messages: readonly Json[]): Json[] => messages.filter(({ method }) => method === 'notifications/cancelled')
+const cancellations = (messages: readonly Json[]): Json[] =>
+  messages.filter(({ method }) => method === 'notifications/cancelled')
 
-await throughEveryDoor(t, { upstreams }, async (t, { client, again }) => {
+await forEveryStoreAndSdk(t, { upstreams }, async (t, { client, again }) => {
   for (const [name, messages] of Object.entries(received)) {
     await t.test(`a call of ${name} that its client cancels is cancelled there and nowhere else`, async (t) => {
-      const before = new Map(await Promise.all(Object.entries(received).map(async ([other, all]) => [other, cancellations(await all()).length] as const)))
+      const before = new Map(
+        await Promise.all(
+          Object.entries(received).map(async ([other, all]) => [other, cancellations(await all()).length] as const)
+        )
+      )
       const other = await again()
-      const started = { mine: Promise.withResolvers<void>(), neighbour: Promise.withResolvers<void>(), stranger: Promise.withResolvers<void>() }
-      const slow = (caller: typeof client, upstream: string, mark: keyof typeof started, signal?: AbortSignal): ReturnType<typeof client.callTool> =>
-        caller.callTool({ name: `${upstream}__slow`, arguments: { mark } }, undefined, { onprogress: () => started[mark].resolve(), ...(signal === undefined ? {} : { signal }) })
+      const started = {
+        mine: Promise.withResolvers<void>(),
+        neighbour: Promise.withResolvers<void>(),
+        stranger: Promise.withResolvers<void>()
+      }
+      const slow = (
+        caller: typeof client,
+        upstream: string,
+        mark: keyof typeof started,
+        signal?: AbortSignal
+      ): ReturnType<typeof client.callTool> =>
+        caller.callTool({ name: `${upstream}__slow`, arguments: { mark } }, undefined, {
+          onprogress: () => started[mark].resolve(),
+          ...(signal === undefined ? {} : { signal })
+        })
 
       const stop = new AbortController()
       const mine = slow(client, name, 'mine', stop.signal)
@@ -35,18 +52,22 @@ await throughEveryDoor(t, { upstreams }, async (t, { client, again }) => {
         const found = cancellations(await messages()).slice(before.get(name))
         return found.length > 0 ? found : undefined
       })
-      const owner = (await messages()).findLast(({ params }) => (params as { arguments?: Json } | undefined)?.arguments?.['mark'] === 'mine')
+      const owner = (await messages()).findLast(
+        ({ params }) => (params as { arguments?: Json } | undefined)?.arguments?.['mark'] === 'mine'
+      )
       t.type(owner?.['id'], 'number')
       t.match(told, [{ params: { requestId: owner?.['id'] } }])
       t.equal(told.length, 1)
       for (const [upstream, all] of Object.entries(received)) {
-        if (upstream !== name) t.equal(cancellations(await all()).length, before.get(upstream), `${upstream} hears nothing`)
+        if (upstream !== name)
+          t.equal(cancellations(await all()).length, before.get(upstream), `${upstream} hears nothing`)
       }
 
       await client.callTool({ name: `${name}__release` })
       plain.server.release()
       streamed.server.release()
-      for (const call of [neighbour, stranger]) t.match(await call, { content: [{ text: 'slow is done' }] }, 'the others go on to their end')
+      for (const call of [neighbour, stranger])
+        t.match(await call, { content: [{ text: 'slow is done' }] }, 'the others go on to their end')
     })
   }
 })

@@ -2,12 +2,13 @@
 
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import t from 'tap'
-import { throughEveryDoor } from './kit/doors.ts'
+import { forEveryStoreAndSdk } from './kit/stores-and-sdks.ts'
 import { everythingOverStdio, memoryOverStdio, realUpstreams } from './kit/real-servers.ts'
 import { direct } from './kit/sdk.ts'
 
 const pageSize = 4
-const without = (tool: Tool, ...members: string[]): Tool => Object.fromEntries(Object.entries(tool).filter(([name]) => !members.includes(name))) as Tool
+const without = (tool: Tool, ...members: string[]): Tool =>
+  Object.fromEntries(Object.entries(tool).filter(([name]) => !members.includes(name))) as Tool
 const names = (entries: ReadonlyArray<{ name: string }>): string[] => entries.map(({ name }) => name)
 
 const memory = memoryOverStdio(t.testdir())
@@ -17,14 +18,18 @@ const [upstreams, everything, graph] = await Promise.all([
   direct(t, memory.command, memory.args, memory.env)
 ])
 
-await throughEveryDoor(t, { upstreams, limits: { pageSize } }, async (t, { client, transport, sdk, again }) => {
+await forEveryStoreAndSdk(t, { upstreams, limits: { pageSize } }, async (t, { client, transport, sdk, again }) => {
   await t.test('initialize tells who answers, in which revision, and what it offers', async (t) => {
     t.match(client.getServerVersion(), { name: 'gatehouse', version: '0.0.0-test' })
     t.equal(transport.protocolVersion, sdk.revision)
     t.match(transport.sessionId, /^[\x21-\x7e]{43}$/)
     t.same(client.getServerCapabilities(), {
-      tools: { listChanged: true }, prompts: { listChanged: true }, resources: { listChanged: true, subscribe: true }, completions: {}, logging: {},
-      ...sdk.revision === '2025-11-25' && { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } }
+      tools: { listChanged: true },
+      prompts: { listChanged: true },
+      resources: { listChanged: true, subscribe: true },
+      completions: {},
+      logging: {},
+      ...(sdk.revision === '2025-11-25' && { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } })
     })
     const instructions = client.getInstructions() ?? ''
     t.match(instructions, everything.getInstructions() ?? 'none', 'the instructions of an upstream are in there')
@@ -35,23 +40,29 @@ await throughEveryDoor(t, { upstreams, limits: { pageSize } }, async (t, { clien
     t.same(await client.ping(), {})
   })
 
-  await t.test('tools of all upstreams, prefixed, in the order of the configuration, otherwise as their servers wrote them', async (t) => {
-    // Icons and execution came with 2025-11-25.
-    const known = (tool: Tool): Tool => sdk.revision === '2025-11-25' ? tool : without(tool, 'icons', 'execution')
-    const own = (await everything.listTools()).tools.map(known)
-    const expected = [
-      ...own.map((tool) => ({ ...tool, name: `everything__${tool.name}` })),
-      ...(await graph.listTools()).tools.map(known).map((tool) => ({ ...tool, name: `memory__${tool.name}` })),
-      ...own.map((tool) => ({ ...tool, name: `remote__${tool.name}` }))
-    ]
-    const { entries, sizes } = await paged(async (cursor) => {
-      const { tools, nextCursor } = await client.listTools(cursor)
-      return { entries: tools, nextCursor }
-    })
-    t.same(entries, expected)
-    t.ok(sizes.slice(0, -1).every((size) => size === pageSize), 'in pages of limits.pageSize')
-    t.equal(sizes.length, Math.ceil(expected.length / pageSize))
-  })
+  await t.test(
+    'tools of all upstreams, prefixed, in the order of the configuration, otherwise as their servers wrote them',
+    async (t) => {
+      // Icons and execution came with 2025-11-25.
+      const known = (tool: Tool): Tool => (sdk.revision === '2025-11-25' ? tool : without(tool, 'icons', 'execution'))
+      const own = (await everything.listTools()).tools.map(known)
+      const expected = [
+        ...own.map((tool) => ({ ...tool, name: `everything__${tool.name}` })),
+        ...(await graph.listTools()).tools.map(known).map((tool) => ({ ...tool, name: `memory__${tool.name}` })),
+        ...own.map((tool) => ({ ...tool, name: `remote__${tool.name}` }))
+      ]
+      const { entries, sizes } = await paged(async (cursor) => {
+        const { tools, nextCursor } = await client.listTools(cursor)
+        return { entries: tools, nextCursor }
+      })
+      t.same(entries, expected)
+      t.ok(
+        sizes.slice(0, -1).every((size) => size === pageSize),
+        'in pages of limits.pageSize'
+      )
+      t.equal(sizes.length, Math.ceil(expected.length / pageSize))
+    }
+  )
 
   await t.test('the order is the same for another session', async (t) => {
     const other = await again()
@@ -81,16 +92,22 @@ await throughEveryDoor(t, { upstreams, limits: { pageSize } }, async (t, { clien
       const { resources, nextCursor } = await client.listResources(cursor)
       return { entries: resources, nextCursor }
     })
-    t.same(entries.map(({ uri }) => uri), [
-      ...own.map((uri) => `gatehouse://everything/${uri}`),
-      'gatehouse://memory/memory://knowledge-graph',
-      ...own.map((uri) => `gatehouse://remote/${uri}`)
-    ])
+    t.same(
+      entries.map(({ uri }) => uri),
+      [
+        ...own.map((uri) => `gatehouse://everything/${uri}`),
+        'gatehouse://memory/memory://knowledge-graph',
+        ...own.map((uri) => `gatehouse://remote/${uri}`)
+      ]
+    )
     const templates = (await everything.listResourceTemplates()).resourceTemplates.map(({ uriTemplate }) => uriTemplate)
-    t.same((await client.listResourceTemplates()).resourceTemplates.map(({ uriTemplate }) => uriTemplate), [
-      ...templates.map((uri) => `gatehouse://everything/${uri}`),
-      ...templates.map((uri) => `gatehouse://remote/${uri}`)
-    ])
+    t.same(
+      (await client.listResourceTemplates()).resourceTemplates.map(({ uriTemplate }) => uriTemplate),
+      [
+        ...templates.map((uri) => `gatehouse://everything/${uri}`),
+        ...templates.map((uri) => `gatehouse://remote/${uri}`)
+      ]
+    )
   })
 
   await t.test('a cursor that is not ours is refused', async (t) => {
@@ -98,10 +115,15 @@ await throughEveryDoor(t, { upstreams, limits: { pageSize } }, async (t, { clien
   })
 })
 
-interface Page<Entry> { readonly entries: readonly Entry[], readonly nextCursor: string | undefined }
+interface Page<Entry> {
+  readonly entries: readonly Entry[]
+  readonly nextCursor: string | undefined
+}
 
 /** All pages of a list. @returns the entries, and how many stood on each page */
-async function paged<Entry> (read: (params: { cursor: string } | undefined) => Promise<Page<Entry>>): Promise<{ entries: Entry[], sizes: number[] }> {
+async function paged<Entry>(
+  read: (params: { cursor: string } | undefined) => Promise<Page<Entry>>
+): Promise<{ entries: Entry[]; sizes: number[] }> {
   const entries: Entry[] = []
   const sizes: number[] = []
   for (let cursor: string | undefined, first = true; first || cursor !== undefined; first = false) {

@@ -4,88 +4,120 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { Agent, request } from 'node:http'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { createServer, type AddressInfo } from 'node:net'
 import { readFile } from 'node:fs/promises'
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { jsonHeaders, legacyClient, eventsOf, open } from '../kit/client.ts'
-import type { LegacyClient } from '../kit/client.ts'
+import { jsonHeaders, legacyClient, eventsOf, open, type LegacyClient } from '../kit/client.ts'
 import { configOf, key } from '../kit/gateway.ts'
-import { mirror, stdioMirror } from '../kit/mirror.ts'
+import { canaryServer, stdioCanaryServer } from '../kit/canary-server.ts'
 import { marked, serve, start } from '../kit/process.ts'
 import { until } from '../kit/until.ts'
 import { isMethod } from '../kit/upstream.ts'
 
 interface Attempt {
   readonly canary: string
-  /** `unreachable`: no connection. `reset`: the connection broke before an answer began. `cut`: it broke within the answer. */
+  /**
+   * `unreachable`: no connection. `reset`: the connection broke before an answer began. `cut`: it broke within the
+   * answer.
+   */
   readonly outcome: 'result' | 'shutting_down' | 'unreachable' | 'reset' | 'cut' | 'something else'
   readonly detail?: unknown
 }
 
 const stdioServer = new URL('../kit/stdio-server.ts', import.meta.url).pathname
 /** Ignores the end of its input and TERM, and has a child of its own. */
-const stubborn = { command: 'sh', args: ['-c', 'sleep 1000 & exec "$0" "$@"', process.execPath, stdioServer, JSON.stringify({ stubborn: true })] }
+const stubborn = {
+  command: 'sh',
+  args: ['-c', 'sleep 1000 & exec "$0" "$@"', process.execPath, stdioServer, JSON.stringify({ stubborn: true })]
+}
 
 let lastCall = 0
 
 /** One call on a connection of the agent, or on one of its own; never rejects. */
-function attempt (url: string, client: LegacyClient, tool: string, args: object, agent?: Agent): Promise<Attempt> {
+function attempt(url: string, client: LegacyClient, tool: string, args: object, agent?: Agent): Promise<Attempt> {
   const canary = `canary ${++lastCall} of ${tool}`
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: tool, arguments: { canary, ...args }, _meta: { progressToken: 1 } } })
+  const body = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name: tool, arguments: { canary, ...args }, _meta: { progressToken: 1 } }
+  })
   return new Promise((resolve) => {
     const done = (outcome: Attempt['outcome'], detail?: unknown): void => resolve({ canary, outcome, detail })
-    const outgoing = request(url, { method: 'POST', headers: { ...client.headers, ...jsonHeaders }, agent: agent ?? false }, (response) => {
-      let text = ''
-      response.setEncoding('utf8').on('data', (chunk: string) => { text += chunk })
-      response.on('error', () => {}) // Its close says the same.
-      response.on('close', () => {
-        if (!response.complete) return done('cut', text)
-        const messages = response.headers['content-type']?.startsWith('text/event-stream') === true ? eventsOf(text) : [JSON.parse(text) as unknown]
-        const final = messages.at(-1) as { result?: { content: Array<{ text: string }> }, error?: { data: { reason: string } } }
-        if (final.result?.content[0]?.text === canary) done('result')
-        else done(final.error?.data.reason === 'shutting_down' ? 'shutting_down' : 'something else', final)
-      })
-    })
-    outgoing.on('error', (error: NodeJS.ErrnoException) => done(error.code === 'ECONNREFUSED' ? 'unreachable' : 'reset', error.code))
+    const outgoing = request(
+      url,
+      { method: 'POST', headers: { ...client.headers, ...jsonHeaders }, agent: agent ?? false },
+      (response) => {
+        let text = ''
+        response.setEncoding('utf8').on('data', (chunk: string) => {
+          text += chunk
+        })
+        response.on('error', () => {}) // Its close says the same.
+        response.on('close', () => {
+          if (!response.complete) return done('cut', text)
+          const messages =
+            response.headers['content-type']?.startsWith('text/event-stream') === true
+              ? eventsOf(text)
+              : [JSON.parse(text) as unknown]
+          const final = messages.at(-1) as {
+            result?: { content: Array<{ text: string }> }
+            error?: { data: { reason: string } }
+          }
+          if (final.result?.content[0]?.text === canary) done('result')
+          else done(final.error?.data.reason === 'shutting_down' ? 'shutting_down' : 'something else', final)
+        })
+      }
+    )
+    outgoing.on('error', (error: NodeJS.ErrnoException) =>
+      done(error.code === 'ECONNREFUSED' ? 'unreachable' : 'reset', error.code)
+    )
     outgoing.end(body)
   })
 }
 
 /** Opens a GET stream. `clean` resolves, when it is over, with whether it ended as HTTP says it should. */
-async function stream (url: string, client: LegacyClient): Promise<{ readonly clean: Promise<boolean> }> {
+async function stream(url: string, client: LegacyClient): Promise<{ readonly clean: Promise<boolean> }> {
   const response = await open(url, { method: 'GET', headers: { ...client.headers, accept: 'text/event-stream' } })
   response.resume().on('error', () => {}) // Its close says the same.
   return { clean: once(response, 'close').then(() => response.complete) }
 }
 
 /** For the environment of child processes. What is left of them when a test fails goes with the test. */
-function mark (t: Test): string {
+function mark(t: Test): string {
   const text = `GATEHOUSE_TEST_${randomUUID()}`
-  t.teardown(async () => { for (const pid of await marked(text)) process.kill(pid, 'SIGKILL') })
+  t.teardown(async () => {
+    for (const pid of await marked(text)) process.kill(pid, 'SIGKILL')
+  })
   return text
 }
 
-async function gone (t: Test, text: string): Promise<void> {
+async function gone(t: Test, text: string): Promise<void> {
   await until('no child process', async () => (await marked(text)).length === 0, 3_000)
   t.pass('no child process is left')
 }
 
 t.test('TERM under load: every call that was taken is answered, streams end, the process exits with 0', async (t) => {
-  const web = await mirror(t)
+  const web = await canaryServer(t)
   const own = mark(t)
   const drainMs = 8_000
-  const started = await serve(t, configOf({
-    upstreams: { web: { url: web.url }, local: { ...stdioMirror, env: { MARK: own, MIRROR_JOURNAL: 'journal' } } },
-    limits: { drainMs, coldStartMs: 30_000 },
-    top: { logLevel: 'warn' }
-  }))
+  const started = await serve(
+    t,
+    configOf({
+      upstreams: {
+        web: { url: web.url },
+        local: { ...stdioCanaryServer, env: { MARK: own, MIRROR_JOURNAL: 'journal' } }
+      },
+      limits: { drainMs, coldStartMs: 30_000 },
+      top: { logLevel: 'warn' }
+    })
+  )
   const url = `${started.url}/t/acme/mcp`
   const clients = await Promise.all(Array.from({ length: 5 }, () => legacyClient(url, key)))
   const streams = await Promise.all(clients.map((client) => stream(url, client)))
   // Every client's own process is there before the load begins.
-  for (const { outcome } of await Promise.all(clients.map((client) => attempt(url, client, 'local__mirror', {})))) t.equal(outcome, 'result')
+  for (const { outcome } of await Promise.all(clients.map((client) => attempt(url, client, 'local__mirror', {}))))
+    t.equal(outcome, 'result')
   t.ok((await marked(own)).length > clients.length, 'child processes are there')
 
   const before: Array<Promise<Attempt>> = []
@@ -93,28 +125,38 @@ t.test('TERM under load: every call that was taken is answered, streams end, the
   let signalled = false
   let flying = 0
   const loads: Array<[tool: string, args: object]> = [
-    ['web__mirror', {}], ['web__mirror', { delayMs: 1_500 }], ['web__mirror', { delayMs: 1_500, steps: 30 }],
-    ['local__mirror', {}], ['local__mirror', { delayMs: 1_500 }], ['local__mirror', { delayMs: 1_500, steps: 30 }]
+    ['web__mirror', {}],
+    ['web__mirror', { delayMs: 1_500 }],
+    ['web__mirror', { delayMs: 1_500, steps: 30 }],
+    ['local__mirror', {}],
+    ['local__mirror', { delayMs: 1_500 }],
+    ['local__mirror', { delayMs: 1_500, steps: 30 }]
   ]
   const agent = new Agent({ keepAlive: true })
   t.teardown(() => agent.destroy())
-  const load = Promise.all(clients.flatMap((client) => loads.flatMap(([tool, args]) => [agent, undefined].map(async (used) => {
-    for (;;) {
-      const sent = attempt(url, client, tool, args, used)
-      const book = signalled ? after : before
-      book.push(sent)
-      flying++
-      const { outcome } = await sent
-      flying--
-      if (outcome === 'unreachable') return
-    }
-  }))))
+  const load = Promise.all(
+    clients.flatMap((client) =>
+      loads.flatMap(([tool, args]) =>
+        [agent, undefined].map(async (used) => {
+          for (;;) {
+            const sent = attempt(url, client, tool, args, used)
+            const book = signalled ? after : before
+            book.push(sent)
+            flying++
+            const { outcome } = await sent
+            flying--
+            if (outcome === 'unreachable') return
+          }
+        })
+      )
+    )
+  )
   await until('load', () => web.executed.size > 200 && before.length > 400)
   t.ok(flying > clients.length * loads.length, `calls are in flight: ${flying}`)
 
   signalled = true
   const signalledAt = performance.now()
-  started.child.kill('SIGTERM')
+  started.signal('SIGTERM')
   const exit = await started.ended
   const tookMs = performance.now() - signalledAt
   await load
@@ -123,40 +165,62 @@ t.test('TERM under load: every call that was taken is answered, streams end, the
   t.ok(tookMs < drainMs, `it does not wait longer than its calls do (${Math.round(tookMs)} ms)`)
   const earlier = await Promise.all(before)
   const later = await Promise.all(after)
-  const executed = new Set([...web.executed.keys(), ...(await readFile(join(started.folder, 'journal'), 'utf8')).split('\n')])
-  const cutOff = earlier.concat(later).filter(({ canary, outcome }) => outcome === 'cut' || outcome === 'something else' || (executed.has(canary) && outcome !== 'result'))
+  const executed = new Set([
+    ...web.executed.keys(),
+    ...(await readFile(join(started.folder, 'journal'), 'utf8')).split('\n')
+  ])
+  const cutOff = earlier
+    .concat(later)
+    .filter(
+      ({ canary, outcome }) =>
+        outcome === 'cut' || outcome === 'something else' || (executed.has(canary) && outcome !== 'result')
+    )
   t.same(cutOff, [], 'nothing that an upstream executed goes without its answer, and no answer is broken off')
   // What lay unread in a socket when the process closed it was never taken; the next process can have it.
   const untaken = earlier.filter(({ outcome }) => outcome !== 'result')
   t.ok(untaken.every(({ outcome }) => outcome === 'shutting_down' || outcome === 'reset'))
-  t.ok(untaken.length < clients.length * loads.length, `nearly all that was sent before is done (not: ${untaken.length} of ${earlier.length})`)
+  t.ok(
+    untaken.length < clients.length * loads.length,
+    `nearly all that was sent before is done (not: ${untaken.length} of ${earlier.length})`
+  )
   t.ok(earlier.filter(({ outcome }) => outcome === 'result').length > 200)
-  t.ok(later.some(({ outcome }) => outcome === 'unreachable'), 'new connections are refused')
-  t.same(await Promise.all(streams.map(({ clean }) => clean)), clients.map(() => true), 'GET streams end cleanly')
+  t.ok(
+    later.some(({ outcome }) => outcome === 'unreachable'),
+    'new connections are refused'
+  )
+  t.same(
+    await Promise.all(streams.map(({ clean }) => clean)),
+    clients.map(() => true),
+    'GET streams end cleanly'
+  )
   await gone(t, own)
 })
 
 t.test('calls that take longer than drainMs end with an error that says that their outcome is unknown', async (t) => {
-  const web = await mirror(t)
-  const late = await mirror(t)
+  const web = await canaryServer(t)
+  const late = await canaryServer(t)
   const own = mark(t)
   const drainMs = 500
-  const started = await serve(t, configOf({
-    upstreams: {
-      web: { url: web.url },
-      late: { url: late.url },
-      local: { ...stdioMirror, env: { MARK: own } },
-      stubborn: { ...stubborn, env: { MARK: own } }
-    },
-    limits: { drainMs, coldStartMs: 30_000 },
-    top: { logLevel: 'warn' }
-  }))
+  const started = await serve(
+    t,
+    configOf({
+      upstreams: {
+        web: { url: web.url },
+        late: { url: late.url },
+        local: { ...stdioCanaryServer, env: { MARK: own } },
+        stubborn: { ...stubborn, env: { MARK: own } }
+      },
+      limits: { drainMs, coldStartMs: 30_000 },
+      top: { logLevel: 'warn' }
+    })
+  )
   const url = `${started.url}/t/acme/mcp`
   const client = await legacyClient(url, key)
   // From here on the server named late takes connections and says nothing.
   late.override(isMethod('initialize'), () => {}, Infinity)
 
-  const call = (name: string, args: object) => client.request('tools/call', { name, arguments: { canary: name, ...args }, _meta: { progressToken: 1 } })
+  const call = (name: string, args: object) =>
+    client.request('tools/call', { name, arguments: { canary: name, ...args }, _meta: { progressToken: 1 } })
   const calls = {
     'JSON over HTTP': call('web__hold', {}),
     'a stream over HTTP': call('web__mirror', { delayMs: 60_000, steps: 600 }),
@@ -165,16 +229,27 @@ t.test('calls that take longer than drainMs end with an error that says that the
     'a process that does not want to end': call('stubborn__slow', {})
   }
   const connecting = call('late__mirror', {})
-  await until('calls at their upstreams', async () => web.held().length === 1 && web.executed.size === 2 && late.seen.filter(isMethod('initialize')).length === 2 && (await marked(own)).length === 6)
+  await until(
+    'calls at their upstreams',
+    async () =>
+      web.held().length === 1 &&
+      web.executed.size === 2 &&
+      late.seen.filter(isMethod('initialize')).length === 2 &&
+      (await marked(own)).length === 6
+  )
 
   const signalledAt = performance.now()
-  started.child.kill('SIGTERM')
+  started.signal('SIGTERM')
   for (const [what, answer] of Object.entries(calls)) {
     const { status, json } = await answer
     t.equal(status, 200, what)
     t.match(json.error, { code: 503, data: { reason: 'shutting_down', outcome: 'unknown' } }, what)
   }
-  t.match((await connecting).json.error, { code: 503, data: { reason: 'shutting_down' } }, 'a call that still waits for its connection')
+  t.match(
+    (await connecting).json.error,
+    { code: 503, data: { reason: 'shutting_down' } },
+    'a call that still waits for its connection'
+  )
   t.ok((await calls['a stream over HTTP']).messages.length > 1, 'what was streamed before the error has arrived')
   t.ok(performance.now() - signalledAt < drainMs + 1_500, 'they are answered when the drain time is over')
   t.same(await started.ended, { code: 0, signal: null })
@@ -186,18 +261,21 @@ t.test('calls that take longer than drainMs end with an error that says that the
 
 t.test('a second TERM exits at once and leaves no child process', async (t) => {
   const own = mark(t)
-  const started = await serve(t, configOf({ upstreams: { stubborn: { ...stubborn, env: { MARK: own } } }, limits: { coldStartMs: 30_000 } }))
+  const started = await serve(
+    t,
+    configOf({ upstreams: { stubborn: { ...stubborn, env: { MARK: own } } }, limits: { coldStartMs: 30_000 } })
+  )
   const client = await legacyClient(`${started.url}/t/acme/mcp`, key)
   const call = client.request('tools/call', { name: 'stubborn__slow', arguments: {} }).catch((error: unknown) => error)
   await until('two processes and their children', async () => (await marked(own)).length === 4)
-  started.child.kill('SIGTERM')
+  started.signal('SIGTERM')
   await until('the drain', () => started.log().some(({ msg }) => String(msg).startsWith('stopping')))
-  t.equal(started.child.exitCode, null, 'it waits for the call')
+  t.equal(await Promise.race([started.ended, Promise.resolve(undefined)]), undefined, 'it waits for the call')
   const signalledAt = performance.now()
-  started.child.kill('SIGTERM')
+  started.signal('SIGTERM')
   t.match(await started.ended, { code: 130 })
   t.ok(performance.now() - signalledAt < 1_000)
-  t.ok(await call instanceof Error, 'the call is cut off: that is what the second signal means')
+  t.ok((await call) instanceof Error, 'the call is cut off: that is what the second signal means')
   await gone(t, own)
 })
 
@@ -206,35 +284,48 @@ t.test('TERM during the start exits with 0', async (t) => {
 
   await t.test('while the store does not answer', async (t) => {
     // Takes connections and never answers, as a frozen Redis does.
-    const silent = createServer((socket) => { t.teardown(() => socket.destroy()) }).listen(0, '127.0.0.1')
+    const silent = createServer((socket) => {
+      t.teardown(() => socket.destroy())
+    }).listen(0, '127.0.0.1')
     t.teardown(() => silent.close())
     await once(silent, 'listening')
     const started = await start(t, config(`redis://127.0.0.1:${(silent.address() as AddressInfo).port}`))
     await once(silent, 'connection')
-    started.child.kill('SIGTERM')
+    started.signal('SIGTERM')
     t.same(await started.ended, { code: 0, signal: null })
     t.notOk(started.log().some(({ msg }) => msg === 'listening'))
   })
 
   await t.test('while the modules load', async (t) => {
-    const tell = 'process.on("newListener", (name) => { if (name === "SIGTERM") queueMicrotask(() => { console.error("hears TERM") }) })'
-    const started = await start(t, config('memory:'), { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(tell)}` })
-    await until('the handler of the launcher', () => started.stderr().includes('hears TERM'))
-    started.child.kill('SIGTERM')
+    const tell =
+      'process.on("newListener", (name) => { if (name === "SIGTERM") queueMicrotask(() => { console.error("hears TERM") }) })'
+    const started = await start(t, config('memory:'), {
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(tell)}`
+    })
+    await until('the handler of the launcher', () => started.stderr.some((line) => line.includes('hears TERM')))
+    started.signal('SIGTERM')
     t.same(await started.ended, { code: 0, signal: null })
     t.equal(started.log().length, 0, 'it had not begun')
   })
 })
 
-// Nothing in the gateway runs after KILL. The kernel closes the pipes, and a server that ends with its input, as MCP asks of it, ends. One that
-// does not lives on: against that only the container helps, whose end is the end of all its processes.
+// Nothing in the gateway runs after KILL. The kernel closes the pipes, and a server that ends with its input, as MCP
+// asks of it, ends. One that does not lives on: against that only the container helps, whose end is the end of all its
+// processes.
 t.test('KILL to the gateway: children that end with their input are gone', async (t) => {
   const own = mark(t)
-  const started = await serve(t, configOf({ upstreams: { local: { ...stdioMirror, env: { MARK: own } } }, limits: { coldStartMs: 30_000 } }))
+  const started = await serve(
+    t,
+    configOf({ upstreams: { local: { ...stdioCanaryServer, env: { MARK: own } } }, limits: { coldStartMs: 30_000 } })
+  )
   const client = await legacyClient(`${started.url}/t/acme/mcp`, key)
-  t.equal((await client.request('tools/call', { name: 'local__mirror', arguments: { canary: 'x' } })).json.result.content[0].text, 'x')
+  t.equal(
+    (await client.request('tools/call', { name: 'local__mirror', arguments: { canary: 'x' } })).json.result.content[0]
+      .text,
+    'x'
+  )
   t.equal((await marked(own)).length, 2)
-  started.child.kill('SIGKILL')
+  started.signal('SIGKILL')
   t.same(await started.ended, { code: null, signal: 'SIGKILL' })
   await gone(t, own)
 })

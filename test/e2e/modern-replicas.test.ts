@@ -1,5 +1,5 @@
-// Requests of 2026-07-28 at whichever replica the load balancer picks: nothing that one of them gave out is only its own, and none needs
-// the store on its way.
+// Requests of 2026-07-28 at whichever replica the load balancer picks: nothing that one of them gave out is only its
+// own, and none needs the store on its way.
 
 import t from 'tap'
 import type { Test } from 'tap'
@@ -16,19 +16,23 @@ const answered = { user_name: { action: 'accept', content: { name: 'Ada' } } }
 interface Replicas {
   readonly store: Awaited<ReturnType<typeof redis>>
   /** The result of a request at the next replica in turn. */
-  ask (method: string, params?: Json): Promise<Json>
+  ask(method: string, params?: Json): Promise<Json>
 }
 
-async function replicas (t: Test): Promise<Replicas> {
+async function replicas(t: Test): Promise<Replicas> {
   const upstream = await startModern()
   t.teardown(() => upstream.close())
   const store = await redis(t)
-  const options = { store: store.url, upstreams: { up: { type: 'http', url: upstream.url } }, endpoints: { default: { upstreams: ['up'], prefix: '' } } }
+  const options = {
+    store: store.url,
+    upstreams: { up: { type: 'http', url: upstream.url } },
+    endpoints: { default: { upstreams: ['up'], prefix: '' } }
+  }
   const houses = [await gateway(t, options), await gateway(t, options)]
   let turn = 0
   return {
     store,
-    async ask (method, params = {}) {
+    async ask(method, params = {}) {
       const url = houses[turn++ % houses.length]?.url() ?? ''
       const { json, text } = await modernRequest(url, method, params, { id: turn, capabilities, token: key })
       const { result } = json as { result?: Json }
@@ -38,7 +42,7 @@ async function replicas (t: Test): Promise<Replicas> {
   }
 }
 
-async function visit (t: Test, { ask }: Replicas): Promise<void> {
+async function visit(t: Test, { ask }: Replicas): Promise<void> {
   t.match(await ask('server/discover'), { supportedVersions: ['2026-07-28'] })
   t.match(await ask('tools/list'), { tools: [{ name: 'echo' }] })
   t.same(await ask('tools/list'), await ask('tools/list'), 'each shows the same')
@@ -47,7 +51,10 @@ async function visit (t: Test, { ask }: Replicas): Promise<void> {
   const first = await ask('tools/call', call)
   const second = await ask('tools/call', { ...call, requestState: first['requestState'], inputResponses: answered })
   t.match([first, second], [{ resultType: 'input_required' }, { resultType: 'input_required' }])
-  t.match(await ask('tools/call', { ...call, requestState: second['requestState'], inputResponses: answered }), { resultType: 'complete', content: [{ text: /Ada/ }] })
+  t.match(await ask('tools/call', { ...call, requestState: second['requestState'], inputResponses: answered }), {
+    resultType: 'complete',
+    content: [{ text: /Ada/ }]
+  })
 
   const { taskId } = await ask('tools/call', { name: 'task' })
   t.match(await ask('tasks/get', { taskId }), { status: 'working' })

@@ -8,15 +8,19 @@ import type { Test } from 'tap'
 import { gatehouse } from './kit/process.ts'
 
 /** Every other Node on the PATH that is too old. */
-const programs = (process.env['PATH'] ?? '').split(delimiter)
+const programs = (process.env['PATH'] ?? '')
+  .split(delimiter)
   .filter((folder) => folder !== '' && !folder.includes('node_modules'))
   .map((folder) => join(folder, 'node'))
   .filter(executable)
 const older = [...new Set(programs.map((program) => realpathSync(program)))]
-  .map((node) => ({ node, version: spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim().replace(/^v/, '') }))
+  .map((node) => ({
+    node,
+    version: spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim().replace(/^v/, '')
+  }))
   .filter(({ version }) => Number(version.split('.')[0]) < 24)
 
-function executable (path: string): boolean {
+function executable(path: string): boolean {
   try {
     accessSync(path, constants.X_OK)
     return true
@@ -25,7 +29,7 @@ function executable (path: string): boolean {
   }
 }
 
-async function saysSo (t: Test, version: string, options: Parameters<typeof gatehouse>[2]): Promise<void> {
+async function saysSo(t: Test, version: string, options: Parameters<typeof gatehouse>[2]): Promise<void> {
   const program = gatehouse(t, ['serve', '--config', 'any.yaml'], options)
   t.same(await program.ended, { code: 1, signal: null })
   t.same(program.stdout, [])
@@ -34,12 +38,18 @@ async function saysSo (t: Test, version: string, options: Parameters<typeof gate
   t.match(program.stderr[0], 'npm')
 }
 
-for (const { node, version } of older) t.test(`the Node ${version} of this machine`, (t) => saysSo(t, version, { node }))
+for (const { node, version } of older)
+  t.test(`the Node ${version} of this machine`, (t) => saysSo(t, version, { node }))
 
 for (const version of ['18.20.8', '20.19.0', '22.12.0']) {
-  t.test(`a Node that calls itself ${version}`, (t) => saysSo(t, version, {
-    nodeArgs: ['--import', `data:text/javascript,Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } })`]
-  }))
+  t.test(`a Node that calls itself ${version}`, (t) =>
+    saysSo(t, version, {
+      nodeArgs: [
+        '--import',
+        `data:text/javascript,Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } })`
+      ]
+    })
+  )
 }
 
 t.test('Node 24 is new enough', async (t) => {

@@ -8,7 +8,7 @@ import { until } from '../kit/until.ts'
 import { gatehouse } from './kit/process.ts'
 import { everythingOverStdio } from './kit/real-servers.ts'
 import { scripted } from './kit/scripted.ts'
-import { sdk32, visit } from './kit/sdk.ts'
+import { sdk32, connectSdk } from './kit/sdk.ts'
 
 const folder = t.testdir()
 const file = join(folder, 'gatehouse.json')
@@ -17,36 +17,53 @@ const oldKey = 'the-key-of-before-the-rotation'
 const newKey = 'the-key-of-after-the-rotation'
 
 const { upstreams } = await scripted(t)
-const configure = (more: Record<string, unknown> = {}): Promise<void> => writeFile(file, JSON.stringify({
-  store: 'memory:',
-  limits: { coldStartMs: 30_000 },
-  tenants: { acme: { auth: { keys: [{ name: 'host', key: '${file:key.txt}' }] }, upstreams: { plain: upstreams['plain'], local: upstreams['local'], ...more } } }
-}))
+const configure = (more: Record<string, unknown> = {}): Promise<void> =>
+  writeFile(
+    file,
+    JSON.stringify({
+      store: 'memory:',
+      limits: { coldStartMs: 30_000 },
+      tenants: {
+        acme: {
+          auth: { keys: [{ name: 'host', key: '${file:key.txt}' }] },
+          upstreams: { plain: upstreams['plain'], local: upstreams['local'], ...more }
+        }
+      }
+    })
+  )
 
 await Promise.all([configure(), writeFile(keyFile, oldKey)])
 const gateway = gatehouse(t, ['serve', '--config', file, '--port', '0'])
 const url = `${await gateway.ready}/t/acme/mcp`
-const host = await visit(t, sdk32, url, oldKey)
+const host = await connectSdk(t, sdk32, url, oldKey)
 const raw = await legacyClient(url, oldKey)
 const stream = await raw.listen()
 t.teardown(() => stream.close())
 
 const toolNames = async (): Promise<string[]> => (await host.client.listTools()).tools.map(({ name }) => name)
-const pid = async (): Promise<unknown> => (await raw.request('tools/call', { name: 'local__pid' })).json.result.content[0].text
+const pid = async (): Promise<unknown> =>
+  (await raw.request('tools/call', { name: 'local__pid' })).json.result.content[0].text
 const toolsChanged = () => {
   const already = stream.messages.length
-  return stream.next((message) => stream.messages.indexOf(message) >= already && message.method === 'notifications/tools/list_changed')
+  return stream.next(
+    (message) => stream.messages.indexOf(message) >= already && message.method === 'notifications/tools/list_changed'
+  )
 }
 const taken = (): number => gateway.stderr.filter((line) => line.includes('"configuration taken"')).length
 const pidAtFirst = await pid()
 
 t.test('an upstream that is added appears in sessions of before, which are told', async (t) => {
   t.notOk((await toolNames()).includes('added__echo'))
-  const [told, heard] = [toolsChanged(), host.next('the list of tools changed', ({ method }) => method === 'notifications/tools/list_changed')]
+  const [told, heard] = [
+    toolsChanged(),
+    host.next('the list of tools changed', ({ method }) => method === 'notifications/tools/list_changed')
+  ]
   await configure({ added: everythingOverStdio })
   await Promise.all([told, heard])
   await until('its tools are listed', async () => (await toolNames()).includes('added__echo'))
-  t.match(await host.client.callTool({ name: 'added__echo', arguments: { message: 'new' } }), { content: [{ text: 'Echo: new' }] })
+  t.match(await host.client.callTool({ name: 'added__echo', arguments: { message: 'new' } }), {
+    content: [{ text: 'Echo: new' }]
+  })
   t.match(await host.client.callTool({ name: 'plain__echo', arguments: {} }), { structuredContent: {} })
 })
 
@@ -59,7 +76,10 @@ t.test('an upstream that is removed disappears from them', async (t) => {
   await configure()
   await told
   await until('its tools are gone', async () => !(await toolNames()).includes('added__echo'))
-  await t.rejects(host.client.callTool({ name: 'added__echo', arguments: { message: 'gone' } }), { code: -32602, message: /Unknown tool/ })
+  await t.rejects(host.client.callTool({ name: 'added__echo', arguments: { message: 'gone' } }), {
+    code: -32602,
+    message: /Unknown tool/
+  })
   t.match(await host.client.callTool({ name: 'plain__echo', arguments: {} }), { structuredContent: {} })
 })
 
@@ -84,9 +104,17 @@ t.test('once it is repaired it is taken', async (t) => {
 })
 
 t.test('SIGHUP reads the file again, and what it refers to: a rotated key keeps its sessions', async (t) => {
-  const ping = (key: string) => send(url, { headers: { ...raw.headers, authorization: `Bearer ${key}` }, body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' })
+  const ping = (key: string) =>
+    send(url, {
+      headers: { ...raw.headers, authorization: `Bearer ${key}` },
+      body: '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    })
   await writeFile(keyFile, newKey)
-  t.same([(await ping(oldKey)).status, (await ping(newKey)).status], [200, 401], 'nobody looks at the key file by itself')
+  t.same(
+    [(await ping(oldKey)).status, (await ping(newKey)).status],
+    [200, 401],
+    'nobody looks at the key file by itself'
+  )
   const before = taken()
   gateway.signal('SIGHUP')
   await until('it is taken', () => taken() > before)

@@ -1,4 +1,5 @@
-// `serve` from outside: what stands on which stream, where it listens, how it ends, and what it says when it cannot start.
+// `serve` from outside: what stands on which stream, where it listens, how it ends, and what it says when it cannot
+// start.
 
 import t from 'tap'
 import { existsSync } from 'node:fs'
@@ -12,15 +13,17 @@ import { until } from '../kit/until.ts'
 import { allGone, descendants, gatehouse, logLine } from './kit/process.ts'
 import { everythingOverStdio, memoryOverStdio } from './kit/real-servers.ts'
 import { scripted } from './kit/scripted.ts'
-import { sdk32, visit } from './kit/sdk.ts'
+import { sdk32, connectSdk } from './kit/sdk.ts'
 
 const key = 'a-key-of-this-very-test'
 const { upstreams, plain } = await scripted(t)
 
 /** @returns the path of a configuration in YAML */
-async function configured (t: Test, top = ''): Promise<string> {
+async function configured(t: Test, top = ''): Promise<string> {
   const file = join(t.testdir(), 'gatehouse.yaml')
-  await writeFile(file, `${top}
+  await writeFile(
+    file,
+    `${top}
 tenants:
   acme:
     auth:
@@ -28,7 +31,8 @@ tenants:
     upstreams:
       plain: { type: http, url: "${plain.url}" }
       local: ${JSON.stringify(upstreams['local'])}
-`)
+`
+  )
   return file
 }
 
@@ -49,7 +53,10 @@ t.test('standard output carries the ready line and nothing else; standard error 
 
 t.test('--host, --port and --data win over the file', async (t) => {
   const data = join(t.testdir(), 'elsewhere')
-  const config = await configured(t, 'publicUrl: https://mcp.example.com\nlisten: { host: 0.0.0.0, port: 1 }\nstore: "file:./here.db"')
+  const config = await configured(
+    t,
+    'publicUrl: https://mcp.example.com\nlisten: { host: 0.0.0.0, port: 1 }\nstore: "file:./here.db"'
+  )
   const gateway = serve(t, '--config', config, '--port', '0', '--host', '127.0.0.1', '--data', data)
   t.match(await gateway.ready, /^http:\/\/127\.0\.0\.1:\d{2,}$/)
   t.ok(existsSync(join(data, 'gatehouse.db')))
@@ -60,14 +67,17 @@ t.test('--host, --port and --data win over the file', async (t) => {
 t.test('--mcp-json serves the file of another host as it is, with a key that is kept', async (t) => {
   const folder = t.testdir()
   const file = join(folder, 'mcp.json')
-  await writeFile(file, `{
+  await writeFile(
+    file,
+    `{
   // as an editor writes it
   "mcpServers": {
     "everything": ${JSON.stringify(everythingOverStdio)},
     "My Memory": ${JSON.stringify({ type: 'stdio', ...memoryOverStdio(folder) })},
     "far": { "type": "http", "url": "${plain.url}", "headers": { "X-Api-Key": "secret of the file" } },
   }
-}`)
+}`
+  )
   const start = () => gatehouse(t, ['serve', '--mcp-json', file, '--port', '0', '--data', join(folder, 'data')])
   const gateway = start()
   const url = `${await gateway.ready}/t/demo/mcp`
@@ -75,13 +85,15 @@ t.test('--mcp-json serves the file of another host as it is, with a key that is 
   const keptIn = String(apiKeyIs).replace(/^in /, '')
   const keptKey = async () => (await readFile(keptIn, 'utf8')).trim()
   const key = await keptKey()
-  const host = await visit(t, sdk32, url, key)
+  const host = await connectSdk(t, sdk32, url, key)
   await until('all three are listed', async () => {
     const names = new Set((await host.client.listTools()).tools.map(({ name }) => name))
     return names.isSupersetOf(new Set(['everything__echo', 'My-Memory__read_graph', 'far__echo']))
   })
   t.match(await host.client.callTool({ name: 'My-Memory__read_graph' }), { structuredContent: { entities: [] } })
-  t.match(await host.client.callTool({ name: 'far__echo', arguments: { a: 1 } }), { structuredContent: { arguments: { a: 1 } } })
+  t.match(await host.client.callTool({ name: 'far__echo', arguments: { a: 1 } }), {
+    structuredContent: { arguments: { a: 1 } }
+  })
   t.ok(plain.seen.some(({ headers }) => headers['x-api-key'] === 'secret of the file'))
   t.same(gateway.stdout, [`gatehouse listening on ${await gateway.ready}`])
   await gateway.stop()
@@ -109,10 +121,21 @@ t.test('a configuration with mistakes does not start; each is told with its plac
 })
 
 t.test('a second signal ends it at once, in the middle of a call, and takes the children along', async (t) => {
-  const gateway = serve(t, '--config', await configured(t, 'store: "memory:"\nlimits: { drainMs: 3600000 }'), '--port', '0')
+  const gateway = serve(
+    t,
+    '--config',
+    await configured(t, 'store: "memory:"\nlimits: { drainMs: 3600000 }'),
+    '--port',
+    '0'
+  )
   const url = `${await gateway.ready}/t/acme/mcp`
   const client = await legacyClient(url, key)
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'local__slow', _meta: { progressToken: 1 } } })
+  const body = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name: 'local__slow', _meta: { progressToken: 1 } }
+  })
   const call = await open(url, { method: 'POST', headers: { ...client.headers, ...jsonHeaders }, body })
   t.equal(call.statusCode, 200, 'the call runs')
   call.on('error', () => {}) // It is cut off below, as it must be.

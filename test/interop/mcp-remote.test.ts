@@ -6,7 +6,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import * as types from '@modelcontextprotocol/sdk/types.js'
 import { gateway, key } from '../kit/gateway.ts'
-import { sseUrl } from '../kit/oldsse.ts'
+import { sseUrl } from '../kit/http-sse-client.ts'
 import { capabilitiesOf, newest } from './kit/sdks.ts'
 import { serverOf, startServer } from './kit/servers.ts'
 import { tour } from './kit/tour.ts'
@@ -20,20 +20,31 @@ const house = await gateway(t, {
 const same = (own: string): string => own
 const home = t.testdir()
 
-const bridge = (url: string, transport: string, bearer: string): StdioClientTransport => new StdioClientTransport({
-  command: process.execPath,
-  args: [program, url, '--transport', transport, '--allow-http', '--header', `Authorization: Bearer ${bearer}`],
-  // Where it would remember tokens: not the person's own folder.
-  env: { PATH: process.env['PATH'] ?? '', HOME: home, MCP_REMOTE_CONFIG_DIR: home },
-  stderr: 'ignore'
-})
+const bridge = (url: string, transport: string, bearer: string): StdioClientTransport =>
+  new StdioClientTransport({
+    command: process.execPath,
+    args: [program, url, '--transport', transport, '--allow-http', '--header', `Authorization: Bearer ${bearer}`],
+    // Where it would remember tokens: not the person's own folder.
+    env: { PATH: process.env['PATH'] ?? '', HOME: home, MCP_REMOTE_CONFIG_DIR: home },
+    stderr: 'ignore'
+  })
 
-for (const [transport, url] of [['http-only', house.url()], ['sse-only', sseUrl(house.url())]] as const) {
+for (const [transport, url] of [
+  ['http-only', house.url()],
+  ['sse-only', sseUrl(house.url())]
+] as const) {
   t.test(`mcp-remote with --transport ${transport}`, async (t) => {
     const client = new Client({ name: 'host', version: '1' }, { capabilities: capabilitiesOf('2025-11-25') })
     t.teardown(() => client.close())
     await client.connect(bridge(url, transport, key))
-    const steps = tour({ client, types, clientKnows: '2025-11-25', serverKnows: newest.revision, name: same, uri: same })
+    const steps = tour({
+      client,
+      types,
+      clientKnows: '2025-11-25',
+      serverKnows: newest.revision,
+      name: same,
+      uri: same
+    })
     for (const { name, run } of steps) await t.test(name, run)
   })
 }

@@ -1,16 +1,20 @@
-// Six ages of the official SDK as hosts: every feature that each has, through one endpoint of two upstreams, by each transport it has.
+// Six ages of the official SDK as hosts: every feature that each has, through one endpoint of two upstreams, by each
+// transport it has.
 
 import { subscribe } from 'node:diagnostics_channel'
 import t from 'tap'
 import { EventSource } from 'undici'
 import { gateway, key } from '../kit/gateway.ts'
-import { sseUrl } from '../kit/oldsse.ts'
+import { sseUrl } from '../kit/http-sse-client.ts'
 import { connect, newest, sdks } from './kit/sdks.ts'
 import { serverOf, startServer } from './kit/servers.ts'
 import { tour } from './kit/tour.ts'
 
 const house = await gateway(t, {
-  upstreams: { remote: { type: 'http', url: await startServer(t, serverOf(newest, 'http')) }, local: serverOf(newest, 'stdio') },
+  upstreams: {
+    remote: { type: 'http', url: await startServer(t, serverOf(newest, 'http')) },
+    local: serverOf(newest, 'stdio')
+  },
   limits: { coldStartMs: 30_000 }
 })
 const { origin } = new URL(house.url())
@@ -19,8 +23,17 @@ const { origin } = new URL(house.url())
 // header with the stream, so it is added on undici's own channel, on which Node's fetch publishes too.
 Object.assign(globalThis, { EventSource })
 subscribe('undici:request:create', (message) => {
-  const { request } = message as { request: { readonly origin: string | URL, readonly path: string, readonly method: string, readonly headers: unknown, addHeader (name: string, value: string): void } }
-  if (new URL(request.origin).origin === origin && /\/(?:sse|messages)(?:\?|$)/.test(request.path)) request.addHeader('authorization', `Bearer ${key}`)
+  const { request } = message as {
+    request: {
+      readonly origin: string | URL
+      readonly path: string
+      readonly method: string
+      readonly headers: unknown
+      addHeader(name: string, value: string): void
+    }
+  }
+  if (new URL(request.origin).origin === origin && /\/(?:sse|messages)(?:\?|$)/.test(request.path))
+    request.addHeader('authorization', `Bearer ${key}`)
 })
 
 for (const sdk of sdks) {
@@ -31,7 +44,10 @@ for (const sdk of sdks) {
         await t.test(`with ${upstream}`, async (t) => {
           const { client, types } = await connect(t, sdk, transport, url, transport === 'http' ? key : undefined)
           const steps = tour({
-            client, types, clientKnows: sdk.revision, serverKnows: newest.revision,
+            client,
+            types,
+            clientKnows: sdk.revision,
+            serverKnows: newest.revision,
             name: (own) => `${upstream}__${own}`,
             uri: (own) => `gatehouse://${upstream}/${own}`
           })

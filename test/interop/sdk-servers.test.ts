@@ -1,4 +1,5 @@
-// Six ages of the official SDK as servers behind the gateway, over stdio and each HTTP transport they have, met with the newest client.
+// Six ages of the official SDK as servers behind the gateway, over stdio and each HTTP transport they have, met with
+// the newest client.
 
 import t from 'tap'
 import { gateway, key } from '../kit/gateway.ts'
@@ -17,7 +18,15 @@ for (const sdk of sdks) {
       })
       const { client, types } = await connect(t, newest, 'http', house.url(), key)
       const same = (own: string): string => own
-      for (const { name, run } of tour({ client, types, clientKnows: newest.revision, serverKnows: sdk.revision, name: same, uri: same })) await t.test(name, run)
+      for (const { name, run } of tour({
+        client,
+        types,
+        clientKnows: newest.revision,
+        serverKnows: sdk.revision,
+        name: same,
+        uri: same
+      }))
+        await t.test(name, run)
     })
   }
 }

@@ -1,15 +1,14 @@
-// The second SDK as host and as server, in both eras: a client that speaks the old one, one that finds out, and one that insists on the
-// new one, through one endpoint with a server of that SDK over HTTP, one over stdio, and one of the first SDK.
+// The second SDK as host and as server, in both eras: a client that speaks the old one, one that finds out, and one
+// that insists on the new one, through one endpoint with a server of that SDK over HTTP, one over stdio, and one of the
+// first SDK.
 
 import { fileURLToPath } from 'node:url'
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import type { ClientOptions } from '@modelcontextprotocol/client'
+import { Client, StreamableHTTPClientTransport, type ClientOptions } from '@modelcontextprotocol/client'
 import t from 'tap'
 import type { Test } from 'tap'
 import { gateway, key } from '../kit/gateway.ts'
 import { newest } from './kit/sdks.ts'
-import { secondTour } from './kit/second-tour.ts'
-import type { Peer } from './kit/second-tour.ts'
+import { secondTour, type Peer } from './kit/second-tour.ts'
 import { serverOf, startServer } from './kit/servers.ts'
 
 const program = fileURLToPath(new URL('servers/second.ts', import.meta.url))
@@ -18,7 +17,12 @@ const remote = await startServer(t, second('http'))
 const first = await startServer(t, serverOf(newest, 'http'))
 
 const house = await gateway(t, {
-  upstreams: { remote: { type: 'http', url: remote }, local: second('stdio'), first: { type: 'http', url: first }, insisted: { type: 'http', url: remote, era: 'modern' } },
+  upstreams: {
+    remote: { type: 'http', url: remote },
+    local: second('stdio'),
+    first: { type: 'http', url: first },
+    insisted: { type: 'http', url: remote, era: 'modern' }
+  },
   limits: { coldStartMs: 30_000 }
 })
 
@@ -26,7 +30,9 @@ type Mode = NonNullable<NonNullable<ClientOptions['versionNegotiation']>['mode']
 type Era = 'legacy' | 'modern'
 
 const modes: Array<[title: string, mode: Mode, era: Era]> = [
-  ['a client of the old era', 'legacy', 'legacy'], ['a client that finds out', 'auto', 'modern'], ['a client that insists on the new era', { pin: '2026-07-28' }, 'modern']
+  ['a client of the old era', 'legacy', 'legacy'],
+  ['a client that finds out', 'auto', 'modern'],
+  ['a client that insists on the new era', { pin: '2026-07-28' }, 'modern']
 ]
 
 const all: Peer = { tells: true, grows: true, asks: true, cancels: true }
@@ -41,9 +47,16 @@ const peers: Record<string, Record<Era, Peer>> = {
   insisted: { legacy: { tells: true, grows: true, asks: false, cancels: true }, modern: all }
 }
 
-async function connected (t: Test, mode: Mode): Promise<Client> {
-  const client = new Client({ name: 'second', version: '2' }, { capabilities: { sampling: {}, roots: {}, elicitation: { form: {} } }, versionNegotiation: { mode } })
-  await client.connect(new StreamableHTTPClientTransport(new URL(house.url()), { requestInit: { headers: { authorization: `Bearer ${key}` } } }))
+async function connected(t: Test, mode: Mode): Promise<Client> {
+  const client = new Client(
+    { name: 'second', version: '2' },
+    { capabilities: { sampling: {}, roots: {}, elicitation: { form: {} } }, versionNegotiation: { mode } }
+  )
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(house.url()), {
+      requestInit: { headers: { authorization: `Bearer ${key}` } }
+    })
+  )
   t.teardown(() => client.close())
   return client
 }
@@ -53,7 +66,9 @@ for (const [title, mode, era] of modes) {
     for (const [upstream, peer] of Object.entries(peers)) {
       await t.test(`with ${upstream}`, async (t) => {
         const steps = secondTour({
-          client: await connected(t, mode), era, peer: peer[era],
+          client: await connected(t, mode),
+          era,
+          peer: peer[era],
           name: (own) => `${upstream}__${own}`,
           uri: (own) => `gatehouse://${upstream}/${own}`
         })

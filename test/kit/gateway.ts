@@ -3,8 +3,7 @@
 import { Writable } from 'node:stream'
 import pino from 'pino'
 import { compileConfig } from '../../src/config/load.ts'
-import { createGateway } from '../../src/gateway.ts'
-import type { Gateway, GatewayOptions } from '../../src/gateway.ts'
+import { createGateway, type Gateway, type GatewayOptions } from '../../src/gateway.ts'
 
 export const key = 'gh_test_key_of_the_kit_0123456789'
 
@@ -14,11 +13,11 @@ export interface TestGateway {
   /** Where it really listens. */
   readonly listening: string
   /** The endpoint of a tenant (default `acme`). */
-  url (endpoint?: string, tenant?: string): string
+  url(endpoint?: string, tenant?: string): string
   /** What was logged so far, parsed. */
   readonly log: ReadonlyArray<Record<string, unknown>>
-  reload (config: unknown): ReturnType<Gateway['reload']>
-  close (): Promise<void>
+  reload(config: unknown): ReturnType<Gateway['reload']>
+  close(): Promise<void>
 }
 
 export interface TestGatewayOptions {
@@ -34,12 +33,14 @@ export interface TestGatewayOptions {
   readonly overrides?: GatewayOptions['overrides']
 }
 
-interface Teardown { teardown (run: () => unknown): void }
+interface Teardown {
+  teardown(run: () => unknown): void
+}
 
-export async function gateway (t: Teardown, options: TestGatewayOptions): Promise<TestGateway> {
+export async function gateway(t: Teardown, options: TestGatewayOptions): Promise<TestGateway> {
   const log: Array<Record<string, unknown>> = []
   const sink = new Writable({
-    write (chunk: Buffer, _encoding, done) {
+    write(chunk: Buffer, _encoding, done) {
       log.push(JSON.parse(chunk.toString()) as Record<string, unknown>)
       done()
     }
@@ -57,21 +58,39 @@ export async function gateway (t: Teardown, options: TestGatewayOptions): Promis
     gateway: made,
     publicUrl,
     listening,
-    url: (endpoint = 'default', tenant = 'acme') => `${publicUrl}/t/${tenant}/${endpoint === 'default' ? '' : `${endpoint}/`}mcp`,
+    url: (endpoint = 'default', tenant = 'acme') =>
+      `${publicUrl}/t/${tenant}/${endpoint === 'default' ? '' : `${endpoint}/`}mcp`,
     log,
     reload: (config) => made.reload(compileText(config)),
     close: () => made.close()
   }
 }
 
-export function configOf (options: TestGatewayOptions): unknown {
-  const { upstreams, endpoints, auth = { keys: [{ name: 'test', key }] }, origins, limits, store = 'memory:', tenants, top } = options
+export function configOf(options: TestGatewayOptions): unknown {
+  const {
+    upstreams,
+    endpoints,
+    auth = { keys: [{ name: 'test', key }] },
+    origins,
+    limits,
+    store = 'memory:',
+    tenants,
+    top
+  } = options
   return {
     listen: { host: '127.0.0.1', port: 0 },
     store,
     ...(limits === undefined ? {} : { limits }),
     ...top,
-    tenants: { acme: { auth, upstreams, ...(endpoints === undefined ? {} : { endpoints }), ...(origins === undefined ? {} : { origins }) }, ...tenants }
+    tenants: {
+      acme: {
+        auth,
+        upstreams,
+        ...(endpoints === undefined ? {} : { endpoints }),
+        ...(origins === undefined ? {} : { origins })
+      },
+      ...tenants
+    }
   }
 }
 

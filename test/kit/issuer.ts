@@ -1,13 +1,12 @@
-// A real authorization server on a free port of loopback: oidc-provider with client credentials and resource indicators. Its access tokens
-// are RFC 9068 JWTs for any resource. The server before it counts key set requests and can take the key set away.
+// A real authorization server on a free port of loopback: oidc-provider with client credentials and resource
+// indicators. Its access tokens are RFC 9068 JWTs for any resource. The server before it counts key set requests and
+// can take the key set away.
 
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
-import { exportJWK, generateKeyPair } from 'jose'
-import type { JWK } from 'jose'
+import { exportJWK, generateKeyPair, type JWK } from 'jose'
 import { Provider } from 'oidc-provider'
-import { listen } from './listen.ts'
-import type { Teardown } from './listen.ts'
+import { listen, type Teardown } from './listen.ts'
 
 export interface IssuerOptions {
   /** What clients may ask for; all of it is granted to whoever asks. */
@@ -28,15 +27,15 @@ export interface Issuer {
   readonly url: string
   readonly jwksUri: string
   /** Asks the token endpoint for an access token by client credentials. */
-  token (request: TokenRequest): Promise<string>
+  token(request: TokenRequest): Promise<string>
   /** From now on tokens are signed by new keys; the old ones are withdrawn, or stay published. */
-  rotate (old: 'withdrawn' | 'published'): Promise<void>
+  rotate(old: 'withdrawn' | 'published'): Promise<void>
   /** Down: the key set answers 503, everything else goes on. */
-  setKeySet (state: 'up' | 'down'): void
-  keySetRequests (): number
+  setKeySet(state: 'up' | 'down'): void
+  keySetRequests(): number
 }
 
-export async function issuer (t: Teardown, options: IssuerOptions = {}): Promise<Issuer> {
+export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<Issuer> {
   const { scopes = ['mcp'], clients = ['robot'], lifetimeSeconds = 600 } = options
   let handle: ReturnType<Provider['callback']> | undefined
   let state: 'up' | 'down' = 'up'
@@ -44,29 +43,38 @@ export async function issuer (t: Teardown, options: IssuerOptions = {}): Promise
   let keys: JWK[] = await freshKeys()
   const secret = randomUUID()
 
-  const url = await listen(t, createServer((request, response) => {
-    if (request.url === '/jwks') {
-      requests += 1
-      if (state === 'down') {
-        response.writeHead(503).end()
-        return
+  const url = await listen(
+    t,
+    createServer((request, response) => {
+      if (request.url === '/jwks') {
+        requests += 1
+        if (state === 'down') {
+          response.writeHead(503).end()
+          return
+        }
       }
-    }
-    handle?.(request, response)
-  }))
+      handle?.(request, response)
+    })
+  )
 
-  function publish () {
+  function publish() {
     const provider = new Provider(url, {
       jwks: { keys },
       scopes: ['openid', ...scopes],
-      clients: clients.map((client) => ({ client_id: client, client_secret: secret, grant_types: ['client_credentials'], redirect_uris: [], response_types: [] })),
+      clients: clients.map((client) => ({
+        client_id: client,
+        client_secret: secret,
+        grant_types: ['client_credentials'],
+        redirect_uris: [],
+        response_types: []
+      })),
       ttl: { ClientCredentials: lifetimeSeconds },
       features: {
         devInteractions: { enabled: false },
         clientCredentials: { enabled: true },
         resourceIndicators: {
           enabled: true,
-          getResourceServerInfo: (context: { get (name: string): string }, resource: string) => ({
+          getResourceServerInfo: (context: { get(name: string): string }, resource: string) => ({
             scope: scopes.join(' '),
             audience: resource,
             accessTokenFormat: 'jwt',
@@ -84,24 +92,25 @@ export async function issuer (t: Teardown, options: IssuerOptions = {}): Promise
     url,
     jwksUri: `${url}/jwks`,
 
-    async token ({ resource, scope = scopes.join(' '), clientId = clients[0] ?? 'robot', alg = 'ES256' }) {
+    async token({ resource, scope = scopes.join(' '), clientId = clients[0] ?? 'robot', alg = 'ES256' }) {
       const response = await fetch(`${url}/token`, {
         method: 'POST',
         headers: { authorization: `Basic ${btoa(`${clientId}:${secret}`)}`, 'x-alg': alg },
         body: new URLSearchParams({ grant_type: 'client_credentials', resource, scope })
       })
-      const answer = await response.json() as { access_token?: string, error?: string, error_description?: string }
-      if (answer.access_token === undefined) throw new Error(`the issuer gives no token: ${answer.error} ${answer.error_description}`)
+      const answer = (await response.json()) as { access_token?: string; error?: string; error_description?: string }
+      if (answer.access_token === undefined)
+        throw new Error(`the issuer gives no token: ${answer.error} ${answer.error_description}`)
       return answer.access_token
     },
 
-    async rotate (old) {
+    async rotate(old) {
       const fresh = await freshKeys()
       keys = old === 'published' ? [...fresh, ...keys] : fresh
       publish()
     },
 
-    setKeySet (next) {
+    setKeySet(next) {
       state = next
     },
 
@@ -109,9 +118,11 @@ export async function issuer (t: Teardown, options: IssuerOptions = {}): Promise
   }
 }
 
-async function freshKeys (): Promise<JWK[]> {
-  return await Promise.all(['ES256', 'RS256'].map(async (alg) => {
-    const { privateKey } = await generateKeyPair(alg, { extractable: true })
-    return { ...await exportJWK(privateKey), alg, use: 'sig', kid: randomUUID() }
-  }))
+async function freshKeys(): Promise<JWK[]> {
+  return await Promise.all(
+    ['ES256', 'RS256'].map(async (alg) => {
+      const { privateKey } = await generateKeyPair(alg, { extractable: true })
+      return { ...(await exportJWK(privateKey)), alg, use: 'sig', kid: randomUUID() }
+    })
+  )
 }

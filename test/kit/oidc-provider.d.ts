@@ -3,7 +3,7 @@ declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http'
 
   export class Provider {
-    constructor (issuer: string, configuration: Record<string, unknown>)
-    callback (): (request: IncomingMessage, response: ServerResponse) => void
+    constructor(issuer: string, configuration: Record<string, unknown>)
+    callback(): (request: IncomingMessage, response: ServerResponse) => void
   }
 }

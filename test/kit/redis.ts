@@ -1,7 +1,6 @@
 // A real Redis of a test's own, which it may kill, freeze and start again. Gone when the test is.
 
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
@@ -12,28 +11,34 @@ import { ensureRedis } from '../../scripts/redis.ts'
 export interface PrivateRedis {
   readonly url: string
   /** Kills it, as a crash would. */
-  stop (): Promise<void>
+  stop(): Promise<void>
   /** Freezes it: connections stay open and nothing is answered. */
-  pause (): void
-  resume (): void
+  pause(): void
+  resume(): void
   /** Kills it where it runs and starts it again, empty, on the same port. */
-  restart (): Promise<void>
+  restart(): Promise<void>
 }
 
-interface Teardown { teardown (fn: () => unknown): void }
+interface Teardown {
+  teardown(fn: () => unknown): void
+}
 
-/** A Redis that somebody else runs, and that belongs to others too: use keys of your own and flush nothing. */
-export function sharedRedisUrl (): string | undefined {
+/** A Redis that other programs may use, too: use keys of your own and flush nothing. */
+export function sharedRedisUrl(): string | undefined {
   return process.env['REDIS_URL']
 }
 
 /** @param args further options of the server, such as `--requirepass x` */
-export async function redis (t: Teardown, args: readonly string[] = []): Promise<PrivateRedis> {
+export async function redis(t: Teardown, args: readonly string[] = []): Promise<PrivateRedis> {
   const program = ensureRedis()
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-redis-'))
   let child: ChildProcess | undefined
   const launch = async (port: number): Promise<boolean> => {
-    const started = spawn(program, ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder, ...args], { stdio: 'ignore' })
+    const started = spawn(
+      program,
+      ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder, ...args],
+      { stdio: 'ignore' }
+    )
     child = started
     return answers(port, started)
   }
@@ -49,7 +54,7 @@ export async function redis (t: Teardown, args: readonly string[] = []): Promise
   })
 
   let port = await freePort()
-  for (let tries = 1; !await launch(port); tries += 1) {
+  for (let tries = 1; !(await launch(port)); tries += 1) {
     // Somebody took the port between our asking for it and Redis binding it.
     if (tries === 5) throw new Error(`${program} does not start`)
     port = await freePort()
@@ -57,18 +62,22 @@ export async function redis (t: Teardown, args: readonly string[] = []): Promise
   return {
     url: `redis://127.0.0.1:${port}`,
     stop,
-    pause: () => { child?.kill('SIGSTOP') },
-    resume: () => { child?.kill('SIGCONT') },
-    async restart () {
+    pause: () => {
+      child?.kill('SIGSTOP')
+    },
+    resume: () => {
+      child?.kill('SIGCONT')
+    },
+    async restart() {
       await stop()
-      if (!await launch(port)) throw new Error(`${program} does not start again on port ${port}`)
+      if (!(await launch(port))) throw new Error(`${program} does not start again on port ${port}`)
     }
   }
 }
 
 const ended = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null
 
-async function freePort (): Promise<number> {
+async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
@@ -79,18 +88,23 @@ async function freePort (): Promise<number> {
 }
 
 /** Waits until this very process answers. @returns false where it has ended first */
-async function answers (port: number, child: ChildProcess): Promise<boolean> {
+async function answers(port: number, child: ChildProcess): Promise<boolean> {
   const deadline = Date.now() + 15_000
   while (!ended(child) && Date.now() < deadline) {
     if (await isOurs(port, child.pid)) return true
-    await new Promise((resolve) => { setTimeout(resolve, 20) })
+    await new Promise((resolve) => {
+      setTimeout(resolve, 20)
+    })
   }
   child.kill('SIGKILL')
   return false
 }
 
-/** Somebody else's Redis on the same port would answer PING just as well. One with a password will not say: then any answer will do. */
-function isOurs (port: number, pid: number | undefined): Promise<boolean> {
+/**
+ * Somebody else's Redis on the same port would answer PING just as well. One with a password will not say: then any
+ * answer will do.
+ */
+function isOurs(port: number, pid: number | undefined): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write('INFO server\r\n'))
     let text = ''

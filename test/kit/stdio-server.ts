@@ -1,10 +1,9 @@
 // The scripted server as a child process: `node stdio-server.ts [JSON]`, where the JSON is a `Script` and may also say
-// `banner` (written to standard output first), `deaf` (never reads), `stubborn` (ignores the end of its input and TERM), `die` (exit
-// code, at once), `dieAfterMs`.
+// `banner` (written to standard output first), `deaf` (never reads), `stubborn` (ignores the end of its input and
+// TERM), `die` (exit code, at once), `dieAfterMs`.
 
 import { createInterface } from 'node:readline'
-import { createMcpServer } from './mcp-server.ts'
-import type { Json, Peer, Script } from './mcp-server.ts'
+import { createMcpServer, type Json, type Peer, type Script } from './mcp-server.ts'
 
 interface Options extends Script {
   readonly banner?: string
@@ -16,12 +15,16 @@ interface Options extends Script {
 
 const options = JSON.parse(process.argv[2] ?? '{}') as Options
 const server = createMcpServer(options)
-const write = (message: Json): void => { process.stdout.write(`${JSON.stringify(message)}\n`) }
+const write = (message: Json): void => {
+  process.stdout.write(`${JSON.stringify(message)}\n`)
+}
 const peer: Peer = {
   reply: write,
   push: write,
   exit: (code) => process.exit(code),
-  raw: (text) => { process.stdout.write(text) }
+  raw: (text) => {
+    process.stdout.write(text)
+  }
 }
 
 if (options.die !== undefined) {

@@ -2,8 +2,10 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 
-/** Polls until `condition` gives something truthy, and resolves with it. Rejects after `ms` saying what was waited for. */
-export async function until<T> (what: string, condition: () => T | Promise<T>, ms = 20_000): Promise<NonNullable<T>> {
+/**
+ * Polls until `condition` gives something truthy, and resolves with it. Rejects after `ms` saying what was waited for.
+ */
+export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 20_000): Promise<NonNullable<T>> {
   const deadline = performance.now() + ms
   for (;;) {
     const value = await condition()

@@ -1,12 +1,10 @@
-// The scripted server over Streamable HTTP, on a real socket: sessions, JSON or SSE answers, the standalone stream, event ids, and
-// whatever misbehaviour a test puts in front of it.
+// The scripted server over Streamable HTTP, on a real socket: sessions, JSON or SSE answers, the standalone stream,
+// event ids, and whatever misbehaviour a test puts in front of it.
 
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { randomUUID } from 'node:crypto'
-import { createMcpServer } from './mcp-server.ts'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createMcpServer, type Json, type McpServer, type Peer, type Script } from './mcp-server.ts'
 import type { AddressInfo } from 'node:net'
-import type { Json, McpServer, Peer, Script } from './mcp-server.ts'
 
 export interface Seen {
   readonly method: string
@@ -21,7 +19,9 @@ export interface HttpUpstreamOptions extends Script {
   readonly sessions?: boolean
   /** Offer the GET stream. Default true. */
   readonly stream?: boolean
-  /** What an unknown session is answered with; 404 as the specification says, 400 as an early example of the SDK does. */
+  /**
+   * What an unknown session is answered with; 404 as the specification says, 400 as an early example of the SDK does.
+   */
   readonly unknownSession?: 404 | 400
 }
 
@@ -31,32 +31,43 @@ export interface HttpUpstream {
   readonly seen: Seen[]
   readonly sessions: Set<string>
   /** Puts an answer in front of the next requests that match. */
-  override (match: (seen: Seen) => boolean, answer: (response: ServerResponse, seen: Seen) => void, times?: number): void
+  override(match: (seen: Seen) => boolean, answer: (response: ServerResponse, seen: Seen) => void, times?: number): void
   /** Sends on every open GET stream. */
-  broadcast (message: Json): void
+  broadcast(message: Json): void
   /** Open GET streams. */
-  streams (): number
+  streams(): number
+  /** Does every session have its GET stream, so that a broadcast reaches them all? */
+  allListening(): boolean
   /** Cuts all sockets. */
-  cut (): void
-  close (): Promise<void>
+  cut(): void
+  close(): Promise<void>
 }
 
-export const isCall = (tool: string) => ({ message }: Seen): boolean =>
-  message?.['method'] === 'tools/call' && (message['params'] as Json)['name'] === tool
-export const isMethod = (method: string) => ({ message }: Seen): boolean => message?.['method'] === method
+export const isCall =
+  (tool: string) =>
+  ({ message }: Seen): boolean =>
+    message?.['method'] === 'tools/call' && (message['params'] as Json)['name'] === tool
+export const isMethod =
+  (method: string) =>
+  ({ message }: Seen): boolean =>
+    message?.['method'] === method
 
-export async function startUpstream (options: HttpUpstreamOptions = {}): Promise<HttpUpstream> {
+export async function startUpstream(options: HttpUpstreamOptions = {}): Promise<HttpUpstream> {
   const server = createMcpServer(options)
   const sessions = new Set<string>()
   const seen: Seen[] = []
   const streams = new Map<ServerResponse, unknown>()
-  const overrides: Array<{ match: (seen: Seen) => boolean, answer: (response: ServerResponse, seen: Seen) => void, left: number }> = []
+  const overrides: Array<{
+    match: (seen: Seen) => boolean
+    answer: (response: ServerResponse, seen: Seen) => void
+    left: number
+  }> = []
   const broadcast = (message: Json): void => push(message, [...streams.keys()])
   const push = (message: Json, to: ServerResponse[]): void => {
     for (const stream of to) stream.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`)
   }
 
-  function post (message: Json, response: ServerResponse, session: unknown): void {
+  function post(message: Json, response: ServerResponse, session: unknown): void {
     const isRequest = message['id'] !== undefined && message['method'] !== undefined
     if (message['method'] === 'initialize' && options.sessions !== false) {
       const id = randomUUID()
@@ -65,7 +76,7 @@ export async function startUpstream (options: HttpUpstreamOptions = {}): Promise
     }
     let streaming = options.answers === 'sse'
     const peer: Peer = {
-      reply (reply) {
+      reply(reply) {
         const final = reply['method'] === undefined
         if (!streaming && final && !response.headersSent) {
           response.setHeader('Content-Type', 'application/json').end(JSON.stringify(reply))
@@ -76,17 +87,23 @@ export async function startUpstream (options: HttpUpstreamOptions = {}): Promise
         response.write(`data: ${JSON.stringify(reply)}\n\n`)
         if (final) response.end()
       },
-      // A question is for the session of the call; what changed concerns all.
-      push: (outgoing) => push(outgoing, [...streams].filter(([, its]) => outgoing['id'] === undefined || its === session).map(([stream]) => stream)),
-      exit: () => { response.socket?.destroy() },
+      // A server request is for the session of the call; what changed concerns all.
+      push: (outgoing) =>
+        push(
+          outgoing,
+          [...streams].filter(([, its]) => outgoing['id'] === undefined || its === session).map(([stream]) => stream)
+        ),
+      exit: () => {
+        response.socket?.destroy()
+      },
       raw: () => {}
     }
     if (!isRequest) response.writeHead(202).end()
     server.receive(message, peer)
   }
 
-  function handle (request: IncomingMessage, response: ServerResponse, body: string): void {
-    const message = body === '' ? undefined : JSON.parse(body) as Json
+  function handle(request: IncomingMessage, response: ServerResponse, body: string): void {
+    const message = body === '' ? undefined : (JSON.parse(body) as Json)
     const current: Seen = { method: request.method ?? '', headers: request.headers, message }
     seen.push(current)
     const override = overrides.find(({ match, left }) => left > 0 && match(current))
@@ -96,9 +113,15 @@ export async function startUpstream (options: HttpUpstreamOptions = {}): Promise
     }
     const sessionId = request.headers['mcp-session-id']
     if (options.sessions !== false && message?.['method'] !== 'initialize' && !sessions.has(String(sessionId))) {
-      const status = sessionId === undefined ? 400 : options.unknownSession ?? 404
+      const status = sessionId === undefined ? 400 : (options.unknownSession ?? 404)
       response.writeHead(status, { 'Content-Type': 'application/json' })
-      response.end(JSON.stringify({ jsonrpc: '2.0', error: { code: -32000, message: 'no valid session' }, id: message?.['id'] ?? null }))
+      response.end(
+        JSON.stringify({
+          jsonrpc: '2.0',
+          error: { code: -32000, message: 'no valid session' },
+          id: message?.['id'] ?? null
+        })
+      )
       return
     }
     if (request.method === 'POST' && message !== undefined) return post(message, response, sessionId)
@@ -122,18 +145,25 @@ export async function startUpstream (options: HttpUpstreamOptions = {}): Promise
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => handle(request, response, Buffer.concat(chunks).toString()))
   })
-  await new Promise<void>((resolve) => { http.listen(0, '127.0.0.1', resolve) })
+  await new Promise<void>((resolve) => {
+    http.listen(0, '127.0.0.1', resolve)
+  })
   return {
     url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`,
     server,
     seen,
     sessions,
     broadcast,
-    override: (match, answer, times = 1) => { overrides.push({ match, answer, left: times }) },
+    override: (match, answer, times = 1) => {
+      overrides.push({ match, answer, left: times })
+    },
     streams: () => streams.size,
+    allListening: () => sessions.size > 0 && streams.size === sessions.size,
     cut: () => http.closeAllConnections(),
-    async close () {
-      const closed = new Promise((resolve) => { http.close(resolve) })
+    async close() {
+      const closed = new Promise((resolve) => {
+        http.close(resolve)
+      })
       http.closeAllConnections()
       await closed
     }

@@ -2,14 +2,13 @@
 
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { open } from '../kit/client.ts'
-import type { Id, Json } from '../kit/mcp-server.ts'
+import type { Json } from '../kit/mcp-server.ts'
 import type { Revision } from '../../src/protocol/revisions.ts'
-import { judgeOf } from './judge.ts'
-import type { Judge } from './judge.ts'
+import { revisionValidator, type RevisionValidator } from './revision-validator.ts'
 
 export interface Outcome {
   readonly result?: Json
-  readonly error?: { code: number, message: string, data?: Json }
+  readonly error?: { code: number; message: string; data?: Json }
   readonly cancelled?: true
   /** What came ahead of the answer, in order. */
   readonly notifications: Json[]
@@ -32,7 +31,7 @@ export interface RequestOptions {
 export interface Subscription {
   /** Does the server promise to tell? */
   readonly granted: boolean
-  close (): Promise<void>
+  close(): Promise<void>
 }
 
 export interface MatrixClient {
@@ -41,21 +40,26 @@ export interface MatrixClient {
   readonly server: Json
   /** What the client got and should not have. */
   readonly violations: string[]
-  request (method: string, params?: Json, options?: RequestOptions): Promise<Outcome>
+  request(method: string, params?: Json, options?: RequestOptions): Promise<Outcome>
   /** From now on it wants to know of changes of this list. */
-  watch (kind: 'tools' | 'prompts' | 'resources'): Promise<Subscription>
-  subscribe (uri: string): Promise<Subscription>
+  watch(kind: 'tools' | 'prompts' | 'resources'): Promise<Subscription>
+  subscribe(uri: string): Promise<Subscription>
   /** Resolves with the first notification that came on no call's answer since `mark` and fits. */
-  hear (fits: (notification: Json) => boolean, mark: number): Promise<Json>
+  notified(fits: (notification: Json) => boolean, mark: number): Promise<Json>
   /** How many such notifications came so far. */
-  heard (): number
-  close (): Promise<void>
+  received(): number
+  close(): Promise<void>
 }
 
 /** All that a client of the revision can declare. */
-export function capabilitiesOf (revision: Revision): Json {
+export function capabilitiesOf(revision: Revision): Json {
   if (revision === '2026-07-28') {
-    return { elicitation: { form: {}, url: {} }, sampling: {}, roots: {}, extensions: { 'io.modelcontextprotocol/tasks': {} } }
+    return {
+      elicitation: { form: {}, url: {} },
+      sampling: {},
+      roots: {},
+      extensions: { 'io.modelcontextprotocol/tasks': {} }
+    }
   }
   return {
     roots: { listChanged: true },
@@ -72,51 +76,54 @@ export const answers = {
 } as const
 
 /** What the person, the model or the program behind the client says. */
-export function answerTo ({ method, params }: { method?: unknown, params?: unknown }): Json {
+export function answerTo({ method, params }: { method?: unknown; params?: unknown }): Json {
   if (method === 'elicitation/create' && (params as Json)['mode'] === 'url') return { action: 'accept' }
   return answers[method as keyof typeof answers]
 }
 
 export interface Hearing {
-  readonly judge: Judge
+  readonly validator: RevisionValidator
   readonly violations: string[]
-  blame (...faults: string[]): void
+  report(...faults: string[]): void
   /** A notification that belongs to no call. */
-  take (notification: Json): void
-  hear: MatrixClient['hear']
-  heard: MatrixClient['heard']
+  take(notification: Json): void
+  notified: MatrixClient['notified']
+  received: MatrixClient['received']
 }
 
 const patienceMs = 8_000
 
-export function createHearing (revision: Revision): Hearing {
+export function recordNotifications(revision: Revision): Hearing {
   const violations: string[] = []
   const all: Json[] = []
   const waiting = new Set<() => void>()
   return {
-    judge: judgeOf(revision),
+    validator: revisionValidator(revision),
     violations,
-    blame: (...faults) => { violations.push(...faults) },
-    take (notification) {
+    report: (...faults) => {
+      violations.push(...faults)
+    },
+    take(notification) {
       all.push(notification)
       for (const look of waiting) look()
     },
-    heard: () => all.length,
-    hear: (fits, mark) => new Promise((resolve, reject) => {
-      const look = (): void => {
-        const found = all.slice(mark).find(fits)
-        if (found === undefined) return
-        clearTimeout(late)
-        waiting.delete(look)
-        resolve(found)
-      }
-      const late = setTimeout(() => {
-        waiting.delete(look)
-        reject(new Error(`the client never heard of it, but of ${JSON.stringify(all.slice(mark))}`))
-      }, patienceMs)
-      waiting.add(look)
-      look()
-    })
+    received: () => all.length,
+    notified: (fits, mark) =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          const found = all.slice(mark).find(fits)
+          if (found === undefined) return
+          clearTimeout(late)
+          waiting.delete(look)
+          resolve(found)
+        }
+        const late = setTimeout(() => {
+          waiting.delete(look)
+          reject(new Error(`the client never received of it, but of ${JSON.stringify(all.slice(mark))}`))
+        }, patienceMs)
+        waiting.add(look)
+        look()
+      })
   }
 }
 
@@ -128,13 +135,28 @@ export interface Posted {
 }
 
 /** Posts one message and hands out those of the answer as they come, JSON or SSE. */
-export async function post (url: string, headers: OutgoingHttpHeaders, message: Json, hand: (message: Json, response: IncomingMessage) => void, signal?: AbortSignal): Promise<Posted> {
-  const response = await open(url, { method: 'POST', headers, body: JSON.stringify(message), ...(signal !== undefined && { signal }) })
+export async function post(
+  url: string,
+  headers: OutgoingHttpHeaders,
+  message: Json,
+  hand: (message: Json, response: IncomingMessage) => void,
+  signal?: AbortSignal
+): Promise<Posted> {
+  const response = await open(url, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(message),
+    ...(signal !== undefined && { signal })
+  })
   return { status: response.statusCode ?? 0, response, ended: messagesOf(response, (part) => hand(part, response)) }
 }
 
 /** Resolves when the answer is over, however it ends. */
-export function messagesOf (response: IncomingMessage, hand: (message: Json) => void, other?: (event: string, data: string) => void): Promise<void> {
+export function messagesOf(
+  response: IncomingMessage,
+  hand: (message: Json) => void,
+  other?: (event: string, data: string) => void
+): Promise<void> {
   const stream = response.headers['content-type']?.startsWith('text/event-stream') === true
   let rest = ''
   response.setEncoding('utf8')
@@ -144,7 +166,12 @@ export function messagesOf (response: IncomingMessage, hand: (message: Json) => 
     const events = rest.split('\n\n')
     rest = events.pop() ?? ''
     for (const block of events) {
-      const field = (name: string): string => block.split('\n').filter((line) => line.startsWith(`${name}: `)).map((line) => line.slice(name.length + 2)).join('\n')
+      const field = (name: string): string =>
+        block
+          .split('\n')
+          .filter((line) => line.startsWith(`${name}: `))
+          .map((line) => line.slice(name.length + 2))
+          .join('\n')
       const data = field('data')
       if (data === '') continue // A comment, or an event that only primes.
       if (field('event') !== '' && field('event') !== 'message') other?.(field('event'), data)
@@ -159,5 +186,3 @@ export function messagesOf (response: IncomingMessage, hand: (message: Json) => 
     })
   })
 }
-
-export const idOf = (message: Json): Id | undefined => message['id'] as Id | undefined

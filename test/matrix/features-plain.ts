@@ -3,36 +3,59 @@
 import assert from 'node:assert/strict'
 import type { Json } from '../kit/mcp-server.ts'
 import { until } from '../kit/until.ts'
-import { bare, byEra, call, compared, equal, isModern, listAll, passes, refusal, resultOf, silent, textOf, translated } from './cell.ts'
-import type { Cell, Feature, Seen } from './cell.ts'
+import {
+  bare,
+  byEra,
+  call,
+  compared,
+  equal,
+  isModern,
+  listAll,
+  passes,
+  refusal,
+  resultOf,
+  silent,
+  textOf,
+  translated,
+  type Feature
+} from './cell.ts'
 import { completion, contents, prompt } from './tools.ts'
-import { listSchema, one } from './witness.ts'
+import { listSchema, one } from './matrix-server.ts'
 
 const handshake: Feature = async (cell) => {
   const { client } = cell
-  const { protocolVersion, supportedVersions, capabilities, instructions } = client.server as { protocolVersion?: string, supportedVersions?: string[], capabilities: Json, instructions?: string }
+  const { protocolVersion, supportedVersions, capabilities, instructions } = client.server as {
+    protocolVersion?: string
+    supportedVersions?: string[]
+    capabilities: Json
+    instructions?: string
+  }
   if (isModern(client.revision)) assert.deepEqual(supportedVersions, [client.revision])
   else assert.equal(protocolVersion, client.revision)
   assert.equal(instructions, 'Be strict.')
-  for (const name of ['tools', 'prompts', 'resources', 'logging']) assert.ok(name in capabilities, `${name} is not declared: ${JSON.stringify(capabilities)}`)
+  for (const name of ['tools', 'prompts', 'resources', 'logging'])
+    assert.ok(name in capabilities, `${name} is not declared: ${JSON.stringify(capabilities)}`)
   return byEra(cell)
 }
 
-const list: Feature = async (cell) => compared((await listAll(cell, 'tools')).entries, cell.witness.list('tools'), 'name')
+const list: Feature = async (cell) => compared((await listAll(cell, 'tools')).entries, cell.state.list('tools'), 'name')
 
 const callOnce: Feature = async (cell) => {
   const result = resultOf(await call(cell, 'echo', { deep: [{ a: null }] }), 'echo')
-  assert.deepEqual(result, { content: [{ type: 'text', text: JSON.stringify({ token: cell.token, deep: [{ a: null }] }) }], _meta: { 'example.com/kept': true } })
+  assert.deepEqual(result, {
+    content: [{ type: 'text', text: JSON.stringify({ token: cell.token, deep: [{ a: null }] }) }],
+    _meta: { 'example.com/kept': true }
+  })
   return passes
 }
 
 const content: Feature = async (cell) => {
   const got = resultOf(await call(cell, 'content'), 'content')['content'] as Json[]
-  const sent = contents(cell.witness)
+  const sent = contents(cell.state)
   if (equal(got, sent)) return passes
   assert.equal(got.length, sent.length)
   assert.match(JSON.stringify(got), /test:\/\/embedded/)
-  if (cell.witness.revision >= '2025-06-18') assert.match(JSON.stringify(got), /test:\/\/linked/)
+  if (cell.state.revision >= '2025-06-18') assert.match(JSON.stringify(got), /test:\/\/linked/)
   return translated
 }
 
@@ -83,24 +106,42 @@ const progress: Feature = async (cell) => {
   const outcome = await call(cell, 'progress', {}, {}, { _meta: { progressToken: token } })
   assert.equal(textOf(resultOf(outcome, 'progress')), 'all steps done')
   const said = outcome.notifications.map(({ method, params }) => ({ method, params: bare(params as Json) }))
-  const sent = [1, 2, 3].map((step) => ({ method: 'notifications/progress', params: { progressToken: token, progress: step, total: 3, ...(cell.witness.revision >= '2025-03-26' && { message: `step ${step}` }) } }))
+  const sent = [1, 2, 3].map((step) => ({
+    method: 'notifications/progress',
+    params: {
+      progressToken: token,
+      progress: step,
+      total: 3,
+      ...(cell.state.revision >= '2025-03-26' && { message: `step ${step}` })
+    }
+  }))
   if (equal(said, sent)) return passes
-  assert.deepEqual(said, sent.map(({ method, params: { message: _left, ...params } }) => ({ method, params })))
+  assert.deepEqual(
+    said,
+    sent.map(({ method, params: { message: _left, ...params } }) => ({ method, params }))
+  )
   return translated
 }
 
 const cancel: Feature = async (cell) => {
   const stop = new AbortController()
-  const { cancelled } = await call(cell, 'slow', {}, { signal: stop.signal, notified: () => stop.abort() }, { _meta: { progressToken: `c-${cell.token}` } })
+  const { cancelled } = await call(
+    cell,
+    'slow',
+    {},
+    { signal: stop.signal, notified: () => stop.abort() },
+    { _meta: { progressToken: `c-${cell.token}` } }
+  )
   assert.equal(cancelled, true)
-  await until('the server hears of the cancellation', () => cell.witness.cancelled.has(cell.token), 5_000)
+  await until('the server hears of the cancellation', () => cell.state.cancelled.has(cell.token), 5_000)
   return byEra(cell)
 }
 
 const log: Feature = async (cell) => {
   const { client, token } = cell
-  const mark = client.heard()
-  const isLine = ({ method, params }: Json): boolean => method === 'notifications/message' && (params as Json)['data'] === token
+  const mark = client.received()
+  const isLine = ({ method, params }: Json): boolean =>
+    method === 'notifications/message' && (params as Json)['data'] === token
   const outcome = await call(cell, 'log', {}, { log: 'info' })
   assert.equal(textOf(resultOf(outcome, 'log')), 'logged')
   let line = outcome.notifications.find(isLine)
@@ -108,7 +149,7 @@ const log: Feature = async (cell) => {
     const { notifications } = await call(cell, 'log')
     assert.deepEqual(notifications, [], 'who asks for no log gets none')
     if (line === undefined) return silent
-  } else line ??= await client.hear(isLine, mark)
+  } else line ??= await client.notified(isLine, mark)
   assert.deepEqual(bare(line['params'] as Json), { level: 'info', logger: 'matrix', data: token })
   return byEra(cell)
 }
@@ -116,7 +157,7 @@ const log: Feature = async (cell) => {
 const resources: Feature = async (cell) => {
   const { contents } = resultOf(await cell.client.request('resources/read', { uri: one }), 'resources/read')
   assert.deepEqual(contents, [{ uri: one, mimeType: 'text/plain', text: `contents of ${one}` }])
-  return compared((await listAll(cell, 'resources')).entries, cell.witness.list('resources'), 'uri')
+  return compared((await listAll(cell, 'resources')).entries, cell.state.list('resources'), 'uri')
 }
 
 /** What is not found has another code in each era. */
@@ -130,13 +171,16 @@ const missing: Feature = async (cell) => {
 const templates: Feature = async (cell) => {
   const { contents } = resultOf(await cell.client.request('resources/read', { uri: 'test://item/7' }), 'resources/read')
   assert.deepEqual(contents, [{ uri: 'test://item/7', mimeType: 'text/plain', text: 'contents of test://item/7' }])
-  return compared((await listAll(cell, 'resources/templates')).entries, cell.witness.list('templates'), 'uriTemplate')
+  return compared((await listAll(cell, 'resources/templates')).entries, cell.state.list('templates'), 'uriTemplate')
 }
 
 const prompts: Feature = async (cell) => {
-  const got = resultOf(await cell.client.request('prompts/get', { name: 'greet', arguments: { who: 'Ada' } }), 'prompts/get')
-  const sent = prompt(cell.witness, { who: 'Ada' })
-  const listed = compared((await listAll(cell, 'prompts')).entries, cell.witness.list('prompts'), 'name')
+  const got = resultOf(
+    await cell.client.request('prompts/get', { name: 'greet', arguments: { who: 'Ada' } }),
+    'prompts/get'
+  )
+  const sent = prompt(cell.state, { who: 'Ada' })
+  const listed = compared((await listAll(cell, 'prompts')).entries, cell.state.list('prompts'), 'name')
   if (equal(got, sent)) return listed
   assert.equal((got['messages'] as Json[]).length, (sent['messages'] as Json[]).length)
   assert.match(JSON.stringify(got), /test:\/\/linked/)
@@ -144,7 +188,10 @@ const prompts: Feature = async (cell) => {
 }
 
 const complete: Feature = async (cell) => {
-  const outcome = await cell.client.request('completion/complete', { ref: { type: 'ref/prompt', name: 'greet' }, argument: { name: 'who', value: 'a' } })
+  const outcome = await cell.client.request('completion/complete', {
+    ref: { type: 'ref/prompt', name: 'greet' },
+    argument: { name: 'who', value: 'a' }
+  })
   const refused = refusal(outcome)
   if (refused !== undefined) return refused
   assert.deepEqual(resultOf(outcome, 'completion/complete'), completion)
@@ -167,7 +214,9 @@ const large: Feature = async (cell) => {
 
 /** Neither call ends before both are there. */
 const concurrent: Feature = async (cell) => {
-  const results = await Promise.all(['a', 'b'].map(async (mine) => textOf(resultOf(await call(cell, 'meet', { mine }), 'meet'))))
+  const results = await Promise.all(
+    ['a', 'b'].map(async (mine) => textOf(resultOf(await call(cell, 'meet', { mine }), 'meet')))
+  )
   assert.deepEqual(results, ['a', 'b'])
   return passes
 }
@@ -192,5 +241,3 @@ export const plainFeatures: Readonly<Record<string, Feature>> = {
   'large results': large,
   'concurrent calls': concurrent
 }
-
-export type { Cell, Seen }

@@ -3,8 +3,7 @@
 import type { Revision } from '../../src/protocol/revisions.ts'
 import type { Kind, Seen } from './cell.ts'
 import { expected } from './table.ts'
-import { clients, featureNames, servers } from './world.ts'
-import type { Ran } from './world.ts'
+import { clients, featureNames, servers, type Ran } from './run.ts'
 
 const marks: Readonly<Record<Kind, string>> = { passes: '=', translated: '~', impossible: '-' }
 const revisions = [...new Set(servers.map(({ revision }) => revision))]
@@ -20,14 +19,17 @@ The endpoints have one upstream each, and the servers are declared what the clie
 `
 
 /** @param ran all cells, each as the table expects it */
-export function eraPage (ran: readonly Ran[]): string {
+export function eraPage(ran: readonly Ran[]): string {
   return [
     intro,
     '## At a glance\n',
     `\`=\` passes as it is, \`~\` translated, \`-\` impossible. Each cell has five marks, for clients of ${sentence(clients)}.\n`,
     `| feature | ${revisions.map((revision) => `server ${revision}`).join(' | ')} |`,
     `|---|${revisions.map(() => '---|').join('')}`,
-    ...featureNames.map((feature) => `| ${feature} | ${revisions.map((server) => `\`${clients.map((client) => markOf(ran, feature, client, server)).join('')}\``).join(' | ')} |`),
+    ...featureNames.map(
+      (feature) =>
+        `| ${feature} | ${revisions.map((server) => `\`${clients.map((client) => markOf(ran, feature, client, server)).join('')}\``).join(' | ')} |`
+    ),
     '',
     '## How, and why not\n',
     'What is missing here passes. A range of revisions means all in it.\n',
@@ -40,25 +42,29 @@ export function eraPage (ran: readonly Ran[]): string {
 }
 
 /** The least of what the transports of a pair show. */
-function markOf (ran: readonly Ran[], feature: string, client: Revision, server: Revision): string {
-  const kinds = new Set(ran.filter((cell) => cell.feature === feature && cell.client === client && cell.revision === server).map(({ seen }) => seen?.kind))
+function markOf(ran: readonly Ran[], feature: string, client: Revision, server: Revision): string {
+  const kinds = new Set(
+    ran
+      .filter((cell) => cell.feature === feature && cell.client === client && cell.revision === server)
+      .map(({ seen }) => seen?.kind)
+  )
   const least = (['impossible', 'translated', 'passes'] as const).find((kind) => kinds.has(kind))
   return least === undefined ? '?' : marks[least]
 }
 
 /** One row for what has the same words for the same pairs. */
-function rowsOf (ran: readonly Ran[]): string[] {
+function rowsOf(ran: readonly Ran[]): string[] {
   const rows = new Map<string, string[]>()
   for (const feature of featureNames) {
     const groups = new Map<string, Ran[]>()
     for (const cell of ran) {
       if (cell.feature !== feature || cell.seen === undefined || cell.seen.kind === 'passes') continue
       const words = wordsOf(cell.seen, expected(feature, cell.client, cell.revision, cell.transport)?.text)
-      groups.set(words, [...groups.get(words) ?? [], cell])
+      groups.set(words, [...(groups.get(words) ?? []), cell])
     }
     for (const [words, cells] of groups) {
       const key = JSON.stringify([pairs(cells), words])
-      rows.set(key, [...rows.get(key) ?? [], feature])
+      rows.set(key, [...(rows.get(key) ?? []), feature])
     }
   }
   return [...rows].map(([key, names]) => {
@@ -67,30 +73,43 @@ function rowsOf (ran: readonly Ran[]): string[] {
   })
 }
 
-function wordsOf ({ kind, error }: Seen, text = ''): string {
+function wordsOf({ kind, error }: Seen, text = ''): string {
   if (kind === 'translated') return `translated: ${text}`
   return `impossible (${error === 'isError' ? 'result with `isError`' : error === 'silence' ? 'nothing comes' : `error ${error}`}): ${text}`
 }
 
 /** The pairs of some cells, with as few words as possible. */
-function pairs (cells: readonly Ran[]): string {
+function pairs(cells: readonly Ran[]): string {
   const byServers = new Map<string, Revision[]>()
   for (const client of clients) {
     const at = revisions.filter((server) => cells.some((cell) => cell.client === client && cell.revision === server))
-    const whole = at.every((server) => servers.filter(({ revision }) => revision === server).every(({ transport }) => cells.some((cell) => cell.client === client && cell.revision === server && cell.transport === transport)))
+    const whole = at.every((server) =>
+      servers
+        .filter(({ revision }) => revision === server)
+        .every(({ transport }) =>
+          cells.some((cell) => cell.client === client && cell.revision === server && cell.transport === transport)
+        )
+    )
     if (!whole) throw new Error(`the transports of client ${client} differ, which the page has no words for`)
-    if (at.length > 0) byServers.set(range(at), [...byServers.get(range(at)) ?? [], client])
+    if (at.length > 0) byServers.set(range(at), [...(byServers.get(range(at)) ?? []), client])
   }
   return [...byServers].map(([at, clients]) => `${range(clients)} → ${at}`).join('; ')
 }
 
-function range (some: readonly Revision[]): string {
+function range(some: readonly Revision[]): string {
   const [first] = some as readonly [Revision]
   const last = some.at(-1) as Revision
   if (some.length === clients.length) return 'any'
   if (some.length === 1) return first
   const unbroken = clients.indexOf(last) - clients.indexOf(first) + 1 === some.length
-  return !unbroken ? some.join(', ') : last === clients.at(-1) ? `from ${first} on` : first === clients[0] ? `up to ${last}` : `${first} to ${last}`
+  return !unbroken
+    ? some.join(', ')
+    : last === clients.at(-1)
+      ? `from ${first} on`
+      : first === clients[0]
+        ? `up to ${last}`
+        : `${first} to ${last}`
 }
 
-const sentence = (words: readonly string[]): string => `${words.slice(0, -1).join(', ')} and ${String(words.at(-1))}, in this order`
+const sentence = (words: readonly string[]): string =>
+  `${words.slice(0, -1).join(', ')} and ${String(words.at(-1))}, in this order`

@@ -10,27 +10,47 @@ import { batched, redacted, shortError } from '../../src/observe/log.ts'
 const module = join(import.meta.dirname, '../../src/observe/log.ts')
 
 /** What a process of its own writes to standard error. */
-function logged (code: string): { lines: Array<Record<string, unknown>>, status: number | null } {
+function logged(code: string): { lines: Array<Record<string, unknown>>; status: number | null } {
   const script = `import { createLog } from ${JSON.stringify(module)}\nconst log = await createLog({ level: 'info', pretty: false })\n${code}`
-  const { stderr, status } = spawnSync(process.execPath, ['--input-type=module', '--eval', script], { encoding: 'utf8' })
-  return { lines: stderr.trim().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>), status }
+  const { stderr, status } = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
+    encoding: 'utf8'
+  })
+  return {
+    lines: stderr
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>),
+    status
+  }
 }
 
 t.test('every line is there after a process came to its end by itself', async (t) => {
   const { lines, status } = logged('for (let n = 0; n < 1000; n++) log.info({ n }, "line")')
   t.equal(status, 0)
-  t.same(lines.map(({ n }) => n), Array.from({ length: 1000 }, (_, n) => n), 'all, in order, once')
+  t.same(
+    lines.map(({ n }) => n),
+    Array.from({ length: 1000 }, (_, n) => n),
+    'all, in order, once'
+  )
 })
 
 t.test('every line is there after process.exit, those of exit listeners too', async (t) => {
-  const { lines, status } = logged('process.on("exit", () => log.warn("going"))\nlog.info("one")\nlog.info("two")\nprocess.exit(3)')
+  const { lines, status } = logged(
+    'process.on("exit", () => log.warn("going"))\nlog.info("one")\nlog.info("two")\nprocess.exit(3)'
+  )
   t.equal(status, 3)
-  t.same(lines.map(({ msg }) => msg), ['one', 'two', 'going'])
+  t.same(
+    lines.map(({ msg }) => msg),
+    ['one', 'two', 'going']
+  )
 })
 
 t.test('a fatal line is out at once, with those before it', async (t) => {
   const { lines } = logged('log.info("before")\nlog.fatal("the end")\nprocess.kill(process.pid, "SIGKILL")')
-  t.same(lines.map(({ msg }) => msg), ['before', 'the end'])
+  t.same(
+    lines.map(({ msg }) => msg),
+    ['before', 'the end']
+  )
 })
 
 t.test('the lines of one turn of the event loop are one write', async (t) => {
@@ -50,7 +70,12 @@ t.test('names of secrets carry no value, in a line and in the objects of a line'
   const line = { tenant: 'acme', token: 'canary', request: { authorization: 'canary', key: 'canary' }, list: ['kept'] }
   const safe = redacted(line)
   t.notMatch(JSON.stringify(safe), /canary/)
-  t.match(safe, { tenant: 'acme', token: '[Redacted]', request: { authorization: '[Redacted]', key: '[Redacted]' }, list: ['kept'] })
+  t.match(safe, {
+    tenant: 'acme',
+    token: '[Redacted]',
+    request: { authorization: '[Redacted]', key: '[Redacted]' },
+    list: ['kept']
+  })
   t.equal(line.token, 'canary', 'what the caller holds stays as it was')
 })
 
@@ -60,10 +85,16 @@ t.test('a line without secrets is passed on as it is', async (t) => {
 })
 
 t.test('the members of an error are seen by the net as well', async (t) => {
-  const { lines } = logged('log.error({ err: Object.assign(new Error("it broke"), { secret: "canary", kept: 1 }) }, "fault")')
+  const { lines } = logged(
+    'log.error({ err: Object.assign(new Error("it broke"), { secret: "canary", kept: 1 }) }, "fault")'
+  )
   t.match(lines, [{ err: { message: 'it broke', kept: 1, secret: '[Redacted]' }, msg: 'fault' }])
 })
 
 t.test('an error of ours is logged by its code, with its cause', async (t) => {
-  t.same(shortError(new GatewayError('too_large', 'Too large.', { cause: new GatewayError('internal', 'Why.') })), { code: 'too_large', message: 'Too large.', cause: { code: 'internal', message: 'Why.' } })
+  t.same(shortError(new GatewayError('too_large', 'Too large.', { cause: new GatewayError('internal', 'Why.') })), {
+    code: 'too_large',
+    message: 'Too large.',
+    cause: { code: 'internal', message: 'Why.' }
+  })
 })

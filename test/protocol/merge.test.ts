@@ -1,70 +1,145 @@
 // What an endpoint of several upstreams says of itself; log levels and revisions, the other small tables.
 
 import t from 'tap'
-import { GatewayError, RpcError, errorObject, errorTable } from '../../src/protocol/errors.ts'
-import type { ErrorCode } from '../../src/protocol/errors.ts'
-import { isLogLevel, logLevels, moreVerbose, reaches } from '../../src/protocol/levels.ts'
-import { has, mergeCapabilities, mergeInstructions } from '../../src/protocol/merge.ts'
-import { atLeast, isLegacyRevision, latestLegacy, legacyRevisions, negotiate } from '../../src/protocol/revisions.ts'
+import { errorTable, type ErrorCode } from '../../src/protocol/error-table.ts'
+import { GatewayError, RpcError, errorObject } from '../../src/protocol/errors.ts'
+import { isLogLevel, logLevels, moreVerboseLevel, passesLogLevel } from '../../src/protocol/log-levels.ts'
+import { hasCapability, mergeCapabilities, mergeInstructions } from '../../src/protocol/translate/merge.ts'
+import {
+  atLeast,
+  isLegacyRevision,
+  latestLegacy,
+  legacyRevisions,
+  negotiateRevision
+} from '../../src/protocol/revisions.ts'
 
 t.test('capabilities are what at least one upstream offers, in terms of what the gateway passes on', async (t) => {
   t.same(mergeCapabilities([]), {})
   t.same(mergeCapabilities([{}]), {})
-  t.same(mergeCapabilities([{ tools: {} }, { prompts: { listChanged: false }, logging: {} }]), { tools: { listChanged: true }, prompts: { listChanged: true }, logging: {} })
-  t.same(mergeCapabilities([{ resources: { subscribe: true } }, { resources: {} }]), { resources: { subscribe: true, listChanged: true } }, 'one that has subscriptions is enough')
-  t.same(mergeCapabilities([{ resources: { subscribe: false } }, { subscribe: true }]), { resources: { listChanged: true } }, 'and none is not')
-  t.same(mergeCapabilities([{ tools: true, prompts: null, completions: 'yes' } as never]), {}, 'a capability is an object')
-  t.same(mergeCapabilities([undefined, {}]), { tools: { listChanged: true }, prompts: { listChanged: true }, resources: { subscribe: true, listChanged: true }, completions: {}, logging: {}, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } }, 'one that is not known yet may offer anything')
-  t.same(mergeCapabilities([{ experimental: { x: {} }, extensions: { y: {} }, tasks: {} }]), { experimental: { x: {} }, extensions: { y: {} } }, 'the experiments of a single upstream are passed on')
-  t.same(mergeCapabilities([{ extensions: { y: {}, 'io.modelcontextprotocol/tasks': {} } }]), { extensions: { y: {} } }, 'but not the tasks of 2026-07-28, whose methods older clients do not have')
+  t.same(mergeCapabilities([{ tools: {} }, { prompts: { listChanged: false }, logging: {} }]), {
+    tools: { listChanged: true },
+    prompts: { listChanged: true },
+    logging: {}
+  })
+  t.same(
+    mergeCapabilities([{ resources: { subscribe: true } }, { resources: {} }]),
+    { resources: { subscribe: true, listChanged: true } },
+    'one that has subscriptions is enough'
+  )
+  t.same(
+    mergeCapabilities([{ resources: { subscribe: false } }, { subscribe: true }]),
+    { resources: { listChanged: true } },
+    'and none is not'
+  )
+  t.same(
+    mergeCapabilities([{ tools: true, prompts: null, completions: 'yes' } as never]),
+    {},
+    'a capability is an object'
+  )
+  t.same(
+    mergeCapabilities([undefined, {}]),
+    {
+      tools: { listChanged: true },
+      prompts: { listChanged: true },
+      resources: { subscribe: true, listChanged: true },
+      completions: {},
+      logging: {},
+      tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } }
+    },
+    'one that is not known yet may offer anything'
+  )
+  t.same(
+    mergeCapabilities([{ experimental: { x: {} }, extensions: { y: {} }, tasks: {} }]),
+    { experimental: { x: {} }, extensions: { y: {} } },
+    'the experiments of a single upstream are passed on'
+  )
+  t.same(
+    mergeCapabilities([{ extensions: { y: {}, 'io.modelcontextprotocol/tasks': {} } }]),
+    { extensions: { y: {} } },
+    'but not the tasks of 2026-07-28, whose methods older clients do not have'
+  )
   t.same(mergeCapabilities([{ extensions: { 'io.modelcontextprotocol/tasks': {} } }]), {})
-  t.same(mergeCapabilities([{ experimental: { x: {} } }, { tools: {} }]), { tools: { listChanged: true } }, 'those of several could contradict each other')
+  t.same(
+    mergeCapabilities([{ experimental: { x: {} } }, { tools: {} }]),
+    { tools: { listChanged: true } },
+    'those of several could contradict each other'
+  )
 })
 
-t.test('tasks are promised where calls can become tasks; their list and their end where somebody has them', async (t) => {
-  const requests = { tools: { call: {} } }
-  t.same(mergeCapabilities([{ tasks: { requests, list: {} } }, { tasks: { requests, cancel: {} } }]), { tasks: { list: {}, cancel: {}, requests } })
-  t.same(mergeCapabilities([{ tasks: { requests: { ...requests, other: {} } } }]), { tasks: { requests } }, 'only what the gateway passes on')
-  for (const tasks of [{}, { list: {} }, { requests: {} }, { requests: { tools: {} } }, true, null]) t.same(mergeCapabilities([{ tasks }]), {})
-  t.ok(has({ a: { b: true, c: {} } }, ['a', 'b']) && has({ a: { b: true, c: {} } }, ['a', 'c']))
-  t.notOk(has({ a: { b: false, c: [] } }, ['a', 'b']) || has({ a: { c: [] } }, ['a', 'c']) || has({}, ['a', 'b', 'c']))
-})
+t.test(
+  'tasks are promised where calls can become tasks; their list and their end where somebody has them',
+  async (t) => {
+    const requests = { tools: { call: {} } }
+    t.same(mergeCapabilities([{ tasks: { requests, list: {} } }, { tasks: { requests, cancel: {} } }]), {
+      tasks: { list: {}, cancel: {}, requests }
+    })
+    t.same(
+      mergeCapabilities([{ tasks: { requests: { ...requests, other: {} } } }]),
+      { tasks: { requests } },
+      'only what the gateway passes on'
+    )
+    for (const tasks of [{}, { list: {} }, { requests: {} }, { requests: { tools: {} } }, true, null])
+      t.same(mergeCapabilities([{ tasks }]), {})
+    t.ok(hasCapability({ a: { b: true, c: {} } }, ['a', 'b']) && hasCapability({ a: { b: true, c: {} } }, ['a', 'c']))
+    t.notOk(
+      hasCapability({ a: { b: false, c: [] } }, ['a', 'b']) ||
+        hasCapability({ a: { c: [] } }, ['a', 'c']) ||
+        hasCapability({}, ['a', 'b', 'c'])
+    )
+  }
+)
 
 t.test('instructions', async (t) => {
   const one = (prefix: string, instructions: string | undefined) => ({ upstream: 'up', prefix, instructions })
   t.equal(mergeInstructions(undefined, [one('', undefined)], '__'), undefined)
   t.equal(mergeInstructions(undefined, [one('', 'As they are.')], '__'), 'As they are.')
   t.equal(mergeInstructions('Ours first.', [one('', 'Theirs.')], '__'), 'Ours first.\n\nTheirs.')
-  t.equal(mergeInstructions(undefined, [one('up', 'Theirs.')], '__'), '## up (its tools and prompts are named up__…)\n\nTheirs.')
-  t.equal(mergeInstructions(undefined, [one('up', ''), { upstream: 'b', prefix: '', instructions: 'B.' }], '__'), '## b\n\nB.')
+  t.equal(
+    mergeInstructions(undefined, [one('up', 'Theirs.')], '__'),
+    '## up (its tools and prompts are named up__…)\n\nTheirs.'
+  )
+  t.equal(
+    mergeInstructions(undefined, [one('up', ''), { upstream: 'b', prefix: '', instructions: 'B.' }], '__'),
+    '## b\n\nB.'
+  )
   t.ok((mergeInstructions(undefined, [one('', 'x'.repeat(100_000))], '__')?.length ?? 0) < 17_000, 'a novel is cut')
 })
 
 t.test('log levels', async (t) => {
-  t.same(logLevels.filter((level) => reaches(level, 'error')), ['error', 'critical', 'alert', 'emergency'])
-  t.ok(reaches('debug', undefined), 'who asked for nothing gets what comes')
-  t.ok(reaches('loud', 'emergency') && reaches(7, 'emergency'), 'an unknown level is not lost')
-  t.equal(moreVerbose('info', 'debug'), 'debug')
-  t.equal(moreVerbose('info', 'alert'), 'info')
+  t.same(
+    logLevels.filter((level) => passesLogLevel(level, 'error')),
+    ['error', 'critical', 'alert', 'emergency']
+  )
+  t.ok(passesLogLevel('debug', undefined), 'who asked for nothing gets what comes')
+  t.ok(passesLogLevel('loud', 'emergency') && passesLogLevel(7, 'emergency'), 'an unknown level is not lost')
+  t.equal(moreVerboseLevel('info', 'debug'), 'debug')
+  t.equal(moreVerboseLevel('info', 'alert'), 'info')
   for (const no of ['INFO', '', 'warn', null, 3, ['info'], '__proto__']) t.notOk(isLogLevel(no))
 })
 
 t.test('revisions', async (t) => {
-  for (const revision of legacyRevisions) t.equal(negotiate(revision), revision)
-  for (const other of ['2026-07-28', '', undefined, null, 20251125, ['2025-11-25'], '2025-11-25\n']) t.equal(negotiate(other), latestLegacy)
-  t.ok(atLeast('2025-06-18', '2025-06-18') && atLeast('2025-11-25', '2025-06-18') && !atLeast('2025-03-26', '2025-06-18'))
+  for (const revision of legacyRevisions) t.equal(negotiateRevision(revision), revision)
+  for (const other of ['2026-07-28', '', undefined, null, 20251125, ['2025-11-25'], '2025-11-25\n'])
+    t.equal(negotiateRevision(other), latestLegacy)
+  t.ok(
+    atLeast('2025-06-18', '2025-06-18') && atLeast('2025-11-25', '2025-06-18') && !atLeast('2025-03-26', '2025-06-18')
+  )
   t.notOk(isLegacyRevision(['2025-11-25']))
   t.same([...legacyRevisions].sort(), legacyRevisions, 'text order is age order')
 })
 
 t.test('the error table keeps to the codes that the specification leaves us, and to real statuses', async (t) => {
-  // Of the range that the specification keeps to itself, only those that it has given a meaning (2026-07-28 basic/index "Error Codes").
+  // Of the range that the specification keeps to itself, only those that it has given a meaning (2026-07-28 basic/index
+  // "Error Codes").
   const standard = new Set([-32700, -32600, -32601, -32602, -32603, -32002, -32020, -32021, -32022])
   for (const [code, row] of Object.entries(errorTable)) {
     t.ok(standard.has(row.rpcCode) || row.rpcCode === row.status, `${code} ${row.rpcCode}`)
     t.ok(row.status === 200 || (row.status >= 400 && row.status < 600))
     t.match(row.meaning, /\.$/)
-    const { data, message } = errorObject(new GatewayError(code as ErrorCode, 'What to do.', { cause: new Error('canary'), data: { a: 1 } }), 'r1')
+    const { data, message } = errorObject(
+      new GatewayError(code as ErrorCode, 'What to do.', { cause: new Error('canary'), data: { a: 1 } }),
+      'r1'
+    )
     t.same({ data, message }, { data: { reason: code, a: 1 }, message: 'What to do.' })
   }
 })
@@ -77,5 +152,5 @@ t.test('what is not ours says nothing of itself', async (t) => {
     t.notMatch(JSON.stringify(object), /canary/)
   }
   const theirs = { code: -32050, message: 'theirs', data: [1] }
-  t.equal(errorObject(new RpcError(theirs), 'r1'), theirs, 'while an upstream\'s own error passes as it came')
+  t.equal(errorObject(new RpcError(theirs), 'r1'), theirs, "while an upstream's own error passes as it came")
 })

@@ -2,51 +2,105 @@
 
 import fc from 'fast-check'
 import t from 'tap'
-import { classifyMessage, errorMessage, isObject, isRequestId, metaOf, notificationMessage, requestMessage, responseMessage } from '../../src/protocol/messages.ts'
+import {
+  classifyMessage,
+  errorMessage,
+  isObject,
+  isRequestId,
+  metaOf,
+  notificationMessage,
+  requestMessage,
+  responseMessage
+} from '../../src/protocol/messages.ts'
 import { parseText } from '../../src/protocol/json.ts'
 
-const id = fc.oneof(fc.string({ minLength: 1 }), fc.maxSafeInteger().filter((value) => !Object.is(value, -0)))
+const id = fc.oneof(
+  fc.string({ minLength: 1 }),
+  fc.maxSafeInteger().filter((value) => !Object.is(value, -0))
+)
 const params = fc.option(fc.dictionary(fc.string(), fc.jsonValue()), { nil: undefined })
 
 t.test('whatever it is given, it answers and does not throw', async (t) => {
   const kinds = new Set(['request', 'notification', 'response', 'error', 'invalid'])
-  fc.assert(fc.property(fc.anything({ withNullPrototype: true, withBigInt: true, withDate: true, withMap: true }), (value) => kinds.has(classifyMessage(value).kind)), { numRuns: 5_000 })
+  fc.assert(
+    fc.property(fc.anything({ withNullPrototype: true, withBigInt: true, withDate: true, withMap: true }), (value) =>
+      kinds.has(classifyMessage(value).kind)
+    ),
+    { numRuns: 5_000 }
+  )
   const member = fc.constantFrom('jsonrpc', 'id', 'method', 'params', 'result', 'error', '__proto__', 'Method')
-  const content = fc.oneof(fc.constant('2.0'), id, fc.jsonValue(), fc.constant({ code: 1, message: 'x' }), fc.constant(undefined))
+  const content = fc.oneof(
+    fc.constant('2.0'),
+    id,
+    fc.jsonValue(),
+    fc.constant({ code: 1, message: 'x' }),
+    fc.constant(undefined)
+  )
   const counts = new Map<string, number>()
-  fc.assert(fc.property(fc.array(fc.tuple(member, content), { maxLength: 6 }), (entries) => {
-    const { kind } = classifyMessage({ jsonrpc: '2.0', ...Object.fromEntries(entries) })
-    counts.set(kind, (counts.get(kind) ?? 0) + 1)
-    return kinds.has(kind)
-  }), { numRuns: 20_000 })
+  fc.assert(
+    fc.property(fc.array(fc.tuple(member, content), { maxLength: 6 }), (entries) => {
+      const { kind } = classifyMessage({ jsonrpc: '2.0', ...Object.fromEntries(entries) })
+      counts.set(kind, (counts.get(kind) ?? 0) + 1)
+      return kinds.has(kind)
+    }),
+    { numRuns: 20_000 }
+  )
   t.equal(counts.size, 5, 'the generator reaches every kind')
 })
 
 t.test('what we write is read as what it was', async (t) => {
-  fc.assert(fc.property(id, fc.string(), params, (id, method, params) => {
-    const request = params === undefined ? { method } : { method, params }
-    t.same(classifyMessage(requestMessage(id, request)), { kind: 'request', id, request })
-    t.same(classifyMessage(notificationMessage(request)), { kind: 'notification', notification: request })
-    t.same(classifyMessage(responseMessage(id, { ...params })), { kind: 'response', id, result: { ...params } })
-    const error = { code: -32000, message: method, data: params }
-    t.same(classifyMessage(errorMessage(id, error)), { kind: 'error', id, error })
-    t.same(classifyMessage(errorMessage(undefined, error)), { kind: 'error', id: undefined, error })
-  }), { numRuns: 200 })
+  fc.assert(
+    fc.property(id, fc.string(), params, (id, method, params) => {
+      const request = params === undefined ? { method } : { method, params }
+      t.same(classifyMessage(requestMessage(id, request)), { kind: 'request', id, request })
+      t.same(classifyMessage(notificationMessage(request)), { kind: 'notification', notification: request })
+      t.same(classifyMessage(responseMessage(id, { ...params })), { kind: 'response', id, result: { ...params } })
+      const error = { code: -32000, message: method, data: params }
+      t.same(classifyMessage(errorMessage(id, error)), { kind: 'error', id, error })
+      t.same(classifyMessage(errorMessage(undefined, error)), { kind: 'error', id: undefined, error })
+    }),
+    { numRuns: 200 }
+  )
 })
 
 t.test('ids', async (t) => {
-  for (const good of ['1', 'x'.repeat(1024), 0, 1, -1, 2 ** 53 - 1, -(2 ** 53 - 1)]) t.ok(isRequestId(good), String(good).slice(0, 20))
-  for (const bad of ['', undefined, null, true, {}, [], 1.5, -0, 2 ** 53, -(2 ** 53), Infinity, NaN, 'x'.repeat(1025), parseText('9007199254740993'), parseText('1e400'), 1n, Symbol.iterator]) t.notOk(isRequestId(bad), typeof bad)
+  for (const good of ['1', 'x'.repeat(1024), 0, 1, -1, 2 ** 53 - 1, -(2 ** 53 - 1)])
+    t.ok(isRequestId(good), String(good).slice(0, 20))
+  for (const bad of [
+    '',
+    undefined,
+    null,
+    true,
+    {},
+    [],
+    1.5,
+    -0,
+    2 ** 53,
+    -(2 ** 53),
+    Infinity,
+    NaN,
+    'x'.repeat(1025),
+    parseText('9007199254740993'),
+    parseText('1e400'),
+    1n,
+    Symbol.iterator
+  ])
+    t.notOk(isRequestId(bad), typeof bad)
 })
 
-t.test('members that the envelope does not have are refused, so that no reader finds another message in it', async (t) => {
-  for (const extra of ['Method', 'METHOD', 'ID', 'Params', 'Jsonrpc', 'method ', '__proto__', 'meta']) {
-    const value = JSON.parse(`{"jsonrpc":"2.0","id":1,"method":"ping",${JSON.stringify(extra)}:"tools/call"}`) as unknown
-    t.match(classifyMessage(value), { kind: 'invalid', id: 1 }, extra)
+t.test(
+  'members that the envelope does not have are refused, so that no reader finds another message in it',
+  async (t) => {
+    for (const extra of ['Method', 'METHOD', 'ID', 'Params', 'Jsonrpc', 'method ', '__proto__', 'meta']) {
+      const value = JSON.parse(
+        `{"jsonrpc":"2.0","id":1,"method":"ping",${JSON.stringify(extra)}:"tools/call"}`
+      ) as unknown
+      t.match(classifyMessage(value), { kind: 'invalid', id: 1 }, extra)
+    }
+    const long = classifyMessage({ jsonrpc: '2.0', ['x'.repeat(10_000)]: 1 })
+    t.ok(long.kind === 'invalid' && long.reason.length < 100, 'and are not echoed whole')
   }
-  const long = classifyMessage({ jsonrpc: '2.0', ['x'.repeat(10_000)]: 1 })
-  t.ok(long.kind === 'invalid' && long.reason.length < 100, 'and are not echoed whole')
-})
+)
 
 t.test('a number of many digits is no object, although the engine says so', async (t) => {
   const number = parseText('12345678901234567890')

@@ -11,10 +11,17 @@ const upstream = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/).map(upst
 const anyText = fc.string({ unit: 'binary', maxLength: 200 })
 
 t.test('a prefixed name is at most 64 characters of a plain set', async () => {
-  fc.assert(fc.property(word, separator, anyText, (prefix, separator, name) => {
-    const shown = publicNameFor(prefix, separator, name)
-    return shown.length <= maxNameLength && /^[A-Za-z0-9_.-]+$/.test(shown) && shown === publicNameFor(prefix, separator, name)
-  }), { numRuns: 5_000 })
+  fc.assert(
+    fc.property(word, separator, anyText, (prefix, separator, name) => {
+      const shown = publicNameFor(prefix, separator, name)
+      return (
+        shown.length <= maxNameLength &&
+        /^[A-Za-z0-9_.-]+$/.test(shown) &&
+        shown === publicNameFor(prefix, separator, name)
+      )
+    }),
+    { numRuns: 5_000 }
+  )
 })
 
 t.test('a name that fits is only prefixed; one without a prefix is not touched', async (t) => {
@@ -35,39 +42,101 @@ t.test('two names of a hundred thousand never meet', async (t) => {
     seen.set(shown, full)
     return before === undefined || before === full
   }
-  // Names that must be hashed: too long, with a difference in the part that is cut off, or in characters that are replaced.
+  // Names that must be hashed: too long, with a difference in the part that is cut off, or in characters that are
+  // replaced.
   const stem = 'a_rather_long_name_that_says_everything_about_what_the_tool_does_'
   let collisions = 0
   for (let n = 0; n < 100_000; n++) if (!add('up', stem + n.toString(36))) collisions++
   t.equal(collisions, 0)
-  fc.assert(fc.property(word, anyText, (prefix, name) => add(prefix, name + '/')), { numRuns: 20_000 })
-  for (const [a, b] of [['a b', 'a_b'], ['a/b', 'a\\b'], ['ä', 'ö'], ['\ud800', '\ud801'], ['x '.repeat(40), 'x_'.repeat(40)]] as const) t.not(publicNameFor('up', '__', a), publicNameFor('up', '__', b))
+  fc.assert(
+    fc.property(word, anyText, (prefix, name) => add(prefix, name + '/')),
+    { numRuns: 20_000 }
+  )
+  for (const [a, b] of [
+    ['a b', 'a_b'],
+    ['a/b', 'a\\b'],
+    ['ä', 'ö'],
+    ['\ud800', '\ud801'],
+    ['x '.repeat(40), 'x_'.repeat(40)]
+  ] as const)
+    t.not(publicNameFor('up', '__', a), publicNameFor('up', '__', b))
 })
 
 t.test('the hash has its length, and every bit of the text counts', async () => {
-  fc.assert(fc.property(anyText, fc.nat(), fc.integer({ min: 1, max: 0xffff }), (text, at, change) => {
-    if (text === '') return true
-    const where = at % text.length
-    const other = text.slice(0, where) + String.fromCharCode(text.charCodeAt(where) ^ change) + text.slice(where + 1)
-    return /^[0-9a-v]{8}$/.test(shortHash(text)) && shortHash(text) !== shortHash(other)
-  }), { numRuns: 20_000 })
+  fc.assert(
+    fc.property(anyText, fc.nat(), fc.integer({ min: 1, max: 0xffff }), (text, at, change) => {
+      if (text === '') return true
+      const where = at % text.length
+      const other = text.slice(0, where) + String.fromCharCode(text.charCodeAt(where) ^ change) + text.slice(where + 1)
+      return /^[0-9a-v]{8}$/.test(shortHash(text)) && shortHash(text) !== shortHash(other)
+    }),
+    { numRuns: 20_000 }
+  )
 })
 
 t.test('a wrapped URI leads back to its upstream and itself', async () => {
   const uri = fc.oneof(
-    fc.webUrl().map((url) => url.replace(/^https?/, 'repo')), anyText, fc.constantFrom('file:///etc/passwd', 'ui://app/index.html', 'ui://', 'ui:///x', 'UI://app', 'gatehouse://a/b', 'gatehouse://', 'test://item/{id}', '{+path}', 'x:{?q*}', 'urn:a:b', '', '/', 'ftp://h/?a=/&b=//')
+    fc.webUrl().map((url) => url.replace(/^https?/, 'repo')),
+    anyText,
+    fc.constantFrom(
+      'file:///etc/passwd',
+      'ui://app/index.html',
+      'ui://',
+      'ui:///x',
+      'UI://app',
+      'gatehouse://a/b',
+      'gatehouse://',
+      'test://item/{id}',
+      '{+path}',
+      'x:{?q*}',
+      'urn:a:b',
+      '',
+      '/',
+      'ftp://h/?a=/&b=//'
+    )
   )
-  fc.assert(fc.property(upstream, uri, (upstream, uri) => {
-    if (/^https?:/i.test(uri)) return wrapUri(upstream, uri) === uri
-    const shown = wrapUri(upstream, uri)
-    const back = unwrapUri(shown)
-    return back?.upstream === upstream && back.uri === uri && shown.endsWith(uri.startsWith('ui://') ? uri.slice(5) : uri) && shown.startsWith('ui://') === uri.startsWith('ui://')
-  }), { numRuns: 2_000 })
-  fc.assert(fc.property(upstream, upstream, uri, uri, (a, b, one, two) => (a === b && one === two) || /^https?:/i.test(one) || wrapUri(a, one) !== wrapUri(b, two)), { numRuns: 5_000 })
+  fc.assert(
+    fc.property(upstream, uri, (upstream, uri) => {
+      if (/^https?:/i.test(uri)) return wrapUri(upstream, uri) === uri
+      const shown = wrapUri(upstream, uri)
+      const back = unwrapUri(shown)
+      return (
+        back?.upstream === upstream &&
+        back.uri === uri &&
+        shown.endsWith(uri.startsWith('ui://') ? uri.slice(5) : uri) &&
+        shown.startsWith('ui://') === uri.startsWith('ui://')
+      )
+    }),
+    { numRuns: 2_000 }
+  )
+  fc.assert(
+    fc.property(
+      upstream,
+      upstream,
+      uri,
+      uri,
+      (a, b, one, two) => (a === b && one === two) || /^https?:/i.test(one) || wrapUri(a, one) !== wrapUri(b, two)
+    ),
+    { numRuns: 5_000 }
+  )
 })
 
 t.test('what is not wrapped is not unwrapped', async (t) => {
-  for (const uri of ['', 'gatehouse:', 'gatehouse://', 'gatehouse:///x', 'gatehouse://up', 'GATEHOUSE://up/x', 'ui://', 'ui://x', 'ui:///x', 'file:///gatehouse://up/x', 'https://h/x', ' gatehouse://up/x']) t.equal(unwrapUri(uri), undefined, uri)
+  for (const uri of [
+    '',
+    'gatehouse:',
+    'gatehouse://',
+    'gatehouse:///x',
+    'gatehouse://up',
+    'GATEHOUSE://up/x',
+    'ui://',
+    'ui://x',
+    'ui:///x',
+    'file:///gatehouse://up/x',
+    'https://h/x',
+    ' gatehouse://up/x'
+  ])
+    t.equal(unwrapUri(uri), undefined, uri)
   t.same(unwrapUri('gatehouse://up/'), { upstream: 'up', uri: '' })
   t.same(unwrapUri('ui://up/app/index.html'), { upstream: 'up', uri: 'ui://app/index.html' })
 })

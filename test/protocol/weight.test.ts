@@ -1,27 +1,31 @@
 // What JSON values take up in memory.
 
 import t from 'tap'
-import { weightOf } from '../../src/protocol/weight.ts'
+import { jsonSizeOf } from '../../src/limits/json-size.ts'
 
 t.test('each value costs, each name does, and so do the bytes of both', async (t) => {
-  for (const value of [null, true, 1.5, {}, [], '']) t.equal(weightOf(value), 64, JSON.stringify(value))
-  t.equal(weightOf('abc'), 67)
-  t.equal(weightOf('€'), 67, 'bytes, not characters')
-  t.equal(weightOf([1, [2]]), 4 * 64)
-  t.equal(weightOf({ a: { bc: 'd' } }), 5 * 64 + 4)
-  t.equal(weightOf(JSON.parse('{"__proto__":{"x":1}}')), 5 * 64 + 10)
-  t.equal(weightOf(undefined), 64, 'params that are none')
+  for (const value of [null, true, 1.5, {}, [], '']) t.equal(jsonSizeOf(value), 64, JSON.stringify(value))
+  t.equal(jsonSizeOf('abc'), 67)
+  t.equal(jsonSizeOf('€'), 67, 'bytes, not characters')
+  t.equal(jsonSizeOf([1, [2]]), 4 * 64)
+  t.equal(jsonSizeOf({ a: { bc: 'd' } }), 5 * 64 + 4)
+  t.equal(jsonSizeOf(JSON.parse('{"__proto__":{"x":1}}')), 5 * 64 + 10)
+  t.equal(jsonSizeOf(undefined), 64, 'params that are none')
 })
 
 t.test('what is heavier than anybody wants to know is not looked at further', async (t) => {
   let looked = 0
-  const value = Array.from({ length: 1_000 }, () => ({ get x () { return ++looked } }))
-  const weight = weightOf(value, 1_000)
+  const value = Array.from({ length: 1_000 }, () => ({
+    get x() {
+      return ++looked
+    }
+  }))
+  const weight = jsonSizeOf(value, 1_000)
   t.ok(weight > 1_000 && weight < 1_300, `${weight}`)
   t.ok(looked < 10)
-  t.equal(weightOf(value), 64 + 1_000 * 3 * 64 + 1_000)
+  t.equal(jsonSizeOf(value), 64 + 1_000 * 3 * 64 + 1_000)
 })
 
 t.test('as deep as messages of upstreams may be nested', async (t) => {
-  t.equal(weightOf(JSON.parse('['.repeat(512) + ']'.repeat(512))), 512 * 64)
+  t.equal(jsonSizeOf(JSON.parse('['.repeat(512) + ']'.repeat(512))), 512 * 64)
 })

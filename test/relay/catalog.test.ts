@@ -3,21 +3,50 @@
 import t from 'tap'
 import fc from 'fast-check'
 import type { Endpoint } from '../../src/config/snapshot.ts'
-import { endpointName, tenantId, upstreamName } from '../../src/protocol/ids.ts'
-import type { UpstreamName } from '../../src/protocol/ids.ts'
-import { buildCatalog } from '../../src/relay/catalog.ts'
-import { changedKinds } from '../../src/relay/changes.ts'
-import type { Listing } from '../../src/upstream/listing.ts'
+import { endpointName, tenantId, upstreamName, type UpstreamName } from '../../src/protocol/ids.ts'
+import { buildCatalog } from '../../src/relay/catalog/catalog.ts'
+import { changedKinds } from '../../src/relay/catalog/listing-diff.ts'
+import type { Listing } from '../../src/upstream/listing/listing.ts'
 import { tool } from './kit.ts'
 
-const endpoint = (members: Array<[upstream: string, prefix: string]>, separator = '__'): Endpoint =>
-  ({ name: endpointName('default'), tenant: tenantId('acme'), path: '/t/acme/mcp', members: members.map(([upstream, prefix]) => ({ upstream: upstreamName(upstream), prefix })), separator, instructions: undefined })
-const listing = (part: Partial<Listing>): Listing => ({ tools: [], prompts: [], resources: [], templates: [], capabilities: { tools: {} }, serverInfo: { name: 'x', version: '1' }, instructions: undefined, revision: '2025-11-25', failed: [], partial: [], ...part })
-const known = (listings: Record<string, Partial<Listing>>) => new Map<UpstreamName, Listing>(Object.entries(listings).map(([name, part]) => [upstreamName(name), listing(part)]))
+const endpoint = (members: Array<[upstream: string, prefix: string]>, separator = '__'): Endpoint => ({
+  name: endpointName('default'),
+  tenant: tenantId('acme'),
+  path: '/t/acme/mcp',
+  members: members.map(([upstream, prefix]) => ({ upstream: upstreamName(upstream), prefix })),
+  separator,
+  instructions: undefined
+})
+const listing = (part: Partial<Listing>): Listing => ({
+  tools: [],
+  prompts: [],
+  resources: [],
+  templates: [],
+  capabilities: { tools: {} },
+  serverInfo: { name: 'x', version: '1' },
+  instructions: undefined,
+  revision: '2025-11-25',
+  failed: [],
+  partial: [],
+  ...part
+})
+const known = (listings: Record<string, Partial<Listing>>) =>
+  new Map<UpstreamName, Listing>(Object.entries(listings).map(([name, part]) => [upstreamName(name), listing(part)]))
 const names = (entries: ReadonlyArray<Record<string, unknown>>) => entries.map(({ name }) => name)
 
-t.test('two upstreams that claim one name lose it both, and it is reported', async (t) => {
-  const catalog = buildCatalog(endpoint([['a', ''], ['b', ''], ['c', 'b']]), known({ a: { tools: [tool('x'), tool('y')], prompts: [{ name: 'x' }] }, b: { tools: [tool('x')] }, c: { tools: [tool('z'), tool('x')] } }))
+t.test('a name that two upstreams claim leads to neither, and is reported', async (t) => {
+  const catalog = buildCatalog(
+    endpoint([
+      ['a', ''],
+      ['b', ''],
+      ['c', 'b']
+    ]),
+    known({
+      a: { tools: [tool('x'), tool('y')], prompts: [{ name: 'x' }] },
+      b: { tools: [tool('x')] },
+      c: { tools: [tool('z'), tool('x')] }
+    })
+  )
   t.same(names(catalog.tools), ['y', 'b__z', 'b__x'])
   t.equal(catalog.tool('x'), undefined)
   t.same(catalog.collisions, ['x'])
@@ -25,10 +54,19 @@ t.test('two upstreams that claim one name lose it both, and it is reported', asy
   t.same(catalog.prompt('x'), { upstream: 'a', name: 'x' }, 'a prompt is no tool')
 })
 
-t.test('a name under the prefix of another upstream is that one\'s, whether it is up or not', async (t) => {
+t.test("a name under the prefix of another upstream is that one's, whether it is up or not", async (t) => {
   const evil = { tools: [tool('files__read'), tool('filesystem')], prompts: [{ name: 'files__ask' }] }
   const files = { tools: [tool('read')], prompts: [{ name: 'ask' }] }
-  for (const order of [[['files', 'files'], ['evil', '']], [['evil', ''], ['files', 'files']]] as Array<Array<[string, string]>>) {
+  for (const order of [
+    [
+      ['files', 'files'],
+      ['evil', '']
+    ],
+    [
+      ['evil', ''],
+      ['files', 'files']
+    ]
+  ] as Array<Array<[string, string]>>) {
     const down = buildCatalog(endpoint(order), known({ evil }))
     t.equal(down.tool('files__read'), undefined)
     t.equal(down.prompt('files__ask'), undefined)
@@ -42,7 +80,10 @@ t.test('a name under the prefix of another upstream is that one\'s, whether it i
 })
 
 t.test('of two prefixes that a name begins with, the longer one counts', async (t) => {
-  const members = endpoint([['a', 'a'], ['ab', 'a__b']])
+  const members = endpoint([
+    ['a', 'a'],
+    ['ab', 'a__b']
+  ])
   const a = { tools: [tool('b__x'), tool('c')] }
   t.equal(buildCatalog(members, known({ a })).tool('a__b__x'), undefined)
   t.same(names(buildCatalog(members, known({ a })).tools), ['a__c'])
@@ -52,59 +93,141 @@ t.test('of two prefixes that a name begins with, the longer one counts', async (
 })
 
 t.test('a name that its own upstream lists twice is there once', async (t) => {
-  const catalog = buildCatalog(endpoint([['a', 'a']]), known({ a: { tools: [tool('x', { title: 'first' }), tool('x', { title: 'second' })] } }))
+  const catalog = buildCatalog(
+    endpoint([['a', 'a']]),
+    known({ a: { tools: [tool('x', { title: 'first' }), tool('x', { title: 'second' })] } })
+  )
   t.match(catalog.tools, [{ name: 'a__x', title: 'first' }])
   t.same(catalog.collisions, [])
 })
 
-t.test('an upstream that is not known is left out of the lists and may still offer anything', async (t) => {
-  const catalog = buildCatalog(endpoint([['a', 'a'], ['down', 'down']]), known({ a: { tools: [tool('x')] } }))
+t.test('an upstream that is not known is left out of the lists, and may still offer every capability', async (t) => {
+  const catalog = buildCatalog(
+    endpoint([
+      ['a', 'a'],
+      ['down', 'down']
+    ]),
+    known({ a: { tools: [tool('x')] } })
+  )
   t.same(names(catalog.tools), ['a__x'])
   t.match(catalog.capabilities, { tools: {}, prompts: {}, resources: {}, logging: {} })
   t.equal(catalog.tool('down__x'), undefined)
-  t.same(catalog.resource('gatehouse://down/test://x'), { upstream: 'down', name: 'test://x' }, 'a wrapped URI says itself where it leads')
+  t.same(
+    catalog.resource('gatehouse://down/test://x'),
+    { upstream: 'down', name: 'test://x' },
+    'a wrapped URI says itself where it leads'
+  )
 })
 
 t.test('http URIs are shared, and the first upstream that lists one serves it', async (t) => {
-  const catalog = buildCatalog(endpoint([['a', 'a'], ['b', 'b']]), known({ a: { resources: [{ uri: 'https://h/x', name: 'of a' }] }, b: { resources: [{ uri: 'https://h/x', name: 'of b' }, { uri: 'https://h/y', name: 'of b' }, { uri: 'test://same', name: 'b' }] } }))
-  t.same(catalog.resources.map(({ uri, name }) => [uri, name]), [['https://h/x', 'of a'], ['https://h/y', 'of b'], ['gatehouse://b/test://same', 'b']])
+  const catalog = buildCatalog(
+    endpoint([
+      ['a', 'a'],
+      ['b', 'b']
+    ]),
+    known({
+      a: { resources: [{ uri: 'https://h/x', name: 'of a' }] },
+      b: {
+        resources: [
+          { uri: 'https://h/x', name: 'of b' },
+          { uri: 'https://h/y', name: 'of b' },
+          { uri: 'test://same', name: 'b' }
+        ]
+      }
+    })
+  )
+  t.same(
+    catalog.resources.map(({ uri, name }) => [uri, name]),
+    [
+      ['https://h/x', 'of a'],
+      ['https://h/y', 'of b'],
+      ['gatehouse://b/test://same', 'b']
+    ]
+  )
   t.same(catalog.resource('https://h/x'), { upstream: 'a', name: 'https://h/x' })
   t.equal(catalog.resource('https://h/unlisted'), undefined)
 })
 
-t.test('every name that is shown leads back to where it came from', async () => {
+t.test('every public name leads back to its upstream and its own name', async () => {
   const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 90 })
-  const part = fc.record({ tools: fc.uniqueArray(text, { maxLength: 8 }), resources: fc.uniqueArray(text, { maxLength: 8 }) })
-  fc.assert(fc.property(fc.dictionary(fc.constantFrom('a', 'b', 'c.d', 'e-f'), part, { minKeys: 2 }), fc.constantFrom('__', '.', '-'), (parts, separator) => {
-    const members = Object.keys(parts)
-    const catalog = buildCatalog(endpoint(members.map((name) => [name, name]), separator), known(Object.fromEntries(Object.entries(parts).map(([name, { tools, resources }]) => [name, { tools: tools.map((each) => tool(each)), resources: resources.map((uri) => ({ uri, name: uri })) }]))))
-    const shown = names(catalog.tools).map(String)
-    const total = Object.values(parts).reduce((sum, { tools }) => sum + tools.length, 0)
-    return shown.length >= total - 2 * catalog.collisions.length && new Set(shown).size === shown.length &&
-      shown.every((name) => {
-        const route = catalog.tool(name)
-        return route !== undefined && parts[route.upstream]?.tools.includes(route.name) === true
-      }) &&
-      catalog.resources.every(({ uri }) => {
-        const route = catalog.resource(String(uri))
-        return route !== undefined && parts[route.upstream]?.resources.includes(route.name) === true
-      })
-  }), { numRuns: 300 })
+  const part = fc.record({
+    tools: fc.uniqueArray(text, { maxLength: 8 }),
+    resources: fc.uniqueArray(text, { maxLength: 8 })
+  })
+  fc.assert(
+    fc.property(
+      fc.dictionary(fc.constantFrom('a', 'b', 'c.d', 'e-f'), part, { minKeys: 2 }),
+      fc.constantFrom('__', '.', '-'),
+      (parts, separator) => {
+        const members = Object.keys(parts)
+        const catalog = buildCatalog(
+          endpoint(
+            members.map((name) => [name, name]),
+            separator
+          ),
+          known(
+            Object.fromEntries(
+              Object.entries(parts).map(([name, { tools, resources }]) => [
+                name,
+                { tools: tools.map((each) => tool(each)), resources: resources.map((uri) => ({ uri, name: uri })) }
+              ])
+            )
+          )
+        )
+        const shown = names(catalog.tools).map(String)
+        const total = Object.values(parts).reduce((sum, { tools }) => sum + tools.length, 0)
+        return (
+          shown.length >= total - 2 * catalog.collisions.length &&
+          new Set(shown).size === shown.length &&
+          shown.every((name) => {
+            const route = catalog.tool(name)
+            return route !== undefined && parts[route.upstream]?.tools.includes(route.name) === true
+          }) &&
+          catalog.resources.every(({ uri }) => {
+            const route = catalog.resource(String(uri))
+            return route !== undefined && parts[route.upstream]?.resources.includes(route.name) === true
+          })
+        )
+      }
+    ),
+    { numRuns: 300 }
+  )
 })
 
-t.test('changes are told by kind', async (t) => {
+t.test('changes are reported by kind', async (t) => {
   const before = listing({ tools: [tool('x')] })
   t.same(changedKinds(before, before), new Set())
   t.same(changedKinds(before, listing({ tools: [tool('x')] })), new Set(), 'an equal list has not changed')
   t.same(changedKinds(before, listing({ tools: [tool('x', { title: 'X' })] })), new Set(['tools']))
-  t.same(changedKinds(undefined, listing({ prompts: [{ name: 'p' }], templates: [{ uriTemplate: 'x' }] })), new Set(['prompts', 'resources']))
+  t.same(
+    changedKinds(undefined, listing({ prompts: [{ name: 'p' }], templates: [{ uriTemplate: 'x' }] })),
+    new Set(['prompts', 'resources'])
+  )
   t.same(changedKinds(before, undefined), new Set(['tools']))
 })
 
-t.test('a tool of an upstream without tasks promises none beside one that has them; alone it says what it says', async (t) => {
-  const job = tool('job', { execution: { taskSupport: 'required' } })
-  const [rich, poor] = [{ tools: [job], capabilities: { tools: {}, tasks: { requests: { tools: { call: {} } } } } }, { tools: [job] }]
-  const execution = (catalog: ReturnType<typeof buildCatalog>) => Object.fromEntries(catalog.tools.map((shown) => [shown['name'], shown['execution']]))
-  t.same(execution(buildCatalog(endpoint([['rich', 'rich'], ['poor', 'poor']]), known({ rich, poor }))), { rich__job: { taskSupport: 'required' }, poor__job: {} })
-  t.same(execution(buildCatalog(endpoint([['poor', '']]), known({ poor }))), { job: { taskSupport: 'required' } })
-})
+t.test(
+  'a tool of an upstream without tasks promises none beside one that has them; alone it says what it says',
+  async (t) => {
+    const job = tool('job', { execution: { taskSupport: 'required' } })
+    const [rich, poor] = [
+      { tools: [job], capabilities: { tools: {}, tasks: { requests: { tools: { call: {} } } } } },
+      { tools: [job] }
+    ]
+    const execution = (catalog: ReturnType<typeof buildCatalog>) =>
+      Object.fromEntries(catalog.tools.map((shown) => [shown['name'], shown['execution']]))
+    t.same(
+      execution(
+        buildCatalog(
+          endpoint([
+            ['rich', 'rich'],
+            ['poor', 'poor']
+          ]),
+          known({ rich, poor })
+        )
+      ),
+      { rich__job: { taskSupport: 'required' }, poor__job: {} }
+    )
+    t.same(execution(buildCatalog(endpoint([['poor', '']]), known({ poor }))), { job: { taskSupport: 'required' } })
+  }
+)

@@ -1,16 +1,25 @@
-// The loop between a modern server and the client of a session, with both ends in the test's hands and a clock that stands still.
+// The loop between a modern server and the client of a session, with both ends in the test's hands and a clock that
+// stands still.
 
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { GatewayError, RpcError } from '../../src/protocol/errors.ts'
 import { upstreamName } from '../../src/protocol/ids.ts'
-import type { ClientCapabilities, JsonObject, Notification, Request, Result, ServerRequest } from '../../src/protocol/messages.ts'
-import type { AskOptions, Client, Upstream } from '../../src/protocol/seams.ts'
-import type { Call } from '../../src/relay/call.ts'
-import { declaredToModern } from '../../src/relay/fulfil-asks.ts'
-import { createFulfiller } from '../../src/relay/fulfil.ts'
+import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
+import type {
+  ClientCapabilities,
+  JsonObject,
+  Notification,
+  Request,
+  Result,
+  ServerRequest
+} from '../../src/protocol/messages.ts'
+import type { ServerRequestOptions, Client, Upstream } from '../../src/protocol/seams.ts'
+import type { LegacyCall } from '../../src/relay/call/call.ts'
+import { declaredForSession } from '../../src/relay/client/declared-capabilities.ts'
+import { createInputLoop } from '../../src/relay/bridge/input-loop.ts'
 import type { Store } from '../../src/store/port.ts'
-import { createAskRooms } from '../../src/upstream/ask-room.ts'
+import { createServerRequestQuotas } from '../../src/upstream/rpc/server-request-quota.ts'
 import { until } from '../kit/until.ts'
 import { stillClock } from './kit.ts'
 
@@ -21,13 +30,28 @@ interface SceneOptions {
   readonly capabilities?: ClientCapabilities
   readonly members?: number
   readonly server?: JsonObject
-  readonly ask?: (request: ServerRequest, options: AskOptions | undefined) => Promise<unknown>
+  readonly ask?: (request: ServerRequest, options: ServerRequestOptions | undefined) => Promise<unknown>
   readonly signal?: AbortSignal
 }
 
-const everything = { elicitation: { form: {}, url: {} }, sampling: { tools: {}, context: {} }, roots: { listChanged: true }, tasks: { list: {} } }
+const everything = {
+  elicitation: { form: {}, url: {} },
+  sampling: { tools: {}, context: {} },
+  roots: { listChanged: true },
+  tasks: { list: {} }
+}
 
-function scene (script: Script, { revision = '2025-11-25', capabilities = everything, members = 1, server = {}, ask, signal = new AbortController().signal }: SceneOptions = {}) {
+function scene(
+  script: Script,
+  {
+    revision = '2025-11-25',
+    capabilities = everything,
+    members = 1,
+    server = {},
+    ask,
+    signal = new AbortController().signal
+  }: SceneOptions = {}
+) {
   const clock = stillClock()
   const sent: Request[] = []
   const asked: ServerRequest[] = []
@@ -35,8 +59,10 @@ function scene (script: Script, { revision = '2025-11-25', capabilities = everyt
   const client: Client = {
     era: 'legacy',
     capabilities,
-    notify: (notification) => { heard.push(notification) },
-    ask (request, options) {
+    notify: (notification) => {
+      heard.push(notification)
+    },
+    ask(request, options) {
       asked.push(request)
       return ask === undefined ? Promise.resolve({ n: asked.length }) : ask(request, options)
     }
@@ -45,7 +71,7 @@ function scene (script: Script, { revision = '2025-11-25', capabilities = everyt
     name: upstreamName('up'),
     era: 'modern',
     capabilities: server,
-    async request (request: Request, client: Client) {
+    async request(request: Request, client: Client) {
       sent.push(request)
       const next = script[sent.length - 1]
       if (next === undefined) throw new Error('one request too many')
@@ -53,24 +79,67 @@ function scene (script: Script, { revision = '2025-11-25', capabilities = everyt
       return typeof next === 'function' ? next(client) : next
     }
   } as unknown as Upstream
-  const call = (request: Request): Call => ({ request, client, signal, endpoint: { members: Array.from({ length: members }, () => ({ upstream: 'up' })) }, live: { key: 'live', tenant: 'acme', session: { record: { revision, capabilities } } } }) as unknown as Call
-  const askRooms = createAskRooms({ one: 1_000, connection: 2_500, upstream: 100_000, tenant: 100_000, all: 100_000 })
-  const fulfiller = createFulfiller({ clock, store: {} as Store, randomBytes, listings: { all: () => [] }, askRooms, wraps: () => false, taskId: (_call, _upstream, id) => id })
+  const call = (request: Request): LegacyCall =>
+    ({
+      request,
+      client,
+      signal,
+      endpoint: { members: Array.from({ length: members }, () => ({ upstream: 'up' })) },
+      tenant: { upstreams: new Map([['up', { name: 'up', isolation: 'session' }]]) },
+      session: { key: 'live', tenant: 'acme', session: { record: { revision, capabilities } } }
+    }) as unknown as LegacyCall
+  const askRooms = createServerRequestQuotas({
+    request: 1_000,
+    connection: 2_500,
+    upstream: 100_000,
+    tenant: 100_000,
+    all: 100_000
+  })
+  const fulfiller = createInputLoop({
+    clock,
+    store: {} as Store,
+    newId: () => randomBytes(16).toString('base64url'),
+    listings: { all: () => [] },
+    serverRequestQuotas: askRooms,
+    tasks: { toClient: () => (id) => id }
+  })
+  const definition = { name: upstreamName('up'), isolation: 'session' } as unknown as UpstreamDefinition
+  const connection = { upstream, definition, scope: 'of the session' }
   return {
-    clock, sent, asked, heard, call, askRooms,
-    run: (params: JsonObject = { name: 'x' }, method = 'tools/call', connect = () => Promise.resolve(upstream)) => fulfiller.request(call({ method, params }), upstream, { method, params }, client, connect)
+    clock,
+    sent,
+    asked,
+    heard,
+    call,
+    askRooms,
+    run: (params: JsonObject = { name: 'x' }, method = 'tools/call', connect = () => Promise.resolve(upstream)) =>
+      fulfiller.request(call({ method, params }), connection, { method, params }, client, false, async () => ({
+        ...connection,
+        upstream: await connect()
+      }))
   }
 }
 
 const roots = { method: 'roots/list' }
-const input = (requests: JsonObject | undefined, requestState?: unknown): Result => ({ resultType: 'input_required', ...requests === undefined ? {} : { inputRequests: requests }, ...requestState === undefined ? {} : { requestState } })
+const input = (requests: JsonObject | undefined, requestState?: unknown): Result => ({
+  resultType: 'input_required',
+  ...(requests === undefined ? {} : { inputRequests: requests }),
+  ...(requestState === undefined ? {} : { requestState })
+})
 const done: Result = { resultType: 'complete', content: [], ttlMs: 5, cacheScope: 'private', _meta: { 'x/y': 1 } }
 
 t.test('each round is the first request with the answers and the state of that round, and no others', async (t) => {
   const params = { name: 'x', arguments: { a: 1 }, _meta: { progressToken: 1, 'x/y': 2 } }
   const { run, sent } = scene([input({ a: roots, b: roots }, 's1 '), input({ c: roots }), done])
   await run(params)
-  t.same(sent, [params, { ...params, inputResponses: { a: { n: 1 }, b: { n: 2 } }, requestState: 's1 ' }, { ...params, inputResponses: { c: { n: 3 } } }].map((params) => ({ method: 'tools/call', params })))
+  t.same(
+    sent,
+    [
+      params,
+      { ...params, inputResponses: { a: { n: 1 }, b: { n: 2 } }, requestState: 's1 ' },
+      { ...params, inputResponses: { c: { n: 3 } } }
+    ].map((params) => ({ method: 'tools/call', params }))
+  )
 })
 
 t.test('a server that only wants to be come to again is given time; the empty string is a state', async (t) => {
@@ -85,23 +154,23 @@ t.test('a server that only wants to be come to again is given time; the empty st
   t.same(sent[1]?.params, { name: 'x', requestState: '' })
 })
 
-t.test('eight rounds, and no more', async (t) => {
-  const eight = scene([...Array.from({ length: 8 }, () => input({ a: roots })), done])
-  await eight.run()
-  t.equal(eight.sent.length, 9)
-  const nine = scene(Array.from({ length: 9 }, () => input({ a: roots })))
-  await t.rejects(nine.run(), { code: 'upstream_protocol', data: { outcome: 'unknown' } })
-  t.equal(nine.asked.length, 8, 'nobody is asked for nothing')
-})
-
 t.test('all of a round is asked at once, and the first failure withdraws the rest', async (t) => {
   const withdrawn: unknown[] = []
   const { run, asked, sent } = scene([input({ a: roots, b: roots, c: roots })], {
-    ask: (_request, options) => asked.length === 2
-      ? Promise.reject(new RpcError({ code: -1, message: 'no' }))
-      : new Promise((_resolve, reject) => options?.signal?.addEventListener('abort', () => { withdrawn.push(options.signal?.reason); reject(new GatewayError('cancelled', 'withdrawn')) }))
+    ask: (_request, options) =>
+      asked.length === 2
+        ? Promise.reject(new RpcError({ code: -1, message: 'no' }))
+        : new Promise((_resolve, reject) =>
+            options?.signal?.addEventListener('abort', () => {
+              withdrawn.push(options.signal?.reason)
+              reject(new GatewayError('cancelled', 'withdrawn'))
+            })
+          )
   })
-  await t.rejects(run(), new RpcError({ code: -1, message: 'The client did not answer roots/list, which upstream up needs: no' }))
+  await t.rejects(
+    run(),
+    new RpcError({ code: -1, message: 'The client did not answer roots/list, which upstream up needs: no' })
+  )
   t.equal(asked.length, 3)
   t.equal(withdrawn.length, 2)
   t.equal(sent.length, 1)
@@ -109,7 +178,13 @@ t.test('all of a round is asked at once, and the first failure withdraws the res
 
 t.test('a cancellation ends the question and the waiting', async (t) => {
   const stop = new AbortController()
-  const asking = scene([input({ a: roots })], { signal: stop.signal, ask: (_request, options) => new Promise((_resolve, reject) => options?.signal?.addEventListener('abort', () => reject(new GatewayError('cancelled', 'withdrawn')))) })
+  const asking = scene([input({ a: roots })], {
+    signal: stop.signal,
+    ask: (_request, options) =>
+      new Promise((_resolve, reject) =>
+        options?.signal?.addEventListener('abort', () => reject(new GatewayError('cancelled', 'withdrawn')))
+      )
+  })
   const running = asking.run()
   await until('the question', () => asking.asked.length === 1)
   stop.abort()
@@ -119,81 +194,187 @@ t.test('a cancellation ends the question and the waiting', async (t) => {
 
 t.test('nobody is asked where one question of the round cannot be', async (t) => {
   for (const capabilities of [{ roots: {} }, { roots: {}, elicitation: { url: {} } }]) {
-    const { run, asked } = scene([input({ a: roots, b: { method: 'elicitation/create', params: { mode: 'form', message: 'm' } } })], { capabilities })
+    const { run, asked } = scene(
+      [input({ a: roots, b: { method: 'elicitation/create', params: { mode: 'form', message: 'm' } } })],
+      { capabilities }
+    )
     t.match(await run(), { isError: true, content: [{ type: 'text', text: /elicitation/ }] })
     t.equal(asked.length, 0)
   }
   const { run } = scene([input({ a: roots })], { capabilities: {} })
-  await t.rejects(run({ name: 'x' }, 'prompts/get'), { code: 'upstream_protocol', data: { requiredCapabilities: { roots: {} }, upstream: 'up' } })
+  await t.rejects(run({ name: 'x' }, 'prompts/get'), {
+    code: 'upstream_protocol',
+    data: { requiredCapabilities: { roots: {} }, upstream: 'up' }
+  })
 })
 
 t.test('on endpoints of several servers it is said who asks', async (t) => {
-  const { run, asked } = scene([input({ a: { method: 'elicitation/create', params: { mode: 'url', url: 'https://a.example/', message: 'Sign in.' } }, b: { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1, includeContext: 'allServers' } } }), done], { members: 2 })
+  const { run, asked } = scene(
+    [
+      input({
+        a: { method: 'elicitation/create', params: { mode: 'url', url: 'https://a.example/', message: 'Sign in.' } },
+        b: { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1, includeContext: 'allServers' } }
+      }),
+      done
+    ],
+    { members: 2 }
+  )
   await run()
-  t.match(asked, [{ params: { message: '[up] Sign in.', elicitationId: /^up:/ } }, { params: { includeContext: 'none' } }])
+  t.match(asked, [
+    { params: { message: '[up] Sign in.', elicitationId: /^up:/ } },
+    { params: { includeContext: 'none' } }
+  ])
 })
 
-t.test('what is declared: what the client offers and its revision knows, without what has changed its meaning', async (t) => {
-  const of = (revision: string, capabilities: ClientCapabilities, members = 1, server: JsonObject = {}) => declaredToModern(scene([], { revision, capabilities, members }).call({ method: 'x' }), server)
-  const ui = { 'io.modelcontextprotocol/ui': { mimeTypes: ['x'] } }
-  t.same(of('2025-11-25', { ...everything, extensions: { ...ui, 'x/y': {} }, experimental: { e: {} } }), { elicitation: { form: {}, url: {} }, sampling: { tools: {}, context: {} }, roots: {}, extensions: ui, experimental: { e: {} } })
-  t.same(of('2025-11-25', { ...everything, experimental: { e: {} } }, 2), { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: {} })
-  t.same(of('2025-06-18', everything), { elicitation: {}, sampling: {}, roots: {} })
-  t.same(of('2025-03-26', everything), { sampling: {}, roots: {} })
-  t.same(of('2025-11-25', {}, 1, { extensions: { 'io.modelcontextprotocol/tasks': {} } }), { extensions: { 'io.modelcontextprotocol/tasks': {} } }, 'tasks are ours to follow')
-})
+t.test(
+  'what is declared: what the client offers and its revision knows, without what has changed its meaning',
+  async (t) => {
+    const of = (revision: string, capabilities: ClientCapabilities, members = 1, server: JsonObject = {}) =>
+      declaredForSession(scene([], { revision, capabilities, members }).call({ method: 'x' }), server)
+    const ui = { 'io.modelcontextprotocol/ui': { mimeTypes: ['x'] } }
+    t.same(of('2025-11-25', { ...everything, extensions: { ...ui, 'x/y': {} }, experimental: { e: {} } }), {
+      elicitation: { form: {}, url: {} },
+      sampling: { tools: {}, context: {} },
+      roots: {},
+      extensions: ui,
+      experimental: { e: {} }
+    })
+    t.same(of('2025-11-25', { ...everything, experimental: { e: {} } }, 2), {
+      elicitation: { form: {}, url: {} },
+      sampling: { tools: {} },
+      roots: {}
+    })
+    t.same(of('2025-06-18', everything), { elicitation: {}, sampling: {}, roots: {} })
+    t.same(of('2025-03-26', everything), { sampling: {}, roots: {} })
+    t.same(
+      of('2025-11-25', {}, 1, { extensions: { 'io.modelcontextprotocol/tasks': {} } }),
+      { extensions: { 'io.modelcontextprotocol/tasks': {} } },
+      'tasks are ours to follow'
+    )
+  }
+)
 
 t.test('no error of 2026-07-28 gets through', async (t) => {
-  const fails = (code: number, data?: unknown, method = 'prompts/get') => scene([new RpcError({ code, message: 'said', ...data === undefined ? {} : { data } })], { capabilities: { roots: {} } }).run({ uri: 'a:b' }, method)
-  for (const code of [-32020, -32022]) for (const method of ['tools/call', 'prompts/get']) await t.rejects(fails(code, undefined, method), { code: 'upstream_protocol' })
-  await t.rejects(fails(-32021, { requiredCapabilities: { sampling: { tools: {} } } }), { code: 'upstream_protocol', message: /sampling\.tools.*said/, data: { requiredCapabilities: { sampling: { tools: {} } } } })
+  const fails = (code: number, data?: unknown, method = 'prompts/get') =>
+    scene([new RpcError({ code, message: 'said', ...(data === undefined ? {} : { data }) })], {
+      capabilities: { roots: {} }
+    }).run({ uri: 'a:b' }, method)
+  for (const code of [-32020, -32022])
+    for (const method of ['tools/call', 'prompts/get'])
+      await t.rejects(fails(code, undefined, method), { code: 'upstream_protocol' })
+  await t.rejects(fails(-32021, { requiredCapabilities: { sampling: { tools: {} } } }), {
+    code: 'upstream_protocol',
+    message: /sampling\.tools.*said/,
+    data: { requiredCapabilities: { sampling: { tools: {} } } }
+  })
   t.match(await fails(-32021, { requiredCapabilities: { sampling: {} } }, 'tools/call'), { isError: true })
-  for (const data of [undefined, {}, { requiredCapabilities: { roots: {} } }]) await t.rejects(fails(-32021, data, 'tools/call'), { code: 'upstream_protocol', message: /does not pass/ })
-  await t.rejects(fails(-32602, { uri: 'a:b' }, 'resources/read'), new RpcError({ code: -32002, message: 'said', data: { uri: 'a:b' } }))
-  await t.rejects(fails(-32602, { uri: 'a:b' }), new RpcError({ code: -32602, message: 'said', data: { uri: 'a:b' } }), 'of resources only')
+  for (const data of [undefined, {}, { requiredCapabilities: { roots: {} } }])
+    await t.rejects(fails(-32021, data, 'tools/call'), { code: 'upstream_protocol', message: /does not pass/ })
+  await t.rejects(
+    fails(-32602, { uri: 'a:b' }, 'resources/read'),
+    new RpcError({ code: -32002, message: 'said', data: { uri: 'a:b' } })
+  )
+  await t.rejects(
+    fails(-32602, { uri: 'a:b' }),
+    new RpcError({ code: -32602, message: 'said', data: { uri: 'a:b' } }),
+    'of resources only'
+  )
   await t.rejects(fails(-32602, undefined, 'resources/read'), new RpcError({ code: -32602, message: 'said' }))
-  await t.rejects(fails(-32042, { elicitations: [] }), { code: 'upstream_protocol', data: { requiredCapabilities: { elicitation: { url: {} } } } })
+  await t.rejects(fails(-32042, { elicitations: [] }), {
+    code: 'upstream_protocol',
+    data: { requiredCapabilities: { elicitation: { url: {} } } }
+  })
   t.match(await fails(-32042, { elicitations: [] }, 'tools/call'), { isError: true, content: [{ text: /names none/ }] })
-  await t.rejects(scene([new RpcError({ code: -32042, message: 'said', data: { elicitations: [] } })]).run(), new RpcError({ code: -32042, message: 'said', data: { elicitations: [] } }), 'but to a client that opens pages')
+  await t.rejects(
+    scene([new RpcError({ code: -32042, message: 'said', data: { elicitations: [] } })]).run(),
+    new RpcError({ code: -32042, message: 'said', data: { elicitations: [] } }),
+    'but to a client that opens pages'
+  )
   const lost = new GatewayError('upstream_lost', 'gone')
   await t.rejects(scene([lost]).run(), lost)
 })
 
 t.test('progress of a later round that does not go on from the earlier ones is left out', async (t) => {
-  const says = (...values: number[]) => (client: Client): void => { for (const progress of values) client.notify({ method: 'notifications/progress', params: { progressToken: 'p', progress } }) }
+  const says =
+    (...values: number[]) =>
+    (client: Client): void => {
+      for (const progress of values)
+        client.notify({ method: 'notifications/progress', params: { progressToken: 'p', progress } })
+    }
   const { run, heard } = scene([
-    (client) => { says(1, 5)(client); return input({ a: roots }) },
-    (client) => { says(2, 5, 6)(client); client.notify({ method: 'notifications/message', params: { level: 'info' } }); return done }
+    (client) => {
+      says(1, 5)(client)
+      return input({ a: roots })
+    },
+    (client) => {
+      says(2, 5, 6)(client)
+      client.notify({ method: 'notifications/message', params: { level: 'info' } })
+      return done
+    }
   ])
   await run()
-  t.same(heard.map(({ params }) => params?.['progress'] ?? params?.['level']), [1, 5, 6, 'info'])
+  t.same(
+    heard.map(({ params }) => params?.['progress'] ?? params?.['level']),
+    [1, 5, 6, 'info']
+  )
 })
 
 t.test('a connection may end while somebody thinks: the next round takes the one that there is then', async (t) => {
   const { run, sent, asked } = scene([input({ a: roots }, 's')])
   const later: Request[] = []
-  const next = (era: string) => async () => ({ name: upstreamName('up'), era, capabilities: {}, request: async (request: Request) => { later.push(request); return done } }) as unknown as Upstream
+  const next = (era: string) => async () =>
+    ({
+      name: upstreamName('up'),
+      era,
+      capabilities: {},
+      request: async (request: Request) => {
+        later.push(request)
+        return done
+      }
+    }) as unknown as Upstream
   t.ok(await run({ name: 'x' }, 'tools/call', next('modern')))
-  t.same([sent.length, asked.length, later.map(({ params }) => params)], [1, 1, [{ name: 'x', inputResponses: { a: { n: 1 } }, requestState: 's' }]])
-  await t.rejects(scene([input({ a: roots })]).run({ name: 'x' }, 'tools/call', next('legacy')), { code: 'upstream_protocol', data: { outcome: 'unknown' } })
+  t.same(
+    [sent.length, asked.length, later.map(({ params }) => params)],
+    [1, 1, [{ name: 'x', inputResponses: { a: { n: 1 } }, requestState: 's' }]]
+  )
+  await t.rejects(scene([input({ a: roots })]).run({ name: 'x' }, 'tools/call', next('legacy')), {
+    code: 'upstream_protocol',
+    data: { outcome: 'unknown' }
+  })
   t.equal(later.length, 1, 'an older server is sent no answers')
 })
 
-t.test('what is asked counts until all is answered: one thing too large, or too much of it, is not asked', async (t) => {
-  const heavy = { method: 'elicitation/create', params: { mode: 'form', message: 'm', junk: Array.from({ length: 20 }, () => ({})) } }
-  const large = scene([input({ a: roots, b: heavy })])
-  await t.rejects(large.run(), { code: 'upstream_protocol', message: /too large to be kept .* 1000 bytes/, data: { upstream: 'up' } })
-  t.equal(large.asked.length, 0)
-  for (const much of [input({ a: roots }, 'x'.repeat(2_500)), { ...input({ a: roots }), junk: Array.from({ length: 40 }, () => ({})) }]) {
-    const { run, asked, askRooms } = scene([much])
-    await t.rejects(run(), { code: 'too_many', row: { retry: true } })
-    t.equal(asked.length, 0)
-    t.equal(askRooms.size, 0)
+t.test(
+  'what is asked counts until all is answered: one thing too large, or too much of it, is not asked',
+  async (t) => {
+    const heavy = {
+      method: 'elicitation/create',
+      params: { mode: 'form', message: 'm', junk: Array.from({ length: 20 }, () => ({})) }
+    }
+    const large = scene([input({ a: roots, b: heavy })])
+    await t.rejects(large.run(), {
+      code: 'upstream_protocol',
+      message: /too large to be kept .* 1000 bytes/,
+      data: { upstream: 'up' }
+    })
+    t.equal(large.asked.length, 0)
+    for (const much of [
+      input({ a: roots }, 'x'.repeat(2_500)),
+      { ...input({ a: roots }), junk: Array.from({ length: 40 }, () => ({})) }
+    ]) {
+      const { run, asked, askRooms } = scene([much])
+      await t.rejects(run(), { code: 'too_many', row: { retry: true } })
+      t.equal(asked.length, 0)
+      t.equal(askRooms.size, 0)
+    }
   }
-})
+)
 
 t.test('and is given back however it ends', async (t) => {
-  const rejecting = (_request: ServerRequest, options: AskOptions | undefined) => new Promise((_resolve, reject) => { options?.signal?.addEventListener('abort', () => reject(new GatewayError('cancelled', 'withdrawn'))) })
+  const rejecting = (_request: ServerRequest, options: ServerRequestOptions | undefined) =>
+    new Promise((_resolve, reject) => {
+      options?.signal?.addEventListener('abort', () => reject(new GatewayError('cancelled', 'withdrawn')))
+    })
   const ends: ReadonlyArray<readonly [SceneOptions['ask'], string | undefined]> = [
     [undefined, undefined],
     [() => Promise.reject(new RpcError({ code: -1, message: 'no' })), 'RpcError'],
@@ -202,10 +383,13 @@ t.test('and is given back however it ends', async (t) => {
   for (const [ask, failure] of ends) {
     const stop = new AbortController()
     const sizes: number[] = []
-    const made = scene([input({ a: roots, b: roots }), done], { signal: stop.signal, ask: (request, options) => {
-      sizes.push(made.askRooms.size)
-      return ask?.(request, options) ?? Promise.resolve({})
-    } })
+    const made = scene([input({ a: roots, b: roots }), done], {
+      signal: stop.signal,
+      ask: (request, options) => {
+        sizes.push(made.askRooms.size)
+        return ask?.(request, options) ?? Promise.resolve({})
+      }
+    })
     const running = made.run()
     if (failure === undefined) await running
     else {

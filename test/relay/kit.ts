@@ -1,25 +1,30 @@
-// The relay with everything real but the upstreams: doubles of the Upstream seam behind a real pool, real sessions in a real store.
+// The relay with everything real but the upstreams: doubles of the Upstream seam behind a real pool, real sessions in a
+// real store.
 
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { GatewayError } from '../../src/protocol/errors.ts'
 import pino from 'pino'
 import { compileConfig } from '../../src/config/load.ts'
 import type { Snapshot, UpstreamDefinition } from '../../src/config/snapshot.ts'
 import { keyPrincipal } from '../../src/auth/principal.ts'
 import { endpointName, tenantId } from '../../src/protocol/ids.ts'
-import type { ClientCapabilities, JsonObject, Notification, Request, Result, ServerCapabilities } from '../../src/protocol/messages.ts'
+import type {
+  ClientCapabilities,
+  JsonObject,
+  Notification,
+  Request,
+  Result,
+  ServerCapabilities
+} from '../../src/protocol/messages.ts'
 import type { Client, ListKind, Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
-import { createRelay } from '../../src/relay/relay.ts'
-import type { Relay } from '../../src/relay/relay.ts'
-import { createAsks } from '../../src/session/asks.ts'
-import { createLiveSessions } from '../../src/session/live.ts'
-import type { LiveSession } from '../../src/session/live.ts'
+import { createLegacyRelay, type LegacyRelay } from '../../src/relay/legacy-relay.ts'
+import { createLiveSessions, type LiveSession } from '../../src/session/live-sessions.ts'
 import { createSessions } from '../../src/session/sessions.ts'
 import { createSealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import type { Store } from '../../src/store/port.ts'
-import { createAskRooms } from '../../src/upstream/ask-room.ts'
-import { createPool } from '../../src/upstream/pool.ts'
+import { createServerRequestQuotas } from '../../src/upstream/rpc/server-request-quota.ts'
+import { createPool } from '../../src/upstream/pool/pool.ts'
 
 /** What a double offers and does. May be changed while it is connected. */
 export interface Double {
@@ -33,8 +38,8 @@ export interface Double {
   /** Connecting fails while it is set. */
   down?: boolean
   /** Runs before a list is answered. */
-  listing? (request: Request, connection: Connection): void | Promise<void>
-  answer? (request: Request, client: Client, signal: AbortSignal, connection: Connection): Result | Promise<Result>
+  listing?(request: Request, connection: Connection): void | Promise<void>
+  answer?(request: Request, client: Client, signal: AbortSignal, connection: Connection): Result | Promise<Result>
 }
 
 export interface Connection {
@@ -44,30 +49,32 @@ export interface Connection {
   readonly requests: Request[]
   readonly notifications: Notification[]
   closed: boolean
-  listChanged (kind: ListKind): void
-  notify (notification: Notification): void
-  die (): void
+  listChanged(kind: ListKind): void
+  notify(notification: Notification): void
+  die(): void
 }
 
 export interface Person {
   readonly live: LiveSession
   readonly heard: Notification[]
-  call (method: string, params?: JsonObject, client?: Partial<Client>, signal?: AbortSignal): Promise<Result>
-  end (): Promise<void>
+  call(method: string, params?: JsonObject, client?: Partial<Client>, signal?: AbortSignal): Promise<Result>
+  end(): Promise<void>
 }
 
 export interface RelayRoom {
-  readonly relay: Relay
+  readonly relay: LegacyRelay
   readonly store: Store
   readonly log: Array<Record<string, unknown>>
   readonly connections: Connection[]
   /** All requests of one method that reached a double. */
-  requests (method: string): Request[]
-  person (name?: string, endpoint?: string, capabilities?: ClientCapabilities): Promise<Person>
+  requests(method: string): Request[]
+  person(name?: string, endpoint?: string, capabilities?: ClientCapabilities): Promise<Person>
   snapshot: Snapshot
 }
 
-interface Teardown { teardown (run: () => unknown): void }
+interface Teardown {
+  teardown(run: () => unknown): void
+}
 
 export interface RoomOptions {
   readonly doubles: Record<string, Double>
@@ -79,30 +86,36 @@ export interface RoomOptions {
 }
 
 export interface StillClock {
-  now (): number
-  timer (ms: number, run: () => void): { refresh (): void, close (): void, unref (): void }
+  now(): number
+  timer(ms: number, run: () => void): { refresh(): void; close(): void; unref(): void }
   /** How many milliseconds each timer that is set was set for. */
   readonly waits: number[]
-  move (ms: number): void
+  move(ms: number): void
 }
 
 /** Time that passes only when it is moved. */
-export function stillClock (): StillClock {
+export function stillClock(): StillClock {
   let now = 1_000_000
-  const timers = new Map<object, { at: number, ms: number, run: () => void }>()
+  const timers = new Map<object, { at: number; ms: number; run: () => void }>()
   return {
     now: () => now,
-    timer (ms, run) {
+    timer(ms, run) {
       const timer = {
-        refresh () { timers.set(timer, { at: now + ms, ms, run }) },
-        close () { timers.delete(timer) },
-        unref () {}
+        refresh() {
+          timers.set(timer, { at: now + ms, ms, run })
+        },
+        close() {
+          timers.delete(timer)
+        },
+        unref() {}
       }
       timer.refresh()
       return timer
     },
-    get waits () { return [...timers.values()].map((timer) => timer.ms) },
-    move (ms) {
+    get waits() {
+      return [...timers.values()].map((timer) => timer.ms)
+    },
+    move(ms) {
       now += ms
       for (const [timer, { at, run }] of [...timers]) {
         if (at > now || !timers.delete(timer)) continue
@@ -112,23 +125,56 @@ export function stillClock (): StillClock {
   }
 }
 
-export const tool = (name: string, more: JsonObject = {}): JsonObject => ({ name, inputSchema: { type: 'object' }, ...more })
+export const tool = (name: string, more: JsonObject = {}): JsonObject => ({
+  name,
+  inputSchema: { type: 'object' },
+  ...more
+})
 
-export async function relayRoom (t: Teardown, { doubles, endpoints, isolation = 'session', limits = {}, store: given, clock: time }: RoomOptions): Promise<RelayRoom> {
+export async function relayRoom(
+  t: Teardown,
+  { doubles, endpoints, isolation = 'session', limits = {}, store: given, clock: time }: RoomOptions
+): Promise<RelayRoom> {
   const lines: Array<Record<string, unknown>> = []
-  const log = pino({ level: 'debug', base: null }, { write: (line: string) => { lines.push(JSON.parse(line) as Record<string, unknown>) } })
-  const clock = time ?? { now: () => performance.timeOrigin + performance.now(), timer: (ms: number, run: () => void) => setTimeout(run, ms) }
-  const snapshot = compileConfig(JSON.stringify({
-    listen: { host: '127.0.0.1', port: 0 },
-    store: 'memory:',
-    limits,
-    tenants: { acme: { auth: { keys: [{ name: 'a', key: 'gh_key_of_the_relay_0123' }] }, upstreams: Object.fromEntries(Object.keys(doubles).map((name) => [name, { type: 'http', url: `http://127.0.0.1:9/${name}`, isolation }])), ...(endpoints === undefined ? {} : { endpoints }) } }
-  }), { path: 'test.json', env: {} })
-  const store = given ?? await createSqliteStore({ path: ':memory:', clock, log })
+  const log = pino(
+    { level: 'debug', base: null },
+    {
+      write: (line: string) => {
+        lines.push(JSON.parse(line) as Record<string, unknown>)
+      }
+    }
+  )
+  const clock = time ?? {
+    now: () => performance.timeOrigin + performance.now(),
+    timer: (ms: number, run: () => void) => setTimeout(run, ms)
+  }
+  const snapshot = compileConfig(
+    JSON.stringify({
+      listen: { host: '127.0.0.1', port: 0 },
+      store: 'memory:',
+      limits,
+      tenants: {
+        acme: {
+          auth: { keys: [{ name: 'a', key: 'gh_key_of_the_relay_0123' }] },
+          upstreams: Object.fromEntries(
+            Object.keys(doubles).map((name) => [name, { type: 'http', url: `http://127.0.0.1:9/${name}`, isolation }])
+          ),
+          ...(endpoints === undefined ? {} : { endpoints })
+        }
+      }
+    }),
+    { path: 'test.json', env: {} }
+  )
+  const store = given ?? (await createSqliteStore({ path: ':memory:', clock, log }))
   const connections: Connection[] = []
-  const pool = createPool({ connector: { connect: (definition, { capabilities }, events) => connect(definition, capabilities, events) }, clock, random: () => 0, log })
+  const pool = createPool({
+    connector: { connect: (definition, { capabilities }, events) => connect(definition, capabilities, events) },
+    clock,
+    random: () => 0,
+    log
+  })
   const sessions = await createSessions({ store, clock, randomBytes, limits: () => snapshot.limits })
-  const live = createLiveSessions({ clock, asks: () => createAsks({ timer: clock.timer, prefix: 'test' }) })
+  const live = createLiveSessions({ clock, prefix: 'test' })
   sessions.onEnded((key) => live.drop(key))
   const tenant = snapshot.tenants.get(tenantId('acme'))
   if (tenant === undefined) throw new Error('no tenant')
@@ -137,42 +183,92 @@ export async function relayRoom (t: Teardown, { doubles, endpoints, isolation = 
     log: lines,
     connections,
     snapshot,
-    requests: (method) => connections.flatMap(({ requests }) => requests).filter((request) => request.method === method),
-    relay: createRelay({
-      pool, store, sealer: await createSealer({ store, randomBytes, timer: clock.timer, log }), randomBytes, askRooms: createAskRooms(), sessions, live, clock, log, handshake: { clientInfo: { name: 'test', version: '1' }, capabilities: {} },
-      placeOf (session) {
-        const endpoint = tenant.endpoints.get(session.endpoint)
+    requests: (method) =>
+      connections.flatMap(({ requests }) => requests).filter((request) => request.method === method),
+    relay: createLegacyRelay({
+      runtime: {
+        clock,
+        wall: clock,
+        random: () => 0,
+        newId: () => randomBytes(16).toString('base64url'),
+        clientInfo: { name: 'test', version: '1' },
+        log
+      },
+      pool,
+      store,
+      sealer: await createSealer({ store, randomBytes, timer: clock.timer, log }),
+      serverRequestQuotas: createServerRequestQuotas(),
+      sessions,
+      live,
+      contextOf(_tenant, name) {
+        const endpoint = tenant.endpoints.get(name)
         return endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
       }
     }),
-    async person (name = 'ada', at = 'default', capabilities = {}) {
+    async person(name = 'ada', at = 'default', capabilities = {}) {
       const endpoint = tenant.endpoints.get(endpointName(at))
       if (endpoint === undefined) throw new Error(`no endpoint ${at}`)
       const principal = keyPrincipal(tenant.id, { name, sha256: '', scopes: [] })
-      const owner = { tenant: tenant.id, issuer: principal.issuer, subject: principal.subject, clientId: principal.clientId }
-      const { session } = await sessions.open(owner, endpoint.name, { revision: '2025-11-25', clientInfo: undefined, capabilities })
+      const owner = {
+        tenant: tenant.id,
+        issuer: principal.issuer,
+        subject: principal.subject,
+        clientId: principal.clientId
+      }
+      const { session } = await sessions.open(owner, endpoint.name, {
+        revision: '2025-11-25',
+        clientInfo: undefined,
+        capabilities
+      })
       const own = live.use(session)
       const heard: Notification[] = []
-      own.listen({ attached: true, send (message) {
+      own.setStream({
+        attached: true,
+        send(message) {
           const { jsonrpc: _envelope, ...notification } = message as Notification & { jsonrpc: string }
           heard.push(notification)
-        }, finish () {} })
+        },
+        finish() {}
+      })
       return {
         live: own,
         heard,
-        call: async (method, params, client = {}, signal = new AbortController().signal) => await room.relay.call({
-          snapshot, tenant, endpoint, principal, live: own, signal,
-          request: params === undefined ? { method } : { method, params },
-          client: { era: 'legacy', capabilities: {}, notify () {}, ask: () => Promise.reject(new Error('not asked')), ...client }
-        }),
+        call: async (method, params, client = {}, signal = new AbortController().signal) =>
+          await room.relay.call({
+            snapshot,
+            tenant,
+            endpoint,
+            principal,
+            record: {},
+            session: own,
+            signal,
+            request: params === undefined ? { method } : { method, params },
+            client: {
+              era: 'legacy',
+              capabilities: {},
+              notify() {},
+              ask: () => Promise.reject(new Error('not asked')),
+              ...client
+            }
+          }),
         end: () => sessions.end(own.session)
       }
     }
   }
 
-  function connect (definition: UpstreamDefinition, declared: ClientCapabilities, events: UpstreamEvents): Promise<Upstream> {
+  function connect(
+    definition: UpstreamDefinition,
+    declared: ClientCapabilities,
+    events: UpstreamEvents
+  ): Promise<Upstream> {
     const double = doubles[definition.name]
-    if (double === undefined || double.down === true) return Promise.reject(new GatewayError('upstream_unavailable', `Upstream ${definition.name} is down at http://127.0.0.1:9/${definition.name}.`))
+    if (double === undefined || double.down === true)
+      return Promise.reject(
+        new GatewayError(
+          'upstream_unavailable',
+          `Upstream ${definition.name} is down at http://127.0.0.1:9/${definition.name}.`
+        )
+      )
     const connection: Connection = {
       upstream: definition.name,
       scope: connections.length,
@@ -182,34 +278,43 @@ export async function relayRoom (t: Teardown, { doubles, endpoints, isolation = 
       closed: false,
       listChanged: (kind) => events.listChanged(kind),
       notify: (notification) => events.notification(notification),
-      die () {
+      die() {
         connection.closed = true
         events.closed(new Error('it died'))
       }
     }
     connections.push(connection)
     const lists: Record<string, () => Result> = {
-      'tools/list': () => ({ tools: typeof double.tools === 'function' ? double.tools(declared) : double.tools ?? [] }),
+      'tools/list': () => ({
+        tools: typeof double.tools === 'function' ? double.tools(declared) : (double.tools ?? [])
+      }),
       'prompts/list': () => ({ prompts: double.prompts ?? [] }),
       'resources/list': () => ({ resources: double.resources ?? [] }),
       'resources/templates/list': () => ({ resourceTemplates: double.templates ?? [] }),
       'logging/setLevel': () => ({})
     }
     return Promise.resolve({
+      id: randomUUID(),
       name: definition.name,
       era: 'legacy',
       revision: '2025-11-25',
       capabilities: double.capabilities ?? { tools: {}, prompts: {}, resources: {}, logging: {}, completions: {} },
       serverInfo: { name: definition.name, version: '1' },
       instructions: double.instructions,
-      async request (request, client, signal) {
+      async request(request, client, signal) {
         connection.requests.push(request)
         if (lists[request.method] !== undefined) await double.listing?.(request, connection)
-        return lists[request.method]?.() ?? await double.answer?.(request, client, signal, connection) ?? {}
+        return lists[request.method]?.() ?? (await double.answer?.(request, client, signal, connection)) ?? {}
       },
-      notify: (notification) => { connection.notifications.push(notification) },
-      async close () { connection.closed = true },
-      destroy () { connection.closed = true }
+      notify: (notification) => {
+        connection.notifications.push(notification)
+      },
+      async close() {
+        connection.closed = true
+      },
+      destroy() {
+        connection.closed = true
+      }
     })
   }
 

@@ -2,20 +2,19 @@
 
 import t from 'tap'
 import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
-import { createLanes } from '../../src/relay/modern/lanes.ts'
-import type { Debt, Lane } from '../../src/relay/modern/lanes.ts'
+import { createCallSlots, type AbandonedCalls, type CallSlot } from '../../src/relay/connections/call-slots.ts'
 import { stillClock } from './kit.ts'
 import { atRest } from './parking-kit.ts'
 
 const one = { name: 'one', type: 'http', hash: 'of one' } as unknown as UpstreamDefinition
 
-async function isThere (lane: Promise<Lane>): Promise<boolean> {
+async function isThere(lane: Promise<CallSlot>): Promise<boolean> {
   return await Promise.race([lane.then(() => true), atRest().then(() => false)])
 }
 
 t.test('what connections turned out to be is remembered until a reload takes their definition away', async (t) => {
-  const lanes = createLanes(stillClock())
-  const enter = (): Promise<Lane> => lanes.enter(one, 'ada', 'scope')
+  const lanes = createCallSlots(stillClock())
+  const enter = (): Promise<CallSlot> => lanes.enter(one, 'ada', 'scope')
   const first = await enter()
   const second = enter()
   t.notOk(await isThere(second), 'until it is known')
@@ -33,8 +32,8 @@ t.test('what connections turned out to be is remembered until a reload takes the
 })
 
 t.test('calls that are in their lanes meanwhile stay there, and newer ones do not wait for them', async (t) => {
-  const lanes = createLanes(stillClock())
-  const enter = (): Promise<Lane> => lanes.enter(one, 'ada', 'scope')
+  const lanes = createCallSlots(stillClock())
+  const enter = (): Promise<CallSlot> => lanes.enter(one, 'ada', 'scope')
   const parked = await enter()
   parked.opened(false)
   lanes.retain(new Set())
@@ -49,21 +48,21 @@ t.test('calls that are in their lanes meanwhile stay there, and newer ones do no
 })
 
 /** Eight lanes at most, whose connections are none that tell their calls apart. */
-function fleet () {
+function fleet() {
   const clock = stillClock()
-  const lanes = createLanes(clock)
-  const enter = async (): Promise<Lane> => {
+  const lanes = createCallSlots(clock)
+  const enter = async (): Promise<CallSlot> => {
     const lane = await lanes.enter(one, 'ada', 'scope')
     lane.opened(false)
     return lane
   }
   const closed: string[] = []
-  const debtOf = (name: string, closes = (): boolean => true): Debt & { pay (): void } => {
-    const { promise: paid, resolve: pay } = Promise.withResolvers<void>()
+  const debtOf = (name: string, closes = (): boolean => true): AbandonedCalls & { pay(): void } => {
+    const { promise: answered, resolve: pay } = Promise.withResolvers<void>()
     return {
-      paid,
+      answered,
       pay,
-      close () {
+      close() {
         if (closes()) closed.push(name)
         return closes()
       }
@@ -89,20 +88,23 @@ t.test('a lane whose server still owes an answer is free when that has come', as
   t.same(closed, [])
 })
 
-t.test('it is free too when the server has had its time, as one that obeys says nothing; what it remembers stays', async (t) => {
-  const { clock, enter, debtOf, closed } = fleet()
-  const debt = debtOf('first')
-  const first = await enter()
-  first.leave(debt)
-  clock.move(9_999)
-  t.equal((await enter()).number, 1)
-  clock.move(1)
-  t.equal((await enter()).number, 0)
-  debt.pay()
-  await atRest()
-  t.equal((await enter()).number, 2, 'what comes then counts no more')
-  t.same(closed, [])
-})
+t.test(
+  'it is free too when the server has had its time, as one that obeys says nothing; what it remembers stays',
+  async (t) => {
+    const { clock, enter, debtOf, closed } = fleet()
+    const debt = debtOf('first')
+    const first = await enter()
+    first.leave(debt)
+    clock.move(9_999)
+    t.equal((await enter()).number, 1)
+    clock.move(1)
+    t.equal((await enter()).number, 0)
+    debt.pay()
+    await atRest()
+    t.equal((await enter()).number, 2, 'what comes then counts no more')
+    t.same(closed, [])
+  }
+)
 
 t.test('one that is needed elsewhere is not taken from its server, and free in its time', async (t) => {
   const { clock, enter, debtOf, closed } = fleet()
@@ -119,7 +121,7 @@ t.test('one that is needed elsewhere is not taken from its server, and free in i
 t.test('lanes of that kind count, and make room for newer calls soon', async (t) => {
   const { clock, enter, debtOf, closed } = fleet()
   const all = await Promise.all(Array.from({ length: 8 }, enter))
-  const [first, second, third] = all as [Lane, Lane, Lane]
+  const [first, second, third] = all as [CallSlot, CallSlot, CallSlot]
   first.leave(debtOf('first'))
   const ninth = enter()
   t.notOk(await isThere(ninth))
@@ -134,7 +136,7 @@ t.test('lanes of that kind count, and make room for newer calls soon', async (t)
   t.notOk(await isThere(eleventh), 'it was promised to one')
   third.leave()
   t.equal((await eleventh).number, 2, 'and the next one waits for what runs')
-  const fourth = all[3] as Lane
+  const fourth = all[3] as CallSlot
   fourth.waits(() => fourth.leave())
   t.equal((await enter()).number, 3, 'at once where its server has answered')
 })
@@ -149,27 +151,36 @@ t.test('calls wait for a lane in turn, sixty-four of them', async (t) => {
     return lane
   })
   await atRest()
-  await t.rejects(enter(), { code: 'too_many', message: /8 calls of this caller run at upstream one, and 64 wait for them/ })
+  await t.rejects(enter(), {
+    code: 'too_many',
+    message: /8 calls of this caller run at upstream one, and 64 wait for them/
+  })
   for (const lane of all) lane.leave()
   for (const lane of queued) (await lane).leave()
-  t.same(order, Array.from({ length: 64 }, (_, at) => at))
+  t.same(
+    order,
+    Array.from({ length: 64 }, (_, at) => at)
+  )
   t.equal((await enter()).number, 0)
 })
 
-t.test('where all that have a lane wait for their clients, the first gives up for whoever waits for a lane; not while one runs', async (t) => {
-  const { enter } = fleet()
-  const all = await Promise.all(Array.from({ length: 8 }, enter))
-  const given: number[] = []
-  const ninth = enter()
-  for (const lane of all) {
+t.test(
+  'where all that have a lane wait for their clients, the first gives up for whoever waits for a lane; not while one runs',
+  async (t) => {
+    const { enter } = fleet()
+    const all = await Promise.all(Array.from({ length: 8 }, enter))
+    const given: number[] = []
+    const ninth = enter()
+    for (const lane of all) {
+      await atRest()
+      t.same(given, [])
+      lane.waits(() => {
+        given.push(lane.number)
+        lane.leave()
+      })
+    }
     await atRest()
-    t.same(given, [])
-    lane.waits(() => {
-      given.push(lane.number)
-      lane.leave()
-    })
+    t.same(given, [0])
+    t.equal((await ninth).number, 0)
   }
-  await atRest()
-  t.same(given, [0])
-  t.equal((await ninth).number, 0)
-})
+)

@@ -1,80 +1,91 @@
-// `list_changed` costs its sender nothing: however many come, the lists are read one at a time, after a few once a second, and never too seldom.
+// `list_changed` costs its sender nothing: however many come, the lists are read one at a time, after a few once a
+// second, and never too seldom.
 
 import t from 'tap'
 import pino from 'pino'
-import { createCatalogs } from '../../src/relay/catalogs.ts'
-import { spareReadings } from '../../src/relay/pace.ts'
+import { createCatalogCache } from '../../src/relay/catalog/catalog-cache.ts'
+import { readBurst } from '../../src/relay/catalog/read-rate.ts'
 import { until } from '../kit/until.ts'
-import { relayRoom, stillClock, tool } from './kit.ts'
-import type { Connection, Double, Person, RelayRoom } from './kit.ts'
+import { relayRoom, stillClock, tool, type Connection, type Double, type Person, type RelayRoom } from './kit.ts'
 
-const toolsOf = async (person: Person) => ((await person.call('tools/list'))['tools'] as Array<{ name: string }>).map(({ name }) => name)
-const asked = (connection: Connection | undefined): number => connection?.requests.filter(({ method }) => method === 'tools/list').length ?? 0
-const ownOf = ({ connections }: RelayRoom): Connection | undefined => connections.find(({ requests }) => requests.some(({ method }) => method === 'tools/call'))
-const watching = ({ connections }: RelayRoom): Connection | undefined => connections.find(({ requests }) => requests.some(({ method }) => method === 'prompts/list'))
+const toolsOf = async (person: Person) =>
+  ((await person.call('tools/list'))['tools'] as Array<{ name: string }>).map(({ name }) => name)
+const asked = (connection: Connection | undefined): number =>
+  connection?.requests.filter(({ method }) => method === 'tools/list').length ?? 0
+const ownOf = ({ connections }: RelayRoom): Connection | undefined =>
+  connections.find(({ requests }) => requests.some(({ method }) => method === 'tools/call'))
+const watching = ({ connections }: RelayRoom): Connection | undefined =>
+  connections.find(({ requests }) => requests.some(({ method }) => method === 'prompts/list'))
 
-t.test('a thousand changes that a session\'s own connection reports are two readings, and the last change is seen', async (t) => {
-  const clock = stillClock()
-  let reading = 0
-  let most = 0
-  const one: Double = { tools: [tool('x')], answer: () => ({}) }
-  const room = await relayRoom(t, { doubles: { one }, clock })
-  const ada = await room.person()
-  await ada.call('tools/call', { name: 'one__x' })
-  const hers = ownOf(room)
-  const held = Promise.withResolvers<void>()
-  one.listing = async () => {
-    most = Math.max(most, ++reading)
-    await held.promise
-    reading--
-  }
-  hers?.listChanged('tools')
-  await until('it is being read', () => asked(hers) === 1)
-  for (let n = 0; n < 1_000; n++) hers?.listChanged('tools')
-  one.tools = [tool('x'), tool('last')]
-  held.resolve()
-  await until('she sees the last change', async () => (await toolsOf(ada)).length === 2)
-  t.equal(asked(hers), 2)
-  t.equal(most, 1, 'one at a time')
-  t.notOk(clock.waits.includes(1_000), 'and nothing waits')
-
-  for (let n = 3; n <= 1 + spareReadings; n++) {
+t.test(
+  "a thousand changes that a session's own connection reports are two readings, and the last change is seen",
+  async (t) => {
+    const clock = stillClock()
+    let reading = 0
+    let most = 0
+    const one: Double = { tools: [tool('x')], answer: () => ({}) }
+    const room = await relayRoom(t, { doubles: { one }, clock })
+    const ada = await room.person()
+    await ada.call('tools/call', { name: 'one__x' })
+    const hers = ownOf(room)
+    const held = Promise.withResolvers<void>()
+    one.listing = async () => {
+      most = Math.max(most, ++reading)
+      await held.promise
+      reading--
+    }
     hers?.listChanged('tools')
-    await until('a few are read at once', () => asked(hers) === n)
-    await until('and known', () => reading === 0)
-  }
-  one.tools = [tool('x')]
-  hers?.listChanged('tools')
-  await until('the next change waits for its second', () => clock.waits.includes(1_000))
-  clock.move(1_000)
-  await until('and is seen too', async () => (await toolsOf(ada)).length === 1)
-})
+    await until('it is being read', () => asked(hers) === 1)
+    for (let n = 0; n < 1_000; n++) hers?.listChanged('tools')
+    one.tools = [tool('x'), tool('last')]
+    held.resolve()
+    await until('she sees the last change', async () => (await toolsOf(ada)).length === 2)
+    t.equal(asked(hers), 2)
+    t.equal(most, 1, 'one at a time')
+    t.notOk(clock.waits.includes(1_000), 'and nothing waits')
 
-t.test('a server that reports a change with every answer is read once a second after the first few, and others are served meanwhile', async (t) => {
-  const clock = stillClock()
-  const one: Double = { tools: [tool('x')], listing: (_request, connection) => connection.listChanged('tools') }
-  const room = await relayRoom(t, { doubles: { one }, clock })
-  const ada = await room.person()
-  t.same(await toolsOf(ada), ['one__x'])
-  const listing = watching(room)
-  for (let n = 1; n <= 3; n++) {
-    await until('it waits for the next second', () => clock.waits.includes(1_000))
-    t.equal(asked(listing), n + spareReadings)
-    one.tools = [tool('x'), tool(`y${n}`)]
+    for (let n = 3; n <= 1 + readBurst; n++) {
+      hers?.listChanged('tools')
+      await until('a few are read at once', () => asked(hers) === n)
+      await until('and known', () => reading === 0)
+    }
+    one.tools = [tool('x')]
+    hers?.listChanged('tools')
+    await until('the next change waits for its second', () => clock.waits.includes(1_000))
     clock.move(1_000)
-    await until('the change is seen', async () => (await toolsOf(ada)).includes(`one__y${n}`))
+    await until('and is seen too', async () => (await toolsOf(ada)).length === 1)
   }
-  one.listing = () => {}
-  clock.move(1_000)
-  await until('it rests', () => !clock.waits.includes(1_000))
-})
+)
 
-t.test('a session that has a list of its own goes on seeing what changes in the others', async (t) => {
+t.test(
+  'a server that reports a change with every answer is read once a second after the first few, and others are served meanwhile',
+  async (t) => {
+    const clock = stillClock()
+    const one: Double = { tools: [tool('x')], listing: (_request, connection) => connection.listChanged('tools') }
+    const room = await relayRoom(t, { doubles: { one }, clock })
+    const ada = await room.person()
+    t.same(await toolsOf(ada), ['one__x'])
+    const listing = watching(room)
+    for (let n = 1; n <= 3; n++) {
+      await until('it waits for the next second', () => clock.waits.includes(1_000))
+      t.equal(asked(listing), n + readBurst)
+      one.tools = [tool('x'), tool(`y${n}`)]
+      clock.move(1_000)
+      await until('the change is seen', async () => (await toolsOf(ada)).includes(`one__y${n}`))
+    }
+    one.listing = () => {}
+    clock.move(1_000)
+    await until('it rests', () => !clock.waits.includes(1_000))
+  }
+)
+
+t.test('a session with a list of its own sees the changes of the other lists', async (t) => {
   const one: Double = { tools: [tool('x')], prompts: [{ name: 'old' }], answer: () => ({}) }
   const room = await relayRoom(t, { doubles: { one } })
   const ada = await room.person()
   await ada.call('tools/call', { name: 'one__x' })
-  const prompts = async (): Promise<unknown> => ((await ada.call('prompts/list'))['prompts'] as Array<{ name: string }>).map(({ name }) => name)
+  const prompts = async (): Promise<unknown> =>
+    ((await ada.call('prompts/list'))['prompts'] as Array<{ name: string }>).map(({ name }) => name)
   t.same(await prompts(), ['one__old'])
 
   one.tools = [tool('x'), tool('hers')]
@@ -85,32 +96,72 @@ t.test('a session that has a list of its own goes on seeing what changes in the 
   one.tools = [tool('x')]
   watching(room)?.listChanged('prompts')
   watching(room)?.listChanged('tools')
-  await until('she hears of the prompts', () => ada.heard.slice(before).some(({ method }) => method === 'notifications/prompts/list_changed'))
+  await until('she hears of the prompts', () =>
+    ada.heard.slice(before).some(({ method }) => method === 'notifications/prompts/list_changed')
+  )
   t.same(await prompts(), ['one__new'])
   t.same(await toolsOf(ada), ['one__x', 'one__hers'], 'the tools are those of her own connection')
 })
 
-t.test('a list that is read as its session ends is not kept', async (t) => {
+t.test('a list that is read while its session ends is forgotten', async (t) => {
   const clock = stillClock()
   const room = await relayRoom(t, { doubles: { one: { tools: [tool('x')] } }, clock })
   const [ada, bob] = [await room.person('ada'), await room.person('bob')]
   const definition = [...room.snapshot.tenants.values()][0]?.upstreams.values().next().value
   if (definition === undefined) throw new Error('no upstream')
-  const catalogs = createCatalogs({ clock, log: pino({ level: 'silent' }), listings: { differs: () => false, tick: () => 0, settled: async () => {}, viewed: async () => {}, doubt () {}, reread: async () => {}, version: () => 0, peek: () => ({ tools: [], prompts: [], resources: [], templates: [], capabilities: {}, serverInfo: { name: 'x', version: '1' }, instructions: undefined, revision: '2025-11-25', failed: [], partial: [] }) } })
+  const catalogs = createCatalogCache({
+    clock,
+    log: pino({ level: 'silent' }),
+    listings: {
+      hasOwnView: () => false,
+      changeCount: () => 0,
+      awaitListings: async () => {},
+      awaitViews: async () => {},
+      recheckView() {},
+      revalidate: async () => {},
+      version: () => 0,
+      peek: () => ({
+        tools: [],
+        prompts: [],
+        resources: [],
+        templates: [],
+        capabilities: {},
+        serverInfo: { name: 'x', version: '1' },
+        instructions: undefined,
+        revision: '2025-11-25',
+        failed: [],
+        partial: []
+      })
+    }
+  })
   const answer = Promise.withResolvers<{ tools: unknown[] }>()
-  const upstream = { name: definition.name, era: 'legacy' as const, revision: '2025-11-25' as const, capabilities: { tools: {} }, serverInfo: { name: 'x', version: '1' }, instructions: undefined, request: () => answer.promise, notify () {}, close: () => Promise.resolve(), destroy () {} }
-  for (const { live } of [ada, bob]) catalogs.ownChange(live, undefined, definition, upstream, 'tools')
-  catalogs.forget(ada.live.key)
+  const upstream = {
+    id: 'one',
+    name: definition.name,
+    era: 'legacy' as const,
+    revision: '2025-11-25' as const,
+    capabilities: { tools: {} },
+    serverInfo: { name: 'x', version: '1' },
+    instructions: undefined,
+    request: () => answer.promise,
+    notify() {},
+    close: () => Promise.resolve(),
+    destroy() {}
+  }
+  for (const { live } of [ada, bob]) catalogs.sessionListChanged(live, undefined, definition, upstream, 'tools')
+  catalogs.forgetSession(ada.live.key)
   answer.resolve({ tools: [tool('x')] })
-  await until('the other one has it', () => catalogs.hasOwn(bob.live.key, definition.hash))
-  t.notOk(catalogs.hasOwn(ada.live.key, definition.hash))
+  await until('the other one has it', () => catalogs.hasSessionList(bob.live.key, definition.hash))
+  t.notOk(catalogs.hasSessionList(ada.live.key, definition.hash))
 })
 
-t.test('what the configuration no longer names is not watched again by calls that began before', async (t) => {
+t.test('calls that began before a reload do not watch a removed upstream again', async (t) => {
   const clock = stillClock()
   const one: Double = { tools: [tool('x')] }
   const room = await relayRoom(t, { doubles: { one }, clock, limits: { coldStartMs: 60_000 } })
-  const hashes = new Set([...room.snapshot.tenants.values()].flatMap(({ upstreams }) => [...upstreams.values()].map(({ hash }) => hash)))
+  const hashes = new Set(
+    [...room.snapshot.tenants.values()].flatMap(({ upstreams }) => [...upstreams.values()].map(({ hash }) => hash))
+  )
   const ada = await room.person()
   t.same(await toolsOf(ada), ['one__x'])
   room.relay.retain(hashes)
@@ -123,7 +174,7 @@ t.test('what the configuration no longer names is not watched again by calls tha
   t.same(await toolsOf(ada), ['one__x'], 'named again, it is there again')
 })
 
-t.test('a reading that fails after its definition is gone is not tried again', async (t) => {
+t.test('a reading that fails after its definition was removed is not tried again', async (t) => {
   for (const gone of [false, true]) {
     const clock = stillClock()
     const held = Promise.withResolvers<void>()
@@ -136,7 +187,12 @@ t.test('a reading that fails after its definition is gone is not tried again', a
     held.reject(new Error('it failed'))
     t.same(await listed, [])
     if (gone) await new Promise(setImmediate)
-    else await until('the failure is told', () => room.log.some(({ msg }) => String(msg).startsWith('upstream is down')))
-    t.equal(clock.waits.some((ms) => ms === 2_000), !gone, gone ? 'nothing is tried' : 'while one that is still named is')
+    else
+      await until('the failure is told', () => room.log.some(({ msg }) => String(msg).startsWith('upstream is down')))
+    t.equal(
+      clock.waits.some((ms) => ms === 2_000),
+      !gone,
+      gone ? 'nothing is tried' : 'while one that is still named is'
+    )
   }
 })

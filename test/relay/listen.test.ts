@@ -3,17 +3,28 @@
 import t from 'tap'
 import { until } from '../kit/until.ts'
 import { tool } from './kit.ts'
-import { ackOf, listenRoom, said, taskClient } from './listen-kit.ts'
+import { ackOf, listenRoom, said } from './listen-kit.ts'
 
 const all = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true }
 
 t.test('a filter that is none is refused, and unknown members are left out', async (t) => {
   const room = await listenRoom(t, { one: {} })
   const wrong = [
-    undefined, null, [], 'all', { toolsListChanged: 'yes' }, { promptsListChanged: 1 }, { resourcesListChanged: null }, { resourceSubscriptions: 'test://a' },
-    { resourceSubscriptions: [1] }, { resourceSubscriptions: Array.from({ length: 1_001 }, (_, n) => `test://${n}`) }, { resourceSubscriptions: ['x'.repeat(8_193)] }, { taskIds: {} }
+    undefined,
+    null,
+    [],
+    'all',
+    { toolsListChanged: 'yes' },
+    { promptsListChanged: 1 },
+    { resourcesListChanged: null },
+    { resourceSubscriptions: 'test://a' },
+    { resourceSubscriptions: [1] },
+    { resourceSubscriptions: Array.from({ length: 1_001 }, (_, n) => `test://${n}`) },
+    { resourceSubscriptions: ['x'.repeat(8_193)] },
+    { taskIds: {} }
   ]
-  for (const filter of wrong) await t.rejects(room.listener(filter).over, { code: 'invalid_params' }, JSON.stringify(filter)?.slice(0, 60))
+  for (const filter of wrong)
+    await t.rejects(room.listener(filter).over, { code: 'invalid_params' }, JSON.stringify(filter)?.slice(0, 60))
   t.equal(room.legs.length, 0, 'nothing has reached an upstream')
   const right = room.listener({ ...all, messages: true, nested: { deep: [] } })
   await until('it is acknowledged', () => ackOf(right))
@@ -29,18 +40,14 @@ t.test('an empty filter opens a stream that says nothing', async (t) => {
   t.same([said(empty), said(denied)], [[], []])
 })
 
-t.test('task ids of a client that declares no tasks are refused with the capability that is missing', async (t) => {
-  const room = await listenRoom(t, { one: {} })
-  await t.rejects(room.listener({ taskIds: ['x'] }).over, { code: 'missing_capability', data: { requiredCapabilities: taskClient } })
-  const declared = room.listener({ taskIds: ['x'] }, { capabilities: taskClient })
-  await until('with it, it is acknowledged', () => ackOf(declared))
-  t.same(ackOf(declared), {}, 'an id that nobody was given is not')
-})
-
 t.test('only what was asked for is told, and only when the lists that the client sees have changed', async (t) => {
   const one = { tools: [tool('a')], prompts: [{ name: 'p' }] }
   const room = await listenRoom(t, { one, two: {} })
-  const [tools, everything, elsewhere] = [room.listener({ toolsListChanged: true }), room.listener(all), room.listener(all, { endpoint: 'only-two' })]
+  const [tools, everything, elsewhere] = [
+    room.listener({ toolsListChanged: true }),
+    room.listener(all),
+    room.listener(all, { endpoint: 'only-two' })
+  ]
   await until('all are acknowledged', () => [tools, everything, elsewhere].every((each) => ackOf(each) !== undefined))
   room.relisted('one', 'tools')
   t.same(said(everything), [], 'listed anew, and the same as before')
@@ -101,31 +108,48 @@ t.test('a caller has so many streams, and another one has others', async (t) => 
   await until('there is a place again', () => ackOf(third))
 })
 
-t.test('what is kept of the streams of a caller is weighed: URIs, ids, and the capabilities that pass on', async (t) => {
-  const room = await listenRoom(t, { one: {} })
-  const long = (n: number): string => `test://${n}/${'\u00e9'.repeat(4_000)}`
-  const streams = Array.from({ length: 5 }, (_, stream) => room.listener({ resourceSubscriptions: Array.from({ length: 100 }, (_, n) => long(stream * 100 + n)) }, { endpoint: 'only-one' }))
-  await until('all are open', () => streams.every((stream) => ackOf(stream) !== undefined))
-  const more = { resourceSubscriptions: Array.from({ length: 25 }, (_, n) => long(n)) }
-  await t.rejects(room.listener(more).over, { code: 'too_many', message: /4 MiB/ })
-  await t.rejects(room.listener({}, { capabilities: { elicitation: { padding: 'x'.repeat(200_000) } } }).over, { code: 'too_many' })
-  const dropped = room.listener({}, { capabilities: { extensions: { 'com.example/x': { padding: 'x'.repeat(200_000) } } } })
-  await until('what does not pass on weighs nothing', () => ackOf(dropped))
-  streams[0]?.leave()
-  await streams[0]?.over
-  const again = room.listener(more)
-  await until('there is room again', () => ackOf(again))
-})
+t.test(
+  'what is kept of the streams of a caller is weighed: URIs, ids, and the capabilities that pass on',
+  async (t) => {
+    const room = await listenRoom(t, { one: {} })
+    const long = (n: number): string => `test://${n}/${'\u00e9'.repeat(4_000)}`
+    const streams = Array.from({ length: 5 }, (_, stream) =>
+      room.listener(
+        { resourceSubscriptions: Array.from({ length: 100 }, (_, n) => long(stream * 100 + n)) },
+        { endpoint: 'only-one' }
+      )
+    )
+    await until('all are open', () => streams.every((stream) => ackOf(stream) !== undefined))
+    const more = { resourceSubscriptions: Array.from({ length: 25 }, (_, n) => long(n)) }
+    await t.rejects(room.listener(more).over, { code: 'too_many', message: /4 MiB/ })
+    await t.rejects(room.listener({}, { capabilities: { elicitation: { padding: 'x'.repeat(200_000) } } }).over, {
+      code: 'too_many'
+    })
+    const dropped = room.listener(
+      {},
+      { capabilities: { extensions: { 'com.example/x': { padding: 'x'.repeat(200_000) } } } }
+    )
+    await until('what does not pass on weighs nothing', () => ackOf(dropped))
+    streams[0]?.leave()
+    await streams[0]?.over
+    const again = room.listener(more)
+    await until('there is room again', () => ackOf(again))
+  }
+)
 
 t.test('a caller cannot name resources without end', async (t) => {
   const room = await listenRoom(t, { one: { silent: true } })
   const many = Array.from({ length: 1_000 }, (_, n) => `test://${n}`)
-  const streams = Array.from({ length: 10 }, () => room.listener({ resourceSubscriptions: many }, { endpoint: 'only-one' }))
+  const streams = Array.from({ length: 10 }, () =>
+    room.listener({ resourceSubscriptions: many }, { endpoint: 'only-one' })
+  )
   await t.rejects(room.listener({ resourceSubscriptions: ['test://more'] }).over, { code: 'too_many' })
   streams[0]?.leave()
   await streams[0]?.over
   room.listener({ resourceSubscriptions: ['test://more'] }, { endpoint: 'only-one' })
-  await until('there is room again', () => room.open('one').some(({ filter }) => JSON.stringify(filter).includes('test://more')))
+  await until('there is room again', () =>
+    room.open('one').some(({ filter }) => JSON.stringify(filter).includes('test://more'))
+  )
 })
 
 t.test('as long as somebody listens the upstreams of the endpoint are in use', async (t) => {

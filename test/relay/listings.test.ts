@@ -4,24 +4,36 @@ import pino from 'pino'
 import t from 'tap'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { until } from '../kit/until.ts'
-import { relayRoom, tool } from './kit.ts'
-import type { Double, Person } from './kit.ts'
+import { relayRoom, tool, type Double, type Person } from './kit.ts'
 
-const toolsOf = async (person: Person) => ((await person.call('tools/list'))['tools'] as Array<{ name: string }>).map(({ name }) => name)
+const toolsOf = async (person: Person) =>
+  ((await person.call('tools/list'))['tools'] as Array<{ name: string }>).map(({ name }) => name)
 
-t.test('isolation: who shares a connection with whom', async (t) => {
-  for (const [isolation, expected] of [['session', 3], ['principal', 2], ['shared', 1]] as const) {
+t.test('isolation decides which sessions share a connection', async (t) => {
+  for (const [isolation, expected] of [
+    ['session', 3],
+    ['principal', 2],
+    ['shared', 1]
+  ] as const) {
     const room = await relayRoom(t, { doubles: { one: { tools: [tool('x')] } }, isolation })
     const people = [await room.person('ada'), await room.person('ada'), await room.person('bob')]
-    await Promise.all(people.flatMap((person) => [person.call('tools/call', { name: 'one__x' }), person.call('tools/call', { name: 'one__x' })]))
+    await Promise.all(
+      people.flatMap((person) => [
+        person.call('tools/call', { name: 'one__x' }),
+        person.call('tools/call', { name: 'one__x' })
+      ])
+    )
     const used = room.connections.filter(({ requests }) => requests.some(({ method }) => method === 'tools/call'))
     t.equal(used.length, expected, isolation)
   }
 })
 
-t.test('a change that the shared view sees is told to every session that sees it, once', async (t) => {
+t.test('a change of the shared listing is reported once to every session that sees it', async (t) => {
   const one: Double = { tools: [tool('x')] }
-  const room = await relayRoom(t, { doubles: { one, two: {} }, endpoints: { default: { upstreams: ['one', 'two'] }, other: { upstreams: ['two'] } } })
+  const room = await relayRoom(t, {
+    doubles: { one, two: {} },
+    endpoints: { default: { upstreams: ['one', 'two'] }, other: { upstreams: ['two'] } }
+  })
   const [ada, bob, eve] = [await room.person('ada'), await room.person('bob'), await room.person('eve', 'other')]
   t.same(await toolsOf(ada), ['one__x'])
   t.same(await toolsOf(eve), [])
@@ -40,7 +52,7 @@ t.test('a change that the shared view sees is told to every session that sees it
   t.equal(ada.heard.length, 1, 'a change that changes nothing is not told')
 })
 
-t.test('a change that only one session\'s connection reports is seen by that session alone', async (t) => {
+t.test("a change that only one session's connection reports is seen by that session alone", async (t) => {
   const one: Double = { tools: [tool('x')], answer: () => ({}) }
   const room = await relayRoom(t, { doubles: { one } })
   const [ada, bob] = [await room.person('ada'), await room.person('bob')]
@@ -53,14 +65,18 @@ t.test('a change that only one session\'s connection reports is seen by that ses
   t.same(await toolsOf(ada), ['one__x', 'one__hers'])
   t.same(await toolsOf(bob), ['one__x'])
   t.same(bob.heard, [])
-  await t.rejects(bob.call('tools/call', { name: 'one__hers' }), { code: 'invalid_params' }, 'and what is not in his list he cannot call')
+  await t.rejects(
+    bob.call('tools/call', { name: 'one__hers' }),
+    { code: 'invalid_params' },
+    'and what is not in his list he cannot call'
+  )
 
   hers?.die()
   await until('her view is the common one again', async () => (await toolsOf(ada)).length === 1)
   t.equal(ada.heard.length, 2, 'which is a change too')
 })
 
-t.test('an upstream that is down is left out, tried again, and told of when it is back', async (t) => {
+t.test('an upstream that is down is left out, tried again, and reported when it is back', async (t) => {
   const one: Double = { tools: [tool('x')], down: true }
   const room = await relayRoom(t, { doubles: { one, two: { tools: [tool('y')] } }, limits: { coldStartMs: 200 } })
   const ada = await room.person()
@@ -84,7 +100,11 @@ t.test('a restart knows the lists before any upstream has answered', async (t) =
   const second = await relayRoom(t, { doubles, store })
   const ada = await second.person()
   t.same(await toolsOf(ada), ['one__x'])
-  await t.rejects(ada.call('tools/call', { name: 'one__x' }), { code: 'upstream_unavailable', message: /^((?!127\.0\.0\.1).)*$/ }, 'while a call says what is wrong, though not where the upstream is')
+  await t.rejects(
+    ada.call('tools/call', { name: 'one__x' }),
+    { code: 'upstream_unavailable', message: /^((?!127\.0\.0\.1).)*$/ },
+    'while a call says what is wrong, though not where the upstream is'
+  )
 })
 
 t.test('the end of a session ends its connections, also one that was just being made', async (t) => {

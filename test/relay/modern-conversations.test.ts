@@ -1,57 +1,76 @@
-// Conversations: a name that a client invents has upstream sessions of its own, whatever it is named on, and a caller may have so many.
+// Conversations: a name that a client invents has upstream sessions of its own, whatever it is named on, and a caller
+// may have so many.
 
 import t from 'tap'
 import { keyPrincipal } from '../../src/auth/principal.ts'
 import type { Notification, Result } from '../../src/protocol/messages.ts'
 import { until } from '../kit/until.ts'
-import { modernRoom, tool } from './modern-kit.ts'
-import type { Double, ModernRoom } from './modern-kit.ts'
+import { modernRoom, tool, type Double, type ModernRoom } from './modern-kit.ts'
 
 const single = { endpoints: { default: { upstreams: ['one'], prefix: '' } } }
 const params = { name: 'x' }
 const named = (conversation: unknown) => ({ 'io.gatehouse/conversation': conversation })
 
 t.test('a conversation has upstream sessions of its own, of which a caller has a limited number', async (t) => {
-  const room = await modernRoom(t, { one: { era: 'legacy', tools: [tool('x')], answer: (request) => ({ meta: request.params?.['_meta'] }) } }, single)
+  const room = await modernRoom(
+    t,
+    { one: { era: 'legacy', tools: [tool('x')], answer: (request) => ({ meta: request.params?.['_meta'] }) } },
+    single
+  )
   const opened = async (conversation: unknown, who = 'ada'): Promise<number> => {
     const before = room.connections.length
-    const result = await room.call('tools/call', { ...params, _meta: { ...named(conversation), 'com.example/own': 1 } }, { who })
+    const result = await room.call(
+      'tools/call',
+      { ...params, _meta: { ...named(conversation), 'com.example/own': 1 } },
+      { who }
+    )
     t.same(result['meta'], { 'com.example/own': 1 }, 'the name is for us alone')
     return room.connections.length - before
   }
   await room.call('tools/call', params)
   t.same([await opened('a'), await opened('b'), await opened('a'), await opened('b')], [1, 1, 0, 0])
   t.equal(await opened('a', 'bob'), 1)
-  for (const wrong of ['', 7, null, 'x'.repeat(129), 'line\nbreak']) await t.rejects(opened(wrong), { code: 'invalid_params' })
+  for (const wrong of ['', 7, null, 'x'.repeat(129), 'line\nbreak'])
+    await t.rejects(opened(wrong), { code: 'invalid_params' })
   const most = room.place().snapshot.limits.sessionsPerPrincipal
   for (let n = 3; n < most; n++) await opened(`more ${n}`)
   await opened('last').catch(() => {})
   await t.rejects(opened('too many'), { code: 'too_many', message: /sessionsPerPrincipal/ })
   t.equal(await opened('a'), 0, 'those that are there can be used')
   room.later(24 * 60 * 60_000)
-  t.ok(await opened('too many') >= 0, 'what is idle does not count')
+  t.ok((await opened('too many')) >= 0, 'what is idle does not count')
 })
 
 interface Listening {
   /** What it was promised, once it is. */
-  granted (): Promise<unknown>
-  leave (): Promise<Result>
+  granted(): Promise<unknown>
+  leave(): Promise<Result>
 }
 
-function listening (room: ModernRoom, conversation: string, who = 'ada'): Listening {
+function listening(room: ModernRoom, conversation: string, who = 'ada'): Listening {
   const heard: Notification[] = []
   const stop = new AbortController()
   const place = room.place()
   const over = room.relay.listen({
     ...place,
     principal: keyPrincipal(place.tenant.id, { name: who, sha256: '', scopes: [] }),
-    request: { method: 'subscriptions/listen', params: { notifications: { resourceSubscriptions: ['test://x'] }, _meta: named(conversation) } },
-    client: { era: 'modern', capabilities: {}, notify: (notification) => { heard.push(notification) }, ask: () => Promise.reject(new Error('not asked')) },
+    request: {
+      method: 'subscriptions/listen',
+      params: { notifications: { resourceSubscriptions: ['test://x'] }, _meta: named(conversation) }
+    },
+    client: {
+      era: 'modern',
+      capabilities: {},
+      notify: (notification) => {
+        heard.push(notification)
+      },
+      ask: () => Promise.reject(new Error('not asked'))
+    },
     signal: stop.signal
   })
   return {
     granted: () => until('the acknowledgment', () => heard[0]?.params?.['notifications']),
-    leave () {
+    leave() {
       stop.abort()
       return over
     }
@@ -59,20 +78,33 @@ function listening (room: ModernRoom, conversation: string, who = 'ada'): Listen
 }
 
 const all = { resourceSubscriptions: ['test://x'] }
-const subscribable: Double = { tools: [tool('x')], resources: [{ uri: 'test://x', name: 'x' }], capabilities: { tools: {}, resources: { subscribe: true } } }
+const subscribable: Double = {
+  tools: [tool('x')],
+  resources: [{ uri: 'test://x', name: 'x' }],
+  capabilities: { tools: {}, resources: { subscribe: true } }
+}
 const modern: Double = {
   ...subscribable,
-  answer ({ method, params }, client, signal) {
+  answer({ method, params }, client, signal) {
     if (method !== 'subscriptions/listen') return { content: [], resultType: 'complete' }
-    client.notify({ method: 'notifications/subscriptions/acknowledged', params: { notifications: params?.['notifications'] } })
-    return new Promise((_resolve, reject) => { signal.addEventListener('abort', () => reject(new Error('closed'))) })
+    client.notify({
+      method: 'notifications/subscriptions/acknowledged',
+      params: { notifications: params?.['notifications'] }
+    })
+    return new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(new Error('closed')))
+    })
   }
 }
 
-for (const [kind, double, type] of [['an older upstream', { ...subscribable, era: 'legacy' }, 'http'], ['a modern upstream over stdio', modern, 'stdio']] as const) {
+for (const [kind, double, type] of [
+  ['an older upstream', { ...subscribable, era: 'legacy' }, 'http'],
+  ['a modern upstream over stdio', modern, 'stdio']
+] as const) {
   t.test(`${kind}: the name on a listen stream counts like that on a call, until the stream has ended`, async (t) => {
     const room = await modernRoom(t, { one: double }, { ...single, type, limits: { sessionsPerPrincipal: 3 } })
-    const call = (conversation: string): Promise<Result> => room.call('tools/call', { ...params, _meta: named(conversation) })
+    const call = (conversation: string): Promise<Result> =>
+      room.call('tools/call', { ...params, _meta: named(conversation) })
     await room.call('tools/list')
     const listed = room.connections.length
     const streams = ['a', 'b', 'c'].map((name) => listening(room, name))

@@ -2,22 +2,28 @@
 
 import t from 'tap'
 import type { JsonObject, Request } from '../../src/protocol/messages.ts'
-import { modernRoom, taskClient, tool } from './modern-kit.ts'
-import type { Double, ModernRoom, Opened } from './modern-kit.ts'
+import { modernRoom, taskClient, tool, type Double, type ModernRoom, type Opened } from './modern-kit.ts'
 import { aborted, atRest } from './parking-kit.ts'
 
 const asker = { capabilities: { ...taskClient, elicitation: {} } }
 
 /** Never answers `x`; `task` is one. */
-function hung (more: Partial<Double> = {}) {
+function hung(more: Partial<Double> = {}) {
   const task = { status: 'working', owes: false }
-  const shown = (): JsonObject => ({ taskId: 'the id', status: task.status, createdAt: 'c', lastUpdatedAt: 'l', ttl: 60_000, pollInterval: 100 })
+  const shown = (): JsonObject => ({
+    taskId: 'the id',
+    status: task.status,
+    createdAt: 'c',
+    lastUpdatedAt: 'l',
+    ttl: 60_000,
+    pollInterval: 100
+  })
   const double: Double = {
     era: 'legacy',
     capabilities: { tools: {}, tasks: { requests: { tools: { call: {} } } } },
     tools: [tool('x'), tool('y'), tool('task', { execution: { taskSupport: 'required' } })],
-    owed: () => task.owes ? new Promise(() => {}) : undefined,
-    async answer ({ method, params }: Request, _client, signal) {
+    owed: () => (task.owes ? new Promise(() => {}) : undefined),
+    async answer({ method, params }: Request, _client, signal) {
       if (params?.['name'] === 'x') {
         await aborted(signal)
         task.owes = true
@@ -31,9 +37,12 @@ function hung (more: Partial<Double> = {}) {
   return { task, double }
 }
 
-const callers = (room: ModernRoom): Opened[] => room.connections.filter(({ handshake }) => handshake.capabilities['elicitation'] !== undefined && handshake.exclusive === true)
+const callers = (room: ModernRoom): Opened[] =>
+  room.connections.filter(
+    ({ handshake }) => handshake.capabilities['elicitation'] !== undefined && handshake.exclusive === true
+  )
 
-async function giveUp (room: ModernRoom): Promise<void> {
+async function giveUp(room: ModernRoom): Promise<void> {
   const stop = new AbortController()
   const given = room.call('tools/call', { name: 'x' }, { ...asker, signal: stop.signal }).catch(() => {})
   while (room.requests('tools/call').at(-1)?.params?.['name'] !== 'x') await atRest()
@@ -50,12 +59,23 @@ t.test('the next call has another one, until its time is up', async (t) => {
   await giveUp(room)
   task.owes = false
   await room.call('tools/call', { name: 'y' }, asker)
-  t.same(callers(room).map(({ requests }) => requests.map(({ params }) => params?.['name'])), [['x'], ['y']], 'nor does it get any meanwhile')
+  t.same(
+    callers(room).map(({ requests }) => requests.map(({ params }) => params?.['name'])),
+    [['x'], ['y']],
+    'nor does it get any meanwhile'
+  )
   room.clock.move(10_000)
   await atRest()
   await room.call('tools/call', { name: 'y' }, asker)
-  t.same(callers(room).map(({ requests }) => requests.map(({ params }) => params?.['name'])), [['x', 'y'], ['y']], 'the first lane again, with what its server remembers')
-  t.same(callers(room).map(({ closed }) => closed), [false, false])
+  t.same(
+    callers(room).map(({ requests }) => requests.map(({ params }) => params?.['name'])),
+    [['x', 'y'], ['y']],
+    'the first lane again, with what its server remembers'
+  )
+  t.same(
+    callers(room).map(({ closed }) => closed),
+    [false, false]
+  )
 })
 
 t.test('where it names its calls, the connection goes on', async (t) => {
@@ -65,7 +85,10 @@ t.test('where it names its calls, the connection goes on', async (t) => {
   await room.call('tools/call', { name: 'y' }, asker)
   room.clock.move(10_000)
   await atRest()
-  t.same(callers(room).map(({ closed }) => closed), [false])
+  t.same(
+    callers(room).map(({ closed }) => closed),
+    [false]
+  )
 })
 
 t.test('where the caller has no place left, it is closed for the next call; not while a task runs there', async (t) => {
@@ -74,7 +97,9 @@ t.test('where the caller has no place left, it is closed for the next call; not 
     const room = await modernRoom(t, { one: double }, single)
     if (running) await room.call('tools/call', { name: 'task' }, asker)
     const stop = new AbortController()
-    const all = Array.from({ length: 8 }, (_, at) => room.call('tools/call', { name: 'x' }, { ...asker, ...at === 0 && { signal: stop.signal } }).catch(() => {}))
+    const all = Array.from({ length: 8 }, (_, at) =>
+      room.call('tools/call', { name: 'x' }, { ...asker, ...(at === 0 && { signal: stop.signal }) }).catch(() => {})
+    )
     while (room.requests('tools/call').filter(({ params }) => params?.['name'] === 'x').length < 8) await atRest()
     stop.abort(new Error('given up'))
     await all[0]

@@ -1,28 +1,33 @@
-// The modern relay with everything real but the upstreams: doubles of the Upstream seam, of either era, behind a real pool.
+// The modern relay with everything real but the upstreams: doubles of the Upstream seam, of either era, behind a real
+// pool.
 
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import pino from 'pino'
 import { keyPrincipal } from '../../src/auth/principal.ts'
 import { compileConfig } from '../../src/config/load.ts'
 import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
 import { GatewayError } from '../../src/protocol/errors.ts'
 import { endpointName, tenantId } from '../../src/protocol/ids.ts'
-import type { ClientCapabilities, JsonObject, Notification, Request, Result, ServerCapabilities } from '../../src/protocol/messages.ts'
-import type { Client, Handshake, Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
-import type { LogLevel } from '../../src/protocol/levels.ts'
-import type { Place } from '../../src/relay/call.ts'
-import { createCatalogs } from '../../src/relay/catalogs.ts'
-import { createLevels } from '../../src/relay/levels.ts'
-import { createListings } from '../../src/relay/listings.ts'
-import type { Listings } from '../../src/relay/listings.ts'
-import { createModernRelay } from '../../src/relay/modern/create.ts'
-import type { ModernRelay } from '../../src/relay/modern/relay.ts'
-import { createSealer } from '../../src/store/seal.ts'
-import type { Sealer } from '../../src/store/seal.ts'
+import type {
+  ClientCapabilities,
+  JsonObject,
+  Notification,
+  Request,
+  Result,
+  ServerCapabilities
+} from '../../src/protocol/messages.ts'
+import type { Client, HandshakeParams, Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
+import type { LogLevel } from '../../src/protocol/log-levels.ts'
+import type { EndpointContext } from '../../src/relay/call/call.ts'
+import { createCatalogCache } from '../../src/relay/catalog/catalog-cache.ts'
+import { createLogLevels } from '../../src/relay/connections/log-level.ts'
+import { createListings, type Listings } from '../../src/relay/catalog/listings.ts'
+import { createResourceSubscriptions } from '../../src/relay/subscriptions/resource-subscriptions.ts'
+import { createModernRelay, type ModernRelay } from '../../src/relay/modern-relay.ts'
+import { createSealer, type Sealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
-import { createPool } from '../../src/upstream/pool.ts'
-import { stillClock } from './kit.ts'
-import type { StillClock } from './kit.ts'
+import { createPool } from '../../src/upstream/pool/pool.ts'
+import { stillClock, type StillClock } from './kit.ts'
 
 /** What a double offers and does. May be changed while it is connected. */
 export interface Double {
@@ -34,21 +39,21 @@ export interface Double {
   instructions?: string
   ttlMs?: number
   /** Runs before a list is answered. */
-  listing? (): Promise<void>
+  listing?(): Promise<void>
   down?: boolean
   /** Do its questions come with their calls? */
   namesCalls?: boolean
   /** Has it calls that were given up? */
-  owed? (): Promise<void> | undefined
+  owed?(): Promise<void> | undefined
   /** Every request fails with it. */
   broken?: Error | undefined
-  answer? (request: Request, client: Client, signal: AbortSignal): Result | Promise<Result>
+  answer?(request: Request, client: Client, signal: AbortSignal): Result | Promise<Result>
 }
 
 export interface Opened {
   readonly upstream: string
   readonly era: 'legacy' | 'modern'
-  readonly handshake: Handshake
+  readonly handshake: HandshakeParams
   readonly events: UpstreamEvents
   readonly requests: Request[]
   closed: boolean
@@ -69,14 +74,14 @@ export interface ModernRoom {
   readonly sealer: Sealer
   readonly connections: Opened[]
   /** The time of day; for what expires. */
-  readonly wall: { now (): number }
+  readonly wall: { now(): number }
   readonly clock: StillClock
-  later (ms: number): void
-  place (endpoint?: string): Place
+  later(ms: number): void
+  place(endpoint?: string): EndpointContext
   /** A reload after which there is no such endpoint. Calls may still come that were let in before. */
-  takeAway (endpoint?: string): void
-  requests (method: string): Request[]
-  call (method: string, params?: JsonObject, asking?: Asking): Promise<Result>
+  takeAway(endpoint?: string): void
+  requests(method: string): Request[]
+  call(method: string, params?: JsonObject, asking?: Asking): Promise<Result>
 }
 
 export interface RoomOptions {
@@ -86,46 +91,113 @@ export interface RoomOptions {
   readonly limits?: Record<string, number>
 }
 
-interface Teardown { teardown (run: () => unknown): void }
+interface Teardown {
+  teardown(run: () => unknown): void
+}
 
 export const tasksExtension = 'io.modelcontextprotocol/tasks'
 export const taskClient: ClientCapabilities = { extensions: { [tasksExtension]: {} } }
-export const tool = (name: string, more: JsonObject = {}): JsonObject => ({ name, inputSchema: { type: 'object' }, ...more })
+export const tool = (name: string, more: JsonObject = {}): JsonObject => ({
+  name,
+  inputSchema: { type: 'object' },
+  ...more
+})
 
-export async function modernRoom (t: Teardown, doubles: Record<string, Double>, { endpoints, isolation = 'session', type = 'http', limits = {} }: RoomOptions = {}): Promise<ModernRoom> {
+export async function modernRoom(
+  t: Teardown,
+  doubles: Record<string, Double>,
+  { endpoints, isolation = 'session', type = 'http', limits = {} }: RoomOptions = {}
+): Promise<ModernRoom> {
   const log = pino({ level: 'silent' })
   const clock = stillClock()
   let today = 1_800_000_000_000
-  const snapshot = compileConfig(JSON.stringify({
-    listen: { host: '127.0.0.1', port: 0 },
-    store: 'memory:',
-    limits: { coldStartMs: 1_000, pageSize: 3, ...limits },
-    tenants: { acme: { auth: { keys: ['ada', 'bob', 'you'].map((name) => ({ name, key: `gh_key_of_the_relay_${name}_0123` })) }, upstreams: Object.fromEntries(Object.keys(doubles).map((name) => [name, { ...type === 'http' ? { type, url: `http://127.0.0.1:9/${name}` } : { type, command: name }, isolation }])), ...(endpoints === undefined ? {} : { endpoints }) } }
-  }), { path: 'test.json', env: {} })
+  const snapshot = compileConfig(
+    JSON.stringify({
+      listen: { host: '127.0.0.1', port: 0 },
+      store: 'memory:',
+      limits: { coldStartMs: 1_000, pageSize: 3, ...limits },
+      tenants: {
+        acme: {
+          auth: { keys: ['ada', 'bob', 'you'].map((name) => ({ name, key: `gh_key_of_the_relay_${name}_0123` })) },
+          upstreams: Object.fromEntries(
+            Object.keys(doubles).map((name) => [
+              name,
+              {
+                ...(type === 'http' ? { type, url: `http://127.0.0.1:9/${name}` } : { type, command: name }),
+                isolation
+              }
+            ])
+          ),
+          ...(endpoints === undefined ? {} : { endpoints })
+        }
+      }
+    }),
+    { path: 'test.json', env: {} }
+  )
   const tenant = snapshot.tenants.get(tenantId('acme'))
   if (tenant === undefined) throw new Error('no tenant')
   const store = await createSqliteStore({ path: ':memory:', clock: { now: Date.now }, log })
   const sealer = await createSealer({ store, randomBytes, timer: (ms, run) => setTimeout(run, ms), log })
   const connections: Opened[] = []
-  const pool = createPool({ connector: { connect: (definition, handshake, events) => connect(definition, handshake, events) }, clock, random: () => 0, log })
+  const pool = createPool({
+    connector: { connect: (definition, handshake, events) => connect(definition, handshake, events) },
+    clock,
+    random: () => 0,
+    log
+  })
   const clientInfo = { name: 'test', version: '1' }
-  const listings = createListings({ pool, store, clock, log, handshake: { clientInfo, capabilities: {} }, onSharedNotification () {}, onLost () {} })
-  const catalogs = createCatalogs({ listings, clock, log })
+  const listings = createListings({
+    pool,
+    store,
+    clock,
+    log,
+    clientInfo,
+    events: { sharedNotification() {}, lost() {} }
+  })
+  const catalogs = createCatalogCache({ listings, clock, log })
   const wall = { now: () => today }
-  const placeOf = (endpoint: string): Place | undefined => {
+  const placeOf = (endpoint: string): EndpointContext | undefined => {
     const found = tenant.endpoints.get(endpointName(endpoint))
     return found === undefined ? undefined : { snapshot, tenant, endpoint: found }
   }
   const away = new Set<string>()
-  const relay = createModernRelay({ pool, sealer, shared: { listings, catalogs, levels: createLevels({ log }), updates: { join () {}, wants: () => false } }, clock, wall, random: () => 0, log, clientInfo, placeOf: (_tenant, endpoint) => away.has(endpoint) ? undefined : placeOf(endpoint), node: 'here', bus: { ask: () => Promise.reject(new GatewayError('invalid_state', 'nobody there')), serve () {} }, newId: () => randomBytes(16).toString('base64url') })
+  const relay = createModernRelay({
+    pool,
+    sealer,
+    shared: {
+      listings,
+      cache: catalogs,
+      levels: createLogLevels({ log }),
+      subscriptions: createResourceSubscriptions({ pool, clock, log })
+    },
+    runtime: {
+      clock,
+      wall: { ...wall, timer: clock.timer },
+      random: () => 0,
+      newId: () => randomBytes(16).toString('base64url'),
+      clientInfo,
+      log
+    },
+    contextOf: (_tenant, endpoint) => (away.has(endpoint) ? undefined : placeOf(endpoint)),
+    node: 'here',
+    bus: { request: () => Promise.reject(new GatewayError('invalid_state', 'nobody there')), serve() {} }
+  })
 
-  function connect ({ name }: UpstreamDefinition, handshake: Handshake, events: UpstreamEvents): Promise<Upstream> {
+  function connect(
+    { name }: UpstreamDefinition,
+    handshake: HandshakeParams,
+    events: UpstreamEvents
+  ): Promise<Upstream> {
     const double = doubles[name]
-    if (double === undefined || double.down === true) return Promise.reject(new GatewayError('upstream_unavailable', `Upstream ${name} is down at http://127.0.0.1:9/${name}.`))
+    if (double === undefined || double.down === true)
+      return Promise.reject(
+        new GatewayError('upstream_unavailable', `Upstream ${name} is down at http://127.0.0.1:9/${name}.`)
+      )
     const { era = 'modern' } = double
     const opened: Opened = { upstream: name, era, handshake, events, requests: [], closed: false }
     connections.push(opened)
-    const hints = (): Result => era === 'modern' ? { resultType: 'complete', ttlMs: double.ttlMs ?? 0, cacheScope: 'public' } : {}
+    const hints = (): Result =>
+      era === 'modern' ? { resultType: 'complete', ttlMs: double.ttlMs ?? 0, cacheScope: 'public' } : {}
     const lists: Record<string, () => Result> = {
       'tools/list': () => ({ tools: double.tools ?? [], ...hints() }),
       'prompts/list': () => ({ prompts: double.prompts ?? [], ...hints() }),
@@ -134,16 +206,26 @@ export async function modernRoom (t: Teardown, doubles: Record<string, Double>, 
       'logging/setLevel': () => ({})
     }
     return Promise.resolve({
-      name, era, revision: era === 'modern' ? '2026-07-28' : '2025-11-25',
+      id: randomUUID(),
+      name,
+      era,
+      revision: era === 'modern' ? '2026-07-28' : '2025-11-25',
       capabilities: double.capabilities ?? { tools: {}, prompts: {}, resources: {}, completions: {}, logging: {} },
-      serverInfo: { name, version: '1' }, instructions: double.instructions, namesCalls: double.namesCalls, owed: () => double.owed?.(),
-      async request (request, client, signal) {
+      serverInfo: { name, version: '1' },
+      instructions: double.instructions,
+      serverRequestsNameCall: double.namesCalls,
+      abandonedCalls: () => double.owed?.(),
+      async request(request, client, signal) {
         opened.requests.push(request)
         if (double.broken !== undefined && !request.method.endsWith('/list')) throw double.broken
         if (request.method.endsWith('/list')) await double.listing?.()
-        return lists[request.method]?.() ?? await double.answer?.(request, client, signal) ?? {}
+        return lists[request.method]?.() ?? (await double.answer?.(request, client, signal)) ?? {}
       },
-      notify () {}, async close () { opened.closed = true }, destroy () {}
+      notify() {},
+      async close() {
+        opened.closed = true
+      },
+      destroy() {}
     })
   }
 
@@ -156,28 +238,48 @@ export async function modernRoom (t: Teardown, doubles: Record<string, Double>, 
   })
 
   const room: ModernRoom = {
-    relay, listings, sealer, connections, wall, clock,
-    later (ms) {
+    relay,
+    listings,
+    sealer,
+    connections,
+    wall,
+    clock,
+    later(ms) {
       today += ms
       clock.move(ms)
     },
-    place (endpoint = 'default') {
+    place(endpoint = 'default') {
       const place = placeOf(endpoint)
       if (place === undefined) throw new Error(`no endpoint ${endpoint}`)
       return place
     },
-    takeAway (endpoint = 'default') {
+    takeAway(endpoint = 'default') {
       away.add(endpoint)
       relay.retain(new Set([...tenant.upstreams.values()].map(({ hash }) => hash)))
     },
-    requests: (method) => connections.flatMap(({ requests }) => requests).filter((request) => request.method === method),
-    call: async (method, params, { who = 'ada', endpoint, capabilities = {}, logLevel, heard = [], signal = new AbortController().signal } = {}) => await relay.call({
-      ...room.place(endpoint),
-      principal: keyPrincipal(tenant.id, { name: who, sha256: '', scopes: [] }),
-      request: params === undefined ? { method } : { method, params },
-      client: { era: 'modern', capabilities, logLevel, notify: (notification) => { heard.push(notification) }, ask: () => Promise.reject(new Error('not asked')) },
-      signal
-    })
+    requests: (method) =>
+      connections.flatMap(({ requests }) => requests).filter((request) => request.method === method),
+    call: async (
+      method,
+      params,
+      { who = 'ada', endpoint, capabilities = {}, logLevel, heard = [], signal = new AbortController().signal } = {}
+    ) =>
+      await relay.call({
+        ...room.place(endpoint),
+        record: {},
+        principal: keyPrincipal(tenant.id, { name: who, sha256: '', scopes: [] }),
+        request: params === undefined ? { method } : { method, params },
+        client: {
+          era: 'modern',
+          capabilities,
+          logLevel,
+          notify: (notification) => {
+            heard.push(notification)
+          },
+          ask: () => Promise.reject(new Error('not asked'))
+        },
+        signal
+      })
   }
   return room
 }

@@ -1,26 +1,28 @@
-// How calls end that older upstreams have parked: with their hour, with what they wait at, or with an accident. Nobody is told to send
-// again what may have been done.
+// How calls end that older upstreams have parked: with their hour, with what they wait at, or with an accident. Nobody
+// is told to send again what may have been done.
 
 import t from 'tap'
 import { RpcError } from '../../src/protocol/errors.ts'
 import type { JsonObject, Request, Result } from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import { until } from '../kit/until.ts'
-import { modernRoom } from './modern-kit.ts'
-import type { Asking } from './modern-kit.ts'
+import { modernRoom, type Asking } from './modern-kit.ts'
 import { able, aborted, accepted, answersTo, atRest, called, elicit, next, old, params, single } from './parking-kit.ts'
 
 const unknown = { code: 'invalid_state', data: { outcome: 'unknown' } }
 const minute = 60_000
 
 /** Asks for ever, and says how it ended. */
-function endless (): { readonly told: unknown[], answer (request: Request, client: Client, signal: AbortSignal): Promise<Result> } {
+function endless(): {
+  readonly told: unknown[]
+  answer(request: Request, client: Client, signal: AbortSignal): Promise<Result>
+} {
   const told: unknown[] = []
   return {
     told,
-    async answer (_request, client, signal) {
+    async answer(_request, client, signal) {
       for (;;) {
-        const { action } = await elicit(client) as JsonObject
+        const { action } = (await elicit(client)) as JsonObject
         told.push(action)
         if (action !== 'accept') break
       }
@@ -39,7 +41,10 @@ t.test('however often it is answered, a call that asks for ever is given up afte
     room.later(9 * minute)
     asked = await next(room, asked)
   }
-  t.same(server.told, Array.from({ length: 6 }, () => 'accept'))
+  t.same(
+    server.told,
+    Array.from({ length: 6 }, () => 'accept')
+  )
   room.later(6 * minute)
   await until('the cancel', () => {
     room.clock.move(1)
@@ -47,19 +52,25 @@ t.test('however often it is answered, a call that asks for ever is given up afte
   })
   t.same(server.told.slice(6), ['cancel', 'cancelled'])
   await t.rejects(next(room, asked), { ...unknown, message: /for an hour/ })
-  t.match(await called(room, room.call('tools/call', params, able)), { resultType: 'input_required' }, 'and its connection is free')
+  t.match(
+    await called(room, room.call('tools/call', params, able)),
+    { resultType: 'input_required' },
+    'and its connection is free'
+  )
 })
 
 /** Asks, and after each answer waits until it may go on. */
-function gated (): { readonly go: Array<() => void>, answer (request: Request, client: Client): Promise<Result> } {
+function gated(): { readonly go: Array<() => void>; answer(request: Request, client: Client): Promise<Result> } {
   const go: Array<() => void> = []
   return {
     go,
-    async answer (_request, client) {
+    async answer(_request, client) {
       const got: unknown[] = []
       for (let n = 0; n < 2; n++) {
         got.push(await elicit(client))
-        await new Promise<void>((resolve) => { go.push(resolve) })
+        await new Promise<void>((resolve) => {
+          go.push(resolve)
+        })
       }
       return { got }
     }
@@ -76,7 +87,11 @@ t.test('also while its client waits for it', async (t) => {
   }
   const room = await modernRoom(t, { one: old(answer) }, single)
   const asked = await called(room, room.call('tools/call', params, able))
-  const running = room.call('tools/call', { ...params, requestState: asked['requestState'], inputResponses: answersTo(asked) }, able)
+  const running = room.call(
+    'tools/call',
+    { ...params, requestState: asked['requestState'], inputResponses: answersTo(asked) },
+    able
+  )
   running.catch(() => {}) // Looked at below.
   await atRest()
   room.later(59 * minute)
@@ -89,9 +104,16 @@ t.test('also while its client waits for it', async (t) => {
 
 t.test('what waits for a client that a reload has shut out is given up, and what waits elsewhere is not', async (t) => {
   const server = endless()
-  const room = await modernRoom(t, { one: old(server.answer) }, { endpoints: { ...single.endpoints, other: single.endpoints.default } })
+  const room = await modernRoom(
+    t,
+    { one: old(server.answer) },
+    { endpoints: { ...single.endpoints, other: single.endpoints.default } }
+  )
   const there: Asking = { ...able, endpoint: 'other' }
-  const [here, elsewhere] = [await called(room, room.call('tools/call', params, able)), await called(room, room.call('tools/call', params, there))]
+  const [here, elsewhere] = [
+    await called(room, room.call('tools/call', params, able)),
+    await called(room, room.call('tools/call', params, there))
+  ]
   room.takeAway()
   room.clock.move(1)
   await until('the cancel', () => server.told.length === 2)
@@ -104,7 +126,11 @@ t.test('what runs at that time comes to its end, and asks nobody any more', asyn
   const { go, answer } = gated()
   const room = await modernRoom(t, { one: old(answer) }, single)
   const asked = await called(room, room.call('tools/call', params, able))
-  const running = room.call('tools/call', { ...params, requestState: asked['requestState'], inputResponses: answersTo(asked) }, able)
+  const running = room.call(
+    'tools/call',
+    { ...params, requestState: asked['requestState'], inputResponses: answersTo(asked) },
+    able
+  )
   const gathered = room.call('tools/call', { name: 'x', arguments: {} }, able)
   await until('the first one runs', () => go.length === 1)
   await atRest()
@@ -123,7 +149,9 @@ t.test('an outcome that cannot be kept or told ends its call, and nothing else',
   let settle: (result: Result) => void = () => {}
   const answer = (_request: Request, client: Client): Promise<Result> => {
     elicit(client).catch(() => {})
-    return new Promise((resolve) => { settle = resolve })
+    return new Promise((resolve) => {
+      settle = resolve
+    })
   }
   const room = await modernRoom(t, { one: old(answer) }, single)
   const asked = await called(room, room.call('tools/call', params, able))
@@ -140,11 +168,17 @@ t.test('an error of the upstream is an answer too, and counts as one', async (t)
   let settle: (error: unknown) => void = () => {}
   const answer = (_request: Request, client: Client): Promise<Result> => {
     elicit(client).catch(() => {})
-    return new Promise((_resolve, reject) => { settle = reject })
+    return new Promise((_resolve, reject) => {
+      settle = reject
+    })
   }
   const room = await modernRoom(t, { one: old(answer) }, single)
   const small = { code: -1, message: 'no', data: { why: [1, 'x'] } }
-  for (const [error, expected] of [[small, { name: 'RpcError', error: small }], [{ ...small, data: 'x'.repeat(1024 * 1024) }, unknown], [small, { name: 'RpcError' }]] as const) {
+  for (const [error, expected] of [
+    [small, { name: 'RpcError', error: small }],
+    [{ ...small, data: 'x'.repeat(1024 * 1024) }, unknown],
+    [small, { name: 'RpcError' }]
+  ] as const) {
     const asked = await called(room, room.call('tools/call', params, able))
     settle(new RpcError(error))
     await atRest()

@@ -1,4 +1,5 @@
-// Questions of older upstreams to callers of 2026-07-28, with doubles at the seam: what is asked, when, of whom, and how it ends.
+// Questions of older upstreams to callers of 2026-07-28, with doubles at the seam: what is asked, when, of whom, and
+// how it ends.
 
 import t from 'tap'
 import { RpcError } from '../../src/protocol/errors.ts'
@@ -8,53 +9,100 @@ import { until } from '../kit/until.ts'
 import { modernRoom } from './modern-kit.ts'
 import { able, aborted, accepted, answersTo, called, elicit, form, next, old, params, single } from './parking-kit.ts'
 
-t.test('who asks stands in front on an endpoint of several upstreams, and what 2026-07-28 does not have is left out', async (t) => {
-  const answer = async (_request: Request, client: Client): Promise<Result> => ({ got: await Promise.all([
-    elicit(client, form('who?', { elicitationId: 'e', task: { ttl: 1 }, _meta: { progressToken: 4, 'com.example/kept': 1 } })),
-    elicit(client, { mode: 'url', message: 'look', url: 'https://example.com/', elicitationId: 'e' }),
-    client.ask({ method: 'sampling/createMessage', params: { messages: [], maxTokens: 1, includeContext: 'thisServer' } }),
-    client.ask({ method: 'roots/list' })
-  ]) })
-  const room = await modernRoom(t, { one: old(answer), two: {} })
-  const asked = await called(room, room.call('tools/call', { name: 'one__x' }, able))
-  t.same(Object.keys(asked).sort(), ['inputRequests', 'requestState', 'resultType'])
-  t.same(Object.values(asked['inputRequests'] as JsonObject), [
-    { method: 'elicitation/create', params: form('[one] who?', { _meta: { 'com.example/kept': 1 } }) },
-    { method: 'elicitation/create', params: { mode: 'url', message: '[one] look', url: 'https://example.com/' } },
-    { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1, includeContext: 'none' } },
-    { method: 'roots/list' }
-  ])
-  const [a = '', b = '', c = '', d = ''] = Object.keys(asked['inputRequests'] as JsonObject)
-  const sampled = { role: 'assistant', model: 'm', content: { type: 'text', text: 'x' }, extra: 1 }
-  const result = await next(room, asked, { [a]: accepted, [b]: { action: 'decline' }, [c]: sampled, [d]: { roots: [] } }, able, { name: 'one__x' })
-  t.same(result['got'], [accepted, { action: 'decline' }, sampled, { roots: [] }], 'answers pass as they are')
-})
-
-t.test('an upstream is declared what the client declares, in one spelling, and each set of it has connections of its own', async (t) => {
-  const room = await modernRoom(t, { one: old(() => ({ content: [] })), two: {} })
-  const seen = async (capabilities: JsonObject): Promise<unknown> => {
-    const before = room.connections.length
-    await room.call('tools/call', { name: 'one__x' }, { capabilities })
-    return room.connections.slice(before).find(({ upstream }) => upstream === 'one')?.handshake.capabilities
+t.test(
+  'who asks stands in front on an endpoint of several upstreams, and what 2026-07-28 does not have is left out',
+  async (t) => {
+    const answer = async (_request: Request, client: Client): Promise<Result> => ({
+      got: await Promise.all([
+        elicit(
+          client,
+          form('who?', { elicitationId: 'e', task: { ttl: 1 }, _meta: { progressToken: 4, 'com.example/kept': 1 } })
+        ),
+        elicit(client, { mode: 'url', message: 'look', url: 'https://example.com/', elicitationId: 'e' }),
+        client.ask({
+          method: 'sampling/createMessage',
+          params: { messages: [], maxTokens: 1, includeContext: 'thisServer' }
+        }),
+        client.ask({ method: 'roots/list' })
+      ])
+    })
+    const room = await modernRoom(t, { one: old(answer), two: {} })
+    const asked = await called(room, room.call('tools/call', { name: 'one__x' }, able))
+    t.same(Object.keys(asked).sort(), ['inputRequests', 'requestState', 'resultType'])
+    t.same(Object.values(asked['inputRequests'] as JsonObject), [
+      { method: 'elicitation/create', params: form('[one] who?', { _meta: { 'com.example/kept': 1 } }) },
+      { method: 'elicitation/create', params: { mode: 'url', message: '[one] look', url: 'https://example.com/' } },
+      { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1, includeContext: 'none' } },
+      { method: 'roots/list' }
+    ])
+    const [a = '', b = '', c = '', d = ''] = Object.keys(asked['inputRequests'] as JsonObject)
+    const sampled = { role: 'assistant', model: 'm', content: { type: 'text', text: 'x' }, extra: 1 }
+    const result = await next(
+      room,
+      asked,
+      { [a]: accepted, [b]: { action: 'decline' }, [c]: sampled, [d]: { roots: [] } },
+      able,
+      { name: 'one__x' }
+    )
+    t.same(result['got'], [accepted, { action: 'decline' }, sampled, { roots: [] }], 'answers pass as they are')
   }
-  t.same(await seen({}), {})
-  t.same(await seen({ elicitation: {}, sampling: { context: {} }, roots: { listChanged: true }, experimental: { x: {} }, tasks: {} }), { elicitation: { form: {} }, sampling: {}, roots: {} })
-  t.equal(await seen({ roots: {}, sampling: {}, elicitation: { form: { x: 1 } } }), undefined, 'the same again')
-  t.same(await seen({ elicitation: { url: {} } }), { elicitation: { url: {} } })
-  t.same(await seen({ sampling: { tools: {} }, extensions: { 'io.modelcontextprotocol/ui': { mimeTypes: ['a'] }, 'com.example/x': {} } }), { sampling: { tools: {} }, extensions: { 'io.modelcontextprotocol/ui': { mimeTypes: ['a'] } } })
-})
+)
+
+t.test(
+  'an upstream is declared what the client declares, in one spelling, and each set of it has connections of its own',
+  async (t) => {
+    const room = await modernRoom(t, { one: old(() => ({ content: [] })), two: {} })
+    const seen = async (capabilities: JsonObject): Promise<unknown> => {
+      const before = room.connections.length
+      await room.call('tools/call', { name: 'one__x' }, { capabilities })
+      return room.connections.slice(before).find(({ upstream }) => upstream === 'one')?.handshake.capabilities
+    }
+    t.same(await seen({}), {})
+    t.same(
+      await seen({
+        elicitation: {},
+        sampling: { context: {} },
+        roots: { listChanged: true },
+        experimental: { x: {} },
+        tasks: {}
+      }),
+      { elicitation: { form: {} }, sampling: {}, roots: {} }
+    )
+    t.equal(await seen({ roots: {}, sampling: {}, elicitation: { form: { x: 1 } } }), undefined, 'the same again')
+    t.same(await seen({ elicitation: { url: {} } }), { elicitation: { url: {} } })
+    t.same(
+      await seen({
+        sampling: { tools: {} },
+        extensions: { 'io.modelcontextprotocol/ui': { mimeTypes: ['a'] }, 'com.example/x': {} }
+      }),
+      { sampling: { tools: {} }, extensions: { 'io.modelcontextprotocol/ui': { mimeTypes: ['a'] } } }
+    )
+  }
+)
 
 t.test('what may not be asked is refused at the upstream, whose call goes on', async (t) => {
   const codes: unknown[] = []
   const answer = async (_request: Request, client: Client): Promise<Result> => {
     const asks = [
-      { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1 } }, { method: 'elicitation/create', params: { mode: 'url', message: 'x', url: 'https://example.com/' } },
-      { method: 'elicitation/create', params: { mode: 'url', message: 'x', url: 'javascript:alert(1)' } }, { method: 'elicitation/create' }, { method: 'tasks/get', params: { taskId: 'x' } },
+      { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1 } },
+      { method: 'elicitation/create', params: { mode: 'url', message: 'x', url: 'https://example.com/' } },
+      { method: 'elicitation/create', params: { mode: 'url', message: 'x', url: 'javascript:alert(1)' } },
+      { method: 'elicitation/create' },
+      { method: 'tasks/get', params: { taskId: 'x' } },
       // What the official client cannot read, and ends its call over.
-      { method: 'elicitation/create', params: { message: 'x' } }, { method: 'elicitation/create', params: { requestedSchema: { type: 'object', properties: {} } } },
-      { method: 'elicitation/create', params: { message: 'x', requestedSchema: { type: 'object', properties: { a: { type: 'object' } } } } }, { method: 'elicitation/create', params: { message: 'x', requestedSchema: { type: 'object', properties: { a: 'string' } } } }
+      { method: 'elicitation/create', params: { message: 'x' } },
+      { method: 'elicitation/create', params: { requestedSchema: { type: 'object', properties: {} } } },
+      {
+        method: 'elicitation/create',
+        params: { message: 'x', requestedSchema: { type: 'object', properties: { a: { type: 'object' } } } }
+      },
+      {
+        method: 'elicitation/create',
+        params: { message: 'x', requestedSchema: { type: 'object', properties: { a: 'string' } } }
+      }
     ]
-    for (const ask of asks) await client.ask(ask).catch((error: unknown) => codes.push(error instanceof RpcError ? error.error.code : error))
+    for (const ask of asks)
+      await client.ask(ask).catch((error: unknown) => codes.push(error instanceof RpcError ? error.error.code : error))
     return { content: [] }
   }
   const room = await modernRoom(t, { one: old(answer) }, single)
@@ -66,47 +114,70 @@ t.test('during a request that cannot come back with questions, a person is taken
   const got: unknown[] = []
   const answer = async (_request: Request, client: Client): Promise<Result> => {
     got.push(await elicit(client))
-    got.push(await client.ask({ method: 'roots/list' }).catch((error: unknown) => error instanceof RpcError ? error.error.code : error))
+    got.push(
+      await client
+        .ask({ method: 'roots/list' })
+        .catch((error: unknown) => (error instanceof RpcError ? error.error.code : error))
+    )
     return { completion: { values: [] } }
   }
   const room = await modernRoom(t, { one: old(answer) }, single)
-  t.match(await room.call('completion/complete', { ref: { type: 'ref/prompt', name: 'x' }, argument: { name: 'a', value: '' } }, able), { resultType: 'complete' })
+  t.match(
+    await room.call(
+      'completion/complete',
+      { ref: { type: 'ref/prompt', name: 'x' }, argument: { name: 'a', value: '' } },
+      able
+    ),
+    { resultType: 'complete' }
+  )
   t.same(got, [{ action: 'cancel' }, -32601])
 })
 
-t.test('a question that is taken back is not in the next round, and a call that ends by itself is there for whoever comes back', async (t) => {
-  const taken = new AbortController()
-  let settle: ((outcome: Result | Error) => void) | undefined
-  const answer = (_request: Request, client: Client): Promise<Result> => {
-    elicit(client, form('one'), taken.signal).catch(() => {})
-    elicit(client, form('two')).catch(() => {})
-    return new Promise((resolve, reject) => { settle = (outcome) => outcome instanceof Error ? reject(outcome) : resolve(outcome) })
-  }
-  const finish = async (outcome: Result | Error): Promise<void> => {
-    settle?.(outcome)
-    await new Promise((resolve) => { setImmediate(resolve) })
-  }
-  const room = await modernRoom(t, { one: old(answer) }, single)
-  const asked = await called(room, room.call('tools/call', params, able))
-  t.equal(Object.keys(asked['inputRequests'] as JsonObject).length, 2)
-  taken.abort()
-  const again = await next(room, asked, {})
-  t.match(Object.values(again['inputRequests'] as JsonObject), [{ params: { message: 'two' } }])
-  t.equal(Object.keys(again['inputRequests'] as JsonObject).length, 1)
-  await finish({ content: ['done'] })
-  t.match(await next(room, again), { resultType: 'complete', content: ['done'] })
-  await t.rejects(next(room, again), { code: 'invalid_state' })
+t.test(
+  'a question that is taken back is not in the next round, and a call that ends by itself is there for whoever comes back',
+  async (t) => {
+    const taken = new AbortController()
+    let settle: ((outcome: Result | Error) => void) | undefined
+    const answer = (_request: Request, client: Client): Promise<Result> => {
+      elicit(client, form('one'), taken.signal).catch(() => {})
+      elicit(client, form('two')).catch(() => {})
+      return new Promise((resolve, reject) => {
+        settle = (outcome) => (outcome instanceof Error ? reject(outcome) : resolve(outcome))
+      })
+    }
+    const finish = async (outcome: Result | Error): Promise<void> => {
+      settle?.(outcome)
+      await new Promise((resolve) => {
+        setImmediate(resolve)
+      })
+    }
+    const room = await modernRoom(t, { one: old(answer) }, single)
+    const asked = await called(room, room.call('tools/call', params, able))
+    t.equal(Object.keys(asked['inputRequests'] as JsonObject).length, 2)
+    taken.abort()
+    const again = await next(room, asked, {})
+    t.match(Object.values(again['inputRequests'] as JsonObject), [{ params: { message: 'two' } }])
+    t.equal(Object.keys(again['inputRequests'] as JsonObject).length, 1)
+    await finish({ content: ['done'] })
+    t.match(await next(room, again), { resultType: 'complete', content: ['done'] })
+    await t.rejects(next(room, again), { code: 'invalid_state' })
 
-  const second = await called(room, room.call('tools/call', params, able))
-  await finish(new RpcError({ code: -5, message: 'its own error' }))
-  await t.rejects(next(room, second), { message: 'its own error' }, 'which is an answer too')
-  const third = await called(room, room.call('tools/call', params, able))
-  await finish({ content: ['x'.repeat(1024 * 1024)] })
-  await t.rejects(next(room, third), { code: 'invalid_state', message: /too large/ })
-})
+    const second = await called(room, room.call('tools/call', params, able))
+    await finish(new RpcError({ code: -5, message: 'its own error' }))
+    await t.rejects(next(room, second), { message: 'its own error' }, 'which is an answer too')
+    const third = await called(room, room.call('tools/call', params, able))
+    await finish({ content: ['x'.repeat(1024 * 1024)] })
+    await t.rejects(next(room, third), { code: 'invalid_state', message: /too large/ })
+  }
+)
 
 t.test('a retry that declares less is not asked what it does not declare', async (t) => {
-  const answer = async (_request: Request, client: Client): Promise<Result> => ({ got: await Promise.all([elicit(client), client.ask({ method: 'roots/list' }).catch((error: RpcError) => error.error.code)]) })
+  const answer = async (_request: Request, client: Client): Promise<Result> => ({
+    got: await Promise.all([
+      elicit(client),
+      client.ask({ method: 'roots/list' }).catch((error: RpcError) => error.error.code)
+    ])
+  })
   const room = await modernRoom(t, { one: old(answer) }, single)
   const asked = await called(room, room.call('tools/call', params, able))
   const again = await next(room, asked, {}, { capabilities: { elicitation: {} } })
@@ -116,7 +187,10 @@ t.test('a retry that declares less is not asked what it does not declare', async
 
 t.test('log messages and progress go to the request that runs, and nowhere while none does', async (t) => {
   let say: ((notification: Notification) => void) | undefined
-  const progress = (value: number): Notification => ({ method: 'notifications/progress', params: { progressToken: 'a', progress: value } })
+  const progress = (value: number): Notification => ({
+    method: 'notifications/progress',
+    params: { progressToken: 'a', progress: value }
+  })
   const log: Notification = { method: 'notifications/message', params: { level: 'error', data: 'x' } }
   const answer = async (_request: Request, client: Client): Promise<Result> => {
     say = client.notify
@@ -128,48 +202,32 @@ t.test('log messages and progress go to the request that runs, and nowhere while
   }
   const room = await modernRoom(t, { one: old(answer) }, single)
   const heard: Notification[] = []
-  const asked = await called(room, room.call('tools/call', { ...params, _meta: { progressToken: 'a' } }, { ...able, heard }))
+  const asked = await called(
+    room,
+    room.call('tools/call', { ...params, _meta: { progressToken: 'a' } }, { ...able, heard })
+  )
   t.same(heard, [progress(1)])
   say?.(progress(1.5))
   t.equal(heard.length, 1)
   const later: Notification[] = []
-  await next(room, asked, answersTo(asked), { ...able, heard: later, logLevel: 'info' }, { ...params, _meta: { progressToken: 9 } })
+  await next(
+    room,
+    asked,
+    answersTo(asked),
+    { ...able, heard: later, logLevel: 'info' },
+    { ...params, _meta: { progressToken: 9 } }
+  )
   t.same(later, [{ method: 'notifications/progress', params: { progressToken: 9, progress: 2 } }, log])
   t.equal(heard.length, 1)
 })
 
 const takenOver = { code: 'invalid_state', message: /newer ones took its place/ }
 
-t.test('one caller can have so many calls that wait: the oldest of them makes room for one more', async (t) => {
-  const ends: unknown[] = []
-  const answer = async ({ params: asked }: Request, client: Client): Promise<Result> => {
-    const got = await elicit(client)
-    ends.push([asked?.['arguments'], got])
-    return { got }
-  }
-  const upstreams = Object.fromEntries(Array.from({ length: 9 }, (_each, at) => [`u${at}`, old(answer)]))
-  const room = await modernRoom(t, upstreams)
-  const asking = async (at: number, n: number, who = 'ada'): Promise<{ asked: Result, more: JsonObject }> => {
-    const more = { name: `u${at}__x`, arguments: { n } }
-    return { asked: await called(room, room.call('tools/call', more, { ...able, who })), more }
-  }
-  const left: Array<{ asked: Result, more: JsonObject }> = []
-  for (let n = 0; n < 64; n++) left.push(await asking(n % 8, n))
-  t.match((await asking(8, 0, 'bob')).asked, { resultType: 'input_required' })
-  t.same(ends, [], 'another caller has places of his own')
-  t.match((await asking(8, 64)).asked, { resultType: 'input_required' })
-  t.same(ends, [[{ n: 0 }, { action: 'cancel' }]], 'its server is told that the person turned away')
-  const [first, second] = left
-  if (first === undefined || second === undefined) throw new Error('there are 64')
-  await t.rejects(next(room, first.asked, undefined, able, first.more), takenOver)
-  t.match(await next(room, second.asked, undefined, able, second.more), { got: accepted })
-})
-
 t.test('where all lanes are taken, the call that has waited longest for its client makes room', async (t) => {
   const told: unknown[] = []
   const answer = async ({ params: asked }: Request, client: Client, signal: AbortSignal): Promise<Result> => {
     for (let question = 0; question < 2; question++) {
-      const got = await elicit(client) as JsonObject
+      const got = (await elicit(client)) as JsonObject
       if (got['action'] !== 'cancel') continue
       told.push(asked?.['arguments'])
       await aborted(signal)
@@ -190,8 +248,15 @@ t.test('where all lanes are taken, the call that has waited longest for its clie
   t.same(told, [{ n: 1 }, 'cancelled'])
   t.equal(room.connections.length, open, 'on the connection that was left')
   await t.rejects(next(room, second, undefined, able, more(1)), takenOver)
-  t.match(await Promise.all([9, 10, 11].map((n) => called(room, room.call('tools/call', more(n), able)))), [{}, {}, {}], 'several at once have one each')
-  t.same(told.filter((each) => each !== 'cancelled'), [{ n: 1 }, { n: 2 }, { n: 3 }, { n: 4 }])
+  t.match(
+    await Promise.all([9, 10, 11].map((n) => called(room, room.call('tools/call', more(n), able)))),
+    [{}, {}, {}],
+    'several at once have one each'
+  )
+  t.same(
+    told.filter((each) => each !== 'cancelled'),
+    [{ n: 1 }, { n: 2 }, { n: 3 }, { n: 4 }]
+  )
   await t.rejects(next(room, third, undefined, able, more(2)), takenOver)
   t.match(await next(room, again, undefined, able, more(0)), { resultType: 'complete' }, 'the others stay as they are')
 })
@@ -213,10 +278,12 @@ t.test('lanes of calls that have just expired are waited for', async (t) => {
 t.test('calls that run make no room, nor do results that wait for nothing but their clients', async (t) => {
   const running: Array<() => void> = []
   const answer = async ({ params: asked }: Request, client: Client): Promise<Result> => {
-    const { asks, ends } = (asked?.['arguments'] ?? {}) as { asks?: boolean, ends?: boolean }
+    const { asks, ends } = (asked?.['arguments'] ?? {}) as { asks?: boolean; ends?: boolean }
     const question = asks === true ? elicit(client).catch(() => ({})) : undefined
     if (question !== undefined && ends !== true) return { got: await question }
-    await new Promise<void>((resolve) => { running.push(resolve) })
+    await new Promise<void>((resolve) => {
+      running.push(resolve)
+    })
     return { content: ['done'] }
   }
   const room = await modernRoom(t, { one: old(answer) }, single)
@@ -234,9 +301,14 @@ t.test('calls that run make no room, nor do results that wait for nothing but th
   })
   await t.rejects(next(room, waiting, undefined, able, { name: 'x', arguments: { asks: true } }), takenOver)
   t.equal(room.requests('tools/call').length, 10, 'only one of them waited for its client; the next call waits in turn')
-  t.match(await next(room, held, undefined, able, { name: 'x', arguments: { asks: true, ends: true } }), { content: ['done'] })
+  t.match(await next(room, held, undefined, able, { name: 'x', arguments: { asks: true, ends: true } }), {
+    content: ['done']
+  })
   for (const end of running.splice(0)) end()
-  t.match(await Promise.all([...runs, last]), Array.from({ length: 8 }, () => ({ resultType: 'complete' })))
+  t.match(
+    await Promise.all([...runs, last]),
+    Array.from({ length: 8 }, () => ({ resultType: 'complete' }))
+  )
   await until('it has its turn', () => running.length === 1)
   for (const end of running) end()
   t.match(await queued, { resultType: 'complete' })

@@ -3,21 +3,28 @@
 import t from 'tap'
 import { RpcError } from '../../src/protocol/errors.ts'
 import type { Request } from '../../src/protocol/messages.ts'
-import { modernRoom, taskClient, tasksExtension, tool } from './modern-kit.ts'
-import type { Double } from './modern-kit.ts'
+import { modernRoom, taskClient, tasksExtension, tool, type Double } from './modern-kit.ts'
 
 const capabilities = { tools: {}, resources: {}, extensions: { [tasksExtension]: {} } }
-const task = (status = 'working') => ({ taskId: 'id "of" the server', status, createdAt: 'x', lastUpdatedAt: 'x', ttlMs: 1, pollIntervalMs: 2 })
+const task = (status = 'working') => ({
+  taskId: 'id "of" the server',
+  status,
+  createdAt: 'x',
+  lastUpdatedAt: 'x',
+  ttlMs: 1,
+  pollIntervalMs: 2
+})
 
 const maker = (): Double => ({
   capabilities,
   tools: [tool('x')],
-  answer ({ method, params }: Request) {
+  answer({ method, params }: Request) {
     if (method === 'tools/call') return { resultType: 'task', ...task() }
     if (params?.['taskId'] !== task().taskId) throw new RpcError({ code: -32602, message: 'no such task' })
     if (method !== 'tasks/get') return { resultType: 'complete' }
     return {
-      resultType: 'task', ...task('completed'),
+      resultType: 'task',
+      ...task('completed'),
       inputRequests: { q: { method: 'elicitation/create', params: { message: 'who?', requestedSchema: {} } } },
       result: { content: [{ type: 'resource_link', uri: 'test://x', name: 'x' }] }
     }
@@ -30,33 +37,64 @@ t.test('a task goes under an id of ours, and its methods reach the server that m
   const { taskId } = made
   t.same(made, { resultType: 'task', ...task(), taskId })
   t.notMatch(String(taskId), /server/)
-  t.equal((await room.call('tools/call', { name: 'two__x' }, { capabilities: taskClient }))['taskId'], taskId, 'the same task, the same id')
+  t.equal(
+    (await room.call('tools/call', { name: 'two__x' }, { capabilities: taskClient }))['taskId'],
+    taskId,
+    'the same task, the same id'
+  )
   t.not((await room.call('tools/call', { name: 'one__x' }, { capabilities: taskClient }))['taskId'], taskId)
 
   t.same(await room.call('tasks/get', { taskId }, { capabilities: taskClient }), {
-    resultType: 'complete', ...task('completed'), taskId,
+    resultType: 'complete',
+    ...task('completed'),
+    taskId,
     inputRequests: { q: { method: 'elicitation/create', params: { message: '[two] who?', requestedSchema: {} } } },
     result: { content: [{ type: 'resource_link', uri: 'gatehouse://two/test://x', name: 'x' }] }
   })
   const inputResponses = { q: { action: 'accept', content: {} } }
-  t.same(await room.call('tasks/update', { taskId, inputResponses }, { capabilities: taskClient }), { resultType: 'complete' })
+  t.same(await room.call('tasks/update', { taskId, inputResponses }, { capabilities: taskClient }), {
+    resultType: 'complete'
+  })
   t.same(await room.call('tasks/cancel', { taskId }, { capabilities: taskClient }), { resultType: 'complete' })
   t.same(room.requests('tasks/update'), [{ method: 'tasks/update', params: { taskId: task().taskId, inputResponses } }])
-  t.ok(room.connections.every(({ upstream, requests }) => upstream === 'two' || requests.every(({ method }) => !method.startsWith('tasks/'))))
+  t.ok(
+    room.connections.every(
+      ({ upstream, requests }) => upstream === 'two' || requests.every(({ method }) => !method.startsWith('tasks/'))
+    )
+  )
 })
 
 t.test('whoever does not declare the extension is told so; an id is worth nothing to anybody else', async (t) => {
-  const room = await modernRoom(t, { one: maker(), two: {} }, { endpoints: { default: { upstreams: ['one', 'two'] }, other: { upstreams: ['one', 'two'] }, without: { upstreams: ['two'] } } })
+  const room = await modernRoom(
+    t,
+    { one: maker(), two: {} },
+    {
+      endpoints: {
+        default: { upstreams: ['one', 'two'] },
+        other: { upstreams: ['one', 'two'] },
+        without: { upstreams: ['two'] }
+      }
+    }
+  )
   const { taskId } = await room.call('tools/call', { name: 'one__x' }, { capabilities: taskClient })
-  await t.rejects(room.call('tasks/get', { taskId }), { code: 'missing_capability', data: { requiredCapabilities: taskClient } })
+  await t.rejects(room.call('tasks/get', { taskId }), {
+    code: 'missing_capability',
+    data: { requiredCapabilities: taskClient }
+  })
   const unknown = { code: 'invalid_params' }
   await t.rejects(room.call('tasks/get', { taskId }, { capabilities: taskClient, who: 'bob' }), unknown)
   await t.rejects(room.call('tasks/get', { taskId }, { capabilities: taskClient, endpoint: 'other' }), unknown)
   await t.rejects(room.call('tasks/get', { taskId: `${String(taskId)}x` }, { capabilities: taskClient }), unknown)
   await t.rejects(room.call('tasks/get', {}, { capabilities: taskClient }), unknown)
-  await t.rejects(room.call('tasks/get', { taskId }, { capabilities: taskClient, endpoint: 'without' }), { code: 'unknown_method' })
+  await t.rejects(room.call('tasks/get', { taskId }, { capabilities: taskClient, endpoint: 'without' }), {
+    code: 'unknown_method'
+  })
   await t.rejects(room.call('tasks/list', {}, { capabilities: taskClient }), { code: 'unknown_method' })
-  await t.rejects(room.call('tools/call', { name: 'one__x' }), { code: 'upstream_protocol' }, 'a task that the client cannot follow')
+  await t.rejects(
+    room.call('tools/call', { name: 'one__x' }),
+    { code: 'upstream_protocol' },
+    'a task that the client cannot follow'
+  )
   t.ok(await room.call('tasks/get', { taskId }, { capabilities: taskClient }))
 })
 
@@ -73,18 +111,29 @@ t.test('nothing passes as the error of a task that would not pass by itself', as
   const lacking = { code: -32021, message: 'no', data: { requiredCapabilities: { sampling: {} } } }
   t.same(await shown(lacking), lacking, 'what the client really did not declare')
   const page = { elicitations: [{ mode: 'url', url: 'javascript:alert(1)', message: 'go' }] }
-  for (const [code, data] of [[-32020], [-32022], [-32021, { requiredCapabilities: taskClient }], [-32042, page], [-32050]] as const) {
-    const error = await shown({ code, message: 'said', ...data === undefined ? {} : { data } })
+  for (const [code, data] of [
+    [-32020],
+    [-32022],
+    [-32021, { requiredCapabilities: taskClient }],
+    [-32042, page],
+    [-32050]
+  ] as const) {
+    const error = await shown({ code, message: 'said', ...(data === undefined ? {} : { data }) })
     t.match(error, { code: -32603, data: { reason: 'upstream_protocol', upstream: 'one' } }, String(code))
     t.notMatch(JSON.stringify(error), /javascript:/)
   }
-  for (const none of ['x', null, { message: 'm' }, { code: 'x' }]) t.match(await shown(none), { code: -32603, message: String }, JSON.stringify(none))
+  for (const none of ['x', null, { message: 'm' }, { code: 'x' }])
+    t.match(await shown(none), { code: -32603, message: String }, JSON.stringify(none))
 })
 
-t.test('the server\'s own refusal comes back as it is', async (t) => {
+t.test("the server's own refusal comes back as it is", async (t) => {
   const double = maker()
   const room = await modernRoom(t, { one: double, two: {} })
   const { taskId } = await room.call('tools/call', { name: 'one__x' }, { capabilities: taskClient })
-  double.answer = () => { throw new RpcError({ code: -32602, message: 'forgotten' }) }
-  t.match(await room.call('tasks/get', { taskId }, { capabilities: taskClient }).catch((error: unknown) => error), { error: { code: -32602, message: 'forgotten' } })
+  double.answer = () => {
+    throw new RpcError({ code: -32602, message: 'forgotten' })
+  }
+  t.match(await room.call('tasks/get', { taskId }, { capabilities: taskClient }).catch((error: unknown) => error), {
+    error: { code: -32602, message: 'forgotten' }
+  })
 })

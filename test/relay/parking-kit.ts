@@ -4,21 +4,36 @@ import { setImmediate } from 'node:timers/promises'
 import type { JsonObject, Result } from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import { until } from '../kit/until.ts'
-import { tool } from './modern-kit.ts'
-import type { Asking, Double, ModernRoom } from './modern-kit.ts'
+import { tool, type Asking, type Double, type ModernRoom } from './modern-kit.ts'
 
-export const form = (message = 'who?', more: JsonObject = {}): JsonObject => ({ mode: 'form', message, requestedSchema: { type: 'object', properties: {} }, ...more })
-export const elicit = (client: Client, params: JsonObject = form(), signal?: AbortSignal): Promise<unknown> => client.ask({ method: 'elicitation/create', params }, signal === undefined ? {} : { signal })
+export const form = (message = 'who?', more: JsonObject = {}): JsonObject => ({
+  mode: 'form',
+  message,
+  requestedSchema: { type: 'object', properties: {} },
+  ...more
+})
+export const elicit = (client: Client, params: JsonObject = form(), signal?: AbortSignal): Promise<unknown> =>
+  client.ask({ method: 'elicitation/create', params }, signal === undefined ? {} : { signal })
 export const accepted = { action: 'accept', content: {} }
 export const able: Asking = { capabilities: { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: {} } }
-export const old = (answer: NonNullable<Double['answer']>): Double => ({ era: 'legacy', tools: [tool('x')], prompts: [{ name: 'x' }], resources: [{ uri: 'test://x', name: 'x' }], answer })
+export const old = (answer: NonNullable<Double['answer']>): Double => ({
+  era: 'legacy',
+  tools: [tool('x')],
+  prompts: [{ name: 'x' }],
+  resources: [{ uri: 'test://x', name: 'x' }],
+  answer
+})
 export const single = { endpoints: { default: { upstreams: ['one'], prefix: '' } } }
 export const params = { name: 'x' }
 
 /** Lets the time pass in which questions are gathered, once somebody has asked. */
-export async function called (room: ModernRoom, work: Promise<Result>): Promise<Result> {
+export async function called(room: ModernRoom, work: Promise<Result>): Promise<Result> {
   let over = false
-  work.finally(() => { over = true }).catch(() => {})
+  work
+    .finally(() => {
+      over = true
+    })
+    .catch(() => {})
   await until('the end of the round', async () => {
     room.clock.move(25)
     return over
@@ -26,13 +41,23 @@ export async function called (room: ModernRoom, work: Promise<Result>): Promise<
   return await work
 }
 
-export const answersTo = ({ inputRequests }: Result, answer: JsonObject = accepted): JsonObject => Object.fromEntries(Object.keys(inputRequests as JsonObject).map((key) => [key, answer]))
-export const next = (room: ModernRoom, asked: Result, inputResponses: JsonObject = answersTo(asked), asking: Asking = able, more: JsonObject = params): Promise<Result> =>
+export const answersTo = ({ inputRequests }: Result, answer: JsonObject = accepted): JsonObject =>
+  Object.fromEntries(Object.keys(inputRequests as JsonObject).map((key) => [key, answer]))
+export const next = (
+  room: ModernRoom,
+  asked: Result,
+  inputResponses: JsonObject = answersTo(asked),
+  asking: Asking = able,
+  more: JsonObject = params
+): Promise<Result> =>
   called(room, room.call('tools/call', { ...more, requestState: asked['requestState'], inputResponses }, asking))
 
 /** What an upstream does that is cancelled. */
 export const aborted = async (signal: AbortSignal): Promise<void> => {
-  if (!signal.aborted) await new Promise((resolve) => { signal.addEventListener('abort', resolve) })
+  if (!signal.aborted)
+    await new Promise((resolve) => {
+      signal.addEventListener('abort', resolve)
+    })
 }
 /** What was begun has come as far as it can without time or others. */
 export const atRest = (): Promise<void> => setImmediate()

@@ -2,15 +2,27 @@
 
 import t from 'tap'
 import type { Client } from '../../src/protocol/seams.ts'
-import { createRising } from '../../src/relay/rising.ts'
+import { createMonotonicProgress } from '../../src/relay/call/monotonic-progress.ts'
 
-function scene () {
+function scene() {
   const heard: unknown[] = []
-  const rising = createRising({ notify: ({ params }) => { heard.push(params?.['progress']) } } as Client, 'p')
-  return { heard, rising, tell: (progress: number): void => rising.client.notify({ method: 'notifications/progress', params: { progressToken: 'p', progress } }) }
+  const rising = createMonotonicProgress(
+    {
+      notify: ({ params }) => {
+        heard.push(params?.['progress'])
+      }
+    } as Client,
+    'p'
+  )
+  return {
+    heard,
+    rising,
+    tell: (progress: number): void =>
+      rising.client.notify({ method: 'notifications/progress', params: { progressToken: 'p', progress } })
+  }
 }
 
-t.test('our own steps go on from the server\'s, and its from ours', (t) => {
+t.test("our own steps go on from the server's, and its from ours", (t) => {
   const { heard, rising, tell } = scene()
   tell(0.5)
   rising.say('half')
@@ -26,7 +38,7 @@ t.test('where numbers have no next one, nothing is said; nor without a token', (
   tell(1e300)
   rising.say('on')
   t.same(heard, [1e300])
-  const none = createRising({ notify: () => t.fail('nobody asked') } as unknown as Client, undefined)
+  const none = createMonotonicProgress({ notify: () => t.fail('nobody asked') } as unknown as Client, undefined)
   none.say('x')
   t.end()
 })

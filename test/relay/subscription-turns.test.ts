@@ -1,28 +1,27 @@
-// Requests about one resource on a shared connection take turns: whoever is not wanted any more gives up its turn. What the end of a
-// session leaves to be said to a server does not fall upon it all at once.
+// Requests about one resource on a shared connection take turns: whoever is not wanted any more gives up its turn. What
+// the end of a session leaves to be said to a server does not fall upon it all at once.
 
 import t from 'tap'
 import { until } from '../kit/until.ts'
-import { relayRoom } from './kit.ts'
-import type { Double, Person, RelayRoom } from './kit.ts'
+import { relayRoom, type Double, type Person, type RelayRoom } from './kit.ts'
 import type { Test } from 'tap'
 
 interface Scene {
   readonly room: RelayRoom
   /** How many requests of the method the server has been sent. */
-  sent (method: string): number
+  sent(method: string): number
   /** Requests that the server keeps waiting, oldest first. */
   readonly held: Array<() => void>
-  hold (method: string | undefined): void
+  hold(method: string | undefined): void
 }
 
-async function scene (t: Test, isolation = 'shared'): Promise<Scene> {
+async function scene(t: Test, isolation = 'shared'): Promise<Scene> {
   const held: Array<() => void> = []
   let holding: string | undefined
   const double: Double = {
     capabilities: { resources: { subscribe: true } },
     resources: [{ uri: 'test://one', name: 'one' }],
-    async answer ({ method }, _client, signal) {
+    async answer({ method }, _client, signal) {
       if (method !== holding) return {}
       return await new Promise((resolve, reject) => {
         held.push(() => resolve({}))
@@ -30,19 +29,32 @@ async function scene (t: Test, isolation = 'shared'): Promise<Scene> {
       })
     }
   }
-  const room = await relayRoom(t, { doubles: { up: double }, endpoints: { default: { upstreams: ['up'], prefix: '' } }, isolation })
+  const room = await relayRoom(t, {
+    doubles: { up: double },
+    endpoints: { default: { upstreams: ['up'], prefix: '' } },
+    isolation
+  })
   return {
     room,
     held,
     sent: (method) => room.requests(method).length,
-    hold (method) { holding = method }
+    hold(method) {
+      holding = method
+    }
   }
 }
 
-const subscribe = (person: Person, uri = 'test://one', signal?: AbortSignal) => person.call('resources/subscribe', { uri }, {}, signal)
-const unsubscribe = (person: Person, uri = 'test://one', signal?: AbortSignal) => person.call('resources/unsubscribe', { uri }, {}, signal)
+const subscribe = (person: Person, uri = 'test://one', signal?: AbortSignal) =>
+  person.call('resources/subscribe', { uri }, {}, signal)
+const unsubscribe = (person: Person, uri = 'test://one', signal?: AbortSignal) =>
+  person.call('resources/unsubscribe', { uri }, {}, signal)
 /** Long enough for whatever was going to happen at once. */
-const settled = async (): Promise<void> => { for (let n = 0; n < 10; n++) await new Promise((resolve) => { setImmediate(resolve) }) }
+const settled = async (): Promise<void> => {
+  for (let n = 0; n < 10; n++)
+    await new Promise((resolve) => {
+      setImmediate(resolve)
+    })
+}
 
 t.test('a call that is cancelled while it waits its turn ends at once, and nothing is sent for it', async (t) => {
   const { room, held, sent, hold } = await scene(t)
@@ -62,7 +74,10 @@ t.test('a call that is cancelled while it waits its turn ends at once, and nothi
   t.same(await first, {})
   t.same(await third, {}, 'whoever came after it has its turn')
   room.connections.at(-1)?.notify({ method: 'notifications/resources/updated', params: { uri: 'test://one' } })
-  t.same([ada, bob, eve].map(({ heard }) => heard.length), [1, 0, 1])
+  t.same(
+    [ada, bob, eve].map(({ heard }) => heard.length),
+    [1, 0, 1]
+  )
   t.equal(sent('resources/subscribe'), 1)
 })
 
@@ -129,5 +144,8 @@ t.test('at the end of a session its server is told eight at a time, and meanwhil
   })
   for (const answer of held.splice(0)) answer()
   t.equal(most, 8)
-  t.notOk(room.requests('resources/unsubscribe').some(({ params }) => params?.['uri'] === 'test://99'), 'but what somebody has come for')
+  t.notOk(
+    room.requests('resources/unsubscribe').some(({ params }) => params?.['uri'] === 'test://99'),
+    'but what somebody has come for'
+  )
 })

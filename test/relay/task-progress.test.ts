@@ -1,34 +1,51 @@
 // Progress of a task on its way to the client: after the answer to the call that made it, on the session's own stream.
 
 import t from 'tap'
-import { acme, keyOf } from '../kit/acme.ts'
-import { asker } from '../kit/asked.ts'
+import { acmeGateway, keyOf } from '../kit/acme-gateway.ts'
+import { capableClient } from '../kit/server-request.ts'
 import { listenEvents } from '../kit/events.ts'
 import { isCall } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
 
-t.test('a task reports its progress under the client\'s token when its call is over', async (t) => {
-  const made = await acme(t, { script: { capabilities: { tools: {}, tasks: { requests: { tools: { call: {} } } } } } })
-  const client = await asker(made.url(), keyOf.ada)
-  const other = await asker(made.url(), keyOf.ada)
+t.test("a task reports its progress under the client's token when its call is over", async (t) => {
+  const made = await acmeGateway(t, {
+    script: { capabilities: { tools: {}, tasks: { requests: { tools: { call: {} } } } } }
+  })
+  const client = await capableClient(made.url(), keyOf.ada)
+  const other = await capableClient(made.url(), keyOf.ada)
   let token: unknown
   made.upstream.override(isCall('echo'), (response, { message }) => {
     token = (message as { params: { _meta: { progressToken: unknown } } }).params._meta.progressToken
     const now = new Date(0).toISOString()
     const task = { taskId: 't', status: 'working', ttl: 60_000, createdAt: now, lastUpdatedAt: now }
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result: { task } }))
+    response
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result: { task } }))
   })
   await other.request('tools/call', { name: 'pid' })
-  const answer = await client.request('tools/call', { name: 'echo', arguments: {}, task: {}, _meta: { progressToken: 'mine' } })
+  const answer = await client.request('tools/call', {
+    name: 'echo',
+    arguments: {},
+    task: {},
+    _meta: { progressToken: 'mine' }
+  })
   t.match(answer.json.result.task, { status: 'working' })
   t.not(token, 'mine')
 
   const [stream, foreign] = [await listenEvents(made.url(), client), await listenEvents(made.url(), other)]
   await until('both sessions and the listing listen to the server', () => made.upstream.streams() === 3)
-  made.upstream.broadcast({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: token, progress: 1, total: 2 } })
+  made.upstream.broadcast({
+    jsonrpc: '2.0',
+    method: 'notifications/progress',
+    params: { progressToken: token, progress: 1, total: 2 }
+  })
   const told = await stream.next('the progress', ({ method }) => method === 'notifications/progress')
   t.same(told.params, { progressToken: 'mine', progress: 1, total: 2 })
-  t.same(foreign.messages().filter(({ method }) => method === 'notifications/progress'), [], 'and nobody else')
+  t.same(
+    foreign.messages().filter(({ method }) => method === 'notifications/progress'),
+    [],
+    'and nobody else'
+  )
   stream.cut()
   foreign.cut()
 })

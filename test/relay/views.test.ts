@@ -1,16 +1,17 @@
-// What older servers list for clients that declare something, at the seam: which connections are opened for it, who sees what, and who
-// is told.
+// What older servers list for clients that declare something, at the seam: which connections are opened for it, who
+// sees what, and who is told.
 
 import t from 'tap'
 import type { ClientCapabilities } from '../../src/protocol/messages.ts'
 import { until } from '../kit/until.ts'
-import { relayRoom, stillClock, tool } from './kit.ts'
-import type { Connection, Double, Person, RelayRoom } from './kit.ts'
+import { relayRoom, stillClock, tool, type Connection, type Double, type Person, type RelayRoom } from './kit.ts'
 
 const sampling: ClientCapabilities = { sampling: {} }
 
 /** A server with a tool that asks. */
-const picky = (): Double => ({ tools: (declared) => [tool('plain'), ...declared['sampling'] === undefined ? [] : [tool('asks')]] })
+const picky = (): Double => ({
+  tools: (declared) => [tool('plain'), ...(declared['sampling'] === undefined ? [] : [tool('asks')])]
+})
 const even = (): Double => ({ tools: [tool('plain')] })
 
 const toolsOf = async (person: Person): Promise<string[]> => {
@@ -18,66 +19,92 @@ const toolsOf = async (person: Person): Promise<string[]> => {
   return (tools as Array<{ name: string }>).map(({ name }) => name)
 }
 
-/** The connections that were opened to read what somebody sees who declares this; none of a session's own before it calls. */
-const readingFor = ({ connections }: RelayRoom, name: string): Connection[] => connections.filter(({ declared }) => declared[name] !== undefined)
+/**
+ * The connections that were opened to read what somebody sees who declares this; none of a session's own before it
+ * calls.
+ */
+const readingFor = ({ connections }: RelayRoom, name: string): Connection[] =>
+  connections.filter(({ declared }) => declared[name] !== undefined)
 
-t.test('who declares what a server looks at sees and calls what it has for that; nobody else does', async (t) => {
+t.test(
+  'a client that declares a capability sees and calls the tools that a server has for it; no other client does',
+  async (t) => {
+    const room = await relayRoom(t, { doubles: { one: picky() } })
+    const [ada, bob, eve] = [
+      await room.person('ada', 'default', sampling),
+      await room.person('bob'),
+      await room.person('eve', 'default', { sampling: {}, roots: { listChanged: true } })
+    ]
+    t.same(
+      [await toolsOf(ada), await toolsOf(bob), await toolsOf(eve)],
+      [['one__plain', 'one__asks'], ['one__plain'], ['one__plain', 'one__asks']]
+    )
+    t.ok(await ada.call('tools/call', { name: 'one__asks' }))
+    await t.rejects(bob.call('tools/call', { name: 'one__asks' }), { code: 'invalid_params', message: /Unknown tool/ })
+    t.same(
+      room.requests('tools/call').map(({ params }) => params?.['name']),
+      ['asks']
+    )
+  }
+)
+
+t.test('clients that declare the same capabilities share a view', async (t) => {
   const room = await relayRoom(t, { doubles: { one: picky() } })
-  const [ada, bob, eve] = [await room.person('ada', 'default', sampling), await room.person('bob'), await room.person('eve', 'default', { sampling: {}, roots: { listChanged: true } })]
-  t.same([await toolsOf(ada), await toolsOf(bob), await toolsOf(eve)], [['one__plain', 'one__asks'], ['one__plain'], ['one__plain', 'one__asks']])
-  t.ok(await ada.call('tools/call', { name: 'one__asks' }))
-  await t.rejects(bob.call('tools/call', { name: 'one__asks' }), { code: 'invalid_params', message: /Unknown tool/ })
-  t.same(room.requests('tools/call').map(({ params }) => params?.['name']), ['asks'])
-})
-
-t.test('those who declare the same share a view, whoever they are', async (t) => {
-  const room = await relayRoom(t, { doubles: { one: picky() } })
-  for (const name of ['ada', 'bob', 'eve']) t.same(await toolsOf(await room.person(name, 'default', sampling)), ['one__plain', 'one__asks'])
+  for (const name of ['ada', 'bob', 'eve'])
+    t.same(await toolsOf(await room.person(name, 'default', sampling)), ['one__plain', 'one__asks'])
   t.equal(readingFor(room, 'sampling').length, 1)
 })
 
-t.test('a server that lists the same for everybody is read once more per profile, and that connection is closed', async (t) => {
-  const clock = stillClock()
-  const room = await relayRoom(t, { doubles: { one: even() }, clock })
-  const ada = await room.person('ada', 'default', sampling)
-  t.same(await toolsOf(ada), ['one__plain'])
-  clock.move(4_999)
-  await new Promise(setImmediate)
-  t.notOk(readingFor(room, 'sampling')[0]?.closed, 'servers may have more to say at first')
-  clock.move(1)
-  await until('it is let go of', () => readingFor(room, 'sampling').every(({ closed }) => closed))
-  ada.heard.length = 0 // There was nothing before.
-  for (let at = 0; at < 5; at++) await toolsOf(ada)
-  t.equal(readingFor(room, 'sampling').length, 1)
-  t.same(ada.heard, [], 'nothing changed for anybody')
-  clock.move(10 * 60_000 + 1)
-  await toolsOf(ada)
-  await until('after ten minutes it is looked at again', () => readingFor(room, 'sampling').length === 2)
-})
+t.test(
+  'a server that lists the same for everybody is read once more per profile, and that connection is closed',
+  async (t) => {
+    const clock = stillClock()
+    const room = await relayRoom(t, { doubles: { one: even() }, clock })
+    const ada = await room.person('ada', 'default', sampling)
+    t.same(await toolsOf(ada), ['one__plain'])
+    clock.move(4_999)
+    await new Promise(setImmediate)
+    t.notOk(readingFor(room, 'sampling')[0]?.closed, 'servers may have more to say at first')
+    clock.move(1)
+    await until('it is let go of', () => readingFor(room, 'sampling').every(({ closed }) => closed))
+    ada.heard.length = 0 // There was nothing before.
+    for (let at = 0; at < 5; at++) await toolsOf(ada)
+    t.equal(readingFor(room, 'sampling').length, 1)
+    t.same(ada.heard, [], 'nothing changed for anybody')
+    clock.move(10 * 60_000 + 1)
+    await toolsOf(ada)
+    await until('after ten minutes it is looked at again', () => readingFor(room, 'sampling').length === 2)
+  }
+)
 
-t.test('where nothing differs, a change that everybody is told of is seen at once, and the profile is looked at again', async (t) => {
-  const double: Double = { tools: () => tools }
-  let tools = [tool('plain')]
-  const clock = stillClock()
-  const room = await relayRoom(t, { doubles: { one: double }, clock })
-  const ada = await room.person('ada', 'default', sampling)
-  t.same(await toolsOf(ada), ['one__plain'])
-  ada.heard.length = 0
-  clock.move(5_001)
-  tools = [tool('plain'), tool('newer')]
-  room.connections.find(({ declared, closed }) => !closed && declared['sampling'] === undefined)?.listChanged('tools')
-  await until('it is told', () => ada.heard.some(({ method }) => method === 'notifications/tools/list_changed'))
-  t.same(await toolsOf(ada), ['one__plain', 'one__newer'])
-  t.equal(readingFor(room, 'sampling').length, 1)
-  clock.move(10_001)
-  t.same(await toolsOf(ada), ['one__plain', 'one__newer'])
-  await until('it is looked at again', () => readingFor(room, 'sampling').length === 2)
-  t.same(await toolsOf(ada), ['one__plain', 'one__newer'])
-})
+t.test(
+  'where nothing differs, a change that everybody is told of is seen at once, and the profile is looked at again',
+  async (t) => {
+    const double: Double = { tools: () => tools }
+    let tools = [tool('plain')]
+    const clock = stillClock()
+    const room = await relayRoom(t, { doubles: { one: double }, clock })
+    const ada = await room.person('ada', 'default', sampling)
+    t.same(await toolsOf(ada), ['one__plain'])
+    ada.heard.length = 0
+    clock.move(5_001)
+    tools = [tool('plain'), tool('newer')]
+    room.connections.find(({ declared, closed }) => !closed && declared['sampling'] === undefined)?.listChanged('tools')
+    await until('it is told', () => ada.heard.some(({ method }) => method === 'notifications/tools/list_changed'))
+    t.same(await toolsOf(ada), ['one__plain', 'one__newer'])
+    t.equal(readingFor(room, 'sampling').length, 1)
+    clock.move(10_001)
+    t.same(await toolsOf(ada), ['one__plain', 'one__newer'])
+    await until('it is looked at again', () => readingFor(room, 'sampling').length === 2)
+    t.same(await toolsOf(ada), ['one__plain', 'one__newer'])
+  }
+)
 
-t.test('a change in a view is told to those who see it, and a change of the rest to the others', async (t) => {
+t.test('a change in a view is reported to its clients, and a change of the shared listing to the others', async (t) => {
   let [plain, asks] = [[tool('plain')], [tool('asks')]]
-  const room = await relayRoom(t, { doubles: { one: { tools: (declared) => declared['sampling'] === undefined ? plain : asks } } })
+  const room = await relayRoom(t, {
+    doubles: { one: { tools: (declared) => (declared['sampling'] === undefined ? plain : asks) } }
+  })
   const [ada, bob] = [await room.person('ada', 'default', sampling), await room.person('bob')]
   t.same([await toolsOf(ada), await toolsOf(bob)], [['one__asks'], ['one__plain']])
   ada.heard.length = bob.heard.length = 0
@@ -91,19 +118,31 @@ t.test('a change in a view is told to those who see it, and a change of the rest
   t.same([await toolsOf(bob), ada.heard.length], [['one__plain', 'one__plainer'], 1])
 })
 
-t.test('where a view cannot be read, its clients see what everybody sees', async (t) => {
+t.test('where a view cannot be read, its clients see the shared listing', async (t) => {
   const one = picky()
   const room = await relayRoom(t, { doubles: { one } })
   t.same(await toolsOf(await room.person('bob')), ['one__plain'])
-  one.listing = (_request, { declared }) => { if (declared['sampling'] !== undefined) throw new Error('not for you') }
+  one.listing = (_request, { declared }) => {
+    if (declared['sampling'] !== undefined) throw new Error('not for you')
+  }
   t.same(await toolsOf(await room.person('ada', 'default', sampling)), ['one__plain'])
   t.equal(readingFor(room, 'sampling').length, 1)
 })
 
-t.test('a server that registers its tools a moment after it was initialized, and says so, is heard', async (t) => {
+t.test('a change that a server reports just after it was initialized is seen', async (t) => {
   let registered = false
   const clock = stillClock()
-  const room = await relayRoom(t, { doubles: { one: { tools: (declared) => [tool('plain'), ...declared['sampling'] === undefined || !registered ? [] : [tool('asks')]] } }, clock })
+  const room = await relayRoom(t, {
+    doubles: {
+      one: {
+        tools: (declared) => [
+          tool('plain'),
+          ...(declared['sampling'] === undefined || !registered ? [] : [tool('asks')])
+        ]
+      }
+    },
+    clock
+  })
   const ada = await room.person('ada', 'default', sampling)
   t.same(await toolsOf(ada), ['one__plain'])
   ada.heard.length = 0
@@ -113,13 +152,24 @@ t.test('a server that registers its tools a moment after it was initialized, and
   t.same(await toolsOf(ada), ['one__plain', 'one__asks'])
   clock.move(5_001)
   await new Promise(setImmediate)
-  t.same(readingFor(room, 'sampling').map(({ closed }) => closed), [false], 'it is followed from now on')
+  t.same(
+    readingFor(room, 'sampling').map(({ closed }) => closed),
+    [false],
+    'it is followed from now on'
+  )
 })
 
-t.test('what a session hears from its own connection makes its view doubtful', async (t) => {
+t.test('a change that the own connection of a session reports has its view read again', async (t) => {
   let more = false
   const clock = stillClock()
-  const room = await relayRoom(t, { doubles: { one: { tools: (declared) => [tool('plain'), ...declared['sampling'] === undefined || !more ? [] : [tool('asks')]] } }, clock })
+  const room = await relayRoom(t, {
+    doubles: {
+      one: {
+        tools: (declared) => [tool('plain'), ...(declared['sampling'] === undefined || !more ? [] : [tool('asks')])]
+      }
+    },
+    clock
+  })
   const [ada, bob] = [await room.person('ada', 'default', sampling), await room.person('bob', 'default', sampling)]
   t.same([await toolsOf(ada), await toolsOf(bob)], [['one__plain'], ['one__plain']])
   await ada.call('tools/call', { name: 'one__plain' })
@@ -139,38 +189,62 @@ t.test('connections that several sessions share declare nothing, so they have on
   }
 })
 
-t.test('one person has twelve views of an upstream at a time, and all persons sixteen; the others see what everybody sees', async (t) => {
-  const clock = stillClock()
-  const room = await relayRoom(t, { doubles: { one: { tools: (declared) => [tool(`for-${Object.keys(declared['experimental'] ?? {}).join() || 'all'}`)] } }, endpoints: { default: { upstreams: ['one'], prefix: '' } }, clock })
-  const inventive = async (who: string, what: string): Promise<string[]> => {
-    clock.move(1_000) // All views of an upstream have one pace.
-    return await toolsOf(await room.person(who, 'default', { experimental: { [what]: {} } }))
+t.test(
+  'one person has twelve views of an upstream at a time, and all persons sixteen; the others see what everybody sees',
+  async (t) => {
+    const clock = stillClock()
+    const room = await relayRoom(t, {
+      doubles: {
+        one: { tools: (declared) => [tool(`for-${Object.keys(declared['experimental'] ?? {}).join() || 'all'}`)] }
+      },
+      endpoints: { default: { upstreams: ['one'], prefix: '' } },
+      clock
+    })
+    const inventive = async (who: string, what: string): Promise<string[]> => {
+      clock.move(1_000) // All views of an upstream have one pace.
+      return await toolsOf(await room.person(who, 'default', { experimental: { [what]: {} } }))
+    }
+    for (let at = 1; at <= 12; at++) t.same(await inventive('ada', `ada${at}`), [`for-ada${at}`])
+    t.same(await inventive('ada', 'ada13'), ['for-all'])
+    t.same(await inventive('ada', 'ada1'), ['for-ada1'], 'what is there stays')
+    for (const who of ['bob', 'eve'])
+      for (const at of [1, 2]) t.same(await inventive(who, `${who}${at}`), [`for-${who}${at}`])
+    t.same(await inventive('gil', 'gil1'), ['for-all'])
+    clock.move(60_001)
+    t.same(await inventive('ada', 'ada13'), ['for-ada13'], 'those of the same person that rest make room')
+    t.same(await inventive('gil', 'gil1'), ['for-gil1'], 'and those of one who has more')
+    await until('their connections are closed', () => room.connections.filter(({ closed }) => closed).length === 2)
   }
-  for (let at = 1; at <= 12; at++) t.same(await inventive('ada', `ada${at}`), [`for-ada${at}`])
-  t.same(await inventive('ada', 'ada13'), ['for-all'])
-  t.same(await inventive('ada', 'ada1'), ['for-ada1'], 'what is there stays')
-  for (const who of ['bob', 'eve']) for (const at of [1, 2]) t.same(await inventive(who, `${who}${at}`), [`for-${who}${at}`])
-  t.same(await inventive('gil', 'gil1'), ['for-all'])
-  clock.move(60_001)
-  t.same(await inventive('ada', 'ada13'), ['for-ada13'], 'those of the same person that rest make room')
-  t.same(await inventive('gil', 'gil1'), ['for-gil1'], 'and those of one who has more')
-  await until('their connections are closed', () => room.connections.filter(({ closed }) => closed).length === 2)
-})
+)
 
-t.test('views that show what everybody sees make room at once', async (t) => {
+t.test('views that are the same as the shared listing are evicted at once', async (t) => {
   const clock = stillClock()
-  const room = await relayRoom(t, { doubles: { one: picky() }, endpoints: { default: { upstreams: ['one'], prefix: '' } }, clock })
-  for (let at = 0; at < 15; at++, clock.move(1_000)) t.same(await toolsOf(await room.person('ada', 'default', { experimental: { [`x${at}`]: {} } })), ['plain'])
+  const room = await relayRoom(t, {
+    doubles: { one: picky() },
+    endpoints: { default: { upstreams: ['one'], prefix: '' } },
+    clock
+  })
+  for (let at = 0; at < 15; at++, clock.move(1_000))
+    t.same(await toolsOf(await room.person('ada', 'default', { experimental: { [`x${at}`]: {} } })), ['plain'])
   t.same(await toolsOf(await room.person('ada', 'default', sampling)), ['plain', 'asks'])
 })
 
-t.test('what is longer than any client needs to say is no profile', async (t) => {
-  const room = await relayRoom(t, { doubles: { one: picky() }, endpoints: { default: { upstreams: ['one'], prefix: '' } } })
-  t.same(await toolsOf(await room.person('ada', 'default', { ...sampling, experimental: { x: { y: 'z'.repeat(2_100) } } })), ['plain'])
-  t.same(await toolsOf(await room.person('bob', 'default', { ...sampling, experimental: { x: { y: 'z'.repeat(1_000) } } })), ['plain', 'asks'])
+t.test('capabilities that are too large have no view', async (t) => {
+  const room = await relayRoom(t, {
+    doubles: { one: picky() },
+    endpoints: { default: { upstreams: ['one'], prefix: '' } }
+  })
+  t.same(
+    await toolsOf(await room.person('ada', 'default', { ...sampling, experimental: { x: { y: 'z'.repeat(2_100) } } })),
+    ['plain']
+  )
+  t.same(
+    await toolsOf(await room.person('bob', 'default', { ...sampling, experimental: { x: { y: 'z'.repeat(1_000) } } })),
+    ['plain', 'asks']
+  )
 })
 
-t.test('what the configuration no longer names has no views', async (t) => {
+t.test('an upstream that the configuration no longer names has no views', async (t) => {
   const room = await relayRoom(t, { doubles: { one: picky() } })
   const ada = await room.person('ada', 'default', sampling)
   t.same(await toolsOf(ada), ['one__plain', 'one__asks'])

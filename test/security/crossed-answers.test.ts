@@ -1,37 +1,68 @@
-// Cases 62 and 63 (the class of CVE-2026-25536): everybody uses the same JSON-RPC ids and progress tokens at the same time, over one
-// shared connection to the upstream, and everybody hears of their own and of nothing else.
+// Attack (the class of CVE-2026-25536): sessions use the same JSON-RPC ids and progress tokens at the same time over
+// one shared upstream connection, to get each other's answers.
 
 import t from 'tap'
-import { acme, credentials } from '../kit/acme.ts'
-import { legacyClient } from '../kit/client.ts'
-import type { LegacyClient } from '../kit/client.ts'
+import { acmeGateway, credentials } from '../kit/acme-gateway.ts'
+import { legacyClient, type LegacyClient } from '../kit/client.ts'
 
 for (const isolation of ['shared', 'principal', 'session']) {
-  t.test(`sixty sessions, ${isolation} connections`, async (t) => {
-    const made = await acme(t, { script: { answers: 'sse' } })
+  t.test(`sixty sessions with equal ids get their own answers over ${isolation} connections`, async (t) => {
+    const made = await acmeGateway(t, { script: { answers: 'sse' } })
     made.reload({
       listen: { host: '127.0.0.1', port: 0 },
       store: 'memory:',
-      tenants: { acme: { auth: { keys: [{ name: 'ada', key: 'gh_key_of_ada_0123456789' }, { name: 'bob', key: 'gh_key_of_bob_0123456789' }], issuers: [{ issuer: made.issuer.issuer, jwksUri: made.issuer.jwksUri }] }, upstreams: { up: { type: 'http', url: made.upstream.url, isolation } }, endpoints: { default: { upstreams: ['up'], prefix: '' } } } }
+      tenants: {
+        acme: {
+          auth: {
+            keys: [
+              { name: 'ada', key: 'gh_key_of_ada_0123456789' },
+              { name: 'bob', key: 'gh_key_of_bob_0123456789' }
+            ],
+            issuers: [{ issuer: made.issuer.issuer, jwksUri: made.issuer.jwksUri }]
+          },
+          upstreams: { up: { type: 'http', url: made.upstream.url, isolation } },
+          endpoints: { default: { upstreams: ['up'], prefix: '' } }
+        }
+      }
     })
     const clients: LegacyClient[] = []
     for (let n = 0; n < 60; n++) {
       const kind = credentials[n % 2] ?? 'JWT'
       clients.push(await legacyClient(made.url(), await made.bearer(kind, n % 4 < 2 ? 'ada' : 'bob')))
     }
-    const rounds = await Promise.all(clients.flatMap((client, n) => [1, 2, 3].map(async (round) => {
-      const canary = `canary-${n}-${round}-${'x'.repeat(n)}`
-      const [echo, progress] = await Promise.all([
-        client.request('tools/call', { name: 'echo', arguments: { canary }, _meta: { progressToken: 1 } }, { id: 1 }),
-        client.request('tools/call', { name: 'progress', arguments: { steps: 1 + n % 5 }, _meta: { progressToken: 1 } }, { id: 1 })
-      ])
-      return { canary, steps: 1 + n % 5, echo, progress }
-    })))
+    const rounds = await Promise.all(
+      clients.flatMap((client, n) =>
+        [1, 2, 3].map(async (round) => {
+          const canary = `canary-${n}-${round}-${'x'.repeat(n)}`
+          const [echo, progress] = await Promise.all([
+            client.request(
+              'tools/call',
+              { name: 'echo', arguments: { canary }, _meta: { progressToken: 1 } },
+              { id: 1 }
+            ),
+            client.request(
+              'tools/call',
+              { name: 'progress', arguments: { steps: 1 + (n % 5) }, _meta: { progressToken: 1 } },
+              { id: 1 }
+            )
+          ])
+          return { canary, steps: 1 + (n % 5), echo, progress }
+        })
+      )
+    )
     let wrong = 0
     for (const { canary, steps, echo, progress } of rounds) {
-      if (echo.json.id !== 1 || echo.json.result.structuredContent.arguments.canary !== canary || echo.text.split('canary-').length !== 3) wrong++
-      const heard = progress.messages.slice(0, -1).map(({ params }) => [params.progressToken, params.progress, params.total])
-      if (JSON.stringify(heard) !== JSON.stringify(Array.from({ length: steps }, (_, at) => [1, at + 1, steps]))) wrong++
+      if (
+        echo.json.id !== 1 ||
+        echo.json.result.structuredContent.arguments.canary !== canary ||
+        echo.text.split('canary-').length !== 3
+      )
+        wrong++
+      const heard = progress.messages
+        .slice(0, -1)
+        .map(({ params }) => [params.progressToken, params.progress, params.total])
+      if (JSON.stringify(heard) !== JSON.stringify(Array.from({ length: steps }, (_, at) => [1, at + 1, steps])))
+        wrong++
     }
     t.equal(wrong, 0)
     t.equal(rounds.length, 180)

@@ -1,32 +1,41 @@
-// Case 19: a key set that is huge, endless, slow, elsewhere, or no key set.
+// Attack: the key set of an issuer is huge, endless, slow, redirected, compressed, or no key set at all.
 
 import { getEventListeners } from 'node:events'
 import t from 'tap'
 import { createFetch } from '../../src/auth/fetch.ts'
 import { readKeySet } from '../../src/auth/jwkset.ts'
-import { desk, outcome, resource, tenantWith, trust } from '../kit/desk.ts'
-import { forge } from '../kit/forge.ts'
-import type { Behaviour } from '../kit/forge.ts'
+import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
+import { forgingIssuer, type Behaviour } from '../kit/forging-issuer.ts'
 
 const now = Date.now()
-const behaviours: Behaviour[] = ['huge', 'endless', 'hanging', 'redirect', 'html', 'crowd', 'duplicates', 'gzip', 'down']
+const behaviours: Behaviour[] = [
+  'huge',
+  'endless',
+  'hanging',
+  'redirect',
+  'html',
+  'crowd',
+  'duplicates',
+  'gzip',
+  'down'
+]
 
 for (const behaviour of behaviours) {
   t.test(`a key set that is ${behaviour} is not taken, and the last good one is kept`, async (t) => {
-    const idp = await forge(t, { resource, now })
+    const idp = await forgingIssuer(t, { resource, now })
     const fetch = createFetch({ timeoutMs: behaviour === 'hanging' ? 300 : 5000 })
-    const room = desk(t, tenantWith({ issuers: [trust(idp.issuer)] }), { fetch })
+    const auth = testAuthenticator(t, tenantWith({ issuers: [trust(idp.issuer)] }), { fetch })
     const exp = Math.floor(now / 1000) + 3600
-    t.equal(outcome(await room.present(await idp.sign({ exp }))), 'ada')
+    t.equal(outcome(await auth.present(await idp.sign({ exp }))), 'ada')
     idp.behaviour = behaviour
-    room.clock.advance(11 * 60_000)
+    auth.clock.advance(11 * 60_000)
     const before = process.memoryUsage().rss
-    t.equal(outcome(await room.present(await idp.sign({ exp }))), 'ada', 'by the kept keys')
+    t.equal(outcome(await auth.present(await idp.sign({ exp }))), 'ada', 'by the kept keys')
     t.ok(process.memoryUsage().rss - before < 50 * 1024 * 1024, 'without holding its bytes')
-    t.equal(room.lines.filter((line) => line['msg'] === 'keys of an issuer cannot be fetched').length, 1)
+    t.equal(auth.lines.filter((line) => line['msg'] === 'keys of an issuer cannot be fetched').length, 1)
     t.equal(idp.requests.includes('/elsewhere'), false)
 
-    const fresh = desk(t, tenantWith({ issuers: [trust(idp.issuer)] }), { fetch })
+    const fresh = testAuthenticator(t, tenantWith({ issuers: [trust(idp.issuer)] }), { fetch })
     t.equal(outcome(await fresh.present(await idp.sign({ exp }))), 503, 'and with no good one there is none')
     idp.behaviour = 'good'
     fresh.clock.advance(5000)
@@ -41,18 +50,19 @@ t.test('a hundred keys are taken, and not one more', async (t) => {
 })
 
 t.test('the same key twice is one key, and two under one name are none', async (t) => {
-  const { key } = await forge(t, { resource, now })
+  const { key } = await forgingIssuer(t, { resource, now })
   t.equal(readKeySet({ keys: [key.jwk, key.jwk] }).size, 1)
   t.throws(() => readKeySet({ keys: [key.jwk, { ...key.jwk, x: key.jwk.y }] }))
 })
 
-t.test('what is no key set is none', async (t) => {
-  for (const document of [null, [], {}, { keys: {} }, { keys: [null] }, { keys: ['a'] }, 'keys']) t.throws(() => readKeySet(document), JSON.stringify(document))
+t.test('what is not a key set is not taken', async (t) => {
+  for (const document of [null, [], {}, { keys: {} }, { keys: [null] }, { keys: ['a'] }, 'keys'])
+    t.throws(() => readKeySet(document), JSON.stringify(document))
   t.equal(readKeySet({ keys: [] }).size, 0, 'an empty one is one: all its tokens are refused')
 })
 
-t.test('a fetch leaves nothing behind at the signal of its caller', async (t) => {
-  const idp = await forge(t, { resource, now })
+t.test('a fetch leaves no listener at the signal of its caller', async (t) => {
+  const idp = await forgingIssuer(t, { resource, now })
   const { signal } = new AbortController()
   const response = await createFetch()(idp.jwksUri, { signal })
   t.equal(response.status, 200)

@@ -1,23 +1,25 @@
-// Case 24: nested, encrypted, detached and extended tokens; and bytes around a good one.
+// Attack: nested, encrypted, detached and extended tokens (crit, b64, zip), and bytes before or behind a valid one.
 
 import { CompactEncrypt, generateKeyPair } from 'jose'
 import t from 'tap'
 import { verifyToken } from '../../src/auth/token.ts'
 import { tenantId } from '../../src/protocol/ids.ts'
-import { clockAt, desk, outcome, resource, tenantWith, trust } from '../kit/desk.ts'
-import { forge } from '../kit/forge.ts'
+import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
+import { forgingIssuer } from '../kit/forging-issuer.ts'
 
 const now = Date.now()
 
 t.test('extensions of a token are refused, not ignored', async (t) => {
-  const idp = await forge(t, { resource, now })
-  const room = desk(t, tenantWith({ issuers: [trust(idp.issuer)] }))
+  const idp = await forgingIssuer(t, { resource, now })
+  const auth = testAuthenticator(t, tenantWith({ issuers: [trust(idp.issuer)] }))
   const token = await idp.sign()
   const [head = '', payload = '', signature = ''] = token.split('.')
   const headed = (more: Record<string, unknown>) =>
     `${Buffer.from(JSON.stringify({ alg: 'ES256', kid: idp.key.kid, typ: 'at+jwt', ...more })).toString('base64url')}.${payload}.${signature}`
   const { publicKey } = await generateKeyPair('ECDH-ES')
-  const encrypted = await new CompactEncrypt(Buffer.from(token)).setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM', cty: 'JWT' }).encrypt(publicKey)
+  const encrypted = await new CompactEncrypt(Buffer.from(token))
+    .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM', cty: 'JWT' })
+    .encrypt(publicKey)
   const bad: Record<string, string> = {
     'b64 false': headed({ b64: false, crit: ['b64'] }),
     'b64 true': headed({ b64: true, crit: ['b64'] }),
@@ -35,22 +37,44 @@ t.test('extensions of a token are refused, not ignored', async (t) => {
     'a header in broken UTF-8': `${Buffer.from([0x7b, 0xff, 0x7d]).toString('base64url')}.${payload}.${signature}`,
     'claims that are null': `${head}.${Buffer.from('null').toString('base64url')}.${signature}`
   }
-  for (const [name, attack] of Object.entries(bad)) t.equal(outcome(await room.present(attack)), 401, name)
-  for (const header of [{ crit: ['b64'], b64: true }, { b64: true }, { cty: 'JWT' }, { zip: 'DEF' }, { enc: 'A256GCM' }]) {
-    t.equal(outcome(await room.present(await idp.sign({}, header))), 401, `also signed by the issuer itself: ${Object.keys(header).join()}`)
+  for (const [name, attack] of Object.entries(bad)) t.equal(outcome(await auth.present(attack)), 401, name)
+  for (const header of [
+    { crit: ['b64'], b64: true },
+    { b64: true },
+    { cty: 'JWT' },
+    { zip: 'DEF' },
+    { enc: 'A256GCM' }
+  ]) {
+    t.equal(
+      outcome(await auth.present(await idp.sign({}, header))),
+      401,
+      `also signed by the issuer itself: ${Object.keys(header).join()}`
+    )
   }
   t.same(idp.requests, [], 'all before any key was fetched')
-  t.equal(outcome(await room.present(token)), 'ada')
+  t.equal(outcome(await auth.present(token)), 'ada')
 })
 
-t.test('nothing may stand before or behind a good token', async (t) => {
-  const idp = await forge(t, { resource, now })
+t.test('bytes before or behind a valid token are refused', async (t) => {
+  const idp = await forgingIssuer(t, { resource, now })
   const tenant = tenantWith({ issuers: [trust(idp.issuer)] })
-  const room = desk(t, tenant)
+  const auth = testAuthenticator(t, tenant)
   const token = await idp.sign()
-  t.equal(outcome(await room.present(token)), 'ada')
-  for (const end of [' ', '=', '==', '\n', '\t', '.', '~', '+', '/', 'A', '\0', '%20']) t.equal(outcome(await room.present(token + end)), 401, JSON.stringify(end))
-  const options = { tenant: tenantId('acme'), issuers: new Map(), resource, leewaySeconds: 0, clock: clockAt(now) }
-  for (const bad of [`${token} `, ` ${token}`, `${token}=`, token.replace('.', '=.')]) await t.rejects(verifyToken(bad, options), { cause: { reason: 'malformed' } })
-  await t.rejects(verifyToken(token, options), { cause: { reason: 'issuer' } }, 'while the token itself gets past this point')
+  t.equal(outcome(await auth.present(token)), 'ada')
+  for (const end of [' ', '=', '==', '\n', '\t', '.', '~', '+', '/', 'A', '\0', '%20'])
+    t.equal(outcome(await auth.present(token + end)), 401, JSON.stringify(end))
+  const options = {
+    tenant: tenantId('acme'),
+    issuers: new Map(),
+    audiences: [resource] as const,
+    leewaySeconds: 0,
+    now
+  }
+  for (const bad of [`${token} `, ` ${token}`, `${token}=`, token.replace('.', '=.')])
+    await t.rejects(verifyToken(bad, options), { cause: { reason: 'malformed' } })
+  await t.rejects(
+    verifyToken(token, options),
+    { cause: { reason: 'issuer' } },
+    'while the token itself gets past this point'
+  )
 })

@@ -1,15 +1,18 @@
-// Case 1: no credential at all.
+// Attack: a request without any credential.
 
 import t from 'tap'
-import { desk, metadataUrl, outcome, tenantWith } from '../kit/desk.ts'
+import { testAuthenticator, metadataUrl, outcome, tenantWith } from '../kit/authenticator.ts'
 import { hash } from 'node:crypto'
 
-t.test('without a token the answer says where to get one, and no more', async (t) => {
-  const room = desk(t, tenantWith({ keys: [{ name: 'ci', sha256: hash('sha256', 'secret'), scopes: ['mcp'] }], requiredScopes: ['mcp'] }))
-  t.match(await room.present(undefined), {
+t.test('a request without a token is told where to get one, and no more', async (t) => {
+  const auth = testAuthenticator(
+    t,
+    tenantWith({ keys: [{ name: 'ci', sha256: hash('sha256', 'secret'), scopes: ['mcp'] }], requiredScopes: ['mcp'] })
+  )
+  t.match(await auth.present(undefined), {
     code: 'unauthenticated',
     data: {},
     headers: { 'WWW-Authenticate': `Bearer resource_metadata="${metadataUrl}", scope="mcp"` }
   })
-  t.equal(outcome(await room.present('secret')), 'ci')
+  t.equal(outcome(await auth.present('secret')), 'ci')
 })

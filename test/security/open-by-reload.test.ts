@@ -1,36 +1,49 @@
-// A reload must not open what a start would refuse: the rules of the configuration are judged for the address that the file names, but the
-// gateway keeps the address that it has.
+// Attack: a reload opens what a start would refuse. The rules are judged by the address in the file, but the gateway
+// keeps listening on the one that it has.
 
 import t from 'tap'
 import { jsonHeaders, send } from '../kit/client.ts'
 import { configOf, gateway, key } from '../kit/gateway.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
-const initialize = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } } })
+const initialize = JSON.stringify({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } }
+})
 
 t.test('authentication cannot be reloaded away while the gateway has a public name', async (t) => {
   const upstream = await startUpstream()
   t.teardown(() => upstream.close())
   const upstreams = { one: { url: upstream.url } }
   const publicUrl = 'https://mcp.example.com'
-  const house = await gateway(t, { upstreams, top: { publicUrl } })
-  const url = `${house.listening}/t/acme/mcp`
-  const call = (token?: string) => send(url, { headers: { ...jsonHeaders, host: 'mcp.example.com', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) }, body: initialize })
+  const acme = await gateway(t, { upstreams, top: { publicUrl } })
+  const url = `${acme.listening}/t/acme/mcp`
+  const call = (token?: string) =>
+    send(url, {
+      headers: {
+        ...jsonHeaders,
+        host: 'mcp.example.com',
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` })
+      },
+      body: initialize
+    })
   t.equal((await call()).status, 401)
-  t.throws(() => house.reload(configOf({ upstreams, auth: 'none' })), /auth: none.*beyond this machine/)
+  t.throws(() => acme.reload(configOf({ upstreams, auth: 'none' })), /auth: none.*beyond this machine/)
   t.equal((await call()).status, 401, 'the configuration before stays in use')
   t.equal((await call(key)).status, 200)
-  house.reload(configOf({ upstreams, top: { publicUrl } }))
+  acme.reload(configOf({ upstreams, top: { publicUrl } }))
   t.equal((await call(key)).status, 200, 'and another reload is taken')
 })
 
-t.test('on a gateway of this machine only, it can', async (t) => {
+t.test('on a gateway of loopback only it can', async (t) => {
   const upstream = await startUpstream()
   t.teardown(() => upstream.close())
   const upstreams = { one: { url: upstream.url } }
-  const house = await gateway(t, { upstreams })
-  const call = () => send(house.url(), { headers: jsonHeaders, body: initialize })
+  const acme = await gateway(t, { upstreams })
+  const call = () => send(acme.url(), { headers: jsonHeaders, body: initialize })
   t.equal((await call()).status, 401)
-  house.reload(configOf({ upstreams, auth: 'none' }))
+  acme.reload(configOf({ upstreams, auth: 'none' }))
   t.equal((await call()).status, 200)
 })

@@ -1,19 +1,20 @@
-// Case 88: bytes that a proxy in front and we could cut into requests differently. Each is refused and its connection closed, so that
-// nothing behind it is ever read as a request.
+// Attack: bytes that a proxy in front and the gateway could cut into requests differently. Each is refused and its
+// connection closed, so that what follows is never read as a request.
 
 import t from 'tap'
-import { acme, keyOf } from '../kit/acme.ts'
+import { acmeGateway, keyOf } from '../kit/acme-gateway.ts'
 import { legacyClient } from '../kit/client.ts'
 
 t.test('ambiguous framing is refused, and what hides behind it is not run', async (t) => {
-  const house = await acme(t)
-  const { sessionId } = await legacyClient(house.url(), keyOf.ada)
-  const head = `POST /t/acme/mcp HTTP/1.1\r\nHost: 127.0.0.1:${house.port}\r\nAuthorization: Bearer ${keyOf.ada}\r\nMcp-Session-Id: ${sessionId}\r\nContent-Type: application/json\r\n`
+  const acme = await acmeGateway(t)
+  const { sessionId } = await legacyClient(acme.url(), keyOf.ada)
+  const head = `POST /t/acme/mcp HTTP/1.1\r\nHost: 127.0.0.1:${acme.port}\r\nAuthorization: Bearer ${keyOf.ada}\r\nMcp-Session-Id: ${sessionId}\r\nContent-Type: application/json\r\n`
   const call = (name: string) => `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}"}}`
   const hidden = `${head}Connection: close\r\nContent-Length: ${call('fail').length}\r\n\r\n${call('fail')}`
   const body = call('echo')
   const hex = body.length.toString(16)
-  const chunked = (size: string, end = '0\r\n\r\n') => `${head}Transfer-Encoding: chunked\r\n\r\n${size}\r\n${body}\r\n${end}`
+  const chunked = (size: string, end = '0\r\n\r\n') =>
+    `${head}Transfer-Encoding: chunked\r\n\r\n${size}\r\n${body}\r\n${end}`
 
   for (const [what, bytes] of [
     ['length and chunks', `${head}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
@@ -47,36 +48,62 @@ t.test('ambiguous framing is refused, and what hides behind it is not run', asyn
     ['a chunk longer than it says', chunked('1')],
     ['a chunk extension with a line feed', chunked(`${hex};a\nb`)],
     ['HTTP/0.9', head.replace(' HTTP/1.1', '') + `Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`],
-    ['HTTP/1.2', head.replace('HTTP/1.1', 'HTTP/1.2') + `Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`],
+    [
+      'HTTP/1.2',
+      head.replace('HTTP/1.1', 'HTTP/1.2') + `Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    ],
     ['a space before the method', ` ${head}Content-Length: ${body.length}\r\n\r\n${body}`]
   ] as const) {
-    const calls = house.upstream.server.calls('echo')
-    const answer = await house.exchange(bytes + hidden)
+    const calls = acme.upstream.server.calls('echo')
+    const answer = await acme.exchange(bytes + hidden)
     t.ok(answer.status >= 400, `${what}: ${answer.status}`)
-    t.equal(house.upstream.server.calls('fail'), 0, 'what hides is not run')
-    t.equal(house.upstream.server.calls('echo'), calls, 'nor what it hides in')
+    t.equal(acme.upstream.server.calls('fail'), 0, 'what hides is not run')
+    t.equal(acme.upstream.server.calls('echo'), calls, 'nor what it hides in')
   }
 })
 
 t.test('unambiguous framing passes', async (t) => {
-  const house = await acme(t)
-  const { sessionId } = await legacyClient(house.url(), keyOf.ada)
+  const acme = await acmeGateway(t)
+  const { sessionId } = await legacyClient(acme.url(), keyOf.ada)
   const body = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
-  const head = `POST /t/acme/mcp HTTP/1.1\r\nHost: 127.0.0.1:${house.port}\r\nAuthorization: Bearer ${keyOf.ada}\r\nMcp-Session-Id: ${sessionId}\r\nContent-Type: application/json\r\nConnection: close\r\n`
-  const pieces = [body.slice(0, 7), body.slice(7)].map((piece) => `${piece.length.toString(16).toUpperCase()};name=value\r\n${piece}\r\n`).join('')
-  t.equal((await house.exchange(`${head}Transfer-Encoding: Chunked\r\n\r\n${pieces}0\r\nX-Trailer: Authorization\r\n\r\n`)).status, 200)
-  t.equal((await house.exchange(`${head}Content-Length: ${body.length}\r\n\r\n${body}`)).status, 200)
-  t.equal((await house.exchange(`\r\n${head}Content-Length: ${body.length}\r\n\r\n${body}`)).status, 200, 'an empty line before a request is ignored (RFC 9112 section 2.2)')
+  const head = `POST /t/acme/mcp HTTP/1.1\r\nHost: 127.0.0.1:${acme.port}\r\nAuthorization: Bearer ${keyOf.ada}\r\nMcp-Session-Id: ${sessionId}\r\nContent-Type: application/json\r\nConnection: close\r\n`
+  const pieces = [body.slice(0, 7), body.slice(7)]
+    .map((piece) => `${piece.length.toString(16).toUpperCase()};name=value\r\n${piece}\r\n`)
+    .join('')
+  t.equal(
+    (await acme.exchange(`${head}Transfer-Encoding: Chunked\r\n\r\n${pieces}0\r\nX-Trailer: Authorization\r\n\r\n`))
+      .status,
+    200
+  )
+  t.equal((await acme.exchange(`${head}Content-Length: ${body.length}\r\n\r\n${body}`)).status, 200)
+  t.equal(
+    (await acme.exchange(`\r\n${head}Content-Length: ${body.length}\r\n\r\n${body}`)).status,
+    200,
+    'an empty line before a request is ignored (RFC 9112 section 2.2)'
+  )
 })
 
 t.test('a body that belongs to a refused request is not the next request', async (t) => {
-  const house = await acme(t)
-  const { sessionId } = await legacyClient(house.url(), keyOf.ada)
-  const hidden = house.post('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fail"}}', `Mcp-Session-Id: ${sessionId}\r\n`)
-  const last = house.post('{"jsonrpc":"2.0","id":2,"method":"ping"}', `Mcp-Session-Id: ${sessionId}\r\n`)
-  for (const [what, line, headers] of [['no token', 'POST /t/acme/mcp', ''], ['a path that is none', 'POST /none', ''], ['a method that is not allowed', 'PUT /t/acme/mcp', ''], ['a preflight', 'OPTIONS /t/acme/mcp', ''], ['a DELETE', 'DELETE /t/acme/mcp', `Authorization: Bearer ${keyOf.ada}\r\nMcp-Session-Id: ${'x'.repeat(43)}\r\n`], ['a GET', 'GET /t/acme/mcp', `Authorization: Bearer ${keyOf.ada}\r\n`], ['a wrong type', 'POST /t/acme/mcp', `Authorization: Bearer ${keyOf.ada}\r\nContent-Type: text/plain\r\n`]] as const) {
-    const answer = await house.exchange(`${line} HTTP/1.1\r\nHost: 127.0.0.1:${house.port}\r\n${headers}Content-Length: ${hidden.length}\r\n\r\n${hidden}${last}`)
-    t.equal(house.upstream.server.calls('fail'), 0, what)
+  const acme = await acmeGateway(t)
+  const { sessionId } = await legacyClient(acme.url(), keyOf.ada)
+  const hidden = acme.post(
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fail"}}',
+    `Mcp-Session-Id: ${sessionId}\r\n`
+  )
+  const last = acme.post('{"jsonrpc":"2.0","id":2,"method":"ping"}', `Mcp-Session-Id: ${sessionId}\r\n`)
+  for (const [what, line, headers] of [
+    ['no token', 'POST /t/acme/mcp', ''],
+    ['a path that is none', 'POST /none', ''],
+    ['a method that is not allowed', 'PUT /t/acme/mcp', ''],
+    ['a preflight', 'OPTIONS /t/acme/mcp', ''],
+    ['a DELETE', 'DELETE /t/acme/mcp', `Authorization: Bearer ${keyOf.ada}\r\nMcp-Session-Id: ${'x'.repeat(43)}\r\n`],
+    ['a GET', 'GET /t/acme/mcp', `Authorization: Bearer ${keyOf.ada}\r\n`],
+    ['a wrong type', 'POST /t/acme/mcp', `Authorization: Bearer ${keyOf.ada}\r\nContent-Type: text/plain\r\n`]
+  ] as const) {
+    const answer = await acme.exchange(
+      `${line} HTTP/1.1\r\nHost: 127.0.0.1:${acme.port}\r\n${headers}Content-Length: ${hidden.length}\r\n\r\n${hidden}${last}`
+    )
+    t.equal(acme.upstream.server.calls('fail'), 0, what)
     t.match(answer.text, /"id":2,"result":\{\}/, 'while the request behind it is')
   }
 })

@@ -1,40 +1,62 @@
-// Cases 68 and 70: sessions without end, and sessions that nobody says goodbye to.
+// Attack: one caller opens sessions without end, and closes none.
 
 import t from 'tap'
-import { acme, credentials, initializeBody, keyOf } from '../kit/acme.ts'
+import { acmeGateway, credentials, initializeBody, keyOf } from '../kit/acme-gateway.ts'
 import { jsonHeaders, legacyClient, send } from '../kit/client.ts'
 import { until } from '../kit/until.ts'
 
 for (const kind of credentials) {
-  t.test(`the cap of one caller, by ${kind}: the oldest live on, the next one waits, others are not touched`, async (t) => {
-    const house = await acme(t, { limits: { sessionsPerPrincipal: 3 } })
-    const token = await house.bearer(kind)
-    const headers = { ...jsonHeaders, authorization: `Bearer ${token}` }
-    const [first, ...rest] = [await legacyClient(house.url(), token), await legacyClient(house.url(), token), await legacyClient(house.url(), token)]
-    const fourth = await send(house.url(), { headers, body: initializeBody() })
-    t.equal(fourth.status, 429)
-    t.match(fourth.headers['retry-after'], /^[1-9]\d*$/)
-    t.match(fourth.json, { id: 1, error: { data: { reason: 'too_many' } } })
-    t.notOk(fourth.headers['mcp-session-id'])
-    for (const client of [first, ...rest]) t.equal((await client.request('ping')).status, 200)
-    t.equal((await legacyClient(house.url(), await house.bearer(kind, 'bob'))).initialized.status, 200)
+  t.test(
+    `a caller with ${kind} at its limit of sessions gets no further one, and others are not affected`,
+    async (t) => {
+      const acme = await acmeGateway(t, { limits: { sessionsPerPrincipal: 3 } })
+      const token = await acme.bearer(kind)
+      const headers = { ...jsonHeaders, authorization: `Bearer ${token}` }
+      const [first, ...rest] = [
+        await legacyClient(acme.url(), token),
+        await legacyClient(acme.url(), token),
+        await legacyClient(acme.url(), token)
+      ]
+      const fourth = await send(acme.url(), { headers, body: initializeBody() })
+      t.equal(fourth.status, 429)
+      t.match(fourth.headers['retry-after'], /^[1-9]\d*$/)
+      t.match(fourth.json, { id: 1, error: { data: { reason: 'too_many' } } })
+      t.notOk(fourth.headers['mcp-session-id'])
+      for (const client of [first, ...rest]) t.equal((await client.request('ping')).status, 200)
+      t.equal((await legacyClient(acme.url(), await acme.bearer(kind, 'bob'))).initialized.status, 200)
 
-    await first.end()
-    t.equal((await send(house.url(), { headers, body: initializeBody() })).status, 200, 'one that is ended makes room')
-    const racing = await Promise.all(Array.from({ length: 20 }, () => send(house.url(), { headers, body: initializeBody() })))
-    t.ok(racing.every(({ status }) => status === 429), 'also for many at once')
-  })
+      await first.end()
+      t.equal(
+        (await send(acme.url(), { headers, body: initializeBody() })).status,
+        200,
+        'one that is ended is given up'
+      )
+      const racing = await Promise.all(
+        Array.from({ length: 20 }, () => send(acme.url(), { headers, body: initializeBody() }))
+      )
+      t.ok(
+        racing.every(({ status }) => status === 429),
+        'also for many at once'
+      )
+    }
+  )
 }
 
-t.test('a hundred sessions left behind are gone after their idle time, and so is what they held', async (t) => {
-  const house = await acme(t, { limits: { sessionIdleMs: 4_000 } })
-  const left = await Promise.all(Array.from({ length: 100 }, async () => {
-    const client = await legacyClient(house.url(), keyOf.ada)
-    await client.request('tools/call', { name: 'echo' })
-    return client
-  }))
-  t.equal(new Set(house.upstream.seen.map(({ headers }) => headers['mcp-session-id'])).size, 102, 'each had a connection of its own; besides, the listing, and initialize without an id')
-  await until('only the connection of the listing is left', () => house.upstream.sessions.size === 1)
+t.test('a hundred abandoned sessions are gone after their idle time, and so is what they held', async (t) => {
+  const acme = await acmeGateway(t, { limits: { sessionIdleMs: 4_000 } })
+  const left = await Promise.all(
+    Array.from({ length: 100 }, async () => {
+      const client = await legacyClient(acme.url(), keyOf.ada)
+      await client.request('tools/call', { name: 'echo' })
+      return client
+    })
+  )
+  t.equal(
+    new Set(acme.upstream.seen.map(({ headers }) => headers['mcp-session-id'])).size,
+    102,
+    'each had a connection of its own; besides, the listing, and initialize without an id'
+  )
+  await until('only the connection of the listing is left', () => acme.upstream.sessions.size === 1)
   for (const client of left.slice(0, 5)) t.equal((await client.request('ping')).status, 404)
-  t.equal((await legacyClient(house.url(), keyOf.ada)).initialized.status, 200)
+  t.equal((await legacyClient(acme.url(), keyOf.ada)).initialized.status, 200)
 })

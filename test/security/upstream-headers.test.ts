@@ -1,22 +1,46 @@
-// Cases 125, 140 and 141: what an upstream says in headers and statuses stays between it and us.
+// Attack: an upstream tries to control the gateway's client by headers, statuses or broken streams of its responses.
 
 import t from 'tap'
-import { acme, keyOf } from '../kit/acme.ts'
+import { acmeGateway, keyOf } from '../kit/acme-gateway.ts'
 import { legacyClient } from '../kit/client.ts'
 import { isMethod } from '../kit/upstream.ts'
 
 const evil = {
-  'Set-Cookie': 'canary=1', Location: 'https://evil.example/canary', 'WWW-Authenticate': 'Bearer resource_metadata="https://evil.example/canary"', 'Mcp-Session-Id': 'canary-session-of-upstream', 'Access-Control-Allow-Origin': '*',
-  'Strict-Transport-Security': 'max-age=1', 'Content-Security-Policy': 'canary', Server: 'canary', 'X-Powered-By': 'canary', 'Content-Disposition': 'attachment; filename=canary', Refresh: '0;url=https://evil.example', 'Retry-After': '99999', 'Clear-Site-Data': '"*"', 'X-Accel-Redirect': '/canary'
+  'Set-Cookie': 'canary=1',
+  Location: 'https://evil.example/canary',
+  'WWW-Authenticate': 'Bearer resource_metadata="https://evil.example/canary"',
+  'Mcp-Session-Id': 'canary-session-of-upstream',
+  'Access-Control-Allow-Origin': '*',
+  'Strict-Transport-Security': 'max-age=1',
+  'Content-Security-Policy': 'canary',
+  Server: 'canary',
+  'X-Powered-By': 'canary',
+  'Content-Disposition': 'attachment; filename=canary',
+  Refresh: '0;url=https://evil.example',
+  'Retry-After': '99999',
+  'Clear-Site-Data': '"*"',
+  'X-Accel-Redirect': '/canary'
 }
-const expected = new Set(['cache-control', 'connection', 'content-length', 'content-type', 'date', 'keep-alive', 'x-content-type-options'])
+const expected = new Set([
+  'cache-control',
+  'connection',
+  'content-length',
+  'content-type',
+  'date',
+  'keep-alive',
+  'x-content-type-options'
+])
 
 t.test('no header of an upstream reaches the caller', async (t) => {
-  const house = await acme(t)
-  const client = await legacyClient(house.url(), keyOf.ada)
+  const acme = await acmeGateway(t)
+  const client = await legacyClient(acme.url(), keyOf.ada)
   const plain = await client.request('tools/call', { name: 'echo' })
-  house.upstream.override(isMethod('tools/call'), (response, { message }) => {
-    response.writeHead(200, { ...evil, 'Content-Type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result: { content: [{ type: 'text', text: 'fine' }] } }))
+  acme.upstream.override(isMethod('tools/call'), (response, { message }) => {
+    response
+      .writeHead(200, { ...evil, 'Content-Type': 'application/json' })
+      .end(
+        JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result: { content: [{ type: 'text', text: 'fine' }] } })
+      )
   })
   const answer = await client.request('tools/call', { name: 'echo' })
   t.equal(answer.json.result.content[0].text, 'fine')
@@ -25,28 +49,40 @@ t.test('no header of an upstream reaches the caller', async (t) => {
   t.notMatch(JSON.stringify(answer.headers), /canary|evil/)
 })
 
-t.test('no status of an upstream becomes ours: the caller would drop its own token or session', async (t) => {
-  for (const status of [301, 302, 307, 400, 401, 403, 404, 405, 406, 413, 415, 421, 429, 500, 502, 503]) {
-    const house = await acme(t)
-    const client = await legacyClient(house.url(), keyOf.ada)
-    house.upstream.override(isMethod('tools/call'), (response) => { response.writeHead(status, { ...evil, 'Content-Type': 'text/html' }).end('<h1>canary</h1>') }, 99)
-    const answer = await client.request('tools/call', { name: 'echo' }, { id: 'mine' })
-    t.equal(answer.status, 200, `${status}`)
-    t.match(answer.json, { id: 'mine', error: { code: -32603 } })
-    t.notOk(answer.headers['www-authenticate'])
-    t.notMatch(answer.text + JSON.stringify(answer.headers), /canary/)
-    t.equal((await client.request('ping')).status, 200, 'and the session lives on')
-    await house.close()
+t.test(
+  "no status of an upstream becomes the gateway's own, which would make the caller drop its token or session",
+  async (t) => {
+    for (const status of [301, 302, 307, 400, 401, 403, 404, 405, 406, 413, 415, 421, 429, 500, 502, 503]) {
+      const acme = await acmeGateway(t)
+      const client = await legacyClient(acme.url(), keyOf.ada)
+      acme.upstream.override(
+        isMethod('tools/call'),
+        (response) => {
+          response.writeHead(status, { ...evil, 'Content-Type': 'text/html' }).end('<h1>canary</h1>')
+        },
+        99
+      )
+      const answer = await client.request('tools/call', { name: 'echo' }, { id: 'mine' })
+      t.equal(answer.status, 200, `${status}`)
+      t.match(answer.json, { id: 'mine', error: { code: -32603 } })
+      t.notOk(answer.headers['www-authenticate'])
+      t.notMatch(answer.text + JSON.stringify(answer.headers), /canary/)
+      t.equal((await client.request('ping')).status, 200, 'and the session lives on')
+      await acme.close()
+    }
   }
-})
+)
 
-t.test('a stream that breaks off ends with an error for its call, never in silence', async (t) => {
-  const house = await acme(t)
-  const client = await legacyClient(house.url(), keyOf.ada)
-  house.upstream.override(isMethod('tools/call'), (response, { message }) => {
+t.test('a stream that breaks off is an error for its call, never silence', async (t) => {
+  const acme = await acmeGateway(t)
+  const client = await legacyClient(acme.url(), keyOf.ada)
+  acme.upstream.override(isMethod('tools/call'), (response, { message }) => {
     const params = message?.['params'] as { _meta: { progressToken: unknown } }
     response.writeHead(200, { 'Content-Type': 'text/event-stream' })
-    response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: params._meta.progressToken, progress: 1 } })}\n\n`, () => response.socket?.destroy())
+    response.write(
+      `data: ${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: params._meta.progressToken, progress: 1 } })}\n\n`,
+      () => response.socket?.destroy()
+    )
   })
   const answer = await client.request('tools/call', { name: 'echo', _meta: { progressToken: 'p' } }, { id: 'mine' })
   t.equal(answer.headers['content-type'], 'text/event-stream; charset=utf-8')

@@ -3,11 +3,10 @@
 import { randomBytes } from 'node:crypto'
 import pino from 'pino'
 import { GatewayError } from '../../src/protocol/errors.ts'
-import { createBus } from '../../src/session/bus.ts'
-import type { Bus, BusCall, BusOptions } from '../../src/session/bus.ts'
+import { createBus, type Bus, type BusOptions } from '../../src/session/bus.ts'
+import type { BusCall } from '../../src/session/bus-server.ts'
 import type { Store } from '../../src/store/port.ts'
-import { createSealer } from '../../src/store/seal.ts'
-import type { Sealer } from '../../src/store/seal.ts'
+import { createSealer, type Sealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 
 export interface Wire {
@@ -29,27 +28,53 @@ export interface Wire {
 
 const log = pino({ level: 'silent' })
 
-export async function wire (t: { teardown (run: () => unknown): void }, more: Partial<BusOptions> = {}, ofTwo: Partial<BusOptions> = {}): Promise<Wire> {
+export async function wire(
+  t: { teardown(run: () => unknown): void },
+  more: Partial<BusOptions> = {},
+  ofTwo: Partial<BusOptions> = {}
+): Promise<Wire> {
   const store = await createSqliteStore({ path: ':memory:', clock: { now: Date.now }, log })
   const timer = (ms: number, run: () => void) => setTimeout(run, ms)
   const sealer = await createSealer({ store, randomBytes, timer, log })
   const guarded: Sealer = {
     ...sealer,
-    open (...given) {
+    open(...given) {
       if (made.broken) throw new GatewayError('unavailable', 'the key is away')
       return sealer.open(...given)
     }
   }
-  const made = { store, sealer, published: [] as Array<[string, string]>, lose: () => false, times: 1, broken: false, live: true, today: 1_000_000 } as Omit<Wire, 'one' | 'two'> & { one?: Bus, two?: Bus }
+  const made = {
+    store,
+    sealer,
+    published: [] as Array<[string, string]>,
+    lose: () => false,
+    times: 1,
+    broken: false,
+    live: true,
+    today: 1_000_000
+  } as Omit<Wire, 'one' | 'two'> & { one?: Bus; two?: Bus }
   const wrapped: Store = {
     ...store,
-    get live () { return made.live },
-    async publish (channel, message) {
+    get live() {
+      return made.live
+    },
+    async publish(channel, message) {
       made.published.push([channel, message])
       for (let n = 0; n < made.times; n++) if (!made.lose(channel)) await store.publish(channel, message)
     }
   }
-  const bus = (node: string, own: Partial<BusOptions> = {}): Promise<Bus> => createBus({ store: wrapped, sealer: guarded, node, timer, wall: { now: () => made.today }, newId: () => randomBytes(8).toString('hex'), log, ackMs: 100, silenceMs: 300, ...more, ...own })
+  const bus = (node: string, own: Partial<BusOptions> = {}): Promise<Bus> =>
+    createBus({
+      store: wrapped,
+      sealer: guarded,
+      node,
+      clock: { now: () => made.today, timer },
+      log,
+      ackMs: 100,
+      silenceMs: 300,
+      ...more,
+      ...own
+    })
   made.one = await bus('one')
   made.two = await bus('two', ofTwo)
   // The timers of a bus keep no process alive.
@@ -64,6 +89,10 @@ export async function wire (t: { teardown (run: () => unknown): void }, more: Pa
   return made as Wire
 }
 
-export const call = (more: Partial<BusCall> = {}): BusCall => ({ notify () {}, signal: new AbortController().signal, ...more })
+export const call = (more: Partial<BusCall> = {}): BusCall => ({
+  notify() {},
+  signal: new AbortController().signal,
+  ...more
+})
 export const ada = { tenant: 'acme', caller: 'ada' }
 export const never = (): Promise<unknown> => new Promise(() => {})

@@ -1,54 +1,73 @@
-// One process asks another over the messages of a store that may lose them.
+// Requests between processes, over messages of a store that may lose them.
 
 import t from 'tap'
 import { GatewayError, RpcError } from '../../src/protocol/errors.ts'
-import type { Whose } from '../../src/session/bus.ts'
+import type { BusCaller } from '../../src/session/bus-server.ts'
 import { until } from '../kit/until.ts'
 import { ada, call, never, wire } from './bus-kit.ts'
 
-t.test('a question is answered, after what is said ahead of it', async (t) => {
+t.test('a request is answered, after what is said ahead of the answer', async (t) => {
   const { one, two, published } = await wire(t)
   two.serve(async (question, { notify }) => {
     for (const n of [1, 2]) notify({ n })
     return { question, text: 'ü\u{1f600}' }
   })
   const said: unknown[] = []
-  t.same(await one.ask('two', ada, { a: [1, null] }, call({ notify: (each) => said.push(each) })), { question: { a: [1, null] }, text: 'ü\u{1f600}' })
+  t.same(await one.request('two', ada, { a: [1, null] }, call({ notify: (each) => said.push(each) })), {
+    question: { a: [1, null] },
+    text: 'ü\u{1f600}'
+  })
   t.same(said, [{ n: 1 }, { n: 2 }])
-  t.notOk(published.some(([, text]) => /question|[{"]/.test(text)), 'nothing can be read on the way')
+  t.notOk(
+    published.some(([, text]) => /question|[{"]/.test(text)),
+    'nothing can be read on the way'
+  )
 })
 
-t.test('errors come as they were thrown, and those that are not ours say nothing', async (t) => {
+t.test('gateway and JSON-RPC errors arrive as thrown; any other reveals nothing', async (t) => {
   const { one, two } = await wire(t)
-  const errors = [new GatewayError('invalid_state', 'used', { data: { a: 1 } }), new RpcError({ code: -5, message: 'no', data: [1] }), new Error('secret')]
+  const errors = [
+    new GatewayError('invalid_state', 'used', { data: { a: 1 } }),
+    new RpcError({ code: -5, message: 'no', data: [1] }),
+    new Error('secret')
+  ]
   two.serve(() => Promise.reject(errors.shift() as Error))
-  await t.rejects(one.ask('two', ada, {}, call()), { code: 'invalid_state', message: 'used', data: { a: 1 } })
-  await t.rejects(one.ask('two', ada, {}, call()), { message: 'no' })
-  const error = await one.ask('two', ada, {}, call()).catch((error: unknown) => error) as GatewayError
+  await t.rejects(one.request('two', ada, {}, call()), { code: 'invalid_state', message: 'used', data: { a: 1 } })
+  await t.rejects(one.request('two', ada, {}, call()), { message: 'no' })
+  const error = (await one.request('two', ada, {}, call()).catch((error: unknown) => error)) as GatewayError
   t.equal(error.code, 'internal')
   t.notMatch(error.message, /secret/)
 })
 
-t.test('a process that is not there is gone, and one that falls silent has stopped', async (t) => {
+t.test('a process that never answers is gone, and one that falls silent has stopped', async (t) => {
   const room = await wire(t)
-  await t.rejects(room.one.ask('three', ada, {}, call()), { code: 'invalid_state', message: /gone/, data: { outcome: 'unknown' } })
+  await t.rejects(room.one.request('three', ada, {}, call()), {
+    code: 'invalid_state',
+    message: /gone/,
+    data: { outcome: 'unknown' }
+  })
   let aborted: AbortSignal | undefined
   room.two.serve((_question, { signal }) => {
     aborted = signal
     room.lose = () => true
     return never()
   })
-  await t.rejects(room.one.ask('two', ada, {}, call()), { code: 'upstream_lost', data: { outcome: 'unknown' } })
+  await t.rejects(room.one.request('two', ada, {}, call()), { code: 'upstream_lost', data: { outcome: 'unknown' } })
   await until('the other side notices too', () => aborted?.aborted)
 })
 
-t.test('work that takes long is waited for, while both say that they are there', async (t) => {
+t.test('long work is waited for, while both sides send heartbeats', async (t) => {
   const { one, two } = await wire(t)
-  two.serve(() => new Promise((resolve) => { setTimeout(() => resolve('late'), 800) }))
-  t.equal(await one.ask('two', ada, {}, call()), 'late')
+  two.serve(
+    () =>
+      new Promise((resolve) => {
+        setTimeout(() => resolve('late'), 800)
+      })
+  )
+  t.equal(await one.request('two', ada, {}, call()), 'late')
 })
 
-t.test('whoever gives up ends the work', async (t) => {
+t.test('a sender that gives up ends the work', async (t) => {
   const { one, two } = await wire(t)
   const begun = Promise.withResolvers<AbortSignal>()
   two.serve((_question, { signal }) => {
@@ -56,41 +75,47 @@ t.test('whoever gives up ends the work', async (t) => {
     return never()
   })
   const stop = new AbortController()
-  const asked = one.ask('two', ada, {}, call({ signal: stop.signal }))
+  const asked = one.request('two', ada, {}, call({ signal: stop.signal }))
   const signal = await begun.promise
   stop.abort()
   await t.rejects(asked, { code: 'cancelled' })
   await until('the abort', () => signal.aborted)
-  await t.rejects(one.ask('two', ada, {}, call({ signal: AbortSignal.abort() })), { code: 'cancelled' })
+  await t.rejects(one.request('two', ada, {}, call({ signal: AbortSignal.abort() })), { code: 'cancelled' })
 })
 
-t.test('a question that comes when nobody waits any more is not worked on', async (t) => {
+t.test('a request that arrives after its sender gave up is not worked on', async (t) => {
   const room = await wire(t)
   let worked = 0
   room.two.serve(async () => ++worked)
   room.lose = (channel) => channel === 'node:two'
-  await t.rejects(room.one.ask('two', ada, {}, call()), { code: 'invalid_state' })
+  await t.rejects(room.one.request('two', ada, {}, call()), { code: 'invalid_state' })
   room.lose = () => false
   const [[channel, question] = ['', '']] = room.published
   await room.store.publish(channel, question)
-  t.equal(await room.one.ask('two', ada, {}, call()), 1, 'only what is still wanted is')
+  t.equal(await room.one.request('two', ada, {}, call()), 1, 'only the request that is still wanted')
   await room.store.publish(channel, question)
   room.today += 61_000
   await room.store.publish(channel, question)
-  t.equal(await room.one.ask('two', ada, {}, call()), 2)
+  t.equal(await room.one.request('two', ada, {}, call()), 2)
 })
 
-t.test('what others write into the channel does nothing', async (t) => {
+t.test('messages that no process has sealed do nothing', async (t) => {
   const room = await wire(t)
   let worked = 0
   room.two.serve(async () => ++worked)
-  for (const text of ['', '{}', 'x'.repeat(100), JSON.stringify({ word: 'question', id: 'x', from: 'one', at: room.today, body: {} })]) await room.store.publish('node:two', text)
-  await room.one.ask('two', ada, {}, call())
+  for (const text of [
+    '',
+    '{}',
+    'x'.repeat(100),
+    JSON.stringify({ word: 'question', id: 'x', from: 'one', at: room.today, body: {} })
+  ])
+    await room.store.publish('node:two', text)
+  await room.one.request('two', ada, {}, call())
   for (const [channel, text] of room.published) if (channel === 'node:one') await room.store.publish('node:two', text)
-  t.equal(await room.one.ask('two', ada, {}, call()), 2)
+  t.equal(await room.one.request('two', ada, {}, call()), 2)
 })
 
-t.test('what comes twice counts once, and what is played again later not at all', async (t) => {
+t.test('a message that arrives twice counts once, and a replayed one not at all', async (t) => {
   const room = await wire(t)
   let worked = 0
   room.two.serve(async (_question, { notify }) => {
@@ -99,15 +124,15 @@ t.test('what comes twice counts once, and what is played again later not at all'
   })
   room.times = 2
   const said: unknown[] = []
-  t.equal(await room.one.ask('two', ada, {}, call({ notify: (each) => said.push(each) })), 'done')
+  t.equal(await room.one.request('two', ada, {}, call({ notify: (each) => said.push(each) })), 'done')
   room.times = 1
   const before = [...room.published]
   for (let n = 0; n < 2; n++) for (const [channel, text] of before) await room.store.publish(channel, text)
-  t.equal(await room.one.ask('two', ada, {}, call()), 'done')
+  t.equal(await room.one.request('two', ada, {}, call()), 'done')
   t.same([worked, said], [2, [1]])
 })
 
-t.test('a third process has no say in what two speak of', async (t) => {
+t.test('a third process cannot answer or abort a request of two others', async (t) => {
   const room = await wire(t)
   const begun = Promise.withResolvers<AbortSignal>()
   const work = Promise.withResolvers<unknown>()
@@ -115,11 +140,15 @@ t.test('a third process has no say in what two speak of', async (t) => {
     begun.resolve(signal)
     return work.promise
   })
-  const asked = room.one.ask('two', ada, {}, call())
+  const asked = room.one.request('two', ada, {}, call())
   const signal = await begun.promise
   const [, question] = room.published.find(([channel]) => channel === 'node:two') ?? ['', '']
   const { id } = JSON.parse(room.sealer.open('bus', ['two'], question) ?? '{}') as { id: string }
-  const say = (to: string, from: string, word: string): Promise<void> => room.store.publish(`node:${to}`, room.sealer.seal('bus', [to], JSON.stringify({ word, id, from, at: room.today, n: 1_000, body: 'mine' })))
+  const say = (to: string, from: string, word: string): Promise<void> =>
+    room.store.publish(
+      `node:${to}`,
+      room.sealer.seal('bus', [to], JSON.stringify({ word, id, from, at: room.today, n: 1_000, body: 'mine' }))
+    )
   await say('one', 'three', 'answer')
   await say('two', 'three', 'abort')
   t.notOk(signal.aborted)
@@ -127,65 +156,81 @@ t.test('a third process has no say in what two speak of', async (t) => {
   t.equal(await asked, 'theirs')
 })
 
-t.test('a message that cannot be opened, or is none, harms nothing', async (t) => {
+t.test('a message that cannot be opened or read harms nothing', async (t) => {
   const room = await wire(t)
   room.two.serve(async () => 'done')
   room.broken = true
   await t.resolves(room.store.publish('node:two', 'x'.repeat(100)))
-  await t.rejects(room.one.ask('two', ada, {}, call()), { code: 'invalid_state' })
+  await t.rejects(room.one.request('two', ada, {}, call()), { code: 'invalid_state' })
   room.broken = false
   for (const text of ['no JSON', 'null', '{}', '{"word":"question","id":"x","from":"one","at":1000000,"n":1}']) {
     await t.resolves(room.store.publish('node:two', room.sealer.seal('bus', ['two'], text)))
   }
-  t.equal(await room.one.ask('two', ada, {}, call()), 'done')
+  t.equal(await room.one.request('two', ada, {}, call()), 'done')
 })
 
-t.test('a caller and a tenant have a share of what is under way, on both sides', async (t) => {
-  for (const [side, limits] of [['asks', [{ max: 32 }, { max: 1_000 }]], ['serves', [{ max: 1_000 }, { max: 32 }]]] as const) {
+t.test('a caller and a tenant have a quota of requests, on both sides', async (t) => {
+  for (const [side, limits] of [
+    ['asks', [{ max: 32 }, { max: 1_000 }]],
+    ['serves', [{ max: 1_000 }, { max: 32 }]]
+  ] as const) {
     const room = await wire(t, ...limits)
     const stop = new AbortController()
     let begun = 0
     room.two.serve(async (question, { signal }) => {
       begun++
-      if (question !== 'short') await new Promise((_resolve, reject) => { signal.addEventListener('abort', reject) })
+      if (question !== 'short')
+        await new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', reject)
+        })
       return 'done'
     })
-    const asks = (whose: Whose): Promise<unknown> => room.one.ask('two', whose, {}, call({ signal: stop.signal }))
-    const running = Array.from({ length: 8 }, (_each, n) => asks({ tenant: 'acme', caller: `caller ${n >> 1}` }).catch(() => {}))
+    const asks = (whose: BusCaller): Promise<unknown> =>
+      room.one.request('two', whose, {}, call({ signal: stop.signal }))
+    const running = Array.from({ length: 8 }, (_each, n) =>
+      asks({ tenant: 'acme', caller: `caller ${n >> 1}` }).catch(() => {})
+    )
     await until('all of them are under way', () => begun === 8)
-    const short = (whose: Whose): Promise<unknown> => room.one.ask('two', whose, 'short', call())
-    await t.rejects(short({ tenant: 'acme', caller: 'caller 0' }), { code: 'too_many' }, `${side}: two of 32 for one caller`)
+    const short = (whose: BusCaller): Promise<unknown> => room.one.request('two', whose, 'short', call())
+    await t.rejects(
+      short({ tenant: 'acme', caller: 'caller 0' }),
+      { code: 'too_many' },
+      `${side}: two of 32 for one caller`
+    )
     await t.rejects(short({ tenant: 'acme', caller: 'another' }), { code: 'too_many' }, 'eight for one tenant')
     t.equal(await short({ tenant: 'globex', caller: 'caller 0' }), 'done', 'the other one has its own')
     stop.abort()
     await Promise.all(running)
-    await until('the places are free again', async () => await short({ tenant: 'acme', caller: 'caller 0' }).catch(() => false))
+    await until(
+      'the places are free again',
+      async () => await short({ tenant: 'acme', caller: 'caller 0' }).catch(() => false)
+    )
   }
 })
 
-t.test('limits: questions at a time, size, a store that does not reach us', async (t) => {
+t.test('requests at a time and message size are limited, and a store without messages is an error', async (t) => {
   const room = await wire(t, { max: 1 })
   const stop = new AbortController()
   room.two.serve(never)
-  const first = room.one.ask('two', ada, {}, call({ signal: stop.signal })).catch(() => {})
-  await t.rejects(room.one.ask('two', ada, {}, call()), { code: 'too_many' })
+  const first = room.one.request('two', ada, {}, call({ signal: stop.signal })).catch(() => {})
+  await t.rejects(room.one.request('two', ada, {}, call()), { code: 'too_many' })
   stop.abort()
   await first
   const other = await wire(t)
   other.two.serve(async () => 'x'.repeat(9 * 1024 * 1024))
-  await t.rejects(other.one.ask('two', ada, {}, call()), { code: 'upstream_protocol' })
+  await t.rejects(other.one.request('two', ada, {}, call()), { code: 'upstream_protocol' })
   other.live = false
-  await t.rejects(other.one.ask('two', ada, {}, call()), { code: 'unavailable' })
+  await t.rejects(other.one.request('two', ada, {}, call()), { code: 'unavailable' })
 })
 
-t.test('a process that stops says so to whoever waits', async (t) => {
+t.test('a process that stops tells the senders that wait', async (t) => {
   const { one, two } = await wire(t)
   const begun = Promise.withResolvers<undefined>()
   two.serve(() => {
     begun.resolve(undefined)
     return never()
   })
-  const asked = one.ask('two', ada, {}, call())
+  const asked = one.request('two', ada, {}, call())
   await begun.promise
   await Promise.all([t.rejects(asked, { code: 'upstream_lost' }), two.close()])
 })

@@ -3,30 +3,47 @@
 import { randomBytes } from 'node:crypto'
 import pino from 'pino'
 import { endpointName, tenantId } from '../../src/protocol/ids.ts'
-import { createSessions } from '../../src/session/sessions.ts'
-import type { Owner, SessionLimits, Sessions } from '../../src/session/sessions.ts'
+import { createSessions, type SessionLimits, type Sessions } from '../../src/session/sessions.ts'
+import type { Owner } from '../../src/session/session-record.ts'
+import { wallClock, type Clock } from '../../src/time/clock.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import type { Store } from '../../src/store/port.ts'
 
 export const ada: Owner = { tenant: tenantId('acme'), issuer: 'https://idp.example', subject: 'ada', clientId: 'app' }
 export const endpoint = endpointName('default')
-export const hello = { revision: '2025-11-25', clientInfo: { name: 'test', version: '1' }, capabilities: { roots: {} } } as const
+export const client = {
+  revision: '2025-11-25',
+  clientInfo: { name: 'test', version: '1' },
+  capabilities: { roots: {} }
+} as const
 
-export interface Room {
+export interface SessionsInStore {
   readonly sessions: Sessions
   readonly store: Store
   /** Keys that ended, in order. */
   readonly ended: string[]
-  readonly clock: { now (): number, advance (ms: number): void }
+  readonly clock: Clock & { advance(ms: number): void }
   /** Another process on the same store. */
-  another (): Promise<Sessions>
+  another(): Promise<Sessions>
 }
 
-interface Teardown { teardown (run: () => unknown): void }
+interface Teardown {
+  teardown(run: () => unknown): void
+}
 
-export async function room (t: Teardown, limits: Partial<SessionLimits> = {}, wrap: (store: Store) => Store = (store) => store): Promise<Room> {
+export async function sessionsInStore(
+  t: Teardown,
+  limits: Partial<SessionLimits> = {},
+  wrap: (store: Store) => Store = (store) => store
+): Promise<SessionsInStore> {
   let now = 1_800_000_000_000
-  const clock = { now: () => now, advance: (ms: number) => { now += ms } }
+  const clock = {
+    ...wallClock,
+    now: () => now,
+    advance: (ms: number) => {
+      now += ms
+    }
+  }
   const all = { sessionIdleMs: 30 * 60_000, sessionMaxMs: 24 * 3_600_000, sessionsPerPrincipal: 100, ...limits }
   const store = wrap(await createSqliteStore({ path: ':memory:', clock, log: pino({ level: 'silent' }) }))
   const make = () => createSessions({ store, clock, randomBytes, limits: () => all })

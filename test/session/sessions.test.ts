@@ -4,17 +4,23 @@ import t from 'tap'
 import { endpointName, tenantId } from '../../src/protocol/ids.ts'
 import type { Store } from '../../src/store/port.ts'
 import { until } from '../kit/until.ts'
-import { ada, endpoint, hello, room } from './kit.ts'
+import { ada, client, endpoint, sessionsInStore } from './kit.ts'
 
 const minute = 60_000
 
 t.test('a session is found by its id and its owner together', async (t) => {
-  const { sessions } = await room(t)
-  const { id, session } = await sessions.open(ada, endpoint, hello)
+  const { sessions } = await sessionsInStore(t)
+  const { id, session } = await sessions.open(ada, endpoint, client)
   t.match(id, /^[A-Za-z0-9_-]{43}$/)
-  t.match(await sessions.load(id, ada, endpoint), { key: session.key, record: { owner: ada, endpoint, ...hello } })
+  t.match(await sessions.load(id, ada, endpoint), { key: session.key, record: { owner: ada, endpoint, ...client } })
   t.notOk(session.key.includes(id), 'the key inside is not the id')
-  for (const other of [{ ...ada, tenant: tenantId('beta') }, { ...ada, issuer: 'https://idp.example/' }, { ...ada, subject: 'bob' }, { ...ada, clientId: 'other' }, { ...ada, subject: '' }]) {
+  for (const other of [
+    { ...ada, tenant: tenantId('beta') },
+    { ...ada, issuer: 'https://idp.example/' },
+    { ...ada, subject: 'bob' },
+    { ...ada, clientId: 'other' },
+    { ...ada, subject: '' }
+  ]) {
     t.equal(await sessions.load(id, other, endpoint), undefined, JSON.stringify(other))
   }
   t.equal(await sessions.load(id, ada, endpointName('files')), undefined)
@@ -23,16 +29,16 @@ t.test('a session is found by its id and its owner together', async (t) => {
 })
 
 t.test('ids do not repeat', async (t) => {
-  const { sessions } = await room(t, { sessionsPerPrincipal: 10_000 })
+  const { sessions } = await sessionsInStore(t, { sessionsPerPrincipal: 10_000 })
   const ids = new Set<string>()
-  for (let n = 0; n < 5_000; n++) ids.add((await sessions.open(ada, endpoint, hello)).id)
+  for (let n = 0; n < 5_000; n++) ids.add((await sessions.open(ada, endpoint, client)).id)
   t.equal(ids.size, 5_000)
 })
 
-t.test('unused, it ends after the idle time; used, it goes on', async (t) => {
-  const { sessions, clock, ended } = await room(t)
-  const used = await sessions.open(ada, endpoint, hello)
-  const unused = await sessions.open(ada, endpoint, hello)
+t.test('an unused session ends after the idle time; a used one goes on', async (t) => {
+  const { sessions, clock, ended } = await sessionsInStore(t)
+  const used = await sessions.open(ada, endpoint, client)
+  const unused = await sessions.open(ada, endpoint, client)
   for (let n = 0; n < 5; n++) {
     clock.advance(20 * minute)
     t.ok(await sessions.load(used.id, ada, endpoint))
@@ -41,14 +47,17 @@ t.test('unused, it ends after the idle time; used, it goes on', async (t) => {
   clock.advance(30 * minute + 1)
   t.equal(await sessions.load(used.id, ada, endpoint), undefined)
   t.equal(await sessions.load(used.id, ada, endpoint), undefined, 'and looking for it does not bring it back')
-  t.same(ended.filter((key) => key !== used.session.key && key !== unused.session.key), [])
+  t.same(
+    ended.filter((key) => key !== used.session.key && key !== unused.session.key),
+    []
+  )
 })
 
-t.test('after its longest life it ends, however busy it is', async (t) => {
-  const { sessions, clock } = await room(t, { sessionMaxMs: 2 * 60 * minute })
-  const { id } = await sessions.open(ada, endpoint, hello)
+t.test('a session ends after its longest time, however busy it is', async (t) => {
+  const { sessions, clock } = await sessionsInStore(t, { sessionMaxMs: 2 * 60 * minute })
+  const { id } = await sessions.open(ada, endpoint, client)
   let lived = 0
-  while (await sessions.load(id, ada, endpoint) !== undefined) {
+  while ((await sessions.load(id, ada, endpoint)) !== undefined) {
     clock.advance(minute)
     lived++
     if (lived > 1_000) break
@@ -56,12 +65,12 @@ t.test('after its longest life it ends, however busy it is', async (t) => {
   t.ok(lived >= 119 && lived <= 122, `${lived} minutes`)
 })
 
-t.test('ended, it is ended for every process, and for good', async (t) => {
-  const { sessions, another } = await room(t)
+t.test('an ended session is ended for every process, and for good', async (t) => {
+  const { sessions, another } = await sessionsInStore(t)
   const elsewhere = await another()
   const heard: string[] = []
   elsewhere.onEnded((key) => heard.push(key))
-  const { id, session } = await sessions.open(ada, endpoint, hello)
+  const { id, session } = await sessions.open(ada, endpoint, client)
   t.ok(await elsewhere.load(id, ada, endpoint), 'known there by a copy')
   await sessions.end(session)
   t.equal(await sessions.load(id, ada, endpoint), undefined)
@@ -75,32 +84,39 @@ t.test('ended, it is ended for every process, and for good', async (t) => {
 })
 
 t.test('a change at one process is seen at the other', async (t) => {
-  const { sessions, another } = await room(t)
+  const { sessions, another } = await sessionsInStore(t)
   const elsewhere = await another()
-  const { id, session } = await sessions.open(ada, endpoint, hello)
+  const { id, session } = await sessions.open(ada, endpoint, client)
   t.match(await elsewhere.load(id, ada, endpoint), { record: { logLevel: undefined } })
   await sessions.setLogLevel(session, 'error')
-  await until('the level is known there', async () => (await elsewhere.load(id, ada, endpoint))?.record.logLevel === 'error')
+  await until(
+    'the level is known there',
+    async () => (await elsewhere.load(id, ada, endpoint))?.record.logLevel === 'error'
+  )
   await elsewhere.close()
 })
 
-t.test('the cap counts what is open, per caller', async (t) => {
-  const { sessions, clock } = await room(t, { sessionsPerPrincipal: 2 })
-  const first = await sessions.open(ada, endpoint, hello)
-  await sessions.open(ada, endpoint, hello)
-  await t.rejects(sessions.open(ada, endpoint, hello), { code: 'too_many', headers: { 'Retry-After': /^\d+$/ } })
-  await t.rejects(sessions.open(ada, endpointName('files'), hello), { code: 'too_many' }, 'over all endpoints')
-  t.ok(await sessions.open({ ...ada, subject: 'bob' }, endpoint, hello))
+t.test('the limit counts open sessions, per caller', async (t) => {
+  const { sessions, clock } = await sessionsInStore(t, { sessionsPerPrincipal: 2 })
+  const first = await sessions.open(ada, endpoint, client)
+  await sessions.open(ada, endpoint, client)
+  await t.rejects(sessions.open(ada, endpoint, client), { code: 'too_many', headers: { 'Retry-After': /^\d+$/ } })
+  await t.rejects(sessions.open(ada, endpointName('files'), client), { code: 'too_many' }, 'over all endpoints')
+  t.ok(await sessions.open({ ...ada, subject: 'bob' }, endpoint, client))
   await sessions.end(first.session)
-  t.ok(await sessions.open(ada, endpoint, hello))
-  await t.rejects(sessions.open(ada, endpoint, hello), { code: 'too_many' }, 'refusals are not counted, and do not make room')
+  t.ok(await sessions.open(ada, endpoint, client))
+  await t.rejects(
+    sessions.open(ada, endpoint, client),
+    { code: 'too_many' },
+    'refusals are not counted, and do not make room'
+  )
   clock.advance(30 * minute + 1)
-  t.ok(await sessions.open(ada, endpoint, hello), 'those that idled out make room')
+  t.ok(await sessions.open(ada, endpoint, client), 'those that idled out make room')
 })
 
-t.test('what lives on by use goes on counting, and ending one makes room for one', async (t) => {
-  const { sessions, clock } = await room(t, { sessionsPerPrincipal: 2 })
-  const [first, second] = [await sessions.open(ada, endpoint, hello), await sessions.open(ada, endpoint, hello)]
+t.test('a used session goes on counting, and ending one frees one slot', async (t) => {
+  const { sessions, clock } = await sessionsInStore(t, { sessionsPerPrincipal: 2 })
+  const [first, second] = [await sessions.open(ada, endpoint, client), await sessions.open(ada, endpoint, client)]
   const use = async (): Promise<void> => {
     for (let n = 0; n < 5; n++) {
       clock.advance(20 * minute)
@@ -108,18 +124,22 @@ t.test('what lives on by use goes on counting, and ending one makes room for one
     }
   }
   await use()
-  await t.rejects(sessions.open(ada, endpoint, hello), { code: 'too_many' }, 'longer than the idle time after it was opened')
+  await t.rejects(
+    sessions.open(ada, endpoint, client),
+    { code: 'too_many' },
+    'longer than the idle time after it was opened'
+  )
   await sessions.end(first.session)
   await sessions.end(first.session)
-  t.ok(await sessions.open(ada, endpoint, hello))
-  await t.rejects(sessions.open(ada, endpoint, hello), { code: 'too_many' }, 'one, not two')
+  t.ok(await sessions.open(ada, endpoint, client))
+  await t.rejects(sessions.open(ada, endpoint, client), { code: 'too_many' }, 'one, not two')
 })
 
-t.test('those that nobody ends do not count for ever, even while another one lives on', async (t) => {
-  const { sessions, clock } = await room(t, { sessionsPerPrincipal: 3 })
-  const used = await sessions.open(ada, endpoint, hello)
+t.test('sessions that no client ends stop counting when they expire', async (t) => {
+  const { sessions, clock } = await sessionsInStore(t, { sessionsPerPrincipal: 3 })
+  const used = await sessions.open(ada, endpoint, client)
   for (let n = 0; n < 10; n++) {
-    t.ok(await sessions.open(ada, endpoint, hello))
+    t.ok(await sessions.open(ada, endpoint, client))
     for (let step = 0; step < 2; step++) {
       clock.advance(20 * minute)
       t.ok(await sessions.load(used.id, ada, endpoint))
@@ -127,38 +147,56 @@ t.test('those that nobody ends do not count for ever, even while another one liv
   }
 })
 
-t.test('of many at once, at two processes, no more than the cap get in', async (t) => {
-  const { sessions, another } = await room(t, { sessionsPerPrincipal: 100 })
+t.test('of many opened at once at two processes, no more than the limit succeed', async (t) => {
+  const { sessions, another } = await sessionsInStore(t, { sessionsPerPrincipal: 100 })
   const elsewhere = await another()
-  const opened = await Promise.allSettled(Array.from({ length: 150 }, (_, n) => (n % 2 === 0 ? sessions : elsewhere).open(ada, endpoint, hello)))
+  const opened = await Promise.allSettled(
+    Array.from({ length: 150 }, (_, n) => (n % 2 === 0 ? sessions : elsewhere).open(ada, endpoint, client))
+  )
   t.equal(opened.filter(({ status }) => status === 'fulfilled').length, 100)
   await elsewhere.close()
 })
 
-t.test('half a record in the store is no session, and no failure', async (t) => {
-  const { sessions, store, clock } = await room(t)
-  for (const text of ['null', '', '{', '[]', '7', '"x"', '{}', '{"owner":null}', '{"owner":{"tenant":"acme"}}', JSON.stringify({ owner: ada, endpoint, ...hello, capabilities: null, openedAt: 1, touchedAt: 1 }), JSON.stringify({ owner: ada, endpoint, ...hello, openedAt: 'x', touchedAt: 1 })]) {
-    const { id, session } = await sessions.open(ada, endpoint, hello)
+t.test('a damaged record in the store is an unknown session', async (t) => {
+  const { sessions, store, clock } = await sessionsInStore(t)
+  for (const text of [
+    'null',
+    '',
+    '{',
+    '[]',
+    '7',
+    '"x"',
+    '{}',
+    '{"owner":null}',
+    '{"owner":{"tenant":"acme"}}',
+    JSON.stringify({ owner: ada, endpoint, ...client, capabilities: null, openedAt: 1, touchedAt: 1 }),
+    JSON.stringify({ owner: ada, endpoint, ...client, openedAt: 'x', touchedAt: 1 })
+  ]) {
+    const { id, session } = await sessions.open(ada, endpoint, client)
     await store.set(session.key, text)
     clock.advance(3_000) // The local copy is older than it may be.
     t.equal(await sessions.load(id, ada, endpoint), undefined, text)
   }
 })
 
-t.test('while messages of the store may be missed, no copy is trusted', async (t) => {
+t.test('no copy is trusted while messages of the store may be missed', async (t) => {
   let live = true
   let reads = 0
   let lost = (): void => {}
-  const { sessions, clock } = await room(t, {}, (store): Store => ({
+  const { sessions, clock } = await sessionsInStore(t, {}, (store): Store => ({
     ...store,
-    get live () { return live },
-    onLost: (listener) => { lost = listener },
-    get (key) {
+    get live() {
+      return live
+    },
+    onLost: (listener) => {
+      lost = listener
+    },
+    get(key) {
       reads++
       return store.get(key)
     }
   }))
-  const { id } = await sessions.open(ada, endpoint, hello)
+  const { id } = await sessions.open(ada, endpoint, client)
   const load = async () => {
     reads = 0
     t.ok(await sessions.load(id, ada, endpoint))

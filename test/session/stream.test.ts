@@ -1,35 +1,40 @@
-// One stream to a client over many connections: each event once and in order, whatever is cut, however slowly somebody reads.
+// One stream to a client over many connections: each event once and in order, whatever is cut, however slowly somebody
+// reads.
 
 import fc from 'fast-check'
 import t from 'tap'
-import { createStream } from '../../src/session/stream.ts'
-import type { Stream } from '../../src/session/stream.ts'
+import { createStream, type Stream } from '../../src/session/stream.ts'
 import { clock, reader } from './reader.ts'
 import { until } from '../kit/until.ts'
 
 interface Made {
   readonly stream: Stream
-  readonly kept: Array<{ readonly seq: number, readonly data: string | undefined, readonly keep: number }>
-  finishes (): number
-  pass (ms: number): void
+  readonly kept: Array<{ readonly seq: number; readonly data: string | undefined; readonly keep: number }>
+  finishes(): number
+  pass(ms: number): void
 }
 
-function made (primes = true): Made {
-  const kept: Array<{ seq: number, data: string | undefined, keep: number }> = []
+function made(primes = true): Made {
+  const kept: Array<{ seq: number; data: string | undefined; keep: number }> = []
   let finishes = 0
   const { now, pass } = clock()
   const stream = createStream({
     now,
     primes,
     idOf: (seq) => `s.${seq}`,
-    onEvent: (seq, data, keep) => { kept.push({ seq, data, keep }) },
-    onFinish: () => { finishes++ }
+    onEvent: (seq, data, keep) => {
+      kept.push({ seq, data, keep })
+    },
+    onFinish: () => {
+      finishes++
+    }
   })
   return { stream, kept, finishes: () => finishes, pass }
 }
 
 const seqOf = (id: string): number => Number(id.split('.')[1])
-const numbers = ({ events }: { events: ReadonlyArray<{ data: string }> }): number[] => events.map(({ data }) => Number(data))
+const numbers = ({ events }: { events: ReadonlyArray<{ data: string }> }): number[] =>
+  events.map(({ data }) => Number(data))
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n)
 
 t.test('messages go out at once, under ids in order, and the end after the last', async (t) => {
@@ -43,14 +48,20 @@ t.test('messages go out at once, under ids in order, and the end after the last'
   stream.finish()
   stream.send('too late')
   t.same(sink.primes, ['s.0'])
-  t.same(sink.events.map(({ id }) => id), ['s.1', 's.2', 's.3'])
+  t.same(
+    sink.events.map(({ id }) => id),
+    ['s.1', 's.2', 's.3']
+  )
   t.same(numbers(sink), upTo(3))
   t.ok(sink.ended)
   t.equal(finishes(), 1)
-  t.same(kept.map(({ data }) => data), [undefined, '0', '1', '2'])
+  t.same(
+    kept.map(({ data }) => data),
+    [undefined, '0', '1', '2']
+  )
 })
 
-t.test('an older client is given no event without data, and is not sent away', async (t) => {
+t.test('a client before 2025-11-25 gets no event without data, and is never paused', async (t) => {
   const { stream } = made(false)
   const first = reader()
   const { pause } = stream.attach(first)
@@ -74,45 +85,48 @@ t.test('whatever is sent, cut, resumed and paused in between: every message once
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('resume' as const) }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('pause' as const) }) }
   )
-  fc.assert(fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
-    const { stream } = made()
-    let sink = reader()
-    let attachment = stream.attach(sink)
-    stream.prime()
-    let last = 0
-    let sent = 0
-    const had: number[] = []
-    const read = (lost: number): void => {
-      // What was on its way when the connection was cut never arrived.
-      const arrived = sink.events.slice(0, sink.events.length - Math.min(lost, sink.events.length))
-      had.push(...numbers({ events: arrived }))
-      last = Math.max(last, ...arrived.map(({ id }) => seqOf(id)))
-    }
-    const resume = (): void => {
-      sink = reader()
-      attachment = stream.resume(sink, last)
-    }
-    for (const each of steps) {
-      if (each.kind === 'send') stream.send(sent++)
-      else if (each.kind === 'pause') {
-        attachment.pause()
-        read(0)
-        resume()
-      } else {
-        // A connection that is resumed before the gateway has noticed that it broke, or after.
-        if (each.kind === 'cut') attachment.detach()
-        read(each.kind === 'cut' ? each.lost : 0)
-        resume()
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+      const { stream } = made()
+      let sink = reader()
+      let attachment = stream.attach(sink)
+      stream.prime()
+      let last = 0
+      let sent = 0
+      const had: number[] = []
+      const read = (lost: number): void => {
+        // What was on its way when the connection was cut never arrived.
+        const arrived = sink.events.slice(0, sink.events.length - Math.min(lost, sink.events.length))
+        had.push(...numbers({ events: arrived }))
+        last = Math.max(last, ...arrived.map(({ id }) => seqOf(id)))
       }
-    }
-    stream.finish()
-    read(0)
-    return sink.ended && JSON.stringify(had) === JSON.stringify(upTo(sent))
-  }), { numRuns: 2_000 })
+      const resume = (): void => {
+        sink = reader()
+        attachment = stream.resume(sink, last)
+      }
+      for (const each of steps) {
+        if (each.kind === 'send') stream.send(sent++)
+        else if (each.kind === 'pause') {
+          attachment.pause()
+          read(0)
+          resume()
+        } else {
+          // A connection that is resumed before the gateway has noticed that it broke, or after.
+          if (each.kind === 'cut') attachment.detach()
+          read(each.kind === 'cut' ? each.lost : 0)
+          resume()
+        }
+      }
+      stream.finish()
+      read(0)
+      return sink.ended && JSON.stringify(had) === JSON.stringify(upTo(sent))
+    }),
+    { numRuns: 2_000 }
+  )
   t.pass('for 2000 histories')
 })
 
-t.test('the newest connection wins, and the one before is ended', async (t) => {
+t.test('the newest connection takes over, and the one before is ended', async (t) => {
   const { stream } = made()
   const [first, second] = [reader(), reader()]
   const one = stream.attach(first)
@@ -131,7 +145,7 @@ t.test('the newest connection wins, and the one before is ended', async (t) => {
   t.notOk(stream.attached)
 })
 
-t.test('a client that has to catch up is waited for, and what comes meanwhile keeps its place', async (t) => {
+t.test('a client that catches up is waited for, and newer events follow in order', async (t) => {
   const { stream } = made()
   stream.prime()
   for (const n of upTo(10)) stream.send(n)
@@ -149,7 +163,7 @@ t.test('a client that has to catch up is waited for, and what comes meanwhile ke
   t.same(numbers(slow), upTo(11))
 })
 
-t.test('one that takes no more is waited for, through a burst, and closed when it stays behind', async (t) => {
+t.test('a full connection is waited for through a burst, and closed when it stays behind', async (t) => {
   const text = 'x'.repeat(300 * 1024)
   const { stream, pass } = made()
   const healthy = reader(1)
@@ -175,7 +189,7 @@ t.test('one that takes no more is waited for, through a burst, and closed when i
   t.equal(again.events.length, 5, 'what it did not read it can still have')
 })
 
-t.test('one that would miss something is closed, however short the burst', async (t) => {
+t.test('a connection that would miss events is closed, however short the burst', async (t) => {
   const { stream } = made()
   const slow = reader(1)
   stream.attach(slow)
@@ -184,7 +198,7 @@ t.test('one that would miss something is closed, however short the burst', async
   t.same(numbers(slow), [0])
 })
 
-t.test('what a client has to catch up with does not count against it', async (t) => {
+t.test('events from before a client connected do not count as its delay', async (t) => {
   const { stream, pass } = made()
   const text = 'x'.repeat(1024 * 1024)
   for (const n of upTo(3)) stream.send(`${n}${text}`)
@@ -197,7 +211,7 @@ t.test('what a client has to catch up with does not count against it', async (t)
   await until('it has all', () => slow.events.length === 4)
 })
 
-t.test('a pause waits for a connection that is not level', async (t) => {
+t.test('a pause waits until the connection has been given everything', async (t) => {
   const { stream } = made()
   const slow = reader(1)
   const { pause } = stream.attach(slow)
@@ -219,7 +233,9 @@ t.test('a connection that is taken over while it catches up gets no more', async
   stream.resume(fast, -1)
   slow.take(100)
   await slow.drained()
-  await new Promise((resolve) => { setImmediate(resolve) })
+  await new Promise((resolve) => {
+    setImmediate(resolve)
+  })
   t.same(numbers(slow), [0, 1])
   t.same(numbers(fast), upTo(10))
 })
@@ -240,7 +256,7 @@ t.test('a pause names the last event; coming back for it brings the rest', async
   t.same(numbers(second), [1])
 })
 
-t.test('whoever is left comes back to a stream that has not ended', async (t) => {
+t.test('a client told to come back finds a stream that has not ended', async (t) => {
   const { stream, finishes } = made()
   const sink = reader()
   stream.attach(sink)
@@ -251,7 +267,7 @@ t.test('whoever is left comes back to a stream that has not ended', async (t) =>
   t.equal(finishes(), 0)
 })
 
-t.test('no more is held than 1,000 events and 4 MiB, and always the last one', async (t) => {
+t.test('at most 1,000 events and 4 MiB are held, and always the last event', async (t) => {
   const many = made()
   for (const n of upTo(1_500)) many.stream.send(n)
   t.equal(many.kept.at(-1)?.keep, 1_000)
@@ -264,7 +280,10 @@ t.test('no more is held than 1,000 events and 4 MiB, and always the last one', a
   t.equal(large.kept.at(-1)?.keep, 3)
   const second = reader()
   large.stream.resume(second, 0)
-  t.same(second.events.map(({ data }) => data[1]), ['7', '8', '9'])
+  t.same(
+    second.events.map(({ data }) => data[1]),
+    ['7', '8', '9']
+  )
 
   large.stream.send('y'.repeat(5 * 1024 * 1024))
   t.equal(large.kept.at(-1)?.keep, 1, 'one message may be larger than all that is held otherwise')

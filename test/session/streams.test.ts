@@ -3,8 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import type { Test } from 'tap'
-import { createStreams } from '../../src/session/streams.ts'
-import type { Streams } from '../../src/session/streams.ts'
+import { createStreams, type Streams } from '../../src/session/streams.ts'
 import { GatewayError } from '../../src/protocol/errors.ts'
 import { eventsKey, eventsTtlMs } from '../../src/store/keys.ts'
 import type { Store } from '../../src/store/port.ts'
@@ -12,8 +11,7 @@ import { createSealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { quiet } from '../store/kit.ts'
 import { until } from '../kit/until.ts'
-import { clock, reader } from './reader.ts'
-import type { Reader, TestClock } from './reader.ts'
+import { clock, reader, type Reader, type TestClock } from './reader.ts'
 
 const primed = { primes: true }
 
@@ -21,19 +19,26 @@ interface House {
   readonly store: Store
   readonly time: TestClock
   /** The streams of one more process on the store. */
-  process (lingerMs?: number, store?: Store): Promise<Streams>
+  process(lingerMs?: number, store?: Store): Promise<Streams>
 }
 
-async function house (t: Test): Promise<House> {
+async function house(t: Test): Promise<House> {
   const time = clock()
   const store = await createSqliteStore({ path: ':memory:', clock: time, log: quiet })
   t.teardown(() => store.close())
   return {
     store,
     time,
-    async process (lingerMs, own = store) {
+    async process(lingerMs, own = store) {
       const sealer = await createSealer({ store, randomBytes, timer: (ms, run) => setTimeout(run, ms), log: quiet })
-      const streams = createStreams({ store: own, sealer, clock: time, randomBytes, log: quiet, ...(lingerMs === undefined ? {} : { lingerMs }) })
+      const streams = createStreams({
+        store: own,
+        sealer,
+        clock: time,
+        randomBytes,
+        log: quiet,
+        ...(lingerMs === undefined ? {} : { lingerMs })
+      })
       t.teardown(() => {
         sealer.close()
         streams.close()
@@ -45,7 +50,7 @@ async function house (t: Test): Promise<House> {
 
 const dataOf = ({ events }: Reader): string[] => events.map(({ data }) => data)
 /** A stream with three messages and a reader that has seen them. */
-function three (streams: Streams, session: string, kind: 'call' | 'session' = 'call', wishes = primed) {
+function three(streams: Streams, session: string, kind: 'call' | 'session' = 'call', wishes = primed) {
   const stream = streams.open(session, kind, wishes)
   const sink = reader()
   const attachment = stream.attach(sink)
@@ -54,7 +59,7 @@ function three (streams: Streams, session: string, kind: 'call' | 'session' = 'c
   return { stream, sink, attachment, ids: [...sink.primes, ...sink.events.map(({ id }) => id)] }
 }
 
-t.test('ids are of a stream, a number and a proof, no two alike', async (t) => {
+t.test('an event id names stream and number with a proof, and no two are alike', async (t) => {
   const streams = await (await house(t)).process()
   const ids = ['a', 'a', 'b'].flatMap((session) => three(streams, session).ids)
   for (const id of ids) t.match(id, /^c[\w-]{12}\.\d+\.[\w-]{16}$/)
@@ -62,7 +67,7 @@ t.test('ids are of a stream, a number and a proof, no two alike', async (t) => {
   t.match(three(streams, 'a', 'session').ids[0], /^s[\w-]{12}\.0\.[\w-]{16}$/)
 })
 
-t.test('only an id of this session\'s own streams is one; everything else replays nothing', async (t) => {
+t.test("only ids of the session's own streams replay anything", async (t) => {
   const { process } = await house(t)
   const streams = await process()
   const mine = three(streams, 'mine')
@@ -76,10 +81,10 @@ t.test('only an id of this session\'s own streams is one; everything else replay
     'with the stream of another proof': `${otherStream}.${seq}.${proof}`,
     'of the future': `${stream}.4.${proof}`,
     'of the past': `${stream}.0.${proof}`,
-    'negative': `${stream}.-1.${proof}`,
+    negative: `${stream}.-1.${proof}`,
     'the same number in another spelling': `${stream}.01.${proof}`,
     'a number in letters': `${stream}.1e0.${proof}`,
-    'huge': `${stream}.${'9'.repeat(400)}.${proof}`,
+    huge: `${stream}.${'9'.repeat(400)}.${proof}`,
     'of 10 kB': `${mine.ids[1] ?? ''}${'x'.repeat(10_000)}`,
     'of 10 kB in parts': `${mine.ids[1] ?? ''}.${'.'.repeat(10_000)}`,
     'with a forged proof': `${stream}.${seq}.${'A'.repeat(16)}`,
@@ -101,7 +106,7 @@ t.test('only an id of this session\'s own streams is one; everything else replay
   t.same(dataOf(sink), ['{"n":2}', '{"n":3}'])
 })
 
-t.test('a call that was answered meanwhile is replayed from the store, and is then over', async (t) => {
+t.test('a call answered meanwhile is replayed from the store, and is then over', async (t) => {
   const { process } = await house(t)
   const streams = await process()
   const { stream, ids } = three(streams, 'a')
@@ -111,7 +116,11 @@ t.test('a call that was answered meanwhile is replayed from the store, and is th
     const sink = reader()
     t.equal((await streams.resume('a', id, sink, primed)).kind, 'replayed')
     t.same(dataOf(sink), ['{"n":1}', '{"n":2}', '{"n":3}'].slice(at))
-    t.same(sink.events.map((event) => event.id), ids.slice(at + 1), 'under the ids that they had')
+    t.same(
+      sink.events.map((event) => event.id),
+      ids.slice(at + 1),
+      'under the ids that they had'
+    )
     t.ok(sink.ended)
   }
   const sink = reader()
@@ -120,7 +129,7 @@ t.test('a call that was answered meanwhile is replayed from the store, and is th
   t.equal((await streams.resume('b', ids[1] ?? '', reader(), primed)).kind, 'unknown')
 })
 
-t.test('numbers of many digits and all other text come back as they were', async (t) => {
+t.test('numbers of many digits and any other text are replayed unchanged', async (t) => {
   const { process } = await house(t)
   const streams = await process()
   const stream = streams.open('a', 'call', primed)
@@ -128,7 +137,7 @@ t.test('numbers of many digits and all other text come back as they were', async
   stream.attach(sink)
   stream.prime()
   const message = JSON.parse('{"text":"\\u2028\\r\\n:\\u0000\\ud800"}') as Record<string, unknown>
-  message['big'] = (JSON as unknown as { rawJSON (text: string): unknown }).rawJSON('123456789012345678901234567890.5')
+  message['big'] = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON('123456789012345678901234567890.5')
   stream.send(message)
   stream.finish()
   const late = reader()
@@ -137,31 +146,37 @@ t.test('numbers of many digits and all other text come back as they were', async
   t.match(dataOf(late)[0], /"big":123456789012345678901234567890\.5/)
 })
 
-t.test('at another process the call goes on elsewhere: the client gets what is kept, and is told to come back', async (t) => {
-  const { process } = await house(t)
-  const [here, there] = [await process(), await process()]
-  const { stream, ids } = three(here, 'a')
-  const first = reader()
-  t.equal((await there.resume('a', ids[1] ?? '', first, primed)).kind, 'replayed')
-  t.same(dataOf(first), ['{"n":2}', '{"n":3}'])
-  t.same(first.paused.map(({ id }) => id), [ids[3]])
-  const idle = reader()
-  t.equal((await there.resume('a', first.lastId, idle, primed)).kind, 'replayed')
-  t.same([idle.events, idle.paused.length], [[], 1], 'nothing new: come back again')
-  stream.send({ n: 4 })
-  stream.finish()
-  const second = reader()
-  t.equal((await there.resume('a', idle.lastId, second, primed)).kind, 'replayed')
-  t.same([dataOf(second), second.paused, second.ended], [['{"n":4}'], [], true])
-  t.equal((await there.resume('a', second.lastId, reader(), primed)).kind, 'over')
+t.test(
+  'at another process the client of a running call gets the stored events, and is told to come back',
+  async (t) => {
+    const { process } = await house(t)
+    const [here, there] = [await process(), await process()]
+    const { stream, ids } = three(here, 'a')
+    const first = reader()
+    t.equal((await there.resume('a', ids[1] ?? '', first, primed)).kind, 'replayed')
+    t.same(dataOf(first), ['{"n":2}', '{"n":3}'])
+    t.same(
+      first.paused.map(({ id }) => id),
+      [ids[3]]
+    )
+    const idle = reader()
+    t.equal((await there.resume('a', first.lastId, idle, primed)).kind, 'replayed')
+    t.same([idle.events, idle.paused.length], [[], 1], 'nothing new: come back again')
+    stream.send({ n: 4 })
+    stream.finish()
+    const second = reader()
+    t.equal((await there.resume('a', idle.lastId, second, primed)).kind, 'replayed')
+    t.same([dataOf(second), second.paused, second.ended], [['{"n":4}'], [], true])
+    t.equal((await there.resume('a', second.lastId, reader(), primed)).kind, 'over')
 
-  const old = three(here, 'a', 'call', { primes: false })
-  const third = reader()
-  await there.resume('a', old.ids[0] ?? '', third, { primes: false })
-  t.same([third.primes, third.paused, third.ended], [[], [], true], 'an older client is given no event without data')
-})
+    const old = three(here, 'a', 'call', { primes: false })
+    const third = reader()
+    await there.resume('a', old.ids[0] ?? '', third, { primes: false })
+    t.same([third.primes, third.paused, third.ended], [[], [], true], 'an older client is given no event without data')
+  }
+)
 
-t.test('the stream of a session is carried on by whichever process it is asked of', async (t) => {
+t.test('the stream of a session goes on at the process that the client comes back to', async (t) => {
   const { process } = await house(t)
   const [before, after] = [await process(), await process()]
   const { ids, stream } = three(before, 'a', 'session')
@@ -178,7 +193,7 @@ t.test('the stream of a session is carried on by whichever process it is asked o
   t.match(await after.resume('a', sink.lastId, again, primed), { kind: 'connected', of: 'session' })
 })
 
-t.test('a stream of a session that another one took over from is over', async (t) => {
+t.test('a session stream that was replaced by another is over', async (t) => {
   const { process } = await house(t)
   const streams = await process()
   const { ids, stream } = three(streams, 'a', 'session')
@@ -186,10 +201,14 @@ t.test('a stream of a session that another one took over from is over', async (t
   const sink = reader()
   t.equal((await streams.resume('a', ids[2] ?? '', sink, primed)).kind, 'replayed')
   t.same(dataOf(sink), ['{"n":3}'])
-  t.equal((await streams.resume('a', ids[3] ?? '', reader(), primed)).kind, 'over', 'else two connections of one client would push each other out for ever')
+  t.equal(
+    (await streams.resume('a', ids[3] ?? '', reader(), primed)).kind,
+    'over',
+    'else two connections of one client would push each other out for ever'
+  )
 })
 
-t.test('ten minutes after its last event, a stream of a call is forgotten; that of a session begins anew', async (t) => {
+t.test('ten minutes after its last event a call stream is unknown, and a session stream begins again', async (t) => {
   const { process, time } = await house(t)
   const streams = await process()
   const call = three(streams, 'a')
@@ -209,7 +228,7 @@ t.test('ten minutes after its last event, a stream of a call is forgotten; that 
   t.same(late.events, [])
 })
 
-t.test('a session that nobody listens to is not held for ever; a call in flight is', async (t) => {
+t.test('a session stream without a connection is dropped after a while; a call stream is not', async (t) => {
   const { process, time } = await house(t)
   const streams = await process(20)
   const call = three(streams, 'a')
@@ -225,15 +244,20 @@ t.test('a session that nobody listens to is not held for ever; a call in flight 
   t.match(await streams.resume('a', call.ids[3] ?? '', sink, primed), { kind: 'connected', of: 'call' })
   call.stream.send({ n: 4 })
   t.same(dataOf(sink), ['{"n":4}'])
-  t.equal((await streams.resume('a', own.ids[1] ?? '', reader(), primed)).kind, 'continued', 'and the client may come back all the same')
+  t.equal(
+    (await streams.resume('a', own.ids[1] ?? '', reader(), primed)).kind,
+    'continued',
+    'and the client may come back all the same'
+  )
 })
 
-t.test('of a session that has ended nothing is kept any more, but calls can say how they ended', async (t) => {
+t.test('nothing is stored for an ended session, but its calls can still end on their streams', async (t) => {
   const { process, store } = await house(t)
   const streams = await process()
   const { stream, sink, ids } = three(streams, 'a')
   const other = three(streams, 'b')
-  const kept = async ({ ids }: { ids: string[] }, session: string): Promise<number> => (await store.entries(eventsKey(session, ids[0]?.split('.')[0] ?? ''))).length
+  const kept = async ({ ids }: { ids: string[] }, session: string): Promise<number> =>
+    (await store.entries(eventsKey(session, ids[0]?.split('.')[0] ?? ''))).length
   t.equal(await kept({ ids }, 'a'), 4)
   streams.drop('a')
   t.equal(streams.size, 1, 'the other one')
@@ -245,12 +269,26 @@ t.test('of a session that has ended nothing is kept any more, but calls can say 
   t.equal(await kept(other, 'b'), 4, 'what belongs to others stays')
 })
 
-t.test('what stands in the store is not trusted to be an event', async (t) => {
+t.test('an entry of the store that is no event is not sent', async (t) => {
   const { process, store } = await house(t)
   const streams = await process()
   const { stream, ids } = three(streams, 'a')
   const key = eventsKey('a', ids[0]?.split('.')[0] ?? '')
-  const hostile = ['', ':', 'x', '9', '9:', '9:x', '9:{}\n\ndata: {"forged":1}', '9:{}\r', '-9:{}', '1e3:{}', '[9,{}]', 'null', '2:{"n":"a second time"}']
+  const hostile = [
+    '',
+    ':',
+    'x',
+    '9',
+    '9:',
+    '9:x',
+    '9:{}\n\ndata: {"forged":1}',
+    '9:{}\r',
+    '-9:{}',
+    '1e3:{}',
+    '[9,{}]',
+    'null',
+    '2:{"n":"a second time"}'
+  ]
   for (const entry of hostile) await store.append(key, entry, { ttlMs: 60_000, keep: 100 })
   stream.finish()
   const sink = reader()
@@ -258,7 +296,7 @@ t.test('what stands in the store is not trusted to be an event', async (t) => {
   t.same(dataOf(sink), ['{"n":1}', '{"n":2}', '{"n":3}'])
 })
 
-t.test('while the store is away, streams that live here go on, and can be resumed', async (t) => {
+t.test('while the store is away, streams of this process go on and can be resumed', async (t) => {
   const { process, store } = await house(t)
   const away = (): Promise<never> => Promise.reject(new GatewayError('unavailable', 'away'))
   const streams = await process(undefined, { ...store, append: away, entries: away })
@@ -272,7 +310,7 @@ t.test('while the store is away, streams that live here go on, and can be resume
   await t.rejects(streams.resume('a', ids[1] ?? '', reader(), primed), { code: 'unavailable' })
 })
 
-t.test('when the process ends, listeners are told to come back and calls are left to end', async (t) => {
+t.test('when the process stops, listeners are told to come back and calls may end', async (t) => {
   const { process } = await house(t)
   const streams = await process()
   const call = three(streams, 'a')

@@ -13,17 +13,17 @@ export interface Adapter {
   /** A second store that hears what the first one publishes: of another process on Redis, the same one elsewhere. */
   other: Store
   /** Returns when the time has passed, or when the condition holds where time is the server's own. */
-  pass (ms: number, condition: () => Promise<boolean>): Promise<void>
+  pass(ms: number, condition: () => Promise<boolean>): Promise<void>
 }
 
-async function sqlite (t: Test, path: string): Promise<Adapter> {
+async function sqlite(t: Test, path: string): Promise<Adapter> {
   let now = 1_000
   const store = await createSqliteStore({ path, clock: { now: () => now }, log: quiet })
   t.teardown(() => store.close())
   return {
     store,
     other: store,
-    async pass (ms, condition) {
+    async pass(ms, condition) {
       now += ms - 1
       t.equal(await condition(), false, 'not a millisecond early')
       now += 1
@@ -32,7 +32,7 @@ async function sqlite (t: Test, path: string): Promise<Adapter> {
   }
 }
 
-async function onRedis (t: Test): Promise<Adapter> {
+async function onRedis(t: Test): Promise<Adapter> {
   const url = sharedRedisUrl() ?? (await redis(t)).url
   const open = async (): Promise<Store> => {
     const store = await createRedisStore({ url, clock: Date, log: quiet })
@@ -45,5 +45,5 @@ async function onRedis (t: Test): Promise<Adapter> {
 export const adapters: Record<string, (t: Test) => Promise<Adapter>> = {
   'sqlite in memory': (t) => sqlite(t, ':memory:'),
   'sqlite in a file': (t) => sqlite(t, join(t.testdir(), 'data', 'store.db')),
-  'Redis': onRedis
+  Redis: onRedis
 }

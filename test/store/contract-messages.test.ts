@@ -14,9 +14,15 @@ for (const [name, adapter] of Object.entries(adapters)) {
       const [channel, elsewhere] = [fresh(), fresh()]
       const heard: string[][] = [[], [], []]
       const stops = await Promise.all([
-        store.subscribe(channel, (message) => { heard[0]?.push(message) }),
-        other.subscribe(channel, (message) => { heard[1]?.push(message) }),
-        other.subscribe(elsewhere, (message) => { heard[2]?.push(message) })
+        store.subscribe(channel, (message) => {
+          heard[0]?.push(message)
+        }),
+        other.subscribe(channel, (message) => {
+          heard[1]?.push(message)
+        }),
+        other.subscribe(elsewhere, (message) => {
+          heard[2]?.push(message)
+        })
       ])
       for (const message of ['a', 'b\0č', '']) await store.publish(channel, message)
       await other.publish(elsewhere, 'last')
@@ -30,7 +36,9 @@ for (const [name, adapter] of Object.entries(adapters)) {
       const channel = fresh()
       let inside = true
       const heard: boolean[] = []
-      await store.subscribe(channel, () => { heard.push(inside) })
+      await store.subscribe(channel, () => {
+        heard.push(inside)
+      })
       const published = store.publish(channel, 'x')
       inside = false
       await published
@@ -41,8 +49,12 @@ for (const [name, adapter] of Object.entries(adapters)) {
     t.test('whoever stopped listening hears nothing more, and a neighbour on the channel still does', async (t) => {
       const channel = fresh()
       const heard: string[] = []
-      const stop = await store.subscribe(channel, () => { heard.push('stopped') })
-      await store.subscribe(channel, () => { heard.push('neighbour') })
+      const stop = await store.subscribe(channel, () => {
+        heard.push('stopped')
+      })
+      await store.subscribe(channel, () => {
+        heard.push('neighbour')
+      })
       await stop()
       await stop()
       await other.publish(channel, 'x')
@@ -53,8 +65,12 @@ for (const [name, adapter] of Object.entries(adapters)) {
     t.test('a listener that throws harms neither the others nor the publisher', async (t) => {
       const channel = fresh()
       const heard: string[] = []
-      await store.subscribe(channel, () => { throw new Error('broken listener') })
-      await store.subscribe(channel, (message) => { heard.push(message) })
+      await store.subscribe(channel, () => {
+        throw new Error('broken listener')
+      })
+      await store.subscribe(channel, (message) => {
+        heard.push(message)
+      })
       await store.publish(channel, 'a')
       await store.publish(channel, 'b')
       await until(() => heard.length === 2)

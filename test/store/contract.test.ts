@@ -10,7 +10,7 @@ for (const [name, adapter] of Object.entries(adapters)) {
     // The server may be shared: keys of one run never meet those of another, and are left to expire.
     const fresh = (): string => `test:${randomUUID()}`
     const ttlMs = 60_000
-    const absent = (key: string) => async (): Promise<boolean> => await store.get(key) === undefined
+    const absent = (key: string) => async (): Promise<boolean> => (await store.get(key)) === undefined
 
     t.test('a value is there once set, replaced when set again, gone once deleted', async (t) => {
       const key = fresh()
@@ -36,14 +36,24 @@ for (const [name, adapter] of Object.entries(adapters)) {
     })
 
     t.test('values and keys come back as they went in: any script, NUL, empty, a mebibyte', async (t) => {
-      for (const value of ['', '\0', 'a\0b', 'žluťoučký 你好 \u{1F600} e\u0301 \u00e9', '"\\\r\n', '007', 'x'.repeat(2 ** 20)]) {
+      for (const value of [
+        '',
+        '\0',
+        'a\0b',
+        'žluťoučký 你好 \u{1F600} e\u0301 \u00e9',
+        '"\\\r\n',
+        '007',
+        'x'.repeat(2 ** 20)
+      ]) {
         const key = fresh()
         await store.set(key, value, { ttlMs })
-        t.ok(await store.get(key) === value, `${value.length} characters`)
+        t.ok((await store.get(key)) === value, `${value.length} characters`)
       }
       const base = fresh()
-      for (const end of ['', '\0', '\0a', '\0b', '*', '\u00e9', 'e\u0301']) await store.set(base + end, `of ${end}`, { ttlMs })
-      for (const end of ['', '\0', '\0a', '\0b', '*', '\u00e9', 'e\u0301']) t.equal(await store.get(base + end), `of ${end}`)
+      for (const end of ['', '\0', '\0a', '\0b', '*', '\u00e9', 'e\u0301'])
+        await store.set(base + end, `of ${end}`, { ttlMs })
+      for (const end of ['', '\0', '\0a', '\0b', '*', '\u00e9', 'e\u0301'])
+        t.equal(await store.get(base + end), `of ${end}`)
     })
 
     t.test('set when absent writes only where nothing is', async (t) => {
@@ -64,7 +74,9 @@ for (const [name, adapter] of Object.entries(adapters)) {
 
     t.test('of a hundred that race to set an absent key exactly one wins, and its value stands', async (t) => {
       const key = fresh()
-      const won = await Promise.all(Array.from({ length: 100 }, (_, i) => (i % 2 ? store : other).set(key, `of ${i}`, { ttlMs, when: 'absent' })))
+      const won = await Promise.all(
+        Array.from({ length: 100 }, (_, i) => (i % 2 ? store : other).set(key, `of ${i}`, { ttlMs, when: 'absent' }))
+      )
       t.equal(won.filter(Boolean).length, 1)
       t.equal(await store.get(key), `of ${won.indexOf(true)}`)
     })
@@ -106,8 +118,11 @@ for (const [name, adapter] of Object.entries(adapters)) {
     t.test('touch gives a live key a new time, longer or shorter', async (t) => {
       const [longer, shorter, missing] = [fresh(), fresh(), fresh()]
       const touched = await Promise.all([
-        store.set(longer, 'x', { ttlMs: 100 }), store.touch(longer, ttlMs),
-        store.set(shorter, 'x', { ttlMs }), store.touch(shorter, 100), store.touch(missing, ttlMs)
+        store.set(longer, 'x', { ttlMs: 100 }),
+        store.touch(longer, ttlMs),
+        store.set(shorter, 'x', { ttlMs }),
+        store.touch(shorter, 100),
+        store.touch(missing, ttlMs)
       ])
       t.same(touched, [true, true, true, true, false])
       await pass(100, absent(shorter))
@@ -131,15 +146,23 @@ for (const [name, adapter] of Object.entries(adapters)) {
 
     t.test('a hundred that count at once lose nothing, and each sees a number of its own', async (t) => {
       const key = fresh()
-      const seen = await Promise.all(Array.from({ length: 100 }, (_, i) => (i % 2 ? store : other).count(key, 1, ttlMs)))
-      t.same(seen.toSorted((a, b) => a - b), Array.from({ length: 100 }, (_, i) => i + 1))
+      const seen = await Promise.all(
+        Array.from({ length: 100 }, (_, i) => (i % 2 ? store : other).count(key, 1, ttlMs))
+      )
+      t.same(
+        seen.toSorted((a, b) => a - b),
+        Array.from({ length: 100 }, (_, i) => i + 1)
+      )
     })
 
     t.test('a log gives its entries back in order, the last of them where there are too many', async (t) => {
       const key = fresh()
       t.same(await store.entries(key), [])
       for (let i = 0; i < 10; i++) await store.append(key, `entry ${i}\0ž`, { ttlMs, keep: 4 })
-      t.same(await other.entries(key), [6, 7, 8, 9].map((i) => `entry ${i}\0ž`))
+      t.same(
+        await other.entries(key),
+        [6, 7, 8, 9].map((i) => `entry ${i}\0ž`)
+      )
       await Promise.all([10, 11, 12].map((i) => store.append(key, String(i), { ttlMs, keep: 3 })))
       t.same(await store.entries(key), ['10', '11', '12'], 'what is sent without waiting keeps its order too')
     })
@@ -167,13 +190,27 @@ for (const [name, adapter] of Object.entries(adapters)) {
       t.same(await store.entries(key), ['anew'])
     })
 
-    t.test('a store that works answers ping; a closed one refuses every call, and closes again without complaint', async (t) => {
-      const { store } = await adapter(t)
-      await store.ping()
-      await store.close()
-      await store.close()
-      const calls: Array<Promise<unknown>> = [store.get('x'), store.set('x', 'y'), store.delete('x'), store.touch('x', 1), store.count('x', 1, 1), store.append('x', 'y', { ttlMs: 1, keep: 1 }), store.entries('x'), store.publish('x', 'y'), store.ping()]
-      for (const call of calls) await t.rejects(() => call, { name: 'GatewayError', code: 'unavailable', headers: { 'Retry-After': '1' } })
-    })
+    t.test(
+      'a store that works answers ping; a closed one refuses every call, and closes again without complaint',
+      async (t) => {
+        const { store } = await adapter(t)
+        await store.ping()
+        await store.close()
+        await store.close()
+        const calls: Array<Promise<unknown>> = [
+          store.get('x'),
+          store.set('x', 'y'),
+          store.delete('x'),
+          store.touch('x', 1),
+          store.count('x', 1, 1),
+          store.append('x', 'y', { ttlMs: 1, keep: 1 }),
+          store.entries('x'),
+          store.publish('x', 'y'),
+          store.ping()
+        ]
+        for (const call of calls)
+          await t.rejects(() => call, { name: 'GatewayError', code: 'unavailable', headers: { 'Retry-After': '1' } })
+      }
+    )
   })
 }

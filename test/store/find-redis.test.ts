@@ -10,10 +10,18 @@ const script = join(import.meta.dirname, '../../scripts/redis.ts')
 const find = (path: string) => spawnSync(process.execPath, [script], { env: { PATH: path }, encoding: 'utf8' })
 
 t.test('redis-server on the PATH is taken, else valkey-server', async (t) => {
-  const folder = t.testdir({ both: { 'redis-server': '', 'valkey-server': '' }, one: { 'valkey-server': '', 'redis-server': '' } })
-  for (const path of ['both/redis-server', 'both/valkey-server', 'one/valkey-server']) await chmod(join(folder, path), 0o755)
+  const folder = t.testdir({
+    both: { 'redis-server': '', 'valkey-server': '' },
+    one: { 'valkey-server': '', 'redis-server': '' }
+  })
+  for (const path of ['both/redis-server', 'both/valkey-server', 'one/valkey-server'])
+    await chmod(join(folder, path), 0o755)
   t.match(find(join(folder, 'both')).stderr, join(folder, 'both', 'redis-server'))
-  t.match(find(join(folder, 'one')).stderr, join(folder, 'one', 'valkey-server'), 'a file that is no program does not count')
+  t.match(
+    find(join(folder, 'one')).stderr,
+    join(folder, 'one', 'valkey-server'),
+    'a file that is no program does not count'
+  )
 })
 
 t.test('without one and without apt-get it stops and says what to install', async (t) => {
@@ -25,14 +33,18 @@ t.test('without one and without apt-get it stops and says what to install', asyn
 
 t.test('with apt-get, root installs the package and anybody else is told to', async (t) => {
   const folder = t.testdir({
-    'apt-get': '#!/bin/sh\necho "called: $DEBIAN_FRONTEND $*"\nif [ "$1" = install ]; then : > "${0%/*}/redis-server"; /bin/chmod 755 "${0%/*}/redis-server"; fi\n'
+    'apt-get':
+      '#!/bin/sh\necho "called: $DEBIAN_FRONTEND $*"\nif [ "$1" = install ]; then : > "${0%/*}/redis-server"; /bin/chmod 755 "${0%/*}/redis-server"; fi\n'
   })
   await chmod(join(folder, 'apt-get'), 0o755)
   const { status, stdout, stderr } = find(folder)
   if (process.getuid?.() === 0) {
     t.equal(status, 0)
     t.equal(stdout, '', 'standard output stays clean')
-    t.match(stderr, /called: noninteractive update\n[^]*called: noninteractive install -y --no-install-recommends redis-server\n/)
+    t.match(
+      stderr,
+      /called: noninteractive update\n[^]*called: noninteractive install -y --no-install-recommends redis-server\n/
+    )
     t.match(stderr, `Redis for the tests: ${join(folder, 'redis-server')}`)
   } else {
     t.not(status, 0)

@@ -4,38 +4,114 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import { bridgedTaskCountKey, bridgedTaskKey, digest, eventsKey, key, keyTable, listingKey, principalSeatKey, sealKeyKey, sessionKey, tasksKey } from '../../src/store/keys.ts'
+import {
+  bridgedTaskCountKey,
+  bridgedTaskKey,
+  digest,
+  eventsKey,
+  key,
+  keyTable,
+  listingKey,
+  principalSeatKey,
+  sealKeyKey,
+  sessionKeys,
+  tasksKey
+} from '../../src/store/keys.ts'
 
 // Every string that JavaScript can hold, unpaired surrogates included, and some that attackers like.
 const part = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 12 }),
   fc.array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 4 }).map((units) => String.fromCharCode(...units)),
-  fc.constantFrom('', ':', 'a', 'a:b', 'b:c', 'c', '*', '{tag}', '\0', 'A', 'é', 'e\u0301', '\ud800', '\udfff', '\ufffd', digest('a'), digest(''))
+  fc.constantFrom(
+    '',
+    ':',
+    'a',
+    'a:b',
+    'b:c',
+    'c',
+    '*',
+    '{tag}',
+    '\0',
+    'A',
+    'é',
+    'e\u0301',
+    '\ud800',
+    '\udfff',
+    '\ufffd',
+    digest('a'),
+    digest('')
+  )
 )
+const sessionKey = (tenant: string, endpoint: string, id: string) => sessionKeys(tenant, endpoint)(id)
 const kind = fc.constantFrom(...Object.values(keyTable).map((row) => row.kind))
 const parts = fc.array(part, { maxLength: 4 })
 
 t.test('two keys are equal only if kind and parts are', async (t) => {
-  fc.assert(fc.property(kind, parts, kind, parts, (kindA, a, kindB, b) => {
-    const same = kindA === kindB && a.length === b.length && a.every((part, i) => part === b[i])
-    return (key(kindA, ...a) === key(kindB, ...b)) === same
-  }), { numRuns: 20_000 })
+  fc.assert(
+    fc.property(kind, parts, kind, parts, (kindA, a, kindB, b) => {
+      const same = kindA === kindB && a.length === b.length && a.every((part, i) => part === b[i])
+      return (key(kindA, ...a) === key(kindB, ...b)) === same
+    }),
+    { numRuns: 20_000 }
+  )
   t.pass('for 20000 pairs')
 })
 
 t.test('a part moved, split, joined, emptied or swapped makes another key', async (t) => {
-  fc.assert(fc.property(kind, parts, part, fc.nat(), (kind, list, extra, where) => {
-    const at = where % (list.length + 1)
-    const others = [list.toSpliced(at, 0, extra), [...list, ''], [list.join(':')], list.flatMap((part) => part.split(':'))]
-    return others.every((other) => (key(kind, ...other) === key(kind, ...list)) === (other.length === list.length && other.every((part, i) => part === list[i])))
-  }), { numRuns: 5_000 })
+  fc.assert(
+    fc.property(kind, parts, part, fc.nat(), (kind, list, extra, where) => {
+      const at = where % (list.length + 1)
+      const others = [
+        list.toSpliced(at, 0, extra),
+        [...list, ''],
+        [list.join(':')],
+        list.flatMap((part) => part.split(':'))
+      ]
+      return others.every(
+        (other) =>
+          (key(kind, ...other) === key(kind, ...list)) ===
+          (other.length === list.length && other.every((part, i) => part === list[i]))
+      )
+    }),
+    { numRuns: 5_000 }
+  )
   t.pass('for 5000 lists')
 })
 
 t.test('names that look or join alike do not meet', async (t) => {
   const pairs: Array<[[string, string], [string, string]]> = [
-    [['a:b', 'c'], ['a', 'b:c']], [['a', ''], ['', 'a']], [['é', 'x'], ['e\u0301', 'x']], [['A', 'x'], ['a', 'x']],
-    [['*', 'x'], ['a', 'x']], [['{tag}', 'x'], ['tag', 'x']], [['\ud800', 'x'], ['\ud801', 'x']], [['x'.repeat(1024), 'x'], ['x'.repeat(1023), 'x']]
+    [
+      ['a:b', 'c'],
+      ['a', 'b:c']
+    ],
+    [
+      ['a', ''],
+      ['', 'a']
+    ],
+    [
+      ['é', 'x'],
+      ['e\u0301', 'x']
+    ],
+    [
+      ['A', 'x'],
+      ['a', 'x']
+    ],
+    [
+      ['*', 'x'],
+      ['a', 'x']
+    ],
+    [
+      ['{tag}', 'x'],
+      ['tag', 'x']
+    ],
+    [
+      ['\ud800', 'x'],
+      ['\ud801', 'x']
+    ],
+    [
+      ['x'.repeat(1024), 'x'],
+      ['x'.repeat(1023), 'x']
+    ]
   ]
   for (const [a, b] of pairs) t.not(sessionKey(...a, 'h'), sessionKey(...b, 'h'), JSON.stringify([a, b]).slice(0, 60))
   t.equal(sessionKey('a:b', 'c', 'h'), sessionKey('a:b', 'c', 'h'), 'the same names, the same key')
@@ -44,7 +120,7 @@ t.test('names that look or join alike do not meet', async (t) => {
 t.test('a key is of one length and alphabet whatever the names are, and holds none of them', async (t) => {
   for (const name of ['', 'canary', '*', 'x'.repeat(1024), '\r\nFLUSHALL\r\n', '\0']) {
     t.match(sessionKey(name, name, name), /^session(:[\w-]{43}){3}$/)
-    t.match(principalSeatKey(name, name, name, name, 7), /^principal-seat(:[\w-]{43}){5}$/)
+    t.match(principalSeatKey(name, name, name, name, '7'), /^principal-seat(:[\w-]{43}){5}$/)
     t.match(listingKey(name), /^listing:[\w-]{43}$/)
     t.match(eventsKey(name, name), /^events(:[\w-]{43}){2}$/)
     t.match(tasksKey(name, name, name, name, name), /^tasks(:[\w-]{43}){5}$/)
@@ -55,7 +131,7 @@ t.test('a key is of one length and alphabet whatever the names are, and holds no
 t.test('the table says how many parts a key has', async (t) => {
   const made = {
     session: sessionKey('a', 'b', 'c'),
-    principalSeat: principalSeatKey('a', 'b', 'c', 'd', 0),
+    principalSeat: principalSeatKey('a', 'b', 'c', 'd', '0'),
     listing: listingKey('a'),
     events: eventsKey('a', 'b'),
     tasks: tasksKey('a', 'b', 'c', 'd', 'e'),
@@ -64,13 +140,16 @@ t.test('the table says how many parts a key has', async (t) => {
     sealKey: sealKeyKey
   }
   t.same(Object.keys(made), Object.keys(keyTable))
-  for (const [name, row] of Object.entries(keyTable)) t.equal(made[name as keyof typeof made].split(':').length, row.parts.length + 1, name)
+  for (const [name, row] of Object.entries(keyTable))
+    t.equal(made[name as keyof typeof made].split(':').length, row.parts.length + 1, name)
 })
 
 t.test('docs/storage.md has the table of the code, word for word', async (t) => {
   const text = await readFile(join(import.meta.dirname, '../../docs/storage.md'), 'utf8')
-  const lines = Object.values(keyTable).map((row) =>
-    `| \`gatehouse:${row.kind}${row.parts.map((name) => `:{${name}}`).join('')}\` | ${row.value} | ${row.ttl} | ${row.loss} |`)
+  const lines = Object.values(keyTable).map(
+    (row) =>
+      `| \`gatehouse:${row.kind}${row.parts.map((name) => `:{${name}}`).join('')}\` | ${row.value} | ${row.ttl} | ${row.loss} |`
+  )
   const start = text.indexOf('| key | value | time to live | if it is lost |')
   t.same(text.slice(start).split('\n\n')[0]?.split('\n').slice(2), lines)
 })

@@ -6,23 +6,28 @@ import type { Log } from '../../src/observe/log.ts'
 export const quiet: Log = pino({ level: 'silent' })
 
 /** A log that is kept: one object per line. */
-export function recorded (): { log: Log, lines: Array<Record<string, unknown>>, text: () => string } {
+export function recorded(): { log: Log; lines: Array<Record<string, unknown>>; text: () => string } {
   const texts: string[] = []
   const lines: Array<Record<string, unknown>> = []
-  const log = pino({ level: 'trace', serializers: { err: pino.stdSerializers.err } }, {
-    write (line: string) {
-      texts.push(line)
-      lines.push(JSON.parse(line) as Record<string, unknown>)
+  const log = pino(
+    { level: 'trace', serializers: { err: pino.stdSerializers.err } },
+    {
+      write(line: string) {
+        texts.push(line)
+        lines.push(JSON.parse(line) as Record<string, unknown>)
+      }
     }
-  })
+  )
   return { log, lines, text: () => texts.join('') }
 }
 
 /** Resolves when the condition holds. @throws Error after the deadline */
-export async function until (condition: () => boolean | Promise<boolean>, deadlineMs = 10_000): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, deadlineMs = 10_000): Promise<void> {
   const deadline = Date.now() + deadlineMs
-  while (!await condition()) {
+  while (!(await condition())) {
     if (Date.now() > deadline) throw new Error(`The condition did not come true within ${deadlineMs} ms: ${condition}`)
-    await new Promise((resolve) => { setTimeout(resolve, 5) })
+    await new Promise((resolve) => {
+      setTimeout(resolve, 5)
+    })
   }
 }

@@ -11,7 +11,11 @@ import { quiet } from './kit.ts'
 t.test('memory is forgotten, a file and Redis are not', async (t) => {
   const path = join(t.testdir(), 'data', 'gatehouse.db')
   const { url } = await redis(t)
-  const expected: Array<[StoreConfig, string | undefined]> = [[{ kind: 'memory' }, undefined], [{ kind: 'file', path }, 'v'], [{ kind: 'redis', url }, 'v']]
+  const expected: Array<[StoreConfig, string | undefined]> = [
+    [{ kind: 'memory' }, undefined],
+    [{ kind: 'file', path }, 'v'],
+    [{ kind: 'redis', url }, 'v']
+  ]
   for (const [config, value] of expected) {
     const first = await openStore(config, { clock: Date, log: quiet })
     await first.set('k', 'v')

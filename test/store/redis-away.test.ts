@@ -11,7 +11,7 @@ const heartbeatMs = 200
 // A call has one second (src/store/port.ts); the rest is for a machine that is busy with other tests.
 const patienceMs = 1_000
 
-async function open (t: Test, url: string): Promise<Store> {
+async function open(t: Test, url: string): Promise<Store> {
   const store = await createRedisStore({ url, clock: Date, log: quiet, heartbeatMs })
   t.teardown(() => store.close())
   return store
@@ -28,25 +28,41 @@ const calls: Record<string, (store: Store) => Promise<unknown>> = {
 }
 
 /** Every call, all at once: each has to reject by itself in time. */
-async function allRefused (t: Test, store: Store): Promise<void> {
-  await Promise.all(Object.entries(calls).map(async ([name, call]) => {
-    const began = performance.now()
-    await t.rejects(call(store), { name: 'GatewayError', code: 'unavailable', headers: { 'Retry-After': '1' } }, `${name} is refused`)
-    t.ok(performance.now() - began < patienceMs, `${name} is refused in time`)
-  }))
+async function allRefused(t: Test, store: Store): Promise<void> {
+  await Promise.all(
+    Object.entries(calls).map(async ([name, call]) => {
+      const began = performance.now()
+      await t.rejects(
+        call(store),
+        { name: 'GatewayError', code: 'unavailable', headers: { 'Retry-After': '1' } },
+        `${name} is refused`
+      )
+      t.ok(performance.now() - began < patienceMs, `${name} is refused in time`)
+    })
+  )
 }
 
-async function allAnswered (t: Test, store: Store): Promise<void> {
-  for (const [name, call] of Object.entries(calls)) await t.resolves(call(store).then(() => undefined), `${name} is answered`)
+async function allAnswered(t: Test, store: Store): Promise<void> {
+  for (const [name, call] of Object.entries(calls))
+    await t.resolves(
+      call(store).then(() => undefined),
+      `${name} is answered`
+    )
 }
 
-const answers = (store: Store): Promise<boolean> => store.ping().then(() => true, () => false)
+const answers = (store: Store): Promise<boolean> =>
+  store.ping().then(
+    () => true,
+    () => false
+  )
 
 /** A subscriber on one store, and how to wait until what another one publishes gets through. */
-async function listening (store: Store, publisher: Store): Promise<() => Promise<void>> {
+async function listening(store: Store, publisher: Store): Promise<() => Promise<void>> {
   const heard: string[] = []
   let sent = 0
-  await store.subscribe('c', (message) => { heard.push(message) })
+  await store.subscribe('c', (message) => {
+    heard.push(message)
+  })
   return async () => {
     sent += 1
     await publisher.publish('c', `message ${sent}`)
@@ -60,8 +76,12 @@ t.test('Redis killed and started again', async (t) => {
   const publisher = await open(t, server.url)
   const getsThrough = await listening(store, publisher)
   let lost = 0
-  store.onLost(() => { throw new Error('a broken listener') })
-  store.onLost(() => { lost += 1 })
+  store.onLost(() => {
+    throw new Error('a broken listener')
+  })
+  store.onLost(() => {
+    lost += 1
+  })
   await allAnswered(t, store)
   await getsThrough()
   t.ok(store.live)
@@ -75,7 +95,7 @@ t.test('Redis killed and started again', async (t) => {
   const told = lost
   await server.restart()
   const began = performance.now()
-  await until(async () => store.live && publisher.live && await answers(store) && await answers(publisher))
+  await until(async () => store.live && publisher.live && (await answers(store)) && (await answers(publisher)))
   t.ok(performance.now() - began < 3_000, 'it heals within a few seconds')
   t.ok(lost > told, 'and told once more, for what was read in between')
   await allAnswered(t, store)
@@ -88,7 +108,9 @@ t.test('Redis frozen and thawed', async (t) => {
   const publisher = await open(t, server.url)
   const getsThrough = await listening(store, publisher)
   let lost = 0
-  store.onLost(() => { lost += 1 })
+  store.onLost(() => {
+    lost += 1
+  })
   await getsThrough()
 
   server.pause()
@@ -103,7 +125,7 @@ t.test('Redis frozen and thawed', async (t) => {
 
   const told = lost
   server.resume()
-  await until(async () => store.live && publisher.live && await answers(store) && await answers(publisher), 5_000)
+  await until(async () => store.live && publisher.live && (await answers(store)) && (await answers(publisher)), 5_000)
   t.ok(lost > told)
   await allAnswered(t, store)
   await getsThrough()
@@ -132,27 +154,38 @@ t.test('what was refused is not done later', async (t) => {
   t.equal(await store.get('late counter'), undefined)
 })
 
-t.test('Redis down at the start: the store opens, refuses, keeps its subscriptions, and works when Redis comes', async (t) => {
-  const server = await redis(t)
-  await server.stop()
-  const { log, lines } = recorded()
-  const store = await createRedisStore({ url: server.url, clock: Date, log, heartbeatMs })
-  t.teardown(() => store.close())
-  t.notOk(store.live)
-  await allRefused(t, store)
-  const heard: string[] = []
-  await store.subscribe('c', (message) => { heard.push(message) })
-  const stop = await store.subscribe('other', () => { heard.push('other') })
-  await stop()
-  t.equal(lines.filter(({ msg }) => String(msg).startsWith('Redis cannot be reached')).length, 2, 'told once for each connection, not at every try')
+t.test(
+  'Redis down at the start: the store opens, refuses, keeps its subscriptions, and works when Redis comes',
+  async (t) => {
+    const server = await redis(t)
+    await server.stop()
+    const { log, lines } = recorded()
+    const store = await createRedisStore({ url: server.url, clock: Date, log, heartbeatMs })
+    t.teardown(() => store.close())
+    t.notOk(store.live)
+    await allRefused(t, store)
+    const heard: string[] = []
+    await store.subscribe('c', (message) => {
+      heard.push(message)
+    })
+    const stop = await store.subscribe('other', () => {
+      heard.push('other')
+    })
+    await stop()
+    t.equal(
+      lines.filter(({ msg }) => String(msg).startsWith('Redis cannot be reached')).length,
+      2,
+      'told once for each connection, not at every try'
+    )
 
-  await server.restart()
-  await until(async () => store.live && await answers(store))
-  await store.publish('other', 'x')
-  await store.publish('c', 'x')
-  await until(() => heard.length > 0)
-  t.same(heard, ['x'])
-})
+    await server.restart()
+    await until(async () => store.live && (await answers(store)))
+    await store.publish('other', 'x')
+    await store.publish('c', 'x')
+    await until(() => heard.length > 0)
+    t.same(heard, ['x'])
+  }
+)
 
 t.test('Redis frozen at the start: the store opens in time, and heals', async (t) => {
   const server = await redis(t)
@@ -163,7 +196,7 @@ t.test('Redis frozen at the start: the store opens in time, and heals', async (t
   t.notOk(store.live)
   await allRefused(t, store)
   server.resume()
-  await until(async () => store.live && await answers(store), 5_000)
+  await until(async () => store.live && (await answers(store)), 5_000)
   await allAnswered(t, store)
 })
 
@@ -174,7 +207,9 @@ t.test('a store is closed while Redis is away or frozen, in time and without tel
     await server[fault]()
     const began = performance.now()
     let lost = 0
-    store.onLost(() => { lost += 1 })
+    store.onLost(() => {
+      lost += 1
+    })
     await store.close()
     t.ok(performance.now() - began < patienceMs, fault)
     t.notOk(store.live)

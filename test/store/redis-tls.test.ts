@@ -35,7 +35,10 @@ t.test('a certificate that is trusted and has the right name is accepted, any ot
   const ping = async (host: string): Promise<string> => {
     const { log, text } = recorded()
     const store = await createRedisStore({ url: `rediss://${host}:${port}`, clock: Date, log })
-    const answer = await store.ping().then(() => 'answered', (error: { code: string }) => `${error.code} ${text()}`)
+    const answer = await store.ping().then(
+      () => 'answered',
+      (error: { code: string }) => `${error.code} ${text()}`
+    )
     await store.close()
     return answer
   }

@@ -11,7 +11,7 @@ import { createRedisStore } from '../../src/store/redis.ts'
 import { redis } from '../kit/redis.ts'
 import { quiet, recorded, until } from './kit.ts'
 
-async function open (t: Test, url: string, log: Log = quiet, clock = { now: () => Date.now() }): Promise<Store> {
+async function open(t: Test, url: string, log: Log = quiet, clock = { now: () => Date.now() }): Promise<Store> {
   const store = await createRedisStore({ url, clock, log, heartbeatMs: 100 })
   t.teardown(() => store.close())
   return store
@@ -30,38 +30,61 @@ t.test('a password is used, and neither it nor a value shows in an error or in t
   for (const url of [withPassword('wr0ng-one'), server.url]) {
     const bad = await open(t, url, log)
     t.notOk(bad.live)
-    const error = await bad.set('k', 'canary-value').then(() => undefined, (error: unknown) => error as Error & { code: string })
+    const error = await bad.set('k', 'canary-value').then(
+      () => undefined,
+      (error: unknown) => error as Error & { code: string }
+    )
     t.equal(error?.code, 'unavailable')
     log.warn({ err: error }, 'as a border would')
-    for (const canary of ['wr0ng-one', 's3cret', 'canary-value', '127.0.0.1']) t.notOk(`${error?.message}`.includes(canary))
+    for (const canary of ['wr0ng-one', 's3cret', 'canary-value', '127.0.0.1'])
+      t.notOk(`${error?.message}`.includes(canary))
   }
   t.match(text(), /WRONGPASS/)
   t.match(text(), /NOAUTH/)
-  for (const canary of ['wr0ng-one', 's3cret', 'canary-value']) t.notOk(text().includes(canary), `${canary} is not in the log`)
+  for (const canary of ['wr0ng-one', 's3cret', 'canary-value'])
+    t.notOk(text().includes(canary), `${canary} is not in the log`)
 })
 
-t.test('a user who may not run a command is refused, and the log names the kind of refusal without the arguments', async (t) => {
-  const server = await redis(t, ['--user', 'reader', 'on', '>pw', '~*', '&*', '+@all', '-set', '-subscribe'])
-  const { log, text } = recorded()
-  const store = await open(t, server.url.replace('redis://', 'redis://reader:pw@'), log)
-  const error = await store.set('canary-key', 'canary-value').then(() => undefined, (error: unknown) => error as Error)
-  t.match(error, { code: 'unavailable', cause: { message: 'Redis: NOPERM' } })
-  t.equal(await store.get('k'), undefined, 'what is allowed works')
-  await store.subscribe('c', () => {})
-  t.notOk(store.live, 'not live while a channel cannot be subscribed to')
-  await until(() => text().includes('cannot be subscribed'))
-  t.notOk(text().includes('canary'))
-})
+t.test(
+  'a user who may not run a command is refused, and the log names the kind of refusal without the arguments',
+  async (t) => {
+    const server = await redis(t, ['--user', 'reader', 'on', '>pw', '~*', '&*', '+@all', '-set', '-subscribe'])
+    const { log, text } = recorded()
+    const store = await open(t, server.url.replace('redis://', 'redis://reader:pw@'), log)
+    const error = await store.set('canary-key', 'canary-value').then(
+      () => undefined,
+      (error: unknown) => error as Error
+    )
+    t.match(error, { code: 'unavailable', cause: { message: 'Redis: NOPERM' } })
+    t.equal(await store.get('k'), undefined, 'what is allowed works')
+    await store.subscribe('c', () => {})
+    t.notOk(store.live, 'not live while a channel cannot be subscribed to')
+    await until(() => text().includes('cannot be subscribed'))
+    t.notOk(text().includes('canary'))
+  }
+)
 
 t.test('a user with the commands that the documentation lists, and no others, is enough', async (t) => {
   const text = await readFile(join(import.meta.dirname, '../../docs/storage.md'), 'utf8')
   const commands = /no more than these commands:\n  `([a-z ]+)`/.exec(text)?.[1]?.split(' ') ?? []
   t.ok(commands.length > 10)
-  const server = await redis(t, ['--user', 'gatehouse', 'on', '>pw', 'resetchannels', '~gatehouse:*', '&gatehouse:*', '-@all', ...commands.map((command) => `+${command}`)])
+  const server = await redis(t, [
+    '--user',
+    'gatehouse',
+    'on',
+    '>pw',
+    'resetchannels',
+    '~gatehouse:*',
+    '&gatehouse:*',
+    '-@all',
+    ...commands.map((command) => `+${command}`)
+  ])
   const { log, lines } = recorded()
   const store = await open(t, `${server.url.replace('redis://', 'redis://gatehouse:pw@')}/1`, log)
   const heard: string[] = []
-  const stop = await store.subscribe('c', (message) => { heard.push(message) })
+  const stop = await store.subscribe('c', (message) => {
+    heard.push(message)
+  })
   await store.set('k', 'v', { ttlMs: 60_000, when: 'absent' })
   t.equal(await store.get('k'), 'v')
   t.equal(await store.touch('k', 1_000), true)
@@ -74,7 +97,16 @@ t.test('a user with the commands that the documentation lists, and no others, is
   await store.close()
   t.same(lines, [], 'nothing was forbidden on the way')
 
-  const fewer = await redis(t, ['--user', 'gatehouse', 'on', '>pw', '~gatehouse:*', '&gatehouse:*', '-@all', ...commands.filter((command) => command !== 'incrby').map((command) => `+${command}`)])
+  const fewer = await redis(t, [
+    '--user',
+    'gatehouse',
+    'on',
+    '>pw',
+    '~gatehouse:*',
+    '&gatehouse:*',
+    '-@all',
+    ...commands.filter((command) => command !== 'incrby').map((command) => `+${command}`)
+  ])
   const other = await open(t, fewer.url.replace('redis://', 'redis://gatehouse:pw@'))
   await t.rejects(other.count('n', 1, 1_000), { code: 'unavailable' }, 'one command less is noticed')
 })
@@ -89,8 +121,18 @@ t.test('the number in the address chooses the database', async (t) => {
 
 t.test('an address that cannot be used is refused without being repeated', async (t) => {
   const server = await redis(t)
-  for (const url of ['http://u:canary@h', 'redis://u:canary@h/x', 'redis://u:canary@h:99999', `${server.url}?password=canary`, 'canary', 'redis://']) {
-    const error = await createRedisStore({ url, clock: Date, log: quiet }).then(() => undefined, (error: unknown) => error as Error)
+  for (const url of [
+    'http://u:canary@h',
+    'redis://u:canary@h/x',
+    'redis://u:canary@h:99999',
+    `${server.url}?password=canary`,
+    'canary',
+    'redis://'
+  ]) {
+    const error = await createRedisStore({ url, clock: Date, log: quiet }).then(
+      () => undefined,
+      (error: unknown) => error as Error
+    )
     t.ok(error instanceof TypeError, url)
     t.match(error?.message, /must look like redis:/)
     t.notOk(JSON.stringify({ ...error, message: error?.message, stack: error?.stack }).includes('canary'))
@@ -106,23 +148,26 @@ t.test('all that is written is under gatehouse:, and counters have an end', asyn
   const raw = new Redis(server.url)
   t.teardown(() => raw.disconnect())
   t.same((await raw.keys('*')).toSorted(), ['gatehouse:k', 'gatehouse:n'])
-  t.ok(await raw.pttl('gatehouse:n') > 0)
+  t.ok((await raw.pttl('gatehouse:n')) > 0)
   await store.subscribe('c', () => {})
   t.same(await raw.pubsub('CHANNELS'), ['gatehouse:c'])
 })
 
-t.test('the operator is warned of a Redis that evicts and of a clock that is off, and of neither where all is well', async (t) => {
-  const warnings = async (args: readonly string[], now: () => number, expected: number): Promise<string> => {
-    const server = await redis(t, args)
-    const { log, lines, text } = recorded()
-    const store = await open(t, server.url, log, { now })
-    await until(() => lines.filter(({ level }) => level === 40).length >= expected)
-    await store.ping()
-    await store.ping()
-    return text()
+t.test(
+  'the operator is warned of a Redis that evicts and of a clock that is off, and of neither where all is well',
+  async (t) => {
+    const warnings = async (args: readonly string[], now: () => number, expected: number): Promise<string> => {
+      const server = await redis(t, args)
+      const { log, lines, text } = recorded()
+      const store = await open(t, server.url, log, { now })
+      await until(() => lines.filter(({ level }) => level === 40).length >= expected)
+      await store.ping()
+      await store.ping()
+      return text()
+    }
+    const bad = await warnings(['--maxmemory-policy', 'allkeys-lru'], () => Date.now() + 60_000, 2)
+    t.match(bad, /allkeys-lru.*noeviction/)
+    t.match(bad, /clocks of this machine and of Redis differ/)
+    t.equal(await warnings([], () => Date.now(), 0), '')
   }
-  const bad = await warnings(['--maxmemory-policy', 'allkeys-lru'], () => Date.now() + 60_000, 2)
-  t.match(bad, /allkeys-lru.*noeviction/)
-  t.match(bad, /clocks of this machine and of Redis differ/)
-  t.equal(await warnings([], () => Date.now(), 0), '')
-})
+)

@@ -8,8 +8,7 @@ import { GatewayError } from '../../src/protocol/errors.ts'
 import { sealKeyKey } from '../../src/store/keys.ts'
 import type { Store } from '../../src/store/port.ts'
 import { createRedisStore } from '../../src/store/redis.ts'
-import { createSealer } from '../../src/store/seal.ts'
-import type { Sealer } from '../../src/store/seal.ts'
+import { createSealer, type Sealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { redis } from '../kit/redis.ts'
 import { until } from '../kit/until.ts'
@@ -17,13 +16,13 @@ import { quiet, recorded } from './kit.ts'
 
 const timer = (ms: number, run: () => void) => setTimeout(run, ms)
 
-async function memory (t: Test): Promise<Store> {
+async function memory(t: Test): Promise<Store> {
   const store = await createSqliteStore({ path: ':memory:', clock: Date, log: quiet })
   t.teardown(() => store.close())
   return store
 }
 
-async function sealer (t: Test, store: Store, log = quiet): Promise<Sealer> {
+async function sealer(t: Test, store: Store, log = quiet): Promise<Sealer> {
   const made = await createSealer({ store, randomBytes, timer, log })
   t.teardown(() => made.close())
   return made
@@ -44,7 +43,16 @@ t.test('another purpose or binding has another seal, and opens none', async (t) 
   const { seal, open } = await sealer(t, await memory(t))
   const sealed = seal('task', ['a', 'b'], 'c')
   t.equal(open('task', ['a', 'b'], sealed), 'c')
-  const others: Array<[string, string[]]> = [['cursor', ['a', 'b']], ['task', ['a']], ['task', ['a', 'b', '']], ['task', ['ab']], ['task', ['b', 'a']], ['task', ['a', 'B']], ['task', []], ['task","a', ['b']]]
+  const others: Array<[string, string[]]> = [
+    ['cursor', ['a', 'b']],
+    ['task', ['a']],
+    ['task', ['a', 'b', '']],
+    ['task', ['ab']],
+    ['task', ['b', 'a']],
+    ['task', ['a', 'B']],
+    ['task', []],
+    ['task","a', ['b']]
+  ]
   for (const [purpose, binding] of others) {
     t.equal(open(purpose, binding, sealed), undefined, JSON.stringify([purpose, binding]))
     t.not(seal(purpose, binding, 'c'), sealed)
@@ -57,14 +65,27 @@ t.test('every flipped bit, every cut and every other spelling is refused', async
   const sealed = seal('task', ['a'], 'the id of a task')
   const bytes = Buffer.from(sealed, 'base64url')
   const opened: string[] = []
-  const refused = (text: string): void => { if (open('task', ['a'], text) !== undefined) opened.push(text) }
+  const refused = (text: string): void => {
+    if (open('task', ['a'], text) !== undefined) opened.push(text)
+  }
   for (let bit = 0; bit < bytes.length * 8; bit++) {
     const flipped = Buffer.from(bytes)
     flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7))
     refused(flipped.toString('base64url'))
   }
   for (let length = 0; length < sealed.length; length++) refused(sealed.slice(0, length))
-  for (const text of [`${sealed}A`, `${sealed}=`, `${sealed}!`, ` ${sealed}`, `${sealed}\n`, bytes.toString('base64'), `${sealed}${sealed}`, 'x'.repeat(100_000), '🙂']) if (text !== sealed) refused(text)
+  for (const text of [
+    `${sealed}A`,
+    `${sealed}=`,
+    `${sealed}!`,
+    ` ${sealed}`,
+    `${sealed}\n`,
+    bytes.toString('base64'),
+    `${sealed}${sealed}`,
+    'x'.repeat(100_000),
+    '🙂'
+  ])
+    if (text !== sealed) refused(text)
   t.same(opened, [])
   t.equal(open('task', ['a'], sealed), 'the id of a task')
 })
@@ -77,7 +98,17 @@ t.test('a proof is of its parts alone, in one spelling', async (t) => {
   t.equal(proof('event', ['s', '1']), ours)
   for (const parts of [['s', '2'], ['s1'], ['s', '1', ''], ['1', 's']]) t.notOk(proves('event', parts, ours))
   t.notOk(proves('other', ['s', '1'], ours))
-  for (const forged of ['', ours.slice(0, -1), `${ours}A`, `${ours}!`, `${ours}=`, 'A'.repeat(16), 'x'.repeat(10_000), '🙂🙂🙂🙂']) t.notOk(proves('event', ['s', '1'], forged), forged.slice(0, 20))
+  for (const forged of [
+    '',
+    ours.slice(0, -1),
+    `${ours}A`,
+    `${ours}!`,
+    `${ours}=`,
+    'A'.repeat(16),
+    'x'.repeat(10_000),
+    '🙂🙂🙂🙂'
+  ])
+    t.notOk(proves('event', ['s', '1'], forged), forged.slice(0, 20))
 })
 
 t.test('two processes on one store share the key, begun at the same moment or later', async (t) => {
@@ -114,7 +145,10 @@ t.test('a damaged key is said once, seals nothing, and is made new when somebody
   await store.set(sealKeyKey, 'not a key')
   const made = await sealer(t, store, log)
   t.notOk(made.ready)
-  t.throws(() => made.seal('task', [], 'x'), new GatewayError('unavailable', 'The store of the gateway cannot be reached. Retry in a second.'))
+  t.throws(
+    () => made.seal('task', [], 'x'),
+    new GatewayError('unavailable', 'The store of the gateway cannot be reached. Retry in a second.')
+  )
   t.throws(() => made.proves('task', [], 'x'), GatewayError)
   await store.delete(sealKeyKey)
   await until('there is a key', () => {
@@ -129,31 +163,38 @@ t.test('a damaged key is said once, seals nothing, and is made new when somebody
   t.notMatch(JSON.stringify(lines), /not a key/)
 })
 
-t.test('a store that is away at the start is waited for; one that comes back empty gets the same key again', async (t) => {
-  const server = await redis(t)
-  await server.stop()
-  const open = async (): Promise<Store> => {
-    const store = await createRedisStore({ url: server.url, clock: Date, log: quiet, heartbeatMs: 50 })
-    t.teardown(() => store.close())
-    // The messages of a store tell of its losses; somebody always listens in a gateway.
-    await store.subscribe('sessions', () => {})
-    return store
-  }
-  const store = await open()
-  const made = await sealer(t, store)
-  t.notOk(made.ready)
-  t.throws(() => made.seal('task', [], 'x'), GatewayError)
-  await server.restart()
-  const sealed = await until('there is a key', () => {
-    try {
-      return made.seal('task', [], 'x')
-    } catch {
-      return undefined // Not yet.
+t.test(
+  'a store that is away at the start is waited for; one that comes back empty gets the same key again',
+  async (t) => {
+    const server = await redis(t)
+    await server.stop()
+    const open = async (): Promise<Store> => {
+      const store = await createRedisStore({ url: server.url, clock: Date, log: quiet, heartbeatMs: 50 })
+      t.teardown(() => store.close())
+      // The messages of a store tell of its losses; somebody always listens in a gateway.
+      await store.subscribe('sessions', () => {})
+      return store
     }
-  })
-  t.ok(made.ready)
-  await server.restart()
-  t.ok(made.ready, 'it has its key, whatever the store has')
-  await until('the key is back', () => store.get(sealKeyKey).catch(() => undefined))
-  t.equal((await sealer(t, await open())).open('task', [], sealed), 'x', 'a process begun since can read what was sealed before')
-})
+    const store = await open()
+    const made = await sealer(t, store)
+    t.notOk(made.ready)
+    t.throws(() => made.seal('task', [], 'x'), GatewayError)
+    await server.restart()
+    const sealed = await until('there is a key', () => {
+      try {
+        return made.seal('task', [], 'x')
+      } catch {
+        return undefined // Not yet.
+      }
+    })
+    t.ok(made.ready)
+    await server.restart()
+    t.ok(made.ready, 'it has its key, whatever the store has')
+    await until('the key is back', () => store.get(sealKeyKey).catch(() => undefined))
+    t.equal(
+      (await sealer(t, await open())).open('task', [], sealed),
+      'x',
+      'a process begun since can read what was sealed before'
+    )
+  }
+)

@@ -1,4 +1,5 @@
-// What the embedded store promises beyond the port: its file survives, is private and has one owner, and does not grow for ever.
+// What the embedded store promises beyond the port: its file survives, is private and has one owner, and does not grow
+// for ever.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -35,48 +36,59 @@ t.test('what was written is there after reopening, with what is left of its time
   t.equal(await after.get('kept'), 'a\0č')
 })
 
-t.test('the folder and the file are for the user of the gateway alone, also where the file was open to others', async (t) => {
-  const folder = join(t.testdir(), 'deep', 'data')
-  const path = join(folder, 'store.db')
-  const first = await createSqliteStore({ path, clock, log: quiet })
-  await first.set('a', 'b')
-  t.equal(await mode(folder), 0o700)
-  t.equal(await mode(path), 0o600)
-  t.equal(await mode(`${path}-wal`), 0o600)
-  await first.close()
+t.test(
+  'the folder and the file are for the user of the gateway alone, also where the file was open to others',
+  async (t) => {
+    const folder = join(t.testdir(), 'deep', 'data')
+    const path = join(folder, 'store.db')
+    const first = await createSqliteStore({ path, clock, log: quiet })
+    await first.set('a', 'b')
+    t.equal(await mode(folder), 0o700)
+    t.equal(await mode(path), 0o600)
+    t.equal(await mode(`${path}-wal`), 0o600)
+    await first.close()
 
-  await chmod(path, 0o644)
-  const second = await createSqliteStore({ path, clock, log: quiet })
-  t.teardown(() => second.close())
-  t.equal(await mode(path), 0o600)
-  t.equal(await second.get('a'), 'b')
-})
+    await chmod(path, 0o644)
+    const second = await createSqliteStore({ path, clock, log: quiet })
+    t.teardown(() => second.close())
+    t.equal(await mode(path), 0o600)
+    t.equal(await second.get('a'), 'b')
+  }
+)
 
-t.test('a file that another process owns is refused by name and with the remedy, and is free once that process is killed', async (t) => {
-  const path = join(t.testdir(), 'store.db')
-  const module = pathToFileURL(join(import.meta.dirname, '../../src/store/sqlite.ts')).href
-  const script = `
+t.test(
+  'a file that another process owns is refused by name and with the remedy, and is free once that process is killed',
+  async (t) => {
+    const path = join(t.testdir(), 'store.db')
+    const module = pathToFileURL(join(import.meta.dirname, '../../src/store/sqlite.ts')).href
+    const script = `
     const { createSqliteStore } = await import(${JSON.stringify(module)})
     const store = await createSqliteStore({ path: ${JSON.stringify(path)}, clock: Date, log: console })
     await store.set('of', 'the other')
     console.log('open')
     setInterval(() => {}, 1000)`
-  const owner = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
-  t.teardown(() => owner.kill('SIGKILL'))
-  await once(owner.stdout, 'data')
+    const owner = spawn(process.execPath, ['--input-type=module', '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit']
+    })
+    t.teardown(() => owner.kill('SIGKILL'))
+    await once(owner.stdout, 'data')
 
-  const open = () => createSqliteStore({ path, clock, log: quiet })
-  const refused = await open().then(() => undefined, (error: unknown) => error as Error & { code: string })
-  t.equal(refused?.code, 'unavailable')
-  t.ok(refused?.message.includes(path))
-  t.match(refused?.message, /in use by another process.*Redis/)
+    const open = () => createSqliteStore({ path, clock, log: quiet })
+    const refused = await open().then(
+      () => undefined,
+      (error: unknown) => error as Error & { code: string }
+    )
+    t.equal(refused?.code, 'unavailable')
+    t.ok(refused?.message.includes(path))
+    t.match(refused?.message, /in use by another process.*Redis/)
 
-  owner.kill('SIGKILL')
-  await once(owner, 'exit')
-  const store = await open()
-  t.teardown(() => store.close())
-  t.equal(await store.get('of'), 'the other')
-})
+    owner.kill('SIGKILL')
+    await once(owner, 'exit')
+    const store = await open()
+    t.teardown(() => store.close())
+    t.equal(await store.get('of'), 'the other')
+  }
+)
 
 t.test('opening a file twice in one process is refused and leaves the first owner in possession', async (t) => {
   const path = join(t.testdir(), 'store.db')
@@ -89,30 +101,39 @@ t.test('opening a file twice in one process is refused and leaves the first owne
   await (await createSqliteStore({ path, clock, log: quiet })).close()
 })
 
-t.test('a file that is no database, one of a later version and one that cannot be made are refused by name, untouched', async (t) => {
-  const folder = t.testdir({ 'text.db': 'not a database, whatever its name says. '.repeat(50) })
-  const later = join(folder, 'later.db')
-  const database = new DatabaseSync(later)
-  database.exec('PRAGMA user_version = 99')
-  database.close()
-  for (const [path, reason] of [
-    [join(folder, 'text.db'), /not an SQLite database/],
-    [later, /later version/],
-    [join(folder, 'text.db', 'store.db'), /cannot be opened \((ENOTDIR|EEXIST)\)/]
-  ] as const) {
-    const refused = await createSqliteStore({ path, clock, log: quiet }).then(() => undefined, (error: unknown) => error as Error & { code: string })
-    t.equal(refused?.code, 'unavailable')
-    t.match(refused?.message, reason)
-    t.ok(refused?.message.includes(path))
+t.test(
+  'a file that is no database, one of a later version and one that cannot be made are refused by name, untouched',
+  async (t) => {
+    const folder = t.testdir({ 'text.db': 'not a database, whatever its name says. '.repeat(50) })
+    const later = join(folder, 'later.db')
+    const database = new DatabaseSync(later)
+    database.exec('PRAGMA user_version = 99')
+    database.close()
+    for (const [path, reason] of [
+      [join(folder, 'text.db'), /not an SQLite database/],
+      [later, /later version/],
+      [join(folder, 'text.db', 'store.db'), /cannot be opened \((ENOTDIR|EEXIST)\)/]
+    ] as const) {
+      const refused = await createSqliteStore({ path, clock, log: quiet }).then(
+        () => undefined,
+        (error: unknown) => error as Error & { code: string }
+      )
+      t.equal(refused?.code, 'unavailable')
+      t.match(refused?.message, reason)
+      t.ok(refused?.message.includes(path))
+    }
+    await writeFile(join(folder, 'text.db'), '') // An empty file is a database that has yet to begin.
+    await (await createSqliteStore({ path: join(folder, 'text.db'), clock, log: quiet })).close()
   }
-  await writeFile(join(folder, 'text.db'), '') // An empty file is a database that has yet to begin.
-  await (await createSqliteStore({ path: join(folder, 'text.db'), clock, log: quiet })).close()
-})
+)
 
 t.test('expired rows are swept in the background, however many there are, and live ones stay', async (t) => {
   let now = 0
   const path = join(t.testdir(), 'store.db')
-  const rows = async (sweepMs: number, done: (store: { get (key: string): Promise<string | undefined> }) => Promise<void>): Promise<number> => {
+  const rows = async (
+    sweepMs: number,
+    done: (store: { get(key: string): Promise<string | undefined> }) => Promise<void>
+  ): Promise<number> => {
     const store = await createSqliteStore({ path, clock: { now: () => now }, log: quiet, sweepMs })
     await done(store)
     await store.close()
@@ -128,13 +149,20 @@ t.test('expired rows are swept in the background, however many there are, and li
   await writer.close()
 
   now = 500
-  t.equal(await rows(3_600_000, async (store) => { t.equal(await store.get('gone 0'), undefined) }), 1_236, 'hidden before the sweep')
+  t.equal(
+    await rows(3_600_000, async (store) => {
+      t.equal(await store.get('gone 0'), undefined)
+    }),
+    1_236,
+    'hidden before the sweep'
+  )
   // The clock goes back for a moment to see whether the row is gone or merely hidden.
-  const swept = async (store: { get (key: string): Promise<string | undefined> }): Promise<void> => until(async () => {
-    now = 0
-    const values = await Promise.all(Array.from({ length: 1_234 }, (_, i) => store.get(`gone ${i}`)))
-    now = 500
-    return values.every((value) => value === undefined)
-  })
+  const swept = async (store: { get(key: string): Promise<string | undefined> }): Promise<void> =>
+    until(async () => {
+      now = 0
+      const values = await Promise.all(Array.from({ length: 1_234 }, (_, i) => store.get(`gone ${i}`)))
+      now = 500
+      return values.every((value) => value === undefined)
+    })
   t.equal(await rows(5, swept), 2)
 })

@@ -1,52 +1,87 @@
-// What every transport owes the rest of the house, held against a real child process and a real socket.
+// What every transport owes its callers, against a real child process and a real socket.
 
 import t from 'tap'
 import { GatewayError, RpcError } from '../../src/protocol/errors.ts'
-import { callOf, handshake, httpDefinition, recordingClient, recordingEvents, stdioDefinition, until, workshop } from '../kit/connection.ts'
+import {
+  callOf,
+  handshake,
+  httpDefinition,
+  recordingClient,
+  recordingEvents,
+  stdioDefinition,
+  until,
+  testConnector,
+  type RecordingEvents
+} from '../kit/connector.ts'
 import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { startUpstream } from '../kit/upstream.ts'
-import type { Handshake, Upstream } from '../../src/protocol/seams.ts'
-import type { RecordingEvents } from '../kit/connection.ts'
+import type { HandshakeParams, Upstream } from '../../src/protocol/seams.ts'
 import type { Test } from 'tap'
 
-interface Fixture { readonly upstream: Upstream, readonly events: RecordingEvents }
-type Open = (t: Test, script?: object, limits?: { timeoutMs?: number, maxMessageBytes?: number }, shake?: Handshake) => Promise<Fixture>
+interface Fixture {
+  readonly upstream: Upstream
+  readonly events: RecordingEvents
+}
+type Open = (
+  t: Test,
+  script?: object,
+  limits?: { timeoutMs?: number; maxMessageBytes?: number },
+  shake?: HandshakeParams
+) => Promise<Fixture>
 
 const never = new AbortController().signal
 
 const openStdio: Open = async (t, script = {}, limits = {}, shake = handshake) => {
   const events = recordingEvents()
-  const upstream = await workshop().connector.connect(stdioDefinition(script, limits), shake, events)
+  const upstream = await testConnector().connector.connect(stdioDefinition(script, limits), shake, events)
   t.teardown(() => upstream.close())
   return { upstream, events }
 }
 
-const openHttp = (answers: 'json' | 'sse'): Open => async (t, script = {}, limits = {}, shake = handshake) => {
-  const peer = await startUpstream({ answers, ...script })
-  t.teardown(peer.close)
-  const events = recordingEvents()
-  const upstream = await workshop().connector.connect(httpDefinition(peer.url, limits), shake, events)
-  t.teardown(() => upstream.close())
-  await until(() => peer.streams() === 1, 'the standalone stream is open')
-  return { upstream, events }
-}
+const openHttp =
+  (answers: 'json' | 'sse'): Open =>
+  async (t, script = {}, limits = {}, shake = handshake) => {
+    const peer = await startUpstream({ answers, ...script })
+    t.teardown(peer.close)
+    const events = recordingEvents()
+    const upstream = await testConnector().connector.connect(httpDefinition(peer.url, limits), shake, events)
+    t.teardown(() => upstream.close())
+    await until(() => peer.streams() === 1, 'the standalone stream is open')
+    return { upstream, events }
+  }
 
 const openSse: Open = async (t, script = {}, limits = {}, shake = handshake) => {
   const peer = await startSseUpstream(script)
   t.teardown(peer.close)
   const events = recordingEvents()
-  const upstream = await workshop().connector.connect(httpDefinition(peer.url, { ...limits, transport: 'sse' }), shake, events)
+  const upstream = await testConnector().connector.connect(
+    httpDefinition(peer.url, { ...limits, transport: 'sse' }),
+    shake,
+    events
+  )
   t.teardown(() => upstream.close())
   return { upstream, events }
 }
 
-const transports: Array<[string, Open]> = [['HTTP+SSE', openSse], ['stdio', openStdio], ['http with JSON', openHttp('json')], ['http with SSE', openHttp('sse')]]
+const transports: Array<[string, Open]> = [
+  ['HTTP+SSE', openSse],
+  ['stdio', openStdio],
+  ['http with JSON', openHttp('json')],
+  ['http with SSE', openHttp('sse')]
+]
 
 for (const [transport, open] of transports) {
   t.test(transport, async (t) => {
     t.test('the handshake tells what the server is', async (t) => {
       const { upstream } = await open(t, { instructions: 'Be kind.' })
-      t.match(upstream, { name: 'files', era: 'legacy', revision: '2025-11-25', instructions: 'Be kind.', serverInfo: { name: 'scripted', version: '1.2.3', title: 'Scripted' }, capabilities: { tools: { listChanged: true } } })
+      t.match(upstream, {
+        name: 'files',
+        era: 'legacy',
+        revision: '2025-11-25',
+        instructions: 'Be kind.',
+        serverInfo: { name: 'scripted', version: '1.2.3', title: 'Scripted' },
+        capabilities: { tools: { listChanged: true } }
+      })
     })
 
     t.test('every legacy revision that the server answers with is accepted', async (t) => {
@@ -57,18 +92,25 @@ for (const [transport, open] of transports) {
       }
     })
 
-    t.test('a revision that nobody knows ends the handshake', async (t) => {
+    t.test('an unknown revision ends the handshake', async (t) => {
       await t.rejects(open(t, { revision: '1999-01-01' }), { code: 'upstream_protocol', message: /1999-01-01/ })
     })
 
     t.test('an error in answer to initialize is passed on', async (t) => {
-      await t.rejects(open(t, { errors: { initialize: { code: -32000, message: 'license expired' } } }), { code: 'upstream_unavailable', message: /license expired/ })
+      await t.rejects(open(t, { errors: { initialize: { code: -32000, message: 'license expired' } } }), {
+        code: 'upstream_unavailable',
+        message: /license expired/
+      })
     })
 
     t.test('arguments and _meta arrive as sent', async (t) => {
       const { upstream } = await open(t)
       const args = { text: 'grüße\u2028\n"', deep: { list: [1, null, { x: 1e21 }] }, __proto_: 1 }
-      const result = await upstream.request(callOf('echo', args, { 'com.example/trace': 'abc' }), recordingClient(), never)
+      const result = await upstream.request(
+        callOf('echo', args, { 'com.example/trace': 'abc' }),
+        recordingClient(),
+        never
+      )
       t.same(result['structuredContent'], { arguments: args, meta: { 'com.example/trace': 'abc' } })
       t.same(result['_meta'], { 'test/kept': true })
     })
@@ -77,8 +119,18 @@ for (const [transport, open] of transports) {
       const { upstream } = await open(t)
       const result = await upstream.request(callOf('content'), recordingClient(), never)
       t.match(result, {
-        content: [{ _meta: { a: 1 } }, { type: 'image' }, { type: 'audio' }, { icons: [{}] }, { resource: { extra: null } }, { type: 'hologram', nested: { deep: [1, 2, { three: 3 }] } }],
-        structuredContent: { answer: 42 }, isError: false, resultType: 'unknown to us', _meta: { 'com.example/x': { y: 'z' } }
+        content: [
+          { _meta: { a: 1 } },
+          { type: 'image' },
+          { type: 'audio' },
+          { icons: [{}] },
+          { resource: { extra: null } },
+          { type: 'hologram', nested: { deep: [1, 2, { three: 3 }] } }
+        ],
+        structuredContent: { answer: 42 },
+        isError: false,
+        resultType: 'unknown to us',
+        _meta: { 'com.example/x': { y: 'z' } }
       })
     })
 
@@ -89,28 +141,44 @@ for (const [transport, open] of transports) {
 
     t.test('a JSON-RPC error of the server comes back as it was', async (t) => {
       const { upstream } = await open(t)
-      const error = await upstream.request(callOf('rpcerror', { code: -32042, message: 'go there', data: { url: 'x' } }), recordingClient(), never).catch((error: unknown) => error)
+      const error = await upstream
+        .request(
+          callOf('rpcerror', { code: -32042, message: 'go there', data: { url: 'x' } }),
+          recordingClient(),
+          never
+        )
+        .catch((error: unknown) => error)
       t.ok(error instanceof RpcError)
       t.same((error as RpcError).error, { code: -32042, message: 'go there', data: { url: 'x' } })
     })
 
     t.test('an error that carries a heap of data loses it', async (t) => {
       const { upstream } = await open(t)
-      const error = await upstream.request(callOf('rpcerror', { data: 'x'.repeat(20_000) }), recordingClient(), never).catch((error: unknown) => error)
+      const error = await upstream
+        .request(callOf('rpcerror', { data: 'x'.repeat(20_000) }), recordingClient(), never)
+        .catch((error: unknown) => error)
       t.same((error as RpcError).error, { code: -32050, message: 'refused by the tool' })
     })
 
     t.test('progress arrives in order, whole, ahead of the result, with the token of the client', async (t) => {
       const { upstream } = await open(t)
       const clients = ['7', 7].map((token) => ({ token, client: recordingClient() }))
-      await Promise.all(clients.map(async ({ token, client }) => {
-        const result = upstream.request(callOf('progress', { steps: 500 }, { progressToken: token }), client, never)
-        await result
-        t.equal(client.notified.length, 500, 'all before the result')
-      }))
+      await Promise.all(
+        clients.map(async ({ token, client }) => {
+          const result = upstream.request(callOf('progress', { steps: 500 }, { progressToken: token }), client, never)
+          await result
+          t.equal(client.notified.length, 500, 'all before the result')
+        })
+      )
       for (const { token, client } of clients) {
-        t.same(client.notified.map(({ params }) => params?.['progress']), Array.from({ length: 500 }, (_, index) => index + 1))
-        t.ok(client.notified.every(({ params }) => params?.['progressToken'] === token), `the token ${JSON.stringify(token)} keeps its type`)
+        t.same(
+          client.notified.map(({ params }) => params?.['progress']),
+          Array.from({ length: 500 }, (_, index) => index + 1)
+        )
+        t.ok(
+          client.notified.every(({ params }) => params?.['progressToken'] === token),
+          `the token ${JSON.stringify(token)} keeps its type`
+        )
       }
     })
 
@@ -123,8 +191,13 @@ for (const [transport, open] of transports) {
 
     t.test('concurrent calls each get their own answer', async (t) => {
       const { upstream } = await open(t)
-      const results = await Promise.all(Array.from({ length: 100 }, (_, n) => upstream.request(callOf('echo', { n }), recordingClient(), never)))
-      t.same(results.map((result) => (result['structuredContent'] as { arguments: { n: number } }).arguments.n), Array.from({ length: 100 }, (_, n) => n))
+      const results = await Promise.all(
+        Array.from({ length: 100 }, (_, n) => upstream.request(callOf('echo', { n }), recordingClient(), never))
+      )
+      t.same(
+        results.map((result) => (result['structuredContent'] as { arguments: { n: number } }).arguments.n),
+        Array.from({ length: 100 }, (_, n) => n)
+      )
     })
 
     t.test('cancelling ends the call at once and reaches the server', async (t) => {
@@ -137,20 +210,32 @@ for (const [transport, open] of transports) {
       await t.rejects(call, { code: 'cancelled' })
       // The server forgot the call: releasing all slow ones answers none.
       await upstream.request(callOf('release'), client, never)
-      t.match(await upstream.request(callOf('echo', { still: 'there' }), client, never), { structuredContent: { arguments: { still: 'there' } } })
+      t.match(await upstream.request(callOf('echo', { still: 'there' }), client, never), {
+        structuredContent: { arguments: { still: 'there' } }
+      })
     })
 
     t.test('a call that hears nothing is given up, and one that hears progress is not', async (t) => {
       const { upstream } = await open(t, {}, { timeoutMs: 300 })
-      await t.rejects(upstream.request(callOf('slow'), recordingClient(), never), { code: 'upstream_timeout', data: { outcome: 'unknown', upstream: 'files' } })
-      t.match(await upstream.request(callOf('echo'), recordingClient(), never), { content: [{}] }, 'the connection lives on')
+      await t.rejects(upstream.request(callOf('slow'), recordingClient(), never), {
+        code: 'upstream_timeout',
+        data: { outcome: 'unknown', upstream: 'files' }
+      })
+      t.match(
+        await upstream.request(callOf('echo'), recordingClient(), never),
+        { content: [{}] },
+        'the connection lives on'
+      )
     })
 
     t.test('log messages go to the client of the only call in flight', async (t) => {
       const { upstream, events } = await open(t)
       const client = recordingClient()
       await upstream.request(callOf('log', { count: 3 }), client, never)
-      t.same(client.notified.map(({ params }) => params?.['data']), ['line 1', 'line 2', 'line 3'])
+      t.same(
+        client.notified.map(({ params }) => params?.['data']),
+        ['line 1', 'line 2', 'line 3']
+      )
       t.same(events.notifications, [])
     })
 
@@ -161,13 +246,16 @@ for (const [transport, open] of transports) {
       t.same(events.changed, ['tools'])
     })
 
-    t.test('a request of the server reaches the client whose call it belongs to, and its answer goes back', async (t) => {
-      const { upstream } = await open(t, {}, {}, { ...handshake, capabilities: { elicitation: {} } })
-      const client = recordingClient(async () => ({ action: 'accept', content: { name: 'Ada' } }))
-      const result = await upstream.request(callOf('ask', { params: { message: 'who?' } }), client, never)
-      t.same(client.asked, [{ method: 'elicitation/create', params: { message: 'who?' } }])
-      t.match(JSON.stringify(result), /Ada/)
-    })
+    t.test(
+      'a request of the server reaches the client whose call it belongs to, and its answer goes back',
+      async (t) => {
+        const { upstream } = await open(t, {}, {}, { ...handshake, capabilities: { elicitation: {} } })
+        const client = recordingClient(async () => ({ action: 'accept', content: { name: 'Ada' } }))
+        const result = await upstream.request(callOf('ask', { params: { message: 'who?' } }), client, never)
+        t.same(client.asked, [{ method: 'elicitation/create', params: { message: 'who?' } }])
+        t.match(JSON.stringify(result), /Ada/)
+      }
+    )
 
     t.test('a request of the server that the client refuses is refused with its error', async (t) => {
       const { upstream } = await open(t, {}, {}, { ...handshake, capabilities: { elicitation: {} } })
@@ -185,14 +273,20 @@ for (const [transport, open] of transports) {
     t.test('ping is answered without asking anybody', async (t) => {
       const { upstream } = await open(t)
       const client = recordingClient()
-      t.match(JSON.stringify(await upstream.request(callOf('ask', { method: 'ping' }), client, never)), /\\"result\\":\{\}/)
+      t.match(
+        JSON.stringify(await upstream.request(callOf('ask', { method: 'ping' }), client, never)),
+        /\\"result\\":\{\}/
+      )
       t.same(client.asked, [])
     })
 
     t.test('an answer above the limit fails its own call and no other', async (t) => {
       const { upstream } = await open(t, {}, { maxMessageBytes: 100_000 })
       const other = upstream.request(callOf('slow'), recordingClient(), never)
-      await t.rejects(upstream.request(callOf('big', { bytes: 300_000 }), recordingClient(), never), { code: 'upstream_protocol', message: /100000/ })
+      await t.rejects(upstream.request(callOf('big', { bytes: 300_000 }), recordingClient(), never), {
+        code: 'upstream_protocol',
+        message: /100000/
+      })
       t.match(await upstream.request(callOf('big', { bytes: 50_000 }), recordingClient(), never), { content: [{}] })
       await upstream.request(callOf('release'), recordingClient(), never)
       t.match(await other, { content: [{ text: 'slow is done' }] })
@@ -200,7 +294,10 @@ for (const [transport, open] of transports) {
 
     t.test('a server that dies in a call loses it, and it is not sent again', async (t) => {
       const { upstream } = await open(t)
-      await t.rejects(upstream.request(callOf('crash'), recordingClient(), never), { code: 'upstream_lost', data: { outcome: 'unknown', upstream: 'files' } })
+      await t.rejects(upstream.request(callOf('crash'), recordingClient(), never), {
+        code: 'upstream_lost',
+        data: { outcome: 'unknown', upstream: 'files' }
+      })
     })
 
     t.test('closing ends what is in flight, and ends it for good', async (t) => {
@@ -210,7 +307,7 @@ for (const [transport, open] of transports) {
       await Promise.all([upstream.close(), upstream.close()])
       await rejected
       await t.rejects(upstream.request(callOf('echo'), recordingClient(), never), { code: 'upstream_unavailable' })
-      t.same(events.ended, [], 'nobody is told what they asked for')
+      t.same(events.ended, [], 'a close on purpose is no event')
     })
 
     t.test('destroying rejects what is in flight with the reason', async (t) => {

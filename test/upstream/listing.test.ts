@@ -1,41 +1,63 @@
 // Listings: all pages, only what is declared, and nothing that could hurt.
 
 import t from 'tap'
-import { fetchList, fetchListing } from '../../src/upstream/listing.ts'
-import { handshake, httpDefinition, recordingEvents, workshop } from '../kit/connection.ts'
-import { startUpstream } from '../kit/upstream.ts'
+import { fetchList, fetchListing } from '../../src/upstream/listing/listing.ts'
+import { handshake, httpDefinition, recordingEvents, testConnector } from '../kit/connector.ts'
+import { startUpstream, type HttpUpstream, type HttpUpstreamOptions } from '../kit/upstream.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
-import type { HttpUpstream, HttpUpstreamOptions } from '../kit/upstream.ts'
 import type { Test } from 'tap'
 
 const never = new AbortController().signal
 
-async function open (t: Test, options: HttpUpstreamOptions = {}): Promise<{ upstream: Upstream, peer: HttpUpstream }> {
+async function open(t: Test, options: HttpUpstreamOptions = {}): Promise<{ upstream: Upstream; peer: HttpUpstream }> {
   const peer = await startUpstream({ stream: false, ...options })
   t.teardown(peer.close)
-  const upstream = await workshop().connector.connect(httpDefinition(peer.url), handshake, recordingEvents())
+  const upstream = await testConnector().connector.connect(httpDefinition(peer.url), handshake, recordingEvents())
   t.teardown(() => upstream.close())
   return { upstream, peer }
 }
 
-const named = (count: number) => Array.from({ length: count }, (_, n) => ({ name: `tool-${n}`, inputSchema: { type: 'object' } }))
+const named = (count: number) =>
+  Array.from({ length: count }, (_, n) => ({ name: `tool-${n}`, inputSchema: { type: 'object' } }))
 const methods = (peer: HttpUpstream): unknown[] => peer.server.received.map(({ method }) => method)
 
 t.test('a listing holds all lists, with unknown members, and what the server says of itself', async (t) => {
   const { upstream } = await open(t, { instructions: 'Be kind.' })
   const listing = await fetchListing(upstream, never)
-  t.match(listing, { capabilities: { tools: {} }, serverInfo: { name: 'scripted' }, instructions: 'Be kind.', revision: '2025-11-25', partial: [] })
-  t.same(listing.tools[0], { name: 'echo', description: 'the echo tool', inputSchema: { type: 'object' }, 'x-unknown': { kept: true } })
-  t.same(listing.prompts.map(({ name }) => name), ['greet'])
-  t.same(listing.resources.map(({ uri }) => uri), ['test://one', 'test://two'])
-  t.same(listing.templates.map(({ uriTemplate }) => uriTemplate), ['test://item/{id}'])
+  t.match(listing, {
+    capabilities: { tools: {} },
+    serverInfo: { name: 'scripted' },
+    instructions: 'Be kind.',
+    revision: '2025-11-25',
+    partial: []
+  })
+  t.same(listing.tools[0], {
+    name: 'echo',
+    description: 'the echo tool',
+    inputSchema: { type: 'object' },
+    'x-unknown': { kept: true }
+  })
+  t.same(
+    listing.prompts.map(({ name }) => name),
+    ['greet']
+  )
+  t.same(
+    listing.resources.map(({ uri }) => uri),
+    ['test://one', 'test://two']
+  )
+  t.same(
+    listing.templates.map(({ uriTemplate }) => uriTemplate),
+    ['test://item/{id}']
+  )
 })
 
 t.test('all pages are read, in order, the empty cursor included', async (t) => {
   const { upstream, peer } = await open(t, { pageSize: 10, tools: named(95) })
   const listing = await fetchListing(upstream, never)
   t.same(listing.tools, named(95))
-  const cursors = peer.server.received.filter(({ method }) => method === 'tools/list').map(({ params }) => (params as { cursor?: string } | undefined)?.cursor)
+  const cursors = peer.server.received
+    .filter(({ method }) => method === 'tools/list')
+    .map(({ params }) => (params as { cursor?: string } | undefined)?.cursor)
   t.same(cursors.slice(0, 3), [undefined, '', '20'])
 })
 
@@ -44,11 +66,16 @@ t.test('what is not declared is not asked for', async (t) => {
   const listing = await fetchListing(upstream, never)
   t.ok(listing.tools.length > 0)
   t.same([listing.prompts, listing.resources, listing.templates], [[], [], []])
-  t.same(methods(peer).filter((method) => String(method).endsWith('/list')), ['tools/list'])
+  t.same(
+    methods(peer).filter((method) => String(method).endsWith('/list')),
+    ['tools/list']
+  )
 })
 
 t.test('a declared list without its method is empty', async (t) => {
-  const { upstream } = await open(t, { errors: { 'resources/templates/list': { code: -32601, message: 'no such method' } } })
+  const { upstream } = await open(t, {
+    errors: { 'resources/templates/list': { code: -32601, message: 'no such method' } }
+  })
   t.match(await fetchListing(upstream, never), { templates: [], partial: [], resources: [{}, {}] })
 })
 
@@ -61,29 +88,63 @@ t.test('a list that fails is noted and the others are served', async (t) => {
 
 t.test('where every list fails, so does the listing', async (t) => {
   const error = { code: -32603, message: 'down' }
-  const { upstream } = await open(t, { capabilities: { tools: {}, prompts: {} }, errors: { 'prompts/list': error, 'tools/list': error } })
+  const { upstream } = await open(t, {
+    capabilities: { tools: {}, prompts: {} },
+    errors: { 'prompts/list': error, 'tools/list': error }
+  })
   t.match(await fetchListing(upstream, never).catch((error: unknown) => error), { error })
 })
 
 t.test('entries that cannot be offered are left out, and the rest is served', async (t) => {
   const { upstream } = await open(t, {
-    tools: [{ name: 'good' }, { name: '' }, {}, null, 'tool', { name: 7 }, { name: 'x'.repeat(129) }, { name: 'x'.repeat(128) }, { name: 'a\0b' }, { name: 'a\nb' }, { name: 'a\u200bb' }, { name: 'a\u202eb' }, { name: '__proto__' }, { name: 'größe_ok' }],
+    tools: [
+      { name: 'good' },
+      { name: '' },
+      {},
+      null,
+      'tool',
+      { name: 7 },
+      { name: 'x'.repeat(129) },
+      { name: 'x'.repeat(128) },
+      { name: 'a\0b' },
+      { name: 'a\nb' },
+      { name: 'a\u200bb' },
+      { name: 'a\u202eb' },
+      { name: '__proto__' },
+      { name: 'größe_ok' }
+    ],
     prompts: [{ title: 'no name' }, { name: 'p' }],
     resources: [{ name: 'no uri' }, { uri: 'r:1' }],
     templates: [{ uri: 'r:2' }, { uriTemplate: 'r:{x}' }]
   })
   const listing = await fetchListing(upstream, never)
-  t.same(listing.tools.map(({ name }) => name), ['good', 'x'.repeat(128), 'größe_ok'])
-  t.same([listing.prompts, listing.resources, listing.templates], [[{ name: 'p' }], [{ uri: 'r:1' }], [{ uriTemplate: 'r:{x}' }]])
+  t.same(
+    listing.tools.map(({ name }) => name),
+    ['good', 'x'.repeat(128), 'größe_ok']
+  )
+  t.same(
+    [listing.prompts, listing.resources, listing.templates],
+    [[{ name: 'p' }], [{ uri: 'r:1' }], [{ uriTemplate: 'r:{x}' }]]
+  )
   t.equal(listing.partial.length, 14)
   t.ok(listing.partial.includes('tools: left out an entry whose name is longer than 128 characters'))
 })
 
 t.test('a cursor that comes twice ends the list', async (t) => {
   const { upstream, peer } = await open(t, { capabilities: { tools: {} } })
-  peer.override(({ message }) => message?.['method'] === 'tools/list', (response, { message }) => {
-    response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result: { tools: [{ name: 'again' }], nextCursor: 'same' } }))
-  }, 1_000)
+  peer.override(
+    ({ message }) => message?.['method'] === 'tools/list',
+    (response, { message }) => {
+      response.setHeader('Content-Type', 'application/json').end(
+        JSON.stringify({
+          jsonrpc: '2.0',
+          id: message?.['id'],
+          result: { tools: [{ name: 'again' }], nextCursor: 'same' }
+        })
+      )
+    },
+    1_000
+  )
   const listing = await fetchListing(upstream, never)
   t.equal(listing.tools.length, 2)
   t.same(listing.partial, ['tools: stopped at a cursor that came twice'])
@@ -113,9 +174,14 @@ t.test('more bytes than the limit are cut off', async (t) => {
 
 t.test('an answer without a list is no listing', async (t) => {
   const { upstream, peer } = await open(t, { capabilities: { tools: {} } })
-  peer.override(({ message }) => message?.['method'] === 'tools/list', (response, { message }) => {
-    response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result: { tools: {} } }))
-  })
+  peer.override(
+    ({ message }) => message?.['method'] === 'tools/list',
+    (response, { message }) => {
+      response
+        .setHeader('Content-Type', 'application/json')
+        .end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result: { tools: {} } }))
+    }
+  )
   await t.rejects(fetchListing(upstream, never), { code: 'upstream_protocol', message: /tools\/list/ })
 })
 
@@ -137,8 +203,20 @@ t.test('what is left out is read too: it counts, and only so much is noted', asy
   const { partial } = await fetchListing(flood.upstream, never)
   t.equal(partial.length, 46)
   const both = await open(t, { capabilities: { tools: {} }, tools: [...bad, ...named(5_001)] })
-  t.match((await fetchListing(both.upstream, never)).partial.at(-1), /5000 entries/, 'how it ended is noted all the same')
-  const large = await open(t, { capabilities: { tools: {} }, pageSize: 1, tools: [{ name: 'good' }, ...Array.from({ length: 20 }, () => ({ description: 'x'.repeat(100_000) }))] })
+  t.match(
+    (await fetchListing(both.upstream, never)).partial.at(-1),
+    /5000 entries/,
+    'how it ended is noted all the same'
+  )
+  const large = await open(t, {
+    capabilities: { tools: {} },
+    pageSize: 1,
+    tools: [{ name: 'good' }, ...Array.from({ length: 20 }, () => ({ description: 'x'.repeat(100_000) }))]
+  })
   t.same((await fetchListing(large.upstream, never)).tools, [{ name: 'good' }])
-  t.equal(large.peer.server.received.filter(({ method }) => method === 'tools/list').length, 12, 'and no further than 1 MiB')
+  t.equal(
+    large.peer.server.received.filter(({ method }) => method === 'tools/list').length,
+    12,
+    'and no further than 1 MiB'
+  )
 })

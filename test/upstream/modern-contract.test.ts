@@ -1,19 +1,35 @@
-// What a connection of 2026-07-28 does the same way over HTTP and stdio, against the scripted server, real sockets and processes.
+// What a connection of 2026-07-28 does the same way over HTTP and stdio, against the scripted server, real sockets and
+// processes.
 
 import t from 'tap'
-import { fetchList, fetchListing, patched } from '../../src/upstream/listing.ts'
-import { callOf, handshake, httpDefinition, recordingClient, recordingEvents, stdioDefinition, until, workshop } from '../kit/connection.ts'
+import { fetchList, fetchListing, withListingParts } from '../../src/upstream/listing/listing.ts'
+import {
+  callOf,
+  handshake,
+  httpDefinition,
+  recordingClient,
+  recordingEvents,
+  stdioDefinition,
+  until,
+  testConnector,
+  type RecordingClient,
+  type RecordingEvents
+} from '../kit/connector.ts'
 import { modernStdio, startModern } from '../kit/modern-server.ts'
 import type { HttpDefinition } from '../../src/config/snapshot.ts'
 import type { JsonObject } from '../../src/protocol/messages.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
-import type { RecordingClient, RecordingEvents } from '../kit/connection.ts'
 import type { ModernScript } from '../kit/modern-script.ts'
-import type { Use } from '../../src/upstream/process.ts'
+import type { ConnectionUse } from '../../src/upstream/rpc/transport.ts'
 import type { Test } from 'tap'
 
 const never = new AbortController().signal
-const modern = (capabilities: JsonObject = {}, extras: object = {}): RecordingClient => ({ ...recordingClient(), era: 'modern', capabilities, ...extras })
+const modern = (capabilities: JsonObject = {}, extras: object = {}): RecordingClient => ({
+  ...recordingClient(),
+  era: 'modern',
+  capabilities,
+  ...extras
+})
 const tasks = { extensions: { 'io.modelcontextprotocol/tasks': {} } }
 
 interface Bench {
@@ -21,23 +37,37 @@ interface Bench {
   readonly events: RecordingEvents
   readonly logged: ReadonlyArray<{ readonly msg: string }>
   /** Calls a tool that steers the server. */
-  steer (tool: string, args?: object): Promise<JsonObject>
-  text (tool: string): Promise<unknown>
+  steer(tool: string, args?: object): Promise<JsonObject>
+  text(tool: string): Promise<unknown>
 }
 
-async function open (t: Test, over: 'http' | 'stdio', script: ModernScript = {}, overrides: Partial<Pick<HttpDefinition, 'timeoutMs'>> = {}, use: Use = 'calls'): Promise<Bench> {
+async function open(
+  t: Test,
+  over: 'http' | 'stdio',
+  script: ModernScript = {},
+  overrides: Partial<Pick<HttpDefinition, 'timeoutMs'>> = {},
+  use: ConnectionUse = 'calls'
+): Promise<Bench> {
   const events = recordingEvents()
-  const { connector, logged } = workshop()
+  const { connector, logged } = testConnector()
   const shake = { ...handshake, era: 'modern' } as const
   const peer = over === 'http' ? await startModern(script) : undefined
   const { command, args } = modernStdio(script)
-  const upstream = await connector.connect(peer === undefined ? stdioDefinition({}, { command, args, ...overrides }) : httpDefinition(peer.url, overrides), shake, events, undefined, use)
+  const upstream = await connector.connect(
+    peer === undefined ? stdioDefinition({}, { command, args, ...overrides }) : httpDefinition(peer.url, overrides),
+    shake,
+    events,
+    undefined,
+    use
+  )
   t.teardown(async () => {
     await upstream.close()
     await peer?.close()
   })
-  const steer = (tool: string, given: object = {}): Promise<JsonObject> => upstream.request(callOf(tool, given), modern(), never)
-  const text = async (tool: string): Promise<unknown> => JSON.parse(((await steer(tool))['content'] as Array<{ text: string }>)[0]?.text ?? '')
+  const steer = (tool: string, given: object = {}): Promise<JsonObject> =>
+    upstream.request(callOf(tool, given), modern(), never)
+  const text = async (tool: string): Promise<unknown> =>
+    JSON.parse(((await steer(tool))['content'] as Array<{ text: string }>)[0]?.text ?? '')
   return { upstream, events, logged, steer, text }
 }
 
@@ -49,7 +79,13 @@ for (const over of ['http', 'stdio'] as const) {
   t.test(over, async (t) => {
     t.test('discover tells what the server is', async (t) => {
       const { upstream } = await open(t, over, { instructions: 'Be kind.', name: 'mine' })
-      t.match(upstream, { era: 'modern', revision: '2026-07-28', instructions: 'Be kind.', serverInfo: { name: 'mine', version: '1.2.3', title: 'Modern' }, capabilities: { tools: { listChanged: true } } })
+      t.match(upstream, {
+        era: 'modern',
+        revision: '2026-07-28',
+        instructions: 'Be kind.',
+        serverInfo: { name: 'mine', version: '1.2.3', title: 'Modern' },
+        capabilities: { tools: { listChanged: true } }
+      })
     })
 
     t.test('results come back as they are, without who answered', async (t) => {
@@ -57,35 +93,89 @@ for (const over of ['http', 'stdio'] as const) {
       const result = await upstream.request(callOf('echo', { a: [1, null] }), modern(), never)
       t.match(result, { resultType: 'complete', structuredContent: { arguments: { a: [1, null] } } })
       t.same(result['_meta'], { 'test/kept': true })
-      t.same(await upstream.request(callOf('result', { result: { content: [] } }), modern(), never), { content: [] }, 'a result without a type is complete')
+      t.same(
+        await upstream.request(callOf('result', { result: { content: [] } }), modern(), never),
+        { content: [] },
+        'a result without a type is complete'
+      )
     })
 
     t.test('a type of result that the client cannot take is none', async (t) => {
-      const { upstream } = await open(t, over, { results: { 'prompts/list': { resultType: 'input_required', inputRequests: {} }, 'prompts/get': { resultType: 'task', taskId: 't' }, 'resources/read': { resultType: 'input_required', requestState: 's' } } })
-      const typed = (resultType: unknown, client = modern()) => upstream.request(callOf('result', { result: { resultType, taskId: 't' } }), client, never)
+      const { upstream } = await open(t, over, {
+        results: {
+          'prompts/list': { resultType: 'input_required', inputRequests: {} },
+          'prompts/get': { resultType: 'task', taskId: 't' },
+          'resources/read': { resultType: 'input_required', requestState: 's' }
+        }
+      })
+      const typed = (resultType: unknown, client = modern()) =>
+        upstream.request(callOf('result', { result: { resultType, taskId: 't' } }), client, never)
       const fault = { code: 'upstream_protocol', data: { outcome: 'unknown' } }
       for (const wrong of ['partial', 7, null, 'x\u0007'.repeat(100)]) await t.rejects(typed(wrong), fault)
       await t.rejects(typed('task'), fault)
       t.match(await typed('task', modern(tasks)), { resultType: 'task', taskId: 't' })
       t.match(await typed('input_required'), { resultType: 'input_required' })
-      await t.rejects(typed('input_required', recordingClient()), { code: 'upstream_protocol', message: /somebody who does not know it/ })
+      await t.rejects(typed('input_required', recordingClient()), {
+        code: 'upstream_protocol',
+        message: /somebody who does not know it/
+      })
       await t.rejects(upstream.request({ method: 'prompts/list' }, modern(), never), fault)
-      await t.rejects(upstream.request({ method: 'prompts/get', params: { name: 'greet' } }, modern(tasks), never), fault)
-      t.match(await upstream.request({ method: 'resources/read', params: { uri: 'test://one' } }, modern(), never), { requestState: 's' })
+      await t.rejects(
+        upstream.request({ method: 'prompts/get', params: { name: 'greet' } }, modern(tasks), never),
+        fault
+      )
+      t.match(await upstream.request({ method: 'resources/read', params: { uri: 'test://one' } }, modern(), never), {
+        requestState: 's'
+      })
     })
 
-    t.test('the capabilities are those of each request, and none for clients that cannot be asked this way', async (t) => {
-      const { upstream } = await open(t, over)
-      t.match(await upstream.request(callOf('ask'), modern({ elicitation: {} }), never), { resultType: 'input_required', inputRequests: { user_name: {} }, requestState: 'state of round 1' })
-      t.match(await upstream.request({ method: 'tools/call', params: { name: 'ask', arguments: {}, requestState: 'state of round 1', inputResponses: { user_name: { action: 'decline' } } } }, modern({ elicitation: {} }), never), { resultType: 'complete' })
-      for (const client of [modern(), { ...recordingClient(), capabilities: { elicitation: {} } }]) t.match(await upstream.request(callOf('ask'), client, never).catch((error: unknown) => error), { name: 'RpcError', error: { code: -32021 } })
-    })
+    t.test(
+      'the capabilities are those of each request, and none for clients that cannot be asked this way',
+      async (t) => {
+        const { upstream } = await open(t, over)
+        t.match(await upstream.request(callOf('ask'), modern({ elicitation: {} }), never), {
+          resultType: 'input_required',
+          inputRequests: { user_name: {} },
+          requestState: 'state of round 1'
+        })
+        t.match(
+          await upstream.request(
+            {
+              method: 'tools/call',
+              params: {
+                name: 'ask',
+                arguments: {},
+                requestState: 'state of round 1',
+                inputResponses: { user_name: { action: 'decline' } }
+              }
+            },
+            modern({ elicitation: {} }),
+            never
+          ),
+          { resultType: 'complete' }
+        )
+        for (const client of [modern(), { ...recordingClient(), capabilities: { elicitation: {} } }])
+          t.match(await upstream.request(callOf('ask'), client, never).catch((error: unknown) => error), {
+            name: 'RpcError',
+            error: { code: -32021 }
+          })
+      }
+    )
 
     t.test('progress arrives in order ahead of the result, with the token of the client', async (t) => {
       const { upstream } = await open(t, over)
       const clients = [modern(), modern(), modern()]
-      await Promise.all(clients.map((client, n) => upstream.request(callOf('progress', { steps: 50 }, { progressToken: n === 2 ? 'text' : 1 }), client, never)))
-      clients.forEach(({ notified }, n) => t.same(notified.map(({ params }) => [params?.['progressToken'], params?.['progress']]), Array.from({ length: 50 }, (_, step) => [n === 2 ? 'text' : 1, step + 1])))
+      await Promise.all(
+        clients.map((client, n) =>
+          upstream.request(callOf('progress', { steps: 50 }, { progressToken: n === 2 ? 'text' : 1 }), client, never)
+        )
+      )
+      clients.forEach(({ notified }, n) =>
+        t.same(
+          notified.map(({ params }) => [params?.['progressToken'], params?.['progress']]),
+          Array.from({ length: 50 }, (_, step) => [n === 2 ? 'text' : 1, step + 1])
+        )
+      )
       const silent = modern()
       await upstream.request(callOf('progress'), silent, never)
       t.same(silent.notified, [])
@@ -95,7 +185,10 @@ for (const over of ['http', 'stdio'] as const) {
       const { upstream, events } = await open(t, over)
       const curious = modern({}, { logLevel: 'info' })
       await upstream.request(callOf('log', { count: 3 }), curious, never)
-      t.same(curious.notified.map(({ params }) => params?.['data']), ['line 1', 'line 2', 'line 3'])
+      t.same(
+        curious.notified.map(({ params }) => params?.['data']),
+        ['line 1', 'line 2', 'line 3']
+      )
       const quiet = modern()
       await upstream.request(callOf('log', { always: true }), quiet, never)
       t.same([quiet.notified, events.notifications], [[], []])
@@ -110,14 +203,22 @@ for (const over of ['http', 'stdio'] as const) {
       t.same(await upstream.request({ method: 'ping' }, client, never), {})
       await upstream.request(callOf('log'), client, never)
       t.equal(client.notified.length, 1)
-      t.notOk(((await (await open(t, over)).text('received')) as Array<{ method: string }>).some(({ method }) => method === 'ping' || method === 'logging/setLevel'))
+      t.notOk(
+        ((await (await open(t, over)).text('received')) as Array<{ method: string }>).some(
+          ({ method }) => method === 'ping' || method === 'logging/setLevel'
+        )
+      )
     })
 
     t.test('notifications of clients are not passed on', async (t) => {
       const { upstream, text } = await open(t, over)
       upstream.notify({ method: 'notifications/roots/list_changed' })
       upstream.notify({ method: 'notifications/initialized' })
-      t.notOk(((await text('received')) as Array<{ method: string }>).some(({ method }) => method.startsWith('notifications/')))
+      t.notOk(
+        ((await text('received')) as Array<{ method: string }>).some(({ method }) =>
+          method.startsWith('notifications/')
+        )
+      )
     })
 
     t.test('cancelling ends the call at once and reaches the server', async (t) => {
@@ -134,14 +235,25 @@ for (const over of ['http', 'stdio'] as const) {
 
     t.test('a call that hears nothing is cancelled at the server, and one that hears progress is not', async (t) => {
       const { upstream, text } = await open(t, over, {}, { timeoutMs: 300 })
-      await t.rejects(upstream.request(callOf('slow'), modern(), never), { code: 'upstream_timeout', data: { outcome: 'unknown' } })
+      await t.rejects(upstream.request(callOf('slow'), modern(), never), {
+        code: 'upstream_timeout',
+        data: { outcome: 'unknown' }
+      })
       await until(async () => ((await text('cancelled')) as unknown[]).length === 1, 'the server hears of it')
     })
 
     t.test('a server that dies in a call loses it, and it is not sent again', async (t) => {
       const { upstream, events } = await open(t, over)
-      await t.rejects(upstream.request(callOf('crash'), modern(), never), { code: 'upstream_lost', data: { outcome: 'unknown' } })
-      if (over === 'http') t.match(await upstream.request(callOf('echo'), modern(), never), { content: [{}] }, 'there is no connection that could have been lost')
+      await t.rejects(upstream.request(callOf('crash'), modern(), never), {
+        code: 'upstream_lost',
+        data: { outcome: 'unknown' }
+      })
+      if (over === 'http')
+        t.match(
+          await upstream.request(callOf('echo'), modern(), never),
+          { content: [{}] },
+          'there is no connection that could have been lost'
+        )
       else t.equal(events.ended.length, 1)
     })
 
@@ -182,11 +294,20 @@ for (const over of ['http', 'stdio'] as const) {
       await steer('touch', { uri: 'test://two' })
       await until(() => lists.notified.length === 2 && resources.notified.length === 2, 'both hear')
       // Longer than the time of a call.
-      await new Promise((resolve) => { setTimeout(resolve, 500) })
+      await new Promise((resolve) => {
+        setTimeout(resolve, 500)
+      })
       await steer('grow')
       await until(() => lists.notified.length === 3, 'it is still open')
-      t.same(heard(lists), [acknowledged({ toolsListChanged: true }), ['notifications/tools/list_changed', {}], ['notifications/tools/list_changed', {}]])
-      t.same(heard(resources), [acknowledged({ resourceSubscriptions: ['test://one'] }), ['notifications/resources/updated', { uri: 'test://one' }]])
+      t.same(heard(lists), [
+        acknowledged({ toolsListChanged: true }),
+        ['notifications/tools/list_changed', {}],
+        ['notifications/tools/list_changed', {}]
+      ])
+      t.same(heard(resources), [
+        acknowledged({ resourceSubscriptions: ['test://one'] }),
+        ['notifications/resources/updated', { uri: 'test://one' }]
+      ])
       await steer('unlisten')
       t.same(await Promise.all(ends), [{ resultType: 'complete' }, { resultType: 'complete' }])
       t.same([events.changed, events.notifications], [[], []], 'they belong to those who listen')
@@ -219,19 +340,39 @@ for (const over of ['http', 'stdio'] as const) {
     })
 
     t.test('a server without changing lists is not listened to', async (t) => {
-      const { text } = await open(t, over, { capabilities: { tools: {}, resources: { subscribe: true } } }, {}, 'listing')
-      t.notOk(((await text('received')) as Array<{ method: string }>).some(({ method }) => method === 'subscriptions/listen'))
+      const { text } = await open(
+        t,
+        over,
+        { capabilities: { tools: {}, resources: { subscribe: true } } },
+        {},
+        'listing'
+      )
+      t.notOk(
+        ((await text('received')) as Array<{ method: string }>).some(({ method }) => method === 'subscriptions/listen')
+      )
     })
 
     t.test('one that has no streams after all is left alone', async (t) => {
-      const { text, logged } = await open(t, over, { errors: { 'subscriptions/listen': { code: -32601, message: 'no' } } }, {}, 'listing')
+      const { text, logged } = await open(
+        t,
+        over,
+        { errors: { 'subscriptions/listen': { code: -32601, message: 'no' } } },
+        {},
+        'listing'
+      )
       await until(() => logged.some(({ msg }) => msg.includes('no streams to listen on')), 'it says so')
-      t.equal(((await text('received')) as Array<{ method: string }>).filter(({ method }) => method === 'subscriptions/listen').length, 1)
+      t.equal(
+        ((await text('received')) as Array<{ method: string }>).filter(
+          ({ method }) => method === 'subscriptions/listen'
+        ).length,
+        1
+      )
     })
 
     t.test('a subscription of a session is a stream of its own', async (t) => {
       const { upstream, events, steer, text } = await open(t, over)
-      const subscribe = (method: string, uri: string) => upstream.request({ method: `resources/${method}`, params: { uri } }, recordingClient(), never)
+      const subscribe = (method: string, uri: string) =>
+        upstream.request({ method: `resources/${method}`, params: { uri } }, recordingClient(), never)
       t.same(await subscribe('subscribe', 'test://one'), {})
       t.same(await subscribe('subscribe', 'test://one'), {})
       t.same(await subscribe('subscribe', 'test://two'), {})
@@ -243,37 +384,71 @@ for (const over of ['http', 'stdio'] as const) {
       await steer('touch', { uri: 'test://one' })
       await steer('touch', { uri: 'test://two' })
       await until(() => events.notifications.length > 1, 'the other goes on')
-      t.same(events.notifications.slice(1).map(({ params }) => params), [{ uri: 'test://two' }])
-      const received = await text('received') as Array<{ method: string }>
+      t.same(
+        events.notifications.slice(1).map(({ params }) => params),
+        [{ uri: 'test://two' }]
+      )
+      const received = (await text('received')) as Array<{ method: string }>
       t.equal(received.filter(({ method }) => method === 'subscriptions/listen').length, 2)
       t.notOk(received.some(({ method }) => method.startsWith('resources/')))
     })
 
     t.test('a subscription that the server does not agree to is refused', async (t) => {
       const { upstream } = await open(t, over, { capabilities: { tools: {}, resources: {} } })
-      await t.rejects(upstream.request({ method: 'resources/subscribe', params: { uri: 'test://one' } }, recordingClient(), never), { code: 'invalid_params' })
+      await t.rejects(
+        upstream.request({ method: 'resources/subscribe', params: { uri: 'test://one' } }, recordingClient(), never),
+        { code: 'invalid_params' }
+      )
       const other = await open(t, over, { errors: { 'subscriptions/listen': { code: -32603, message: 'too many' } } })
-      t.match(await other.upstream.request({ method: 'resources/subscribe', params: { uri: 'test://one' } }, recordingClient(), never).catch((error: unknown) => error), { error: { code: -32603 } })
+      t.match(
+        await other.upstream
+          .request({ method: 'resources/subscribe', params: { uri: 'test://one' } }, recordingClient(), never)
+          .catch((error: unknown) => error),
+        { error: { code: -32603 } }
+      )
       const silent = await open(t, over, { silent: ['subscriptions/listen'] }, { timeoutMs: 200 })
-      await t.rejects(silent.upstream.request({ method: 'resources/subscribe', params: { uri: 'test://one' } }, recordingClient(), never), { code: 'upstream_timeout' })
+      await t.rejects(
+        silent.upstream.request(
+          { method: 'resources/subscribe', params: { uri: 'test://one' } },
+          recordingClient(),
+          never
+        ),
+        { code: 'upstream_timeout' }
+      )
     })
 
-    t.test('a listing has all pages, the time that they hold, and over HTTP no tool whose headers are wrong', async (t) => {
-      const { upstream } = await open(t, over, { pageSize: 10, ttlMs: 5_000 })
-      const listing = await fetchListing(upstream, never, () => 1_000)
-      const names = listing.tools.map(({ name }) => name)
-      t.ok(names.length > 20)
-      t.ok(names.includes('routed'))
-      const wrong = ['misrouted', 'misplaced']
-      t.same(wrong.filter((name) => names.includes(name)), over === 'http' ? [] : wrong)
-      t.equal(listing.partial.filter((note) => /^tools: left out an entry \((misrouted|misplaced)\) with an invalid x-mcp-header: /.test(note)).length, over === 'http' ? 2 : 0)
-      const hint = { ttlMs: 5_000, fetchedAt: 1_000 }
-      t.same(listing.hints, { tools: hint, prompts: hint, resources: hint, templates: hint })
-      t.equal(listing.revision, '2026-07-28')
-      const part = await fetchList(upstream, 'resources', never, () => 2_000)
-      t.same(patched(listing, [part]).hints, { tools: hint, prompts: hint, resources: { ttlMs: 5_000, fetchedAt: 2_000 }, templates: { ttlMs: 5_000, fetchedAt: 2_000 } })
-      t.equal('hints' in await fetchListing(upstream, never), false, 'without a clock nobody knows')
-    })
+    t.test(
+      'a listing has all pages, the time that they hold, and over HTTP no tool whose headers are wrong',
+      async (t) => {
+        const { upstream } = await open(t, over, { pageSize: 10, ttlMs: 5_000 })
+        const listing = await fetchListing(upstream, never, () => 1_000)
+        const names = listing.tools.map(({ name }) => name)
+        t.ok(names.length > 20)
+        t.ok(names.includes('routed'))
+        const wrong = ['misrouted', 'misplaced']
+        t.same(
+          wrong.filter((name) => names.includes(name)),
+          over === 'http' ? [] : wrong
+        )
+        t.equal(
+          listing.partial.filter((note) =>
+            /^tools: left out an entry \((misrouted|misplaced)\) with an invalid x-mcp-header: /.test(note)
+          ).length,
+          over === 'http' ? 2 : 0
+        )
+        const hint = { ttlMs: 5_000, fetchedAt: 1_000 }
+        t.same(listing.hints, { tools: hint, prompts: hint, resources: hint, templates: hint })
+        t.equal(listing.revision, '2026-07-28')
+        const part = await fetchList(upstream, 'resources', never, () => 2_000)
+        t.same(withListingParts(listing, [part]).hints, {
+          tools: hint,
+          prompts: hint,
+          resources: { ttlMs: 5_000, fetchedAt: 2_000 },
+          templates: { ttlMs: 5_000, fetchedAt: 2_000 }
+        })
+        t.equal('hints' in (await fetchListing(upstream, never)), false, 'without a clock nobody knows')
+      }
+    )
   })
 }
 
@@ -284,7 +459,9 @@ t.test('what a schema refers to is not fetched', async (t) => {
   const { upstream } = await open(t, 'http', { tools: [{ name: 'far', inputSchema: schema }] })
   const { tools } = await fetchListing(upstream, never)
   t.same(tools, [{ name: 'far', inputSchema: schema }])
-  await upstream.request({ method: 'tools/call', params: { name: 'far', arguments: { a: 1 } } }, modern(), never).catch(() => {})
+  await upstream
+    .request({ method: 'tools/call', params: { name: 'far', arguments: { a: 1 } } }, modern(), never)
+    .catch(() => {})
   t.same(canary.seen, [])
 })
 

@@ -1,46 +1,68 @@
-// The pool: one connection per definition and scope, back-off, idleness, reload and shutdown. Time stands still where it matters.
+// The pool: one connection per definition and scope, back-off, idleness, reload and shutdown. Time stands still where
+// it matters.
 
 import t from 'tap'
 import { GatewayError } from '../../src/protocol/errors.ts'
-import { Down } from '../../src/upstream/endings.ts'
-import { createPool } from '../../src/upstream/pool.ts'
-import { callOf, handClock, handshake, realClock, recordingClient, recordingEvents, stdioDefinition, until, workshop } from '../kit/connection.ts'
+import { UnreachableError } from '../../src/upstream/rpc/errors.ts'
+import { createPool } from '../../src/upstream/pool/pool.ts'
+import {
+  callOf,
+  handClock,
+  handshake,
+  recordingClient,
+  recordingEvents,
+  stdioDefinition,
+  until,
+  testConnector
+} from '../kit/connector.ts'
 import type { Result } from '../../src/protocol/messages.ts'
 import type { Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
-import type { Connector } from '../../src/upstream/connect.ts'
+import type { Connector } from '../../src/upstream/connect/connect.ts'
 import type { Test } from 'tap'
 
 const never = new AbortController().signal
 
-interface Made { readonly name: string, readonly events: UpstreamEvents, closed: boolean, readonly calls: Array<PromiseWithResolvers<Result>> }
+interface Made {
+  readonly name: string
+  readonly events: UpstreamEvents
+  closed: boolean
+  readonly calls: Array<PromiseWithResolvers<Result>>
+}
 
 /** A connector whose connections are doubles of the seam; `gate` decides how each attempt ends. */
-function fakeConnector (gate: () => Promise<void> = () => Promise.resolve()) {
+function fakeConnector(gate: () => Promise<void> = () => Promise.resolve()) {
   const made: Made[] = []
   let attempts = 0
   const connector: Connector = {
-    async connect (definition, _handshake, events, signal) {
+    async connect(definition, _handshake, events, signal) {
       attempts++
-      const aborted = new Promise<never>((_resolve, reject) => { signal?.addEventListener('abort', () => reject(new GatewayError('cancelled', 'given up'))) })
+      const aborted = new Promise<never>((_resolve, reject) => {
+        signal?.addEventListener('abort', () => reject(new GatewayError('cancelled', 'given up')))
+      })
       aborted.catch(() => {})
       await Promise.race([gate(), aborted])
       const one: Made = { name: definition.hash, events, closed: false, calls: [] }
       made.push(one)
       const upstream: Upstream = {
+        id: String(made.length),
         name: definition.name,
         era: 'legacy',
         revision: '2025-11-25',
         capabilities: {},
         serverInfo: { name: 'double', version: '1' },
         instructions: undefined,
-        request () {
+        request() {
           const call = Promise.withResolvers<Result>()
           one.calls.push(call)
           return call.promise
         },
-        notify () {},
-        async close () { one.closed = true },
-        destroy () { one.closed = true }
+        notify() {},
+        async close() {
+          one.closed = true
+        },
+        destroy() {
+          one.closed = true
+        }
       }
       return upstream
     }
@@ -48,16 +70,17 @@ function fakeConnector (gate: () => Promise<void> = () => Promise.resolve()) {
   return { connector, made, attempts: () => attempts }
 }
 
-function still (gate?: () => Promise<void>) {
+function still(gate?: () => Promise<void>) {
   const clock = handClock()
   const fake = fakeConnector(gate)
-  const pool = createPool({ connector: fake.connector, clock, random: () => 0, log: workshop().log })
+  const pool = createPool({ connector: fake.connector, clock, random: () => 0, log: testConnector().log })
   const definition = (overrides: object = {}) => stdioDefinition({}, { hash: 'd1', idleMs: 60_000, ...overrides })
-  const acquire = (overrides: object = {}, scope = 'shared', events = recordingEvents()) => pool.acquire(definition(overrides), scope, handshake, events)
+  const acquire = (overrides: object = {}, scope = 'shared', events = recordingEvents()) =>
+    pool.acquire(definition(overrides), scope, handshake, events)
   return { clock, pool, acquire, definition, ...fake }
 }
 
-const refused = () => Promise.reject(new Down('upstream_unavailable', 'connection refused'))
+const refused = () => Promise.reject(new UnreachableError('upstream_unavailable', 'connection refused'))
 
 t.test('who asks at the same time gets the same connection, and later too', async (t) => {
   const { acquire, attempts } = still()
@@ -82,16 +105,29 @@ t.test('another scope and another definition are other connections, connected in
 t.test('an upstream that fails is left alone for 1 s, then 2, up to 60, and says when it is tried again', async (t) => {
   const { acquire, attempts, clock, pool } = still(refused)
   await t.rejects(acquire(), { code: 'upstream_unavailable', message: 'connection refused' })
-  await t.rejects(acquire({}, 'session:2'), { code: 'upstream_unavailable', message: /tried again in 1 s.*connection refused/, data: { upstream: 'files', retryAfterMs: 1_000 } })
+  await t.rejects(acquire({}, 'session:2'), {
+    code: 'upstream_unavailable',
+    message: /tried again in 1 s.*connection refused/,
+    data: { upstream: 'files', retryAfterMs: 1_000 }
+  })
   t.equal(attempts(), 1, 'no attempt was made')
   const waits: number[] = []
   for (let n = 0; n < 8; n++) {
-    clock.advance(pool.health()[0]?.retryAt as number - clock.now())
+    clock.advance((pool.health()[0]?.retryAt as number) - clock.now())
     await t.rejects(acquire(), { message: 'connection refused' })
-    waits.push(pool.health()[0]?.retryAt as number - clock.now())
+    waits.push((pool.health()[0]?.retryAt as number) - clock.now())
   }
   t.same(waits, [2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000])
-  t.match(pool.health(), [{ upstream: 'files', tenant: 'acme', state: 'backoff', connections: 0, failures: 9, lastError: 'connection refused' }])
+  t.match(pool.health(), [
+    {
+      upstream: 'files',
+      tenant: 'acme',
+      state: 'backoff',
+      connections: 0,
+      failures: 9,
+      lastError: 'connection refused'
+    }
+  ])
 })
 
 t.test('sessions that fail together are one failure', async (t) => {
@@ -125,26 +161,29 @@ t.test('a connection that ended is replaced at the next acquire, and its owner w
   t.not(await acquire(), first)
 })
 
-t.test('a connection that dies young is replaced at once the first time, then left alone for ever longer', async (t) => {
-  const { acquire, made, clock } = still()
-  const die = async (n: number): Promise<void> => {
+t.test(
+  'a connection that dies young is replaced at once the first time, then left alone for ever longer',
+  async (t) => {
+    const { acquire, made, clock } = still()
+    const die = async (n: number): Promise<void> => {
+      await acquire()
+      made[n]?.events.closed(new Error('exit code 1'))
+    }
+    await die(0)
+    await die(1)
+    await t.rejects(acquire(), { message: /tried again in 1 s.*exit code 1/ })
+    clock.advance(1_000)
+    await die(2)
+    await t.rejects(acquire(), { message: /tried again in 2 s/ }, 'a crash loop is not reset by connecting')
+    clock.advance(2_000)
     await acquire()
-    made[n]?.events.closed(new Error('exit code 1'))
+    clock.advance(10_000)
+    await die(3) // of old age
+    await die(4)
+    await die(5)
+    await t.rejects(acquire(), { message: /tried again in 1 s/ }, 'one that lived is forgiven')
   }
-  await die(0)
-  await die(1)
-  await t.rejects(acquire(), { message: /tried again in 1 s.*exit code 1/ })
-  clock.advance(1_000)
-  await die(2)
-  await t.rejects(acquire(), { message: /tried again in 2 s/ }, 'a crash loop is not reset by connecting')
-  clock.advance(2_000)
-  await acquire()
-  clock.advance(10_000)
-  await die(3) // of old age
-  await die(4)
-  await die(5)
-  await t.rejects(acquire(), { message: /tried again in 1 s/ }, 'one that lived is forgiven')
-})
+)
 
 t.test('a session that crashes its own connection over and over locks no other session out', async (t) => {
   const { acquire, made } = still()
@@ -167,7 +206,10 @@ t.test('a connection without calls is closed when idle, one with a call or a lis
     pool.touch('touched')
   }
   await until(() => made[0]?.closed === true, 'the idle one is closed')
-  t.same(made.map(({ closed }) => closed), [true, false, false])
+  t.same(
+    made.map(({ closed }) => closed),
+    [true, false, false]
+  )
   made[1]?.calls[0]?.resolve({})
   await call
   clock.advance(59_000)
@@ -185,7 +227,10 @@ t.test('releasing a scope closes its connections and gives up those being made',
   await acquire({}, 'session:2')
   await pool.release('session:1')
   await pending
-  t.same(made.map(({ closed }) => closed), [true, false])
+  t.same(
+    made.map(({ closed }) => closed),
+    [true, false]
+  )
   await pool.release('session:1')
   t.equal(pool.health().find(({ connections }) => connections === 1)?.failures, 0)
 })
@@ -200,7 +245,10 @@ t.test('after a reload, what is unchanged stays and the rest is closed once its 
   await until(() => made[1]?.closed === true, 'the idle one is closed')
   t.equal(made[2]?.closed, false, 'a call keeps the configuration it began with')
   t.equal(await acquire({ hash: 'kept' }), kept)
-  t.same(pool.health().map(({ connections }) => connections), [1])
+  t.same(
+    pool.health().map(({ connections }) => connections),
+    [1]
+  )
   made[2]?.calls[0]?.resolve({ done: true })
   t.same(await call, { done: true })
   await until(() => made[2]?.closed === true, 'then it is closed')
@@ -223,11 +271,10 @@ t.test('closing takes a connection too that is still retired with a call in flig
   t.equal(made[0]?.closed, true)
 })
 
-function real (t: Test) {
-  const shop = workshop()
-  const pool = createPool({ connector: shop.connector, clock: realClock, random: () => 0, log: shop.log })
-  t.teardown(() => pool.close())
-  return { pool, ...shop }
+function real(t: Test) {
+  const shop = testConnector()
+  t.teardown(() => shop.pool.close())
+  return shop
 }
 
 t.test('a real child that crashes is replaced', async (t) => {
@@ -242,7 +289,16 @@ t.test('a real child that crashes is replaced', async (t) => {
 
 t.test('of real children nothing is left after idling, releasing and closing', async (t) => {
   const { pool, supervisor } = real(t)
-  await Promise.all(Array.from({ length: 6 }, (_, n) => pool.acquire(stdioDefinition({}, { idleMs: n < 2 ? 200 : 60_000, hash: `h${n % 3}` }), `session:${n}`, handshake, recordingEvents())))
+  await Promise.all(
+    Array.from({ length: 6 }, (_, n) =>
+      pool.acquire(
+        stdioDefinition({}, { idleMs: n < 2 ? 200 : 60_000, hash: `h${n % 3}` }),
+        `session:${n}`,
+        handshake,
+        recordingEvents()
+      )
+    )
+  )
   await until(() => supervisor.count() === 4, 'the idle ones have ended')
   await pool.release('session:4')
   t.equal(supervisor.count(), 3)

@@ -1,43 +1,61 @@
-// Child processes: what they see, how they end, and what is left when they do. Nothing.
+// Child processes: what they see, how they end, and that nothing is left of them.
 
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { tenantId } from '../../src/protocol/ids.ts'
-import { environment } from '../../src/upstream/process.ts'
-import { alive, callOf, handshake, recordingClient, recordingEvents, stdioDefinition, until, workshop } from '../kit/connection.ts'
+import { environment } from '../../src/upstream/stdio/child-process.ts'
+import {
+  alive,
+  callOf,
+  handshake,
+  recordingClient,
+  recordingEvents,
+  stdioDefinition,
+  until,
+  testConnector,
+  type TestConnector
+} from '../kit/connector.ts'
 import type { StdioDefinition } from '../../src/config/snapshot.ts'
 import type { Result } from '../../src/protocol/messages.ts'
-import type { Use } from '../../src/upstream/process.ts'
-import type { Workshop } from '../kit/connection.ts'
+import type { ConnectionUse } from '../../src/upstream/rpc/transport.ts'
 import type { Test } from 'tap'
 
 const never = new AbortController().signal
 const textOf = (result: Result): string => (result['content'] as Array<{ text: string }>)[0]?.text ?? ''
 
-async function open (t: Test, definition: StdioDefinition, shop: Workshop = workshop()) {
+async function open(t: Test, definition: StdioDefinition, shop: TestConnector = testConnector()) {
   const events = recordingEvents()
   const upstream = await shop.connector.connect(definition, handshake, events)
   t.teardown(() => upstream.close())
-  const call = async (tool: string, args: object = {}) => textOf(await upstream.request(callOf(tool, args), recordingClient(), never))
+  const call = async (tool: string, args: object = {}) =>
+    textOf(await upstream.request(callOf(tool, args), recordingClient(), never))
   return { upstream, events, call, ...shop }
 }
 
 /** The definition behind a shell that stays its parent, as npx does. */
-function wrapped (definition: StdioDefinition): StdioDefinition {
+function wrapped(definition: StdioDefinition): StdioDefinition {
   return { ...definition, command: '/bin/sh', args: ['-c', '"$@"; :', 'sh', definition.command, ...definition.args] }
 }
 
 t.test('a child sees the few inherited variables and its own, and nothing else', async (t) => {
-  const shop = workshop({ env: { ...process.env, CANARY: 'secret', LANG: 'C.UTF-8', SHELL: '() { evil; }', NODE_OPTIONS: '--no-warnings' } })
+  const shop = testConnector({
+    env: { ...process.env, CANARY: 'secret', LANG: 'C.UTF-8', SHELL: '() { evil; }', NODE_OPTIONS: '--no-warnings' }
+  })
   const { call } = await open(t, stdioDefinition({}, { env: { OWN: 'declared' } }), shop)
   const env = JSON.parse(await call('env')) as Record<string, string>
   t.match(env, { OWN: 'declared', LANG: 'C.UTF-8', PATH: process.env['PATH'] })
   const allowed = new Set(['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'USER', 'LOGNAME', 'SHELL', 'OWN'])
   // The test runner puts its own variables into every child.
   const own = Object.entries(env).filter(([name]) => !name.startsWith('_TAPJS'))
-  t.same(own.filter(([name]) => !allowed.has(name) && name !== 'NODE_OPTIONS'), [])
+  t.same(
+    own.filter(([name]) => !allowed.has(name) && name !== 'NODE_OPTIONS'),
+    []
+  )
   t.notMatch(JSON.stringify(own), /secret|no-warnings/)
-  t.same(environment({ PATH: '/bin', CANARY: 'secret', NODE_OPTIONS: '-x', TZ: undefined }, { A: 'b', PATH: '/own' }), { PATH: '/own', A: 'b' })
+  t.same(environment({ PATH: '/bin', CANARY: 'secret', NODE_OPTIONS: '-x', TZ: undefined }, { A: 'b', PATH: '/own' }), {
+    PATH: '/own',
+    A: 'b'
+  })
   t.notOk('SHELL' in env, 'a value that is a shell function stays outside')
 })
 
@@ -49,7 +67,7 @@ t.test('closing ends the whole group, the grandchild behind a wrapper too', asyn
   t.ok(await alive(pid))
   t.equal(supervisor.count(), 1)
   await upstream.close()
-  await until(async () => !await alive(pid) && !await alive(parent), 'both are gone')
+  await until(async () => !(await alive(pid)) && !(await alive(parent)), 'both are gone')
   t.equal(supervisor.count(), 0)
 })
 
@@ -58,7 +76,7 @@ t.test('a grandchild that ignores the end of its input and TERM is killed', asyn
   const pid = Number(await call('pid'))
   const start = Date.now()
   await upstream.close()
-  await until(async () => !await alive(pid), 'the grandchild is gone')
+  await until(async () => !(await alive(pid)), 'the grandchild is gone')
   t.ok(Date.now() - start < 6_000, 'within the graces')
 })
 
@@ -67,7 +85,7 @@ t.test('when the wrapper is killed, the grandchild goes too', async (t) => {
   const pid = Number(await call('pid'))
   const parent = Number((await readFile(`/proc/${pid}/stat`, 'utf8')).split(' ')[3])
   process.kill(parent, 'SIGKILL')
-  await until(async () => !await alive(pid), 'the grandchild is gone')
+  await until(async () => !(await alive(pid)), 'the grandchild is gone')
   await until(() => events.ended.length === 1, 'the owner was told')
 })
 
@@ -75,22 +93,29 @@ t.test('destroying kills at once', async (t) => {
   const { upstream, call, supervisor } = await open(t, wrapped(stdioDefinition({ stubborn: true })))
   const pid = Number(await call('pid'))
   upstream.destroy(new Error('now'))
-  await until(async () => !await alive(pid), 'it is gone', 1_500)
+  await until(async () => !(await alive(pid)), 'it is gone', 1_500)
   await until(() => supervisor.count() === 0, 'and forgotten')
 })
 
-t.test('killAllNow leaves nobody, without waiting for anything', async (t) => {
-  const shop = workshop()
-  const pids = await Promise.all([1, 2, 3].map(async () => Number(await (await open(t, wrapped(stdioDefinition({ stubborn: true })), shop)).call('pid'))))
+t.test('killAllNow leaves no process, without waiting for anything', async (t) => {
+  const shop = testConnector()
+  const pids = await Promise.all(
+    [1, 2, 3].map(async () =>
+      Number(await (await open(t, wrapped(stdioDefinition({ stubborn: true })), shop)).call('pid'))
+    )
+  )
   shop.supervisor.killAllNow()
-  for (const pid of pids) await until(async () => !await alive(pid), 'it is gone')
+  for (const pid of pids) await until(async () => !(await alive(pid)), 'it is gone')
 })
 
 t.test('a crash tells its owner once, with the exit code, and loses the call', async (t) => {
   const { upstream, events } = await open(t, stdioDefinition())
   const other = upstream.request(callOf('slow'), recordingClient(), never)
   const lost = t.rejects(other, { code: 'upstream_lost', message: /exit code 9/, data: { outcome: 'unknown' } })
-  await t.rejects(upstream.request(callOf('crash', { code: 9 }), recordingClient(), never), { code: 'upstream_lost', message: /exit code 9/ })
+  await t.rejects(upstream.request(callOf('crash', { code: 9 }), recordingClient(), never), {
+    code: 'upstream_lost',
+    message: /exit code 9/
+  })
   await lost
   t.equal(events.ended.length, 1)
   t.match(events.ended[0], { code: 'upstream_lost' })
@@ -105,22 +130,34 @@ t.test('a signal is named', async (t) => {
 })
 
 t.test('a child that gives up at its start makes the handshake fail as something to retry', async (t) => {
-  const shop = workshop()
-  await t.rejects(open(t, stdioDefinition({ die: 5 }), shop), { code: 'upstream_unavailable', message: /exit code 5/, data: { upstream: 'files' } })
-  t.ok(shop.logged.some(({ stderr }) => stderr === 'cannot start: bad configuration'), 'its last words are in the log')
+  const shop = testConnector()
+  await t.rejects(open(t, stdioDefinition({ die: 5 }), shop), {
+    code: 'upstream_unavailable',
+    message: /exit code 5/,
+    data: { upstream: 'files' }
+  })
+  t.ok(
+    shop.logged.some(({ stderr }) => stderr === 'cannot start: bad configuration'),
+    'its last words are in the log'
+  )
 })
 
 t.test('a child that never answers initialize is given up after connectMs and ended', async (t) => {
-  const shop = workshop()
-  await t.rejects(open(t, stdioDefinition({ silent: ['initialize'] }, { connectMs: 300 }), shop), { code: 'upstream_unavailable', message: /connectMs/ })
+  const shop = testConnector()
+  await t.rejects(open(t, stdioDefinition({ silent: ['initialize'] }, { connectMs: 300 }), shop), {
+    code: 'upstream_unavailable',
+    message: /connectMs/
+  })
   await until(() => shop.supervisor.count() === 0, 'no process is left')
 })
 
 t.test('a command that cannot be started is named, its arguments are not', async (t) => {
   const folder = t.testdir({ plain: 'not a program' })
   const message = async (overrides: Partial<StdioDefinition>): Promise<string> => {
-    const shop = workshop()
-    const error = await shop.connector.connect(stdioDefinition({}, overrides), handshake, recordingEvents()).catch((error: unknown) => error) as Error & { code: string }
+    const shop = testConnector()
+    const error = (await shop.connector
+      .connect(stdioDefinition({}, overrides), handshake, recordingEvents())
+      .catch((error: unknown) => error)) as Error & { code: string }
     t.equal(error.code, 'upstream_unavailable')
     t.equal(shop.supervisor.count(), 0)
     t.notMatch(error.message, /hunter2/)
@@ -138,7 +175,7 @@ t.test('nothing in a definition is read by a shell', async (t) => {
 })
 
 t.test('the limit of processes is an error of its own', async (t) => {
-  const shop = workshop({ maxProcesses: 1 })
+  const shop = testConnector({ maxProcesses: 1 })
   const { upstream } = await open(t, stdioDefinition(), shop)
   await t.rejects(open(t, stdioDefinition(), shop), { code: 'too_many', message: /limits\.processes/ })
   await upstream.close()
@@ -147,37 +184,67 @@ t.test('the limit of processes is an error of its own', async (t) => {
 })
 
 t.test('the processes of one caller leave room for those of others of the tenant', async (t) => {
-  const shop = workshop({ maxPerTenant: 3 })
+  const shop = testConnector({ maxPerTenant: 3 })
   const connect = async (share: string | undefined, tenant = 'acme') => {
-    const upstream = await shop.connector.connect(stdioDefinition({}, { tenant: tenantId(tenant) }), { ...handshake, ...share === undefined ? {} : { share } }, recordingEvents(), never)
+    const upstream = await shop.connector.connect(
+      stdioDefinition({}, { tenant: tenantId(tenant) }),
+      { ...handshake, ...(share === undefined ? {} : { quotaKey: share }) },
+      recordingEvents(),
+      never
+    )
     t.teardown(() => upstream.close())
     return upstream
   }
   const [first] = await Promise.all([connect('ada'), connect('ada')])
-  await t.rejects(connect('ada'), { code: 'too_many', message: /this caller has 2 processes.* three quarters of limits\.processesPerTenant \(3\)/, data: { limit: 'processesPerTenant' } })
+  await t.rejects(connect('ada'), {
+    code: 'too_many',
+    message: /this caller has 2 processes.* three quarters of limits\.processesPerTenant \(3\)/,
+    data: { limit: 'processesPerTenant' }
+  })
   await connect('bob')
-  await t.rejects(connect(undefined), { code: 'too_many', message: /limits\.processesPerTenant \(3\) is reached/ }, 'but all of them have no more than their tenant')
+  await t.rejects(
+    connect(undefined),
+    { code: 'too_many', message: /limits\.processesPerTenant \(3\) is reached/ },
+    'but all of them have no more than their tenant'
+  )
   await connect('ada', 'globex')
   await first.close()
   t.ok(await connect('ada'), 'a place that became free is used')
 })
 
-t.test('the processes of one tenant leave room for those of another, and its lists are read all the same', async (t) => {
-  const shop = workshop({ maxPerTenant: 1, maxProcesses: 4 })
-  const connect = async (tenant: string, use?: Use, isolation: StdioDefinition['isolation'] = 'session') => {
-    const upstream = await shop.connector.connect(stdioDefinition({}, { tenant: tenantId(tenant), isolation }), handshake, recordingEvents(), never, use)
-    t.teardown(() => upstream.close())
-    return upstream
+t.test(
+  'the processes of one tenant leave room for those of another, and its lists are read all the same',
+  async (t) => {
+    const shop = testConnector({ maxPerTenant: 1, maxProcesses: 4 })
+    const connect = async (
+      tenant: string,
+      use?: ConnectionUse,
+      isolation: StdioDefinition['isolation'] = 'session'
+    ) => {
+      const upstream = await shop.connector.connect(
+        stdioDefinition({}, { tenant: tenantId(tenant), isolation }),
+        handshake,
+        recordingEvents(),
+        never,
+        use
+      )
+      t.teardown(() => upstream.close())
+      return upstream
+    }
+    const first = await connect('acme')
+    await t.rejects(connect('acme'), { code: 'too_many', message: /limits\.processesPerTenant \(1\)/ })
+    await connect('globex')
+    await connect('acme', 'listing')
+    await connect('acme', 'calls', 'shared')
+    await t.rejects(
+      connect('acme', 'listing'),
+      { code: 'too_many', message: /limits\.processes \(4\)/ },
+      'but never beyond the limit of all'
+    )
+    await first.close()
+    t.ok(await connect('acme'), 'a place that became free is used')
   }
-  const first = await connect('acme')
-  await t.rejects(connect('acme'), { code: 'too_many', message: /limits\.processesPerTenant \(1\)/ })
-  await connect('globex')
-  await connect('acme', 'listing')
-  await connect('acme', 'calls', 'shared')
-  await t.rejects(connect('acme', 'listing'), { code: 'too_many', message: /limits\.processes \(4\)/ }, 'but never beyond the limit of all')
-  await first.close()
-  t.ok(await connect('acme'), 'a place that became free is used')
-})
+)
 
 t.test('stray text on standard output is left out and logged on one line', async (t) => {
   const { call, logged } = await open(t, stdioDefinition({ banner: '\n\r\n*** Welcome \x1b[31mred\x1b[0m ***\n' }))
@@ -189,7 +256,10 @@ t.test('stray text on standard output is left out and logged on one line', async
 
 t.test('a huge line fails the only call that can be meant', async (t) => {
   const { upstream, call } = await open(t, stdioDefinition({}, { maxMessageBytes: 10_000 }))
-  await t.rejects(upstream.request(callOf('raw', { text: `${'y'.repeat(50_000)}\n` }), recordingClient(), never), { code: 'upstream_protocol', message: /10000 bytes/ })
+  await t.rejects(upstream.request(callOf('raw', { text: `${'y'.repeat(50_000)}\n` }), recordingClient(), never), {
+    code: 'upstream_protocol',
+    message: /10000 bytes/
+  })
   t.match(await call('echo', { still: 'here' }), /here/)
 })
 
@@ -210,7 +280,8 @@ t.test('a child that stops reading costs a bounded queue, and then calls fail wi
   const args = { blob: 'b'.repeat(200_000) }
   const errors: unknown[] = []
   const stop = new AbortController()
-  for (let n = 0; n < 30; n++) upstream.request(callOf('echo', args), recordingClient(), stop.signal).catch((error: unknown) => errors.push(error))
+  for (let n = 0; n < 30; n++)
+    upstream.request(callOf('echo', args), recordingClient(), stop.signal).catch((error: unknown) => errors.push(error))
   await until(() => errors.length >= 15, 'later calls are refused')
   t.match(errors[0], { code: 'upstream_unavailable', message: /does not read its input/ })
   t.ok(errors.length < 30, 'the earlier ones wait for their answer')
@@ -218,7 +289,8 @@ t.test('a child that stops reading costs a bounded queue, and then calls fail wi
 })
 
 t.test('a batch is taken from a server of 2025-03-26 and from no other', async (t) => {
-  const batch = '[{"jsonrpc":"2.0","method":"notifications/tools/list_changed"},{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}]\n'
+  const batch =
+    '[{"jsonrpc":"2.0","method":"notifications/tools/list_changed"},{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}]\n'
   const old = await open(t, stdioDefinition({ revision: '2025-03-26' }))
   await old.call('raw', { text: batch })
   t.same(old.events.changed, ['tools', 'prompts'])
@@ -227,23 +299,34 @@ t.test('a batch is taken from a server of 2025-03-26 and from no other', async (
   t.same(current.events.changed, [])
 })
 
-t.test('an answer that nobody waits for, and progress of a foreign token, are dropped', async (t) => {
+t.test('a late answer, and progress of a foreign token, are dropped', async (t) => {
   const { upstream, events } = await open(t, stdioDefinition())
   const client = recordingClient()
-  const stray = [{ id: 999, result: {} }, { id: '2', result: {} }, { id: 2, method: 'x' }, { method: 'notifications/progress', params: { progressToken: 999, progress: 1 } }, { method: 'notifications/progress', params: { progressToken: '2', progress: 1 } }]
+  const stray = [
+    { id: 999, result: {} },
+    { id: '2', result: {} },
+    { id: 2, method: 'x' },
+    { method: 'notifications/progress', params: { progressToken: 999, progress: 1 } },
+    { method: 'notifications/progress', params: { progressToken: '2', progress: 1 } }
+  ]
   const text = stray.map((message) => `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`).join('')
   await upstream.request({ ...callOf('raw', { text }, { progressToken: 'mine' }) }, client, never)
   t.same(client.notified, [])
   t.same(events.notifications, [])
 })
 
-t.test('a log message of which nobody knows whose it is goes to the connection, not to a client', async (t) => {
+t.test('a log message that names no call goes to the connection, not to a client', async (t) => {
   const { upstream, events } = await open(t, stdioDefinition())
   const clients = [recordingClient(), recordingClient()]
   const stop = new AbortController()
-  const slow = upstream.request(callOf('slow'), clients[0] as ReturnType<typeof recordingClient>, stop.signal).catch(() => {})
+  const slow = upstream
+    .request(callOf('slow'), clients[0] as ReturnType<typeof recordingClient>, stop.signal)
+    .catch(() => {})
   await upstream.request(callOf('log'), clients[1] as ReturnType<typeof recordingClient>, never)
-  t.same(clients.map(({ notified }) => notified.length), [0, 0])
+  t.same(
+    clients.map(({ notified }) => notified.length),
+    [0, 0]
+  )
   t.equal(events.notifications.length, 1)
   stop.abort()
   await slow

@@ -1,8 +1,8 @@
-// The reference server over Streamable HTTP (`/mcp`) and over HTTP+SSE of 2024-11-05 (`/sse`, `/messages`), on loopback only.
+// The reference server over Streamable HTTP (`/mcp`) and over HTTP+SSE of 2024-11-05 (`/sse`, `/messages`), on loopback
+// only.
 
 import { randomUUID } from 'node:crypto'
-import { createServer } from 'node:http'
-import type { IncomingMessage, Server as HttpServer, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server as HttpServer, type ServerResponse } from 'node:http'
 import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import { createEvents } from './events.ts'
@@ -14,7 +14,7 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<v
 /** How soon a client whose stream was ended is told to come back. */
 const retryMs = 50
 
-export function streamableHttp (): HttpServer {
+export function streamableHttp(): HttpServer {
   const sessions = new Map<string, StreamableHTTPServerTransport>()
   const shared = createShared()
   return guarded('/mcp', async (request, response) => {
@@ -27,8 +27,12 @@ export function streamableHttp (): HttpServer {
     }
     const transport = new StreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
-      onsessioninitialized: (id) => { sessions.set(id, transport) },
-      onsessionclosed: (id) => { sessions.delete(id) },
+      onsessioninitialized: (id) => {
+        sessions.set(id, transport)
+      },
+      onsessionclosed: (id) => {
+        sessions.delete(id)
+      },
       eventStore: createEvents(),
       retryInterval: retryMs
     })
@@ -37,7 +41,7 @@ export function streamableHttp (): HttpServer {
   })
 }
 
-export function oldSse (): HttpServer {
+export function httpSse(): HttpServer {
   const sessions = new Map<string, SSEServerTransport>()
   const shared = createShared()
   return guarded('/', async (request, response) => {
@@ -45,7 +49,9 @@ export function oldSse (): HttpServer {
     if (request.method === 'GET' && pathname === '/sse') {
       const transport = new SSEServerTransport('/messages', response)
       sessions.set(transport.sessionId, transport)
-      response.once('close', () => { sessions.delete(transport.sessionId) })
+      response.once('close', () => {
+        sessions.delete(transport.sessionId)
+      })
       await createEverything(shared).connect(transport)
     } else if (request.method === 'POST' && pathname === '/messages') {
       const transport = sessions.get(searchParams.get('sessionId') ?? '')
@@ -58,10 +64,11 @@ export function oldSse (): HttpServer {
 }
 
 /** Refuses what a browser was lured into sending (GHSA-w48q-cv73-mx4w), and paths that do not begin with this one. */
-function guarded (path: string, handle: Handler): HttpServer {
+function guarded(path: string, handle: Handler): HttpServer {
   return createServer((request, response) => {
     const { host = '', origin } = request.headers
-    if (!local(`http://${host}`) || (origin !== undefined && !local(origin))) return refuse(response, 403, 'this server answers to localhost only')
+    if (!local(`http://${host}`) || (origin !== undefined && !local(origin)))
+      return refuse(response, 403, 'this server answers to localhost only')
     if (request.url?.startsWith(path) !== true) return refuse(response, 404, 'nothing here')
     handle(request, response).catch((error: unknown) => {
       process.stderr.write(`${String(error)}\n`)
@@ -70,9 +77,10 @@ function guarded (path: string, handle: Handler): HttpServer {
   })
 }
 
-const local = (url: string): boolean => URL.canParse(url) && ['localhost', '127.0.0.1', '[::1]'].includes(new URL(url).hostname)
+const local = (url: string): boolean =>
+  URL.canParse(url) && ['localhost', '127.0.0.1', '[::1]'].includes(new URL(url).hostname)
 
-function refuse (response: ServerResponse, status: number, message: string): void {
+function refuse(response: ServerResponse, status: number, message: string): void {
   response.writeHead(status, { 'content-type': 'application/json' })
   response.end(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32000, message } }))
 }

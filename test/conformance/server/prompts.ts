@@ -6,7 +6,7 @@ import { png } from './samples.ts'
 interface Entry {
   readonly description: string
   readonly arguments?: Prompt['arguments']
-  messages (args: Record<string, string>): PromptMessage[]
+  messages(args: Record<string, string>): PromptMessage[]
 }
 
 const user = (content: PromptMessage['content']): PromptMessage => ({ role: 'user', content })
@@ -24,7 +24,10 @@ export const prompts: Readonly<Record<string, Entry>> = {
     description: 'A resource and a message',
     arguments: [required('resourceUri', 'The URI that the resource gets')],
     messages: ({ resourceUri = '' }) => [
-      user({ type: 'resource', resource: { uri: resourceUri, mimeType: 'text/plain', text: 'Embedded resource content for testing.' } }),
+      user({
+        type: 'resource',
+        resource: { uri: resourceUri, mimeType: 'text/plain', text: 'Embedded resource content for testing.' }
+      }),
       says('Please process the embedded resource above.')
     ]
   },

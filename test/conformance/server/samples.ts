@@ -6,7 +6,7 @@ export const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4
 /** A WAV of two silent samples (8 kHz, mono, 8 bits), base64. */
 export const wav = wavOf(Buffer.from([128, 128])).toString('base64')
 
-function wavOf (samples: Buffer): Buffer {
+function wavOf(samples: Buffer): Buffer {
   const header = Buffer.alloc(44)
   header.write('RIFF', 0)
   header.writeUInt32LE(36 + samples.length, 4)

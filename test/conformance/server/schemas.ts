@@ -17,7 +17,13 @@ export const oneString = (name: string, description: string): Tool['inputSchema'
 export const manyKeywords: Tool['inputSchema'] = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',
   type: 'object',
-  $defs: { address: { $anchor: 'addressDef', type: 'object', properties: { street: { type: 'string' }, city: { type: 'string' } } } },
+  $defs: {
+    address: {
+      $anchor: 'addressDef',
+      type: 'object',
+      properties: { street: { type: 'string' }, city: { type: 'string' } }
+    }
+  },
   properties: {
     name: { type: 'string' },
     address: { $ref: '#/$defs/address' },
@@ -53,7 +59,7 @@ export const defaults: Form = {
   }
 }
 
-const titled = (noun: string): Array<{ const: string, title: string }> =>
+const titled = (noun: string): Array<{ const: string; title: string }> =>
   ['First', 'Second', 'Third'].map((title, index) => ({ const: `value${index + 1}`, title: `${title} ${noun}` }))
 
 /** The five ways to write a choice (SEP-1330). */
@@ -62,7 +68,11 @@ export const choices: Form = {
   properties: {
     untitledSingle: { type: 'string', enum: ['option1', 'option2', 'option3'] },
     titledSingle: { type: 'string', oneOf: titled('Option') },
-    legacyEnum: { type: 'string', enum: ['opt1', 'opt2', 'opt3'], enumNames: ['Option One', 'Option Two', 'Option Three'] },
+    legacyEnum: {
+      type: 'string',
+      enum: ['opt1', 'opt2', 'opt3'],
+      enumNames: ['Option One', 'Option Two', 'Option Three']
+    },
     untitledMulti: { type: 'array', items: { type: 'string', enum: ['option1', 'option2', 'option3'] } },
     titledMulti: { type: 'array', items: { anyOf: titled('Choice') } }
   }

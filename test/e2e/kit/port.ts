@@ -3,12 +3,13 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-// Below what systems hand out by themselves (Linux from 32768, others from 49152): nobody's outgoing connection takes it meanwhile.
+// Below what systems hand out by themselves (Linux from 32768, others from 49152): nobody's outgoing connection takes
+// it meanwhile.
 const lowest = 12_000
 const count = 18_000
 
 /** @returns a port of loopback that nobody listens on */
-export async function quietPort (): Promise<number> {
+export async function quietPort(): Promise<number> {
   for (let tries = 0; tries < 50; tries++) {
     const port = lowest + Math.floor(Math.random() * count)
     if (await isFree(port)) return port
@@ -16,11 +17,14 @@ export async function quietPort (): Promise<number> {
   throw new Error('no free port of loopback in fifty tries')
 }
 
-async function isFree (port: number): Promise<boolean> {
+async function isFree(port: number): Promise<boolean> {
   const probe = createServer()
-  const bound = once(probe, 'listening').then(() => true, () => false)
+  const bound = once(probe, 'listening').then(
+    () => true,
+    () => false
+  )
   probe.listen(port, '127.0.0.1')
-  if (!await bound) return false
+  if (!(await bound)) return false
   probe.close()
   await once(probe, 'close')
   return true

@@ -7,9 +7,12 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { until } from '../../kit/until.ts'
 
-export const bin = fileURLToPath(new URL('../../../bin/gatehouse.mjs', import.meta.url))
+const bin = fileURLToPath(new URL('../../../bin/gatehouse.mjs', import.meta.url))
 
-export interface Ended { readonly code: number | null, readonly signal: string | null }
+export interface Ended {
+  readonly code: number | null
+  readonly signal: string | null
+}
 
 export interface Running {
   readonly pid: number
@@ -20,13 +23,15 @@ export interface Running {
   readonly ready: Promise<string>
   readonly ended: Promise<Ended>
   /** Resolves with the first line of the log, past or future, that fits. */
-  logged (what: string, fits: (line: Record<string, unknown>) => boolean): Promise<Record<string, unknown>>
-  signal (name: NodeJS.Signals): void
+  logged(what: string, fits: (line: Record<string, unknown>) => boolean): Promise<Record<string, unknown>>
+  signal(name: NodeJS.Signals): void
   /** SIGTERM, and how it ended. */
-  stop (): Promise<Ended>
+  stop(): Promise<Ended>
 }
 
-interface Teardown { teardown (run: () => unknown): unknown }
+interface Teardown {
+  teardown(run: () => unknown): unknown
+}
 
 export interface StartOptions {
   readonly env?: Record<string, string>
@@ -39,7 +44,11 @@ export interface StartOptions {
 const readyLine = /^gatehouse listening on (http:\/\/\S+)$/
 
 /** @param args those of the command line, such as `serve --config FILE` */
-export function gatehouse (t: Teardown, args: readonly string[], { env = {}, cwd, node = process.execPath, nodeArgs = [] }: StartOptions = {}): Running {
+export function gatehouse(
+  t: Teardown,
+  args: readonly string[],
+  { env = {}, cwd, node = process.execPath, nodeArgs = [] }: StartOptions = {}
+): Running {
   const child = spawn(node, [...nodeArgs, bin, ...args], {
     // Nothing of the test runner's own environment: it would change the Node below.
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
@@ -55,8 +64,13 @@ export function gatehouse (t: Teardown, args: readonly string[], { env = {}, cwd
     const url = readyLine.exec(line)?.[1]
     if (url !== undefined) ready.resolve(url)
   })
-  createInterface(child.stderr).on('line', (line) => { stderr.push(line) })
-  const ended = once(child, 'close').then(([code, signal]): Ended => ({ code: code as number | null, signal: signal as string | null }))
+  createInterface(child.stderr).on('line', (line) => {
+    stderr.push(line)
+  })
+  const ended = once(child, 'close').then(([code, signal]): Ended => ({
+    code: code as number | null,
+    signal: signal as string | null
+  }))
   ended.then(() => ready.reject(new Error(`it ended before it was ready:\n${stderr.join('\n')}`)), ready.reject)
   ready.promise.catch(() => {}) // Those who wait for it are told; a test of a failing start does not wait.
   t.teardown(async () => {
@@ -69,11 +83,16 @@ export function gatehouse (t: Teardown, args: readonly string[], { env = {}, cwd
     stderr,
     ready: ready.promise,
     ended,
-    logged: (what, fits) => until(what, () => stderr.map(logLine).find((line) => line !== undefined && fits(line))).catch((cause: unknown) => {
-      throw new Error(`not in the log: ${what}\n${stderr.join('\n')}`, { cause })
-    }),
-    signal: (name) => { child.kill(name) },
-    async stop () {
+    logged: (what, fits) =>
+      until(what, () => stderr.map(logLine).find((line) => line !== undefined && fits(line))).catch(
+        (cause: unknown) => {
+          throw new Error(`not in the log: ${what}\n${stderr.join('\n')}`, { cause })
+        }
+      ),
+    signal: (name) => {
+      child.kill(name)
+    },
+    async stop() {
       child.kill('SIGTERM')
       return await ended
     }
@@ -81,7 +100,7 @@ export function gatehouse (t: Teardown, args: readonly string[], { env = {}, cwd
 }
 
 /** A line of standard error as a line of the log; undefined where it is something else, such as the banner. */
-export function logLine (text: string): Record<string, unknown> | undefined {
+export function logLine(text: string): Record<string, unknown> | undefined {
   try {
     return JSON.parse(text) as Record<string, unknown>
   } catch {
@@ -90,7 +109,7 @@ export function logLine (text: string): Record<string, unknown> | undefined {
 }
 
 /** All processes below this one, at whatever depth. */
-export function descendants (pid: number): number[] {
+export function descendants(pid: number): number[] {
   const below = Map.groupBy(living(), ({ parent }) => parent)
   const found: number[] = []
   for (const next = [pid]; next.length > 0;) {
@@ -102,28 +121,34 @@ export function descendants (pid: number): number[] {
 }
 
 /** Resolves when none of these is alive any more. */
-export async function allGone (pids: readonly number[]): Promise<void> {
+export async function allGone(pids: readonly number[]): Promise<void> {
   await until('all child processes have ended', () => !living().some(({ pid }) => pids.includes(pid)))
 }
 
 /** What has ended but was not collected by its parent yet (a zombie) is no longer among them. */
-function living (): Array<{ pid: number, parent: number }> {
+function living(): Array<{ pid: number; parent: number }> {
   return statusLines().flatMap((line) => {
     const [pid, parent, state = ''] = line.trim().split(/\s+/)
     return /^[ZX]/.test(state) ? [] : [{ pid: Number(pid), parent: Number(parent) }]
   })
 }
 
-/** `PID PARENT STATE` of every process: from /proc, as there need not be a `ps`; else from `ps`, as there need not be a /proc. */
-function statusLines (): string[] {
-  if (!existsSync('/proc/self/stat')) return spawnSync('ps', ['-A', '-o', 'pid=,ppid=,stat='], { encoding: 'utf8' }).stdout.trim().split('\n')
-  return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap((pid) => {
-    try {
-      // The name of the program stands in brackets and may hold anything, brackets too.
-      const [, state, parent] = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\)/s, ')').split(' ')
-      return [`${pid} ${parent} ${state}`]
-    } catch {
-      return [] // It ended while we looked.
-    }
-  })
+/**
+ * `PID PARENT STATE` of every process: from /proc, as there need not be a `ps`; else from `ps`, as there need not be a
+ * /proc.
+ */
+function statusLines(): string[] {
+  if (!existsSync('/proc/self/stat'))
+    return spawnSync('ps', ['-A', '-o', 'pid=,ppid=,stat='], { encoding: 'utf8' }).stdout.trim().split('\n')
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        // The name of the program stands in brackets and may hold anything, brackets too.
+        const [, state, parent] = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\)/s, ')').split(' ')
+        return [`${pid} ${parent} ${state}`]
+      } catch {
+        return [] // It ended while we looked.
+      }
+    })
 }

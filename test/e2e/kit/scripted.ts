@@ -1,10 +1,10 @@
-// Scripted upstreams for what real servers do not show: two over HTTP in this process, one over stdio whose input is written down.
+// Scripted upstreams for what real servers do not show: two over HTTP in this process, one over stdio whose input is
+// written down.
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { startUpstream } from '../../kit/upstream.ts'
-import type { HttpUpstream } from '../../kit/upstream.ts'
+import { startUpstream, type HttpUpstream } from '../../kit/upstream.ts'
 import type { Json } from '../../kit/mcp-server.ts'
 
 export interface Scripted {
@@ -14,14 +14,17 @@ export interface Scripted {
   /** Upstream `streamed`: answers with event streams always. */
   readonly streamed: HttpUpstream
   /** What all processes of upstream `local` have read so far. */
-  localReceived (): Promise<Json[]>
+  localReceived(): Promise<Json[]>
 }
 
-interface Teardown { teardown (run: () => unknown): unknown, testdir (): string }
+interface Teardown {
+  teardown(run: () => unknown): unknown
+  testdir(): string
+}
 
 const stdioServer = fileURLToPath(new URL('../../kit/stdio-server.ts', import.meta.url))
 
-export async function scripted (t: Teardown): Promise<Scripted> {
+export async function scripted(t: Teardown): Promise<Scripted> {
   const [plain, streamed] = await Promise.all([startUpstream(), startUpstream({ answers: 'sse' })])
   t.teardown(() => Promise.all([plain.close(), streamed.close()]))
   const input = join(t.testdir(), 'input.jsonl')
@@ -33,7 +36,11 @@ export async function scripted (t: Teardown): Promise<Scripted> {
     },
     plain,
     streamed,
-    localReceived: async () => (await readFile(input, 'utf8').catch(() => '')).split('\n').filter((line) => line.endsWith('}')).map((line) => JSON.parse(line) as Json)
+    localReceived: async () =>
+      (await readFile(input, 'utf8').catch(() => ''))
+        .split('\n')
+        .filter((line) => line.endsWith('}'))
+        .map((line) => JSON.parse(line) as Json)
   }
 }
 

@@ -15,7 +15,12 @@ export interface Sdk {
   readonly HttpTransport: typeof StreamableHTTPClientTransport
 }
 
-export const sdk32: Sdk = { name: 'SDK 1.32', revision: '2025-11-25', Client, HttpTransport: StreamableHTTPClientTransport }
+export const sdk32: Sdk = {
+  name: 'SDK 1.32',
+  revision: '2025-11-25',
+  Client,
+  HttpTransport: StreamableHTTPClientTransport
+}
 // The same API in all that these tests use; only the names of its types are others.
 export const sdk13: Sdk = {
   name: 'SDK 1.13',
@@ -24,23 +29,35 @@ export const sdk13: Sdk = {
   HttpTransport: Transport13 as unknown as typeof StreamableHTTPClientTransport
 }
 
-export interface Heard { readonly method: string, readonly params?: Record<string, unknown> }
-
-export interface Visitor {
-  readonly client: Client
-  readonly transport: StreamableHTTPClientTransport
-  /** Resolves with the next notification that fits and that no option of a request takes. What came before the call does not count. */
-  next (what: string, fits: (notification: Heard) => boolean): Promise<Heard>
+export interface Heard {
+  readonly method: string
+  readonly params?: Record<string, unknown>
 }
 
-interface Teardown { teardown (run: () => unknown): unknown }
+export interface SdkSession {
+  readonly client: Client
+  readonly transport: StreamableHTTPClientTransport
+  /**
+   * Resolves with the next notification that fits and that no option of a request takes. What came before the call does
+   * not count.
+   */
+  next(what: string, fits: (notification: Heard) => boolean): Promise<Heard>
+}
+
+interface Teardown {
+  teardown(run: () => unknown): unknown
+}
 
 /** Connects; when the test ends, ends the session with DELETE as a host does. */
-export async function visit (t: Teardown, sdk: Sdk, url: string, token: string): Promise<Visitor> {
+export async function connectSdk(t: Teardown, sdk: Sdk, url: string, token: string): Promise<SdkSession> {
   const client = new sdk.Client({ name: sdk.name, version: '1' }, { capabilities: {} })
-  const transport = new sdk.HttpTransport(new URL(url), { requestInit: { headers: { authorization: `Bearer ${token}` } } })
+  const transport = new sdk.HttpTransport(new URL(url), {
+    requestInit: { headers: { authorization: `Bearer ${token}` } }
+  })
   const heard: Heard[] = []
-  client.fallbackNotificationHandler = async ({ method, params }) => { heard.push({ method, ...(params === undefined ? {} : { params }) }) }
+  client.fallbackNotificationHandler = async ({ method, params }) => {
+    heard.push({ method, ...(params === undefined ? {} : { params }) })
+  }
   t.teardown(async () => {
     // A gateway that the test has stopped cannot be told any more.
     await transport.terminateSession().catch(() => {})
@@ -50,7 +67,7 @@ export async function visit (t: Teardown, sdk: Sdk, url: string, token: string):
   return {
     client,
     transport,
-    next (what, fits) {
+    next(what, fits) {
       const from = heard.length
       return until(what, () => heard.slice(from).find(fits))
     }
@@ -58,7 +75,12 @@ export async function visit (t: Teardown, sdk: Sdk, url: string, token: string):
 }
 
 /** A stdio server without anything between: what the gateway is compared with. */
-export async function direct (t: Teardown, command: string, args: readonly string[], env: Record<string, string> = {}): Promise<Client> {
+export async function direct(
+  t: Teardown,
+  command: string,
+  args: readonly string[],
+  env: Record<string, string> = {}
+): Promise<Client> {
   const client = new Client({ name: 'direct', version: '1' }, { capabilities: {} })
   t.teardown(() => client.close())
   await client.connect(new StdioClientTransport({ command, args: [...args], env, stderr: 'ignore' }))

@@ -5,8 +5,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { gateway, key } from '../../kit/gateway.ts'
 import { connect, newest } from './sdks.ts'
-import { serverOf, startServer } from './servers.ts'
-import type { Command } from './servers.ts'
+import { serverOf, startServer, type Command } from './servers.ts'
 import { tour } from './tour.ts'
 
 export interface Outcome {
@@ -19,16 +18,29 @@ export interface Outcome {
 const same = (own: string): string => own
 const stepMs = 20_000
 
-interface Teardown { teardown (run: () => unknown): void }
+interface Teardown {
+  teardown(run: () => unknown): void
+}
 
 /** Runs the tour with the newest client through a gateway of its own. A `command` speaks stdio, or says `ready URL`. */
-export async function meetServer (peer: string, transport: 'stdio' | 'http', command: Command): Promise<Outcome[]> {
+export async function meetServer(peer: string, transport: 'stdio' | 'http', command: Command): Promise<Outcome[]> {
   return await within(async (t) => {
     const up = transport === 'stdio' ? command : { type: 'http', url: await startServer(t, command) }
-    const house = await gateway(t, { upstreams: { up }, endpoints: { default: { upstreams: ['up'], prefix: '' } }, limits: { coldStartMs: 30_000 } })
+    const house = await gateway(t, {
+      upstreams: { up },
+      endpoints: { default: { upstreams: ['up'], prefix: '' } },
+      limits: { coldStartMs: 30_000 }
+    })
     const { client, types } = await connect(t, newest, 'http', house.url(), key)
     const outcomes: Outcome[] = []
-    for (const { name, run } of tour({ client, types, clientKnows: newest.revision, serverKnows: newest.revision, name: same, uri: same })) {
+    for (const { name, run } of tour({
+      client,
+      types,
+      clientKnows: newest.revision,
+      serverKnows: newest.revision,
+      name: same,
+      uri: same
+    })) {
       const failure = await Promise.race([run().then(() => undefined, String), late()])
       outcomes.push({ peer, step: name, failure })
     }
@@ -36,11 +48,18 @@ export async function meetServer (peer: string, transport: 'stdio' | 'http', com
   })
 }
 
-/** Runs a client that is told the URL of a gateway as its last argument and prints `ok NAME` or `not ok NAME: REASON` for each step. */
-export async function meetClient (peer: string, door: 'mcp' | 'sse', { command, args }: Command): Promise<Outcome[]> {
+/**
+ * Runs a client that is told the URL of a gateway as its last argument and prints `ok NAME` or `not ok NAME: REASON`
+ * for each step.
+ */
+export async function meetClient(peer: string, door: 'mcp' | 'sse', { command, args }: Command): Promise<Outcome[]> {
   return await within(async (t) => {
     const up = { type: 'http', url: await startServer(t, serverOf(newest, 'http')) }
-    const house = await gateway(t, { upstreams: { up }, endpoints: { default: { upstreams: ['up'], prefix: '' } }, limits: { coldStartMs: 30_000 } })
+    const house = await gateway(t, {
+      upstreams: { up },
+      endpoints: { default: { upstreams: ['up'], prefix: '' } },
+      limits: { coldStartMs: 30_000 }
+    })
     const child = spawn(command, [...args, house.url().replace(/mcp$/, door)], {
       env: { PATH: process.env['PATH'], HOME: process.env['HOME'], GATEHOUSE_TOKEN: key },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -48,25 +67,35 @@ export async function meetClient (peer: string, door: 'mcp' | 'sse', { command, 
     })
     const outcomes: Outcome[] = []
     const errors: string[] = []
-    createInterface(child.stderr).on('line', (line) => { errors.push(line) })
+    createInterface(child.stderr).on('line', (line) => {
+      errors.push(line)
+    })
     createInterface(child.stdout).on('line', (line) => {
       const [, not, step = '', failure = ''] = /^(not )?ok ([^:]+)(?:: (.*))?$/.exec(line) ?? []
       if (step !== '') outcomes.push({ peer, step, failure: not === undefined ? undefined : failure })
     })
-    const [code] = await once(child, 'close') as [number | null]
-    if (code !== 0 || outcomes.length === 0) outcomes.push({ peer, step: 'runs to its end', failure: `exit ${code}: ${errors.slice(-6).join(' | ')}` })
+    const [code] = (await once(child, 'close')) as [number | null]
+    if (code !== 0 || outcomes.length === 0)
+      outcomes.push({ peer, step: 'runs to its end', failure: `exit ${code}: ${errors.slice(-6).join(' | ')}` })
     return outcomes
   })
 }
 
 /** Runs teardowns in the order opposite to their making. */
-async function within (run: (t: Teardown) => Promise<Outcome[]>): Promise<Outcome[]> {
+async function within(run: (t: Teardown) => Promise<Outcome[]>): Promise<Outcome[]> {
   const closing: Array<() => unknown> = []
   try {
-    return await run({ teardown: (close) => { closing.push(close) } })
+    return await run({
+      teardown: (close) => {
+        closing.push(close)
+      }
+    })
   } finally {
     for (const close of closing.toReversed()) await close()
   }
 }
 
-const late = (): Promise<string> => new Promise((resolve) => { setTimeout(() => resolve(`not done within ${stepMs} ms`), stepMs).unref() })
+const late = (): Promise<string> =>
+  new Promise((resolve) => {
+    setTimeout(() => resolve(`not done within ${stepMs} ms`), stepMs).unref()
+  })

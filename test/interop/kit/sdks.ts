@@ -1,4 +1,5 @@
-// The official SDK of several ages, by one interface: their API is the same in all that the tour uses, only the names of types differ.
+// The official SDK of several ages, by one interface: their API is the same in all that the tour uses, only the names
+// of types differ.
 
 import type * as ClientModule from '@modelcontextprotocol/sdk/client/index.js'
 import type * as OldSseModule from '@modelcontextprotocol/sdk/client/sse.js'
@@ -30,8 +31,8 @@ export const sdks: readonly Sdk[] = [
 export const newest = sdks.at(-1) as Sdk
 
 /** A module of that version, as the newest one types it. */
-async function load<Module> (sdk: Pick<Sdk, 'package'>, path: string): Promise<Module> {
-  return await import(`${sdk.package}/${path}.js`) as Module
+async function load<Module>(sdk: Pick<Sdk, 'package'>, path: string): Promise<Module> {
+  return (await import(`${sdk.package}/${path}.js`)) as Module
 }
 
 export interface Connected {
@@ -40,17 +41,28 @@ export interface Connected {
   readonly types: typeof Types
 }
 
-interface Teardown { teardown (run: () => unknown): unknown }
+interface Teardown {
+  teardown(run: () => unknown): unknown
+}
 
 /** What a client of this revision can be asked; nothing that it does not know. */
-export function capabilitiesOf (revision: Revision): Types.ClientCapabilities {
+export function capabilitiesOf(revision: Revision): Types.ClientCapabilities {
   const elicitation = revision < '2025-06-18' ? undefined : revision < '2025-11-25' ? {} : { form: {}, url: {} }
   return { sampling: {}, roots: { listChanged: true }, ...(elicitation === undefined ? {} : { elicitation }) }
 }
 
 /** Connects over HTTP; leaves when the test ends. @param token sent as a bearer; undefined: somebody else adds it */
-export async function connect (t: Teardown, sdk: Sdk, transport: 'http' | 'sse', url: string, token: string | undefined): Promise<Connected> {
-  const [{ Client }, types] = await Promise.all([load<typeof ClientModule>(sdk, 'client/index'), load<typeof Types>(sdk, 'types')])
+export async function connect(
+  t: Teardown,
+  sdk: Sdk,
+  transport: 'http' | 'sse',
+  url: string,
+  token: string | undefined
+): Promise<Connected> {
+  const [{ Client }, types] = await Promise.all([
+    load<typeof ClientModule>(sdk, 'client/index'),
+    load<typeof Types>(sdk, 'types')
+  ])
   const client = new Client({ name: sdk.name, version: '1' }, { capabilities: capabilitiesOf(sdk.revision) })
   const options = token === undefined ? {} : { requestInit: { headers: { authorization: `Bearer ${token}` } } }
   if (transport === 'http') {

@@ -1,4 +1,5 @@
-// Servers of the tour, as upstreams of a gateway: by command over stdio, or a process of their own that says `ready URL`.
+// Servers of the tour, as upstreams of a gateway: by command over stdio, or a process of their own that says `ready
+// URL`.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,16 +9,23 @@ import type { Sdk } from './sdks.ts'
 
 const program = fileURLToPath(new URL('../servers/server.ts', import.meta.url))
 
-export interface Command { readonly command: string, readonly args: readonly string[] }
+export interface Command {
+  readonly command: string
+  readonly args: readonly string[]
+}
 
 /** The server on this SDK, for `transport` on its command line. */
-export const serverOf = (sdk: Sdk, transport: 'stdio' | 'http' | 'sse'): Command =>
-  ({ command: process.execPath, args: [program, sdk.package, transport] })
+export const serverOf = (sdk: Sdk, transport: 'stdio' | 'http' | 'sse'): Command => ({
+  command: process.execPath,
+  args: [program, sdk.package, transport]
+})
 
-interface Teardown { teardown (run: () => unknown): unknown }
+interface Teardown {
+  teardown(run: () => unknown): unknown
+}
 
 /** Starts a server that listens; killed with the test. @returns the URL of its ready line */
-export async function startServer (t: Teardown, { command, args }: Command): Promise<string> {
+export async function startServer(t: Teardown, { command, args }: Command): Promise<string> {
   const child = spawn(command, args, {
     // Nothing of the test runner's own environment: it would load itself into the server.
     env: { PATH: process.env['PATH'] },

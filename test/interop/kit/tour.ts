@@ -1,33 +1,42 @@
-// Every feature of the protocol, one after the other, with a client of any version through the gateway to a server of any version or
-// language. The servers under test/interop all have the same tools, prompts and resources, which is what this file knows of them.
+// Every feature of the protocol, one after the other, with a client of any version through the gateway to a server of
+// any version or language. The servers under test/interop all have the same tools, prompts and resources, which is what
+// this file knows of them.
 
 import assert from 'node:assert/strict'
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { until } from '../../kit/until.ts'
 import { asking } from './tour-asking.ts'
-import { textOf } from './visit.ts'
-import type { Heard, Result, Step, Visit } from './visit.ts'
+import { textOf, type Heard, type Result, type Step, type Tour } from './tour-step.ts'
 
 /** What fits both ends of the visit, in an order that works: later steps rely on no earlier one. */
-export function tour (visit: Visit): Step[] {
+export function tour(visit: Tour): Step[] {
   const { client, types, clientKnows, serverKnows, name, uri } = visit
   const both = clientKnows < serverKnows ? clientKnows : serverKnows
-  const call = (tool: string, args: Record<string, unknown> = {}): Promise<Result> => client.callTool({ name: name(tool), arguments: args })
+  const call = (tool: string, args: Record<string, unknown> = {}): Promise<Result> =>
+    client.callTool({ name: name(tool), arguments: args })
   const heard: Heard[] = []
-  client.fallbackNotificationHandler = async (notification) => { heard.push(notification as Heard) }
+  client.fallbackNotificationHandler = async (notification) => {
+    heard.push(notification as Heard)
+  }
 
   return [
-    { name: 'answers a ping', run: async () => { await client.ping() } },
+    {
+      name: 'answers a ping',
+      run: async () => {
+        await client.ping()
+      }
+    },
     {
       name: 'lists tools, from all pages',
-      async run () {
+      async run() {
         const names = await allTools(client)
-        for (const tool of ['echo', 'progress', 'wait', 'content', 'fail']) assert.ok(names.includes(name(tool)), `${tool} is not among ${names.join(', ')}`)
+        for (const tool of ['echo', 'progress', 'wait', 'content', 'fail'])
+          assert.ok(names.includes(name(tool)), `${tool} is not among ${names.join(', ')}`)
       }
     },
     {
       name: 'calls a tool, and hears what fails, and how',
-      async run () {
+      async run() {
         const result = await call('echo', { text: 'Grüße, 世界 "\\' })
         assert.equal(textOf(result), 'Grüße, 世界 "\\')
         if (both >= '2025-06-18') assert.deepEqual(result.structuredContent, { text: 'Grüße, 世界 "\\' })
@@ -37,7 +46,7 @@ export function tour (visit: Visit): Step[] {
     },
     {
       name: 'gets content of every kind that both know',
-      async run () {
+      async run() {
         const { content } = await call('content')
         const kinds = (content as Array<{ type: string }>).map(({ type }) => type)
         const audio = serverKnows < '2025-03-26' ? [] : [clientKnows < '2025-03-26' ? 'resource' : 'audio']
@@ -49,19 +58,21 @@ export function tour (visit: Visit): Step[] {
     },
     {
       name: 'hears progress in order, before the result',
-      async run () {
-        // Seen where messages arrive: the SDK forgets the listener of a request as it hears the result, and whatever came in the same piece.
+      async run() {
+        // Seen where messages arrive: the SDK forgets the listener of a request as it hears the result, and whatever
+        // came in the same piece.
         const seen: unknown[] = []
         const transport = client.transport
         assert.ok(transport)
         const { onmessage } = transport
         // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport of the SDK is no EventTarget
         transport.onmessage = (message, ...more) => {
-          if ('method' in message && message.method === 'notifications/progress') seen.push([message.params?.['progress'], message.params?.['total']])
+          if ('method' in message && message.method === 'notifications/progress')
+            seen.push([message.params?.['progress'], message.params?.['total']])
           if ('result' in message) seen.push('result')
           onmessage?.(message, ...more)
         }
-        await client.callTool({ name: name('progress'), arguments: { steps: 3 } }, undefined, { onprogress () {} })
+        await client.callTool({ name: name('progress'), arguments: { steps: 3 } }, undefined, { onprogress() {} })
         // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport of the SDK is no EventTarget
         transport.onmessage = onmessage
         assert.deepEqual(seen, [[1, 3], [2, 3], [3, 3], 'result'])
@@ -69,17 +80,20 @@ export function tour (visit: Visit): Step[] {
     },
     {
       name: 'cancels a call, and the server hears of it',
-      async run () {
+      async run() {
         const before = Number(textOf(await call('cancelled')))
         const stop = new AbortController()
-        const calling = client.callTool({ name: name('wait'), arguments: {} }, undefined, { signal: stop.signal, onprogress: () => stop.abort(new Error('enough')) })
+        const calling = client.callTool({ name: name('wait'), arguments: {} }, undefined, {
+          signal: stop.signal,
+          onprogress: () => stop.abort(new Error('enough'))
+        })
         await assert.rejects(calling, /enough/)
         await until('the server hears of it', async () => Number(textOf(await call('cancelled'))) === before + 1)
       }
     },
     {
       name: 'lists and reads resources, and those of templates',
-      async run () {
+      async run() {
         const { resources } = await client.listResources()
         assert.ok(resources.some((resource) => resource.uri === uri('test://one')))
         const { resourceTemplates } = await client.listResourceTemplates()
@@ -91,8 +105,12 @@ export function tour (visit: Visit): Step[] {
     },
     {
       name: 'subscribes to a resource, hears that it changed, and no more after it left',
-      async run () {
-        const updates = (): Heard[] => heard.filter(({ method, params }) => method === 'notifications/resources/updated' && params?.['uri'] === uri('test://one'))
+      async run() {
+        const updates = (): Heard[] =>
+          heard.filter(
+            ({ method, params }) =>
+              method === 'notifications/resources/updated' && params?.['uri'] === uri('test://one')
+          )
         assert.equal(textOf(await call('touch')), 'nobody subscribed')
         await client.subscribeResource({ uri: uri('test://one') })
         await until('the update', async () => {
@@ -105,35 +123,46 @@ export function tour (visit: Visit): Step[] {
     },
     {
       name: 'lists and gets prompts',
-      async run () {
+      async run() {
         const { prompts } = await client.listPrompts()
         assert.ok(prompts.some((prompt) => prompt.name === name('greet')))
         const { messages } = await client.getPrompt({ name: name('greet'), arguments: { who: 'Ada' } })
-        assert.deepEqual(messages.map(({ content }) => content), [{ type: 'text', text: 'hello Ada' }])
+        assert.deepEqual(
+          messages.map(({ content }) => content),
+          [{ type: 'text', text: 'hello Ada' }]
+        )
       }
     },
     {
       name: 'completes arguments of prompts and of templates',
-      async run () {
-        const ofPrompt = await client.complete({ ref: { type: 'ref/prompt', name: name('greet') }, argument: { name: 'who', value: 'al' } })
+      async run() {
+        const ofPrompt = await client.complete({
+          ref: { type: 'ref/prompt', name: name('greet') },
+          argument: { name: 'who', value: 'al' }
+        })
         assert.deepEqual(ofPrompt.completion.values, ['alpha', 'alpine'])
-        const ofTemplate = await client.complete({ ref: { type: 'ref/resource', uri: uri('test://item/{id}') }, argument: { name: 'id', value: 'be' } })
+        const ofTemplate = await client.complete({
+          ref: { type: 'ref/resource', uri: uri('test://item/{id}') },
+          argument: { name: 'id', value: 'be' }
+        })
         assert.deepEqual(ofTemplate.completion.values, ['beta'])
       }
     },
     {
       name: 'hears the log from the level it asked for',
-      async run () {
+      async run() {
         await client.setLoggingLevel('info')
         await call('log')
-        const { params } = await until('a line of the log', () => heard.find(({ method }) => method === 'notifications/message'))
+        const { params } = await until('a line of the log', () =>
+          heard.find(({ method }) => method === 'notifications/message')
+        )
         assert.equal(params?.['level'], 'info')
         assert.equal(params?.['data'], 'a line')
       }
     },
     {
       name: 'hears that the tools changed, and lists the new one',
-      async run () {
+      async run() {
         await until('the change', async () => {
           await call('grow')
           return heard.some(({ method }) => method === 'notifications/tools/list_changed')
@@ -145,7 +174,7 @@ export function tour (visit: Visit): Step[] {
   ]
 }
 
-async function allTools (client: Client): Promise<string[]> {
+async function allTools(client: Client): Promise<string[]> {
   const names: string[] = []
   let cursor: string | undefined
   do {
@@ -156,7 +185,7 @@ async function allTools (client: Client): Promise<string[]> {
   return names
 }
 
-async function contentsOf (client: Client, uri: string): Promise<unknown[]> {
+async function contentsOf(client: Client, uri: string): Promise<unknown[]> {
   const { contents } = await client.readResource({ uri })
   return contents.map((content) => {
     assert.equal(content.uri, uri)
@@ -164,4 +193,7 @@ async function contentsOf (client: Client, uri: string): Promise<unknown[]> {
   })
 }
 
-const isError = (...codes: number[]) => (error: unknown): boolean => codes.includes((error as { code: number }).code)
+const isError =
+  (...codes: number[]) =>
+  (error: unknown): boolean =>
+    codes.includes((error as { code: number }).code)

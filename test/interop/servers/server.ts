@@ -1,9 +1,8 @@
-// The server of the tour as a process: `node server.ts PACKAGE stdio|http|sse`, with the SDK that is installed as PACKAGE.
-// Over HTTP, one line on standard output says `ready URL`.
+// The server of the tour as a process: `node server.ts PACKAGE stdio|http|sse`, with the SDK that is installed as
+// PACKAGE. Over HTTP, one line on standard output says `ready URL`.
 
 import { randomUUID } from 'node:crypto'
-import { createServer } from 'node:http'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type * as ServerModule from '@modelcontextprotocol/sdk/server/index.js'
 import type * as OldSseModule from '@modelcontextprotocol/sdk/server/sse.js'
@@ -13,7 +12,7 @@ import type { Types } from '../kit/sdks.ts'
 import { createFixture } from './fixture.ts'
 
 const [, , name = '@modelcontextprotocol/sdk', transport = 'stdio'] = process.argv
-const load = async <Module>(path: string): Promise<Module> => await import(`${name}/${path}.js`) as Module
+const load = async <Module>(path: string): Promise<Module> => (await import(`${name}/${path}.js`)) as Module
 
 const { Server } = await load<typeof ServerModule>('server/index')
 const types = await load<typeof Types>('types')
@@ -22,7 +21,7 @@ if (transport === 'stdio') await overStdio()
 else if (transport === 'http') await listen('/mcp', await streamableHttp())
 else await listen('/sse', await oldSse())
 
-async function overStdio (): Promise<void> {
+async function overStdio(): Promise<void> {
   const { StdioServerTransport } = await load<typeof StdioModule>('server/stdio')
   await createFixture(Server, types).connect(new StdioServerTransport())
   process.stdin.once('end', () => process.exit(0))
@@ -30,7 +29,7 @@ async function overStdio (): Promise<void> {
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
-async function streamableHttp (): Promise<Handler> {
+async function streamableHttp(): Promise<Handler> {
   const { StreamableHTTPServerTransport } = await load<typeof HttpModule>('server/streamableHttp')
   const sessions = new Map<string, HttpModule.StreamableHTTPServerTransport>()
   return async (request, response) => {
@@ -41,7 +40,12 @@ async function streamableHttp (): Promise<Handler> {
       return
     }
     if (session === undefined) {
-      const made = new StreamableHTTPServerTransport({ sessionIdGenerator: randomUUID, onsessioninitialized: (made_) => { sessions.set(made_, made) } })
+      const made = new StreamableHTTPServerTransport({
+        sessionIdGenerator: randomUUID,
+        onsessioninitialized: (made_) => {
+          sessions.set(made_, made)
+        }
+      })
       session = made
       await createFixture(Server, types).connect(session)
     }
@@ -49,7 +53,7 @@ async function streamableHttp (): Promise<Handler> {
   }
 }
 
-async function oldSse (): Promise<Handler> {
+async function oldSse(): Promise<Handler> {
   const { SSEServerTransport } = await load<typeof OldSseModule>('server/sse')
   const sessions = new Map<string, OldSseModule.SSEServerTransport>()
   return async (request, response) => {
@@ -59,17 +63,20 @@ async function oldSse (): Promise<Handler> {
       // 1.0.4 shows its id nowhere but in the address that it writes.
       const id = session.sessionId ?? (session as unknown as { _sessionId: string })._sessionId
       sessions.set(id, session)
-      response.once('close', () => { sessions.delete(id) })
+      response.once('close', () => {
+        sessions.delete(id)
+      })
       await createFixture(Server, types).connect(session)
       return
     }
     const session = sessions.get(searchParams.get('sessionId') ?? '')
-    if (session === undefined) response.writeHead(request.method === 'POST' && request.url?.startsWith('/messages') === true ? 404 : 405).end()
+    if (session === undefined)
+      response.writeHead(request.method === 'POST' && request.url?.startsWith('/messages') === true ? 404 : 405).end()
     else await session.handlePostMessage(request, response)
   }
 }
 
-async function listen (path: string, handle: Handler): Promise<void> {
+async function listen(path: string, handle: Handler): Promise<void> {
   const http = createServer((request, response) => {
     handle(request, response).catch((error: unknown) => {
       process.stderr.write(`${String(error)}\n`)
@@ -77,6 +84,8 @@ async function listen (path: string, handle: Handler): Promise<void> {
       response.end()
     })
   })
-  await new Promise<void>((resolve) => { http.listen(0, '127.0.0.1', resolve) })
+  await new Promise<void>((resolve) => {
+    http.listen(0, '127.0.0.1', resolve)
+  })
   process.stdout.write(`ready http://127.0.0.1:${(http.address() as AddressInfo).port}${path}\n`)
 }

@@ -1,0 +1,748 @@
+// docs/limits.md: every number that bounds something, read from the source that enforces it, so that the page cannot
+// drift from the code. A row whose constant is gone, and a number of src that no row and no exception names, fail `npm
+// run docs`.
+
+import { readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+/**
+ * Where it stands: a file of src, its constants, and their unit where their names do not say it; what it bounds; of
+ * whom; what happens then.
+ */
+type Row = readonly [source: string, what: string, per: string, beyond: string]
+
+const sections: Readonly<Record<string, readonly Row[]>> = {
+  'Messages from clients': [
+    ['http/sockets.ts socketLimits.maxHeaderSize bytes', 'all headers together', 'request', '431'],
+    ['http/cors.ts maxParamHeaders', '`Mcp-Param-*` headers', 'request', '400'],
+    ['http/modern/modern-listen.ts maxRequestBytes', 'the body of `subscriptions/listen`', 'request', '413'],
+    ['protocol/json.ts maxDepth', 'levels of nested JSON', 'message', '400'],
+    ['protocol/json.ts maxValues', 'JSON values', 'message', '400'],
+    ['protocol/envelope.ts maxCapabilitiesBytes', 'declared capabilities', 'request or session', 'refused as invalid'],
+    ['auth/bearer.ts maxTokenBytes', 'an access token or key', 'request', '401; nothing of it is decoded'],
+    ['relay/call/params.ts maxTokenLength chars', 'a progress token', 'call', 'refused as invalid']
+  ],
+  'Streams to clients': [
+    [
+      'http/backpressure.ts maxBacklogBytes',
+      'answers that wait to be read',
+      'session or modern caller',
+      '429 for further requests'
+    ],
+    ['http/backpressure.ts smallBacklogBytes', 'unread bytes that are not counted at all', 'connection', 'counted'],
+    [
+      'http/sse-writer.ts maxQueuedBytes',
+      'unread progress and log messages of a modern call',
+      'connection',
+      'left out; the result never is'
+    ],
+    ['http/backpressure.ts stalledMs', 'time without any progress of the reader', 'connection', 'closed'],
+    ['http/legacy/legacy.ts quietMs', 'silence before a call is answered by a stream', 'call', 'the stream begins'],
+    ['http/sse-writer.ts usualRetryMs', '`retry` for a stream that was cut', 'stream', 'the client comes back'],
+    ['session/streams.ts leaveRetryMs', '`retry` when the gateway stops', 'stream', 'the client comes back'],
+    ['session/stream.ts maxHeld chars', 'events held for resumption', 'stream', 'the oldest are dropped'],
+    [
+      'session/stream.ts maxBehind chars momentMs',
+      'how far, and how long, a reader may be behind',
+      'connection',
+      'closed; the stream can be resumed'
+    ],
+    [
+      'session/event-copies.ts defaultLimits chars',
+      'events on their way to the store',
+      'session; process',
+      'not stored'
+    ],
+    ['session/resume-limit.ts maxPerSession', 'resumptions from the store at once', 'session', '429'],
+    ['store/keys.ts eventsKept', 'events in the store', 'stream', 'the oldest are dropped'],
+    ['store/keys.ts eventsTtlMs', 'life of events in the store after the last one', 'stream', 'cannot be resumed']
+  ],
+  'Sessions and conversations': [
+    ['session/session-limit.ts guesses', 'slots tried one after the other', 'new session', 'all slots are looked at'],
+    ['session/session-limit.ts maxLooks', 'slots looked at in one go', 'new session', '429, somewhat early'],
+    [
+      'session/session-limit.ts fullMs',
+      'time for which a caller without a free slot is not looked at again',
+      'caller',
+      'looked at again'
+    ],
+    ['session/session-limit.ts maxFullOwners', 'callers remembered as full', 'process', 'the oldest are forgotten'],
+    ['session/sessions.ts copyMs', 'age of a copy of a session record', 'process', 'read from the store again'],
+    ['session/sessions.ts maxCopies', 'copies of session records', 'process', 'the oldest are dropped'],
+    ['session/bus-messages.ts staleMs', 'age of a message between processes', 'message', 'ignored'],
+    ['session/bus-messages.ts maxChars chars', 'a message between processes', 'message', 'an error for its call'],
+    [
+      'relay/connections/conversation-limit.ts sweepEveryMs',
+      'interval at which idle conversations are looked for',
+      'process',
+      'their slot is free again'
+    ]
+  ],
+  'Server requests and input requests': [
+    ['upstream/rpc/server-requests.ts limitOfCall', 'server requests', 'call', 'refused: ask less often'],
+    [
+      'upstream/rpc/server-requests.ts limitOfConnection',
+      'server requests',
+      'upstream connection',
+      'refused: ask less often'
+    ],
+    [
+      'limits/json-size.ts perValue bytes',
+      'memory counted for each JSON value and name beside its text',
+      'server request',
+      '-'
+    ],
+    [
+      'relay/bridge/input-loop.ts maxRounds',
+      "retries of a session's call at a modern server",
+      'call',
+      'the call ends with an error'
+    ],
+    ['relay/bridge/input-loop.ts stateOnlyMs', 'pause before a retry without input responses', 'call', 'sent again'],
+    ['relay/client/ask-session.ts maxRequests', 'input requests in one result', 'call', 'the call ends with an error'],
+    ['relay/client/url-elicitation.ts maxUrls', 'pages of an error -32042', 'call', 'left out'],
+    ['relay/bridge/url-retry.ts maxPages', 'pages of an error -32042 for a modern client', 'call', 'left out'],
+    [
+      'relay/bridge/parked-call.ts gatherMs',
+      'time in which server requests are gathered into one `input_required`',
+      'call',
+      'the next retry has them'
+    ],
+    ['session/parked-calls.ts defaultLimits', 'parked calls', 'owner, tenant, process', 'the oldest round is given up'],
+    ['session/parked-calls.ts parkedMs', 'time to retry', 'parked call', 'given up: `invalid_state`'],
+    [
+      'session/parked-calls.ts longestParkedMs',
+      'time from the first server request to the end',
+      'parked call',
+      'given up: `invalid_state`'
+    ],
+    [
+      'session/parked-calls.ts maxLost',
+      'calls that were given up and are remembered with the reason',
+      'process',
+      'the reason is not told'
+    ],
+    [
+      'relay/bridge/parking.ts keptChars',
+      'server requests and results of parked calls',
+      'call; caller; tenant; process',
+      'refused; results are dropped'
+    ],
+    [
+      'relay/bridge/parked-outcome.ts keptChars',
+      'a result that waits for the retry',
+      'parked call',
+      'the call has to be made again'
+    ],
+    ['relay/bridge/request-state.ts lifetimeMs', 'life of a request state', 'request state', '`invalid_state`'],
+    [
+      'upstream/rpc/server-request-quota.ts defaultLimits bytes',
+      'memory of server requests that wait for an answer',
+      'request; connection; upstream; tenant; process',
+      'refused: -32602 or 429'
+    ]
+  ],
+  Tasks: [
+    [
+      'relay/tasks/open-tasks.ts limits',
+      'tasks of legacy servers that are followed',
+      'caller; tenant; process',
+      'one is followed no longer'
+    ],
+    [
+      'relay/tasks/open-tasks.ts unansweredMs',
+      'time for a client to ask for its task',
+      'task',
+      'its server requests are declined'
+    ],
+    ['relay/tasks/open-tasks.ts unpolledMs', 'time that its connection is kept after that', 'task', 'closed'],
+    [
+      'relay/tasks/open-tasks.ts firstRequestMs nextRequestMs',
+      'wait for server requests of a task',
+      'request',
+      'shown with the next request'
+    ],
+    ['relay/tasks/result-store.ts maxStoredBytes', 'a stored result of a task', 'task', 'an error that says so'],
+    ['relay/tasks/result-store.ts markSlots', 'stored cancellations', 'caller', 'the oldest are replaced'],
+    [
+      'relay/tasks/modern-for-session.ts maxResultTtlMs',
+      'life of a result of a call that ended at once',
+      'task',
+      'no such task'
+    ],
+    ['relay/tasks/modern-for-session.ts cancelMs', 'cancellation of such a task', 'request', 'given up'],
+    ['relay/tasks/await-modern-task.ts maxFailures', 'failed polls in a row', 'request', 'an error'],
+    [
+      'relay/tasks/await-modern-task.ts maxInputRounds',
+      'input requests while one request waits',
+      'request',
+      'an error'
+    ],
+    ['relay/tasks/await-task.ts maxTaskMs', 'wait for a task', 'request', 'an error'],
+    ['relay/tasks/await-task.ts cancelMs', 'cancellation of a task that the client did not want', 'call', 'given up'],
+    [
+      'relay/tasks/hosted-tasks.ts maxPerSession',
+      'tasks that a client hosts for servers',
+      'session',
+      'the oldest are forgotten'
+    ],
+    ['relay/tasks/session-tasks.ts maxPerSession', 'tasks that are followed', 'session', 'the oldest are forgotten'],
+    ['protocol/translate/tasks.ts maxTaskId chars', 'the id of a task', 'task', 'refused as invalid'],
+    ['protocol/translate/task-translate.ts shortestPollMs', 'shortest interval of polling', 'task', '-'],
+    ['protocol/translate/task-translate.ts longestPollMs', 'longest interval of polling', 'task', '-'],
+    [
+      'protocol/translate/task-translate.ts defaultPollMs',
+      'interval of polling where the server names none',
+      'task',
+      '-'
+    ],
+    [
+      'protocol/translate/task-translate.ts longestStatus chars',
+      'a status message shown as progress',
+      'message',
+      'cut'
+    ],
+    [
+      'upstream/rpc/task-progress.ts maxTasks',
+      'tasks whose progress is passed on',
+      'upstream connection',
+      'the oldest get none'
+    ],
+    [
+      'upstream/rpc/task-progress.ts defaultTtlMs',
+      'time for it where the server names none',
+      'task',
+      'no more progress'
+    ],
+    ['store/keys.ts tasksKept', 'tasks listed by `tasks/list`', 'caller', 'the oldest are left out'],
+    ['store/keys.ts tasksTtlMs', 'life of that list after the last task', 'caller', 'left out']
+  ],
+  Subscriptions: [
+    ['relay/subscriptions/listen-limit.ts maxStreams', 'listen streams', 'caller and process', '429'],
+    ['relay/subscriptions/listen-limit.ts maxWatched', 'URIs and task ids of all of them', 'caller and process', '429'],
+    ['relay/subscriptions/listen-limit.ts maxBytes', 'memory for them', 'caller and process', '429'],
+    ['relay/subscriptions/listen-filter.ts maxEntries', 'URIs or task ids', 'listen stream', 'refused as invalid'],
+    ['relay/subscriptions/listen-filter.ts maxLength chars', 'a URI or task id', 'listen stream', 'refused as invalid'],
+    [
+      'relay/subscriptions/listen-queue.ts changedEveryMs',
+      'interval of messages about one list',
+      'listen stream',
+      'one message for all'
+    ],
+    ['relay/subscriptions/listen-queue.ts maxQueued', 'updates before the acknowledgment', 'listen stream', 'dropped'],
+    ['relay/subscriptions/listen-queue.ts maxQueuedLength chars', 'size of these', 'listen stream', 'dropped'],
+    ['relay/subscriptions/listen-upstream.ts maxMeta chars', '`_meta` of an update', 'message', 'left out'],
+    ['relay/subscriptions/resource-subscriptions.ts maxPerSubscriber', 'subscribed URIs', 'session', 'refused'],
+    ['relay/methods/legacy-subscriptions.ts maxUriLength chars', 'a subscribed URI', 'request', 'refused'],
+    [
+      'upstream/modern/listen-streams.ts maxSubscriptions',
+      'subscriptions at a modern server',
+      'upstream connection',
+      'refused'
+    ],
+    [
+      'relay/subscriptions/resubscription.ts requestMs',
+      'wait for `resources/unsubscribe`, and for `resources/subscribe` after a break',
+      'request to an upstream',
+      'tried again'
+    ],
+    [
+      'relay/subscriptions/resubscription.ts retryDelay',
+      'pause before subscriptions are made again',
+      'upstream connection',
+      'made again'
+    ],
+    [
+      'relay/subscriptions/subscription-index.ts maxBackgroundRequests',
+      'requests about subscriptions that no call waits for, at once',
+      'upstream connection',
+      'wait'
+    ],
+    [
+      'relay/subscriptions/listen-upstream.ts readTaskMs',
+      'wait for the state of tasks after a break',
+      'request to an upstream',
+      'tried again'
+    ]
+  ],
+  Lists: [
+    [
+      'upstream/listing/listing.ts maxItems',
+      'tools, prompts, resources or templates',
+      'list of an upstream',
+      'the rest is left out'
+    ],
+    ['upstream/listing/listing.ts maxEntryNotes', 'log lines about faulty entries', 'listing', 'not logged'],
+    ['upstream/rpc/list-budget.ts maxPages', 'pages', 'list of an upstream', 'the rest is left out'],
+    ['upstream/rpc/list-budget.ts maxListLength chars', 'text', 'list of an upstream', 'the rest is left out'],
+    ['protocol/naming.ts maxNameLength chars', 'a public name', 'tool or prompt', 'shortened, with a hash at its end'],
+    ['protocol/translate/merge.ts maxInstructions chars', 'merged instructions', 'endpoint', 'cut'],
+    [
+      'protocol/translate/revision-shape.ts maxValues',
+      'values of an argument that are completed for older revisions',
+      'answer',
+      'left out'
+    ],
+    [
+      'protocol/translate/param-headers.ts maxAnnotations',
+      '`x-mcp-header` annotations',
+      'tool',
+      'the tool is left out'
+    ],
+    [
+      'protocol/translate/param-headers.ts maxNameLength chars',
+      'a header name of `x-mcp-header`',
+      'tool',
+      'the tool is left out'
+    ],
+    ['protocol/translate/param-headers.ts maxPathLength chars', 'the path to a value', 'tool', 'the tool is left out'],
+    [
+      'protocol/translate/param-headers.ts maxSchemaDepth',
+      'levels of an input schema that are searched',
+      'tool',
+      'not searched'
+    ],
+    [
+      'upstream/modern/param-header-cache.ts maxLength chars',
+      'remembered header names',
+      'upstream connection',
+      'the tools are left out'
+    ],
+    ['relay/catalog/list-ttl.ts maxTtlMs', '`ttlMs` of a list', 'answer', 'lowered to this'],
+    ['relay/catalog/list-ttl.ts watchedMs', 'age of a list whose changes are reported', 'list', 'read again when used'],
+    ['relay/catalog/read-rate.ts readIntervalMs', 'interval of readings of a listing', 'upstream', 'waits'],
+    ['relay/catalog/read-rate.ts readBurst', 'further readings at once', 'upstream', 'waits'],
+    [
+      'upstream/modern/tool-reader.ts everyMs',
+      'interval of readings after a refused header',
+      'upstream connection',
+      'not read'
+    ],
+    ['relay/catalog/listing-watcher.ts failuresUntilHidden', 'failures in a row', 'upstream', 'left out of the lists'],
+    [
+      'relay/catalog/listing-watcher.ts retryWhileUsedMs',
+      'time for which a listing stays watched after its last use',
+      'upstream',
+      'the connection is closed'
+    ],
+    [
+      'relay/catalog/stored-listing.ts minWriteIntervalMs',
+      'interval at which a listing is stored',
+      'upstream',
+      'stored later'
+    ],
+    [
+      'relay/catalog/listing-watcher.ts releaseAfterMs',
+      'time for a server to register tools after its handshake',
+      'view',
+      'taken as complete'
+    ],
+    [
+      'relay/catalog/redundancy.ts firstMs maxMs',
+      'interval at which a view that shows nothing of its own is read again',
+      'view',
+      'read again'
+    ],
+    ['store/keys.ts listingTtlMs', 'life of a stored listing', 'upstream', 'forgotten'],
+    ['relay/catalog/views.ts maxPerUpstream', 'views', 'upstream', 'shown what is shown without capabilities'],
+    ['relay/catalog/views.ts maxPerPerson', 'views', 'person and upstream', 'shown what is shown without capabilities'],
+    ['relay/catalog/views.ts maxPerTenant', 'views', 'tenant', 'shown what is shown without capabilities'],
+    ['relay/catalog/views.ts evictableAfterMs', 'time without use until a view may be replaced', 'view', 'replaced'],
+    [
+      'relay/catalog/view-key.ts maxKeyLength chars',
+      'capabilities that make a view',
+      'caller',
+      'shown what is shown without capabilities'
+    ],
+    ['relay/catalog/catalog-cache.ts maxViewsPerEndpoint', 'cached catalogs of views', 'endpoint', 'built again'],
+    [
+      'relay/legacy-relay.ts maxViewWaitMs',
+      'wait of `initialize` for a view',
+      'session',
+      'the view follows by `list_changed`'
+    ],
+    [
+      'relay/catalog/listing-watcher.ts recheckWhileUsedMs',
+      'time since the last use in which a view is read again',
+      'view',
+      'read with the next use'
+    ],
+    ['relay/catalog/session-lists.ts readTimeoutMs', "wait for a session's own list", 'list', 'shown as to all'],
+    ['upstream/listing/listing.ts maxNameLength chars', 'a name', 'tool or prompt of an upstream', 'left out'],
+    ['upstream/listing/listing.ts maxUriLength chars', 'a URI', 'resource of an upstream', 'left out']
+  ],
+  'Calls at upstreams': [
+    ['relay/connections/log-level.ts setLevelMs', 'wait for a new log level', 'legacy connection', 'filtered here'],
+    [
+      'relay/connections/call-slots.ts maxCallSlots',
+      'calls side by side over stdio or HTTP+SSE',
+      'caller and upstream',
+      'wait, or a parked call is given up'
+    ],
+    [
+      'relay/connections/call-slots.ts maxQueuedCalls',
+      'calls that wait for one of these',
+      'caller and upstream',
+      '`too_many`'
+    ],
+    [
+      'relay/connections/call-slots.ts abandonedMs abandonedHurriedMs',
+      'wait for a cancelled call before its connection is used again; before it is closed for another call',
+      'connection',
+      '-'
+    ],
+    [
+      'upstream/rpc/abandoned-calls.ts maxRequests',
+      'cancelled calls whose answers are waited for',
+      'upstream connection',
+      'the oldest are forgotten'
+    ],
+    [
+      'upstream/modern/modern-codec.ts echoMs',
+      'time for which messages of a cancelled call are ignored',
+      'call',
+      'a protocol fault'
+    ],
+    ['upstream/rpc/notifications.ts callLimit', 'progress and log messages (per second; at once)', 'call', 'dropped'],
+    [
+      'upstream/rpc/notifications.ts connectionLimit',
+      'other notifications (per second; at once)',
+      'upstream connection',
+      'dropped'
+    ],
+    [
+      'upstream/rpc/limited-warnings.ts perSecond burst',
+      'warnings in the log (per second; at once)',
+      'upstream connection',
+      'counted'
+    ],
+    ['upstream/rpc/errors.ts maxErrorLength chars', '`message` and `data` of an error of an upstream', 'error', 'cut'],
+    ['upstream/rpc/decode-json.ts maxLevels', 'levels of nested JSON', 'message of an upstream', '`upstream_protocol`'],
+    [
+      'upstream/http/request.ts maxRefusalBytes',
+      'a refusal that is read',
+      'response of an upstream',
+      'the rest is not read'
+    ],
+    [
+      'upstream/http/request.ts maxRetainedBody bytes',
+      'a request that is kept to be sent again',
+      'request',
+      'not sent again'
+    ],
+    ['upstream/http/post-queue.ts maxPosts', 'notifications and responses under way', 'upstream connection', 'wait'],
+    [
+      'upstream/http/post-queue.ts maxWaiting',
+      'messages that wait for these',
+      'upstream connection',
+      'the connection ends'
+    ],
+    [
+      'upstream/http/post-queue.ts maxWaitingLength chars',
+      'size of these',
+      'upstream connection',
+      'the connection ends'
+    ],
+    ['upstream/http/session-replay.ts maxAtOnce', 'calls sent again at once after a lost session', 'upstream', 'wait'],
+    [
+      'upstream/http/streamable-calls.ts maxResumes',
+      'resumptions in a row that bring nothing',
+      'call',
+      '`upstream_unavailable`'
+    ],
+    [
+      'upstream/http/streamable-calls.ts defaultRetryMs',
+      'pause before a resumption without `retry`',
+      'call',
+      'resumed'
+    ],
+    [
+      'upstream/http/streamable-calls.ts maxRetryMs',
+      '`retry` of a server that is respected',
+      'call',
+      'lowered to this'
+    ],
+    ['upstream/http/streamable-calls.ts lingerMs', 'wait for the end of a stream after its answer', 'call', 'closed'],
+    [
+      'upstream/http/modern-calls.ts lingerMs',
+      'wait for the end of a stream after its answer, modern',
+      'call',
+      'closed'
+    ],
+    ['upstream/http/http-sse-link.ts lingerMs', 'wait for the 202 after the answer over HTTP+SSE', 'call', 'closed']
+  ],
+  'Connections to upstreams': [
+    [
+      'upstream/pool/connect-backoff.ts times',
+      'pause after failed connections',
+      'upstream, or caller and upstream',
+      'tried again'
+    ],
+    [
+      'upstream/pool/connect-backoff.ts provenMs',
+      'life after which a connection counts as good',
+      'connection',
+      'the pause begins anew'
+    ],
+    [
+      'upstream/pool/connect-backoff.ts memoryMs',
+      'time for which a failure is remembered',
+      'upstream, or caller and upstream',
+      'forgotten'
+    ],
+    ['upstream/pool/pool.ts longestSweepMs', 'interval at which idle connections are looked for', 'process', 'closed'],
+    ['upstream/pool/pool.ts closeMs', 'time to close', 'connection', 'destroyed'],
+    [
+      'upstream/connect/select-era.ts legacyLifetimeMs',
+      'time for which a server counts as legacy',
+      'upstream',
+      'asked again'
+    ],
+    [
+      'upstream/connect/select-era.ts maxSilenceMs',
+      'wait for `server/discover` over stdio',
+      'upstream',
+      'taken for legacy'
+    ],
+    [
+      'upstream/connect/select-transport.ts lifetimeMs',
+      'time for which a server counts as HTTP+SSE',
+      'upstream',
+      'asked again'
+    ],
+    ['upstream/connect/discovery-cache.ts maxEntries', 'remembered findings', 'process', 'the oldest are forgotten'],
+    [
+      'upstream/http/egress.ts keepAliveMs keepAliveMarginMs',
+      'life of an idle socket; margin below what the server names',
+      'socket',
+      'closed'
+    ],
+    [
+      'upstream/http/get-stream.ts firstMs maxMs',
+      'pause before the GET stream is opened again',
+      'upstream connection',
+      'opened again'
+    ],
+    [
+      'upstream/http/get-stream.ts minDelayMs maxRetryMs',
+      '`retry` of a server that is respected',
+      'upstream connection',
+      'raised or lowered to this'
+    ],
+    [
+      'upstream/modern/listen-streams.ts firstDelayMs maxDelayMs',
+      'pause before a listen stream of the gateway is opened again',
+      'upstream connection',
+      'opened again'
+    ],
+    [
+      'upstream/modern/listen-streams.ts provenMs',
+      'life after which that stream counts as good',
+      'stream',
+      'the pause begins anew'
+    ],
+    [
+      'relay/subscriptions/listen-upstream.ts retryDelay',
+      'pause before a listen stream of a client is opened again',
+      'listen stream',
+      'opened again'
+    ],
+    [
+      'relay/subscriptions/listen-upstream.ts provenMs',
+      'life after which that stream counts as good',
+      'stream',
+      'the pause begins anew'
+    ],
+    [
+      'upstream/http/restart-delay.ts backoff',
+      'pause before a lost session is opened again',
+      'upstream connection',
+      'opened again'
+    ],
+    [
+      'upstream/http/restart-delay.ts provenMs',
+      'life after which a session counts as good',
+      'session',
+      'the pause begins anew'
+    ],
+    ['upstream/http/streamable-session.ts closeMs', 'wait for the answer to DELETE', 'session', 'not waited for']
+  ],
+  'Processes over stdio': [
+    [
+      'upstream/stdio/child-process.ts graceMs',
+      'wait after the end of input, and after TERM',
+      'process',
+      'TERM, then KILL'
+    ],
+    ['upstream/stdio/child-process.ts pipesMs', 'wait for the pipes of a dead process', 'process', 'closed'],
+    [
+      'upstream/stdio/child-process.ts maxQueued bytes',
+      'input that the process does not read',
+      'process',
+      '`upstream_unavailable`'
+    ],
+    [
+      'upstream/stdio/stderr-log.ts maxLineBytes maxLineLength',
+      'a logged line of standard error (bytes read; characters logged)',
+      'line',
+      'cut'
+    ],
+    [
+      'upstream/stdio/stderr-log.ts linesPerSecond lineBurst',
+      'logged lines (per second; at once)',
+      'process',
+      'counted'
+    ],
+    [
+      'upstream/stdio/message-reader.ts strayPerSecond strayBurst',
+      'lines of standard output that are no messages (per second; at once)',
+      'process',
+      'ended'
+    ],
+    [
+      'upstream/stdio/message-reader.ts sampleBytes sampleLength',
+      'what is logged of such a line (bytes; characters)',
+      'line',
+      'cut'
+    ],
+    ['upstream/stdio/mask-secrets.ts minLength chars', 'the shortest secret that is masked', 'value', '-']
+  ],
+  Authentication: [
+    ['auth/token-cache.ts maxAgeMs', 'time that a good token is remembered', 'token', 'verified again'],
+    ['auth/jwks.ts maxAgeMs', 'age of a key set', 'issuer', 'fetched again'],
+    ['auth/jwks.ts cooldownMs', 'interval of fetches for unknown kids', 'issuer', 'not fetched'],
+    ['auth/jwks.ts firstTryMs', 'interval of fetches while there are no keys', 'issuer', 'not fetched'],
+    ['auth/jwks.ts staleMs', 'life of known keys while the issuer cannot be reached', 'issuer', '401'],
+    ['auth/jwkset.ts maxKeys', 'keys', 'key set', 'not taken'],
+    ['auth/claims.ts maxNameLength chars', 'a subject, a client id or a group', 'token', '401'],
+    ['auth/claims.ts maxGroups', 'groups', 'token', '401']
+  ],
+  Store: [
+    ['store/redis-connection.ts commandMs', 'one command', 'command', '503'],
+    ['store/redis-connection.ts silentSocketMs', 'silence with commands under way', 'connection', 'given up'],
+    ['store/redis-connection.ts connectMs', 'connecting', 'connection', 'tried again'],
+    ['store/redis-connection.ts longestPauseMs', 'pause before connecting again', 'connection', 'tried again'],
+    ['store/redis.ts defaultHeartbeatMs', 'interval of the heartbeat', 'process', 'copies are not used'],
+    ['store/seal.ts retryMs', 'pause before the seal key is asked for again', 'process', 'asked again'],
+    ['store/sqlite-file.ts busyMs', 'wait for another process to close the file', 'start', 'the start fails'],
+    ['store/sqlite.ts sweepRows', 'expired rows deleted at a time', 'process', 'deleted later']
+  ]
+}
+
+/** Numbers that bound nothing which a user would notice: formats, sizes of samples, intervals of sweeping. */
+const exceptions = `
+protocol/naming.ts hashLength
+relay/subscriptions/listen-streams.ts maxUseIntervalMs
+store/keys.ts bridgedTaskCountTtlMs
+store/seal.ts nonceBytes
+store/seal.ts proofChars
+store/seal.ts tagBytes
+store/sqlite-file.ts layout
+store/sqlite-file.ts sqliteBusy
+store/sqlite-file.ts sqliteNotADatabase
+upstream/http/sse-reader.ts lineSlack
+upstream/http/sse-reader.ts sampleLength
+upstream/modern/param-header-cache.ts overhead
+upstream/rpc/byte-chunks.ts mergeAt
+upstream/rpc/server-request-quota.ts MiB
+upstream/stdio/line-reader.ts sampleBytes
+`
+  .trim()
+  .split('\n')
+
+const src = join(import.meta.dirname, '..', 'src')
+
+interface Constant {
+  /** Path below src, a space, name. */
+  readonly key: string
+  /** One number, or those of an object with their names. */
+  readonly values: ReadonlyArray<readonly [name: string, value: number]>
+}
+
+/**
+ * The numeric constants at the top level of a file: products of numbers and of earlier constants, and objects of these.
+ */
+function constantsOf(file: string): Constant[] {
+  const known = new Map<string, number>()
+  const valueOf = (expression: string): number =>
+    expression
+      .split('*')
+      .map(
+        (factor) =>
+          known.get(factor.trim()) ?? (/^\s*[\d_.]+\s*$/.test(factor) ? Number(factor.replaceAll('_', '')) : NaN)
+      )
+      .reduce((product, factor) => product * factor, 1)
+  const text = readFileSync(join(src, file), 'utf8')
+  const plain = [
+    ...text.matchAll(/^(?:export )?const (\w+)(?:: [^=]+)? = (\{[^{}]*\}|[^\n]+?)(?: \/\/.*)?$/gm)
+  ].flatMap(([, name = '', body = '']) => {
+    const members = body.startsWith('{') ? [...body.matchAll(/(\w+): ([^,{}]+)/g)] : [['', '', body]]
+    const values = members.map(([, member = '', expression = '']) => [member, valueOf(expression)] as const)
+    if (values.length === 0 || values.some(([, value]) => Number.isNaN(value))) return []
+    if (!body.startsWith('{')) known.set(name, values[0]?.[1] ?? NaN)
+    return [{ key: `${file} ${name}`, values }]
+  })
+  // Of an object that holds other things as well: its numbers as `name.member`, which need not be named here.
+  const nested = [...text.matchAll(/^(?:export )?const (\w+) = \{\n([\s\S]*?)\n\}/gm)].flatMap(
+    ([, name = '', body = '']) =>
+      [...body.matchAll(/(\w+): ([\d_]+)/g)].map(([, member = '', value = '']) => ({
+        key: `${file} ${name}.${member}`,
+        values: [['', valueOf(value)] as const]
+      }))
+  )
+  return [...plain, ...nested]
+}
+
+const shownMs = (ms: number): string =>
+  [
+    [86_400_000, 'd'],
+    [3_600_000, 'h'],
+    [60_000, 'min'],
+    [1_000, 's']
+  ].flatMap(([size, unit]) =>
+    ms >= Number(size) && ms % Number(size) === 0 ? [`${ms / Number(size)} ${unit}`] : []
+  )[0] ?? `${ms} ms`
+
+function shown(value: number, name: string, unit: string | undefined): string {
+  if (name.endsWith('Ms')) return shownMs(value)
+  const kind = unit ?? (name.endsWith('Bytes') ? 'bytes' : undefined)
+  if (kind === undefined) return value.toLocaleString('en')
+  const [size, prefix] = value % 1_048_576 === 0 ? [1_048_576, 'Mi'] : value % 1_024 === 0 ? [1_024, 'Ki'] : [1, '']
+  const suffix =
+    kind === 'bytes' ? (prefix === '' ? ' bytes' : ` ${prefix}B`) : ` ${prefix === '' ? '' : `${prefix} `}characters`
+  return `${(value / size).toLocaleString('en')}${suffix}`
+}
+
+/** @throws {Error} that names the rows and the constants of src that do not fit each other */
+export function limitsMarkdown(): string {
+  const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(
+    (file) => file.endsWith('.ts') && !file.startsWith('config')
+  )
+  const constants = new Map(files.flatMap(constantsOf).map((constant) => [constant.key, constant]))
+  const unused = new Set([...constants.keys()].filter((key) => !key.includes('.', key.indexOf(' '))))
+  const problems: string[] = []
+  const valuesOf = (source: string): string => {
+    const [path = '', ...names] = source.split(' ')
+    const unit = names.find((name) => name === 'bytes' || name === 'chars')
+    return names
+      .filter((name) => name !== unit)
+      .flatMap((name) => {
+        const key = [...constants.keys()].find((key) => key === `${path} ${name}`)
+        if (key === undefined) problems.push(`no constant ${name} in src/${path}`)
+        else unused.delete(key)
+        return (constants.get(key ?? '')?.values ?? []).map(
+          ([member, value]) =>
+            `${member === '' ? '' : `${member} `}${shown(value, member === '' || !member.endsWith('Ms') ? name : member, unit)}`
+        )
+      })
+      .join(', ')
+  }
+  const tables = Object.entries(sections).map(
+    ([title, rows]) =>
+      `## ${title}\n\n| what | number | of each | beyond it |\n|---|---|---|---|\n${rows.map(([source, what, per, beyond]) => `| ${what} | ${valuesOf(source)} | ${per} | ${beyond} |`).join('\n')}\n`
+  )
+  for (const key of exceptions) if (!unused.delete(key)) problems.push(`no such exception: ${key}`)
+  problems.push(...[...unused].map((key) => `neither a row nor an exception: ${key}`))
+  if (problems.length > 0) throw new Error(`scripts/limits.ts does not fit src:\n${problems.join('\n')}`)
+  return `# Limits\n\n*Written by \`npm run docs\` from the constants of src (scripts/limits.ts); do not edit.*\n\nWhat can be configured, under \`limits\` and with each upstream, is in [config.md](config.md). These numbers are fixed.\n\n${tables.join('\n')}`
+}

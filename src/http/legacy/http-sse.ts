@@ -1,0 +1,169 @@
+// Handles the transport of 2024-11-05, HTTP+SSE: a client opens a stream, is told where to post, and gets every message
+// on the stream (2024-11-05 basic/transports). Stream and session are one: neither outlives the other.
+
+import { GatewayError, errorObject } from '../../protocol/errors.ts'
+import { errorMessage, responseMessage, type Message } from '../../protocol/messages.ts'
+import type { LiveSession } from '../../session/live-sessions.ts'
+import type { NegotiatedClient } from '../../session/session-record.ts'
+import type { Session } from '../../session/sessions.ts'
+import type { Clock } from '../../time/clock.ts'
+import { checkTakesStream } from '../accept.ts'
+import { logSlowReader, refuseOverBacklog } from '../backpressure.ts'
+import { pathOf } from '../endpoints.ts'
+import { sendAccepted, stopping } from '../reply.ts'
+import type { RequestContext } from '../request-context.ts'
+import type { Revalidator } from '../revalidation.ts'
+import {
+  credentialOf,
+  findHttpSseSession,
+  initializeHttpSse,
+  readHttpSseBody,
+  type HttpSseSession
+} from './http-sse-session.ts'
+import { openHttpSseStream, type HttpSseServerStream } from './http-sse-stream.ts'
+import { checkRevision, ownerOf, type InitializeOptions } from './initialize.ts'
+import { createSessionMessages, isRequest, type SessionMessagesOptions } from './session-messages.ts'
+
+export interface HttpSseHandlerOptions extends InitializeOptions, SessionMessagesOptions {
+  readonly revalidator: Revalidator
+  /** The time of day. */
+  readonly clock: Clock
+  readonly randomBytes: (size: number) => Buffer
+}
+
+export interface HttpSseHandler {
+  /** GET: opens session and stream. @throws GatewayError not_acceptable, too_many, unavailable, shutting_down */
+  open(context: RequestContext): Promise<void>
+  /**
+   * POST: requests are answered on the stream.
+   * @throws GatewayError invalid_request, unsupported_version, session_unknown, unavailable
+   */
+  post(context: RequestContext, body: unknown): Promise<void>
+  /** Ends every stream as soon as its calls in flight are answered. Resolves when the last one has ended. */
+  close(): Promise<void>
+}
+
+/** Until `initialize` says who the client is. */
+const unknownClient: NegotiatedClient = { revision: '2024-11-05', clientInfo: undefined, capabilities: {} }
+
+export function createHttpSseHandler(options: HttpSseHandlerOptions): HttpSseHandler {
+  const { relay, sessions, live, revalidator, clock, randomBytes, log } = options
+  const messages = createSessionMessages(options)
+  const entries = new Map<string, HttpSseSession>()
+  const endings = new Set<Promise<void>>()
+  let closed = false
+
+  async function endSession(session: Session): Promise<void> {
+    // First in this process, at once: calls and upstream connections end even while the store cannot be reached.
+    live.drop(session.key)
+    await sessions
+      .end(session)
+      .catch((err: unknown) => log.warn({ err }, 'the record of an ended session stays in the store until it expires'))
+  }
+
+  function handle(context: RequestContext, session: LiveSession, stream: HttpSseServerStream, message: Message): void {
+    if (message.kind !== 'request') return messages.accept(context, session, message)
+    const release = stream.hold()
+    // `run` never rejects.
+    void messages.run(context, session, message, stream.push).then((final) => {
+      if (final !== undefined) stream.push(final)
+      release()
+    })
+  }
+
+  return {
+    async open(context) {
+      checkTakesStream(context.incoming.headers)
+      const { raw, headers, endpoint } = context
+      const owner = ownerOf(context)
+      // Before `initialize`: a stream costs something, so it counts for limits.sessionsPerPrincipal.
+      const { id: recordId, session } = await sessions.open(owner, endpoint.name, unknownClient)
+      if (closed || raw.destroyed) {
+        await endSession(session)
+        if (raw.destroyed) return
+        throw stopping()
+      }
+      const id = randomBytes(32).toString('base64url')
+      const ending = Promise.withResolvers<void>()
+      endings.add(ending.promise)
+      const stream = openHttpSseStream({
+        raw,
+        headers,
+        messagesPath: `${pathOf(endpoint, 'messages')}?sessionId=${id}`,
+        credential: credentialOf(context),
+        clock,
+        onOverflow: () => logSlowReader(log, context),
+        onEnd() {
+          stop()
+          entries.delete(id)
+          void endSession(entry.session).then(() => {
+            endings.delete(ending.promise)
+            ending.resolve()
+          })
+        }
+      })
+      const entry: HttpSseSession = { owner, endpoint: endpoint.name, recordId, session, stream, raw, phase: 'new' }
+      entries.set(id, entry)
+      const stop = revalidator.watch({
+        get credential() {
+          return stream.credential
+        },
+        sessionExists: async () => (await sessions.load(recordId, owner, endpoint.name)) !== undefined,
+        beat: stream.beat,
+        onValid() {
+          const current = live.get(session.key)
+          if (current !== undefined) relay.touch(context, current)
+        },
+        onInvalid: stream.end
+      })
+    },
+
+    async post(context, body) {
+      checkRevision(context)
+      const entry = await findHttpSseSession(entries, sessions, context)
+      const { stream } = entry
+      const given = readHttpSseBody(body, entry, live, context.snapshot.limits.batchMessages)
+      if (entry.phase === 'ready') {
+        if (given.some((message) => isRequest(message, 'initialize')))
+          throw new GatewayError(
+            'invalid_request',
+            'This session is initialized already. Open another stream for another session.'
+          )
+        const session = live.use(entry.session)
+        if (given.some(({ kind }) => kind === 'request')) refuseOverBacklog(session)
+        sendAccepted(context.raw, context.headers)
+        for (const message of given) handle(context, session, stream, message)
+        return
+      }
+      const [first] = given
+      if (entry.phase === 'new' && first !== undefined && isRequest(first, 'initialize')) {
+        entry.phase = 'initializing'
+        sendAccepted(context.raw, context.headers)
+        return await initializeHttpSse(options, context, entry, first).finally(stream.hold())
+      }
+      // Clients of 2026-07-28 send this first. After an error on the stream they try initialize; a refused POST they
+      // take for a broken connection.
+      if (entry.phase === 'new' && first !== undefined && isRequest(first, 'server/discover')) {
+        sendAccepted(context.raw, context.headers)
+        const text = 'This endpoint does not offer server/discover. Send initialize.'
+        const error = errorObject(new GatewayError('method_not_found', text), context.requestId)
+        stream.push(errorMessage(first.id, error))
+        return
+      }
+      // basic/lifecycle: a ping may come before all else.
+      if (first === undefined || !isRequest(first, 'ping'))
+        throw new GatewayError(
+          'invalid_request',
+          'This session is not initialized. Send initialize, once, and wait for its answer.'
+        )
+      sendAccepted(context.raw, context.headers)
+      stream.push(responseMessage(first.id, {}))
+    },
+
+    async close() {
+      closed = true
+      for (const { stream } of entries.values()) stream.finish()
+      await Promise.all(endings)
+    }
+  }
+}

@@ -1,0 +1,181 @@
+// The answer to `subscriptions/listen` (2026-07-28 basic/patterns/subscriptions): a stream from the acknowledgment to
+// the end, in which every message carries the id of its request. Nothing can be resumed: a client that loses the stream
+// listens again.
+
+import type { Log } from '../../observe/log.ts'
+import { subscriptionIdKey, withServerInfo, type Envelope } from '../../protocol/envelope.ts'
+import { GatewayError, errorObject } from '../../protocol/errors.ts'
+import {
+  errorMessage,
+  metaOf,
+  notificationMessage,
+  responseMessage,
+  type Implementation,
+  type JsonObject,
+  type Notification,
+  type Request,
+  type RequestId
+} from '../../protocol/messages.ts'
+import type { Client } from '../../protocol/seams.ts'
+import type { ModernRelay } from '../../relay/modern-relay.ts'
+import { readAccept } from '../accept.ts'
+import type { Clock } from '../../time/clock.ts'
+import { logSlowReader } from '../backpressure.ts'
+import type { RequestContext } from '../request-context.ts'
+import type { Revalidator } from '../revalidation.ts'
+import { createSseWriter, sseHeaders } from '../sse-writer.ts'
+
+/** A filter of so many bytes names thousands of resources; more only fills memory. */
+const maxRequestBytes = 256 * 1024
+
+export interface ModernListenOptions {
+  readonly relay: Pick<ModernRelay, 'listen'>
+  readonly revalidator: Revalidator
+  /** The time of day. */
+  readonly clock: Clock
+  readonly log: Log
+  readonly serverInfo: Implementation
+}
+
+export interface ModernListen {
+  /**
+   * Answers the request, and resolves when its stream has ended.
+   * @param request without its envelope
+   * @throws GatewayError before anything was written: too_large, not_acceptable, invalid_params, missing_capability,
+   * too_many, shutting_down
+   */
+  listen(context: RequestContext, id: RequestId, request: Request, envelope: Envelope): Promise<void>
+  /** The gateway stops: ends every stream, and says so on it. */
+  endStreams(): void
+}
+
+export function createModernListen({ relay, revalidator, clock, log, serverInfo }: ModernListenOptions): ModernListen {
+  const open = new Set<AbortController>()
+  let left = false
+
+  return {
+    async listen(context, id, request, { capabilities }) {
+      const { raw, snapshot, tenant, endpoint, principal } = context
+      if (context.bodyBytes > maxRequestBytes)
+        throw new GatewayError(
+          'too_large',
+          `A subscriptions/listen may have ${maxRequestBytes / 1024} KiB; open several streams instead.`
+        )
+      if (!readAccept(context.incoming.headers.accept).stream)
+        throw new GatewayError(
+          'not_acceptable',
+          'The answer to subscriptions/listen is a stream; it needs text/event-stream in Accept.'
+        )
+      if (left) throw stopping()
+      // 'close' has been emitted already where the client left during the checks, and would not be emitted again.
+      if (raw.destroyed) return
+      const stop = new AbortController()
+      const stream = openStream(context, id)
+      const onClose = (): void => stop.abort()
+      raw.once('close', onClose)
+      const onInvalid = (): void =>
+        stop.abort(
+          new GatewayError(
+            'unauthenticated',
+            'The token or key of this request is no longer accepted. Listen again with a newer one.'
+          )
+        )
+      const unwatch = revalidator.watch({ credential: context, beat: stream.beat, onInvalid })
+      open.add(stop)
+      const client: Client = {
+        era: 'modern',
+        capabilities,
+        notify(notification) {
+          // A stream outlives the check of its token: nothing is sent on it after the token has expired.
+          if (clock.now() >= context.validUntil) onInvalid()
+          if (!stop.signal.aborted) stream.notify(notification)
+        },
+        ask: () => Promise.reject(new GatewayError('method_not_found', 'A listen stream takes no server requests.'))
+      }
+      const listening = { snapshot, tenant, endpoint, principal, request, signal: stop.signal, client }
+      const over = relay.listen(listening).finally(() => {
+        unwatch()
+        open.delete(stop)
+        raw.off('close', onClose)
+      })
+      // Awaited in a function of its own, which holds nothing of the request for as long as the stream is open.
+      return conclude(context, over, stop.signal, stream)
+    },
+
+    endStreams() {
+      left = true
+      for (const stop of open) stop.abort(stopping())
+    }
+  }
+
+  async function conclude(
+    context: RequestContext,
+    over: Promise<unknown>,
+    signal: AbortSignal,
+    stream: ReturnType<typeof openStream>
+  ): Promise<void> {
+    try {
+      await over
+    } catch (error) {
+      if (!stream.begun && !signal.aborted) throw error
+      if (!signal.aborted) {
+        log.error({ err: error, requestId: context.requestId }, 'a listen stream failed by a fault of the gateway')
+        return stream.fail(error)
+      }
+    }
+    if (context.raw.destroyed) return
+    const { reason } = signal as { reason: unknown }
+    if (!stream.begun) throw reason instanceof GatewayError ? reason : stopping()
+    stream.finish(reason instanceof GatewayError ? reason.message : 'The endpoint has changed. Listen again.')
+  }
+
+  function openStream(context: RequestContext, id: RequestId) {
+    const { raw } = context
+    const writer = createSseWriter(raw, () => logSlowReader(log, context))
+    const tagged = (holder: JsonObject | undefined): JsonObject => ({
+      ...holder,
+      _meta: { ...metaOf(holder), [subscriptionIdKey]: id }
+    })
+    let begun = false
+    let full = false
+
+    function write(message: JsonObject): void {
+      if (!begun) raw.writeHead(200, { ...context.headers, ...sseHeaders })
+      begun = true
+      if (writer.eventWithoutId('message', JSON.stringify(message)) || full) return
+      // `drained` gives up a client that reads nothing at all, however little waits.
+      full = true
+      void writer.drained().then(() => {
+        full = false
+      })
+    }
+    const notify = ({ method, params }: Notification): void =>
+      write(notificationMessage({ method, params: tagged(params) }))
+
+    return {
+      get begun() {
+        return begun
+      },
+      notify,
+      beat() {
+        if (begun) writer.beat()
+      },
+      /**
+       * basic/patterns/cancellation: the client is told by notifications/cancelled; "Graceful Closure": and by the
+       * result.
+       */
+      finish(reason: string) {
+        notify({ method: 'notifications/cancelled', params: { requestId: id, reason } })
+        write(responseMessage(id, withServerInfo(tagged({ resultType: 'complete' }), serverInfo)))
+        writer.end()
+      },
+      fail(error: unknown) {
+        write(errorMessage(id, errorObject(error, context.requestId)))
+        writer.end()
+      }
+    }
+  }
+}
+
+const stopping = (): GatewayError =>
+  new GatewayError('shutting_down', 'The gateway is stopping. Listen again; another process will answer.')

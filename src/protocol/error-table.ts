@@ -1,0 +1,177 @@
+// Every error that the gateway makes, in one table: HTTP status, JSON-RPC code, log level, retry hint. A missing row
+// does not compile. The JSON-RPC code is a standard one where one fits. Otherwise it is the HTTP status, which lies
+// outside of the range that the specification reserves (-32768..-32000; 2026-07-28 basic/index "Error Codes").
+
+import { rpcCodes } from './codes.ts'
+
+export interface ErrorRow {
+  /**
+   * Status of the HTTP response while nothing of it was sent yet; 200 where the error is an ordinary JSON-RPC response.
+   */
+  readonly status: number
+  readonly rpcCode: number
+  readonly level: 'debug' | 'info' | 'warn' | 'error'
+  /** May the same request succeed later without anybody changing anything? */
+  readonly retry: boolean
+  /** For docs/errors.md: when it happens and what to do. */
+  readonly meaning: string
+}
+
+type Extras = Partial<Pick<ErrorRow, 'level' | 'retry'>>
+
+const row = (
+  status: number,
+  rpcCode: number,
+  meaning: string,
+  { level = 'info', retry = false }: Extras = {}
+): ErrorRow => ({ status, rpcCode, level, retry, meaning })
+const badRequest = (rpcCode: number, meaning: string): ErrorRow => row(400, rpcCode, meaning)
+const http = (status: number, meaning: string, extras?: Extras): ErrorRow => row(status, status, meaning, extras)
+const rpc = (rpcCode: number, meaning: string, extras?: Extras): ErrorRow => row(200, rpcCode, meaning, extras)
+
+export const errorTable = {
+  parse_error: badRequest(rpcCodes.parseError, 'The body is not a single JSON text in UTF-8. Send valid JSON.'),
+  invalid_request: badRequest(
+    rpcCodes.invalidRequest,
+    'The message or a header violates JSON-RPC 2.0 or the MCP transport rules, or the body is nested deeper than 64 ' +
+      'levels; the message says which. Correct the client.'
+  ),
+  unsupported_version: badRequest(
+    rpcCodes.invalidRequest,
+    'The MCP-Protocol-Version header names a revision that this endpoint does not support. Use one of ' +
+      'data.supported.'
+  ),
+  header_mismatch: badRequest(
+    rpcCodes.headerMismatch,
+    'A header that must repeat a value of the body (MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Param-*) is ' +
+      'missing, malformed or differs from the body; the message says which. Derive the headers from the body; list ' +
+      'the tools again if their schema may have changed.'
+  ),
+  missing_capability: badRequest(
+    rpcCodes.missingCapability,
+    'The request needs a capability that its _meta does not declare; data.requiredCapabilities names it.'
+  ),
+  unsupported_revision: badRequest(
+    rpcCodes.unsupportedRevision,
+    'The request names a revision that this endpoint does not support. Use one of data.supported.'
+  ),
+  invalid_envelope: badRequest(
+    rpcCodes.invalidParams,
+    'From 2026-07-28 on every request carries io.modelcontextprotocol/protocolVersion and ' +
+      'io.modelcontextprotocol/clientCapabilities in params._meta; the message says what is missing or wrong.'
+  ),
+  unknown_method: row(
+    404,
+    rpcCodes.methodNotFound,
+    'Revision 2026-07-28 has no such method, or the endpoint does not offer it.'
+  ),
+  session_required: badRequest(
+    rpcCodes.invalidRequest,
+    'The request carries no Mcp-Session-Id. Send initialize first, and the session id of its response with every ' +
+      'request after it.'
+  ),
+  session_unknown: http(
+    404,
+    'The session has ended or expired, or never existed for this caller. Send a new initialize without a session ' +
+      'id.'
+  ),
+  unauthenticated: http(
+    401,
+    'No valid bearer token. Follow resource_metadata in WWW-Authenticate to get one, or use an API key of the ' +
+      'tenant.'
+  ),
+  forbidden_host: http(
+    403,
+    'The Host header is not a name of this gateway. Use its public URL, or list the name under hosts.',
+    { level: 'warn' }
+  ),
+  forbidden_origin: http(
+    403,
+    'The request comes from a web page whose origin is not allowed. List the origin under the origins of the ' +
+      'tenant.',
+    { level: 'warn' }
+  ),
+  insufficient_scope: http(
+    403,
+    'The token lacks a scope that the operation needs; WWW-Authenticate names all of them.'
+  ),
+  not_found: http(404, 'No such tenant, endpoint or page.'),
+  method_not_allowed: http(405, 'This URL does not support the HTTP method; Allow lists those that it supports.'),
+  not_acceptable: http(
+    406,
+    'The Accept header excludes every format of the response. Send "application/json, text/event-stream".'
+  ),
+  too_large: http(
+    413,
+    'The body is larger than limits.bodyBytes, or the body of a subscriptions/listen is larger than 256 KiB.'
+  ),
+  unsupported_media_type: http(415, 'The body must be application/json in UTF-8 without Content-Encoding.'),
+  too_many: http(429, 'A limit of sessions, calls or processes is reached; the message names it. Retry later.', {
+    level: 'warn',
+    retry: true
+  }),
+  method_not_found: rpc(rpcCodes.methodNotFound, 'The endpoint does not offer this MCP method.'),
+  invalid_params: rpc(
+    rpcCodes.invalidParams,
+    'The tool, prompt or cursor is unknown, or the parameters have the wrong shape; the message says which.'
+  ),
+  resource_not_found: rpc(rpcCodes.resourceNotFound, 'No upstream of the endpoint serves this resource URI.'),
+  unknown_resource: rpc(
+    rpcCodes.invalidParams,
+    'No upstream of the endpoint serves this resource URI (2026-07-28; earlier revisions get resource_not_found).'
+  ),
+  invalid_state: rpc(
+    rpcCodes.invalidParams,
+    'The requestState is too old, or it is not the one that this gateway gave to this caller for this very request. ' +
+      'Send the request again without it. But where data.outcome is "unknown" the upstream has received the call: ' +
+      'find out first what it did.'
+  ),
+  declined: rpc(
+    rpcCodes.internalError,
+    'The user declined what the upstream needs for this request, so it was not executed.'
+  ),
+  cancelled: rpc(
+    rpcCodes.internalError,
+    'The caller cancelled the request. Only callers that do not accept a stream get this error. The others get an ' +
+      'empty stream, because a cancelled request is not answered.',
+    { level: 'debug' }
+  ),
+  upstream_unavailable: rpc(
+    rpcCodes.internalError,
+    'The upstream server cannot be reached or does not start. The gateway retries it with back-off; other upstreams ' +
+      'are not affected.',
+    { level: 'warn', retry: true }
+  ),
+  upstream_timeout: rpc(
+    rpcCodes.internalError,
+    'The upstream server sent nothing within its timeout. The call was cancelled there; whether it took effect is ' +
+      'unknown.',
+    { level: 'warn' }
+  ),
+  upstream_lost: rpc(
+    rpcCodes.internalError,
+    'The connection to the upstream broke, or its process ended, after the request was sent. It is not sent again: ' +
+      'data.outcome is "unknown".',
+    { level: 'warn' }
+  ),
+  upstream_protocol: rpc(
+    rpcCodes.internalError,
+    'The upstream sent something that is not MCP, or more than its limits allow.',
+    { level: 'warn' }
+  ),
+  unavailable: http(
+    503,
+    'Something that this request needs, such as the session store or the identity provider, cannot be reached. ' +
+      'Retry after the time in Retry-After.',
+    { level: 'error', retry: true }
+  ),
+  shutting_down: http(503, 'The gateway is shutting down. Retry: another process will answer.', { retry: true }),
+  internal: row(
+    500,
+    rpcCodes.internalError,
+    'A fault of the gateway. Its log has the details under the request id of the response.',
+    { level: 'error' }
+  )
+} as const satisfies Record<string, ErrorRow>
+
+export type ErrorCode = keyof typeof errorTable

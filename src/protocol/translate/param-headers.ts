@@ -1,0 +1,220 @@
+// Tool arguments that are repeated in `Mcp-Param-*` headers (2026-07-28 basic/transports/streamable-http "Custom
+// Headers from Tool Parameters"): which ones a schema names, how a header encodes a value, and whether received headers
+// agree with the body.
+
+import { decodeHeader, encodeHeader } from './header-values.ts'
+import { isObject, type JsonObject } from '../messages.ts'
+
+export interface ParamHeader {
+  /** With its prefix and in the case of the schema, such as `Mcp-Param-Region`. */
+  readonly header: string
+  /** Keys that lead from the arguments to the value. */
+  readonly path: readonly string[]
+  readonly type: 'integer' | 'string' | 'boolean'
+}
+
+export const paramHeaderPrefix = 'mcp-param-'
+const annotation = 'x-mcp-header'
+
+/** Each is a header of every call, and servers limit the size of all headers. */
+const maxAnnotations = 64
+/** The schema is not trusted. */
+const maxNameLength = 128
+/** Characters of the keys that lead to one value, together. */
+const maxPathLength = 1_024
+/** Schemas nested deeper are not searched. */
+const maxSchemaDepth = 64
+
+// RFC 9110 section 5.6.2.
+const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+
+/**
+ * Keywords whose value is a schema or an array of schemas, and those whose value has schemas as members (JSON Schema
+ * 2020-12 and draft 7).
+ */
+const within = [
+  'items',
+  'prefixItems',
+  'additionalItems',
+  'contains',
+  'additionalProperties',
+  'unevaluatedProperties',
+  'unevaluatedItems',
+  'propertyNames',
+  'contentSchema',
+  'oneOf',
+  'anyOf',
+  'allOf',
+  'not',
+  'if',
+  'then',
+  'else'
+]
+const named = ['patternProperties', 'dependentSchemas', 'dependencies', '$defs', 'definitions']
+
+/**
+ * The annotations of an `inputSchema`. They may only stand in chains of `properties`: under `items`, `anyOf`, `$defs`
+ * and the like there is no single value, and an annotation makes the whole tool invalid.
+ * @returns the annotations, in the order of the schema, or a sentence that says why one of them is invalid
+ */
+export function paramHeadersOf(inputSchema: JsonObject): readonly ParamHeader[] | string {
+  const found: ParamHeader[] = []
+  const names = new Set<string>()
+
+  /** @param path undefined outside of a chain of `properties` */
+  function visit(schema: unknown, path: readonly string[] | undefined, depth: number): string | undefined {
+    if (!isObject(schema)) return undefined
+    if (depth > maxSchemaDepth) return `The schema is nested deeper than ${maxSchemaDepth} levels.`
+    if (Object.hasOwn(schema, annotation)) {
+      const problem = take(schema, path)
+      if (problem !== undefined) return problem
+    }
+    for (const [child, childPath] of subschemas(schema, path)) {
+      const problem = visit(child, childPath, depth + 1)
+      if (problem !== undefined) return problem
+    }
+    return undefined
+  }
+
+  function take(schema: JsonObject, path: readonly string[] | undefined): string | undefined {
+    const { [annotation]: name, type } = schema
+    if (path === undefined || path.length === 0)
+      return `"${annotation}" stands where no chain of "properties" alone leads.`
+    const where = `"${annotation}" of ${shown(path)}`
+    if (typeof name !== 'string' || !token.test(name) || name.length > maxNameLength)
+      return `${where} must be a token of RFC 9110 with 1 to ${maxNameLength} characters.`
+    if (type !== 'integer' && type !== 'string' && type !== 'boolean')
+      return `${where} needs the type "integer", "string" or "boolean" beside it.`
+    if (path.reduce((sum, { length }) => sum + length, 0) > maxPathLength)
+      return `${where} stands under keys of more than ${maxPathLength} characters.`
+    if (names.has(name.toLowerCase()))
+      return `${where} repeats the name of another one; upper and lower case are the same.`
+    if (found.length === maxAnnotations) return `There are more than ${maxAnnotations} "${annotation}" annotations.`
+    names.add(name.toLowerCase())
+    found.push({ header: `Mcp-Param-${name}`, path, type })
+    return undefined
+  }
+
+  return visit(inputSchema, [], 0) ?? found
+}
+
+/** The schemas directly inside a schema, each with its path where it stands in a chain of `properties`. */
+function* subschemas(
+  schema: JsonObject,
+  path: readonly string[] | undefined
+): Iterable<readonly [schema: unknown, path: readonly string[] | undefined]> {
+  const { properties } = schema
+  if (isObject(properties)) {
+    for (const [key, child] of Object.entries(properties)) yield [child, path && [...path, key]]
+  }
+  for (const keyword of within) for (const child of [schema[keyword]].flat()) yield [child, undefined]
+  for (const keyword of named) {
+    const value = schema[keyword]
+    if (isObject(value)) for (const child of Object.values(value)) yield [child, undefined]
+  }
+}
+
+/** The schema without annotations, for transports without headers. */
+export function withoutParamHeaders(schema: JsonObject): JsonObject {
+  const strip = (value: unknown, depth: number): unknown => {
+    if (!isObject(value) || depth > maxSchemaDepth) return value
+    const inside = (child: unknown): unknown => strip(child, depth + 1)
+    return Object.fromEntries(
+      Object.entries(value)
+        .filter(([key]) => key !== annotation)
+        .map(([key, member]) => {
+          if (within.includes(key)) return [key, Array.isArray(member) ? member.map(inside) : inside(member)]
+          const schemas = isObject(member) && (key === 'properties' || named.includes(key))
+          return [
+            key,
+            schemas ? Object.fromEntries(Object.entries(member).map(([name, child]) => [name, inside(child)])) : member
+          ]
+        })
+    )
+  }
+  return strip(schema, 0) as JsonObject
+}
+
+/** The headers of a call with these arguments: none for an absent or null value, an empty one for an empty string. */
+export function headersFor(annotations: readonly ParamHeader[], args: unknown): Record<string, string> {
+  const headers: Record<string, string> = {}
+  for (const { header, path } of annotations) {
+    const text = mirrored(valueAt(args, path))
+    if (text !== undefined) headers[header] = encodeHeader(text)
+  }
+  return headers
+}
+
+/**
+ * Compares the headers with the arguments ("Server Behavior for Custom Headers"). Headers that no annotation names are
+ * ignored.
+ * @param given lower-case name of each `Mcp-Param-*` header -> its values, one for each time that it came
+ * @returns a sentence about the first header that differs; undefined where all agree
+ */
+export function paramMismatch(
+  annotations: readonly ParamHeader[],
+  args: unknown,
+  given: ReadonlyMap<string, readonly string[]>
+): string | undefined {
+  for (const { header, path } of annotations) {
+    const values = given.get(header.toLowerCase()) ?? []
+    const [value] = values
+    const where = `params.arguments.${shown(path)}`
+    const argument = valueAt(args, path)
+    const text = mirrored(argument)
+    if (text === undefined && isScalar(argument))
+      return `${where} must be within ±(2^53-1) to be repeated in the header ${header}.`
+    if (value === undefined) {
+      if (text === undefined) continue
+      return `The header ${header} is missing: it must repeat ${where}.`
+    }
+    if (values.length > 1) return `The header ${header} came ${values.length} times; send it once.`
+    const decoded = decodeHeader(value)
+    if (decoded === undefined)
+      return (
+        `The header ${header} is damaged: it must be visible ASCII, or the base64 of UTF-8 between ` +
+        '"=?base64?" and "?=".'
+      )
+    if (text === undefined)
+      return `The header ${header} is there, but the body has no value at ${where} that it could repeat. Leave it out.`
+    if (!same(decoded, text, argument)) return `The header ${header} does not say the same as ${where}.`
+  }
+  return undefined
+}
+
+/** `42.0` and `42` are the same integer ("Server Validation"). */
+function same(decoded: string, text: string, argument: unknown): boolean {
+  return (
+    decoded === text ||
+    (Number.isSafeInteger(argument) && /^-?\d{1,64}(?:\.0{1,64})?$/.test(decoded) && Number(decoded) === argument)
+  )
+}
+
+/** The text that a header repeats for a value; undefined for values without one. */
+function mirrored(value: unknown): string | undefined {
+  if (typeof value === 'string') return value
+  if (typeof value === 'boolean') return String(value)
+  // A number that is not an integer does not fit the schema: the tool reports that.
+  if (typeof value === 'number')
+    return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : String(value)
+  return undefined
+}
+
+/** Includes numbers of many digits, which protocol/json.ts keeps as raw JSON. */
+const isScalar = (value: unknown): boolean =>
+  value !== undefined && value !== null && !isObject(value) && !Array.isArray(value)
+
+function valueAt(args: unknown, path: readonly string[]): unknown {
+  let value = args
+  for (const key of path) {
+    if (!isObject(value) || !Object.hasOwn(value, key)) return undefined
+    value = value[key]
+  }
+  return value
+}
+
+const shown = (path: readonly string[]): string =>
+  path
+    .map((key) => JSON.stringify(key.slice(0, 60)).slice(1, -1))
+    .join('.')
+    .slice(0, 200)

@@ -1,0 +1,216 @@
+// The client of a session before a server of another revision, which may want several requests where the client has
+// made one. Of a modern server an answer that asks for input becomes questions to the client, and the request is sent
+// again with the answers (2026-07-28 basic/patterns/mrtr), until the server has its last word.
+
+import { definitionOf, type LegacyCall } from '../call/call.ts'
+import { GatewayError } from '../../protocol/errors.ts'
+import { hasCapability } from '../../protocol/translate/merge.ts'
+import { metaOf, type Request, type Result } from '../../protocol/messages.ts'
+import { withParam } from '../../protocol/translate/rewrite.ts'
+import { atLeast } from '../../protocol/revisions.ts'
+import type { Client, Upstream } from '../../protocol/seams.ts'
+import { wrapStructured } from '../../protocol/translate/wrap-structured.ts'
+import type { Store } from '../../store/port.ts'
+import type { ServerRequestQuotas } from '../../upstream/rpc/server-request-quota.ts'
+import { createModernTasks } from '../tasks/modern-for-session.ts'
+import { askSession } from '../client/ask-session.ts'
+import { declaredForSession } from '../client/declared-capabilities.ts'
+import { failureForSession } from '../client/errors-for-session.ts'
+import type { Listings } from '../catalog/listings.ts'
+import { forwardableRequest, withoutInputResponses } from '../client/request-meta.ts'
+import { callAsTask } from '../tasks/await-task.ts'
+import { pause, abortable } from '../../time/wait.ts'
+import type { Clock } from '../../time/clock.ts'
+import { createMonotonicProgress, type MonotonicProgress } from '../call/monotonic-progress.ts'
+import type { SessionTasks } from '../tasks/session-tasks.ts'
+import { scopeOf } from '../call/scopes.ts'
+import type { SessionConnection } from '../connections/session-connections.ts'
+import { createRequiresTask } from '../tasks/task-required-tools.ts'
+
+export interface InputLoopOptions {
+  readonly clock: Clock
+  readonly store: Store
+  readonly newId: () => string
+  readonly listings: Pick<Listings, 'all'>
+  /** For input requests that wait for their responses. */
+  readonly serverRequestQuotas: Pick<ServerRequestQuotas, 'open'>
+  readonly tasks: Pick<SessionTasks, 'toClient'>
+}
+
+export interface InputLoop {
+  /**
+   * Sends a request of a session to an upstream: to one of its own era once, to a modern one once more for each time
+   * that it asked for input.
+   * @param given as the session would send it to a server of its own revision
+   * @param client the call's own, towards this upstream
+   * @param wrapsResult the client was shown the tool's `outputSchema` wrapped, so its structured content has to be
+   * wrapped too
+   * @param reconnect a connection to the same server, where this one ended while a person thought about a response
+   * @returns a result that the session can take
+   * @throws RpcError, GatewayError: none of 2026-07-28 alone (-32020 to -32022)
+   */
+  request(
+    call: LegacyCall,
+    connection: SessionConnection,
+    given: Request,
+    client: Client,
+    wrapsResult: boolean,
+    reconnect: () => Promise<SessionConnection>
+  ): Promise<Result>
+}
+
+/**
+ * Is a request one to a server of another era? All to modern servers are. Those about tasks to servers of both eras are
+ * too: sessions speak to them in the older one, in which they may have none, while the endpoint offers what they have
+ * in the newer one.
+ */
+function isBridged({ era, capabilities }: Upstream, request: Request): boolean {
+  if (era === 'modern') return true
+  return (
+    (wantedTask(request) !== undefined || request.method.startsWith('tasks/')) &&
+    !hasCapability(capabilities, ['tasks'])
+  )
+}
+
+/** As the official SDKs have it. */
+const maxRounds = 8
+/** A server that asks for nothing but to come again is not hurried. */
+const stateOnlyMs = 250
+
+export function createInputLoop(options: InputLoopOptions): InputLoop {
+  const { clock, store, newId, listings, serverRequestQuotas, tasks: sessionTasks } = options
+  const tasks = createModernTasks({
+    clock,
+    store,
+    askRooms: serverRequestQuotas,
+    mint: newId,
+    taskId(call, { name }, id) {
+      const definition = definitionOf(call, name)
+      return sessionTasks.toClient(call.session, { definition, scope: scopeOf(definition, call.session) })(id)
+    }
+  })
+  const taskOnly = createRequiresTask(listings)
+
+  /**
+   * Below 2025-11-25 a client has no way to ask for a task; above, it is told that it has to ("Tool-Level Negotiation"
+   * 1).
+   */
+  const needsTask = (call: LegacyCall, { name }: Upstream, { method, params }: Request): boolean =>
+    method === 'tools/call' &&
+    !atLeast(call.session.session.record.revision, '2025-11-25') &&
+    taskOnly(definitionOf(call, name), params?.['name'])
+
+  /** @returns the first result that asks for nothing */
+  async function converse(
+    call: LegacyCall,
+    upstream: Upstream,
+    request: Request,
+    rising: MonotonicProgress
+  ): Promise<Result> {
+    let next = request
+    for (let round = 0; ; round++) {
+      const result = await upstream.request(next, rising.client, call.signal)
+      if (result['resultType'] !== 'input_required') return result
+      if (round === maxRounds)
+        throw fault(upstream, `asks for input more than ${maxRounds} times during one call`, { outcome: 'unknown' })
+      const { inputRequests, requestState } = result
+      if (inputRequests === undefined && typeof requestState !== 'string')
+        throw fault(upstream, 'asks for input without saying which')
+      if (inputRequests === undefined) await pause(clock, stateOnlyMs, call.signal)
+      const inputResponses =
+        inputRequests === undefined
+          ? undefined
+          : await askSession(call, {
+              upstream: upstream.name,
+              requests: inputRequests,
+              retained: result,
+              quotas: serverRequestQuotas,
+              newElicitationId: newId
+            })
+      // Neither the answers nor the state of the round before: the server has put into its state what it still needs.
+      const answered = inputResponses === undefined ? request : withParam(request, 'inputResponses', inputResponses)
+      next = typeof requestState === 'string' ? withParam(answered, 'requestState', requestState) : answered
+      rising.again()
+    }
+  }
+
+  /** A call, and what has become of it. */
+  async function conversation(
+    call: LegacyCall,
+    upstream: Upstream,
+    given: Request,
+    client: Client,
+    wrapsResult: boolean
+  ): Promise<Result> {
+    const wanted = wantedTask(given)
+    const wrapped = given.method === 'tools/call' && upstream.era === 'modern' && wrapsResult
+    const rising = createMonotonicProgress(client, metaOf(given.params)['progressToken'])
+    // Answers and a state of the client's own making would be taken for what the server asked for.
+    const result = await converse(call, upstream, withoutInputResponses(forwardableRequest(given)), rising)
+    if (result['resultType'] !== 'task') {
+      const last =
+        given.method === 'tools/call' && upstream.era === 'modern' ? forSession(call, result, wrapped) : plain(result)
+      return wanted === undefined ? last : await tasks.ended(call, upstream, last, wanted)
+    }
+    if (wanted !== undefined) return tasks.created(upstream, result, wrapped)
+    return forSession(call, await tasks.finished(call, upstream, result, rising), wrapped)
+  }
+
+  return {
+    async request(call, { upstream: first }, given, client, wrapsResult, reconnect) {
+      if (!isBridged(first, given))
+        return await (needsTask(call, first, given)
+          ? callAsTask(first, given, client, call.signal, clock)
+          : first.request(given, client, call.signal))
+      const upstream = reconnecting(first, reconnect)
+      try {
+        return given.method.startsWith('tasks/')
+          ? await tasks.handle(call, upstream, given, client, (result, wrapped) => forSession(call, result, wrapped))
+          : await conversation(call, upstream, given, client, wrapsResult)
+      } catch (error) {
+        const result = failureForSession(error, call, upstream, declaredForSession(call, upstream.capabilities))
+        const wanted = wantedTask(given)
+        return wanted === undefined ? result : await tasks.ended(call, upstream, result, wanted)
+      }
+    }
+  }
+}
+
+const wantedTask = ({ method, params }: Request): unknown => (method === 'tools/call' ? params?.['task'] : undefined)
+
+/**
+ * A modern server keeps nothing between two requests, so that each of them may take whichever connection there is by
+ * then.
+ */
+function reconnecting(first: Upstream, reconnect: () => Promise<SessionConnection>): Upstream {
+  let used = false
+  return {
+    ...first,
+    async request(request, client, signal) {
+      const upstream = used ? (await abortable(reconnect(), signal)).upstream : first
+      used = true
+      if (upstream.era !== first.era)
+        throw fault(upstream, 'was replaced by a server of another era, which knows nothing of the call', {
+          outcome: 'unknown'
+        })
+      return await upstream.request(request, client, signal)
+    }
+  }
+}
+
+function forSession(call: LegacyCall, result: Result, wrapped: boolean): Result {
+  // Before that there is no structured content, and what there is becomes text (protocol/shape).
+  return atLeast(call.session.session.record.revision, '2025-06-18')
+    ? wrapStructured(plain(result), wrapped)
+    : plain(result)
+}
+
+/** Without what only 2026-07-28 says of a result. */
+function plain(result: Result): Result {
+  const { resultType: _type, ttlMs: _ttl, cacheScope: _scope, ...rest } = result
+  return rest
+}
+
+function fault({ name }: Upstream, what: string, data: Record<string, unknown> = {}): GatewayError {
+  return new GatewayError('upstream_protocol', `Upstream ${name} ${what}.`, { data: { ...data, upstream: name } })
+}

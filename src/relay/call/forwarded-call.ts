@@ -1,0 +1,86 @@
+// A call of 2026-07-28 on its way to the process that holds what it is about: a parked call, or a task on a connection
+// of that process.
+
+import type { Principal } from '../../auth/principal.ts'
+import { GatewayError } from '../../protocol/errors.ts'
+import type { EndpointName, TenantId, UpstreamName } from '../../protocol/ids.ts'
+import type { LogLevel } from '../../protocol/log-levels.ts'
+import type { ClientCapabilities, Notification, Request, Result } from '../../protocol/messages.ts'
+import type { Bus } from '../../session/bus.ts'
+import { lossError } from '../../session/parked-calls.ts'
+import { callerBindingOf, type EndpointContext, type ModernCall } from './call.ts'
+
+/** As one process sends it to another. */
+interface Forwarded {
+  readonly tenant: TenantId
+  readonly endpoint: EndpointName
+  readonly upstream: UpstreamName
+  readonly principal: Pick<Principal, 'kind' | 'issuer' | 'subject' | 'clientId'>
+  readonly request: Request
+  readonly capabilities: ClientCapabilities
+  readonly logLevel?: LogLevel | undefined
+}
+
+/** An endpoint in the configuration of now; undefined where it or its tenant is gone. */
+export type ContextOf = (tenant: TenantId, endpoint: EndpointName) => EndpointContext | undefined
+
+/**
+ * Has another process answer the call.
+ * @param node the process that holds what the call is about
+ * @throws GatewayError invalid_state where it is gone; whatever that process answers
+ */
+export async function forwardToNode(
+  bus: Pick<Bus, 'request'>,
+  call: ModernCall,
+  upstream: UpstreamName,
+  node: string
+): Promise<Result> {
+  const { tenant, endpoint, request, client, signal } = call
+  const { kind, issuer, subject, clientId } = call.principal
+  const { capabilities, logLevel } = client
+  const principal = { kind, issuer, subject, clientId }
+  const forwarded: Forwarded = {
+    tenant: tenant.id,
+    endpoint: endpoint.name,
+    upstream,
+    principal,
+    request,
+    capabilities,
+    logLevel
+  }
+  const caller = JSON.stringify(callerBindingOf(call))
+  const answer = await bus.request(node, { tenant: tenant.id, caller }, forwarded, {
+    notify: (notification) => client.notify(notification as Notification),
+    signal
+  })
+  return answer as Result
+}
+
+/**
+ * The call that another process forwarded. That it did proves nothing of who asks: the sealed state or task id in the
+ * request has to.
+ * @throws GatewayError invalid_state where the endpoint is gone
+ */
+export function forwardedCallOf(
+  message: unknown,
+  { notify, signal }: { readonly notify: (notification: Notification) => void; readonly signal: AbortSignal },
+  contextOf: ContextOf
+): { readonly call: ModernCall; readonly upstream: UpstreamName } {
+  const { tenant, endpoint, upstream, principal, request, capabilities, logLevel } = message as Forwarded
+  const context = contextOf(tenant, endpoint)
+  if (context === undefined) throw lossError('replaced')
+  const call: ModernCall = {
+    ...context,
+    request,
+    principal: { ...principal, tenant, scopes: new Set(), groups: [], expiresAt: undefined },
+    client: {
+      era: 'modern',
+      capabilities,
+      logLevel,
+      notify,
+      ask: () => Promise.reject(new GatewayError('method_not_found', 'The client takes no requests.'))
+    },
+    signal
+  }
+  return { call, upstream }
+}

@@ -1,0 +1,45 @@
+// Progress of one call that is several at its server: each round may begin to count anew.
+
+import type { Client } from '../../protocol/seams.ts'
+
+export interface MonotonicProgress {
+  /**
+   * The caller's client; progress that does not go on from the round before does not reach it (2025-11-25
+   * basic/utilities/progress: it MUST increase).
+   */
+  readonly client: Client
+  /** Another round begins. */
+  again(): void
+  /** One step, in our own words. */
+  say(message: string): void
+}
+
+/** @param token of the caller; undefined: it wants no progress */
+export function createMonotonicProgress(client: Client, token: unknown): MonotonicProgress {
+  let top = -Infinity
+  let floor = -Infinity
+  return {
+    client: {
+      ...client,
+      notify(notification) {
+        const value = notification.method === 'notifications/progress' ? notification.params?.['progress'] : undefined
+        if (typeof value === 'number') {
+          if (value <= floor) return
+          top = Math.max(top, value)
+        }
+        client.notify(notification)
+      }
+    },
+    again() {
+      floor = top
+    },
+    say(message) {
+      if (token === undefined) return
+      const next = Math.max(top, 0) + 1
+      // Where a server has counted to where numbers have no next one.
+      if (next <= top) return
+      floor = top = next
+      client.notify({ method: 'notifications/progress', params: { progressToken: token, progress: top, message } })
+    }
+  }
+}

@@ -1,0 +1,220 @@
+// The listings of all upstreams: for each the shared one, which is read without declaring any capability, and views of
+// it, where a server lists something else for clients that declare capabilities.
+
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import type { Implementation, Notification } from '../../protocol/messages.ts'
+import { noClient, type HandshakeParams, type ListKind, type Upstream } from '../../protocol/seams.ts'
+import type { Store } from '../../store/port.ts'
+import { backoffMs } from '../../time/backoff.ts'
+import type { Clock } from '../../time/clock.ts'
+import { settledWithin } from '../../time/wait.ts'
+import type { Listing } from '../../upstream/listing/listing.ts'
+import type { Pool } from '../../upstream/pool/pool.ts'
+import { listingScopeOf } from '../call/scopes.ts'
+import { createListingWatcher, type ListingWatcher } from './listing-watcher.ts'
+import { createReadRate } from './read-rate.ts'
+import { createStoredListing } from './stored-listing.ts'
+import type { ViewKey } from './view-key.ts'
+import { createViews, type IsAffected } from './views.ts'
+
+export interface ListingsOptions {
+  readonly pool: Pool
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Log
+  readonly clientInfo: Implementation
+  /** The connection that the listing of a shared upstream is read from is the one that sessions use. */
+  readonly events: SharedConnectionEvents
+}
+
+/** What happens outside of calls on connections that several sessions use. None of these throws. */
+export interface SharedConnectionEvents {
+  sharedNotification(definition: UpstreamDefinition, scope: string, notification: Notification): void
+  /** The connections of the scope broke. */
+  lost(definition: UpstreamDefinition, scope: string): void
+}
+
+/** Everywhere: without `viewKey`, for clients that declare nothing. */
+export interface Listings {
+  /** Undefined while the upstream is unknown, or has been down for several tries. */
+  peek(definition: UpstreamDefinition, viewKey?: ViewKey): Listing | undefined
+  /** The shared listing and the views that differ from it. */
+  all(definition: UpstreamDefinition): Listing[]
+  /** Another number after each change of what `peek` returns. */
+  version(definition: UpstreamDefinition, viewKey?: ViewKey): number
+  /** Another number after each change of any listing. */
+  changeCount(): number
+  /** Does the upstream list something else for these clients than for others? */
+  hasOwnView(definition: UpstreamDefinition, viewKey: ViewKey): boolean
+  /**
+   * Opens or keeps the connection that changes are reported on, and reads lists again that are older than their time.
+   * Cheap.
+   */
+  markUsed(definition: UpstreamDefinition, viewKey?: ViewKey): void
+  /**
+   * Resolves when each is known or has failed once, and what is older than its time was read; at the latest after
+   * `waitMs`. Never rejects.
+   */
+  awaitListings(definitions: readonly UpstreamDefinition[], waitMs: number, viewKey?: ViewKey): Promise<void>
+  /** The same for the views of upstreams that are known; it waits for no others. */
+  awaitViews(definitions: readonly UpstreamDefinition[], waitMs: number, viewKey: ViewKey): Promise<void>
+  /** Reads again what may have changed unseen. Resolves as `awaitListings`. */
+  revalidate(definitions: readonly UpstreamDefinition[], waitMs: number): Promise<void>
+  /**
+   * The connection that the listing is read from. Modern servers, and those of isolation `shared`, are also called on
+   * it.
+   * @throws GatewayError upstream_unavailable, too_many
+   */
+  connect(definition: UpstreamDefinition): Promise<Upstream>
+  /** A connection to the upstream reported a change. */
+  changed(definition: UpstreamDefinition, kind: ListKind): void
+  /** The connection of one session reported one: clients that declare the same may see something else than others. */
+  recheckView(definition: UpstreamDefinition, viewKey: ViewKey): void
+  onChange(listener: (hash: string, kinds: ReadonlySet<ListKind>, isAffected: IsAffected) => void): void
+  /** Forgets what no configuration names any more. Calls that began with an older one do not bring it back. */
+  retain(hashes: ReadonlySet<string>): void
+  close(): void
+}
+
+export function createListings(options: ListingsOptions): Listings {
+  const { pool, store, clock, log, clientInfo, events: sharedEvents } = options
+  const handshake: HandshakeParams = { clientInfo, capabilities: {} }
+  const watchers = new Map<string, ListingWatcher>()
+  const sharedVersions = new Map<string, number>()
+  const viewVersions = new Map<string, number>()
+  const listeners: Array<(hash: string, kinds: ReadonlySet<ListKind>, isAffected: IsAffected) => void> = []
+  let isClosed = false
+  /** Of what the configuration names; undefined until it was reloaded. */
+  let retained: ReadonlySet<string> | undefined
+  let changeCount = 0
+
+  function report(hash: string, kinds: ReadonlySet<ListKind>, isAffected: IsAffected): void {
+    if (kinds.size > 0) for (const listener of listeners) listener(hash, kinds, isAffected)
+  }
+
+  const views = createViews({
+    pool,
+    clock,
+    log,
+    handshake,
+    sharedListing: ({ hash }) => watchers.get(hash)?.peek(),
+    onChange({ hash }, kinds, isAffected) {
+      viewVersions.set(hash, ++changeCount)
+      report(hash, kinds, isAffected)
+    }
+  })
+
+  /** Undefined for what is no longer configured. */
+  function watcherOf(definition: UpstreamDefinition): ListingWatcher | undefined {
+    const { hash } = definition
+    const known = watchers.get(hash)
+    if (known !== undefined || isClosed || retained?.has(hash) === false) return known
+    const watcher = createListingWatcher({
+      definition,
+      source: {
+        connect: () => connect(definition),
+        touch: () => pool.touch(listingScopeOf(definition)),
+        retryMs: (failures) => backoffMs(failures, { firstMs: 1_000, maxMs: 60_000 }),
+        downMessage: 'upstream is down; it is left out of the lists and tried again'
+      },
+      stored: createStoredListing(store, definition, clock, log),
+      readRate: createReadRate(clock),
+      onChange(kinds) {
+        sharedVersions.set(hash, ++changeCount)
+        report(hash, kinds, views.sharedListingChanged(definition))
+      },
+      clock,
+      log
+    })
+    watchers.set(hash, watcher)
+    return watcher
+  }
+
+  function connect(definition: UpstreamDefinition): Promise<Upstream> {
+    const scope = listingScopeOf(definition)
+    const isShared = definition.isolation === 'shared'
+    const events = {
+      listChanged: (kind: ListKind) => changed(definition, kind),
+      notification(notification: Notification) {
+        if (isShared) sharedEvents.sharedNotification(definition, scope, notification)
+      },
+      ask: noClient.ask,
+      closed(reason: Error) {
+        const { name: upstream, tenant, hash } = definition
+        log.warn({ upstream, tenant, reason: reason.message }, 'upstream connection ended')
+        watchers.get(hash)?.connectionClosed()
+        if (isShared) sharedEvents.lost(definition, scope)
+      }
+    }
+    // Where a server speaks both eras, its lists are read in the modern one, which has more to say.
+    return pool.acquire(definition, scope, { ...handshake, era: 'modern' }, events, 'listing')
+  }
+
+  function changed(definition: UpstreamDefinition, kind: ListKind): void {
+    watcherOf(definition)?.changed(kind)
+    views.changed(definition, kind)
+  }
+
+  async function settled(pending: ReadonlyArray<Promise<unknown>>, waitMs: number): Promise<void> {
+    if (pending.length > 0) await settledWithin(clock, waitMs, Promise.all(pending))
+  }
+
+  return {
+    peek: (definition, viewKey) =>
+      (viewKey === undefined ? undefined : views.peek(definition, viewKey)) ?? watchers.get(definition.hash)?.peek(),
+    all: (definition) => [watchers.get(definition.hash)?.peek() ?? [], views.all(definition)].flat(),
+    version({ hash }, viewKey) {
+      const shared = sharedVersions.get(hash) ?? 0
+      return viewKey === undefined ? shared : Math.max(shared, viewVersions.get(hash) ?? 0)
+    },
+    changeCount: () => changeCount,
+    hasOwnView: (definition, viewKey) => views.peek(definition, viewKey) !== undefined,
+    markUsed(definition, viewKey) {
+      watcherOf(definition)?.markUsed()
+      if (viewKey !== undefined) views.of(definition, viewKey)?.markUsed()
+    },
+    awaitListings(definitions, waitMs, viewKey) {
+      const pending = definitions.flatMap((definition) => {
+        const shared = watcherOf(definition)?.pending() ?? []
+        if (viewKey === undefined) return shared
+        const ofView = (): Array<Promise<unknown>> => views.pending(definition, viewKey, waitMs)
+        // There can be no view before the shared listing is known.
+        return shared.length === 0 ? ofView() : [Promise.all(shared).then(() => Promise.all(ofView()))]
+      })
+      return settled(pending, waitMs)
+    },
+    awaitViews: (definitions, waitMs, viewKey) =>
+      settled(
+        definitions.flatMap((definition) => views.pending(definition, viewKey, waitMs)),
+        waitMs
+      ),
+    revalidate: (definitions, waitMs) =>
+      settled(
+        definitions.flatMap(({ hash }) => watchers.get(hash)?.revalidate() ?? []),
+        waitMs
+      ),
+    connect,
+    changed,
+    recheckView: views.recheck,
+    onChange(listener) {
+      listeners.push(listener)
+    },
+    retain(hashes) {
+      retained = hashes
+      changeCount++
+      for (const [hash, watcher] of watchers) {
+        if (hashes.has(hash)) continue
+        watchers.delete(hash)
+        for (const versions of [sharedVersions, viewVersions]) versions.delete(hash)
+        watcher.close()
+      }
+      views.retain(hashes)
+    },
+    close() {
+      isClosed = true
+      for (const watcher of watchers.values()) watcher.close()
+      views.close()
+    }
+  }
+}

@@ -1,0 +1,164 @@
+// Lists of an upstream as the own connection of a session gives them, where that connection reported a change. They are
+// read one at a time and no more often than the read rate allows, and the last change is always read.
+
+import { timeoutSignal } from '../../time/wait.ts'
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import type { ListKind, Upstream } from '../../protocol/seams.ts'
+import type { LiveSession } from '../../session/live-sessions.ts'
+import type { Clock } from '../../time/clock.ts'
+import { fetchList, withListingParts, type Listing, type ListingPart } from '../../upstream/listing/listing.ts'
+import { changedKinds } from './listing-diff.ts'
+import type { Listings } from './listings.ts'
+import { createReadRate, type ReadRate } from './read-rate.ts'
+import type { ViewKey } from './view-key.ts'
+
+/**
+ * The lists of one upstream that the session's own connection reported as changed. The others are those of the shared
+ * listing.
+ */
+interface OwnLists {
+  /** For when the upstream is down, and so has no shared listing. */
+  readonly shared: Listing
+  readonly parts: ReadonlyMap<ListKind, ListingPart>
+}
+
+/** Those of a session, by hash of the upstream's definition. Another object after each change. */
+export type OwnListsByUpstream = ReadonlyMap<string, OwnLists>
+
+export interface SessionLists {
+  of(sessionKey: string): OwnListsByUpstream | undefined
+  /** The session's connection to an upstream reported a change. */
+  changed(
+    session: LiveSession,
+    viewKey: ViewKey | undefined,
+    definition: UpstreamDefinition,
+    upstream: Upstream,
+    kind: ListKind
+  ): void
+  /** The session's connection to an upstream ended. */
+  connectionClosed(session: LiveSession, viewKey: ViewKey | undefined, definition: UpstreamDefinition): void
+  forget(sessionKey: string): void
+}
+
+interface Reader {
+  readonly hash: string
+  readonly rate: ReadRate
+  readonly stop: AbortController
+  /** The connection to read from, while there is a change that was not read. */
+  unread: Upstream | undefined
+  isReading: boolean
+}
+
+const readTimeoutMs = 30_000
+
+/** The listing with the session's own lists in it. */
+export function withOwnLists(listing: Listing | undefined, own: OwnLists | undefined): Listing | undefined {
+  return own === undefined ? listing : withListingParts(listing ?? own.shared, [...own.parts.values()])
+}
+
+export function createSessionLists(
+  listings: Pick<Listings, 'peek' | 'recheckView'>,
+  clock: Clock,
+  log: Log
+): SessionLists {
+  const ownLists = new Map<string, OwnListsByUpstream>()
+  // Session -> definition and kind -> reader.
+  const readers = new Map<string, Map<string, Reader>>()
+
+  async function read(
+    reader: Reader,
+    definition: UpstreamDefinition,
+    kind: ListKind,
+    apply: (part: ListingPart) => void
+  ): Promise<void> {
+    const { signal } = reader.stop
+    while (reader.unread !== undefined && !signal.aborted) {
+      await reader.rate.next(signal)
+      if (signal.aborted) return
+      const upstream = reader.unread
+      // Before the request: a change that is reported while the response is on its way may not be in it.
+      reader.unread = undefined
+      try {
+        const part = await fetchList(upstream, kind, AbortSignal.any([signal, timeoutSignal(readTimeoutMs)]))
+        // The session may have ended as the response came: nothing would forget its lists any more.
+        if (!signal.aborted) apply(part)
+      } catch (err) {
+        if (signal.aborted) return
+        log.warn(
+          { err, upstream: definition.name, tenant: definition.tenant },
+          'a changed list could not be read; the session keeps the one before'
+        )
+      }
+    }
+    // In the same turn as the check above: a change that is reported in between would wait for the next one.
+    reader.isReading = false
+  }
+
+  function replace(
+    session: LiveSession,
+    viewKey: ViewKey | undefined,
+    definition: UpstreamDefinition,
+    lists: OwnLists | undefined
+  ): void {
+    const before = ownLists.get(session.key)
+    const after = new Map(before)
+    if (lists === undefined) after.delete(definition.hash)
+    else after.set(definition.hash, lists)
+    if (after.size === 0) ownLists.delete(session.key)
+    else ownLists.set(session.key, after)
+    const listing = listings.peek(definition, viewKey)
+    const [old, now] = [before, after].map((own) => withOwnLists(listing, own?.get(definition.hash)))
+    session.listsChanged(changedKinds(old, now))
+  }
+
+  function stopReading(sessionKey: string, hash?: string): void {
+    const own = readers.get(sessionKey)
+    for (const [id, reader] of own ?? []) {
+      if (hash !== undefined && reader.hash !== hash) continue
+      reader.stop.abort()
+      own?.delete(id)
+    }
+    if (own?.size === 0) readers.delete(sessionKey)
+  }
+
+  return {
+    of: (sessionKey) => ownLists.get(sessionKey),
+    changed(session, viewKey, definition, upstream, kind) {
+      if (viewKey !== undefined) listings.recheckView(definition, viewKey)
+      const ofSession = readers.get(session.key) ?? new Map<string, Reader>()
+      readers.set(session.key, ofSession)
+      const { hash } = definition
+      const id = `${hash} ${kind}`
+      const reader = ofSession.get(id) ?? {
+        hash,
+        rate: createReadRate(clock),
+        stop: new AbortController(),
+        unread: undefined,
+        isReading: false
+      }
+      ofSession.set(id, reader)
+      reader.unread = upstream
+      if (reader.isReading) return
+      reader.isReading = true
+      void read(reader, definition, kind, (part) => {
+        const own = ownLists.get(session.key)?.get(hash)
+        const shared = listings.peek(definition, viewKey) ?? own?.shared
+        // The other lists are not known yet; the first reading of the shared listing will have this change.
+        if (shared === undefined) return
+        // Many servers register tools as soon as they know their client: then the shared listing has the change
+        // already.
+        if (own?.parts.has(kind) !== true && changedKinds(shared, withListingParts(shared, [part])).size === 0) return
+        replace(session, viewKey, definition, { shared, parts: new Map(own?.parts).set(kind, part) })
+      })
+    },
+    connectionClosed(session, viewKey, definition) {
+      stopReading(session.key, definition.hash)
+      if (ownLists.get(session.key)?.has(definition.hash) === true) replace(session, viewKey, definition, undefined)
+    },
+    forget(sessionKey) {
+      stopReading(sessionKey)
+      ownLists.delete(sessionKey)
+    }
+  }
+}

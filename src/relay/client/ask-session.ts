@@ -1,0 +1,172 @@
+// Input requests of a modern server (2026-07-28 basic/patterns/mrtr), sent to the client of a session as server
+// requests of its own revision; its responses in the form that the server expects.
+
+import { capabilityForInputRequest } from '../../protocol/client-capabilities.ts'
+import { isReservedForMcp, rpcCodes } from '../../protocol/codes.ts'
+import { GatewayError, RpcError } from '../../protocol/errors.ts'
+import type { UpstreamName } from '../../protocol/ids.ts'
+import { isObject, type JsonObject, type ServerRequest } from '../../protocol/messages.ts'
+import { withRelatedTask } from '../../protocol/translate/task-translate.ts'
+import { jsonSizeOf } from '../../limits/json-size.ts'
+import { unreachable } from '../../session/pending-server-requests.ts'
+import type { ServerRequestQuotas } from '../../upstream/rpc/server-request-quota.ts'
+import type { LegacyCall } from '../call/call.ts'
+import { declaredCapabilities } from './declared-capabilities.ts'
+import { isWebUrl, shapeServerRequest } from './server-request.ts'
+
+/** The client cannot be asked what a server wants to know. `message` is for a person or a model. */
+export class ClientCannotAnswer extends Error {
+  override readonly name = 'ClientCannotAnswer'
+  /** `data.requiredCapabilities`, as 2026-07-28 has it. */
+  readonly requiredCapabilities: JsonObject
+
+  constructor(message: string, requiredCapabilities: JsonObject) {
+    super(message)
+    this.requiredCapabilities = requiredCapabilities
+  }
+}
+
+export interface SessionInputRequests {
+  readonly upstream: UpstreamName
+  /** `inputRequests` as the server sent them. */
+  readonly requests: unknown
+  /** All that the server sent with them, which stays in memory until the last response is there. */
+  readonly retained: JsonObject
+  readonly quotas: Pick<ServerRequestQuotas, 'open'>
+  /** 2025-11-25 requires an id of elicitations by URL; 2026-07-28 has none. */
+  readonly newElicitationId: () => string
+  /** The task that the input requests belong to, as the client knows it. */
+  readonly taskId?: string
+}
+
+// As many as a server may have open at a client of its own revision.
+const maxRequests = 32
+
+/**
+ * Sends all requests at once; the first failure withdraws the others.
+ * @returns `inputResponses`
+ * @throws ClientCannotAnswer, where that can be known before any request is sent; RpcError the client's own error;
+ * GatewayError
+ * upstream_protocol, cancelled, upstream_timeout, too_many
+ */
+export async function askSession(call: LegacyCall, input: SessionInputRequests): Promise<JsonObject> {
+  const { upstream, requests, retained, quotas, newElicitationId, taskId } = input
+  if (!isObject(requests)) throw malformed(upstream, '"inputRequests" that are no object')
+  const entries = Object.entries(requests)
+  if (entries.length > maxRequests) throw malformed(upstream, `more than ${maxRequests} input requests at once`)
+  const shaped = entries.map(([key, request]): [string, ServerRequest] => [
+    key,
+    shapeForSession(call, upstream, request, newElicitationId)
+  ])
+  const { maxBytes, take } = quotas.open({ tenant: call.session.tenant, name: upstream }, `session ${call.session.key}`)
+  if (entries.some(([, request]) => jsonSizeOf(request, maxBytes) > maxBytes)) {
+    throw malformed(
+      upstream,
+      `an input request that is too large to be kept until the client answers it: ` +
+        `more than ${maxBytes} bytes, with 64 for each JSON value beside its text`
+    )
+  }
+  const release = take(jsonSizeOf(retained))
+  if (release === undefined) {
+    throw new GatewayError(
+      'too_many',
+      `Upstream ${upstream} asks for input, but too much waits for clients to answer already. Try again later.`,
+      { data: { upstream } }
+    )
+  }
+  const withdrawn = new AbortController()
+  const signal = AbortSignal.any([call.signal, withdrawn.signal])
+  try {
+    return Object.fromEntries(
+      await Promise.all(
+        shaped.map(async ([key, request]) => {
+          const related =
+            taskId === undefined ? request : { ...request, params: withRelatedTask(request.params ?? {}, taskId) }
+          return [key, await ask(call, upstream, related, signal)] as const
+        })
+      )
+    )
+  } catch (error) {
+    withdrawn.abort('another input request of the same call was not answered')
+    throw error
+  } finally {
+    release()
+  }
+}
+
+async function ask(
+  call: LegacyCall,
+  upstream: UpstreamName,
+  request: ServerRequest,
+  signal: AbortSignal
+): Promise<unknown> {
+  try {
+    return await call.client.ask(request, { signal })
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error
+    const { code, message, data } = error.error
+    if (isObject(data) && data['reason'] === unreachable) {
+      throw new ClientCannotAnswer(
+        `Upstream ${upstream} asks for ${request.method}, ` +
+          'and this client has no stream open on which it could be asked.' +
+          ` Accept text/event-stream, and try again.`,
+        requiredFor(request.method)
+      )
+    }
+    // A code that 2026-07-28 reserves would be taken for an error of the gateway.
+    throw new RpcError({
+      code: isReservedForMcp(code) ? rpcCodes.internalError : code,
+      message: `The client did not answer ${request.method}, which upstream ${upstream} needs: ${message.slice(0, 300)}`
+    })
+  }
+}
+
+function shapeForSession(
+  call: LegacyCall,
+  upstream: UpstreamName,
+  request: unknown,
+  newElicitationId: () => string
+): ServerRequest {
+  const capability = isObject(request) ? capabilityForInputRequest(request['method']) : undefined
+  if (!isObject(request) || capability === undefined)
+    throw malformed(upstream, 'an input request of a kind that 2026-07-28 does not have')
+  const method = String(request['method'])
+  const params = request['params'] ?? (capability === 'roots' ? {} : undefined)
+  if (!isObject(params)) throw malformed(upstream, 'an input request without params')
+  const byUrl = capability === 'elicitation' && params['mode'] === 'url'
+  if (byUrl && !isWebUrl(params['url'])) throw malformed(upstream, 'an elicitation whose URL is not http or https')
+  const {
+    endpoint,
+    session: {
+      session: { record }
+    }
+  } = call
+  const cannotAnswer = (why: string): ClientCannotAnswer => {
+    if (!byUrl)
+      return new ClientCannotAnswer(`Upstream ${upstream} asks for ${capability}. ${why}`, requiredFor(method))
+    const said = typeof params['message'] === 'string' ? ` (${params['message']})` : ''
+    return new ClientCannotAnswer(
+      `Upstream ${upstream} asks the user to visit ${String(params['url'])} first${said}. ` +
+        `${why} Visit it, then try again.`,
+      { elicitation: { url: {} } }
+    )
+  }
+  if (!isObject(declaredCapabilities(record, endpoint, 'legacy')[capability])) {
+    throw cannotAnswer(`This client, which speaks revision ${record.revision}, does not offer ${capability}.`)
+  }
+  try {
+    return shapeServerRequest(
+      { method, params: byUrl ? { ...params, elicitationId: newElicitationId() } : params },
+      upstream,
+      endpoint,
+      record
+    )
+  } catch (error) {
+    throw error instanceof RpcError ? cannotAnswer(error.message) : error
+  }
+}
+
+const requiredFor = (method: string): JsonObject => ({ [capabilityForInputRequest(method) ?? method]: {} })
+
+const malformed = (upstream: UpstreamName, what: string): GatewayError =>
+  new GatewayError('upstream_protocol', `Upstream ${upstream} answered with ${what}.`, { data: { upstream } })

@@ -1,0 +1,115 @@
+// Server requests of a legacy upstream that wait for the responses of a client of 2026-07-28: it reads them as input
+// requests, and answers with its next request (basic/patterns/mrtr) or with tasks/update.
+
+import { GatewayError } from '../../protocol/errors.ts'
+import type { JsonObject, ServerRequest } from '../../protocol/messages.ts'
+import { declinedResponse, isInputResponse } from './input-responses.ts'
+
+export interface PendingInputs {
+  readonly size: number
+  /**
+   * Resolves with the client's response.
+   * @param key of the input request, used once
+   * @param signal aborted when the server withdraws its request
+   * @param onRemoved called once, at once when the request is answered or refused
+   * @throws GatewayError cancelled; what `show`, `decline` and `cancel` reject with
+   */
+  add(key: string, request: ServerRequest, signal: AbortSignal | undefined, onRemoved?: () => void): Promise<unknown>
+  /**
+   * @param shape throws where this client cannot be asked: the server gets that error, and the client is not shown the
+   * request
+   * @returns `inputRequests`
+   */
+  show(shape: (request: ServerRequest) => JsonObject): JsonObject
+  /**
+   * @param advice what the client can do about it; @throws GatewayError invalid_params for a response of the wrong
+   * shape
+   */
+  check(responses: JsonObject, advice?: string): void
+  /** Responses to what was never shown are ignored (SEP-2663). @returns whether all that was shown is answered */
+  answer(responses: JsonObject): boolean
+  /** Nobody will answer. */
+  decline(): void
+  cancel(error: Error): void
+}
+
+interface PendingInput {
+  readonly request: ServerRequest
+  readonly resolve: (response: unknown) => void
+  readonly reject: (error: unknown) => void
+  isShown: boolean
+}
+
+export function createPendingInputs(): PendingInputs {
+  const pending = new Map<string, PendingInput>()
+  const shown = (): Array<[string, PendingInput]> => [...pending].filter(([, { isShown }]) => isShown)
+  return {
+    get size() {
+      return pending.size
+    },
+    add: (key, request, signal, onRemoved) =>
+      new Promise((resolve, reject) => {
+        const remove = (): void => {
+          if (pending.delete(key)) onRemoved?.()
+          signal?.removeEventListener('abort', withdraw)
+        }
+        const input: PendingInput = {
+          request,
+          isShown: false,
+          resolve(response) {
+            remove()
+            resolve(response)
+          },
+          reject(error) {
+            remove()
+            reject(error)
+          }
+        }
+        const withdraw = (): void => input.reject(new GatewayError('cancelled', 'The server withdrew its request.'))
+        pending.set(key, input)
+        signal?.addEventListener('abort', withdraw, { once: true })
+      }),
+    show(shape) {
+      const inputRequests: JsonObject = {}
+      for (const [key, input] of [...pending]) {
+        try {
+          inputRequests[key] = shape(input.request)
+          input.isShown = true
+        } catch (error) {
+          input.reject(error)
+        }
+      }
+      return inputRequests
+    },
+    check(responses, advice = '') {
+      for (const [
+        key,
+        {
+          request: { method }
+        }
+      ] of shown()) {
+        if (!Object.hasOwn(responses, key) || isInputResponse(method, responses[key])) continue
+        throw new GatewayError(
+          'invalid_params',
+          `inputResponses[${JSON.stringify(key)}] is no result of ${method}.${advice}`
+        )
+      }
+    },
+    answer(responses) {
+      for (const [key, { resolve }] of shown()) if (Object.hasOwn(responses, key)) resolve(responses[key])
+      return shown().length === 0
+    },
+    decline() {
+      for (const { request, resolve, reject } of [...pending.values()]) {
+        try {
+          resolve(declinedResponse(request))
+        } catch (error) {
+          reject(error)
+        }
+      }
+    },
+    cancel(error) {
+      for (const { reject } of [...pending.values()]) reject(error)
+    }
+  }
+}

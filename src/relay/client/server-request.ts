@@ -1,0 +1,110 @@
+// A request of a server (sampling, elicitation, roots) as the client gets it. Refuses what the client did not declare
+// and what its revision has no form for.
+
+import type { Endpoint } from '../../config/snapshot.ts'
+import { rpcCodes } from '../../protocol/codes.ts'
+import { RpcError } from '../../protocol/errors.ts'
+import type { UpstreamName } from '../../protocol/ids.ts'
+import { isObject, type JsonObject, type ServerRequest } from '../../protocol/messages.ts'
+import { wrapUri } from '../../protocol/naming.ts'
+import { atLeast } from '../../protocol/revisions.ts'
+import { shapeRequestedSchema, shapeSamplingMessages } from '../../protocol/translate/revision-shape.ts'
+import { rewriteSampling } from '../../protocol/translate/rewrite.ts'
+import { withoutRelatedTask } from '../../protocol/translate/task-translate.ts'
+import { isAggregated, type AskedClient } from './declared-capabilities.ts'
+
+/** @throws RpcError -32602 where the client did not declare what is asked for, or its revision has no form for it */
+export function shapeServerRequest(
+  { method, params: given }: ServerRequest,
+  upstream: UpstreamName,
+  endpoint: Endpoint,
+  client: AskedClient
+): ServerRequest {
+  if (given === undefined) return { method }
+  // Before 2025-11-25 a client knows no tasks: the gateway follows the one that this request is about.
+  const params = atLeast(client.revision, '2025-11-25') ? given : withoutRelatedTask(given)
+  if (method === 'elicitation/create') return { method, params: shapeElicitation(params, upstream, endpoint, client) }
+  if (method === 'sampling/createMessage') return { method, params: shapeSampling(params, upstream, endpoint, client) }
+  return { method, params }
+}
+
+function shapeElicitation(
+  params: JsonObject,
+  upstream: UpstreamName,
+  endpoint: Endpoint,
+  { revision, capabilities }: AskedClient
+): JsonObject {
+  const { mode = 'form' } = params
+  if (mode !== 'form' && mode !== 'url') throw refusal('"mode" of an elicitation must be "form" or "url".')
+  const hasModes = atLeast(revision, '2025-11-25')
+  const declared = isObject(capabilities['elicitation']) ? capabilities['elicitation'] : {}
+  const byUrl = isObject(declared['url'])
+  // 2025-11-25 client/elicitation: an empty object means form mode only; -32602 is what a client would answer.
+  if (mode === 'url' ? !(byUrl && hasModes) : byUrl && !isObject(declared['form'])) {
+    const inMode = mode === 'url' ? 'URL' : 'form'
+    throw refusal(
+      `This client did not declare, in revision ${revision}, "elicitation.${mode}", ` +
+        `so it cannot be asked in ${inMode} mode.`
+    )
+  }
+  // Clients open what they are sent: javascript: and file: must not reach them.
+  if (mode === 'url' && !isWebUrl(params['url']))
+    throw refusal('"url" of an elicitation must be an https:// or http:// URL.')
+  const { url: _url, ...form } = params
+  const given = mode === 'url' ? params : form
+  const { mode: _mode, ...withoutMode } = given
+  const shaped = withUpstreamName(hasModes ? given : withoutMode, upstream, endpoint)
+  if (!isObject(shaped['requestedSchema'])) return shaped
+  const requestedSchema = shapeRequestedSchema(shaped['requestedSchema'], revision)
+  if (requestedSchema === undefined)
+    throw refusal(`The client speaks revision ${revision}, which has no form for a choice of several values.`)
+  return { ...shaped, requestedSchema }
+}
+
+function shapeSampling(
+  params: JsonObject,
+  upstream: UpstreamName,
+  endpoint: Endpoint,
+  { revision, capabilities }: AskedClient
+): JsonObject {
+  const declared = isObject(capabilities['sampling']) ? capabilities['sampling'] : {}
+  // 2025-11-25 client/sampling: a client that has not declared sampling.tools must be sent none.
+  const takesTools = isObject(declared['tools']) && atLeast(revision, '2025-11-25')
+  if (!takesTools && (params['tools'] !== undefined || params['toolChoice'] !== undefined)) {
+    throw refusal(
+      `This client did not declare, in revision ${revision}, "sampling.tools", ` +
+        `so it cannot be asked for sampling with tools.`
+    )
+  }
+  const messages = Array.isArray(params['messages'])
+    ? shapeSamplingMessages(params['messages'], revision)
+    : params['messages']
+  if (messages === undefined && params['messages'] !== undefined) {
+    throw refusal(`The client speaks revision ${revision}, which has no form for some of the content of the messages.`)
+  }
+  const shaped = messages === params['messages'] ? params : { ...params, messages }
+  if (!isAggregated(endpoint)) return shaped
+  const rewritten = rewriteSampling(shaped, (uri) => wrapUri(upstream, uri))
+  return rewritten['includeContext'] === undefined ? rewritten : { ...rewritten, includeContext: 'none' }
+}
+
+/** Is it the URL of a web page? Nothing else may be opened. */
+export const isWebUrl = (url: unknown): boolean =>
+  typeof url === 'string' && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
+
+const refusal = (message: string): RpcError => new RpcError({ code: rpcCodes.invalidParams, message })
+
+/**
+ * An elicitation with the name of the upstream that asks (2025-11-25 client/elicitation), and an id that is unique in
+ * the endpoint.
+ */
+export function withUpstreamName(elicitation: JsonObject, upstream: UpstreamName, endpoint: Endpoint): JsonObject {
+  if (!isAggregated(endpoint)) return elicitation
+  const { message, elicitationId } = elicitation
+  return {
+    ...elicitation,
+    ...(typeof message === 'string' && { message: `[${upstream}] ${message}` }),
+    // Names of upstreams differ, so no id of one can look like that of another.
+    ...(typeof elicitationId === 'string' && { elicitationId: `${upstream}:${elicitationId}` })
+  }
+}

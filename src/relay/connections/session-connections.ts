@@ -1,0 +1,194 @@
+// The upstream connections of sessions: one per session, per principal, or shared, as the isolation of the upstream
+// says.
+
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import type { UpstreamName } from '../../protocol/ids.ts'
+import type { LogLevel } from '../../protocol/log-levels.ts'
+import type { Implementation, Notification, ServerRequest } from '../../protocol/messages.ts'
+import {
+  noClient,
+  type ListKind,
+  type ServerRequestOptions,
+  type Upstream,
+  type UpstreamEvents
+} from '../../protocol/seams.ts'
+import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
+import type { Pool } from '../../upstream/pool/pool.ts'
+
+import { quotaKeyOf, type EndpointContext } from '../call/call.ts'
+import { scopeOf, sessionScopeOf } from '../call/scopes.ts'
+import type { Listings, SharedConnectionEvents } from '../catalog/listings.ts'
+import { declaredAtHandshake } from '../client/declared-capabilities.ts'
+import type { LogLevels } from './log-level.ts'
+
+/** An open connection, and those that come after it in its scope. */
+export interface SessionConnection {
+  readonly upstream: Upstream
+  readonly definition: UpstreamDefinition
+  readonly scope: string
+}
+
+/** What happens on connections outside of calls. None of these throws. */
+export interface SessionConnectionEvents extends SharedConnectionEvents {
+  /** A connection is used by a call; it may be another one than the last time. */
+  opened(connection: SessionConnection): void
+  /** On a session's own connection. */
+  notification(session: LiveSession, definition: UpstreamDefinition, notification: Notification): void
+  /**
+   * A session's own connection reported a change of a list; `upstream` undefined: it ended, and its own lists with it.
+   */
+  listChanged(
+    session: LiveSession,
+    definition: UpstreamDefinition,
+    upstream: Upstream | undefined,
+    kind: ListKind | undefined
+  ): void
+  /** A server request on a session's own connection that belongs to no call. */
+  serverRequest(
+    session: LiveSession,
+    definition: UpstreamDefinition,
+    request: ServerRequest,
+    options: ServerRequestOptions | undefined
+  ): Promise<unknown>
+}
+
+export interface SessionConnectionsOptions {
+  readonly pool: Pool
+  readonly live: LiveSessions
+  readonly listings: Listings
+  readonly levels: LogLevels
+  readonly clientInfo: Implementation
+  readonly events: SessionConnectionEvents
+  readonly log: Log
+}
+
+export interface SessionConnections {
+  /** The connection that serves the session, where it is open and needs nothing first. */
+  ready(definition: UpstreamDefinition, session: LiveSession): SessionConnection | undefined
+  /** @throws GatewayError upstream_unavailable, too_many */
+  lease(definition: UpstreamDefinition, context: EndpointContext, session: LiveSession): Promise<SessionConnection>
+  /**
+   * Passes a new log level on to the session's own open connections; shared ones hear of it with the session's next
+   * call.
+   */
+  setLogLevel(session: LiveSession, level: LogLevel): Promise<void>
+  /** To the session's own connections, or to that of one upstream. */
+  notify(session: LiveSession, notification: Notification, upstream?: UpstreamName): void
+  /** Keeps a listening client's connections from being closed as idle. */
+  touch(session: LiveSession): void
+  /** Closes the session's own connections. */
+  release(sessionKey: string): Promise<void>
+}
+
+export function createSessionConnections(options: SessionConnectionsOptions): SessionConnections {
+  const { pool, live, listings, levels, clientInfo, events, log } = options
+  // Key of a session -> hash of the definition -> the newest connection.
+  const open = new Map<string, Map<string, Upstream>>()
+
+  const ended = ({ name: upstream, tenant }: UpstreamDefinition, { message: reason }: Error): void =>
+    log.warn({ upstream, tenant, reason }, 'upstream connection of a session ended')
+
+  const sharedEvents = (definition: UpstreamDefinition, scope: string): UpstreamEvents => ({
+    listChanged: (kind) => listings.changed(definition, kind),
+    notification: (notification) => events.sharedNotification(definition, scope, notification),
+    ask: noClient.ask, // The connection declares nothing that could be asked.
+    closed(reason) {
+      ended(definition, reason)
+      events.lost(definition, scope)
+    }
+  })
+
+  /** Of a session's own connection. A session that has ended hears nothing any more. */
+  function ownEvents(
+    definition: UpstreamDefinition,
+    scope: string,
+    key: string,
+    current: () => Upstream | undefined
+  ): UpstreamEvents {
+    return {
+      listChanged(kind) {
+        const session = live.get(key)
+        if (session !== undefined) events.listChanged(session, definition, current(), kind)
+      },
+      notification(notification) {
+        const session = live.get(key)
+        if (session !== undefined) events.notification(session, definition, notification)
+      },
+      async ask(request, options) {
+        const session = live.get(key)
+        if (session === undefined) return await noClient.ask(request)
+        return await events.serverRequest(session, definition, request, options)
+      },
+      closed(reason) {
+        const own = open.get(key)
+        if (own?.get(definition.hash) === current()) own?.delete(definition.hash)
+        ended(definition, reason)
+        const session = live.get(key)
+        if (session !== undefined) events.listChanged(session, definition, undefined, undefined)
+        events.lost(definition, scope)
+      }
+    }
+  }
+
+  async function acquire(
+    definition: UpstreamDefinition,
+    scope: string,
+    { endpoint }: EndpointContext,
+    { key, session: { record } }: LiveSession
+  ): Promise<Upstream> {
+    // A shared connection is opened by whoever comes first, so everybody opens it in the same way.
+    if (definition.isolation === 'shared') return await listings.connect(definition)
+    let current: Upstream | undefined
+    const handshake = {
+      clientInfo,
+      capabilities: declaredAtHandshake(definition, endpoint, record),
+      quotaKey: quotaKeyOf(record.owner)
+    }
+    const own = definition.isolation === 'session'
+    const connectionEvents = own ? ownEvents(definition, scope, key, () => current) : sharedEvents(definition, scope)
+    current = await pool.acquire(definition, scope, handshake, connectionEvents)
+    if (!own) return current
+    // The session ended while we connected: nobody would close the connection.
+    if (live.get(key) === undefined) await pool.release(scope)
+    else open.set(key, (open.get(key) ?? new Map<string, Upstream>()).set(definition.hash, current))
+    return current
+  }
+
+  return {
+    ready(definition, session) {
+      if (session.session.record.logLevel !== undefined) return undefined
+      const scope = scopeOf(definition, session)
+      const upstream = pool.use(definition, scope)
+      if (upstream === undefined) return undefined
+      const connection = { upstream, definition, scope }
+      events.opened(connection)
+      return connection
+    },
+    async lease(definition, context, session) {
+      const scope = scopeOf(definition, session)
+      const upstream = await acquire(definition, scope, context, session)
+      const connection = { upstream, definition, scope }
+      events.opened(connection)
+      const { logLevel } = session.session.record
+      if (logLevel !== undefined) await levels.set(upstream, logLevel, definition.isolation !== 'session')
+      return connection
+    },
+    async setLogLevel({ key }, level) {
+      const own = open.get(key)?.values() ?? []
+      await Promise.all([...own].map((upstream) => levels.set(upstream, level, false)))
+    },
+    notify({ key }, notification, only) {
+      for (const upstream of open.get(key)?.values() ?? []) {
+        if (only === undefined || upstream.name === only) upstream.notify(notification)
+      }
+    },
+    touch({ key }) {
+      pool.touch(sessionScopeOf(key))
+    },
+    async release(key) {
+      open.delete(key)
+      await pool.release(sessionScopeOf(key))
+    }
+  }
+}

@@ -1,0 +1,168 @@
+// The relay for sessions, revisions up to 2025-11-25: composes what serves them. The path of a call is in
+// methods/legacy.ts.
+
+import { observe } from '../observe/calls.ts'
+import type { Notification, Result, ServerCapabilities } from '../protocol/messages.ts'
+import type { LiveSession, LiveSessions } from '../session/live-sessions.ts'
+import type { Sessions } from '../session/sessions.ts'
+import type { Store } from '../store/port.ts'
+import type { Sealer } from '../store/seal.ts'
+import type { Pool } from '../upstream/pool/pool.ts'
+import type { ServerRequestQuotas } from '../upstream/rpc/server-request-quota.ts'
+import { createInputLoop } from './bridge/input-loop.ts'
+import { createSessionClients } from './bridge/session-clients.ts'
+import { createSessionEvents, createSharedEvents } from './bridge/session-events.ts'
+import type { SharedParts } from './bridge/shared-parts.ts'
+import type { EndpointContext, LegacyCall } from './call/call.ts'
+import type { ContextOf } from './call/forwarded-call.ts'
+import type { Runtime } from './call/runtime.ts'
+import { createCatalogCache } from './catalog/catalog-cache.ts'
+import { createSessionCatalogs, type DeclaringClient } from './catalog/client-catalogs.ts'
+import { createListings } from './catalog/listings.ts'
+import { createLogLevels } from './connections/log-level.ts'
+import { createSessionConnections } from './connections/session-connections.ts'
+import type { LegacyServices } from './methods/legacy-forward.ts'
+import { dispatchLegacy } from './methods/legacy.ts'
+import { createResourceSubscriptions } from './subscriptions/resource-subscriptions.ts'
+import { createSessionSubscribers } from './subscriptions/session-subscribers.ts'
+import { createSessionTasks } from './tasks/session-tasks.ts'
+
+export interface LegacyRelayOptions {
+  readonly runtime: Runtime
+  readonly pool: Pool
+  readonly store: Store
+  readonly sealer: Sealer
+  readonly sessions: Sessions
+  readonly live: LiveSessions
+  readonly serverRequestQuotas: ServerRequestQuotas
+  readonly contextOf: ContextOf
+}
+
+export interface LegacyRelay {
+  readonly shared: SharedParts
+  /**
+   * What `initialize` answers such a client. Waits for upstreams whose listing is unknown up to `limits.coldStartMs`.
+   */
+  describe(
+    context: EndpointContext,
+    client: DeclaringClient
+  ): Promise<{ capabilities: ServerCapabilities; instructions: string | undefined }>
+  /** @throws GatewayError, RpcError */
+  call(call: LegacyCall): Promise<Result>
+  /** A notification of a client that is about none of its requests. */
+  notify(session: LiveSession, notification: Notification): void
+  /** A client that keeps its stream open keeps its connections. */
+  touch(context: EndpointContext, session: LiveSession): void
+  /** Opens the listings of an endpoint before anybody asks. */
+  warm(context: EndpointContext): Promise<void>
+  /**
+   * After a reload: forgets what is gone, tells clients what changed.
+   * @param hashes of all definitions that there are now
+   */
+  retain(hashes: ReadonlySet<string>): void
+  close(): void
+}
+
+/** How long `initialize` waits for what servers list for the capabilities of its client, in milliseconds. */
+const maxViewWaitMs = 1_000
+
+export function createLegacyRelay(options: LegacyRelayOptions): LegacyRelay {
+  const { runtime, pool, store, sealer, sessions, live, serverRequestQuotas, contextOf } = options
+  const { clock, clientInfo, log, newId } = runtime
+  const contextOfSession = ({ tenant, endpoint }: LiveSession): EndpointContext | undefined =>
+    contextOf(tenant, endpoint)
+
+  const tasks = createSessionTasks({ sealer, store, sessions: live, pool, clock, log })
+  const subscriptions = createResourceSubscriptions({ pool, clock, log })
+  const clients = createSessionClients({ live, tasks, contextOf: contextOfSession })
+  const reached = { tasks, subscriptions, clients }
+  const sharedEvents = createSharedEvents(reached)
+  const listings = createListings({ pool, store, clock, log, clientInfo, events: sharedEvents })
+  const cache = createCatalogCache({ listings, clock, log })
+  const catalogs = createSessionCatalogs(cache, listings)
+  const levels = createLogLevels({ log })
+  const connections = createSessionConnections({
+    pool,
+    live,
+    listings,
+    levels,
+    clientInfo,
+    events: createSessionEvents(reached, sharedEvents, cache, catalogs, contextOfSession),
+    log
+  })
+  const subscribers = createSessionSubscribers({
+    subscriptions,
+    live,
+    connections,
+    catalogs,
+    clients,
+    contextOf: contextOfSession
+  })
+  const inputLoop = createInputLoop({ clock, store, newId, listings, serverRequestQuotas, tasks })
+  const services: LegacyServices = {
+    catalogs,
+    connections,
+    clients,
+    inputLoop,
+    tasks,
+    subscriptions,
+    subscribers,
+    sessions
+  }
+
+  listings.onChange((hash, kinds, concerns) => {
+    for (const session of live.all()) {
+      const context = contextOfSession(session)
+      const changed = new Set([...kinds].filter((kind) => !cache.hasSessionList(session.key, hash, kind)))
+      if (context === undefined || changed.size === 0) continue
+      if (!concerns(catalogs.viewKeyOf({ ...context, session }))) continue
+      if (cache.definitionsOf(context).some((definition) => definition.hash === hash)) session.listsChanged(changed)
+    }
+  })
+  live.onDrop((key) => {
+    cache.forgetSession(key)
+    subscribers.drop(key)
+    tasks.drop(key)
+    connections
+      .release(key)
+      .catch((err: unknown) => log.warn({ err }, 'connections of an ended session did not close cleanly'))
+  })
+
+  return {
+    shared: { listings, cache, levels, subscriptions },
+    async describe(context, declaring) {
+      const viewKey = catalogs.viewKeyOf({ ...context, session: undefined, declaring })
+      await cache.awaitListings(context, undefined)
+      // The lists themselves are waited for longer.
+      const waitMs = Math.min(context.snapshot.limits.coldStartMs, maxViewWaitMs)
+      if (viewKey !== undefined) await cache.awaitViews(context, viewKey, waitMs)
+      const { capabilities, instructions } = cache.of(context, undefined, viewKey)
+      return { capabilities, instructions }
+    },
+    call: (call) => observe(call, { clock, log }, () => dispatchLegacy(call, services)),
+    notify(session, notification) {
+      // The roots are the session's own: no connection that others use hears of them.
+      if (notification.method === 'notifications/roots/list_changed') return connections.notify(session, notification)
+      if (notification.method !== 'notifications/tasks/status') return
+      const hosted = tasks.hostedFor(session, notification)
+      if (hosted !== undefined) connections.notify(session, hosted.notification, hosted.upstream)
+    },
+    touch(context, session) {
+      connections.touch(session)
+      subscribers.touch(session)
+      const viewKey = catalogs.viewKeyOf({ ...context, session })
+      for (const definition of cache.definitionsOf(context)) listings.markUsed(definition, viewKey)
+    },
+    warm: (context) => listings.awaitListings(cache.definitionsOf(context), context.snapshot.limits.coldStartMs),
+    retain(hashes) {
+      listings.retain(hashes)
+      pool.retain(hashes)
+      subscriptions.retain(hashes)
+    },
+    close() {
+      listings.close()
+      subscriptions.close()
+      tasks.close()
+    }
+  }
+}

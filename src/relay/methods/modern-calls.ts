@@ -1,0 +1,101 @@
+// tools/call, prompts/get and resources/read of 2026-07-28: to the upstream under its own names, and back under the
+// public ones.
+
+import { rpcCodes } from '../../protocol/codes.ts'
+import { GatewayError, RpcError } from '../../protocol/errors.ts'
+import type { UpstreamName } from '../../protocol/ids.ts'
+import type { Result } from '../../protocol/messages.ts'
+import { tasksExtension } from '../../protocol/methods.ts'
+import { hasCapability } from '../../protocol/translate/merge.ts'
+import {
+  rewritePromptResult,
+  rewriteReadResult,
+  rewriteToolResult,
+  withParam
+} from '../../protocol/translate/rewrite.ts'
+import type { ModernCall } from '../call/call.ts'
+import { checkArguments, excerpt, stringParam } from '../call/params.ts'
+import { cappedTtlMs } from '../catalog/list-ttl.ts'
+import { taskForCaller } from '../tasks/caller-task.ts'
+import { converse, type ModernServices } from './modern-forward.ts'
+import { resolve, withClientUri } from './resolve.ts'
+
+export async function callTool(call: ModernCall, services: ModernServices): Promise<Result> {
+  const name = stringParam(call, 'name')
+  checkArguments(call)
+  const target = await resolve(call, services.catalogs, 'tool', name)
+  if (target === undefined) throw unknownName(call, services, 'tool', name)
+  const { route, definition, uris } = target
+  const knowsTasks = hasCapability(call.client.capabilities, ['extensions', tasksExtension])
+  const asTask = knowsTasks && services.legacyTasks.requiresTask(definition, route.name)
+  const result = await converse(call, definition, withParam(call.request, 'name', route.name), services, asTask)
+  if (result['resultType'] !== 'task') return rewriteToolResult(result, uris)
+  if (asTask) return result
+  if (typeof result['taskId'] !== 'string' || !knowsTasks) {
+    const message = `Upstream ${route.upstream} made a task that the client cannot follow.`
+    throw new GatewayError('upstream_protocol', message, { data: { upstream: route.upstream } })
+  }
+  return taskForCaller(call, route.upstream, result, services.taskIds, uris)
+}
+
+export async function getPrompt(call: ModernCall, services: ModernServices): Promise<Result> {
+  const name = stringParam(call, 'name')
+  const target = await resolve(call, services.catalogs, 'prompt', name)
+  if (target === undefined) throw unknownName(call, services, 'prompt', name)
+  const { route, definition, uris } = target
+  return rewritePromptResult(
+    await converse(call, definition, withParam(call.request, 'name', route.name), services),
+    uris
+  )
+}
+
+export async function readResource(call: ModernCall, services: ModernServices): Promise<Result> {
+  const uri = stringParam(call, 'uri')
+  const target = await resolve(call, services.catalogs, 'resource', uri)
+  if (target === undefined) throw unknownResource(call, services, uri)
+  const { route, definition, uris } = target
+  let result: Result
+  try {
+    result = await converse(call, definition, withParam(call.request, 'uri', route.name), services)
+  } catch (error) {
+    throw withClientUri(withUnknownUri(error, route.name), uris)
+  }
+  if (result['resultType'] !== 'complete') return result
+  // The client's input is no part of what a cache finds a result by (server/utilities/caching, "Cache Key").
+  const ttlMs = hasInput(call) ? 0 : cappedTtlMs(result['ttlMs'])
+  return { ...rewriteReadResult(result, uris), ttlMs, cacheScope: 'private' }
+}
+
+const hasInput = ({ request: { params } }: ModernCall): boolean =>
+  params?.['inputResponses'] !== undefined || params?.['requestState'] !== undefined
+
+function unknownName(call: ModernCall, services: ModernServices, kind: 'tool' | 'prompt', name: string): GatewayError {
+  return (
+    ownerAway(services.catalogs.of(call).unlistedOwnerOfName(name)) ??
+    services.states.lost(call) ??
+    new GatewayError('invalid_params', `Unknown ${kind}: ${excerpt(name)}`)
+  )
+}
+
+function unknownResource(call: ModernCall, services: ModernServices, uri: string): GatewayError {
+  const message = `Resource not found: ${excerpt(uri)}`
+  return (
+    ownerAway(services.catalogs.of(call).unlistedOwnerOfUri(uri)) ??
+    services.states.lost(call) ??
+    new GatewayError('unknown_resource', message, { data: { uri: excerpt(uri) } })
+  )
+}
+
+/** While the upstream that would own a name cannot be asked, it is not known that the name is wrong. */
+function ownerAway(upstream: UpstreamName | undefined): GatewayError | undefined {
+  if (upstream === undefined) return undefined
+  const message = `Upstream ${upstream} is away, and nobody else would know this name. Retry when it is back.`
+  return new GatewayError('upstream_unavailable', message, { data: { upstream } })
+}
+
+/** server/resources "Error Handling": a client learns which URI was not found; older servers did not have to say. */
+function withUnknownUri(error: unknown, uri: string): unknown {
+  if (!(error instanceof RpcError) || error.error.code !== rpcCodes.invalidParams || error.error.data !== undefined)
+    return error
+  return new RpcError({ ...error.error, data: { uri } })
+}

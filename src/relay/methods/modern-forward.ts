@@ -1,0 +1,158 @@
+// The way of a request of 2026-07-28 to its upstream, and of the answer back. Any answer may be a request for input of
+// the client (basic/patterns/mrtr), which sends the request again with it.
+
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { GatewayError } from '../../protocol/errors.ts'
+import { isObject, type Request, type Result } from '../../protocol/messages.ts'
+import { withParam, withoutParam } from '../../protocol/translate/rewrite.ts'
+import { abortable } from '../../time/wait.ts'
+import type { Parking } from '../bridge/parking.ts'
+import type { RequestStates } from '../bridge/request-state.ts'
+import { openUrlRetry, urlElicitationOf } from '../bridge/url-retry.ts'
+import type { ModernCall } from '../call/call.ts'
+import { redactError } from '../call/redact-error.ts'
+import type { CallerCatalogs } from '../catalog/client-catalogs.ts'
+import { errorForModern } from '../client/errors-for-modern.ts'
+import { shapeInputRequests } from '../client/input-requests.ts'
+import { modernClientOf } from '../client/modern-client.ts'
+import { forwardableRequest, withoutInputResponses } from '../client/request-meta.ts'
+import type { CallerConnections } from '../connections/caller-connections.ts'
+import type { LegacyTasks } from '../tasks/legacy-for-modern.ts'
+import type { SealedTaskIds } from '../tasks/sealed-ids.ts'
+
+/** What the methods of 2026-07-28 work with. */
+export interface ModernServices {
+  readonly catalogs: CallerCatalogs
+  readonly connections: CallerConnections
+  readonly states: RequestStates
+  readonly parking: Parking
+  readonly legacyTasks: LegacyTasks
+  readonly taskIds: SealedTaskIds
+}
+
+/**
+ * Sends the request at most once.
+ * @returns a result with a `resultType`, its input requests and its state as the client gets them
+ * @throws GatewayError, and RpcError with codes that 2026-07-28 knows
+ */
+export async function forwardModern(
+  call: ModernCall,
+  definition: UpstreamDefinition,
+  request: Request,
+  { connections, parking, legacyTasks, states }: ModernServices
+): Promise<Result> {
+  // Policy (may this principal use this route?) and the limits of the principal and the tenant belong here, before
+  // anything is opened; the principal's own credentials for the upstream belong into the scope of the lease.
+  try {
+    const lease = await abortable(connections.lease(definition, call), call.signal)
+    const outgoing = forwardableRequest(request)
+    if (lease.upstream.era === 'legacy') {
+      const dressed = legacyTasks.dress(definition, lease, outgoing)
+      return await parking.run(call, dressed, withoutInputResponses(outgoing))
+    }
+    let ended = false
+    try {
+      const client = modernClientOf(call, definition.name, () => ended)
+      const result = await lease.upstream.request(outgoing, client, call.signal)
+      if (typeof result['resultType'] !== 'string') return { ...result, resultType: 'complete' }
+      return withInputRequests(call, states, definition, result)
+    } finally {
+      ended = true
+      lease.release()
+    }
+  } catch (error) {
+    throw errorOf(call, definition, error)
+  }
+}
+
+/** The error of an upstream as the caller may get it: in codes of 2026-07-28, without the upstream's address. */
+export const errorOf = ({ client }: ModernCall, definition: UpstreamDefinition, error: unknown): unknown =>
+  redactError(errorForModern(error, definition.name, client.capabilities), definition)
+
+/**
+ * A request that may come with the client's input for an earlier round of the same request.
+ * @param asTask the tool works only as a task of 2025-11-25, and the client knows the tasks extension
+ * @throws GatewayError invalid_params, invalid_state; whatever `forward` throws
+ */
+export async function converse(
+  call: ModernCall,
+  definition: UpstreamDefinition,
+  request: Request,
+  services: ModernServices,
+  asTask = false
+): Promise<Result> {
+  const { states } = services
+  const retry = openUrlRetry(call, states, definition.name)
+  if ('declined' in retry) return retry.declined
+  try {
+    if (asTask) return await createTask(retry.call, definition, request, services)
+    const outgoing = retry.call === call ? request : withoutInputResponses(request)
+    return await nextRound(retry.call, definition, outgoing, services)
+  } catch (error) {
+    return urlElicitationOf(call, states, definition.name, error)
+  }
+}
+
+async function createTask(
+  call: ModernCall,
+  definition: UpstreamDefinition,
+  request: Request,
+  { legacyTasks }: ModernServices
+): Promise<Result> {
+  try {
+    return await legacyTasks.create(call, definition, withoutInputResponses(forwardableRequest(request)))
+  } catch (error) {
+    throw errorOf(call, definition, error)
+  }
+}
+
+/** To the parked call that waits for the input, or to the upstream with the state that it gave. */
+async function nextRound(
+  call: ModernCall,
+  definition: UpstreamDefinition,
+  request: Request,
+  services: ModernServices
+): Promise<Result> {
+  const { inputResponses = {}, requestState } = call.request.params ?? {}
+  if (!isObject(inputResponses)) {
+    throw new GatewayError('invalid_params', `"inputResponses" of ${call.request.method} must be an object.`)
+  }
+  if (requestState === undefined) return await forwardModern(call, definition, request, services)
+  const { parked, upstreamState } = services.states.open(call, definition.name, requestState)
+  if (parked === undefined) {
+    const outgoing =
+      upstreamState === undefined
+        ? withoutParam(request, 'requestState')
+        : withParam(request, 'requestState', upstreamState)
+    return await forwardModern(call, definition, outgoing, services)
+  }
+  try {
+    return await services.parking.resume(call, definition.name, parked, inputResponses)
+  } catch (error) {
+    throw errorOf(call, definition, error)
+  }
+}
+
+/** @throws GatewayError upstream_protocol */
+function withInputRequests(
+  call: ModernCall,
+  states: RequestStates,
+  { name: upstream }: UpstreamDefinition,
+  result: Result
+): Result {
+  if (result['resultType'] !== 'input_required') return result
+  const { ttlMs: _ttl, cacheScope: _scope, inputRequests, requestState, ...rest } = result
+  if (inputRequests === undefined && typeof requestState !== 'string') {
+    const message = `Upstream ${upstream} asks for input without saying which.`
+    throw new GatewayError('upstream_protocol', message, { data: { upstream } })
+  }
+  return {
+    ...rest,
+    ...(inputRequests !== undefined && {
+      inputRequests: shapeInputRequests(inputRequests, upstream, call.endpoint, call.client.capabilities)
+    }),
+    ...(typeof requestState === 'string' && {
+      requestState: states.seal(call, upstream, { upstreamState: requestState })
+    })
+  }
+}

@@ -1,0 +1,142 @@
+// The relay for requests of 2026-07-28, which belong to no session: composes what serves them. The path of a call is in
+// methods/modern.ts. Nothing of a caller stays here but open listen streams, parked calls and tasks.
+
+import { observe } from '../observe/calls.ts'
+import type { JsonObject, Result } from '../protocol/messages.ts'
+import type { Bus } from '../session/bus.ts'
+import type { Sealer } from '../store/seal.ts'
+import type { Pool } from '../upstream/pool/pool.ts'
+import { createParking } from './bridge/parking.ts'
+import { createRequestStates } from './bridge/request-state.ts'
+import type { ModernCall, ModernViewer } from './call/call.ts'
+import { forwardToNode, forwardedCallOf, type ContextOf } from './call/forwarded-call.ts'
+import type { Runtime } from './call/runtime.ts'
+import { createCallerCatalogs } from './catalog/client-catalogs.ts'
+import { createCallerConnections } from './connections/caller-connections.ts'
+import type { SharedParts } from './bridge/shared-parts.ts'
+import type { ModernServices } from './methods/modern-forward.ts'
+import { taskMethod } from './methods/modern-tasks.ts'
+import { dispatchModern } from './methods/modern.ts'
+import { resolve } from './methods/resolve.ts'
+import { createListenStreams } from './subscriptions/listen-streams.ts'
+import { createLegacyTasks } from './tasks/legacy-for-modern.ts'
+import { createOpenTasks } from './tasks/open-tasks.ts'
+import { createSealedTaskIds } from './tasks/sealed-ids.ts'
+
+export interface ModernRelayOptions {
+  readonly runtime: Runtime
+  readonly pool: Pool
+  readonly sealer: Sealer
+  readonly shared: SharedParts
+  readonly contextOf: ContextOf
+  /** The name of this process, among those on the same store. */
+  readonly node: string
+  /** To the other processes. */
+  readonly bus: Pick<Bus, 'request' | 'serve'>
+  /** How long a call waits for input of its client, in milliseconds; default ten minutes. */
+  readonly parkedMs?: number | undefined
+}
+
+export interface ModernRelay {
+  /**
+   * Every method but `subscriptions/listen`. The result has `resultType`, `ttlMs` and `cacheScope` where they belong,
+   * ids and URIs as the client knows them, and a sealed `requestState`.
+   * @throws GatewayError (unknown_method for what the endpoint has not), RpcError (an upstream's own; -32021 among
+   * them)
+   */
+  call(call: ModernCall): Promise<Result>
+  /**
+   * `subscriptions/listen`: `call.client.notify` gets `notifications/subscriptions/acknowledged` first, then what
+   * changed for this caller, without subscription ids, which the door adds. Resolves with the final empty result where
+   * the gateway ends it; an aborted signal ends it silently.
+   * @throws GatewayError invalid_params, missing_capability, too_many, not_found, shutting_down
+   */
+  listen(call: ModernCall): Promise<Result>
+  /**
+   * `inputSchema` of a tool as it is published to the caller, for its `x-mcp-header` annotations; undefined for an
+   * unknown tool. Waits for upstreams whose listing is unknown as `call` does, which does not wait again where it gets
+   * the same object.
+   */
+  schemaOf(call: ModernViewer, tool: string): Promise<JsonObject | undefined>
+  /**
+   * After a reload: ends listen streams whose endpoint changed in what they were promised, and gives up parked calls
+   * that nobody can resume.
+   * @param hashes of all definitions that there are now
+   */
+  retain(hashes: ReadonlySet<string>): void
+  /** Ends listen streams and parked calls. */
+  close(): Promise<void>
+}
+
+export function createModernRelay(options: ModernRelayOptions): ModernRelay {
+  const { runtime, pool, sealer, shared, contextOf, node, bus, parkedMs } = options
+  const { listings, cache, levels, subscriptions } = shared
+  const { clock, wall, clientInfo, newId, log } = runtime
+
+  const catalogs = createCallerCatalogs(cache, listings, clock)
+  const taskIds = createSealedTaskIds(sealer)
+  const openTasks = createOpenTasks({ clock, pool, newId, log })
+  const connections = createCallerConnections({
+    pool,
+    listings,
+    catalogs,
+    levels,
+    clientInfo,
+    clock,
+    events: {
+      notification: subscriptions.notification,
+      lost: subscriptions.lost,
+      ask: openTasks.ask,
+      needs: openTasks.runsOn
+    },
+    log
+  })
+  const states = createRequestStates(sealer, wall)
+  const parking = createParking({ states, node, bus, contextOf, wall, newId, log, lifetimeMs: parkedMs })
+  const legacyTasks = createLegacyTasks({
+    connections,
+    pool,
+    listings,
+    taskIds,
+    openTasks,
+    node,
+    forward: (call, upstream, owner) => forwardToNode(bus, call, upstream, owner),
+    clock
+  })
+  const services: ModernServices = { catalogs, connections, states, parking, legacyTasks, taskIds }
+  const listenStreams = createListenStreams({
+    catalogs,
+    cache,
+    contextOf,
+    taskIds,
+    listings,
+    connections,
+    subscriptions,
+    runtime
+  })
+
+  bus.serve(async (message, channel) => {
+    const { call, upstream } = forwardedCallOf(message, channel, contextOf)
+    if (call.request.method.startsWith('tasks/')) return await taskMethod(call, services)
+    return await parking.resumeForwarded(call, upstream)
+  })
+
+  return {
+    call: (call) => observe(call, { clock, log }, () => dispatchModern(call, services)),
+    listen: listenStreams.listen,
+    async schemaOf(call, tool) {
+      const target = await resolve(call, catalogs, 'tool', tool)
+      return target?.catalog.schemaOf(tool)
+    },
+    retain(hashes) {
+      listenStreams.retain()
+      parking.retain()
+      connections.retain(hashes)
+    },
+    async close() {
+      openTasks.close()
+      listenStreams.close()
+      await parking.close()
+    }
+  }
+}

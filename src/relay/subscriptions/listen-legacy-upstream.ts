@@ -1,0 +1,109 @@
+// The part of a listen stream that a legacy upstream serves: `resources/subscribe` for each resource. What the server
+// has not agreed to in time is not promised, and is ended again.
+
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import { hasCapability } from '../../protocol/translate/merge.ts'
+import type { Clock } from '../../time/clock.ts'
+import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
+import { boundedMeta, type ListenTarget, type UpstreamPart } from './listen-upstream.ts'
+import { coversUri, type Subscriber } from './subscription-index.ts'
+import type { ResourceSubscriptions } from './resource-subscriptions.ts'
+
+export interface LegacyUpstreamPartOptions {
+  readonly connections: Pick<CallerConnections, 'watch'>
+  readonly subscriptions: Pick<ResourceSubscriptions, 'subscribe' | 'unsubscribe' | 'drop'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/**
+ * @param uris as the upstream knows them
+ * @param waitMs what the upstream has not agreed to by then is not granted
+ */
+export function openLegacyUpstreamPart(
+  definition: UpstreamDefinition,
+  uris: readonly string[],
+  target: ListenTarget,
+  waitMs: number,
+  { connections, subscriptions, clock, log }: LegacyUpstreamPartOptions
+): UpstreamPart {
+  const granted: string[] = []
+  const settled = Promise.withResolvers<void>()
+  /** Aborted when nothing more is granted. */
+  const deadline = new AbortController()
+  const timer = clock.timer(waitMs, settle)
+  let lease: LeasedConnection | undefined
+  let over = false
+
+  const subscriber: Subscriber = {
+    get over() {
+      return over
+    },
+    get listening() {
+      return !over
+    },
+    updated(_definition, { uri, _meta }) {
+      if (typeof uri !== 'string') return
+      const below = !granted.includes(uri)
+      if (!below || granted.some((each) => coversUri(each, uri))) target.updated(uri, below, boundedMeta(_meta))
+    },
+    async connect() {
+      const { upstream, release } = await connections.watch(definition, target.call)
+      // The stream still holds the lease that it began with.
+      release()
+      return upstream
+    },
+    // A stream whose upstream is replaced is ended.
+    successorOf: () => undefined
+  }
+
+  function settle(): void {
+    timer.close()
+    deadline.abort()
+    settled.resolve()
+  }
+
+  async function subscribe(connection: LeasedConnection, uri: string): Promise<void> {
+    const request = { subscriber, connection: { ...connection, definition, exclusive: false }, uri }
+    try {
+      await subscriptions.subscribe({ ...request, signal: deadline.signal }, uri)
+      if (deadline.signal.aborted) await subscriptions.unsubscribe(request)
+      else granted.push(uri)
+    } catch (err) {
+      log.debug(
+        { err, upstream: definition.name, tenant: definition.tenant },
+        'an upstream did not agree to a subscription in time; its client is not promised any'
+      )
+    }
+  }
+
+  async function open(): Promise<void> {
+    try {
+      lease = await connections.watch(definition, target.call)
+      if (over) return lease.release()
+      const { era, capabilities } = lease.upstream
+      // A server that has become modern has listen streams, which the client's next stream will use.
+      if (era !== 'legacy' || !hasCapability(capabilities, ['resources', 'subscribe'])) return
+      const connection = lease
+      await Promise.all(uris.map((uri) => subscribe(connection, uri)))
+    } catch (err) {
+      log.info({ err, upstream: definition.name, tenant: definition.tenant }, 'an upstream could not be listened to')
+    } finally {
+      settle()
+    }
+  }
+
+  void open()
+  return {
+    definition,
+    settled: settled.promise,
+    granted: { uris: granted, taskIds: [] },
+    end() {
+      over = true
+      settle()
+      subscriptions.drop(subscriber)
+      lease?.release()
+    }
+  }
+}

@@ -1,0 +1,196 @@
+// One listen stream of a client, merged of list changes and of a part for each upstream. It tells nothing that the
+// client did not ask for, and nothing before its acknowledgment.
+
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { UpstreamName } from '../../protocol/ids.ts'
+import { isModernRevision, latestModern } from '../../protocol/revisions.ts'
+import type { ListKind } from '../../protocol/seams.ts'
+import { hasCapability } from '../../protocol/translate/merge.ts'
+import type { EndpointContext, ModernCall, ModernViewer } from '../call/call.ts'
+import type { ContextOf } from '../call/forwarded-call.ts'
+import type { Runtime } from '../call/runtime.ts'
+import type { CatalogCache } from '../catalog/catalog-cache.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import type { Listings } from '../catalog/listings.ts'
+import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
+import { taskForCaller } from '../tasks/caller-task.ts'
+import type { CallerConnections } from '../connections/caller-connections.ts'
+import type { SealedTaskIds } from '../tasks/sealed-ids.ts'
+import { notificationFilterOf, type ListenFilter } from './listen-filter.ts'
+import { openLegacyUpstreamPart } from './listen-legacy-upstream.ts'
+import { createListenQueue } from './listen-queue.ts'
+import { listenRoutes, type ListenNames } from './listen-routes.ts'
+import { openUpstreamPart, type ListenTarget, type UpstreamPart } from './listen-upstream.ts'
+import type { ResourceSubscriptions } from './resource-subscriptions.ts'
+
+export interface ListenStreamsOptions {
+  readonly catalogs: ClientCatalogs<ModernViewer>
+  readonly cache: Pick<CatalogCache, 'definitionsOf'>
+  readonly contextOf: ContextOf
+  readonly taskIds: SealedTaskIds
+  readonly listings: Pick<Listings, 'markUsed' | 'peek' | 'onChange'>
+  readonly connections: Pick<CallerConnections, 'watch'>
+  readonly subscriptions: Pick<ResourceSubscriptions, 'subscribe' | 'unsubscribe' | 'drop'>
+  readonly runtime: Pick<Runtime, 'clock' | 'random' | 'log'>
+}
+
+export interface ListenStream {
+  /** The client's call, where its endpoint stands now. */
+  readonly call: ModernCall
+  /** The lists as the client was last told of them. */
+  readonly view: Catalog
+  /** The client is told which of its lists differ from before. */
+  show(view: Catalog, changed: Iterable<ListKind>): void
+  /** After a reload. */
+  move(context: EndpointContext): void
+  /** @returns whether all that the client was promised is still where it was */
+  holds(): boolean
+  /** Resolves when the stream has ended. */
+  run(): Promise<void>
+  /** Ends the stream; an aborted call is told nothing more. */
+  end(): void
+}
+
+interface Part {
+  readonly part: UpstreamPart
+  readonly names: ListenNames
+}
+
+/**
+ * How long upstreams may take to acknowledge, in milliseconds: what they have not by then, the client is not
+ * promised.
+ */
+const waitMsOf = ({ snapshot }: EndpointContext): number =>
+  Math.min(Math.max(snapshot.limits.coldStartMs, 1_000), 10_000)
+
+/** @param given without its params, where its endpoint stands now */
+export function createListenStream(
+  given: ModernCall,
+  filter: ListenFilter,
+  options: ListenStreamsOptions
+): ListenStream {
+  const { catalogs, cache, taskIds, listings, runtime } = options
+  const { clock, log } = runtime
+  const partOptions = { ...options, ...runtime }
+  const { signal } = given
+  const parts = new Map<UpstreamName, Part>()
+  const over = Promise.withResolvers<void>()
+  const queue = createListenQueue((notification) => given.client.notify(notification), clock)
+  let call = given
+  let view = catalogs.of(call)
+  const kinds = new Set([...filter.kinds].filter((kind) => hasCapability(view.capabilities, [kind, 'listChanged'])))
+
+  const targetOf = (name: UpstreamName, names: ListenNames): ListenTarget => ({
+    get call() {
+      return call
+    },
+    updated(uri, below, meta) {
+      const own = below ? undefined : names.uris.get(uri)
+      for (const shown of own ?? [view.uriMap(name)(uri)]) {
+        const params = { uri: shown, ...(meta !== undefined && { _meta: meta }) }
+        queue.send(shown, { method: 'notifications/resources/updated', params })
+      }
+    },
+    taskChanged(taskId, task) {
+      try {
+        const params = taskForCaller(call, name, task, taskIds, catalogs.of(call).uriMap(name))
+        queue.send(taskId, { method: 'notifications/tasks', params })
+      } catch (err) {
+        log.warn(
+          { err, upstream: name, tenant: call.tenant.id },
+          'a notification about a task could not be passed on; its client can ask'
+        )
+      }
+    }
+  })
+
+  function open(definition: UpstreamDefinition, names: ListenNames): void {
+    const asked = { uris: [...names.uris.keys()], taskIds: [...names.taskIds.keys()] }
+    const target = targetOf(definition.name, names)
+    const listing = listings.peek(definition)
+    if (isModernRevision(listing?.revision ?? latestModern)) {
+      parts.set(definition.name, { part: openUpstreamPart(definition, asked, target, partOptions), names })
+    } else if (hasCapability(listing?.capabilities ?? {}, ['resources', 'subscribe'])) {
+      // No connection is opened to learn what the listing says already.
+      const part = openLegacyUpstreamPart(definition, asked.uris, target, waitMsOf(call), partOptions)
+      parts.set(definition.name, { part, names })
+    }
+  }
+
+  /** What the upstreams have agreed to by now, as the client wrote it. No later additions. */
+  function granted(): ListenFilter {
+    const uris = new Set<string>()
+    const taskIds = new Set<string>()
+    for (const [name, { part, names }] of parts) {
+      for (const uri of part.granted.uris) for (const shown of names.uris.get(uri) ?? []) uris.add(shown)
+      for (const id of part.granted.taskIds) taskIds.add(names.taskIds.get(id) ?? '')
+      if (part.granted.uris.length > 0 || part.granted.taskIds.length > 0) continue
+      part.end()
+      parts.delete(name)
+    }
+    return {
+      kinds,
+      uris: filter.uris.filter((uri) => uris.has(uri)),
+      taskIds: filter.taskIds.filter((id) => taskIds.has(id))
+    }
+  }
+
+  /** Resolves when all upstreams have answered or their time is over. */
+  async function settled(): Promise<void> {
+    if (parts.size === 0) return
+    const late = Promise.withResolvers<void>()
+    const timer = clock.timer(waitMsOf(call), late.resolve)
+    await Promise.race([Promise.all([...parts.values()].map(({ part }) => part.settled)), late.promise, over.promise])
+    timer.close()
+  }
+
+  return {
+    get call() {
+      return call
+    },
+    get view() {
+      return view
+    },
+    show(now, changed) {
+      view = now
+      queue.changed([...changed].filter((kind) => kinds.has(kind)))
+    },
+    move(context) {
+      call = { ...given, ...context }
+    },
+    holds() {
+      const members = cache.definitionsOf(call)
+      return [...parts].every(
+        ([name, { part, names }]) =>
+          members.some(({ hash }) => hash === part.definition.hash) &&
+          part.granted.uris.every((uri) =>
+            names.uris.get(uri)?.every((shown) => {
+              const route = view.resource(shown)
+              return route?.upstream === name && route.name === uri
+            })
+          )
+      )
+    },
+    async run() {
+      signal.addEventListener('abort', () => over.resolve(), { once: true })
+      try {
+        for (const [name, names] of listenRoutes(view, filter, (id) => taskIds.open(call, id))) {
+          const definition = call.tenant.upstreams.get(name)
+          if (definition !== undefined) open(definition, names)
+        }
+        await settled()
+        if (signal.aborted) return
+        queue.acknowledge({
+          method: 'notifications/subscriptions/acknowledged',
+          params: { notifications: notificationFilterOf(granted()) }
+        })
+        await over.promise
+        if (!signal.aborted) queue.finish()
+      } finally {
+        queue.end()
+        for (const { part } of parts.values()) part.end()
+      }
+    },
+    end: () => over.resolve()
+  }
+}

@@ -1,0 +1,125 @@
+// `subscriptions/listen` (2026-07-28 basic/patterns/subscriptions): all listen streams of this process. Tells them of
+// list changes, keeps the listings of their endpoints in use, and ends the streams that cannot keep what they
+// promised.
+
+import type { Endpoint } from '../../config/snapshot.ts'
+import { observe } from '../../observe/calls.ts'
+import { GatewayError } from '../../protocol/errors.ts'
+import type { Result } from '../../protocol/messages.ts'
+import type { ListKind } from '../../protocol/seams.ts'
+import type { ModernCall } from '../call/call.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import { changedKinds } from '../catalog/listing-diff.ts'
+import { listenCallOf } from '../client/modern-client.ts'
+import { createKeepAlive } from '../connections/keep-alive.ts'
+import { readListenFilter, type ListenFilter } from './listen-filter.ts'
+import { createListenLimit } from './listen-limit.ts'
+import { createListenStream, type ListenStream, type ListenStreamsOptions } from './listen-stream.ts'
+
+export interface ListenStreams {
+  /** See `ModernRelay.listen`. */
+  listen(call: ModernCall): Promise<Result>
+  /** After a reload. */
+  retain(): void
+  /** Ends all streams, and refuses new ones. */
+  close(): void
+}
+
+/** Between two marks of the listings as used, in milliseconds. */
+const maxUseIntervalMs = 15_000
+
+export function createListenStreams(options: ListenStreamsOptions): ListenStreams {
+  const { catalogs, cache, contextOf, listings, runtime } = options
+  const { clock, log } = runtime
+  const streams = new Set<ListenStream>()
+  const limit = createListenLimit()
+  const keepAlive = createKeepAlive(clock, markListingsUsed, maxUseIntervalMs)
+  let closed = false
+
+  /** Once for all streams of an endpoint with the same view. */
+  function markListingsUsed(): number {
+    const marked = new Map<Endpoint, Set<string | undefined>>()
+    let idleMs = Infinity
+    for (const { call } of streams) {
+      const viewKey = catalogs.viewKeyOf(call)
+      const keys = marked.get(call.endpoint) ?? new Set()
+      if (keys.has(viewKey?.key)) continue
+      marked.set(call.endpoint, keys.add(viewKey?.key))
+      for (const definition of cache.definitionsOf(call)) {
+        listings.markUsed(definition, viewKey)
+        idleMs = Math.min(idleMs, definition.idleMs)
+      }
+    }
+    return idleMs
+  }
+
+  /** Streams of one endpoint share views: each pair of views is compared once. */
+  function tellListChanges(some: Iterable<ListenStream>): void {
+    const compared = new Map<Catalog, { readonly now: Catalog; readonly kinds: ReadonlySet<ListKind> }>()
+    for (const stream of some) {
+      const { view } = stream
+      const now = catalogs.of(stream.call)
+      if (now === view) continue
+      let change = compared.get(view)
+      if (change?.now !== now) compared.set(view, (change = { now, kinds: changedKinds(view, now) }))
+      stream.show(now, change.kinds)
+    }
+  }
+
+  listings.onChange((hash) => {
+    const concerned = [...streams].filter(({ call }) => cache.definitionsOf(call).some((each) => each.hash === hash))
+    tellListChanges(concerned)
+  })
+
+  async function serve(call: ModernCall, filter: ListenFilter): Promise<void> {
+    await catalogs.awaitListings(call)
+    // A reload may have come meanwhile.
+    const context = contextOf(call.tenant.id, call.endpoint.name)
+    if (closed) throw stopping()
+    if (context === undefined) throw new GatewayError('not_found', 'The endpoint is no longer configured.')
+    if (call.signal.aborted) return
+    const stream = createListenStream({ ...call, ...context }, filter, options)
+    streams.add(stream)
+    keepAlive.add(Math.min(...cache.definitionsOf(context).map(({ idleMs }) => idleMs)))
+    await stream.run().finally(() => streams.delete(stream))
+  }
+
+  return {
+    listen(given) {
+      // The body is read at once and let go: the stream may be open for hours.
+      const call = listenCallOf(given)
+      const filter = readFilter(given)
+      return observe(call, { clock, log }, async () => {
+        const wanted = await filter
+        if (closed) throw stopping()
+        const leave = limit.take(call.principal, wanted, call.client.capabilities)
+        await serve(call, wanted).finally(leave)
+        return { resultType: 'complete' }
+      })
+    },
+    retain() {
+      for (const stream of streams) {
+        const { tenant, endpoint } = stream.call
+        const context = contextOf(tenant.id, endpoint.name)
+        if (context === undefined) {
+          streams.delete(stream)
+          stream.end()
+        } else stream.move(context)
+      }
+      tellListChanges(streams)
+      for (const stream of streams) if (!stream.holds()) stream.end()
+    },
+    close() {
+      closed = true
+      keepAlive.close()
+      for (const stream of streams) stream.end()
+    }
+  }
+}
+
+/** Rejects instead of throwing, for `observe` to record. */
+const readFilter = async ({ request, client }: ModernCall): Promise<ListenFilter> =>
+  readListenFilter(request.params, client.capabilities)
+
+const stopping = (): GatewayError =>
+  new GatewayError('shutting_down', 'The gateway is stopping. Retry; another process will answer.')

@@ -1,0 +1,108 @@
+// Sessions as subscribers of resource-subscriptions.ts: each session is one.
+
+import { GatewayError } from '../../protocol/errors.ts'
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { JsonObject, Notification } from '../../protocol/messages.ts'
+import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
+import type { EndpointContext } from '../call/call.ts'
+import { scopeOf } from '../call/scopes.ts'
+import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
+import type { SessionConnections } from '../connections/session-connections.ts'
+import type { UpstreamScope } from '../tasks/session-task-ids.ts'
+import type { ResourceSubscriptions } from './resource-subscriptions.ts'
+import type { SubscribedScope, Subscriber } from './subscription-index.ts'
+
+export interface SessionSubscribers {
+  /** @throws GatewayError session_unknown where the session ended */
+  of(session: LiveSession): Subscriber
+  /** The client listens: its connections stay open, or are opened again. */
+  touch(session: LiveSession): void
+  /** The session ended. */
+  drop(sessionKey: string): void
+}
+
+export interface SessionSubscribersOptions {
+  readonly subscriptions: ResourceSubscriptions
+  readonly live: LiveSessions
+  readonly connections: SessionConnections
+  readonly catalogs: ClientCatalogs<SessionViewer>
+  /** To the session's own stream. */
+  readonly clients: {
+    notify(session: LiveSession, source: UpstreamScope, notification: Notification): void
+  }
+  /** The endpoint of a session in the configuration of now; undefined where it is gone. */
+  readonly contextOf: (session: LiveSession) => EndpointContext | undefined
+}
+
+/** The connections that serve a session at an upstream, for its subscriptions. */
+export const subscribedScopeOf = (definition: UpstreamDefinition, session: LiveSession): SubscribedScope => ({
+  definition,
+  scope: scopeOf(definition, session),
+  exclusive: definition.isolation === 'session'
+})
+
+export function createSessionSubscribers(options: SessionSubscribersOptions): SessionSubscribers {
+  const { subscriptions, live, connections, catalogs, clients, contextOf } = options
+  const subscribers = new Map<string, Subscriber>()
+
+  function viewerOf(key: string): (SessionViewer & { readonly session: LiveSession }) | undefined {
+    const session = live.get(key)
+    const context = session === undefined ? undefined : contextOf(session)
+    return session === undefined || context === undefined ? undefined : { ...context, session }
+  }
+
+  const subscriberOf = (key: string): Subscriber => ({
+    get over() {
+      return live.get(key) === undefined
+    },
+    get listening() {
+      return live.get(key)?.listening === true
+    },
+    updated(definition, params: JsonObject, shown) {
+      const viewer = viewerOf(key)
+      if (viewer === undefined) return
+      const uri = shown ?? catalogs.of(viewer).uriMap(definition.name)(String(params['uri']))
+      const source = { definition, scope: scopeOf(definition, viewer.session) }
+      clients.notify(viewer.session, source, {
+        method: 'notifications/resources/updated',
+        params: { ...params, uri }
+      })
+    },
+    async connect(definition) {
+      const viewer = viewerOf(key)
+      if (viewer === undefined) throw sessionEnded()
+      return (await connections.lease(definition, viewer, viewer.session)).upstream
+    },
+    successorOf({ name }) {
+      const viewer = viewerOf(key)
+      const next = viewer?.tenant.upstreams.get(name)
+      const isServed = viewer?.endpoint.members.some(({ upstream }) => upstream === name) === true
+      return viewer === undefined || next === undefined || !isServed
+        ? undefined
+        : subscribedScopeOf(next, viewer.session)
+    }
+  })
+
+  return {
+    of({ key }) {
+      const known = subscribers.get(key)
+      if (known !== undefined) return known
+      // Created only while the session lives: its end removes it.
+      if (live.get(key) === undefined) throw sessionEnded()
+      const subscriber = subscriberOf(key)
+      subscribers.set(key, subscriber)
+      return subscriber
+    },
+    touch({ key }) {
+      const subscriber = subscribers.get(key)
+      if (subscriber !== undefined) subscriptions.touch(subscriber)
+    },
+    drop(sessionKey) {
+      const subscriber = subscribers.get(sessionKey)
+      subscribers.delete(sessionKey)
+      if (subscriber !== undefined) subscriptions.drop(subscriber)
+    }
+  }
+}
+
+const sessionEnded = (): GatewayError => new GatewayError('session_unknown', 'The session of the client ended.')

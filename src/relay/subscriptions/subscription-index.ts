@@ -1,0 +1,217 @@
+// Which resources each upstream connection is subscribed to, and for which subscribers. Sends nothing.
+
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { createSemaphore, type Semaphore } from '../../limits/semaphore.ts'
+import type { JsonObject } from '../../protocol/messages.ts'
+import type { Upstream } from '../../protocol/seams.ts'
+import type { Timer } from '../../time/clock.ts'
+
+/** A session or a listen stream. */
+export interface Subscriber {
+  /** Gone: it is not subscribed any more. */
+  readonly over: boolean
+  /** Has a stream open, so that a connection that broke is opened again for it at once. */
+  readonly listening: boolean
+  /**
+   * `params` of `notifications/resources/updated`, at most once for each of them.
+   * @param shown the URI as the subscriber wrote it; undefined: it subscribed to a resource that contains this one
+   */
+  updated(definition: UpstreamDefinition, params: JsonObject, shown: string | undefined): void
+  /** Opens the connection again. @throws GatewayError upstream_unavailable, too_many */
+  connect(definition: UpstreamDefinition): Promise<Upstream>
+  /** After a reload: the connection that takes over from one to this definition; undefined where none does. */
+  successorOf(definition: UpstreamDefinition): SubscribedScope | undefined
+}
+
+/** The connections of a scope, one after the other. */
+export interface SubscribedScope {
+  readonly definition: UpstreamDefinition
+  readonly scope: string
+  /**
+   * The connection is one session's own: its requests are passed on as they are, and at its end the connection is
+   * closed.
+   */
+  readonly exclusive: boolean
+}
+
+export interface Subscription {
+  /** With the URI as each of them wrote it. */
+  readonly subscribers: Map<Subscriber, string>
+  /** The connection on which the server was asked for updates. */
+  upstream: Upstream | undefined
+  /** A connection had it before, so that updates may have been missed since. */
+  established: boolean
+  /** Requests about one URI follow each other: a late "unsubscribe" must not undo a newer "subscribe". */
+  readonly turn: Semaphore
+  /** Requests that run or wait for their turn. */
+  pending: number
+}
+
+export interface SubscribedConnection extends SubscribedScope {
+  readonly uris: Map<string, Subscription>
+  /** The connection that was asked for all of them. */
+  current: Upstream | undefined
+  failures: number
+  retry: Timer | undefined
+  /** For requests that no caller waits for: so many at a time. */
+  readonly background: Semaphore
+}
+
+export interface SubscriptionIndex {
+  /** Made where there is none; forgotten with its last subscription. */
+  at(scope: SubscribedScope): SubscribedConnection
+  find(definition: UpstreamDefinition, scope: string): SubscribedConnection | undefined
+  all(): SubscribedConnection[]
+  /** URIs of a subscriber by connection. */
+  of(subscriber: Subscriber): Array<readonly [SubscribedConnection, ReadonlySet<string>]>
+  count(subscriber: Subscriber): number
+  add(connection: SubscribedConnection, uri: string, subscriber: Subscriber, shown: string): Subscription
+  /** To be followed by `inTurn`, which forgets a subscription without subscribers. @returns whether it was there */
+  remove(connection: SubscribedConnection, uri: string, subscriber: Subscriber): boolean
+  /** Removes a connection and all of its subscribers. @returns what each of them had */
+  clear(
+    connection: SubscribedConnection
+  ): Array<{ readonly uri: string; readonly subscriber: Subscriber; readonly shown: string }>
+  /**
+   * Runs after all requests about this URI that came before.
+   * @param signal gives up the wait for the turn; then `run` does not run
+   * @throws GatewayError cancelled; whatever `run` throws
+   */
+  inTurn<T>(
+    connection: SubscribedConnection,
+    uri: string,
+    run: (subscription: Subscription) => Promise<T>,
+    signal?: AbortSignal
+  ): Promise<T>
+}
+
+const maxBackgroundRequests = 8
+
+export function createSubscriptionIndex(): SubscriptionIndex {
+  const connections = new Map<string, SubscribedConnection>()
+  const bySubscriber = new Map<Subscriber, Map<SubscribedConnection, Set<string>>>()
+
+  const keyOf = ({ hash }: UpstreamDefinition, scope: string): string => `${hash}\n${scope}`
+
+  function subscriptionOf({ uris }: SubscribedConnection, uri: string): Subscription {
+    let found = uris.get(uri)
+    if (found === undefined)
+      uris.set(
+        uri,
+        (found = {
+          subscribers: new Map(),
+          upstream: undefined,
+          established: false,
+          turn: createSemaphore(1),
+          pending: 0
+        })
+      )
+    return found
+  }
+
+  function forget(connection: SubscribedConnection): void {
+    connection.retry?.close()
+    const key = keyOf(connection.definition, connection.scope)
+    if (connections.get(key) === connection) connections.delete(key)
+  }
+
+  function remove(connection: SubscribedConnection, uri: string, subscriber: Subscriber): boolean {
+    if (connection.uris.get(uri)?.subscribers.delete(subscriber) !== true) return false
+    const own = bySubscriber.get(subscriber)
+    const uris = own?.get(connection)
+    uris?.delete(uri)
+    if (uris?.size === 0) own?.delete(connection)
+    if (own?.size === 0) bySubscriber.delete(subscriber)
+    return true
+  }
+
+  return {
+    at({ definition, scope, exclusive }) {
+      const key = keyOf(definition, scope)
+      let found = connections.get(key)
+      if (found === undefined) {
+        found = {
+          definition,
+          scope,
+          exclusive,
+          uris: new Map(),
+          current: undefined,
+          failures: 0,
+          retry: undefined,
+          background: createSemaphore(maxBackgroundRequests)
+        }
+        connections.set(key, found)
+      }
+      return found
+    },
+    // Every call looks here, and most gateways have no subscriptions: no key is built for them.
+    find: (definition, scope) => (connections.size === 0 ? undefined : connections.get(keyOf(definition, scope))),
+    all: () => [...connections.values()],
+    of: (subscriber) => [...(bySubscriber.get(subscriber) ?? [])],
+    count: (subscriber) =>
+      [...(bySubscriber.get(subscriber)?.values() ?? [])].reduce((sum, uris) => sum + uris.size, 0),
+    add(connection, uri, subscriber, shown) {
+      const subscription = subscriptionOf(connection, uri)
+      subscription.subscribers.set(subscriber, shown)
+      const own = bySubscriber.get(subscriber) ?? new Map<SubscribedConnection, Set<string>>()
+      bySubscriber.set(subscriber, own.set(connection, (own.get(connection) ?? new Set()).add(uri)))
+      return subscription
+    },
+    remove,
+    clear(connection) {
+      forget(connection)
+      return [...connection.uris].flatMap(([uri, { subscribers }]) =>
+        [...subscribers].map(([subscriber, shown]) => {
+          remove(connection, uri, subscriber)
+          return { uri, subscriber, shown }
+        })
+      )
+    },
+    async inTurn(connection, uri, run, signal) {
+      const subscription = subscriptionOf(connection, uri)
+      subscription.pending++
+      try {
+        return await subscription.turn(() => run(subscription), signal)
+      } finally {
+        if (--subscription.pending === 0 && subscription.subscribers.size === 0) connection.uris.delete(uri)
+        if (connection.uris.size === 0) forget(connection)
+      }
+    }
+  }
+}
+
+/** A subscriber for which the connection is opened again when it breaks. */
+export function listenerOf({ uris }: SubscribedConnection): Subscriber | undefined {
+  for (const { subscribers } of uris.values()) {
+    for (const subscriber of subscribers.keys()) if (subscriber.listening) return subscriber
+  }
+  return undefined
+}
+
+/**
+ * Tells each subscriber of the resource, or of one that contains it, once.
+ * @param params of `notifications/resources/updated`
+ */
+export function tellUpdated({ definition, uris }: SubscribedConnection, params: JsonObject): void {
+  const { uri } = params
+  if (typeof uri !== 'string') return
+  const told = new Map<Subscriber, string | undefined>()
+  for (const [subscribed, { subscribers }] of uris) {
+    if (!coversUri(subscribed, uri)) continue
+    for (const [subscriber, shown] of subscribers) {
+      if (subscribed === uri) told.set(subscriber, shown)
+      else if (!told.has(subscriber)) told.set(subscriber, undefined)
+    }
+  }
+  for (const [subscriber, shown] of told) if (!subscriber.over) subscriber.updated(definition, params, shown)
+}
+
+/**
+ * 2025-11-25 server/resources: the URI of an update "might be a sub-resource of the one that the client actually
+ * subscribed to".
+ */
+export function coversUri(subscribed: string, updated: string): boolean {
+  if (!updated.startsWith(subscribed)) return false
+  const rest = updated.slice(subscribed.length)
+  return rest === '' || /[/?#]$/.test(subscribed) || /^[/?#]/.test(rest)
+}

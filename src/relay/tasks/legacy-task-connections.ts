@@ -1,0 +1,142 @@
+// Where a task of a legacy upstream is reached: on the connection that it was made on, or on one like it where the
+// server knows its tasks beyond connections.
+
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { GatewayError } from '../../protocol/errors.ts'
+import type { ErrorCode } from '../../protocol/error-table.ts'
+import type { Result } from '../../protocol/messages.ts'
+import { noClient } from '../../protocol/seams.ts'
+import { abortable } from '../../time/wait.ts'
+import type { Pool } from '../../upstream/pool/pool.ts'
+import { callerBindingOf, type ModernCall } from '../call/call.ts'
+import { conversationKey } from '../client/request-meta.ts'
+import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
+import type { OpenTask, OpenTasks } from './open-tasks.ts'
+import type { LegacyTaskRef, TaskRef } from './sealed-ids.ts'
+
+export type LegacyTask = Pick<TaskRef, 'id'> & { readonly legacy: LegacyTaskRef }
+
+/** A request of a modern client about a task at a legacy upstream. */
+export interface LegacyTaskCall {
+  readonly call: ModernCall
+  readonly definition: UpstreamDefinition
+  readonly task: LegacyTask
+}
+
+export interface LegacyTaskConnections {
+  track(of: LegacyTaskCall, connection: Pick<LeasedConnection, 'upstream' | 'scope'>): OpenTask
+  /** The task where this process has it open. */
+  opened(of: LegacyTaskCall): OpenTask | undefined
+  /** @throws GatewayError invalid_params where the task is gone with its connection */
+  reach(of: LegacyTaskCall): Promise<OpenTask>
+  /**
+   * Sends a request that may be repeated: on another connection, where the one of the task is gone.
+   * @throws GatewayError invalid_params where the task is gone; whatever the upstream answers
+   */
+  send(of: LegacyTaskCall, method: string): Promise<{ readonly openTask: OpenTask; readonly result: Result }>
+}
+
+export interface LegacyTaskConnectionsOptions {
+  readonly connections: Pick<CallerConnections, 'lease'>
+  readonly pool: Pick<Pool, 'find'>
+  readonly openTasks: OpenTasks
+}
+
+export function createLegacyTaskConnections({
+  connections,
+  pool,
+  openTasks
+}: LegacyTaskConnectionsOptions): LegacyTaskConnections {
+  // Many a server numbers its tasks, and each process of it begins anew; and another definition is another server.
+  const keyOf = ({ call, definition: { name, hash }, task: { id, legacy } }: LegacyTaskCall): string =>
+    JSON.stringify([callerBindingOf(call), name, hash, legacy.connection, id])
+
+  const opened = (of: LegacyTaskCall): OpenTask | undefined => openTasks.find(keyOf(of))
+
+  function track(of: LegacyTaskCall, { upstream, scope }: Pick<LeasedConnection, 'upstream' | 'scope'>): OpenTask {
+    const { call, definition, task } = of
+    return openTasks.track({
+      key: keyOf(of),
+      owner: JSON.stringify(callerBindingOf(call)),
+      definition,
+      scope,
+      upstream,
+      id: task.id,
+      endpoint: call.endpoint,
+      capabilities: task.legacy.capabilities
+    })
+  }
+
+  /** On the connection that it was made on, or was found on since. */
+  function onOwnConnection(of: LegacyTaskCall): OpenTask | undefined {
+    const { definition, connection } = of.task.legacy
+    const known = definition === of.definition.hash ? pool.find(connection) : undefined
+    return opened(of) ?? (known && track(of, known))
+  }
+
+  async function onAnotherConnection(of: LegacyTaskCall): Promise<OpenTask> {
+    const { call, definition, task } = of
+    // What another process has under this id is another task.
+    if (definition.type === 'stdio') throw taskGone(definition)
+    const { capabilities, conversation, connection, createdAt } = task.legacy
+    const params = conversation === null ? {} : { _meta: { [conversationKey]: conversation } }
+    const likeIt: ModernCall = {
+      ...call,
+      request: { method: call.request.method, params },
+      client: { ...call.client, capabilities, logLevel: undefined }
+    }
+    const lease = await abortable(connections.lease(definition, likeIt), call.signal)
+    try {
+      const { upstream } = lease
+      if (upstream.era !== 'legacy') throw unknownTask()
+      if (upstream.id !== connection) {
+        const request = { method: 'tasks/get', params: { taskId: task.id } }
+        const found = await upstream.request(request, noClient, call.signal)
+        if (createdAt === undefined || found['createdAt'] !== createdAt) throw taskGone(definition)
+      }
+      return track(of, lease)
+    } finally {
+      lease.release()
+    }
+  }
+
+  return {
+    track,
+    opened,
+    reach: async (of) => onOwnConnection(of) ?? (await onAnotherConnection(of)),
+    async send(of, method) {
+      const { call, task } = of
+      const sendOn = async (openTask: OpenTask): Promise<{ openTask: OpenTask; result: Result }> => {
+        const request = { method, params: { taskId: task.id } }
+        return { openTask, result: await openTask.upstream.request(request, noClient, call.signal) }
+      }
+      const first = onOwnConnection(of)
+      if (first !== undefined) {
+        try {
+          return await sendOn(first)
+        } catch (error) {
+          if (call.signal.aborted || !(error instanceof GatewayError) || !connectionErrors.has(error.code)) throw error
+          openTasks.drop(first.key)
+        }
+      }
+      return await sendOn(await onAnotherConnection(of))
+    }
+  }
+}
+
+/** What requests fail with when their connection ends. */
+const connectionErrors: ReadonlySet<string> = new Set<ErrorCode>(['upstream_lost', 'upstream_unavailable', 'cancelled'])
+
+const unknownTask = (): GatewayError =>
+  new GatewayError(
+    'invalid_params',
+    'Unknown task: it is none that you were given at this endpoint, or its upstream is gone.'
+  )
+
+const taskGone = ({ name }: UpstreamDefinition): GatewayError =>
+  new GatewayError(
+    'invalid_params',
+    `The connection to upstream ${name} that the task ran on is gone, and the task with it. Whether it took effect ` +
+      'is unknown: find out before you start it again.',
+    { data: { outcome: 'unknown', upstream: name } }
+  )

@@ -1,0 +1,134 @@
+// Tasks of 2025-11-25 (basic/utilities/tasks) of sessions: which sessions a running task was told to, the connections
+// that it keeps open, and what a principal has created, for `tasks/list`.
+
+import type { Log } from '../../observe/log.ts'
+import { isTaskOver, readTask } from '../../protocol/translate/tasks.ts'
+import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
+import { tasksKept, tasksKey, tasksTtlMs } from '../../store/keys.ts'
+import type { Store } from '../../store/port.ts'
+import type { Sealer } from '../../store/seal.ts'
+import type { Clock } from '../../time/clock.ts'
+import type { Pool } from '../../upstream/pool/pool.ts'
+import { sessionBindingOf } from '../call/call.ts'
+import { createKeepAlive } from '../connections/keep-alive.ts'
+import { createHostedTasks, type HostedTasks } from './hosted-tasks.ts'
+import { createSessionTaskIds, type SessionTaskIds, type UpstreamScope } from './session-task-ids.ts'
+
+export interface SessionTasks extends SessionTaskIds, HostedTasks {
+  /** The state of a task, as a result or a notification told it to the session, with the upstream's own id. */
+  noted(session: LiveSession, source: UpstreamScope, task: unknown): void
+  /** Remembers whose task it is, for `tasks/list`. */
+  created(session: LiveSession, source: UpstreamScope, id: string): Promise<void>
+  /** Whether the principal created a task at the endpoint. @throws GatewayError unavailable */
+  createdBy(session: LiveSession): Promise<(source: UpstreamScope, id: string) => boolean>
+  /** Sessions to which a task of a shared connection was told. */
+  sessionsOf(source: UpstreamScope, id: string): LiveSession[]
+  close(): void
+}
+
+export interface SessionTasksOptions {
+  readonly sealer: Sealer
+  readonly store: Store
+  readonly sessions: LiveSessions
+  readonly pool: Pick<Pool, 'peek' | 'touch'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+interface KnownTask {
+  readonly key: string
+  readonly source: UpstreamScope
+  readonly sessions: Set<string>
+  running: boolean
+  /** When the server may have forgotten it; milliseconds since the epoch. */
+  until: number
+}
+
+const maxPerSession = 1_000
+
+export function createSessionTasks({ sealer, store, sessions, pool, clock, log }: SessionTasksOptions): SessionTasks {
+  const ids = createSessionTaskIds(sealer, pool)
+  const hosted = createHostedTasks(ids)
+  const known = new Map<string, KnownTask>()
+  const bySession = new Map<string, Set<KnownTask>>()
+
+  /** A connection is in use while a task runs on it, even if no call comes for hours. */
+  const keepAlive = createKeepAlive(clock, () => {
+    const now = clock.now()
+    let idleMs = Infinity
+    for (const task of known.values()) {
+      const { definition, scope } = task.source
+      if (task.until < now) forget(task)
+      else if (task.running) {
+        pool.touch(scope, definition)
+        idleMs = Math.min(idleMs, definition.idleMs)
+      }
+    }
+    return idleMs
+  })
+
+  const keyOf = (source: UpstreamScope, id: string): string =>
+    JSON.stringify([source.definition.hash, source.scope, ids.nameOf(source, id)])
+
+  function forget(task: KnownTask): void {
+    known.delete(task.key)
+    for (const key of task.sessions) {
+      const own = bySession.get(key)
+      own?.delete(task)
+      if (own?.size === 0) bySession.delete(key)
+    }
+  }
+
+  return {
+    ...ids,
+    ...hosted,
+
+    noted(session, source, value) {
+      const state = readTask(value)
+      if (state === undefined || sessions.get(session.key) === undefined) return
+      const key = keyOf(source, state.taskId)
+      let task = known.get(key)
+      if (task === undefined) {
+        known.set(key, (task = { key, source, sessions: new Set(), running: false, until: Infinity }))
+      }
+      task.sessions.add(session.key)
+      const own = bySession.get(session.key) ?? new Set<KnownTask>()
+      bySession.set(session.key, own.add(task))
+      const [oldest] = own
+      if (own.size > maxPerSession && oldest !== undefined) forget(oldest)
+      // Its time runs from its creation, which is at most as late as this.
+      if (state.ttl !== undefined) task.until = Math.min(task.until, clock.now() + state.ttl)
+      task.running = !isTaskOver(state)
+      if (task.running) keepAlive.add(source.definition.idleMs)
+    },
+
+    async created(session, source, id) {
+      const kept = { ttlMs: tasksTtlMs, keep: tasksKept }
+      await store.append(tasksKey(...sessionBindingOf(session)), ids.nameOf(source, id), kept).catch((err: unknown) => {
+        log.warn(
+          { err, upstream: source.definition.name },
+          'a task could not be written down; tasks/list will leave it out'
+        )
+      })
+    },
+
+    async createdBy(session) {
+      const entries = new Set(await store.entries(tasksKey(...sessionBindingOf(session))))
+      return (source, id) => entries.has(ids.nameOf(source, id))
+    },
+
+    sessionsOf: (source, id) =>
+      [...(known.get(keyOf(source, id))?.sessions ?? [])].flatMap((key) => sessions.get(key) ?? []),
+
+    drop(sessionKey) {
+      hosted.drop(sessionKey)
+      for (const task of [...(bySession.get(sessionKey) ?? [])]) {
+        task.sessions.delete(sessionKey)
+        if (task.sessions.size === 0) forget(task)
+      }
+      bySession.delete(sessionKey)
+    },
+
+    close: keepAlive.close
+  }
+}

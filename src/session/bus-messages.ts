@@ -1,0 +1,155 @@
+// Messages from process to process, over the messages of the store. They are sealed: whoever can write into the store
+// must not be able to speak for a process. Any of them may be lost; one that comes twice, late or out of order is
+// dropped.
+
+import type { Log } from '../observe/log.ts'
+import { GatewayError } from '../protocol/errors.ts'
+import { nodeChannel } from '../store/keys.ts'
+import type { Store } from '../store/port.ts'
+import type { Sealer } from '../store/seal.ts'
+import type { Clock } from '../time/clock.ts'
+
+type BusWord = 'question' | 'ready' | 'go' | 'beat' | 'said' | 'answer' | 'error' | 'abort'
+
+export interface BusMessage {
+  readonly word: BusWord
+  /** Of the request that it belongs to. */
+  readonly id: string
+  readonly from: string
+  /** Epoch ms. */
+  readonly at: number
+  /** Grows with each message of the sender. */
+  readonly n: number
+  readonly body?: unknown
+}
+
+/** Watches the other side of one request, and tells it that this side is alive. */
+export interface Heartbeat {
+  /** The other side was heard: its time begins again. */
+  renew(): void
+  close(): void
+}
+
+export interface BusMessages {
+  /** @throws GatewayError unavailable, upstream_protocol where the message is too large */
+  send(to: string, word: BusWord, id: string, body?: unknown): Promise<void>
+  /** For what the other side will miss soon enough by itself. */
+  trySend(to: string, word: BusWord, id: string, body?: unknown): void
+  /** @returns undefined for a message to be dropped. @throws Error where it cannot be read */
+  open(sealed: string): BusMessage | undefined
+  /**
+   * @param onSilence the other side has sent nothing for `ackMs` from the start, or for `silenceMs` since it was heard
+   */
+  watch(to: string, id: string, onSilence: () => void): Heartbeat
+}
+
+export interface BusMessagesOptions {
+  readonly store: Store
+  readonly sealer: Pick<Sealer, 'seal' | 'open'>
+  /** The name of this process, unique among those on the store. */
+  readonly node: string
+  /** The time of day. */
+  readonly clock: Clock
+  readonly log: Log
+  /** How soon the other process must confirm a question, and this one the start of the work. */
+  readonly ackMs?: number
+  /** After so much silence the other side counts as gone; each side sends something three times as often. */
+  readonly silenceMs?: number
+}
+
+const purpose = 'bus'
+const staleMs = 60_000
+/** Redis cuts off subscribers whose messages it has to hold. */
+const maxChars = 8 * 1024 * 1024
+
+export function createBusMessages({
+  store,
+  sealer,
+  node,
+  clock,
+  log,
+  ackMs = 2_000,
+  silenceMs = 15_000
+}: BusMessagesOptions): BusMessages {
+  // The clocks of others may be ahead of ours by as much as behind.
+  const isNew = createReplayGuard(clock, 2 * staleMs)
+  let sent = 0
+
+  async function send(to: string, word: BusWord, id: string, body?: unknown): Promise<void> {
+    const text = JSON.stringify({ word, id, from: node, at: clock.now(), n: ++sent, body } satisfies BusMessage)
+    if (text.length > maxChars) {
+      const message =
+        `What one process of the gateway had to tell another was larger than ${maxChars} characters. ` +
+        'The call may have taken effect.'
+      throw new GatewayError('upstream_protocol', message, { data: { outcome: 'unknown' } })
+    }
+    await store.publish(nodeChannel(to), sealer.seal(purpose, [to], text))
+  }
+
+  const trySend = (to: string, word: BusWord, id: string, body?: unknown): void => {
+    send(to, word, id, body).catch((err: unknown) => log.debug({ err, word }, 'a message to another process was lost'))
+  }
+
+  return {
+    send,
+    trySend,
+    open(sealed) {
+      const text = sealer.open(purpose, [node], sealed)
+      const message = text === undefined ? undefined : (JSON.parse(text) as BusMessage)
+      const problem =
+        message === undefined
+          ? 'no process of this gateway has sent it'
+          : !(Math.abs(clock.now() - message.at) <= staleMs)
+            ? 'it is too old; do the clocks differ?'
+            : isNew(message.from, message.n)
+              ? undefined
+              : 'it came before'
+      if (problem === undefined) return message
+      log.warn({ from: message?.from, problem }, 'dropped a message to this process')
+      return undefined
+    },
+    watch(to, id, onSilence) {
+      const beat = clock.timer(silenceMs / 3, () => {
+        trySend(to, 'beat', id)
+        beat.refresh()
+      })
+      let limit = clock.timer(ackMs, onSilence)
+      beat.unref()
+      limit.unref()
+      return {
+        renew() {
+          limit.close()
+          limit = clock.timer(silenceMs, onSilence)
+          limit.unref()
+        },
+        close() {
+          limit.close()
+          beat.close()
+        }
+      }
+    }
+  }
+}
+
+/**
+ * Recognises messages that were held back or are played again. Those of one process arrive in the order in which it
+ * sent them, so only the newest number of each is kept: no caller can fill this memory by making a process send.
+ * @param forMs after this time no message of before is accepted anyway
+ * @returns whether a message is newer than all of the same sender before
+ */
+export function createReplayGuard(clock: { now(): number }, forMs: number): (from: string, n: number) => boolean {
+  /** The process heard last comes last. */
+  const newest = new Map<string, { readonly n: number; readonly until: number }>()
+  return (from, n) => {
+    const now = clock.now()
+    for (const [each, { until }] of newest) {
+      if (until > now) break
+      newest.delete(each)
+    }
+    const known = newest.get(from)
+    if (known !== undefined && n <= known.n) return false
+    newest.delete(from)
+    newest.set(from, { n, until: now + forMs })
+    return true
+  }
+}

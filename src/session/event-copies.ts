@@ -1,0 +1,136 @@
+// Copies in the store of what is streamed to clients, for a client that comes back at another process or after a
+// restart. They are a convenience: limited per session and per process, never awaited, and where one fails only the
+// copy is lost.
+
+import type { Log } from '../observe/log.ts'
+import { eventsKept, eventsKey, eventsTtlMs } from '../store/keys.ts'
+import type { Store } from '../store/port.ts'
+
+/** The copy of one stream. */
+export interface EventCopy {
+  /**
+   * @param data one line of JSON; empty for an event that only primes.
+   * @param keep how many of the last events to keep
+   */
+  add(seq: number, data: string, keep: number): void
+  /** The stream has ended. */
+  end(): void
+  /** Its session has ended: what is stored is deleted, and nothing is added any more. */
+  drop(): void
+}
+
+export interface EventCopies {
+  /** @param firstAlone whether the first event is copied even where nothing follows it */
+  open(sessionKey: string, streamId: string, firstAlone: boolean): EventCopy
+  /** @returns undefined where nothing is stored. @throws GatewayError unavailable */
+  read(sessionKey: string, streamId: string, after: number): Promise<StoredEvents | undefined>
+  /** Forgets what sessions have used up, once their copies have expired. */
+  sweep(): void
+}
+
+interface StoredEvents {
+  readonly events: Iterable<{ readonly seq: number; readonly data: string }>
+  readonly ended: boolean
+}
+
+/** Characters that may be copied within `eventsTtlMs`: of one session, and of all at this process. */
+export interface CopyLimits {
+  readonly session: number
+  readonly process: number
+}
+
+const defaultLimits: CopyLimits = { session: 8 * 1024 * 1024, process: 256 * 1024 * 1024 }
+/** No session has this key: the account of the process. */
+const allSessions = ''
+const endEntry = 'end'
+/** Whoever wrote the entry: only one line of JSON goes out. */
+const eventEntry = /^(\d{1,15}):(\{[^\r\n]*\}|\[[^\r\n]*\])$/
+
+export function createEventCopies(
+  store: Store,
+  clock: { now(): number },
+  log: Log,
+  limits = defaultLimits
+): EventCopies {
+  const accounts = new Map<string, { size: number; readonly until: number }>()
+
+  function accountOf(key: string): { size: number } {
+    const known = accounts.get(key)
+    if (known !== undefined && known.until >= clock.now()) return known
+    const account = { size: 0, until: clock.now() + eventsTtlMs }
+    accounts.set(key, account)
+    return account
+  }
+
+  function take(sessionKey: string, size: number): boolean {
+    const [own, all] = [accountOf(sessionKey), accountOf(allSessions)]
+    if (own.size + size > limits.session || all.size + size > limits.process) return false
+    own.size += size
+    all.size += size
+    return true
+  }
+
+  return {
+    open(sessionKey, streamId, firstAlone) {
+      const key = eventsKey(sessionKey, streamId)
+      let stored = false
+      let dropped = false
+      let first: (() => void) | undefined
+      const append = (entry: string, keep: number): void => {
+        if (dropped) return
+        stored = true
+        store
+          .append(key, entry, { ttlMs: eventsTtlMs, keep })
+          .catch((err: unknown) => log.debug({ err }, 'an event could not be stored for resumption'))
+      }
+      const copyFirst = (): void => {
+        first?.()
+        first = undefined
+      }
+      return {
+        add(seq, data, keep) {
+          const entry = `${seq}:${data}`
+          const copy = (): void => {
+            if (!dropped && take(sessionKey, entry.length)) append(entry, keep)
+          }
+          copyFirst()
+          if (seq > 0 || firstAlone) return copy()
+          first = copy
+          // An answer and its end are one step. After any other first event, the client may come back for what follows.
+          queueMicrotask(copyFirst)
+        },
+        end() {
+          first = undefined
+          if (stored) append(endEntry, eventsKept)
+        },
+        drop() {
+          dropped = true
+          store
+            .delete(key)
+            .catch((err: unknown) =>
+              log.debug({ err }, 'the stored events of an ended session could not be deleted; they expire')
+            )
+        }
+      }
+    },
+    async read(sessionKey, streamId, after) {
+      const entries = await store.entries(eventsKey(sessionKey, streamId))
+      if (entries.length === 0) return undefined
+      return { events: eventsAfter(entries, after), ended: entries.at(-1) === endEntry }
+    },
+    sweep() {
+      for (const [key, { until }] of accounts) if (until < clock.now()) accounts.delete(key)
+    }
+  }
+}
+
+function* eventsAfter(entries: readonly string[], after: number): Generator<{ seq: number; data: string }> {
+  let last = after
+  for (const entry of entries) {
+    const [, text, data] = eventEntry.exec(entry) ?? []
+    const seq = Number(text)
+    if (data === undefined || seq <= last) continue
+    last = seq
+    yield { seq, data }
+  }
+}

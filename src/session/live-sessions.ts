@@ -1,0 +1,216 @@
+// What this process holds of a session while it is in use: its stream, its calls in flight, and list changes it still
+// has to be sent. Nothing here is needed to serve the session at another process; what is idle is forgotten.
+
+import { GatewayError } from '../protocol/errors.ts'
+import type { EndpointName, TenantId } from '../protocol/ids.ts'
+import {
+  notificationMessage,
+  type JsonObject,
+  type Notification,
+  type RequestId,
+  type ServerRequest
+} from '../protocol/messages.ts'
+import type { ListKind, ServerRequestOptions } from '../protocol/seams.ts'
+import { every, type Clock } from '../time/clock.ts'
+import { createPendingServerRequests, type PendingServerRequests, type Send } from './pending-server-requests.ts'
+import type { Session } from './sessions.ts'
+import type { ClientStream } from './stream.ts'
+
+export interface CallInFlight {
+  readonly id: RequestId
+  /** The client cancelled it: nothing is answered. */
+  cancel(reason: string | undefined): void
+  /** Ended by the gateway: it is answered with the reason. */
+  end(reason: Error): void
+  /** Streams a message to the client ahead of the answer. @returns false where the client takes no stream */
+  push(message: JsonObject): boolean
+}
+
+/** Carries what belongs to no call: the GET stream of a session, or the one stream of HTTP+SSE. */
+export type SessionStream = Pick<ClientStream, 'send' | 'finish' | 'attached'>
+
+export interface LiveSession {
+  readonly key: string
+  readonly tenant: TenantId
+  readonly endpoint: EndpointName
+  /** As last loaded. */
+  session: Session
+  readonly calls: Set<CallInFlight>
+  readonly serverRequests: PendingServerRequests
+  /** How many bytes each connection of the client has not taken yet, at the time of the call. */
+  readonly unread: Set<() => number>
+  /** The stream takes over from the one before, which is finished; pending list changes are sent. */
+  setStream(stream: SessionStream): void
+  /** A connection of the stream came or went: pending list changes are sent where there is one. */
+  flushListChanges(): void
+  /** True while a client is connected to the stream. */
+  readonly listening: boolean
+  /**
+   * On the session's own stream; dropped where none was ever open (2025-11-25 basic/transports: the stream is
+   * optional).
+   */
+  send(notification: Notification): void
+  /**
+   * Sends a server request ahead of the answer of the call that it belongs to (`first`), else on the session's own
+   * stream, else ahead of the answer of the newest call that takes a stream.
+   * @throws RpcError where the client can be reached on none
+   */
+  ask(request: ServerRequest, options?: ServerRequestOptions, first?: Send): Promise<unknown>
+  /** Tells the client now, or as soon as it listens. Several changes of one kind become one notification. */
+  listsChanged(kinds: Iterable<ListKind>): void
+}
+
+export interface LiveSessions {
+  /** The live part of a session, made where there is none. */
+  use(session: Session): LiveSession
+  get(key: string): LiveSession | undefined
+  all(): Iterable<LiveSession>
+  /** The session has ended: ends its calls, server requests and stream. */
+  drop(key: string): void
+  onDrop(listener: (key: string) => void): void
+  readonly size: number
+  /** Ends server requests and streams; calls in flight go on. */
+  close(): void
+}
+
+export interface LiveSessionsOptions {
+  readonly clock: Clock
+  /** Begins the ids of server requests; unique among the processes on one store. */
+  readonly prefix: string
+  /** A session unused for so long has ended, or lives at another process. */
+  readonly idleMs?: () => number
+}
+
+interface Entry extends LiveSession {
+  usedAt: number
+  stream: SessionStream | undefined
+}
+
+export function createLiveSessions({ clock, prefix, idleMs = () => 30 * 60_000 }: LiveSessionsOptions): LiveSessions {
+  const entries = new Map<string, Entry>()
+  const listeners: Array<(key: string) => void> = []
+  let closed = false
+
+  const sweep = every(clock, Math.min(idleMs(), 30_000), () => {
+    const before = clock.now() - idleMs()
+    for (const [key, { usedAt, calls, listening }] of entries) {
+      // Few clients end their sessions: this is how most sessions release their connections.
+      if (usedAt < before && calls.size === 0 && !listening) drop(key)
+    }
+  })
+
+  function drop(key: string): void {
+    const entry = entries.get(key)
+    entries.delete(key)
+    const ended = new GatewayError(
+      'session_unknown',
+      'The session ended before the answer was there. Whether the call took effect is unknown.',
+      { data: { outcome: 'unknown' } }
+    )
+    runAll([
+      ...[...(entry?.calls ?? [])].map((call) => () => call.end(ended)),
+      () => entry?.serverRequests.end(new GatewayError('session_unknown', 'The session of the client ended.')),
+      () => entry?.stream?.finish(),
+      ...listeners.map((listener) => () => listener(key))
+    ])
+  }
+
+  function create(session: Session): Entry {
+    const changed = new Set<ListKind>()
+    const entry: Entry = {
+      key: session.key,
+      tenant: session.record.owner.tenant,
+      endpoint: session.record.endpoint,
+      session,
+      calls: new Set(),
+      unread: new Set(),
+      usedAt: clock.now(),
+      stream: undefined,
+      serverRequests: createPendingServerRequests({ timer: clock.timer, prefix }),
+      get listening() {
+        return entry.stream?.attached === true
+      },
+      setStream(stream) {
+        // The process is stopping, and would wait for it.
+        if (closed) return stream.finish()
+        const previous = entry.stream
+        entry.stream = stream
+        previous?.finish()
+        entry.flushListChanges()
+      },
+      flushListChanges() {
+        entry.usedAt = clock.now()
+        if (!entry.listening) return
+        for (const kind of changed) entry.stream?.send(changedMessage(kind))
+        changed.clear()
+      },
+      send(notification) {
+        entry.stream?.send(notificationMessage(notification))
+      },
+      listsChanged(kinds) {
+        for (const kind of kinds) changed.add(kind)
+        entry.flushListChanges()
+      },
+      ask(request, options, first) {
+        const own = (message: JsonObject): boolean => {
+          if (!entry.listening) return false
+          entry.stream?.send(message)
+          return true
+        }
+        // Looked up for each message: calls come and go while the request is open.
+        const newest = (message: JsonObject): boolean => [...entry.calls].toReversed().some(({ push }) => push(message))
+        return entry.serverRequests.ask(request, first === undefined ? [own, newest] : [first, own, newest], options)
+      }
+    }
+    return entry
+  }
+
+  return {
+    use(session) {
+      let entry = entries.get(session.key)
+      if (entry === undefined) entries.set(session.key, (entry = create(session)))
+      entry.session = session
+      entry.usedAt = clock.now()
+      return entry
+    },
+    get: (key) => entries.get(key),
+    all: () => entries.values(),
+    drop,
+    onDrop(listener) {
+      listeners.push(listener)
+    },
+    get size() {
+      return entries.size
+    },
+    close() {
+      closed = true
+      sweep.close()
+      for (const entry of entries.values()) {
+        // Responses come by POST, and no new request is accepted any more.
+        entry.serverRequests.end(
+          new GatewayError('shutting_down', 'The gateway is stopping; the client cannot answer any more.')
+        )
+        entry.stream?.finish()
+      }
+    }
+  }
+}
+
+const changedMessage = (kind: ListKind): JsonObject =>
+  notificationMessage({ method: `notifications/${kind}/list_changed` })
+
+/**
+ * Runs every step, even where one throws: the others release connections and files.
+ * @throws what the first failure was
+ */
+function runAll(steps: ReadonlyArray<() => void>): void {
+  const failures = steps.flatMap((step) => {
+    try {
+      step()
+      return []
+    } catch (error) {
+      return [error]
+    }
+  })
+  if (failures.length > 0) throw failures[0]
+}

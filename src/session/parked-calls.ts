@@ -1,0 +1,206 @@
+// Parked calls: calls of legacy upstreams that wait for the next request of a modern client. Knows who may come back,
+// for which round and until when; it does not know what a parked call is, or what its client was asked for.
+
+import { createFairEviction, type FairEvictionOptions } from '../limits/fair-eviction.ts'
+import { GatewayError } from '../protocol/errors.ts'
+import type { Timer } from '../time/clock.ts'
+
+/** One round of a parked call, as its sealed request state names it. */
+export interface RoundRef {
+  readonly park: string
+  readonly round: number
+}
+
+export interface ParkedSlot<T> {
+  readonly id: string
+  readonly parked: T
+  /**
+   * The client was told to come back: the next round is open, for one request.
+   * @returns what the request state must say, and until when (epoch ms) it is good
+   */
+  openRound(): { readonly ref: RoundRef; readonly until: number }
+  /** A request has taken the round, or it cannot be taken yet. */
+  closeRound(): void
+  /** Nobody can come back any more, and who tries is told why. Idempotent; `onLost` is not called. */
+  remove(loss?: ParkedLoss): void
+}
+
+/** Why a client cannot come back. */
+export type ParkedLoss = keyof typeof losses
+
+const losses = {
+  late: 'is over: it has ended, or it waited too long for the answer.',
+  newer:
+    'was given up: too many calls of this caller, or of all of its tenant, waited for input, and newer ones took ' +
+    'its place.',
+  endless: 'was given up: it has asked for input, and been given it, for an hour, which is the longest.',
+  replaced: 'can be come back to no more: its endpoint, its upstream or its name was taken away or replaced.'
+}
+
+/** The upstream has received the call, and may have executed all or some of it. */
+export function lossError(loss: ParkedLoss): GatewayError {
+  return new GatewayError(
+    'invalid_state',
+    `The call that this requestState belongs to ${losses[loss]} Whether it took effect is unknown: find out before ` +
+      'you send it again without requestState.',
+    { data: { outcome: 'unknown' } }
+  )
+}
+
+export interface ParkedCalls<T> {
+  /**
+   * A slot for one call, whose first round is not open yet. Where the owner, its tenant or the process has too many,
+   * the open round that has waited longest is lost: of the owner itself, or of the owner of the tenant that has most.
+   * No tenant evicts calls of another one.
+   * @param owner whoever may come back; opaque
+   * @throws GatewayError too_many where no call that may be evicted has an open round
+   */
+  add(owner: string, tenant: string, parked: T): ParkedSlot<T>
+  /**
+   * Checks that the round is open and the owner's. Changes nothing.
+   * @throws GatewayError invalid_state
+   */
+  find(owner: string, ref: RoundRef): ParkedSlot<T>
+  /** Ends those of these calls whose round is open. */
+  lose(loss: ParkedLoss, which: (parked: T) => boolean): void
+  close(): void
+  readonly size: number
+}
+
+export interface ParkedCallsOptions<T> {
+  /** The time of day: the client is told when a round ends. */
+  readonly clock: { now(): number; timer(ms: number, run: () => void): RoundTimer }
+  readonly newId: () => string
+  /** The slot is gone: nobody came within `lifetimeMs` of the start of a round, it was evicted, or all is over. */
+  readonly onLost: (parked: T, loss: ParkedLoss) => void
+  readonly lifetimeMs?: number
+  /** From `add` on, however often its client answers. */
+  readonly longestMs?: number
+  readonly limits?: Pick<FairEvictionOptions<T>, 'perOwner' | 'perTenant' | 'max'>
+}
+
+type RoundTimer = Pick<Timer, 'close' | 'unref'>
+
+interface Entry<T> extends ParkedSlot<T> {
+  readonly owner: string
+  readonly tenant: string
+  readonly endTimer: RoundTimer
+  round: number
+  isOpen: boolean
+  roundTimer: RoundTimer | undefined
+}
+
+const parkedMs = 10 * 60_000
+/** A server that asks without end would keep a slot, a connection and a call for as long as its client answers. */
+const longestParkedMs = 60 * 60_000
+const defaultLimits = { perOwner: 64, perTenant: 2_500, max: 10_000 }
+/** Lost calls whose reason is remembered, of all owners; clients may never ask. */
+const maxLost = 1_000
+
+export function createParkedCalls<T>({
+  clock,
+  newId,
+  onLost,
+  lifetimeMs = parkedMs,
+  longestMs = longestParkedMs,
+  limits = defaultLimits
+}: ParkedCallsOptions<T>): ParkedCalls<T> {
+  const entries = new Map<string, Entry<T>>()
+  const eviction = createFairEviction<Entry<T>>({ ...limits, withinTenant: true, evictable: ({ isOpen }) => isOpen })
+  /** The newest ones come last. */
+  const lost = new Map<string, { readonly owner: string; readonly loss: ParkedLoss }>()
+
+  const timer = (ms: number, run: () => void): RoundTimer => {
+    const made = clock.timer(ms, run)
+    made.unref()
+    return made
+  }
+
+  function remove({ id, owner, tenant, endTimer }: Entry<T>, loss: ParkedLoss): void {
+    const entry = entries.get(id)
+    if (entry === undefined) return
+    entries.delete(id)
+    entry.roundTimer?.close()
+    endTimer.close()
+    eviction.delete(tenant, owner, entry)
+    if (loss === 'late') return // What is said of every unknown id.
+    lost.set(id, { owner, loss })
+    const [oldest] = lost.keys()
+    if (lost.size > maxLost && oldest !== undefined) lost.delete(oldest)
+  }
+
+  function lose(entry: Entry<T>, loss: ParkedLoss): void {
+    remove(entry, loss)
+    onLost(entry.parked, loss)
+  }
+
+  function makeSpace(tenant: string, owner: string): void {
+    const candidates = eviction.evictFrom(tenant, owner)
+    if (candidates === undefined) return
+    for (const entry of candidates) if (entry.isOpen) return lose(entry, 'newer')
+    throw new GatewayError(
+      'too_many',
+      candidates.size > 0
+        ? `More than ${limits.perOwner} calls of this caller were asked for input, and run. Retry when some of them ` +
+            'have ended.'
+        : 'Too many calls wait for input. Retry later.'
+    )
+  }
+
+  return {
+    add(owner, tenant, parked) {
+      makeSpace(tenant, owner)
+      const entry: Entry<T> = {
+        id: newId(),
+        parked,
+        owner,
+        tenant,
+        endTimer: timer(longestMs, () => lose(entry, 'endless')),
+        round: 0,
+        isOpen: false,
+        roundTimer: undefined,
+        openRound() {
+          entry.round++
+          entry.isOpen = true
+          if (entries.has(entry.id)) {
+            // Entries are evicted in the order in which their rounds were opened.
+            eviction.delete(tenant, owner, entry)
+            eviction.add(tenant, owner, entry)
+          }
+          entry.roundTimer?.close()
+          entry.roundTimer = timer(lifetimeMs, () => lose(entry, 'late'))
+          return { ref: { park: entry.id, round: entry.round }, until: clock.now() + lifetimeMs }
+        },
+        closeRound() {
+          entry.isOpen = false
+          entry.roundTimer?.close()
+        },
+        remove: (loss = 'late') => remove(entry, loss)
+      }
+      entries.set(entry.id, entry)
+      eviction.add(tenant, owner, entry)
+      return entry
+    },
+    find(owner, { park, round }) {
+      const entry = entries.get(park)
+      const known = lost.get(park)
+      if (known?.owner === owner) throw lossError(known.loss)
+      // An id that never existed, one that is gone and one of another owner cannot be told apart.
+      if (entry === undefined || entry.owner !== owner) throw lossError('late')
+      if (entry.isOpen && entry.round === round) return entry
+      throw new GatewayError(
+        'invalid_state',
+        'This requestState was used already, and each is good for one retry. The call goes on: use its newest one.'
+      )
+    },
+    lose(loss, which) {
+      for (const entry of [...entries.values()]) if (entry.isOpen && which(entry.parked)) lose(entry, loss)
+    },
+    close() {
+      for (const entry of [...entries.values()]) lose(entry, 'late')
+    },
+    get size() {
+      return entries.size
+    }
+  }
+}

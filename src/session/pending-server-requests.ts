@@ -1,0 +1,157 @@
+// Server requests that the client of a session has not answered yet. Each is sent under an id of the gateway, and is
+// settled by the response that the client posts, by the server that withdraws it, by time, or by the end of the
+// session.
+
+import { rpcCodes } from '../protocol/codes.ts'
+import { GatewayError, RpcError } from '../protocol/errors.ts'
+import {
+  isObject,
+  metaOf,
+  notificationMessage,
+  requestMessage,
+  type JsonObject,
+  type Message,
+  type Notification,
+  type ServerRequest
+} from '../protocol/messages.ts'
+import type { ServerRequestOptions } from '../protocol/seams.ts'
+
+export interface PendingServerRequests {
+  /**
+   * @param routes the streams to try, the best first
+   * @returns the client's result
+   * @throws RpcError the client's own error, or `unreachable`; GatewayError cancelled, upstream_timeout, too_many
+   */
+  ask(request: ServerRequest, routes: readonly Send[], options?: ServerRequestOptions): Promise<unknown>
+  /** A response that the client posted. @returns whether it belongs to an open request */
+  settle(message: Message & { kind: 'response' | 'error' }): boolean
+  /** Progress that the client reports. @returns whether it belongs to an open request */
+  progress(notification: Notification): boolean
+  /** The client cannot answer any more: open requests are withdrawn, further ones refused. */
+  end(reason: Error): void
+  readonly size: number
+}
+
+/** Writes a message to the client. @returns false where it cannot */
+export type Send = (message: JsonObject) => boolean
+
+export interface PendingServerRequestsOptions {
+  readonly timer: (ms: number, run: () => void) => { close(): unknown }
+  /** Unique among the processes that may serve the session. */
+  readonly prefix: string
+  readonly timeoutMs?: number
+  readonly max?: number
+}
+
+interface OpenRequest {
+  readonly settle: (error: Error | undefined, result?: unknown) => void
+  /** The client is told that its response is not wanted any more. */
+  readonly withdraw: (error: Error, reason: string) => void
+  readonly token: unknown
+  readonly progress: ServerRequestOptions['progress']
+}
+
+export function createPendingServerRequests({
+  timer,
+  prefix,
+  timeoutMs = 10 * 60_000,
+  max = 64
+}: PendingServerRequestsOptions): PendingServerRequests {
+  const open = new Map<string, OpenRequest>()
+  let count = 0
+  let ended: Error | undefined
+
+  return {
+    ask(request, routes, { signal, progress } = {}) {
+      if (ended !== undefined) return Promise.reject(ended)
+      if (signal?.aborted === true) return Promise.reject(withdrawn())
+      if (open.size >= max)
+        return Promise.reject(
+          new GatewayError('too_many', `More than ${max} questions to this client are open. Ask less often.`)
+        )
+      const id = `${prefix}-${++count}`
+      const token = metaOf(request.params)['progressToken']
+      // The upstreams of an endpoint may choose equal tokens; the id is unique.
+      const outgoing =
+        token === undefined
+          ? request
+          : { ...request, params: { ...request.params, _meta: { ...metaOf(request.params), progressToken: id } } }
+      return new Promise((resolve, reject) => {
+        // In the map before it is sent: sending may end the session, which withdraws the request.
+        let sentOn: Send | undefined
+        const onAbort = (): void =>
+          entry.withdraw(
+            withdrawn(),
+            typeof signal?.reason === 'string' ? signal.reason : 'the server withdrew its request'
+          )
+        const late = timer(timeoutMs, () => {
+          entry.withdraw(
+            new GatewayError('upstream_timeout', `The client did not answer within ${timeoutMs / 1000} s.`),
+            'timeout'
+          )
+        })
+        const entry: OpenRequest = {
+          token,
+          progress,
+          settle(error, result) {
+            if (!open.delete(id)) return
+            late.close()
+            signal?.removeEventListener('abort', onAbort)
+            if (error === undefined) resolve(result)
+            else reject(error)
+          },
+          withdraw(error, reason) {
+            entry.settle(error)
+            const message = notificationMessage({
+              method: 'notifications/cancelled',
+              params: { requestId: id, reason }
+            })
+            // Preferably where the request went.
+            if (sentOn !== undefined) [sentOn, ...routes].some((send) => send(message))
+          }
+        }
+        open.set(id, entry)
+        signal?.addEventListener('abort', onAbort, { once: true })
+        const message = requestMessage(id, outgoing)
+        sentOn = routes.find((send) => send(message))
+        if (sentOn === undefined)
+          entry.settle(
+            new RpcError({
+              code: rpcCodes.invalidParams,
+              message: 'The client has no stream open on which it could be asked.',
+              data: { reason: unreachable }
+            })
+          )
+      })
+    },
+
+    settle(message) {
+      const entry = typeof message.id === 'string' ? open.get(message.id) : undefined
+      if (entry === undefined) return false
+      if (message.kind === 'response') entry.settle(undefined, message.result)
+      else entry.settle(new RpcError(message.error))
+      return true
+    },
+
+    progress({ params }) {
+      const token = params?.['progressToken']
+      const entry = typeof token === 'string' ? open.get(token) : undefined
+      if (entry === undefined || !isObject(params)) return false
+      if (entry.token !== undefined) entry.progress?.({ ...params, progressToken: entry.token })
+      return true
+    },
+
+    end(reason) {
+      ended = reason
+      for (const entry of [...open.values()]) entry.withdraw(reason, reason.message)
+    },
+    get size() {
+      return open.size
+    }
+  }
+}
+
+/** `data.reason` of the error where the client has no open stream. */
+export const unreachable = 'client_unreachable'
+
+const withdrawn = (): GatewayError => new GatewayError('cancelled', 'The server withdrew its request.')

@@ -1,0 +1,76 @@
+// The limit of sessions per caller: every session has a slot, a store key of its own that lives exactly as long. A
+// counter would forget sessions that live on by use, or never forget those that nobody ended.
+
+import { LRUCache } from 'lru-cache'
+import { digest, principalSeatKey } from '../store/keys.ts'
+import type { Store } from '../store/port.ts'
+import type { Owner } from './session-record.ts'
+
+export interface SessionSlots {
+  /** Atomic, also between processes. @returns the slot, a number below `max`; undefined where none is free */
+  take(owner: Owner, sessionKey: string, max: number, ttlMs: number): Promise<number | undefined>
+  /** With every prolongation of the session. */
+  prolong(owner: Owner, slot: number, sessionKey: string, ttlMs: number): Promise<void>
+  release(owner: Owner, slot: number, sessionKey: string): Promise<void>
+}
+
+export interface SessionSlotsOptions {
+  readonly store: Store
+  readonly clock: { now(): number }
+  readonly randomBytes: (size: number) => Buffer
+}
+
+/** Slots tried one after the other without a look at them: enough for all callers but those near their limit. */
+const guesses = 4
+/** Slots looked at, all at once. A limit far above this is reported a little early, when nearly all slots are taken. */
+const maxLooks = 128
+/**
+ * For so long a caller without a free slot is refused unseen: a refusal must not cost the store more than it costs the
+ * caller.
+ */
+const fullMs = 1_000
+const maxFullOwners = 10_000
+
+export function createSessionSlots({ store, clock, randomBytes }: SessionSlotsOptions): SessionSlots {
+  /**
+   * When an owner had no slot left. Ends with the first session that ends at this process; elsewhere, after `fullMs`.
+   */
+  const fullSince = new LRUCache<string, number>({ max: maxFullOwners })
+  const nameOf = ({ tenant, issuer, subject, clientId }: Owner): string =>
+    digest(JSON.stringify([tenant, issuer, subject, clientId]))
+  const keyOf = (owner: Owner, slot: number): string =>
+    principalSeatKey(owner.tenant, owner.issuer, owner.subject, owner.clientId, String(slot))
+  const random = (): number => randomBytes(4).readUInt32BE()
+
+  return {
+    async take(owner, sessionKey, max, ttlMs) {
+      const name = nameOf(owner)
+      const since = fullSince.get(name)
+      // Math.abs: a clock that is set back must not prolong it.
+      if (since !== undefined && Math.abs(clock.now() - since) < fullMs) return undefined
+      const from = random()
+      const slots = Array.from(
+        { length: Math.min(max, maxLooks) },
+        (_, at) => (max <= maxLooks ? from + at : random()) % max
+      )
+      const claim = (slot: number): Promise<boolean> =>
+        store.set(keyOf(owner, slot), sessionKey, { ttlMs, when: 'absent' })
+      for (const slot of slots.slice(0, guesses)) if (await claim(slot)) return slot
+      const others = slots.slice(guesses)
+      const taken = await Promise.all(others.map((slot) => store.get(keyOf(owner, slot))))
+      for (const [at, slot] of others.entries()) if (taken[at] === undefined && (await claim(slot))) return slot
+      fullSince.set(name, clock.now())
+      return undefined
+    },
+    async prolong(owner, slot, sessionKey, ttlMs) {
+      const key = keyOf(owner, slot)
+      // Claimed again where the store lost it; never taken from the session that has it now.
+      if (!(await store.touch(key, ttlMs))) await store.set(key, sessionKey, { ttlMs, when: 'absent' })
+    },
+    async release(owner, slot, sessionKey) {
+      const key = keyOf(owner, slot)
+      if ((await store.get(key)) === sessionKey) await store.delete(key)
+      fullSince.delete(nameOf(owner))
+    }
+  }
+}

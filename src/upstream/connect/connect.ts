@@ -1,0 +1,134 @@
+// From a definition to a connection that is ready for requests.
+
+import { randomBytes } from 'node:crypto'
+import { GatewayError } from '../../protocol/errors.ts'
+import { isModernRevision } from '../../protocol/revisions.ts'
+import { deadline, type Clock } from '../../time/clock.ts'
+import { UnreachableError } from '../rpc/errors.ts'
+import { createLimitedWarnings } from '../rpc/limited-warnings.ts'
+import { createServerRequestQuotas, type ServerRequestQuotas } from '../rpc/server-request-quota.ts'
+import { createEraSelector, Undiscovered } from './select-era.ts'
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import type { HandshakeParams, Upstream, UpstreamEvents } from '../../protocol/seams.ts'
+import type { Egress } from '../http/egress.ts'
+import type { HandshakeResult, Link } from '../rpc/link.ts'
+import type { ConnectionUse, LinkContext } from '../rpc/transport.ts'
+import type { Supervisor } from '../stdio/supervisor.ts'
+
+export interface Connector {
+  /**
+   * Opens a connection and does the handshake, within `connectMs`.
+   * @param use counts for the limits of processes; default `calls`
+   * @throws GatewayError upstream_unavailable (an UnreachableError where that is so for every caller),
+   * upstream_protocol, too_many; cancelled where the signal is aborted
+   */
+  connect(
+    definition: UpstreamDefinition,
+    handshake: HandshakeParams,
+    events: UpstreamEvents,
+    signal?: AbortSignal,
+    use?: ConnectionUse
+  ): Promise<Upstream>
+}
+
+export interface ConnectorOptions {
+  readonly supervisor: Supervisor
+  readonly egress: Egress
+  readonly clock: Clock
+  /** Between 0 and 1; spreads reconnections. */
+  readonly random: () => number
+  readonly log: Log
+  /** For server requests; default that of a whole process. */
+  readonly serverRequestQuotas?: ServerRequestQuotas
+}
+
+export function createConnector(options: ConnectorOptions): Connector {
+  const { supervisor, egress, clock, random, serverRequestQuotas = createServerRequestQuotas() } = options
+  const openLink = createEraSelector(egress, supervisor, clock)
+
+  return {
+    async connect(definition, handshake, events, signal, use = 'calls') {
+      const { name, tenant, connectMs } = definition
+      if (signal?.aborted === true) throw new GatewayError('cancelled', `Connecting to upstream ${name} was given up.`)
+      // Two tenants may call their upstreams by the same name.
+      const log = options.log.child({ tenant })
+      const warnings = createLimitedWarnings(name, clock, log)
+      const serverRequestQuota = serverRequestQuotas.open(definition)
+      const context: LinkContext = { handshake, events, clock, random, log, warnings, serverRequestQuota, use }
+      const limit = deadline(clock, connectMs, signal)
+      try {
+        return upstreamOf(definition, await openLink(definition, context, limit.signal))
+      } catch (error) {
+        const undiscovered = error instanceof Undiscovered
+        // A caller may declare what a server chokes on.
+        const forAll = undiscovered || Object.keys(handshake.capabilities).length === 0
+        const told = limit.passed()
+          ? lateError(definition, forAll ? UnreachableError : GatewayError)
+          : startError(definition, undiscovered ? error.cause : error)
+        throw undiscovered && told instanceof GatewayError ? undiscoveredError(told) : told
+      } finally {
+        limit.close()
+      }
+    }
+  }
+}
+
+function lateError({ name, connectMs }: UpstreamDefinition, Kind: typeof GatewayError): GatewayError {
+  const text = `Upstream ${name} did not answer initialize or server/discover within ${connectMs / 1000} s (connectMs).`
+  return new Kind('upstream_unavailable', text, { data: { upstream: name } })
+}
+
+/** A server that is silent, or fails, when it is asked what it does not know would be served well in its own era. */
+function undiscoveredError(error: GatewayError): GatewayError {
+  const { code, message, cause } = error
+  const { outcome: _none, ...data } = error.data
+  const remedy =
+    'If it is an older server, which does not answer what it does not know, set era: legacy in its configuration.'
+  return new (error instanceof UnreachableError ? UnreachableError : GatewayError)(
+    code,
+    `${message} Only server/discover was sent to it. ${remedy}`,
+    { cause, data }
+  )
+}
+
+/** No call was sent yet, so its outcome is not unknown: it may be tried again. */
+function startError({ name }: UpstreamDefinition, cause: unknown): unknown {
+  if (!(cause instanceof GatewayError) || (cause.code !== 'upstream_lost' && cause.code !== 'upstream_timeout')) {
+    return cause
+  }
+  const text = cause.message.replace(/ The request is not sent again.*$/, '')
+  return new GatewayError('upstream_unavailable', `Upstream ${name} ended during its start. ${text}`, {
+    cause,
+    data: { upstream: name }
+  })
+}
+
+function upstreamOf({ name }: UpstreamDefinition, link: Link): Upstream {
+  const first = link.handshakeResult
+  if (first === undefined) throw new Error('a link is no upstream before its handshake')
+  const latest = (): HandshakeResult => link.handshakeResult ?? first
+  return {
+    id: randomBytes(16).toString('base64url'),
+    name,
+    era: isModernRevision(first.revision) ? 'modern' : 'legacy',
+    get revision() {
+      return latest().revision
+    },
+    get capabilities() {
+      return latest().capabilities
+    },
+    get serverInfo() {
+      return latest().serverInfo
+    },
+    get instructions() {
+      return latest().instructions
+    },
+    serverRequestsNameCall: link.serverRequestsNameCall,
+    abandonedCalls: link.rpc.abandonedCalls,
+    request: link.rpc.request,
+    notify: link.rpc.notify,
+    close: link.close,
+    destroy: link.destroy
+  }
+}

@@ -1,0 +1,183 @@
+// Which era a server is spoken to in: found out by asking (2026-07-28 basic/versioning "Backward Compatibility"), or as
+// the definition says. Only `server/discover` and `initialize` are ever sent to find out; a server that is down, or
+// refuses us, has said nothing.
+
+import { GatewayError, RpcError } from '../../protocol/errors.ts'
+import { openModernHttp } from '../http/modern-link.ts'
+import { isNotModern, modernCodes, type NotModern } from '../modern/discover.ts'
+import { createParamHeaderCaches } from '../modern/param-header-cache.ts'
+import { discard, type Link } from '../rpc/link.ts'
+import { openStdio, type StdioLink } from '../stdio/stdio-link.ts'
+import { createDiscoveryCache } from './discovery-cache.ts'
+import { createTransportSelector } from './select-transport.ts'
+import type { HttpDefinition, StdioDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Clock } from '../../time/clock.ts'
+import type { Egress } from '../http/egress.ts'
+import type { LinkContext } from '../rpc/transport.ts'
+import type { Supervisor } from '../stdio/supervisor.ts'
+
+/**
+ * @returns a link after its handshake, in the era that the definition names or the handshake wants, as far as the
+ * server has it
+ */
+export type OpenLink = (definition: UpstreamDefinition, context: LinkContext, signal: AbortSignal) => Promise<Link>
+
+/**
+ * A server may be upgraded in its place, and the legacy era would go on working: the modern one is tried again now and
+ * then.
+ */
+const legacyLifetimeMs = 10 * 60_000
+/** A server that has not answered by then is taken for one that never answers what it does not know. */
+const maxSilenceMs = 5_000
+
+/** How to connect to one server; each era may be tried more than once. */
+interface Attempts {
+  legacy(): Promise<Link>
+  /** @param known the server was a modern one before, so that its silence says nothing */
+  modern(known: boolean): Promise<Link | NotModern>
+  /** Lets go of what is not in use. */
+  end(connected: boolean): void
+}
+
+/**
+ * The server said nothing of itself, and nothing but `server/discover` was sent to it. `cause` says how it said
+ * nothing.
+ */
+export class Undiscovered extends Error {}
+
+export function createEraSelector(egress: Egress, supervisor: Supervisor, clock: Clock): OpenLink {
+  const openLegacyHttp = createTransportSelector(egress, clock)
+  const paramHeaders = createParamHeaderCaches()
+  /** Only modern: the server had refused the legacy era. */
+  const eras = createDiscoveryCache<'legacy' | 'modern' | 'onlyModern'>(clock)
+
+  function httpAttempts(definition: HttpDefinition, context: LinkContext, signal: AbortSignal): Attempts {
+    // Held meanwhile, so that the second attempt goes over the socket of the first.
+    const sockets = egress.open(definition)
+    return {
+      legacy: () => openLegacyHttp(definition, context, signal),
+      async modern() {
+        const link = openModernHttp(definition, egress, paramHeaders, context)
+        const found = await link.discover(signal).catch((error: unknown) => {
+          discard(link, context.log)
+          throw error
+        })
+        if (!isNotModern(found)) return link
+        discard(link, context.log)
+        return found
+      },
+      end: sockets.release
+    }
+  }
+
+  function stdioAttempts(definition: StdioDefinition, context: LinkContext, signal: AbortSignal): Attempts {
+    let link: StdioLink | undefined
+    // One process is asked both ways, unless the first question was the end of it.
+    const alive = () => (link = link === undefined || link.dead ? openStdio(definition, supervisor, context) : link)
+    return {
+      async legacy() {
+        const used = alive()
+        await used.handshake(signal)
+        return used
+      },
+      async modern(known) {
+        const before = link
+        const used = alive()
+        const { connectMs } = definition
+        const found = await used.discover(known ? connectMs : Math.min(connectMs / 3, maxSilenceMs), signal)
+        if (!isNotModern(found)) return used
+        // It was ending already, of what it had been asked before.
+        return used === before && used.dead ? await this.modern(known) : found
+      },
+      end(connected) {
+        if (!connected && link !== undefined) discard(link, context.log)
+      }
+    }
+  }
+
+  /** For legacy callers: in their era, unless the server knows only the modern one. */
+  async function legacyFirst(
+    { hash, name }: UpstreamDefinition,
+    context: LinkContext,
+    attempts: Attempts
+  ): Promise<Link> {
+    try {
+      return await attempts.legacy()
+    } catch (refusal) {
+      if (!isModernRefusal(refusal)) throw refusal
+      const found = await attempts.modern(false)
+      if (isNotModern(found)) throw refusal
+      context.log.info({ upstream: name }, 'the upstream speaks 2026-07-28 only')
+      eras.set(hash, 'onlyModern')
+      return found
+    }
+  }
+
+  async function modernFirst(definition: UpstreamDefinition, context: LinkContext, attempts: Attempts): Promise<Link> {
+    const { hash, name, type } = definition
+    const known = eras.get(hash)
+    const found = await attempts.modern(known !== undefined).catch((error: unknown) => {
+      // Over stdio we wait long for a known server; the next time its era is found out anew.
+      if (type === 'stdio') eras.delete(hash)
+      throw type === 'http' && known === undefined && isSilence(error)
+        ? new Undiscovered('nothing but server/discover was sent', { cause: error })
+        : error
+    })
+    if (!isNotModern(found)) {
+      eras.set(hash, known ?? 'modern')
+      return found
+    }
+    eras.delete(hash)
+    const reason = found.reason.message
+    context.log.debug({ upstream: name, reason }, 'the upstream is spoken to in the legacy era')
+    // A server that said nothing may only have been slow to start.
+    const link = await (found.silent ? legacyFirst(definition, context, attempts) : attempts.legacy())
+    if (link.handshakeResult?.revision !== '2026-07-28') eras.set(hash, 'legacy', legacyLifetimeMs)
+    return link
+  }
+
+  async function connect(definition: UpstreamDefinition, context: LinkContext, attempts: Attempts): Promise<Link> {
+    const { era, hash, type } = definition
+    if (era === 'legacy' || (type === 'http' && definition.transport === 'sse')) return await attempts.legacy()
+    if (era === 'modern') {
+      const found = await attempts.modern(true)
+      if (isNotModern(found)) throw pinnedError(definition, found.reason)
+      return found
+    }
+    const known = eras.get(hash)
+    const modern = context.handshake.era === 'modern' ? known !== 'legacy' : known === 'onlyModern'
+    return await (modern ? modernFirst : legacyFirst)(definition, context, attempts)
+  }
+
+  return async (definition, given, signal) => {
+    const context: LinkContext = { ...given, eraChanged: () => eras.delete(definition.hash) }
+    const attempts =
+      definition.type === 'stdio'
+        ? stdioAttempts(definition, context, signal)
+        : httpAttempts(definition, context, signal)
+    let connected = false
+    try {
+      const link = await connect(definition, context, attempts)
+      connected = true
+      return link
+    } finally {
+      attempts.end(connected)
+    }
+  }
+}
+
+/** No answer, or one that may come from what stands in front of a server that is down. */
+function isSilence(error: unknown): boolean {
+  if (!(error instanceof GatewayError)) return false
+  return error.code === 'cancelled' || error.code === 'upstream_lost' || Number(error.data['status']) >= 500
+}
+
+/** A server without a handshake refuses `initialize`: it misses a header, the envelope, or the method itself. */
+function isModernRefusal(error: unknown): boolean {
+  return error instanceof GatewayError && error.cause instanceof RpcError && modernCodes.has(error.cause.error.code)
+}
+
+function pinnedError({ name }: UpstreamDefinition, reason: GatewayError): GatewayError {
+  const text = 'It is configured with era: modern; leave era out to have it spoken to in whatever it speaks.'
+  return new GatewayError('upstream_protocol', `${reason.message} ${text}`, { cause: reason, data: { upstream: name } })
+}

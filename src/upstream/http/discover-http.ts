@@ -1,0 +1,78 @@
+// One `server/discover` over HTTP, outside of any connection, and what its answer says about the server's era.
+
+import { isObject, requestMessage, type Implementation, type JsonObject } from '../../protocol/messages.ts'
+import { discoverRequest, type DiscoverAnswer } from '../modern/discover.ts'
+import { boundedError, cancelledError, failureError, isRpcError } from '../rpc/errors.ts'
+import { noResponse, sendRequest, type HttpOutcome } from './request.ts'
+import { modernHeaders, type HttpTarget } from './target.ts'
+import type { ModernRevision } from '../../protocol/revisions.ts'
+
+/** Statuses with which a server that does not know this era answers. Other errors prove nothing about it. */
+export const foreignStatuses: ReadonlySet<number> = new Set([400, 404, 405])
+
+/** @throws GatewayError where what came back proves nothing: the server is down, or lets us not in */
+export function discoverOverHttp(
+  target: HttpTarget,
+  clientInfo: Implementation,
+  revision: ModernRevision,
+  signal: AbortSignal
+): Promise<DiscoverAnswer> {
+  const { name, origin } = target
+  const request = discoverRequest(revision, clientInfo)
+  const headers = modernHeaders(request, target.headers, undefined)
+  const body = JSON.stringify(requestMessage(0, request))
+  return new Promise((resolve, reject) => {
+    let streaming = false
+    const stopListening = (): void => signal.removeEventListener('abort', giveUp)
+    const giveUp = (): void => {
+      stopListening()
+      open.abort()
+      reject(cancelledError(name))
+    }
+    const answered = (answer: DiscoverAnswer): void => {
+      stopListening()
+      // A stream may go on after the answer.
+      if (streaming) open.abort()
+      resolve(answer)
+    }
+    const open = sendRequest(
+      target,
+      { method: 'POST', headers, body },
+      {
+        begin(_sessionId, streamed) {
+          streaming = streamed
+        },
+        message(value) {
+          const answer = isObject(value) && value['id'] === 0 ? answerIn(value, false) : undefined
+          if (answer !== undefined) answered(answer)
+        },
+        end(outcome) {
+          const failure = outcome.kind === 'answered' ? noResponse(outcome.status) : outcome
+          const answer = outcome.kind === 'refused' ? answerToRefusal(outcome) : undefined
+          if (answer !== undefined) return answered(answer)
+          const reason = failureError(name, origin, failure)
+          const foreign = failure.kind === 'refused' ? foreignStatuses.has(failure.status) : failure.kind === 'garbled'
+          if (foreign) return answered({ kind: 'foreign', reason })
+          stopListening()
+          reject(reason)
+        }
+      }
+    )
+    if (signal.aborted) giveUp()
+    else signal.addEventListener('abort', giveUp, { once: true })
+  })
+}
+
+function answerToRefusal({ status, body }: HttpOutcome & { kind: 'refused' }): DiscoverAnswer | undefined {
+  return foreignStatuses.has(status) && isObject(body) ? errorIn(body, status === 400) : undefined
+}
+
+/** @param proper sent as this era sends errors */
+function answerIn(message: JsonObject, proper: boolean): DiscoverAnswer | undefined {
+  const { result } = message
+  return isObject(result) ? { kind: 'result', result } : errorIn(message, proper)
+}
+
+function errorIn({ error }: JsonObject, proper: boolean): DiscoverAnswer | undefined {
+  return isRpcError(error) ? { kind: 'error', error: boundedError(error), proper } : undefined
+}

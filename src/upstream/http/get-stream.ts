@@ -1,0 +1,98 @@
+// The standalone stream of a Streamable HTTP session: opened by GET, opened again when it ends, for as long as the
+// session lives (2025-11-25 basic/transports "Listening for Messages from the Server").
+
+import { backoffMs } from '../../time/backoff.ts'
+import { sendRequest, type HttpOutcome, type HttpResponseSink, type OpenRequest } from './request.ts'
+import type { Log } from '../../observe/log.ts'
+import type { Clock, Timer } from '../../time/clock.ts'
+import type { HttpTarget } from './target.ts'
+
+export interface GetStreamOptions {
+  readonly target: HttpTarget
+  /** Of the session. */
+  readonly headers: readonly string[]
+  readonly clock: Clock
+  readonly random: () => number
+  readonly log: Log
+  message(value: unknown): void
+  /** The stream was cut and is open again: something may have been missed. */
+  reconnected(): void
+  /** The server no longer knows the session. */
+  sessionLost(): void
+}
+
+const firstMs = 1_000
+const maxMs = 60_000
+/** A longer `retry` of the server is not respected. */
+const maxRetryMs = 3_600_000
+/** A server may ask us back at once, but not in a tight loop. */
+const minDelayMs = 50
+
+/** @returns stops listening */
+export function openGetStream(options: GetStreamOptions): () => void {
+  const { target, clock, random, log } = options
+  const { name: upstream } = target
+  let request: OpenRequest | undefined
+  let timer: Timer | undefined
+  let stopped = false
+  let wasOpen = false
+  let cut = false
+  let failures = 0
+  let lastEventId: string | undefined
+  let retryMs: number | undefined
+
+  const sink: HttpResponseSink = {
+    begin(_sessionId, streamed) {
+      if (!streamed) return
+      if (cut) options.reconnected()
+      wasOpen = true
+      cut = false
+    },
+    message(value) {
+      failures = 0
+      options.message(value)
+    },
+    eventId(id) {
+      failures = 0
+      lastEventId = id
+    },
+    retry(ms) {
+      retryMs = ms
+    },
+    end(outcome) {
+      if (!stopped) ended(outcome)
+    }
+  }
+
+  function open(): void {
+    const headers = ['accept', 'text/event-stream', ...options.headers]
+    if (lastEventId !== undefined) headers.push('last-event-id', lastEventId)
+    request = sendRequest(target, { method: 'GET', headers, body: null }, sink)
+  }
+
+  function ended(outcome: HttpOutcome): void {
+    if (outcome.kind === 'refused') {
+      const { status } = outcome
+      // 405: the server has no such stream. Many say 404 or 400 instead; after it was open, these mean the session.
+      if (wasOpen && (status === 404 || status === 400)) return options.sessionLost()
+      if (status < 500 && status !== 429) return log.debug({ upstream, status }, 'the upstream has no GET stream')
+    }
+    if (!wasOpen && (outcome.kind === 'garbled' || (outcome.kind === 'answered' && !outcome.streamed))) {
+      return log.debug({ upstream }, 'the upstream answers GET with something else than a stream')
+    }
+    if (outcome.kind !== 'answered') cut = wasOpen
+    const backoff = backoffMs(failures, { firstMs, maxMs, random })
+    failures++
+    // 2025-11-25: the client MUST respect `retry`. Where nothing ever comes, waiting longer respects it too.
+    const delay = failures > 5 ? Math.max(backoff, retryMs ?? 0) : (retryMs ?? backoff)
+    timer = clock.timer(Math.max(minDelayMs, Math.min(delay, maxRetryMs)), open)
+    timer.unref()
+  }
+
+  open()
+  return () => {
+    stopped = true
+    timer?.close()
+    request?.abort()
+  }
+}

@@ -1,0 +1,193 @@
+// MCP over HTTP+SSE as a client (2024-11-05 basic/transports "HTTP with SSE"): one stream brings everything, messages
+// are posted where its first event says. The stream is the session: when it ends, so does the connection, and nothing
+// is sent again.
+
+import { GatewayError } from '../../protocol/errors.ts'
+import { isObject } from '../../protocol/messages.ts'
+import { noClient } from '../../protocol/seams.ts'
+import { deadline, type Timer } from '../../time/clock.ts'
+import { idIn } from '../rpc/decode-json.ts'
+import { closedError, failureError, lostError } from '../rpc/errors.ts'
+import { initialize } from '../rpc/initialize.ts'
+import { createRpcClient } from '../rpc/rpc-client.ts'
+import { createHttpSseStream } from './http-sse-stream.ts'
+import { createPostQueue, sendForStatus } from './post-queue.ts'
+import { sendRequest, type HttpOutcome, type HttpRequest, type OpenRequest } from './request.ts'
+import { openTarget, postHeaders, revisionHeader } from './target.ts'
+import type { HttpDefinition } from '../../config/snapshot.ts'
+import type { HandshakeResult, Link } from '../rpc/link.ts'
+import type { LinkContext } from '../rpc/transport.ts'
+import type { Egress } from './egress.ts'
+import type { UnusableEvent } from './sse-reader.ts'
+
+export interface HttpSseLink extends Link {
+  /**
+   * Opens the stream and waits for its first event. Once.
+   * @returns undefined where it says where to post; else why there is no HTTP+SSE at this URL
+   * @throws GatewayError where the server could not be asked, or asks for what is refused
+   */
+  openStream(signal: AbortSignal): Promise<GatewayError | undefined>
+}
+
+/**
+ * A server answers a POST when it has taken the message; one that does not is not waited for once the result is there.
+ */
+const lingerMs = 1_000
+
+/** The POST of a request that the server has not answered yet. */
+interface OpenPost {
+  request: OpenRequest | undefined
+  /** Since the answer came on the stream. */
+  timer: Timer | undefined
+}
+
+export function openHttpSse(definition: HttpDefinition, egress: Egress, link: LinkContext): HttpSseLink {
+  const { name, connectMs } = definition
+  const { events, clock, log, warnings } = link
+  const target = openTarget(definition, egress, link.handshake.clientInfo)
+  const { origin } = target
+  const ending = new AbortController()
+  const posts = new Map<number, OpenPost>()
+  let handshakeResult: HandshakeResult | undefined
+  let ready = false
+  let ended: Error | undefined
+  let checking = false
+
+  const rpc = createRpcClient({
+    definition,
+    link,
+    revision: () => handshakeResult?.revision,
+    transport: {
+      request: post,
+      post: (body, lost) => queue.enqueue(body, ending.signal, lost),
+      drop: abort
+    }
+  })
+  const stream = createHttpSseStream({ target, log, message, unusable, ended: end })
+  const queue = createPostQueue(target, log, async (body, signal) => {
+    const outcome = await sendForStatus(target, requestOf(body), signal)
+    if (outcome.kind === 'refused') checkSession(outcome.status)
+    return outcome
+  })
+
+  const requestOf = (body: string): HttpRequest => ({
+    method: 'POST',
+    path: stream.postPath,
+    headers: [...postHeaders, ...target.headers, ...revisionHeader(handshakeResult?.revision)],
+    body,
+    statusOnly: true
+  })
+
+  function post(id: number, body: string): void {
+    const open: OpenPost = { request: undefined, timer: undefined }
+    posts.set(id, open)
+    open.request = sendRequest(target, requestOf(body), {
+      message() {},
+      end(outcome) {
+        open.timer?.close()
+        posts.delete(id)
+        // The answer comes on the stream.
+        if (outcome.kind !== 'answered' && rpc.isOpen(id)) notTaken(id, outcome)
+      }
+    })
+  }
+
+  function notTaken(id: number, outcome: Exclude<HttpOutcome, { kind: 'answered' }>): void {
+    if (outcome.kind !== 'refused') return rpc.fail(id, failureError(name, origin, outcome))
+    const { status, body } = outcome
+    // The server's own error for this very request says more than the status.
+    if (status < 500 && isObject(body) && body['id'] === id) rpc.receive(body, id)
+    rpc.fail(id, ready && status === 404 ? forgottenError() : failureError(name, origin, outcome))
+    checkSession(status)
+  }
+
+  const forgottenError = (): GatewayError =>
+    new GatewayError(
+      'upstream_unavailable',
+      `Upstream ${name} forgot its session (HTTP 404), so the request was not executed. Try again.`,
+      { data: { upstream: name, status: 404 } }
+    )
+
+  function abort(id: number): void {
+    const open = posts.get(id)
+    open?.timer?.close()
+    open?.request?.abort()
+    posts.delete(id)
+  }
+
+  /**
+   * A refused POST may mean that the server forgot the session, whose stream it has not closed: many say 400 for that,
+   * not 404.
+   */
+  function checkSession(status: number): void {
+    const lost = (): void => end(lostError(name, 'ended: the server no longer knows its session'))
+    if (status === 404) return lost()
+    if (status !== 400 || !ready || checking) return
+    checking = true
+    const limit = deadline(clock, connectMs, ending.signal)
+    rpc
+      .request({ method: 'ping' }, noClient, limit.signal)
+      .catch((error: unknown) => {
+        if (error instanceof GatewayError && error.data['status'] === 400) lost()
+      })
+      .finally(() => {
+        checking = false
+        limit.close()
+      })
+  }
+
+  function message(value: unknown): void {
+    rpc.receive(value)
+    const id = isObject(value) ? value['id'] : undefined
+    const open = typeof id === 'number' && !rpc.isOpen(id) ? posts.get(id) : undefined
+    // Once: a server may repeat its answer without end.
+    if (open === undefined || open.timer !== undefined) return
+    open.timer = clock.timer(lingerMs, () => abort(id as number))
+    open.timer.unref()
+  }
+
+  function unusable({ reason, oversized, head, tail }: UnusableEvent): void {
+    warnings.warn({ reason }, 'left out an event of the upstream')
+    const id = idIn(head, tail) ?? (oversized ? rpc.onlyOpen() : undefined)
+    if (id !== undefined) rpc.fail(id, failureError(name, origin, { kind: 'garbled', reason }))
+  }
+
+  /** The session is gone with its stream: of the calls in flight nobody knows. */
+  function end(reason: Error): void {
+    if (ended !== undefined) return
+    destroy(reason)
+    if (ready) events.closed(reason)
+  }
+
+  function destroy(reason: Error): void {
+    if (ended !== undefined) return
+    ended = reason
+    stream.close(reason)
+    rpc.end(reason)
+    ending.abort()
+    for (const id of [...posts.keys()]) abort(id)
+    target.release()
+  }
+
+  return {
+    rpc,
+    openStream: stream.open,
+    get handshakeResult() {
+      return handshakeResult
+    },
+    async handshake(signal) {
+      const absence = await stream.open(signal)
+      if (absence !== undefined) throw absence
+      handshakeResult = await initialize(rpc, name, link.handshake, signal)
+      await queue.postInitialized(signal)
+      if (ended !== undefined) throw ended
+      ready = true
+      return handshakeResult
+    },
+    // Nothing has to be said: the end of the stream is the end of the session.
+    async close() {
+      destroy(closedError(name))
+    },
+    destroy
+  }
+}

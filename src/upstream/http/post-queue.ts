@@ -1,0 +1,116 @@
+// HTTP requests whose answer says only whether the message was taken: notifications, responses, the DELETE of a
+// session, and all that is posted over HTTP+SSE. A server that does not take messages costs a bounded queue.
+
+import { notificationMessage } from '../../protocol/messages.ts'
+import { failureError } from '../rpc/errors.ts'
+import { sendRequest, type HttpOutcome, type HttpRequest } from './request.ts'
+import type { Log } from '../../observe/log.ts'
+import type { HttpTarget } from './target.ts'
+
+/** One of them, sent once. Never rejects; what the signal gave up counts as unsent. */
+export function sendForStatus(
+  target: HttpTarget,
+  request: Omit<HttpRequest, 'statusOnly'>,
+  signal: AbortSignal
+): Promise<HttpOutcome> {
+  return new Promise((resolve) => {
+    const end = (outcome: HttpOutcome): void => {
+      signal.removeEventListener('abort', giveUp)
+      resolve(outcome)
+    }
+    const giveUp = (): void => {
+      open.abort()
+      end({ kind: 'unsent', cause: new Error('given up') })
+    }
+    const open = sendRequest(target, { ...request, statusOnly: true }, { message() {}, end })
+    if (signal.aborted) giveUp()
+    else signal.addEventListener('abort', giveUp, { once: true })
+  })
+}
+
+export interface PostQueue {
+  /**
+   * `notifications/initialized`. Awaited, because POSTs overtake each other and a server may refuse what comes before
+   * it; a server that does not take it is used all the same.
+   */
+  postInitialized(signal: AbortSignal): Promise<void>
+  /** Sends a message when its turn comes; its loss is logged. @param lost runs then */
+  enqueue(body: string, signal: AbortSignal, lost?: () => void): void
+  /** Resolves when no message is on its way any more. Never rejects. */
+  drained(): Promise<void>
+}
+
+/** Messages on their way at once. Of those beyond, so many wait, of so many characters in all; the rest is lost. */
+const maxPosts = 64
+const maxWaiting = 1_000
+const maxWaitingLength = 16 * 1024 * 1024
+
+export function createPostQueue(
+  { name, origin }: HttpTarget,
+  log: Log,
+  send: (body: string, signal: AbortSignal) => Promise<HttpOutcome>
+): PostQueue {
+  const waiting: Array<{
+    readonly body: string
+    readonly signal: AbortSignal
+    readonly lost: (() => void) | undefined
+  }> = []
+  let waitingLength = 0
+  let posts = 0
+  let empty: PromiseWithResolvers<void> | undefined
+  let losing = false
+
+  async function post(body: string, signal: AbortSignal): Promise<void> {
+    const outcome = await send(body, signal)
+    if (outcome.kind !== 'answered') throw failureError(name, origin, outcome)
+  }
+
+  function start(body: string, signal: AbortSignal, lost: (() => void) | undefined): void {
+    posts++
+    post(body, signal)
+      .catch((err: unknown) => {
+        log.debug({ err, upstream: name }, 'the upstream did not take a message')
+        lost?.()
+      })
+      .finally(() => {
+        posts--
+        const next = waiting.shift()
+        if (next === undefined) {
+          if (posts > 0) return
+          empty?.resolve()
+          empty = undefined
+          return
+        }
+        waitingLength -= next.body.length
+        start(next.body, next.signal, next.lost)
+      })
+  }
+
+  return {
+    async postInitialized(signal) {
+      await post(JSON.stringify(notificationMessage({ method: 'notifications/initialized' })), signal).catch(
+        (error: unknown) => {
+          if (signal.aborted) throw error
+          log.warn({ err: error, upstream: name }, 'the upstream did not take notifications/initialized')
+        }
+      )
+    },
+    enqueue(body, signal, lost) {
+      if (posts < maxPosts) return start(body, signal, lost)
+      if (waiting.length < maxWaiting && waitingLength + body.length <= maxWaitingLength) {
+        losing = false
+        waitingLength += body.length
+        waiting.push({ body, signal, lost })
+        return
+      }
+      if (!losing) log.warn({ upstream: name }, 'messages are lost to an upstream that does not take them')
+      losing = true
+      lost?.()
+    },
+    drained() {
+      if (posts === 0) return Promise.resolve()
+      empty ??= Promise.withResolvers()
+      return empty.promise
+    }
+  }
+}

@@ -1,0 +1,206 @@
+// One HTTP request to an upstream and the reading of its answer, JSON or SSE. It says how the request ended: whether it
+// was sent at all decides what the caller may be told. It repeats nothing and follows nothing.
+
+import { Readable } from 'node:stream'
+import { decodeJson, printable } from '../rpc/decode-json.ts'
+import { createByteChunks, type ByteChunks } from '../rpc/byte-chunks.ts'
+import { createSseReader, type SseReader, type SseSink } from './sse-reader.ts'
+import { isObject } from '../../protocol/messages.ts'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Dispatcher } from 'undici'
+import type { HttpFailure } from '../rpc/errors.ts'
+import type { HttpTarget } from './target.ts'
+
+export type HttpOutcome =
+  /** 2xx, read to its end. */
+  { readonly kind: 'answered'; readonly status: number; readonly streamed: boolean } | HttpFailure
+
+export interface HttpResponseSink extends SseSink {
+  /** A 2xx answer begins; before any message. */
+  begin?(sessionId: string | undefined, streamed: boolean): void
+  /** Exactly once, unless it was aborted. */
+  end(outcome: HttpOutcome): void
+}
+
+export interface HttpRequest {
+  readonly method: 'POST' | 'GET' | 'DELETE'
+  /** Default that of the target. */
+  readonly path?: string
+  /** Names and values in turn. */
+  readonly headers: string[]
+  readonly body: string | null
+  /** Nothing that an answer says besides its status is of interest, whatever its type. */
+  readonly statusOnly?: boolean
+}
+
+export interface OpenRequest {
+  /** Stops reading; the sink hears nothing any more. Idempotent. */
+  abort(): void
+}
+
+/** Enough of a refusal to explain it. */
+const maxRefusalBytes = 65_536
+/** undici keeps a body until the answer has been read to its end, which may take as long as a person thinks. */
+const maxRetainedBody = 16_384
+const aborted = new Error('no longer wanted')
+
+export function sendRequest(target: HttpTarget, request: HttpRequest, sink: HttpResponseSink): OpenRequest {
+  const { method, path = target.path, headers, body, statusOnly = false } = request
+  const handler = new ResponseHandler(sink, target.maxBytes, statusOnly)
+  const large = body !== null && body.length > maxRetainedBody
+  target.dispatcher.dispatch({ path, method, ...(large ? readOnce(headers, body) : { headers, body }) }, handler)
+  return handler
+}
+
+/** A class, because there is one for each call: its methods are not made anew. */
+class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
+  private readonly sink: HttpResponseSink
+  private readonly maxBytes: number
+  private readonly statusOnly: boolean
+  private controller: Dispatcher.DispatchController | undefined
+  private over = false
+  private status = 0
+  private json = false
+  private reader: SseReader | undefined
+  private bytes: ByteChunks | undefined
+
+  constructor(sink: HttpResponseSink, maxBytes: number, statusOnly: boolean) {
+    this.sink = sink
+    this.maxBytes = maxBytes
+    this.statusOnly = statusOnly
+  }
+
+  abort(): void {
+    if (this.over) return
+    this.over = true
+    this.controller?.abort(aborted)
+  }
+
+  private end(outcome: HttpOutcome): void {
+    if (this.over) return
+    this.over = true
+    this.sink.end(outcome)
+  }
+
+  private giveUp(reason: string): void {
+    this.end({ kind: 'garbled', reason })
+    this.controller?.abort(aborted)
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller
+    if (this.over) controller.abort(aborted)
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, head: IncomingHttpHeaders): void {
+    if (this.over || status < 200) return
+    this.status = status
+    if (status > 299 || this.statusOnly) return
+    const encoding = head['content-encoding']
+    // We asked for identity: anything else could be a bomb, whose size only shows when it has gone off.
+    if (encoding !== undefined && encoding !== 'identity') {
+      return this.giveUp('it is compressed although identity was asked for')
+    }
+    // A header that comes twice is an array, whatever its type says.
+    const [contentType = ''] = [head['content-type'] ?? []].flat()
+    const type = contentType.split(';', 1)[0]?.trim().toLowerCase()
+    this.json = type === 'application/json'
+    const sessionId = head['mcp-session-id']
+    const streamed = type === 'text/event-stream'
+    this.sink.begin?.(typeof sessionId === 'string' ? sessionId : undefined, streamed)
+    if (streamed) this.reader = createSseReader(this.maxBytes, this.sink)
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.over) return
+    if (this.reader !== undefined) {
+      try {
+        this.reader.push(chunk)
+      } catch (error) {
+        this.giveUp((error as Error).message)
+      }
+      return
+    }
+    const { status } = this
+    const bytes = (this.bytes ??= createByteChunks())
+    bytes.add(chunk)
+    const refused = status > 299
+    if (bytes.size <= (refused || this.statusOnly ? maxRefusalBytes : this.maxBytes)) return
+    if (refused) this.end({ kind: 'refused', status, body: undefined, detail: '' })
+    else if (this.statusOnly) this.end({ kind: 'answered', status, streamed: false })
+    else return this.giveUp(`it is larger than ${this.maxBytes} bytes`)
+    this.controller?.abort(aborted)
+  }
+
+  onResponseEnd(): void {
+    const { status, bytes } = this
+    if (this.over) return
+    if (status > 299) return this.end(refusal(status, bytes?.take()))
+    if (this.reader !== undefined) return this.end({ kind: 'answered', status, streamed: true })
+    if (bytes !== undefined && bytes.size > 0 && status !== 202 && status !== 204 && !this.statusOnly) {
+      if (!this.json) {
+        return this.end({
+          kind: 'garbled',
+          reason: 'its Content-Type is neither application/json nor text/event-stream'
+        })
+      }
+      let value: unknown
+      try {
+        value = decodeJson(bytes.take())
+      } catch (error) {
+        return this.end({ kind: 'garbled', reason: `its body is ${(error as Error).message}` })
+      }
+      this.sink.message(value)
+    }
+    this.end({ kind: 'answered', status, streamed: false })
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
+    const { status } = this
+    if (this.over) return
+    if (this.controller === undefined) return this.end({ kind: 'unsent', cause })
+    // Once the answer has begun, the same error means that it was cut short.
+    if (status === 0 && isParserError(cause)) return this.end({ kind: 'garbled', reason: 'it is not HTTP' })
+    // The status line alone says that the request was refused.
+    if (status > 299) return this.end(refusal(status, undefined))
+    if (status > 0 && this.statusOnly) return this.end({ kind: 'answered', status, streamed: false })
+    this.end({ kind: 'broken', cause })
+  }
+}
+
+/** Nothing of the body is left once it was read. */
+function readOnce(headers: string[], body: string): Pick<Dispatcher.DispatchOptions, 'headers' | 'body'> {
+  const bytes = Buffer.from(body)
+  const parts = [bytes, null]
+  return {
+    headers: [...headers, 'content-length', String(bytes.length)],
+    body: new Readable({
+      read() {
+        for (const part of parts.splice(0)) this.push(part)
+      }
+    })
+  }
+}
+
+/** A 2xx answer without the response to the request. */
+export const noResponse = (status: number): HttpOutcome & { kind: 'garbled' } => ({
+  kind: 'garbled',
+  reason: `it holds no response to the request (HTTP ${status})`
+})
+
+function refusal(status: number, bytes: Buffer | undefined): HttpOutcome {
+  let body: unknown
+  try {
+    if (bytes !== undefined) body = decodeJson(bytes)
+  } catch {
+    // A page for people: the status has to explain it alone.
+  }
+  const error = isObject(body) ? body['error'] : undefined
+  const message = isObject(error) ? error['message'] : undefined
+  return { kind: 'refused', status, body, detail: typeof message === 'string' ? printable(message, 200) : '' }
+}
+
+/** undici's parser does not always name its errors by code. */
+function isParserError(error: Error): boolean {
+  return error.name === 'HTTPParserError' || (error as NodeJS.ErrnoException).code === 'UND_ERR_HEADERS_OVERFLOW'
+}

@@ -1,0 +1,227 @@
+// The calls of a Streamable HTTP session: a POST each, its answer as JSON or as a stream, a stream that ends early
+// resumed where the server made that possible. A call is sent again in one case only: a 404 for the session proves that
+// it was not executed.
+
+import { isRpcError, failureError, lostError } from '../rpc/errors.ts'
+import { GatewayError } from '../../protocol/errors.ts'
+import { isObject } from '../../protocol/messages.ts'
+import { noResponse, sendRequest, type HttpOutcome, type HttpResponseSink, type OpenRequest } from './request.ts'
+import type { Clock, Timer } from '../../time/clock.ts'
+import type { RpcClient } from '../rpc/rpc-client.ts'
+import type { HttpTarget } from './target.ts'
+
+/** An upstream session, as the requests of it carry it. A new handshake makes a new one. */
+export interface HttpSession {
+  readonly id: string | undefined
+  /** Of every request; names and values in turn. */
+  readonly headers: readonly string[]
+  /** Of a POST. */
+  readonly postHeaders: string[]
+}
+
+/** What calls need to know of the session that they are sent in, and do to it. */
+export interface SessionOfCalls {
+  readonly current: HttpSession
+  /**
+   * Makes a new session in place of the one that the server forgot, once for all calls. Rejects with the error for this
+   * call.
+   */
+  renew(forgotten: HttpSession, id: number): Promise<void>
+  /**
+   * The server refused the call with this code. @returns true where only a newer era refuses so; the call has failed
+   * then
+   */
+  upgraded(session: HttpSession, id: number, code: number): boolean
+  /** The server refused something of this session as a bad request: finds out whether it still knows the session. */
+  check(session: HttpSession): void
+}
+
+export interface StreamableCallsOptions {
+  readonly target: HttpTarget
+  readonly rpc: RpcClient
+  readonly clock: Clock
+  readonly session: SessionOfCalls
+}
+
+export interface StreamableCalls {
+  /** @param begun for the handshake, whose answer carries the session id */
+  send(id: number, body: string, session: HttpSession, begun?: (sessionId: string | undefined) => void): void
+  drop(id: number): void
+}
+
+/** Without `retry` from the server. */
+const defaultRetryMs = 1_000
+/** 2025-11-25: the client MUST respect `retry`. After this time the call has timed out anyway. */
+const maxRetryMs = 24 * 3_600_000
+/** Attempts in a row that bring nothing new. */
+const maxResumes = 5
+/** A server closes the stream after its answer; one that does not is not waited for. */
+const lingerMs = 1_000
+
+interface Connection extends StreamableCallsOptions {
+  readonly open: Map<number, StreamableCall>
+}
+
+export function createStreamableCalls(options: StreamableCallsOptions): StreamableCalls {
+  const open = new Map<number, StreamableCall>()
+  const connection: Connection = { ...options, open }
+  return {
+    send(id, body, session, begun) {
+      new StreamableCall(connection, id, session).post(body, begun)
+    },
+    drop(id) {
+      open.get(id)?.abort()
+      open.delete(id)
+    }
+  }
+}
+
+/** A class, because there is one for each call: its methods are not made anew. */
+class StreamableCall implements HttpResponseSink {
+  private readonly connection: Connection
+  private readonly id: number
+  private readonly session: HttpSession
+  /** Until the server has begun to answer. */
+  private body = ''
+  private begun: ((sessionId: string | undefined) => void) | undefined
+  private again = false
+  private request: OpenRequest | undefined
+  private timer: Timer | undefined
+  private streaming = false
+  private answered = false
+  private lastEventId: string | undefined
+  private retryMs = defaultRetryMs
+  private resumes = 0
+  private resuming = false
+
+  constructor(connection: Connection, id: number, session: HttpSession) {
+    this.connection = connection
+    this.id = id
+    this.session = session
+  }
+
+  post(body: string, begun?: (sessionId: string | undefined) => void, again = false): void {
+    this.body = body
+    this.begun = begun
+    this.again = again
+    this.send({ method: 'POST', headers: this.session.postHeaders, body })
+  }
+
+  abort(): void {
+    this.timer?.close()
+    this.request?.abort()
+  }
+
+  begin(sessionId: string | undefined, streamed: boolean): void {
+    this.streaming = streamed
+    this.body = ''
+    this.begun?.(sessionId)
+    this.begun = undefined
+  }
+
+  message(value: unknown): void {
+    const { rpc, clock, open } = this.connection
+    this.resumes = 0
+    rpc.receive(value, this.id)
+    // Once: a server may send without end after its answer.
+    if (this.answered || !this.streaming || rpc.isOpen(this.id)) return
+    this.answered = true
+    if (open.get(this.id) !== this) return
+    this.timer = clock.timer(lingerMs, () => {
+      open.delete(this.id)
+      this.abort()
+    })
+    this.timer.unref()
+  }
+
+  eventId(eventId: string): void {
+    this.lastEventId = eventId
+    this.resumes = 0
+    this.connection.rpc.refreshTimeout(this.id)
+  }
+
+  retry(ms: number): void {
+    this.retryMs = Math.min(ms, maxRetryMs)
+  }
+
+  end(outcome: HttpOutcome): void {
+    const { target, rpc, open } = this.connection
+    this.timer?.close()
+    open.delete(this.id)
+    if (!rpc.isOpen(this.id)) return
+    if (this.resuming) {
+      if (outcome.kind !== 'refused' && outcome.kind !== 'garbled' && this.resumes < maxResumes) return this.resume()
+      return rpc.fail(this.id, lostError(target.name, 'ended before its answer came, and could not be resumed'))
+    }
+    if (outcome.kind === 'refused') return this.refused(outcome)
+    const { kind } = outcome
+    if (kind !== 'broken' && kind !== 'answered') return this.fail(outcome)
+    if (this.lastEventId !== undefined && this.resumes < maxResumes) return this.resume()
+    if (kind === 'broken') return this.fail(outcome)
+    if (outcome.streamed) return rpc.fail(this.id, lostError(target.name, 'ended before its answer came'))
+    this.fail(noResponse(outcome.status))
+  }
+
+  private send(request: Parameters<typeof sendRequest>[1]): void {
+    const { target, rpc, open } = this.connection
+    this.request = sendRequest(target, request, this)
+    // It may have ended before we got here.
+    if (rpc.isOpen(this.id)) open.set(this.id, this)
+  }
+
+  private fail(outcome: Parameters<typeof failureError>[2]): void {
+    const { target, rpc } = this.connection
+    rpc.fail(this.id, failureError(target.name, target.origin, outcome))
+  }
+
+  private refused(outcome: HttpOutcome & { kind: 'refused' }): void {
+    const { id, connection, session } = this
+    const { rpc } = connection
+    const { status, body } = outcome
+    if (status === 404 && session.id !== undefined) return this.forgotten()
+    const error = isObject(body) ? body['error'] : undefined
+    if (status === 400 && isRpcError(error) && connection.session.upgraded(session, id, error.code)) return
+    if (status === 400 && session.id !== undefined) connection.session.check(session)
+    // The server's own error for this very request says more than the status.
+    if (status < 500 && status !== 401 && status !== 403 && isObject(body) && body['id'] === id) rpc.receive(body, id)
+    this.fail(outcome)
+  }
+
+  /** The server forgot the session, so the request was not executed: it is sent in a new one. */
+  private forgotten(): void {
+    const { id, body, connection, session, again } = this
+    const { rpc, target } = connection
+    if (again) {
+      return rpc.fail(
+        id,
+        new GatewayError(
+          'upstream_unavailable',
+          `Upstream ${target.name} forgot its session (HTTP 404) twice in a row; the request was not executed.`,
+          { data: { upstream: target.name, status: 404 } }
+        )
+      )
+    }
+    connection.session.renew(session, id).then(
+      () => {
+        if (rpc.isOpen(id)) new StreamableCall(connection, id, connection.session.current).post(body, undefined, true)
+      },
+      (error: unknown) => rpc.fail(id, error as Error)
+    )
+  }
+
+  /**
+   * 2025-11-25 "Resumability and Redelivery": always by GET, on the stream that the event id belongs to. Nothing is
+   * executed twice.
+   */
+  private resume(): void {
+    const { clock, open } = this.connection
+    this.resuming = true
+    this.streaming = false
+    this.resumes++
+    open.set(this.id, this)
+    this.timer = clock.timer(this.retryMs, () => {
+      const headers = ['accept', 'text/event-stream', 'last-event-id', this.lastEventId ?? '', ...this.session.headers]
+      this.send({ method: 'GET', headers, body: null })
+    })
+  }
+}

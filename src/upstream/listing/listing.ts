@@ -1,0 +1,218 @@
+// What one connection offers: its tools, prompts, resources and templates, all pages of them, within limits. Entries
+// that cannot be used or could hurt are left out and noted; everything else passes with all its members.
+
+import { rpcCodes } from '../../protocol/codes.ts'
+import { RpcError } from '../../protocol/errors.ts'
+import { isObject, type Implementation, type JsonObject, type ServerCapabilities } from '../../protocol/messages.ts'
+import { paramHeadersOf } from '../../protocol/translate/param-headers.ts'
+import { createListBudget, maxPages } from '../rpc/list-budget.ts'
+import { printable } from '../rpc/decode-json.ts'
+import { noClient, type ListKind, type Upstream } from '../../protocol/seams.ts'
+import { upstreamError } from '../rpc/errors.ts'
+import type { Era, Revision } from '../../protocol/revisions.ts'
+
+export interface Listing {
+  readonly tools: readonly JsonObject[]
+  readonly prompts: readonly JsonObject[]
+  readonly resources: readonly JsonObject[]
+  readonly templates: readonly JsonObject[]
+  readonly capabilities: ServerCapabilities
+  readonly serverInfo: Implementation
+  readonly instructions: string | undefined
+  readonly revision: Revision
+  /** What was left out and why, one sentence each; empty if nothing was. */
+  readonly partial: readonly string[]
+  /** Lists that the server answered with an error: empty here, which says nothing of what they hold. */
+  readonly failed: readonly ListMember[]
+  /** How long a server of 2026-07-28 says that each list holds. */
+  readonly hints?: ListTtls
+}
+
+type ListTtls = Readonly<Partial<Record<ListMember, ListTtl>>>
+
+/** In milliseconds, since the epoch and from then on (2026-07-28 server/utilities/caching). */
+interface ListTtl {
+  readonly ttlMs: number
+  readonly fetchedAt: number
+}
+
+/** The lists of one kind: see `withListingParts`. */
+export type ListingPart = Partial<Pick<Listing, 'tools' | 'prompts' | 'resources' | 'templates' | 'hints'>>
+
+type ListMember = 'tools' | 'prompts' | 'resources' | 'templates'
+
+interface ListSpec {
+  readonly member: ListMember
+  readonly kind: ListKind
+  readonly method: string
+  readonly resultMember: string
+  readonly key: string
+}
+
+const specs: readonly ListSpec[] = [
+  { member: 'tools', kind: 'tools', method: 'tools/list', resultMember: 'tools', key: 'name' },
+  { member: 'prompts', kind: 'prompts', method: 'prompts/list', resultMember: 'prompts', key: 'name' },
+  { member: 'resources', kind: 'resources', method: 'resources/list', resultMember: 'resources', key: 'uri' },
+  {
+    member: 'templates',
+    kind: 'resources',
+    method: 'resources/templates/list',
+    resultMember: 'resourceTemplates',
+    key: 'uriTemplate'
+  }
+]
+
+/** Names are what models and policies handle; URIs may be long. */
+const maxNameLength = 128
+const maxUriLength = 8_192
+const maxItems = 5_000
+/** Notes beyond this would only repeat themselves; how each list ended is noted beside them. */
+const maxEntryNotes = 46
+
+/**
+ * Everything that the connection offers. A list that the server answers with an error is left empty and noted, so
+ * that one broken list does not take the others away.
+ * @param now milliseconds since the epoch, for `hints`; without it there are none
+ * @throws GatewayError upstream_*, cancelled; RpcError where every list failed
+ */
+export async function fetchListing(upstream: Upstream, signal: AbortSignal, now?: () => number): Promise<Listing> {
+  const declared = specs.filter(({ kind }) => isObject(upstream.capabilities[kind]))
+  const partial: string[] = []
+  const failures = new Map<ListMember, RpcError>()
+  const { hints, ...lists } = await fetchLists(upstream, declared, signal, now, partial, failures)
+  const [first] = failures.values()
+  if (first !== undefined && failures.size === declared.length) throw first
+  const { capabilities, serverInfo, instructions, revision } = upstream
+  const none = { tools: [], prompts: [], resources: [], templates: [] }
+  const failed = [...failures.keys()]
+  const listing = { ...none, ...lists, capabilities, serverInfo, instructions, revision, partial, failed }
+  return hints === undefined ? listing : { ...listing, hints }
+}
+
+/**
+ * The lists of one kind, after a `list_changed`; `resources` brings the templates too.
+ * @param now as for `fetchListing`
+ * @throws GatewayError upstream_*, cancelled; RpcError
+ */
+export async function fetchList(
+  upstream: Upstream,
+  kind: ListKind,
+  signal: AbortSignal,
+  now?: () => number
+): Promise<ListingPart> {
+  const wanted = specs.filter((spec) => spec.kind === kind)
+  if (isObject(upstream.capabilities[kind])) return await fetchLists(upstream, wanted, signal, now, [])
+  return Object.fromEntries(wanted.map(({ member }) => [member, []]))
+}
+
+/** @param failures where errors of the server go, instead of being thrown */
+async function fetchLists(
+  upstream: Upstream,
+  wanted: readonly ListSpec[],
+  signal: AbortSignal,
+  now: (() => number) | undefined,
+  notes: string[],
+  failures?: Map<ListMember, RpcError>
+): Promise<ListingPart> {
+  const lists: Partial<Record<ListMember, JsonObject[]>> = {}
+  const hints: Partial<Record<ListMember, ListTtl>> = {}
+  const fetchOne = async (spec: ListSpec): Promise<void> => {
+    const { member } = spec
+    // Before the first page: the other pages may be newer than this says.
+    const fetchedAt = upstream.era === 'modern' ? now?.() : undefined
+    try {
+      const { items, ttlMs } = await fetchPages(upstream, spec, signal, notes)
+      lists[member] = items
+      if (fetchedAt !== undefined && ttlMs !== undefined) hints[member] = { ttlMs, fetchedAt }
+    } catch (error) {
+      if (failures === undefined || !(error instanceof RpcError)) throw error
+      failures.set(member, error)
+      notes.push(`${member}: the server answered with error ${error.error.code}`)
+    }
+  }
+  await Promise.all(wanted.map(fetchOne))
+  return Object.keys(hints).length === 0 ? lists : { ...lists, hints }
+}
+
+/** The listing with newer lists in place of its own. */
+export function withListingParts(listing: Listing, parts: readonly ListingPart[]): Listing {
+  return parts.reduce<Listing>(
+    (whole, part) => ({
+      ...whole,
+      ...part,
+      ...(whole.hints === undefined && part.hints === undefined ? {} : { hints: { ...whole.hints, ...part.hints } })
+    }),
+    listing
+  )
+}
+
+interface Pages {
+  readonly items: JsonObject[]
+  /** The shortest of all pages; undefined where there were none. */
+  readonly ttlMs: number | undefined
+}
+
+async function fetchPages(upstream: Upstream, spec: ListSpec, signal: AbortSignal, notes: string[]): Promise<Pages> {
+  const { member, method, resultMember } = spec
+  const items: JsonObject[] = []
+  const cursors = new Set<string>()
+  const budget = createListBudget()
+  let ttlMs: number | undefined
+  let cursor: string | undefined
+  const endAt = (why: string): Pages => {
+    notes.push(`${member}: ${why}`)
+    return { items, ttlMs }
+  }
+  for (let page = 1; ; page++) {
+    // "" is a cursor like any other: what counts is whether there is one (2025-11-25 server/utilities/pagination).
+    const request = cursor === undefined ? { method } : { method, params: { cursor } }
+    const result = await upstream.request(request, noClient, signal).catch((error: unknown) => {
+      if (error instanceof RpcError && error.error.code === rpcCodes.methodNotFound) return undefined
+      throw error
+    })
+    if (result === undefined) return { items: [], ttlMs: undefined }
+    ttlMs = Math.min(
+      ttlMs ?? Infinity,
+      typeof result['ttlMs'] === 'number' && result['ttlMs'] > 0 ? result['ttlMs'] : 0
+    )
+    const { [resultMember]: found, nextCursor } = result
+    if (!Array.isArray(found)) {
+      throw upstreamError(
+        upstream.name,
+        'upstream_protocol',
+        `Upstream ${upstream.name} answered ${method} without a list of ${resultMember}.`
+      )
+    }
+    for (const item of found as unknown[]) {
+      // Entries that are left out count too: they had to be read.
+      if (items.length >= maxItems || !budget.spend(item))
+        return endAt(`left out all after ${items.length} entries, which is the limit`)
+      const fault = faultOf(item, spec, upstream.era)
+      if (fault === undefined) items.push(item as JsonObject)
+      else if (notes.length < maxEntryNotes) notes.push(`${member}: left out an entry ${fault}`)
+    }
+    if (typeof nextCursor !== 'string') return { items, ttlMs }
+    if (cursors.has(nextCursor)) return endAt('stopped at a cursor that came twice')
+    if (page >= maxPages) return endAt(`left out all after ${maxPages} pages, which is the limit`)
+    cursors.add((cursor = nextCursor))
+  }
+}
+
+/** Why an entry cannot be offered, or undefined. Its key becomes a name in maps, logs and policies. */
+function faultOf(item: unknown, { member, key }: ListSpec, era: Era): string | undefined {
+  if (!isObject(item)) return 'that is not an object'
+  const { [key]: value, inputSchema } = item
+  if (typeof value !== 'string' || value === '') return `without a ${key}`
+  const maxLength = key === 'name' ? maxNameLength : maxUriLength
+  if (value.length > maxLength) return `whose ${key} is longer than ${maxLength} characters`
+  // Invisible and direction characters let one name pass for another.
+  if (/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u.test(value)) return `whose ${key} has control or invisible characters`
+  if (value === '__proto__') return `whose ${key} is __proto__`
+  if (era === 'legacy' || member !== 'tools' || !isObject(inputSchema)) return undefined
+  // 2026-07-28 basic/transports/streamable-http "Schema Extension": a tool with an invalid annotation must not be
+  // offered. Over stdio, where arguments make no headers, `modern-requests.ts` has removed it. What a schema refers to
+  // is not fetched.
+  const headers = paramHeadersOf(inputSchema)
+  if (typeof headers !== 'string') return undefined
+  return `(${printable(value, 128)}) with an invalid x-mcp-header: ${printable(headers, 200)}`
+}

@@ -1,0 +1,140 @@
+// Is the server one of 2026-07-28? What its answer to `server/discover` says (basic/versioning; basic/transports
+// "Backward Compatibility"). What proves nothing is thrown: a server that is down is of no era.
+
+import { modernOnlyCodes, rpcCodes } from '../../protocol/codes.ts'
+import { capabilitiesKey, clientInfoKey, serverInfoKey, versionKey } from '../../protocol/envelope.ts'
+import { RpcError, type GatewayError } from '../../protocol/errors.ts'
+import {
+  isObject,
+  metaOf,
+  type Implementation,
+  type JsonObject,
+  type Request,
+  type RpcErrorObject
+} from '../../protocol/messages.ts'
+import { isLegacyRevision, latestModern, modernRevisions, type ModernRevision } from '../../protocol/revisions.ts'
+import { boundedError, upstreamError } from '../rpc/errors.ts'
+import { printable } from '../rpc/decode-json.ts'
+import { serverInfoIn } from '../rpc/initialize.ts'
+import type { UpstreamName } from '../../protocol/ids.ts'
+import type { HandshakeResult } from '../rpc/link.ts'
+
+/** What came back for one `server/discover`. */
+export type DiscoverAnswer =
+  | { readonly kind: 'result'; readonly result: JsonObject }
+  /** `proper`: the transport carried the error as those of this era do. */
+  | { readonly kind: 'error'; readonly error: RpcErrorObject; readonly proper: boolean }
+  /** No server of this era answers so. `silent`: there was no answer. */
+  | { readonly kind: 'foreign'; readonly reason: GatewayError; readonly silent?: boolean }
+
+export interface DiscoverResult extends HandshakeResult {
+  readonly revision: ModernRevision
+}
+
+/** The server does not speak this era, as far as its answer says. */
+export interface NotModern {
+  readonly reason: GatewayError
+  /** It did not answer: perhaps it was only slow to start. */
+  readonly silent: boolean
+}
+
+export const isNotModern = (found: object): found is NotModern => 'silent' in found
+
+/** With these codes a server that knows this era answers a message of the legacy one. */
+export const modernCodes: ReadonlySet<number> = new Set([
+  ...modernOnlyCodes,
+  rpcCodes.methodNotFound,
+  rpcCodes.invalidParams
+])
+
+export function discoverRequest(version: ModernRevision, clientInfo: Implementation): Request {
+  return {
+    method: 'server/discover',
+    params: { _meta: { [versionKey]: version, [clientInfoKey]: clientInfo, [capabilitiesKey]: {} } }
+  }
+}
+
+/**
+ * @param ask sends one `server/discover` of this revision; throws what proves nothing
+ * @throws GatewayError also where the server is of this era, but there is no common revision or it refuses to say more
+ */
+export async function discoverModern(
+  name: UpstreamName,
+  ask: (version: ModernRevision) => Promise<DiscoverAnswer>
+): Promise<DiscoverResult | NotModern> {
+  let answer = await ask(latestModern)
+  if (answer.kind === 'error' && answer.proper && answer.error.code === rpcCodes.unsupportedRevision) {
+    const choice = commonRevision(name, supportedVersions(answer.error), answer.error)
+    if ('silent' in choice) return choice
+    answer = await ask(choice.revision)
+  }
+  if (answer.kind === 'foreign') return { reason: answer.reason, silent: answer.silent === true }
+  if (answer.kind === 'result') return discoverResult(name, answer.result)
+  const { error, proper } = answer
+  if (proper && modernOnlyCodes.has(error.code)) {
+    throw upstreamError(
+      name,
+      'upstream_protocol',
+      `Upstream ${name} speaks revision 2026-07-28, but refuses to say what it offers: ` +
+        `${printable(error.message, 300)} (${error.code}). Does a proxy in front of it change headers?`,
+      new RpcError(boundedError(error))
+    )
+  }
+  return notModern(name, `it answered server/discover with error ${error.code}: ${printable(error.message, 200)}`)
+}
+
+/** What an error `unsupportedRevision` names instead. */
+export const supportedVersions = ({ data }: RpcErrorObject): readonly unknown[] =>
+  isObject(data) && Array.isArray(data['supported']) ? data['supported'] : []
+
+/** @throws GatewayError where there is no common revision, not even a legacy one */
+function commonRevision(
+  name: UpstreamName,
+  supported: readonly unknown[],
+  cause: RpcErrorObject | undefined
+): { readonly revision: ModernRevision } | NotModern {
+  const revision = modernRevisions.find((each) => supported.includes(each))
+  if (revision !== undefined) return { revision }
+  if (supported.some(isLegacyRevision)) return notModern(name, 'it offers older revisions only')
+  const offered = supported
+    .filter((each) => typeof each === 'string')
+    .slice(0, 10)
+    .map((each) => printable(each, 40))
+    .join(', ')
+  throw upstreamError(
+    name,
+    'upstream_protocol',
+    `Upstream ${name} speaks ${offered === '' ? 'no revision that it names' : offered}; ` +
+      `the gateway speaks ${modernRevisions.join(', ')} and older ones.`,
+    cause
+  )
+}
+
+function discoverResult(name: UpstreamName, result: JsonObject): DiscoverResult | NotModern {
+  const { supportedVersions, capabilities, instructions, resultType = 'complete' } = result
+  if (!Array.isArray(supportedVersions) || !isObject(capabilities) || resultType !== 'complete')
+    return notModern(name, 'what it answered to server/discover says nothing about revisions and capabilities')
+  const choice = commonRevision(name, supportedVersions, undefined)
+  if ('silent' in choice) return choice
+  // Before the revision was final, servers said who they are in the body.
+  const serverInfo = serverInfoIn(name, metaOf(result)[serverInfoKey], result['serverInfo'])
+  return {
+    revision: choice.revision,
+    capabilities,
+    serverInfo,
+    instructions: typeof instructions === 'string' ? instructions : undefined
+  }
+}
+
+/** @param cause for the log */
+export function notModern(name: UpstreamName, why: string, cause?: unknown): NotModern {
+  return {
+    reason: upstreamError(
+      name,
+      'upstream_protocol',
+      `Upstream ${name} does not speak revision 2026-07-28: ${why}.`,
+      cause
+    ),
+    silent: false
+  }
+}

@@ -1,0 +1,172 @@
+// Listening at a server of 2026-07-28 for the shared listing, and for legacy clients that subscribed to a resource.
+// Each stream is a `subscriptions/listen` of its own, opened again when it ends (basic/patterns/subscriptions).
+
+import { rpcCodes } from '../../protocol/codes.ts'
+import { RpcError } from '../../protocol/errors.ts'
+import { isObject, type JsonObject, type Result, type ServerCapabilities } from '../../protocol/messages.ts'
+import { noClient, type Client, type ListKind } from '../../protocol/seams.ts'
+import { backoffMs } from '../../time/backoff.ts'
+import { deadline, type Timer } from '../../time/clock.ts'
+import { abortable } from '../../time/wait.ts'
+import { createConnectionNotifications } from '../rpc/notifications.ts'
+import { cancelledError, timeoutError, upstreamError } from '../rpc/errors.ts'
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { RpcClient } from '../rpc/rpc-client.ts'
+import type { LinkContext } from '../rpc/transport.ts'
+
+export interface UpstreamSubscriptions {
+  /** Listens for what may change in the lists, and reports it to `events`. Once. */
+  watchLists(capabilities: ServerCapabilities): void
+  /** `resources/subscribe`: resolves when the server has agreed. @throws GatewayError, RpcError */
+  subscribe(uri: string, signal: AbortSignal): Promise<Result>
+  unsubscribe(uri: string): void
+  /** @param reason what those who wait are told; where the connection has ended, they know it by then */
+  end(reason: Error): void
+}
+
+interface ListenStream {
+  /** The filter that the server agreed to first. */
+  readonly agreed: Promise<JsonObject>
+  /** Subscribers who wait for that. */
+  waiting: number
+  /** A subscriber has what it is open for. */
+  subscribed: boolean
+  stop(reason?: Error): void
+}
+
+const firstDelayMs = 1_000
+const maxDelayMs = 60_000
+/** A stream that lived this long does not count as a failure when it ends. */
+const provenMs = 60_000
+/** Each is a request that stays open. */
+const maxSubscriptions = 1_000
+/** The server has no such method, or none for us. */
+const notOffered: ReadonlySet<number> = new Set([rpcCodes.methodNotFound, rpcCodes.invalidParams])
+const kinds: readonly ListKind[] = ['tools', 'prompts', 'resources']
+
+export function createUpstreamSubscriptions(
+  { name, timeoutMs }: Pick<UpstreamDefinition, 'name' | 'timeoutMs'>,
+  link: Pick<LinkContext, 'events' | 'clock' | 'random' | 'log' | 'warnings'>,
+  rpc: Pick<RpcClient, 'request'>
+): UpstreamSubscriptions {
+  const { events, clock, random, log } = link
+  const notifyOwner = createConnectionNotifications(link)
+  const open = new Map<string, ListenStream>()
+  let lists: ListenStream | undefined
+
+  /** @param missed called after an interruption, during which something may have changed unnoticed */
+  function openStream(notifications: JsonObject, missed: () => void): ListenStream {
+    const stop = new AbortController()
+    const first = Promise.withResolvers<JsonObject>()
+    // Subscribers who wait for it are told.
+    first.promise.catch(() => {})
+    let failures = 0
+    let agreed = false
+    let timer: Timer | undefined
+
+    function listen(): void {
+      let since: number | undefined
+      const listener: Client = {
+        ...noClient,
+        era: 'modern',
+        notify(notification) {
+          if (notification.method !== 'notifications/subscriptions/acknowledged') return notifyOwner(notification)
+          if (failures > 0 || agreed) missed()
+          since = clock.now()
+          agreed = true
+          const accepted = notification.params?.['notifications']
+          first.resolve(isObject(accepted) ? accepted : {})
+        }
+      }
+      const again = (): void => {
+        if (stop.signal.aborted) return
+        if (since !== undefined && clock.now() - since >= provenMs) failures = 0
+        timer = clock.timer(backoffMs(failures, { firstMs: firstDelayMs, maxMs: maxDelayMs, random }), listen)
+        timer.unref()
+        failures++
+      }
+      const request = { method: 'subscriptions/listen', params: { notifications } }
+      rpc.request(request, listener, stop.signal).then(again, (error: unknown) => {
+        first.reject(error)
+        if (stop.signal.aborted) return
+        if (!agreed && error instanceof RpcError && notOffered.has(error.error.code))
+          return log.debug({ upstream: name }, 'the upstream has no streams to listen on')
+        again()
+      })
+    }
+
+    listen()
+    return {
+      agreed: first.promise,
+      waiting: 0,
+      subscribed: false,
+      stop(reason) {
+        if (reason !== undefined) first.reject(reason)
+        timer?.close()
+        stop.abort()
+      }
+    }
+  }
+
+  /** The stream of one resource, opened for the first subscriber. */
+  function streamOf(uri: string): ListenStream {
+    const found = open.get(uri)
+    if (found !== undefined) return found
+    if (open.size >= maxSubscriptions)
+      throw upstreamError(
+        name,
+        'too_many',
+        `There are ${maxSubscriptions} subscriptions at upstream ${name} already, which is the limit. ` +
+          'Unsubscribe from some.'
+      )
+    const stream = openStream({ resourceSubscriptions: [uri] }, () =>
+      events.notification({ method: 'notifications/resources/updated', params: { uri } })
+    )
+    open.set(uri, stream)
+    return stream
+  }
+
+  async function subscribe(uri: string, signal: AbortSignal): Promise<Result> {
+    const stream = streamOf(uri)
+    stream.waiting++
+    const limit = deadline(clock, timeoutMs, signal)
+    try {
+      const { resourceSubscriptions } = await abortable(stream.agreed, limit.signal, () =>
+        limit.passed() ? timeoutError(name, timeoutMs) : cancelledError(name)
+      )
+      if (Array.isArray(resourceSubscriptions) && resourceSubscriptions.includes(uri)) {
+        stream.subscribed = true
+        return {}
+      }
+      throw upstreamError(name, 'invalid_params', `Upstream ${name} does not tell of changes of this resource.`)
+    } finally {
+      limit.close()
+      stream.waiting--
+      // Others may have joined it, or have been there before.
+      if (!stream.subscribed && stream.waiting === 0) {
+        if (open.get(uri) === stream) open.delete(uri)
+        stream.stop()
+      }
+    }
+  }
+
+  return {
+    watchLists(capabilities) {
+      const offered = kinds.filter((kind) => isObject(capabilities[kind]) && capabilities[kind]['listChanged'] === true)
+      if (offered.length === 0) return
+      lists = openStream(Object.fromEntries(offered.map((kind) => [`${kind}ListChanged`, true])), () => {
+        for (const kind of kinds) if (isObject(capabilities[kind])) events.listChanged(kind)
+      })
+    },
+    subscribe,
+    unsubscribe(uri) {
+      open.get(uri)?.stop()
+      open.delete(uri)
+    },
+    end(reason) {
+      lists?.stop(reason)
+      for (const stream of open.values()) stream.stop(reason)
+      open.clear()
+    }
+  }
+}

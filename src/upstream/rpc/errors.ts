@@ -1,0 +1,177 @@
+// The errors that end a call to an upstream, and what is passed on of the server's own. Messages name only the origin
+// of a URL: a path, a query or a header may hold a secret. The status of an upstream never becomes ours: a 401 would
+// make clients refresh their token for the gateway.
+
+import { GatewayError, RpcError } from '../../protocol/errors.ts'
+import { isObject, type JsonObject, type Result, type RpcErrorObject } from '../../protocol/messages.ts'
+import { printable } from './decode-json.ts'
+import type { ErrorCode } from '../../protocol/error-table.ts'
+import type { UpstreamName } from '../../protocol/ids.ts'
+
+/** The server's own error, in an answer that proves that the request was not executed. */
+export class NotExecutedError extends RpcError {}
+
+/** The server was not reached, or did not answer a handshake that declared nothing: all callers would get this. */
+export class UnreachableError extends GatewayError {}
+
+/** How an HTTP request ended without an answer that can be used. */
+export type HttpFailure =
+  /** Any status but 2xx; `detail`: the message of a JSON-RPC error in the body, if there was one. */
+  | { readonly kind: 'refused'; readonly status: number; readonly body: unknown; readonly detail: string }
+  /** Not a byte of it was sent. */
+  | { readonly kind: 'unsent'; readonly cause: Error }
+  /** It broke after it may have been sent. */
+  | { readonly kind: 'broken'; readonly cause: Error }
+  /** The answer is not what it should be. */
+  | { readonly kind: 'garbled'; readonly reason: string }
+
+/** Longest `message` and `data` of a server's error that are passed on: more is a stack or a secret. */
+const maxErrorLength = 8_192
+
+export const cancelledError = (upstream: UpstreamName): GatewayError =>
+  upstreamError(upstream, 'cancelled', 'The request was cancelled by its caller.')
+
+/** The gateway closed the connection while the call was in flight. */
+export const closedError = (name: UpstreamName): GatewayError =>
+  uncertainError(name, 'cancelled', `The connection to upstream ${name} was closed.`)
+
+/** Nothing was sent, because the connection had ended before. */
+export const endedError = (upstream: UpstreamName, cause: Error): GatewayError =>
+  upstreamError(upstream, 'upstream_unavailable', `The connection to upstream ${upstream} has ended. Try again.`, cause)
+
+export const timeoutError = (name: UpstreamName, timeoutMs: number): GatewayError =>
+  uncertainError(
+    name,
+    'upstream_timeout',
+    `Upstream ${name} sent nothing for ${timeoutMs / 1000} s, so the request was cancelled there. ` +
+      'Whether it took effect is unknown.'
+  )
+
+/** The server refused the response to its own request, which another session or process of it may have sent. */
+export const unansweredError = (name: UpstreamName): GatewayError =>
+  uncertainError(
+    name,
+    'upstream_unavailable',
+    `Upstream ${name} asked something and refused the answer, so the request was given up. ` +
+      'Whether it took effect is unknown.'
+  )
+
+/** @param what happened to the connection, as the end of "The connection to upstream x ..." */
+export const lostError = (name: UpstreamName, what: string, cause?: unknown): GatewayError =>
+  uncertainError(
+    name,
+    'upstream_lost',
+    `The connection to upstream ${name} ${what}. The request is not sent again; whether it took effect is unknown.`,
+    cause
+  )
+
+/** Says nothing of whether the request took effect: it was not sent, or what came back says enough. */
+export const upstreamError = (
+  upstream: UpstreamName,
+  code: ErrorCode,
+  message: string,
+  cause?: unknown
+): GatewayError => new GatewayError(code, message, { cause, data: { upstream } })
+
+/** Whether the request took effect is unknown, so it may not be sent again. */
+export function uncertainError(
+  upstream: UpstreamName,
+  code: ErrorCode,
+  message: string,
+  cause?: unknown
+): GatewayError {
+  return new GatewayError(code, message, { cause, data: { outcome: 'unknown', upstream } })
+}
+
+/** @param origin of the upstream's URL */
+export function failureError(name: UpstreamName, origin: string, failure: HttpFailure): GatewayError {
+  switch (failure.kind) {
+    case 'unsent':
+      return new UnreachableError(
+        'upstream_unavailable',
+        `Upstream ${name} cannot be reached at ${origin}${codeOf(failure.cause)}: ` +
+          'check that it runs and that its url is right.',
+        { cause: failure.cause, data: { upstream: name } }
+      )
+    case 'broken':
+      return lostError(name, `broke${codeOf(failure.cause)} before its answer was complete`, failure.cause)
+    case 'garbled':
+      return uncertainError(
+        name,
+        'upstream_protocol',
+        `The answer of upstream ${name} cannot be used: ${failure.reason}.`
+      )
+    case 'refused':
+      return refusedError(name, origin, failure)
+  }
+}
+
+function refusedError(name: UpstreamName, origin: string, failure: HttpFailure & { kind: 'refused' }): GatewayError {
+  const { status, body, detail } = failure
+  const said = detail === '' ? '' : ` It said: ${detail}`
+  // For the log, and to find out what the server is.
+  const own = isObject(body) ? body['error'] : undefined
+  const cause = isRpcError(own) ? new RpcError(boundedError(own)) : undefined
+  const error = (code: ErrorCode, message: string, data = {}): GatewayError =>
+    new GatewayError(code, message, { cause, data: { upstream: name, status, ...data } })
+
+  if (status === 401 || status === 403)
+    return error(
+      'upstream_unavailable',
+      `Upstream ${name} refused our credentials (HTTP ${status}): check its headers in the configuration.`
+    )
+  if (status >= 300 && status <= 399)
+    return error(
+      'upstream_protocol',
+      `Upstream ${name} at ${new URL(origin).host} redirects (HTTP ${status}), which is not followed: ` +
+        'set its url to the final address.'
+    )
+  if (status === 429)
+    return error('upstream_unavailable', `Upstream ${name} has too many requests (HTTP 429). Retry later.${said}`)
+  if (status === 503)
+    return error('upstream_unavailable', `Upstream ${name} is not available (HTTP 503). Retry later.${said}`)
+  // A proxy's 502 or a 500 may come after the work was done.
+  if (status >= 500)
+    return error(
+      'upstream_unavailable',
+      `Upstream ${name} failed (HTTP ${status}); whether the request took effect is unknown.${said}`,
+      { outcome: 'unknown' }
+    )
+  if (status === 404 || status === 405)
+    return error(
+      'upstream_protocol',
+      `There is no MCP endpoint of upstream ${name} at ${origin} (HTTP ${status}): check its url.${said}`
+    )
+  return error('upstream_protocol', `Upstream ${name} refused the request (HTTP ${status}).${said}`)
+}
+
+function codeOf(error: Error): string {
+  const code = (error as NodeJS.ErrnoException).code
+  return typeof code === 'string' && /^[A-Z0-9_]{1,40}$/.test(code) ? ` (${code})` : ''
+}
+
+/** What a response of the server holds: its result, its own error, or an error that says that it holds neither. */
+export function resultOrError(name: UpstreamName, { result, error }: JsonObject): Result | Error {
+  if (isObject(result) && error === undefined) return result
+  if (isRpcError(error)) return new RpcError(boundedError(error))
+  return uncertainError(
+    name,
+    'upstream_protocol',
+    `Upstream ${name} answered with neither a result object nor an error.`
+  )
+}
+
+export function isRpcError(value: unknown): value is RpcErrorObject & JsonObject {
+  return isObject(value) && Number.isSafeInteger(value['code']) && typeof value['message'] === 'string'
+}
+
+/** Without what is far too long, and without members that JSON-RPC does not know. */
+export function boundedError({ code, message, data }: RpcErrorObject): RpcErrorObject {
+  const bounded = { code, message: message.length > maxErrorLength ? `${message.slice(0, maxErrorLength)}…` : message }
+  return data === undefined || JSON.stringify(data).length > maxErrorLength ? bounded : { ...bounded, data }
+}
+
+/** What the server is told of why a call was cancelled. */
+export function reasonText(reason: unknown): string {
+  return typeof reason === 'string' ? printable(reason, 200) : 'cancelled by the caller'
+}

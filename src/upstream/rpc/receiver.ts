@@ -1,0 +1,179 @@
+// What becomes of each message of a server: an answer ends its call, a request or a notification goes to the client of
+// its call or to the owner of the connection. What belongs to none is dropped and logged.
+
+import {
+  isObject,
+  isRequestId,
+  metaOf,
+  type JsonObject,
+  type Notification,
+  type Request,
+  type RequestId,
+  type Result
+} from '../../protocol/messages.ts'
+import { noClient, type Client } from '../../protocol/seams.ts'
+import { relatedTaskKey } from '../../protocol/translate/tasks.ts'
+import { createConnectionNotifications, type CallNotifications } from './notifications.ts'
+import { printable } from './decode-json.ts'
+import { resultOrError } from './errors.ts'
+import type { Timer } from '../../time/clock.ts'
+import type { AbandonedRequests } from './abandoned-calls.ts'
+import type { ServerRequests } from './server-requests.ts'
+import type { TaskListeners } from './task-progress.ts'
+import type { MessageCodec, NotificationFilter, RpcClientOptions } from './transport.ts'
+
+export interface OpenCall {
+  readonly id: number
+  readonly method: string
+  readonly client: Client
+  /** The client's own progress token. */
+  readonly token: unknown
+  readonly asTask: boolean
+  readonly codec: MessageCodec | undefined
+  readonly filter: NotificationFilter | undefined
+  /** Does nothing while there are open server requests: then it is not the server that keeps the client waiting. */
+  readonly timer: Timer
+  openServerRequests: number
+  /** Made when it is first read. */
+  readonly notifications: CallNotifications
+  /** Ends the call; later outcomes change nothing. */
+  settle(outcome: Result | Error): void
+}
+
+interface ReceiverParts {
+  readonly calls: ReadonlyMap<number, OpenCall>
+  readonly abandoned: AbandonedRequests
+  readonly serverRequests: ServerRequests
+  readonly taskListeners: TaskListeners
+}
+
+/** @returns what takes one decoded message; `from`: the call on whose own stream it came. Never throws. */
+export function createReceiver(
+  options: RpcClientOptions,
+  parts: ReceiverParts
+): (message: unknown, from?: number) => void {
+  const { definition, link } = options
+  const { calls, abandoned, serverRequests, taskListeners } = parts
+  const { events, log, warnings, handshake } = link
+  const upstream = definition.name
+  const exclusive = handshake.exclusive ?? definition.isolation === 'session'
+  const notifyOwner = createConnectionNotifications(link)
+
+  function receive(message: unknown, from?: number): void {
+    if (Array.isArray(message)) {
+      // Only 2025-03-26 has batches.
+      if (options.revision?.() !== '2025-03-26')
+        return warnings.warn({}, 'left out a batch of the upstream: its revision has none')
+      for (const each of message) if (!Array.isArray(each)) receive(each, from)
+      return
+    }
+    if (!isObject(message)) return warnings.warn({}, 'the upstream sent a message that is not a JSON object')
+    const { id, method, params } = message
+    if (typeof method !== 'string') return answer(message)
+    const body: Request = isObject(params) ? { method, params } : { method }
+    const codec = options.codec?.()
+    if (id === undefined) return notification(body, codec, from)
+    if (codec !== undefined) return warnings.warn({}, 'the upstream sent a request, of which its revision has none')
+    if (!isRequestId(id)) return warnings.warn({}, 'the upstream sent a request with an id that is none')
+    serverRequest(id, body, from)
+  }
+
+  function answer(message: JsonObject): void {
+    const id = message['id'] as number
+    const call = calls.get(id)
+    abandoned.answered(id)
+    // Late, doubled or invented.
+    if (call === undefined) return log.debug({ upstream }, 'dropped an answer that nobody waits for')
+    call.settle(resultOrError(upstream, message))
+  }
+
+  function serverRequest(id: RequestId, body: Request, from: number | undefined): void {
+    // On the stream of a call that is over, nobody is left to ask.
+    if (from !== undefined && !calls.has(from)) return serverRequests.receive(id, body, () => noClient.ask(body))
+    const call = owner(from)
+    // Where no client made the call, such as a listing, the owner of the connection is asked.
+    const paused =
+      call !== undefined ? [call] : from === undefined ? [...calls.values()] : [calls.get(from) as OpenCall]
+    // 2025-11-25 basic/utilities/tasks: a task outlives the call that brought the request, and needs its answer.
+    const origin = metaOf(body.params)[relatedTaskKey] === undefined ? (from ?? call?.id) : undefined
+    serverRequests.receive(
+      id,
+      body,
+      (request, options) => {
+        const answer =
+          call === undefined
+            ? events.ask(request, options)
+            : call.client.ask(request, { ...options, outlivesCall: from === undefined })
+        return pauseTimeouts(paused, options.signal, answer)
+      },
+      origin === undefined ? undefined : { call: origin, certain: from !== undefined }
+    )
+  }
+
+  function notification(body: Notification, codec: MessageCodec | undefined, from: number | undefined): void {
+    const { method, params } = body
+    if (method === 'notifications/progress') return progress(body)
+    if (codec !== undefined) return modernNotification(body, codec, from)
+    if (method === 'notifications/cancelled') {
+      const { requestId, reason } = params ?? {}
+      if (isRequestId(requestId))
+        serverRequests.cancelled(requestId, typeof reason === 'string' ? printable(reason, 200) : undefined)
+      return
+    }
+    if (method !== 'notifications/message' && method !== 'notifications/elicitation/complete') return notifyOwner(body)
+    const call = owner(from)
+    if (call !== undefined) return notifyClient(call, body)
+    // What comes on the stream of a call that is over is dropped.
+    if (from === undefined || calls.has(from)) notifyOwner(body)
+  }
+
+  function progress(body: Notification): void {
+    const id = body.params?.['progressToken'] as number
+    const call = calls.get(id)
+    const listener = call ?? taskListeners.listener(id)
+    if (listener?.token === undefined)
+      return log.debug({ upstream }, 'dropped progress of a call that is not in flight')
+    call?.timer.refresh()
+    listener.notifications.notify({ ...body, params: { ...body.params, progressToken: listener.token } })
+  }
+
+  /** 2026-07-28: all that a server says belongs to a request. */
+  function modernNotification(body: Notification, codec: MessageCodec, from: number | undefined): void {
+    const call = calls.get(from ?? codec.requestIdOf(body, calls) ?? 0)
+    const accepted = call?.filter?.accept(body)
+    if (call === undefined || accepted === undefined)
+      return log.debug({ upstream }, 'dropped a notification of the upstream that nobody asked for')
+    if (accepted === 'end') return call.settle({ resultType: 'complete' })
+    notifyClient(call, accepted)
+  }
+
+  function notifyClient(call: OpenCall, body: Notification): void {
+    call.timer.refresh()
+    call.notifications.notify(body)
+  }
+
+  /** The call of a client that a message is about: its stream says it, or an exclusive connection has only one. */
+  function owner(from: number | undefined): OpenCall | undefined {
+    const candidates = from !== undefined ? [calls.get(from)] : exclusive ? [...calls.values()] : []
+    const [only, ...others] = candidates.filter((call) => call?.client !== noClient)
+    return others.length === 0 ? only : undefined
+  }
+
+  /** Stops the time of calls until a client has answered, or the server has withdrawn its request. */
+  function pauseTimeouts<Answer>(paused: readonly OpenCall[], withdrawn: AbortSignal, answer: Promise<Answer>) {
+    let over = false
+    for (const call of paused) call.openServerRequests++
+    const resume = (): void => {
+      if (over) return
+      over = true
+      for (const call of paused) {
+        call.openServerRequests--
+        if (calls.has(call.id)) call.timer.refresh()
+      }
+    }
+    withdrawn.addEventListener('abort', resume, { once: true })
+    return answer.finally(resume)
+  }
+
+  return receive
+}

@@ -1,0 +1,197 @@
+// Requests that a server sends to us: ping is answered here; sampling, elicitation and roots go to the client whose
+// call they belong to, or to the owner of the connection, as the receiver says (SEP-2260).
+
+import { legacyServerRequests } from '../../protocol/methods.ts'
+import { rpcCodes } from '../../protocol/codes.ts'
+import { errorObject, GatewayError } from '../../protocol/errors.ts'
+import {
+  errorMessage,
+  isObject,
+  notificationMessage,
+  responseMessage,
+  type JsonObject,
+  type RequestId,
+  type ServerRequest
+} from '../../protocol/messages.ts'
+import { jsonSizeOf } from '../../limits/json-size.ts'
+import { createTokenBucket, type TokenBucket } from '../../limits/token-bucket.ts'
+import type { ServerRequestOptions } from '../../protocol/seams.ts'
+import type { LinkContext } from './transport.ts'
+
+export interface ServerRequests {
+  /**
+   * Takes one request of the server; the answer is sent when there is one.
+   * @param ask asks the client it is for
+   * @param origin the call that it is about, where there is one
+   */
+  receive(id: RequestId, request: ServerRequest, ask: Ask, origin?: ServerRequestOrigin): void
+  /** The server withdrew its request: the client is told, and no answer is sent any more. */
+  cancelled(id: RequestId, reason: string | undefined): void
+  /** A call has ended: what was asked on its own stream is withdrawn, and the server gets an error for an answer. */
+  ended(call: number): void
+  /** A call was given up: what was asked meanwhile is withdrawn too where no other call can have been meant. */
+  abandoned(call: number): void
+  /** The server has forgotten what it asked: all is withdrawn, and nothing is answered. */
+  withdrawAll(reason: string): void
+  /** The server is gone: the same, and no more are taken. */
+  end(reason: string): void
+}
+
+type Ask = (
+  request: ServerRequest,
+  options: Required<Pick<ServerRequestOptions, 'signal' | 'progress'>>
+) => Promise<unknown>
+
+interface ServerRequestOrigin {
+  readonly call: number
+  /** Does the stream say so, or is it the only call it can be? */
+  readonly certain: boolean
+}
+
+// No person can answer more than this. What comes on the stream of a call counts for that call, so that a flood on it
+// takes nothing from the others.
+const limitOfCall = { perSecond: 10, burst: 20, open: 32 }
+// One caller may leave 64 calls waiting at once.
+const limitOfConnection = { perSecond: 50, burst: 100, open: 256 }
+
+/** What is counted together: the requests of one call, or all those whose call no stream names. */
+interface Tally {
+  readonly bucket: TokenBucket
+  open: number
+}
+
+interface OpenRequest {
+  readonly withdrawn: AbortController
+  readonly origin: ServerRequestOrigin | undefined
+  readonly tally: Tally
+  /** Gives back what it takes of the quota. */
+  readonly release: () => void
+}
+
+/** @param send to the server; `call`: the one that goes on with this answer */
+export function createServerRequests(
+  { handshake: { capabilities }, serverRequestQuota: quota, clock, warnings }: LinkContext,
+  send: (message: JsonObject, call?: number) => void
+): ServerRequests {
+  const open = new Map<RequestId, OpenRequest>()
+  const bucket = createTokenBucket(clock, limitOfConnection.perSecond, limitOfConnection.burst)
+  const tallies = new Map<number, Tally>()
+  const unnamed = newTally()
+  let over = false
+
+  function newTally(): Tally {
+    return { bucket: createTokenBucket(clock, limitOfCall.perSecond, limitOfCall.burst), open: 0 }
+  }
+
+  function tallyOf(origin: ServerRequestOrigin | undefined): Tally {
+    if (origin?.certain !== true) return unnamed
+    const tally = tallies.get(origin.call) ?? newTally()
+    tallies.set(origin.call, tally)
+    return tally
+  }
+
+  function remove(id: RequestId): OpenRequest | undefined {
+    const request = open.get(id)
+    if (request === undefined) return undefined
+    open.delete(id)
+    request.tally.open--
+    request.release()
+    return request
+  }
+
+  const refuse = (id: RequestId, code: number, message: string): void => send(errorMessage(id, { code, message }))
+  const refuseAs = (id: RequestId, code: 'cancelled' | 'too_many', message: string): void =>
+    send(errorMessage(id, errorObject(new GatewayError(code, message), '')))
+
+  function withdraw(matches: (origin: ServerRequestOrigin) => boolean): void {
+    for (const [id, { withdrawn, origin }] of open) {
+      if (origin === undefined || !matches(origin)) continue
+      remove(id)
+      refuseAs(id, 'cancelled', 'The call that this request belongs to has ended.')
+      withdrawn.abort('the call has ended')
+    }
+  }
+
+  function withdrawAll(reason: string): void {
+    const all = [...open.values()]
+    for (const id of open.keys()) remove(id)
+    for (const { withdrawn } of all) withdrawn.abort(reason)
+  }
+
+  /** Asks the client and answers the server unless the request was withdrawn meanwhile. */
+  function forward(id: RequestId, request: ServerRequest, ask: Ask, entry: OpenRequest): void {
+    const isOpen = (): boolean => open.get(id) === entry
+    const answer = (message: JsonObject): void => {
+      if (!isOpen()) return
+      remove(id)
+      send(message, entry.origin?.call)
+    }
+    const progress = (params: JsonObject): void => {
+      if (isOpen()) send(notificationMessage({ method: 'notifications/progress', params }))
+    }
+    open.set(id, entry)
+    entry.tally.open++
+    ask(request, { signal: entry.withdrawn.signal, progress }).then(
+      (result) => answer(responseMessage(id, isObject(result) ? result : {})),
+      (error: unknown) => answer(errorMessage(id, errorObject(error, '')))
+    )
+  }
+
+  return {
+    receive(id, request, ask, origin) {
+      const { method, params } = request
+      if (over) return
+      // The server's own sign of life: no client has to hear of it (2025-11-25 basic/utilities/ping).
+      if (method === 'ping') return send(responseMessage(id, {}))
+      const capability = legacyServerRequests.get(method)?.capability[0]
+      if (capability === undefined)
+        return refuse(id, rpcCodes.methodNotFound, 'No client can be asked this: MCP has no such request of servers.')
+      // Servers tell the model of it in the result of their tool: it says what to change.
+      if (!isObject(capabilities[capability]))
+        return refuse(
+          id,
+          rpcCodes.methodNotFound,
+          `This client did not declare "${capability}", so it cannot be asked ${method}.`
+        )
+      if (open.has(id)) return refuse(id, rpcCodes.invalidRequest, 'A request with this id is already open.')
+      const bytes = jsonSizeOf(params, quota.maxBytes)
+      if (bytes > quota.maxBytes) {
+        warnings.warn({ method }, 'refused a request of the upstream: it is too large')
+        return refuse(
+          id,
+          rpcCodes.invalidParams,
+          'This request is too large to be kept until a client answers it: ' +
+            `more than ${quota.maxBytes} bytes, with 64 for each JSON value beside its text.`
+        )
+      }
+      const tally = tallyOf(origin)
+      const full = tally.open >= limitOfCall.open || open.size >= limitOfConnection.open
+      if (full || !tally.bucket.take() || !bucket.take())
+        return refuseAs(id, 'too_many', 'Too many requests to the client; ask less often.')
+      const release = quota.take(bytes)
+      if (release === undefined) {
+        warnings.warn({ method }, 'refused a request of the upstream: too much waits for clients to answer already')
+        const tooMuch = 'Too much waits for clients to answer already; ask again later, or for less.'
+        return refuseAs(id, 'too_many', tooMuch)
+      }
+      forward(id, request, ask, { withdrawn: new AbortController(), origin, tally, release })
+    },
+
+    cancelled(id, reason) {
+      remove(id)?.withdrawn.abort(reason)
+    },
+
+    ended(call) {
+      // Most calls have asked nothing, and nothing else waits meanwhile.
+      if (open.size > 0) withdraw((origin) => origin.call === call && origin.certain)
+      tallies.delete(call)
+    },
+    abandoned: (call) => withdraw((origin) => origin.call === call),
+
+    withdrawAll,
+    end(reason) {
+      over = true
+      withdrawAll(reason)
+    }
+  }
+}

@@ -1,0 +1,75 @@
+// What a transport is made from, and what it and the codec of an era do for the RPC client.
+
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import type { GatewayError } from '../../protocol/errors.ts'
+import type { Notification, Request, Result } from '../../protocol/messages.ts'
+import type { Revision } from '../../protocol/revisions.ts'
+import type { Client, HandshakeParams, UpstreamEvents } from '../../protocol/seams.ts'
+import type { Clock } from '../../time/clock.ts'
+import type { LimitedWarnings } from './limited-warnings.ts'
+import type { ServerRequestQuota } from './server-request-quota.ts'
+
+/** What a connection is for: the lists of an upstream are read, or callers are served. */
+export type ConnectionUse = 'listing' | 'view' | 'calls'
+
+/** Besides the definition. The same object serves all parts of one connection. */
+export interface LinkContext {
+  readonly handshake: HandshakeParams
+  readonly events: UpstreamEvents
+  readonly clock: Clock
+  /** Between 0 and 1. */
+  readonly random: () => number
+  readonly log: Log
+  readonly warnings: LimitedWarnings
+  readonly serverRequestQuota: ServerRequestQuota
+  readonly use: ConnectionUse
+  /** The server no longer speaks the era that it was found to speak; `events.closed` follows. */
+  eraChanged?(): void
+}
+
+/** None of these wait. */
+interface Transport {
+  /** The answer comes back by `RpcClient.receive`, a failure by `fail`. @throws GatewayError if it was not sent */
+  request(id: number, body: string, request: Request): void
+  /** A notification or a response. @param lost called where the server says that it has not taken it */
+  post(body: string, lost?: () => void): void
+  /** Nobody waits for the answer to this request any more. */
+  drop(id: number): void
+}
+
+/** What the RPC client leaves to an era whose messages differ from those of the legacy one. */
+export interface MessageCodec {
+  /** The request as it goes out, in its envelope. */
+  encode(request: Request, client: Client): Request
+  /** @returns the result as the client may have it; upstream_protocol for what it cannot take */
+  checkResult(result: Result, method: string, client: Client): Result | GatewayError
+  /** Which notifications belong to one request. */
+  notificationFilter(id: number, outgoing: Request): NotificationFilter
+  /** A request that asked for log messages was given up: those still to come must reach no other client. */
+  abandoned(): void
+  /** @returns the id of the request that a notification belongs to, as far as its content says */
+  requestIdOf(
+    notification: Notification,
+    calls: Iterable<readonly [id: number, call: { readonly filter: NotificationFilter | undefined }]>
+  ): number | undefined
+}
+
+export interface NotificationFilter {
+  /** The request is a stream without end, on which silence is no timeout. */
+  readonly endless: boolean
+  /** Did the request ask for log messages? */
+  readonly logs: boolean
+  /** @returns what the client is told; `end` where the server ended the stream; undefined for what was not asked for */
+  accept(notification: Notification): Notification | 'end' | undefined
+}
+
+export interface RpcClientOptions {
+  readonly definition: Pick<UpstreamDefinition, 'name' | 'timeoutMs' | 'isolation'>
+  readonly link: LinkContext
+  readonly transport: Transport
+  /** The negotiated one; undefined before the handshake. */
+  revision?(): Revision | undefined
+  /** Set while the connection speaks 2026-07-28. Default: never. */
+  codec?(): MessageCodec | undefined
+}

@@ -1,0 +1,232 @@
+// MCP over the standard input and output of a child process, one JSON-RPC message a line (2025-11-25 basic/transports
+// "stdio", 2026-07-28 basic/transports/stdio). In the legacy era the process is one session; in the modern one it is
+// nothing but a process.
+
+import { GatewayError, RpcError } from '../../protocol/errors.ts'
+import { noClient } from '../../protocol/seams.ts'
+import { deadline, type Deadline } from '../../time/clock.ts'
+import {
+  discoverModern,
+  discoverRequest,
+  isNotModern,
+  notModern,
+  type DiscoverAnswer,
+  type DiscoverResult,
+  type NotModern
+} from '../modern/discover.ts'
+import { createUpstreamSubscriptions } from '../modern/listen-streams.ts'
+import { createModernCodec } from '../modern/modern-codec.ts'
+import { createModernRequests } from '../modern/modern-requests.ts'
+import { closedError, lostError, uncertainError } from '../rpc/errors.ts'
+import { initialize } from '../rpc/initialize.ts'
+import { createRpcClient, type RpcClient } from '../rpc/rpc-client.ts'
+import { createMask } from './mask-secrets.ts'
+import { createMessageReader } from './message-reader.ts'
+import { createStderrLog } from './stderr-log.ts'
+import type { StdioDefinition } from '../../config/snapshot.ts'
+import type { UpstreamName } from '../../protocol/ids.ts'
+import type { Request } from '../../protocol/messages.ts'
+import type { Era } from '../../protocol/revisions.ts'
+import type { HandshakeResult, Link } from '../rpc/link.ts'
+import type { LinkContext } from '../rpc/transport.ts'
+import type { ProcessEnd } from './child-process.ts'
+import type { Supervisor } from './supervisor.ts'
+
+export interface StdioLink extends Link {
+  /**
+   * Asks whether the server is one of 2026-07-28, and begins to use it as one if it is; if not, and the process lives,
+   * `handshake` may follow.
+   * @param silenceMs how long silence is waited for before it counts as a no
+   * @throws GatewayError where there is no process to ask, or there is no common revision
+   */
+  discover(silenceMs: number, signal: AbortSignal): Promise<DiscoverResult | NotModern>
+  /** The process has ended. */
+  readonly dead: boolean
+}
+
+/**
+ * Starts the child. What goes wrong at the start rejects the handshake.
+ * @throws GatewayError too_many
+ */
+export function openStdio(definition: StdioDefinition, supervisor: Supervisor, link: LinkContext): StdioLink {
+  const { name } = definition
+  const { handshake, events, clock, log } = link
+  const mask = createMask(definition)
+  const stderr = createStderrLog({ upstream: name, mask, clock, log })
+  let handshakeResult: HandshakeResult | undefined
+  let era: Era = 'legacy'
+  /** It was closed, or takes no new requests: the end of the process is no news. */
+  let closing = false
+  let dead = false
+
+  const codec = createModernCodec(definition, link)
+  const rpc = createRpcClient({
+    definition,
+    link,
+    revision: () => handshakeResult?.revision,
+    codec: () => (era === 'modern' ? codec : undefined),
+    transport: {
+      request(_id, body) {
+        if (child.write(lineOf(body))) return
+        throw new GatewayError(
+          'upstream_unavailable',
+          `Upstream ${name} does not read its input, so the request was not sent. It is hung or overloaded.`,
+          { data: { upstream: name } }
+        )
+      },
+      post(body) {
+        if (child.write(lineOf(body))) return
+        log.debug({ upstream: name }, 'dropped a message to an upstream that does not read its input')
+      },
+      drop() {}
+    }
+  })
+  const reader = createMessageReader({
+    definition,
+    link,
+    mask,
+    rpc,
+    flooded(reason) {
+      lost(reason)
+      child.kill()
+    }
+  })
+  const child = supervisor.spawn(
+    definition,
+    {
+      stdout: reader.push,
+      stderr: stderr.push,
+      ended(how) {
+        stderr.end()
+        lost(endError(definition, how))
+      }
+    },
+    link.use,
+    handshake.quotaKey
+  )
+  const subscriptions = createUpstreamSubscriptions(definition, link, rpc)
+  const modernRequest = createModernRequests({
+    definition,
+    link,
+    rpc,
+    codec,
+    subscriptions,
+    paramHeaders: undefined,
+    // A tool may pass on an error that it was sent itself, or have done half of its work: nothing on this channel says
+    // which.
+    provesNotExecuted: (_error, { method }) => method !== 'tools/call',
+    eraLost() {
+      if (dead || closing) return
+      closing = true
+      const reason = lostError(name, 'ended: its process no longer speaks revision 2026-07-28')
+      subscriptions.end(reason)
+      events.closed(reason)
+    }
+  })
+
+  function lost(reason: Error): void {
+    if (dead) return
+    dead = true
+    reader.stop()
+    endCalls(reason)
+    if (closing) return
+    log.debug({ upstream: name, reason: reason.message }, 'the upstream process ended')
+    if (handshakeResult !== undefined) events.closed(reason)
+  }
+
+  function endCalls(reason: Error): void {
+    rpc.end(reason)
+    subscriptions.end(reason)
+  }
+
+  return {
+    rpc: {
+      ...rpc,
+      request: (request, client, signal) =>
+        era === 'modern' ? modernRequest(request, client, signal) : rpc.request(request, client, signal),
+      // A server of 2026-07-28 is told nothing but what a request says.
+      notify(notification) {
+        if (era === 'legacy') rpc.notify(notification)
+      }
+    },
+    get handshakeResult() {
+      return handshakeResult
+    },
+    get dead() {
+      return dead
+    },
+    async discover(silenceMs, signal) {
+      era = 'modern'
+      const found = await discoverModern(name, (revision) => {
+        const request = discoverRequest(revision, handshake.clientInfo)
+        return ask(rpc, name, request, silenceMs, deadline(clock, silenceMs, signal))
+      })
+      if (isNotModern(found)) {
+        era = 'legacy'
+        return found
+      }
+      handshakeResult = found
+      codec.revision = found.revision
+      if (link.use === 'listing') subscriptions.watchLists(found.capabilities)
+      return found
+    },
+    async handshake(signal) {
+      const result = (handshakeResult = await initialize(rpc, name, handshake, signal))
+      rpc.notify({ method: 'notifications/initialized' })
+      return result
+    },
+    close() {
+      closing = true
+      endCalls(closedError(name))
+      return child.close()
+    },
+    destroy(reason) {
+      closing = true
+      endCalls(reason)
+      child.kill()
+    }
+  }
+}
+
+/** Sends one `server/discover`. Silence, and what is no answer, say that the server is not of the modern era. */
+async function ask(
+  rpc: RpcClient,
+  name: UpstreamName,
+  request: Request,
+  silenceMs: number,
+  limit: Deadline
+): Promise<DiscoverAnswer> {
+  try {
+    return { kind: 'result', result: await rpc.request(request, noClient, limit.signal) }
+  } catch (error) {
+    if (error instanceof RpcError) return { kind: 'error', error: error.error, proper: true }
+    if (limit.passed()) {
+      const what = `it did not answer server/discover within ${silenceMs / 1000} s`
+      return { kind: 'foreign', ...notModern(name, what, error), silent: true }
+    }
+    const unusable =
+      error instanceof GatewayError && (error.code === 'upstream_lost' || error.data['outcome'] === 'unknown')
+    if (!unusable || limit.signal.aborted) throw error
+    // Some end at once when anything comes ahead of initialize.
+    return { kind: 'foreign', ...notModern(name, 'it ended, or answered with what is no result', error) }
+  } finally {
+    limit.close()
+  }
+}
+
+function endError({ name }: StdioDefinition, how: ProcessEnd): GatewayError {
+  if (how.kind === 'failed') return how.error
+  const exit = how.signal === null ? `exit code ${how.code}` : `signal ${how.signal}`
+  const text =
+    `The process of upstream ${name} ended (${exit}) before it answered. ` +
+    'The request is not sent again; whether it took effect is unknown.'
+  return uncertainError(name, 'upstream_lost', text)
+}
+
+/**
+ * One message as one line. Many servers read with a line reader that also ends a line at U+2028 and U+2029 (Node's
+ * readline does), which JSON lets stand in a string: escaped, they mean the same and cut nothing.
+ */
+function lineOf(body: string): string {
+  return `${body.replace(/[\u2028\u2029]/g, (character) => (character === '\u2028' ? '\\u2028' : '\\u2029'))}\n`
+}

@@ -1,0 +1,198 @@
+// How a stream of HTTP+SSE ends, and with it the session: nothing is left running for nobody.
+
+import { join } from 'node:path'
+import t from 'tap'
+import { acmeGateway, keyOf } from '../../kit/acme-gateway.ts'
+import { send } from '../../kit/client.ts'
+import { fasterSocketTimeouts } from '../../kit/faster-sockets.ts'
+import { dial } from '../../kit/raw-http.ts'
+import { redis, sharedRedisUrl } from '../../kit/redis.ts'
+import { httpSseClient, openSse, sseUrl } from '../../kit/http-sse-client.ts'
+import { until } from '../../kit/until.ts'
+
+const ping = { jsonrpc: '2.0', id: 'p', method: 'ping' }
+const slow = {
+  jsonrpc: '2.0',
+  id: 'slow',
+  method: 'tools/call',
+  params: { name: 'slow', _meta: { progressToken: 's' } }
+}
+const progress = ({ method }: { method?: string }): boolean => method === 'notifications/progress'
+
+t.test('a client that leaves takes its calls, its upstream connection and its session along', async (t) => {
+  const acme = await acmeGateway(t, { script: { answers: 'sse' } })
+  const client = await httpSseClient(acme.url(), keyOf.ada)
+  await client.post(slow)
+  await client.next('the call to run', progress)
+  t.equal(acme.upstream.sessions.size, 2)
+  client.close()
+  await until('the call is cancelled upstream', () =>
+    acme.upstream.server.received.some(({ method }) => method === 'notifications/cancelled')
+  )
+  await until('its connection is let go of', () => acme.upstream.sessions.size === 1)
+  const late = await client.post(ping)
+  t.equal(late.status, 404)
+  t.equal(late.json.error.data.reason, 'session_unknown')
+})
+
+t.test('nothing is sent after the token has expired, and the session ends with it', async (t) => {
+  const acme = await acmeGateway(t, { script: { answers: 'sse' }, overrides: { keepAliveMs: 50 } })
+  const second = Math.floor(Date.now() / 1000)
+  // With the leeway of 30 s it is good for about three seconds more.
+  const token = await acme.bearer('JWT', 'ada', { iat: second - 60, exp: second - 27 })
+  const client = await httpSseClient(acme.url(), token)
+  await client.post(slow)
+  await client.next('the call to run', progress)
+  await client.ended
+  t.ok(Date.now() / 1000 >= second + 3, 'not before its time')
+  t.notOk(client.messages.some(({ id }) => id === 'slow'))
+  t.equal((await client.post(ping)).status, 401)
+  await until('the call is cancelled upstream', () =>
+    acme.upstream.server.received.some(({ method }) => method === 'notifications/cancelled')
+  )
+})
+
+t.test('a newer token of the same caller keeps the stream; it need not begin anew every few minutes', async (t) => {
+  const acme = await acmeGateway(t, { overrides: { keepAliveMs: 50 } })
+  const second = Math.floor(Date.now() / 1000)
+  const client = await httpSseClient(
+    acme.url(),
+    await acme.bearer('JWT', 'ada', { iat: second - 60, exp: second - 27 })
+  )
+  const authorization = `Bearer ${await acme.bearer('JWT', 'ada')}`
+  t.equal((await client.post(ping, { authorization })).status, 202)
+  await until('the first one has expired', () => Date.now() / 1000 > second + 4)
+  t.equal((await client.post(ping)).status, 401, 'it has')
+  t.equal((await client.post({ ...ping, id: 'after' }, { authorization })).status, 202)
+  await client.next('the answer', ({ id }) => id === 'after')
+  client.close()
+})
+
+t.test('a key that is taken away ends its stream at the next beat; that of others goes on', async (t) => {
+  const acme = await acmeGateway(t, { overrides: { keepAliveMs: 50 } })
+  const [ada, stranger, bob] = [
+    await httpSseClient(acme.url(), keyOf.ada),
+    await openSse(sseUrl(acme.url()), keyOf.ada),
+    await httpSseClient(acme.url(), keyOf.bob)
+  ]
+  acme.reload({
+    listen: { host: '127.0.0.1', port: 0 },
+    store: 'memory:',
+    tenants: {
+      acme: {
+        auth: { keys: [{ name: 'bob', key: keyOf.bob }] },
+        upstreams: { up: { type: 'http', url: acme.upstream.url } },
+        endpoints: { default: { upstreams: ['up'], prefix: '' } }
+      }
+    }
+  })
+  await Promise.all([ada.ended, stranger.ended])
+  t.equal((await bob.post(ping)).status, 202)
+  await bob.next('the answer', ({ id }) => id === 'p')
+  bob.close()
+})
+
+t.test('a gateway that stops answers what runs, and ends each stream when its last answer is out', async (t) => {
+  const acme = await acmeGateway(t, { script: { answers: 'sse' } })
+  const [busy, idle, stranger] = [
+    await httpSseClient(acme.url(), keyOf.ada),
+    await httpSseClient(acme.url(), keyOf.ada),
+    await openSse(sseUrl(acme.url()), keyOf.ada)
+  ]
+  await busy.post(slow)
+  await busy.next('the call to run', progress)
+  const closed = acme.close()
+  await Promise.all([idle.ended, stranger.ended])
+  t.notOk(busy.response.closed)
+  acme.upstream.server.release()
+  await Promise.all([busy.ended, closed])
+  t.match(busy.messages.at(-1), { id: 'slow', result: { content: [{ text: 'slow is done' }] } })
+})
+
+t.test('what takes longer than the drain is told so', async (t) => {
+  const acme = await acmeGateway(t, { script: { answers: 'sse' }, limits: { drainMs: 100 } })
+  const busy = await httpSseClient(acme.url(), keyOf.ada)
+  await busy.post(slow)
+  await busy.next('the call to run', progress)
+  await Promise.all([busy.ended, acme.close()])
+  t.match(busy.messages.at(-1), { id: 'slow', error: { data: { reason: 'shutting_down', outcome: 'unknown' } } })
+})
+
+t.test('no record of a session that ended is left in the store', async (t) => {
+  const options = { store: `file:${join(t.testdir(), 'gatehouse.db')}`, limits: { sessionsPerPrincipal: 2 } }
+  const acme = await acmeGateway(t, options)
+  const [client, stranger] = [await httpSseClient(acme.url(), keyOf.ada), await openSse(sseUrl(acme.url()), keyOf.ada)]
+  await acme.close()
+  await Promise.all([client.ended, stranger.ended])
+  const next = await acmeGateway(t, options)
+  const both = [await httpSseClient(next.url(), keyOf.ada), await httpSseClient(next.url(), keyOf.ada)]
+  t.equal(both.length, 2, 'they count for nothing any more')
+  for (const open of both) open.close()
+})
+
+t.test(
+  'another process on the same store does not hold the stream, and says that it knows no such session',
+  async (t) => {
+    const store = sharedRedisUrl() ?? (await redis(t)).url
+    const [acme, other] = await Promise.all([acmeGateway(t, { store }), acmeGateway(t, { store })])
+    const client = await httpSseClient(acme.url(), keyOf.ada)
+    const elsewhere = await send(client.messagesUrl.replace(acme.publicUrl, other.publicUrl), {
+      headers: client.headers,
+      body: JSON.stringify(ping)
+    })
+    t.equal(elsewhere.status, 404)
+    t.equal((await client.post(ping)).status, 202)
+    client.close()
+  }
+)
+
+t.test('a client that does not read is cut off; what it cost is bounded, and others do not notice', async (t) => {
+  const timeouts = fasterSocketTimeouts(t)
+  const acme = await acmeGateway(t)
+  const neighbour = await httpSseClient(acme.url(), keyOf.ada)
+  const socket = dial(acme.port)
+  socket.write(
+    `GET /t/acme/sse HTTP/1.1\r\nHost: 127.0.0.1:${acme.port}\r\nAuthorization: Bearer ${keyOf.ada}\r\nAccept: text/event-stream\r\n\r\n`
+  )
+  let text = ''
+  const read = (part: Buffer): void => {
+    text += part.toString()
+  }
+  socket.on('data', read)
+  const path = await until('the endpoint event', () => /data: (\S+)\n/.exec(text)?.[1])
+  const post = (body: unknown): Promise<{ status: number }> =>
+    send(acme.publicUrl + path, { headers: neighbour.headers, body: JSON.stringify(body) })
+  await post({
+    jsonrpc: '2.0',
+    id: 'init',
+    method: 'initialize',
+    params: { protocolVersion: '2024-11-05', capabilities: {}, clientInfo: { name: 'deaf', version: '1' } }
+  })
+  await until('it is initialized', () => text.includes('"protocolVersion"'))
+  socket.off('data', read)
+  socket.pause()
+  const statuses: number[] = []
+  await until(
+    'the session is over',
+    async () => {
+      const { status } = await post({
+        jsonrpc: '2.0',
+        id: statuses.length,
+        method: 'tools/call',
+        params: { name: 'big', arguments: { bytes: 3_000_000 } }
+      })
+      statuses.push(status)
+      return status === 404
+    },
+    60_000
+  )
+  const taken = statuses.filter((status) => status === 202).length
+  t.ok(taken > 2 && taken < 34, `${taken} answers of three megabytes were asked for`)
+  t.ok(statuses.includes(429), 'before it was given up, it was refused')
+  t.ok(timeouts.has(15_000))
+  t.ok(acme.log.some(({ msg }) => msg === 'a client did not read its stream; closed'))
+  t.match((await neighbour.request('tools/call', { name: 'echo' })).result.content, [{ type: 'text' }])
+  await until('what it held is let go of', () => acme.upstream.sessions.size === 2)
+  neighbour.close()
+  socket.destroy()
+})

@@ -1,0 +1,116 @@
+// The authentication room as the front of the gateway uses it, with a clock that a test moves and a log that it can
+// read.
+
+import { pino } from 'pino'
+import { createAuthenticator, type Authenticator } from '../../src/auth/authenticate.ts'
+import { createFetch, type Fetch } from '../../src/auth/fetch.ts'
+import type { AuthConfig, IssuerConfig, Tenant } from '../../src/config/snapshot.ts'
+import type { Principal } from '../../src/auth/principal.ts'
+import type { Log } from '../../src/observe/log.ts'
+import { GatewayError } from '../../src/protocol/errors.ts'
+import { tenantId } from '../../src/protocol/ids.ts'
+import type { Teardown } from './listen.ts'
+
+export const resource = 'https://mcp.example.com/t/acme/mcp'
+export const metadataUrl = 'https://mcp.example.com/.well-known/oauth-protected-resource/t/acme/mcp'
+
+export interface TestClock {
+  now(): number
+  advance(ms: number): void
+}
+
+export function clockAt(ms: number): TestClock {
+  return {
+    now: () => ms,
+    advance: (by) => {
+      ms += by
+    }
+  }
+}
+
+export interface RecordedLog {
+  readonly log: Log
+  readonly lines: Array<Record<string, unknown>>
+  /** Reason codes in the order they were logged. */
+  reasons(): unknown[]
+}
+
+function recordedLog(): RecordedLog {
+  const lines: Array<Record<string, unknown>> = []
+  const log = pino(
+    { level: 'trace', base: null },
+    {
+      write: (line: string) => {
+        lines.push(JSON.parse(line) as Record<string, unknown>)
+      }
+    }
+  )
+  return {
+    log,
+    lines,
+    reasons: () => lines.filter((line) => line['msg'] === 'authentication refused').map((line) => line['reason'])
+  }
+}
+
+export function trust(issuer: string, more: Partial<IssuerConfig> = {}): IssuerConfig {
+  return {
+    issuer,
+    jwksUri: undefined,
+    algorithms: ['ES256', 'RS256'],
+    requireTyp: true,
+    audiences: [],
+    maxLifetimeSeconds: 86_400,
+    ...more
+  }
+}
+
+export function tenantWith(auth: Partial<AuthConfig>, id = 'acme'): Tenant {
+  return {
+    id: tenantId(id),
+    origins: new Set(),
+    auth: { mode: 'bearer', issuers: [], keys: [], requiredScopes: [], leewaySeconds: 30, ...auth },
+    upstreams: new Map(),
+    endpoints: new Map()
+  }
+}
+
+export interface TestAuthenticator extends RecordedLog {
+  readonly clock: TestClock
+  readonly authenticator: Authenticator
+  /** The principal, or the error that the caller would get. */
+  present(token: string | undefined, tenant?: Tenant, at?: string): Promise<Principal | GatewayError>
+}
+
+export function testAuthenticator(
+  t: Teardown,
+  tenant: Tenant,
+  options: { clock?: TestClock; fetch?: Fetch } = {}
+): TestAuthenticator {
+  const { clock = clockAt(Date.now()), fetch = createFetch() } = options
+  const book = recordedLog()
+  const authenticator = createAuthenticator({ clock, fetch, log: book.log })
+  t.teardown(() => authenticator.close())
+  return {
+    ...book,
+    clock,
+    authenticator,
+    async present(token, of = tenant, at = resource) {
+      try {
+        return await authenticator.authenticate(
+          of,
+          at,
+          metadataUrl,
+          token === undefined ? [] : ['Authorization', `Bearer ${token}`]
+        )
+      } catch (error) {
+        if (error instanceof GatewayError) return error
+        throw error
+      }
+    }
+  }
+}
+
+/** What a test compares: `ada` for a principal, the status for an error. */
+export function outcome(result: Principal | GatewayError): string | number {
+  return result instanceof GatewayError ? result.row.status : result.subject
+}

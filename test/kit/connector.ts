@@ -1,0 +1,231 @@
+// What a test of the upstream room starts from: a connector on real time, definitions, a client and events that
+// remember, and a way to wait for a condition.
+
+import pino from 'pino'
+import { RpcError } from '../../src/protocol/errors.ts'
+import { upstreamName, tenantId } from '../../src/protocol/ids.ts'
+import { createConnector, type Connector } from '../../src/upstream/connect/connect.ts'
+import { createEgress } from '../../src/upstream/http/egress.ts'
+import { createPool, type Pool } from '../../src/upstream/pool/pool.ts'
+import { createSupervisor, type Supervisor } from '../../src/upstream/stdio/supervisor.ts'
+import type { HttpDefinition, StdioDefinition } from '../../src/config/snapshot.ts'
+import type { Notification, ServerRequest } from '../../src/protocol/messages.ts'
+import type {
+  ServerRequestOptions,
+  Client,
+  HandshakeParams,
+  ListKind,
+  UpstreamEvents
+} from '../../src/protocol/seams.ts'
+import type { Clock } from '../../src/time/clock.ts'
+
+export const realClock: Clock = { now: () => Date.now(), timer: (ms, run) => setTimeout(run, ms) }
+
+/** A clock that moves only when told to. */
+export function handClock(start = 1_000_000): Clock & { advance(ms: number): void } {
+  let now = start
+  let timers: Array<{ at: number; ms: number; run: () => void; live: boolean }> = []
+  return {
+    now: () => now,
+    timer(ms, run) {
+      const timer = { at: now + ms, ms, run, live: true }
+      timers.push(timer)
+      return {
+        refresh() {
+          timer.at = now + ms
+          if (!timer.live) timers.push(timer)
+          timer.live = true
+        },
+        close() {
+          timer.live = false
+        },
+        unref() {}
+      }
+    },
+    advance(ms) {
+      const until = now + ms
+      for (;;) {
+        timers = timers.filter(({ live }) => live)
+        const next = timers.reduce<(typeof timers)[0] | undefined>(
+          (a, b) => (a === undefined || b.at < a.at ? b : a),
+          undefined
+        )
+        if (next === undefined || next.at > until) break
+        now = Math.max(now, next.at)
+        next.live = false
+        next.run()
+      }
+      now = until
+    }
+  }
+}
+
+export interface LogLine {
+  readonly level: number
+  readonly msg: string
+  readonly [key: string]: unknown
+}
+
+export interface TestConnector {
+  readonly connector: Connector
+  readonly pool: Pool
+  readonly supervisor: Supervisor
+  readonly logged: LogLine[]
+  readonly log: pino.Logger
+}
+
+export function testConnector(
+  overrides: {
+    clock?: Clock
+    maxProcesses?: number
+    maxPerTenant?: number
+    env?: Record<string, string | undefined>
+  } = {}
+): TestConnector {
+  const logged: LogLine[] = []
+  const log = pino(
+    { level: 'debug' },
+    {
+      write: (line: string) => {
+        logged.push(JSON.parse(line) as LogLine)
+      }
+    }
+  )
+  const clock = overrides.clock ?? realClock
+  const supervisor = createSupervisor({
+    baseEnv: overrides.env ?? process.env,
+    maxProcesses: overrides.maxProcesses ?? 50,
+    maxPerTenant: overrides.maxPerTenant ?? 50,
+    clock,
+    log
+  })
+  const connector = createConnector({ supervisor, egress: createEgress(), clock, random: () => 0, log })
+  return {
+    connector,
+    pool: createPool({ connector, clock, random: () => 0, log }),
+    supervisor,
+    logged,
+    log
+  }
+}
+
+const common = {
+  name: upstreamName('files'),
+  tenant: tenantId('acme'),
+  isolation: 'session',
+  era: 'auto',
+  connectMs: 10_000,
+  timeoutMs: 10_000,
+  idleMs: 60_000,
+  maxMessageBytes: 4_194_304
+} as const
+
+export function stdioDefinition(script: object = {}, overrides: Partial<StdioDefinition> = {}): StdioDefinition {
+  const server = new URL('./stdio-server.ts', import.meta.url).pathname
+  return {
+    ...common,
+    type: 'stdio',
+    hash: 'stdio-1',
+    command: process.execPath,
+    args: [server, JSON.stringify(script)],
+    env: {},
+    cwd: undefined,
+    ...overrides
+  }
+}
+
+export function httpDefinition(url: string, overrides: Partial<HttpDefinition> = {}): HttpDefinition {
+  return { ...common, type: 'http', transport: 'auto', hash: `http-${url}`, url, headers: {}, ...overrides }
+}
+
+export const handshake: HandshakeParams = { clientInfo: { name: 'gatehouse-test', version: '0.0.0' }, capabilities: {} }
+
+export interface RecordingClient extends Client {
+  readonly notified: Notification[]
+  readonly asked: ServerRequest[]
+}
+
+export type Answerer = (request: ServerRequest, options: ServerRequestOptions) => Promise<unknown>
+
+export function recordingClient(answer?: Answerer): RecordingClient {
+  const notified: Notification[] = []
+  const asked: ServerRequest[] = []
+  return {
+    era: 'legacy',
+    capabilities: {},
+    notified,
+    asked,
+    notify: (notification) => {
+      notified.push(notification)
+    },
+    ask(request, options = {}) {
+      asked.push(request)
+      return answer?.(request, options) ?? Promise.reject(new Error('nobody answers'))
+    }
+  }
+}
+
+export interface RecordingEvents extends UpstreamEvents {
+  readonly changed: ListKind[]
+  readonly notifications: Notification[]
+  readonly asked: ServerRequest[]
+  readonly ended: Error[]
+}
+
+/**
+ * @param answer how the owner of the connection answers; by default it cannot be asked, as where the session has no
+ * stream open
+ */
+export function recordingEvents(
+  answer: Answerer = () => Promise.reject(new RpcError({ code: -32602, message: 'nobody to ask' }))
+): RecordingEvents {
+  const changed: ListKind[] = []
+  const notifications: Notification[] = []
+  const asked: ServerRequest[] = []
+  const ended: Error[] = []
+  return {
+    changed,
+    notifications,
+    asked,
+    ended,
+    listChanged: (kind) => {
+      changed.push(kind)
+    },
+    notification: (notification) => {
+      notifications.push(notification)
+    },
+    ask(request, options = {}) {
+      asked.push(request)
+      return answer(request, options)
+    },
+    closed: (reason) => {
+      ended.push(reason)
+    }
+  }
+}
+
+export const callOf = (name: string, args: object = {}, meta?: object) => ({
+  method: 'tools/call',
+  params: { name, arguments: args, ...(meta === undefined ? {} : { _meta: meta }) }
+})
+
+/** Resolves when the condition holds; rejects after `ms`. */
+export async function until(condition: () => boolean | Promise<boolean>, what: string, ms = 10_000): Promise<void> {
+  const end = Date.now() + ms
+  while (!(await condition())) {
+    if (Date.now() > end) throw new Error(`it never came to this: ${what}`)
+    await new Promise((resolve) => {
+      setTimeout(resolve, 5)
+    })
+  }
+}
+
+/** Is the process there? A zombie is not. */
+export async function alive(pid: number): Promise<boolean> {
+  const { readFile } = await import('node:fs/promises')
+  try {
+    return !/^\d+ \(.*\) [ZX]/.test(await readFile(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    return false
+  }
+}

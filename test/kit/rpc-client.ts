@@ -1,0 +1,70 @@
+// An RPC client on a clock that stands still, whose transport only records what it is given.
+
+import { tenantId, upstreamName } from '../../src/protocol/ids.ts'
+import { createServerRequestQuotas } from '../../src/upstream/rpc/server-request-quota.ts'
+import { createLimitedWarnings } from '../../src/upstream/rpc/limited-warnings.ts'
+import { createRpcClient } from '../../src/upstream/rpc/rpc-client.ts'
+import {
+  callOf,
+  handClock,
+  handshake,
+  recordingClient,
+  recordingEvents,
+  testConnector,
+  type Answerer
+} from './connector.ts'
+import type { ClientCapabilities, JsonObject } from '../../src/protocol/messages.ts'
+import type { Client } from '../../src/protocol/seams.ts'
+
+const never = new AbortController().signal
+
+/**
+ * @param owner how the owner of the connection answers what belongs to no call
+ * @param quotas default: new ones
+ */
+export function testRpcClient(
+  declared: ClientCapabilities = { elicitation: {} },
+  owner?: Answerer,
+  exclusive = true,
+  quotas = createServerRequestQuotas()
+) {
+  const clock = handClock()
+  const events = recordingEvents(owner)
+  const sent: JsonObject[] = []
+  const dropped: number[] = []
+  const record = (body: string): void => {
+    sent.push(JSON.parse(body) as JsonObject)
+  }
+  const { log, logged } = testConnector()
+  const rpc = createRpcClient({
+    definition: { name: upstreamName('files'), timeoutMs: 60_000, isolation: 'session' },
+    link: {
+      handshake: { ...handshake, capabilities: declared, exclusive },
+      events,
+      clock,
+      random: () => 0,
+      log,
+      warnings: createLimitedWarnings('files', clock, log),
+      serverRequestQuota: quotas.open({ tenant: tenantId('acme'), name: upstreamName('files') }),
+      use: 'calls'
+    },
+    transport: {
+      request: (_id, body) => record(body),
+      post: record,
+      drop: (id) => {
+        dropped.push(id)
+      }
+    }
+  })
+  const call = (client: Client = recordingClient(), meta?: object, signal: AbortSignal = never) =>
+    rpc.request(callOf('any', {}, meta), client, signal)
+  /** What the server was answered to its request with this id. */
+  const answersTo = (id: unknown) => sent.filter((message) => message['id'] === id && message['method'] === undefined)
+  return { clock, events, sent, dropped, rpc, call, logged, answersTo, quotas }
+}
+
+export const serverRequest = (
+  id: unknown,
+  method = 'elicitation/create',
+  params: JsonObject = { message: 'who?' }
+) => ({ jsonrpc: '2.0', id, method, params })

@@ -1,0 +1,116 @@
+// The limit of sessions per caller: at its limit a caller costs the store little, however often it asks.
+
+import { randomBytes } from 'node:crypto'
+import t from 'tap'
+import type { Test } from 'tap'
+import { createSessionSlots, type SessionSlots } from '../../src/session/session-limit.ts'
+import type { Store } from '../../src/store/port.ts'
+import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { quiet } from '../store/kit.ts'
+import { ada } from './kit.ts'
+import { clock, type TestClock } from './reader.ts'
+
+const ttlMs = 60_000
+
+interface TestSlots {
+  readonly slots: SessionSlots
+  readonly time: TestClock
+  /** Another process on the same store. */
+  readonly elsewhere: SessionSlots
+  /** Commands to the store, and how many waits they made one after the other, since it was last asked. */
+  cost(): { commands: number; trips: number }
+}
+
+async function slotsInStore(t: Test): Promise<TestSlots> {
+  const time = clock()
+  const store = await createSqliteStore({ path: ':memory:', clock: time, log: quiet })
+  t.teardown(() => store.close())
+  let commands = 0
+  let trips = 0
+  let under = 0
+  const counting = async <T>(command: () => Promise<T>): Promise<T> => {
+    commands++
+    if (under++ === 0) trips++
+    // As over a network: no answer before the caller has had the chance to send more.
+    await new Promise((resolve) => {
+      setImmediate(resolve)
+    })
+    under--
+    return await command()
+  }
+  const counted: Store = {
+    ...store,
+    get: (key) => counting(() => store.get(key)),
+    set: (...all) => counting(() => store.set(...all)),
+    delete: (key) => counting(() => store.delete(key))
+  }
+  const make = (): SessionSlots => createSessionSlots({ store: counted, clock: time, randomBytes })
+  return {
+    slots: make(),
+    elsewhere: make(),
+    time,
+    cost() {
+      const cost = { commands, trips }
+      commands = trips = 0
+      return cost
+    }
+  }
+}
+
+t.test('the first sessions of a caller cost one trip each', async (t) => {
+  const { slots, cost } = await slotsInStore(t)
+  t.type(await slots.take(ada, 'first', 100, ttlMs), 'number')
+  t.same(cost(), { commands: 1, trips: 1 })
+})
+
+t.test('at its limit a caller is refused after a few trips, and for a second after none', async (t) => {
+  const { slots, time, cost } = await slotsInStore(t)
+  const taken = new Set<number | undefined>()
+  let most = 0
+  for (let n = 0; n < 100; n++) {
+    cost()
+    taken.add(await slots.take(ada, `session ${n}`, 100, ttlMs))
+    const { trips } = cost()
+    most = Math.max(most, trips)
+  }
+  t.ok(most <= 6, `at most ${most} trips`)
+  t.equal(taken.size, 100, 'every slot can be had, and only once')
+  t.notOk(taken.has(undefined))
+  t.equal(await slots.take(ada, 'one more', 100, ttlMs), undefined)
+  t.same(cost(), { commands: 100, trips: 5 })
+  t.ok(
+    (await Promise.all(Array.from({ length: 1_000 }, () => slots.take(ada, 'one more', 100, ttlMs)))).every(
+      (slot) => slot === undefined
+    )
+  )
+  t.same(cost(), { commands: 0, trips: 0 })
+  t.type(await slots.take({ ...ada, subject: 'bob' }, 'bob', 100, ttlMs), 'number', 'others are not refused')
+  time.pass(1_000)
+  cost()
+  t.equal(await slots.take(ada, 'one more', 100, ttlMs), undefined)
+  t.equal(cost().commands, 100, 'then it is looked at again')
+})
+
+t.test('a slot released here can be taken at once, one released elsewhere after a second', async (t) => {
+  const { slots, elsewhere, time } = await slotsInStore(t)
+  const slot = await slots.take(ada, 'first', 2, ttlMs)
+  const second = await slots.take(ada, 'second', 2, ttlMs)
+  t.equal(await slots.take(ada, 'third', 2, ttlMs), undefined)
+  await slots.release(ada, slot ?? -1, 'first')
+  t.equal(await slots.take(ada, 'third', 2, ttlMs), slot)
+  t.equal(await slots.take(ada, 'fourth', 2, ttlMs), undefined)
+  await elsewhere.release(ada, second ?? -1, 'second')
+  t.equal(await slots.take(ada, 'fourth', 2, ttlMs), undefined)
+  time.pass(1_000)
+  t.equal(await slots.take(ada, 'fourth', 2, ttlMs), second)
+})
+
+t.test('a clock that is set back does not keep a caller out', async (t) => {
+  const { slots, time } = await slotsInStore(t)
+  const slot = await slots.take(ada, 'first', 1, ttlMs)
+  t.equal(await slots.take(ada, 'second', 1, ttlMs), undefined)
+  time.pass(-3_600_000)
+  t.equal(await slots.take(ada, 'second', 1, ttlMs), undefined, 'it is taken')
+  await slots.release(ada, slot ?? -1, 'first')
+  t.equal(await slots.take(ada, 'second', 1, ttlMs), slot)
+})

@@ -1,0 +1,165 @@
+// For whom a failed handshake counts: what a caller declares, and its failures, are its own; an unreachable server is
+// down for all.
+
+import t from 'tap'
+import { createConnectBackoff } from '../../src/upstream/pool/connect-backoff.ts'
+import { createPool } from '../../src/upstream/pool/pool.ts'
+import {
+  handClock,
+  handshake,
+  httpDefinition,
+  recordingEvents,
+  stdioDefinition,
+  testConnector
+} from '../kit/connector.ts'
+import { startUpstream, type HttpUpstream, type Seen } from '../kit/upstream.ts'
+import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
+import type { GatewayError } from '../../src/protocol/errors.ts'
+import type { HandshakeParams } from '../../src/protocol/seams.ts'
+import type { ConnectionUse } from '../../src/upstream/rpc/transport.ts'
+import type { Json } from '../kit/mcp-server.ts'
+import type { Test } from 'tap'
+
+const declaring: HandshakeParams = { ...handshake, capabilities: { sampling: {} } }
+
+/** What is left alone stays so: the time of the pool stands still. */
+function acquireIn(t: Test) {
+  const { connector, log } = testConnector()
+  const pool = createPool({ connector, clock: handClock(), random: () => 0, log })
+  t.teardown(() => pool.close())
+  return (definition: UpstreamDefinition, scope: string, params = handshake, use?: ConnectionUse) =>
+    pool.acquire(definition, scope, params, recordingEvents(), use)
+}
+
+const initializes = ({ message }: Seen): boolean => message?.['method'] === 'initialize'
+const declares = (seen: Seen): boolean =>
+  initializes(seen) && 'sampling' in (seen.message as { params: { capabilities: Json } }).params.capabilities
+
+type Answer = Parameters<HttpUpstream['override']>[1]
+const refusals: Record<string, Answer> = {
+  'answers with 413': (response) => {
+    response.writeHead(413).end('too large')
+  },
+  'answers with its own error': (response, { message }) => {
+    response
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], error: { code: -32602, message: 'of ada' } }))
+  },
+  'answers with 503': (response) => {
+    response.writeHead(503).end()
+  },
+  'answers with what is none': (response) => {
+    response.writeHead(200, { 'content-type': 'text/html' }).end('hello')
+  },
+  'breaks the connection': (response) => {
+    response.destroy()
+  },
+  'never answers': () => {}
+}
+
+for (const [what, answer] of Object.entries(refusals)) {
+  t.test(`a server that ${what} to what one caller declares is left alone for that caller only`, async (t) => {
+    const upstream = await startUpstream()
+    t.teardown(() => upstream.close())
+    upstream.override(declares, answer, Infinity)
+    const acquire = acquireIn(t)
+    const definition = httpDefinition(upstream.url, { transport: 'streamable', era: 'legacy' })
+    const impatient = what === 'never answers' ? { ...definition, connectMs: 300 } : definition
+    const failure = async (tried: UpstreamDefinition): Promise<GatewayError> =>
+      await acquire(tried, 'caller:ada', declaring).then(
+        () => {
+          throw new Error('it was answered')
+        },
+        (error: GatewayError) => error
+      )
+    const first = await failure(impatient)
+    const second = await failure(definition)
+    t.match(second, { code: 'upstream_unavailable', message: /tried again in 1 s/, data: { retryAfterMs: 1_000 } })
+    t.ok(second.message.endsWith(` Its last error: ${first.message}`), 'it is told to whom it happened')
+    t.equal(upstream.seen.filter(declares).length, 1, 'a caller that keeps trying is held back')
+    t.ok(await acquire(definition, 'caller:bob'), 'others are not')
+    t.ok(await acquire(definition, 'listing', handshake, 'listing'))
+    await t.rejects(
+      acquire(definition, 'caller:ada', declaring),
+      { message: /tried again/ },
+      'and it helps ada nothing that they are let in'
+    )
+  })
+}
+
+t.test('a process that crashes of what one caller declares is started for the others', async (t) => {
+  const script = `require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+    const { id, params } = JSON.parse(line)
+    if (params?.capabilities?.sampling) process.exit(3)
+    if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 'brittle', version: '1' } } }))
+  })`
+  const acquire = acquireIn(t)
+  const definition = stdioDefinition({}, { args: ['-e', script], era: 'legacy' })
+  await t.rejects(acquire(definition, 'caller:ada', declaring), {
+    code: 'upstream_unavailable',
+    message: /exit code 3/
+  })
+  await t.rejects(acquire(definition, 'caller:ada', declaring), { message: /tried again in 1 s.*exit code 3/ })
+  t.ok(await acquire(definition, 'caller:bob'))
+  t.ok(await acquire(definition, 'listing', handshake, 'listing'))
+})
+
+t.test('an unreachable server counts for all callers, whichever finds out', async (t) => {
+  const gone = await startUpstream()
+  await gone.close()
+  const hung = await startUpstream({ silent: ['initialize'] })
+  t.teardown(() => hung.close())
+  const definitions = {
+    'cannot be reached': httpDefinition(gone.url),
+    'was not found': stdioDefinition({}, { command: 'no-such-command-of-gatehouse' }),
+    'cannot be started': stdioDefinition({}, { args: ['\0'] })
+  }
+  for (const [what, definition] of Object.entries(definitions)) {
+    const acquire = acquireIn(t)
+    await t.rejects(acquire(definition, 'caller:ada', declaring), {
+      code: 'upstream_unavailable',
+      message: new RegExp(what)
+    })
+    await t.rejects(acquire(definition, 'caller:bob'), {
+      code: 'upstream_unavailable',
+      message: new RegExp(`is down; it is tried again in 1 s.*${what}`)
+    })
+  }
+  const acquire = acquireIn(t)
+  const definition = httpDefinition(hung.url, { era: 'legacy', connectMs: 300 })
+  await t.rejects(acquire(definition, 'caller:ada'), { message: /did not answer/ }, 'it was declared nothing')
+  await t.rejects(acquire(definition, 'caller:bob'), { message: /is down.*did not answer/ })
+})
+
+t.test('what the listing connection is refused with counts for all callers', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  upstream.override(initializes, (response) => {
+    response.writeHead(503).end()
+  })
+  const acquire = acquireIn(t)
+  const definition = httpDefinition(upstream.url, { transport: 'streamable', era: 'legacy' })
+  await t.rejects(acquire(definition, 'listing', handshake, 'listing'), { message: /503/ })
+  await t.rejects(acquire(definition, 'caller:bob'), { message: /is down.*503/ })
+  t.equal(upstream.seen.filter(initializes).length, 1)
+})
+
+t.test('scopes are remembered up to a limit, those that failed last, and not for ever', async (t) => {
+  const clock = handClock()
+  const backoffs = createConnectBackoff({ clock, random: () => 0, maxScopes: 2 })
+  const definition = stdioDefinition()
+  const fail = (key: string): number => backoffs.failed(definition, key, new Error('refused'), false)
+  const resting = (): string[] => ['a', 'b', 'c'].filter((key) => backoffs.refusal(definition, key) !== undefined)
+  fail('a')
+  fail('b')
+  t.same(resting(), ['a', 'b'])
+  fail('a')
+  fail('c')
+  t.same(resting(), ['a', 'c'])
+  clock.advance(1_000)
+  t.same(resting(), [])
+  t.equal(fail('a'), 2)
+  clock.advance(2_000 + 120_001)
+  backoffs.sweep()
+  t.equal(fail('a'), 1)
+})
