@@ -3,7 +3,6 @@
 import type { Test } from 'tap'
 import { jsonHeaders, send } from '../kit/client.ts'
 import { gateway, key } from '../kit/gateway.ts'
-import { modernRequest } from '../kit/modern-client.ts'
 import { differences } from './differences.ts'
 import { expected, figuresOf, type Way } from './figures.ts'
 import { gaps } from './gaps.ts'
@@ -38,13 +37,6 @@ async function runs(
       upstreams: { reference: await configured(t, server, way) },
       endpoints: { default: { upstreams: ['reference'], prefix: '' } }
     })
-    // One scenario waits 600 ms for a stream, which a process that has to start first cannot promise on a busy machine.
-    await modernRequest(
-      url(),
-      'tools/call',
-      { name: 'test_simple_text' },
-      { token: key, capabilities: { elicitation: {} } }
-    )
     return { url: url(), run: await runSuite(url(), { requirements, token: key }) }
   })
   return await Promise.all([direct, ...crossed])

@@ -48,7 +48,10 @@ export async function runSuite(url: string, { requirements, token }: SuiteOption
     const child = spawn(
       process.execPath,
       [
-        ...(token === undefined ? [] : ['--import', new URL('bearer.ts', import.meta.url).href]),
+        ...['deadlines.ts', ...(token === undefined ? [] : ['bearer.ts'])].flatMap((file) => [
+          '--import',
+          new URL(file, import.meta.url).href
+        ]),
         join(suite, 'dist', 'index.js'),
         'server',
         '--url',
