@@ -37,10 +37,10 @@ t.test('nothing in it can end a quoted string or the header', async () => {
 
 t.test('each kind of refusal carries the challenge that RFC 6750 gives it', async (t) => {
   const tenant = tenantWith({ requiredScopes: ['mcp'] })
-  const room = testAuthenticator(t, tenant)
+  const setup = testAuthenticator(t, tenant)
   const answer = async (rawHeaders: string[]) => {
     try {
-      await room.authenticator.authenticate(tenant, 'https://x', metadataUrl, rawHeaders)
+      await setup.authenticator.authenticate(tenant, 'https://x', metadataUrl, rawHeaders)
     } catch (error) {
       if (error instanceof GatewayError)
         return [error.row.status, /error="(\w+)"/.exec(error.headers['WWW-Authenticate'] ?? 'none')?.[1]]
@@ -52,5 +52,5 @@ t.test('each kind of refusal carries the challenge that RFC 6750 gives it', asyn
   t.same(await answer(['Authorization', 'Bearer a b']), [401, 'invalid_token'])
   t.same(await answer(['Authorization', 'Bearer a']), [401, 'invalid_token'])
   t.same(await answer(['Authorization', 'Bearer a', 'Authorization', 'Bearer a']), [400, 'invalid_request'])
-  t.same(room.reasons(), ['missing', 'scheme', 'syntax', 'unknown_key', 'duplicate'])
+  t.same(setup.reasons(), ['missing', 'scheme', 'syntax', 'unknown_key', 'duplicate'])
 })

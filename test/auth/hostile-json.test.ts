@@ -13,7 +13,7 @@ const oddities = fc.oneof(
 
 t.test('whatever JSON a token is made of, it is refused with a reason and nothing else is thrown', async (t) => {
   const idp = await forgingIssuer(t, { resource, now })
-  const room = testAuthenticator(
+  const setup = testAuthenticator(
     t,
     tenantWith({
       issuers: [trust(idp.issuer), trust(`${idp.issuer}/untyped`, { jwksUri: idp.jwksUri, requireTyp: false })]
@@ -28,7 +28,7 @@ t.test('whatever JSON a token is made of, it is refused with a reason and nothin
       over(['iss', 'aud', 'sub', 'exp', 'iat', 'nbf', 'scope', 'cnf', '__proto__']),
       fc.base64String(),
       async (header, claims, signature) => {
-        const result = await room.present(
+        const result = await setup.present(
           assemble({ ...goodHeader, ...header }, { ...goodClaims, ...claims }, signature.replace(/[^\w]/g, ''))
         )
         return result instanceof GatewayError && result.code === 'unauthenticated'
@@ -36,12 +36,12 @@ t.test('whatever JSON a token is made of, it is refused with a reason and nothin
     ),
     { numRuns: 500 }
   )
-  t.equal(outcome(await room.present(await idp.sign())), 'ada')
+  t.equal(outcome(await setup.present(await idp.sign())), 'ada')
 })
 
 t.test('and so it is when the issuer itself signs it', async (t) => {
   const idp = await forgingIssuer(t, { resource, now })
-  const room = testAuthenticator(t, tenantWith({ issuers: [trust(idp.issuer, { requireTyp: false })] }))
+  const setup = testAuthenticator(t, tenantWith({ issuers: [trust(idp.issuer, { requireTyp: false })] }))
   const claim = fc.constantFrom(
     'aud',
     'sub',
@@ -63,7 +63,7 @@ t.test('and so it is when the issuer itself signs it', async (t) => {
       fc.dictionary(claim, oddities, { maxKeys: 3 }),
       fc.constantFrom('at+jwt', 'JWT', undefined),
       async (claims, typ) => {
-        const result = await room.present(await idp.sign(claims, { typ }))
+        const result = await setup.present(await idp.sign(claims, { typ }))
         return result instanceof GatewayError
           ? result.code === 'unauthenticated'
           : result.subject.length > 0 &&
@@ -73,5 +73,5 @@ t.test('and so it is when the issuer itself signs it', async (t) => {
     ),
     { numRuns: 300 }
   )
-  t.equal(outcome(await room.present(await idp.sign())), 'ada')
+  t.equal(outcome(await setup.present(await idp.sign())), 'ada')
 })

@@ -4,9 +4,9 @@ import { issuer } from '../kit/issuer.ts'
 
 t.test('a token of a real authorization server becomes its principal', async (t) => {
   const idp = await issuer(t, { scopes: ['mcp', 'files:read'] })
-  const room = testAuthenticator(t, tenantWith({ issuers: [trust(idp.url)], requiredScopes: ['mcp'] }))
+  const setup = testAuthenticator(t, tenantWith({ issuers: [trust(idp.url)], requiredScopes: ['mcp'] }))
   for (const alg of ['ES256', 'RS256'] as const) {
-    const principal = await room.present(await idp.token({ resource, alg }))
+    const principal = await setup.present(await idp.token({ resource, alg }))
     t.match(
       principal,
       { kind: 'token', tenant: 'acme', issuer: idp.url, subject: 'robot', clientId: 'robot', groups: [] },
@@ -19,22 +19,22 @@ t.test('a token of a real authorization server becomes its principal', async (t)
 
 t.test('a token that the same server made for another resource is refused', async (t) => {
   const idp = await issuer(t)
-  const room = testAuthenticator(t, tenantWith({ issuers: [trust(idp.url)] }))
-  t.equal(outcome(await room.present(await idp.token({ resource: 'https://mcp.example.com/t/other/mcp' }))), 401)
-  t.equal(outcome(await room.present(await idp.token({ resource: `${resource}/` }))), 401)
-  t.equal(outcome(await room.present(await idp.token({ resource }))), 'robot')
-  t.same(room.reasons(), ['audience', 'audience'])
+  const setup = testAuthenticator(t, tenantWith({ issuers: [trust(idp.url)] }))
+  t.equal(outcome(await setup.present(await idp.token({ resource: 'https://mcp.example.com/t/other/mcp' }))), 401)
+  t.equal(outcome(await setup.present(await idp.token({ resource: `${resource}/` }))), 401)
+  t.equal(outcome(await setup.present(await idp.token({ resource }))), 'robot')
+  t.same(setup.reasons(), ['audience', 'audience'])
 })
 
 t.test('new keys are found at the first token that is signed with them', async (t) => {
   const idp = await issuer(t)
-  const room = testAuthenticator(t, tenantWith({ issuers: [trust(idp.url)] }))
-  t.equal(outcome(await room.present(await idp.token({ resource }))), 'robot')
+  const setup = testAuthenticator(t, tenantWith({ issuers: [trust(idp.url)] }))
+  t.equal(outcome(await setup.present(await idp.token({ resource }))), 'robot')
   const before = await idp.token({ resource })
   await idp.rotate('withdrawn')
-  room.clock.advance(31_000)
-  t.equal(outcome(await room.present(await idp.token({ resource }))), 'robot')
-  t.equal(outcome(await room.present(before)), 401, 'and the withdrawn ones are gone')
+  setup.clock.advance(31_000)
+  t.equal(outcome(await setup.present(await idp.token({ resource }))), 'robot')
+  t.equal(outcome(await setup.present(before)), 401, 'and the withdrawn ones are gone')
   t.equal(idp.keySetRequests(), 2)
-  t.same(room.reasons(), ['kid'])
+  t.same(setup.reasons(), ['kid'])
 })

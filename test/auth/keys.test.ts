@@ -24,8 +24,8 @@ t.test('an API key is a principal of its own issuer, with the scopes of its entr
     keys: [key('ci', 'secret-1', 'mcp'), key('dotted', 'a.b.c', 'mcp'), key('weak', 'secret-3')],
     requiredScopes: ['mcp']
   })
-  const room = testAuthenticator(t, tenant)
-  t.match(await room.present('secret-1'), {
+  const setup = testAuthenticator(t, tenant)
+  t.match(await setup.present('secret-1'), {
     kind: 'key',
     tenant: 'acme',
     issuer: 'urn:gatehouse:key',
@@ -34,35 +34,35 @@ t.test('an API key is a principal of its own issuer, with the scopes of its entr
     groups: [],
     expiresAt: undefined
   })
-  t.equal(outcome(await room.present('a.b.c')), 'dotted', 'a key may look like a JWT')
-  t.equal(outcome(await room.present('secret-2')), 401)
-  t.equal(outcome(await room.present('secret-3')), 403)
-  t.same(room.reasons(), ['unknown_key', 'scope'])
+  t.equal(outcome(await setup.present('a.b.c')), 'dotted', 'a key may look like a JWT')
+  t.equal(outcome(await setup.present('secret-2')), 401)
+  t.equal(outcome(await setup.present('secret-3')), 403)
+  t.same(setup.reasons(), ['unknown_key', 'scope'])
 })
 
 t.test('a key of one tenant is nothing to another', async (t) => {
   const acme = tenantWith({ keys: [key('ci', 'secret-1')] })
   const other = tenantWith({ keys: [key('ci', 'secret-2')] }, 'other')
-  const room = testAuthenticator(t, acme)
-  t.equal(outcome(await room.present('secret-1', acme)), 'ci')
-  t.equal(outcome(await room.present('secret-1', other)), 401)
-  t.match(await room.present('secret-2', other), { tenant: 'other', subject: 'ci' })
+  const setup = testAuthenticator(t, acme)
+  t.equal(outcome(await setup.present('secret-1', acme)), 'ci')
+  t.equal(outcome(await setup.present('secret-1', other)), 401)
+  t.match(await setup.present('secret-2', other), { tenant: 'other', subject: 'ci' })
 })
 
 t.test('a removed key is refused after a reload', async (t) => {
   const before = tenantWith({ keys: [key('ci', 'secret-1'), key('ops', 'secret-2')] })
   const after = tenantWith({ keys: [key('ops', 'secret-2')] })
-  const room = testAuthenticator(t, before)
-  t.equal(outcome(await room.present('secret-1', before)), 'ci')
-  room.authenticator.reload([after])
-  t.equal(outcome(await room.present('secret-1', after)), 401)
-  t.equal(outcome(await room.present('secret-2', after)), 'ops')
+  const setup = testAuthenticator(t, before)
+  t.equal(outcome(await setup.present('secret-1', before)), 'ci')
+  setup.authenticator.reload([after])
+  t.equal(outcome(await setup.present('secret-1', after)), 401)
+  t.equal(outcome(await setup.present('secret-2', after)), 'ops')
 })
 
 t.test('without authentication everybody is anonymous, whatever they present', async (t) => {
-  const room = testAuthenticator(t, tenantWith({ mode: 'none', requiredScopes: ['mcp'] }))
+  const setup = testAuthenticator(t, tenantWith({ mode: 'none', requiredScopes: ['mcp'] }))
   for (const token of [undefined, 'whatever']) {
-    t.match(await room.present(token), {
+    t.match(await setup.present(token), {
       kind: 'anonymous',
       issuer: 'urn:gatehouse:anonymous',
       tenant: 'acme',

@@ -1,4 +1,4 @@
-// The authentication room as the front of the gateway uses it, with a clock that a test moves and a log that it can
+// The authentication module as the front of the gateway uses it, with a clock that a test moves and a log that it can
 // read.
 
 import { pino } from 'pino'

@@ -1,4 +1,4 @@
-// What a test of the upstream room starts from: a connector on real time, definitions, a client and events that
+// What a test of the upstream module starts from: a connector on real time, definitions, a client and events that
 // remember, and a way to wait for a condition.
 
 import pino from 'pino'

@@ -56,7 +56,7 @@ t.test('capabilities are what at least one upstream offers, in terms of what the
   t.same(
     mergeCapabilities([{ extensions: { y: {}, 'io.modelcontextprotocol/tasks': {} } }]),
     { extensions: { y: {} } },
-    'but not the tasks of 2026-07-28, whose methods older clients do not have'
+    'but not the tasks of 2026-07-28, whose methods legacy clients do not have'
   )
   t.same(mergeCapabilities([{ extensions: { 'io.modelcontextprotocol/tasks': {} } }]), {})
   t.same(

@@ -3,15 +3,15 @@
 import t from 'tap'
 import { RpcError } from '../../src/protocol/errors.ts'
 import type { Notification, Request } from '../../src/protocol/messages.ts'
-import { relayRoom, tool } from './kit.ts'
+import { relaySetup, tool } from './kit.ts'
 
 const echo = (request: Request) => ({ content: [], structuredContent: request.params ?? null, future: { kept: true } })
 
 t.test('a call reaches the upstream under its own name, whole, and its result comes back whole', async (t) => {
-  const room = await relayRoom(t, {
+  const setup = await relaySetup(t, {
     doubles: { one: { tools: [tool('echo')], answer: echo }, two: { tools: [tool('echo')] } }
   })
-  const ada = await room.person()
+  const ada = await setup.person()
   const params = {
     name: 'one__echo',
     arguments: { name: 'one__echo', uri: 'gatehouse://one/x' },
@@ -19,9 +19,9 @@ t.test('a call reaches the upstream under its own name, whole, and its result co
     future: [1]
   }
   t.same(await ada.call('tools/call', params), echo({ method: '', params: { ...params, name: 'echo' } }))
-  t.same(room.requests('tools/call'), [{ method: 'tools/call', params: { ...params, name: 'echo' } }])
+  t.same(setup.requests('tools/call'), [{ method: 'tools/call', params: { ...params, name: 'echo' } }])
   t.equal(
-    room.connections.find(({ requests }) => requests.some(({ method }) => method === 'tools/call'))?.upstream,
+    setup.connections.find(({ requests }) => requests.some(({ method }) => method === 'tools/call'))?.upstream,
     'one'
   )
 })
@@ -41,13 +41,13 @@ t.test("URIs are public on the way out and the upstream's own on the way in", as
       return { content: [link('test://one'), link('https://example.com/'), link('ui://app/x')] }
     }
   }
-  const room = await relayRoom(t, {
+  const setup = await relaySetup(t, {
     doubles: {
       one: double,
       two: { capabilities: { tools: {}, resources: {} }, resources: [{ uri: 'test://two', name: 'two' }] }
     }
   })
-  const ada = await room.person()
+  const ada = await setup.person()
   t.same((await ada.call('tools/call', { name: 'one__find' }))['content'], [
     link('gatehouse://one/test://one'),
     link('https://example.com/'),
@@ -68,7 +68,7 @@ t.test("URIs are public on the way out and the upstream's own on the way in", as
     'a bare URI that one upstream lists'
   )
   t.same(
-    room.requests('resources/read').map(({ params }) => params?.['uri']),
+    setup.requests('resources/read').map(({ params }) => params?.['uri']),
     ['test://one', 'ui://app/x', 'test://one']
   )
 
@@ -94,7 +94,7 @@ t.test("URIs are public on the way out and the upstream's own on the way in", as
 })
 
 t.test('an endpoint of a single upstream without a prefix leaves names and URIs alone', async (t) => {
-  const room = await relayRoom(t, {
+  const setup = await relaySetup(t, {
     doubles: {
       one: {
         tools: [tool('a tool/with anything', { _meta: { ui: { resourceUri: 'ui://app/x' } } })],
@@ -104,7 +104,7 @@ t.test('an endpoint of a single upstream without a prefix leaves names and URIs 
     },
     endpoints: { default: { upstreams: ['one'], prefix: '' } }
   })
-  const ada = await room.person()
+  const ada = await setup.person()
   t.match(await ada.call('tools/list'), {
     tools: [{ name: 'a tool/with anything', _meta: { ui: { resourceUri: 'ui://app/x' } } }]
   })
@@ -113,7 +113,7 @@ t.test('an endpoint of a single upstream without a prefix leaves names and URIs 
   await ada.call('resources/read', { uri: 'gatehouse://one/x' })
   await ada.call('resources/read', { uri: 'anything:at/all' })
   t.same(
-    room.requests('resources/read').map(({ params }) => params?.['uri']),
+    setup.requests('resources/read').map(({ params }) => params?.['uri']),
     ['gatehouse://one/x', 'anything:at/all'],
     'its upstream alone knows what it serves'
   )
@@ -121,7 +121,7 @@ t.test('an endpoint of a single upstream without a prefix leaves names and URIs 
 
 t.test('an error of the upstream comes back as it is, with its URI made public', async (t) => {
   const error = { code: -32002, message: 'no such thing', data: { uri: 'test://x', more: 1 } }
-  const room = await relayRoom(t, {
+  const setup = await relaySetup(t, {
     doubles: {
       one: {
         answer: () => {
@@ -131,7 +131,7 @@ t.test('an error of the upstream comes back as it is, with its URI made public',
       two: {}
     }
   })
-  const ada = await room.person()
+  const ada = await setup.person()
   const thrown: unknown = await ada
     .call('resources/read', { uri: 'gatehouse://one/test://x' })
     .catch((caught: unknown) => caught)
@@ -141,7 +141,7 @@ t.test('an error of the upstream comes back as it is, with its URI made public',
 })
 
 t.test('lists are merged, in one order, in pages that hold each entry once', async (t) => {
-  const room = await relayRoom(t, {
+  const setup = await relaySetup(t, {
     doubles: {
       two: { tools: ['a', 'b', 'c', 'd'].map((name) => tool(name)) },
       one: { tools: ['z', 'y', 'x'].map((name) => tool(name, { title: name })) }
@@ -149,7 +149,7 @@ t.test('lists are merged, in one order, in pages that hold each entry once', asy
     endpoints: { default: { upstreams: ['one', { upstream: 'two', prefix: 'second' }], separator: '.' } },
     limits: { pageSize: 3 }
   })
-  const ada = await room.person()
+  const ada = await setup.person()
   const names: string[] = []
   let cursor: unknown
   let pages = 0
@@ -170,7 +170,7 @@ t.test(
       method: 'notifications/message',
       params: { level, data: 'x', ...(logger === undefined ? {} : { logger }) }
     })
-    const room = await relayRoom(t, {
+    const setup = await relaySetup(t, {
       doubles: {
         one: {
           tools: [tool('talk')],
@@ -184,7 +184,7 @@ t.test(
         two: {}
       }
     })
-    const ada = await room.person()
+    const ada = await setup.person()
     const hear = async () => {
       const heard: Notification[] = []
       await ada.call(
@@ -211,7 +211,7 @@ t.test(
     await ada.call('logging/setLevel', { level: 'warning' })
     t.same(await hear(), ['error one/db', 'loud one/db', 'error one', 'notifications/progress'])
     t.same(
-      room.requests('logging/setLevel').map(({ params }) => params),
+      setup.requests('logging/setLevel').map(({ params }) => params),
       [{ level: 'warning' }],
       'and the upstream is asked to say no more than that'
     )
@@ -219,7 +219,7 @@ t.test(
 )
 
 t.test('what stands in the log of a call', async (t) => {
-  const room = await relayRoom(t, {
+  const setup = await relaySetup(t, {
     doubles: {
       one: {
         tools: [tool('echo')],
@@ -229,10 +229,10 @@ t.test('what stands in the log of a call', async (t) => {
       two: {}
     }
   })
-  const ada = await room.person()
+  const ada = await setup.person()
   await ada.call('tools/call', { name: 'one__echo', arguments: { secret: 'canary' } })
   await t.rejects(ada.call('tools/call', { name: 'one__nope\n{"level":60}' }), { code: 'invalid_params' })
-  const calls = room.log.filter(({ msg }) => msg === 'call')
+  const calls = setup.log.filter(({ msg }) => msg === 'call')
   t.match(calls, [
     {
       tenant: 'acme',

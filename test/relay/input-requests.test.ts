@@ -5,7 +5,7 @@ import type { JsonObject, Request } from '../../src/protocol/messages.ts'
 import { keyPrincipal } from '../../src/auth/principal.ts'
 import { createRequestStates } from '../../src/relay/bridge/request-state.ts'
 import { noClient } from '../../src/protocol/seams.ts'
-import { modernRoom, tool, type Double } from './modern-kit.ts'
+import { modernSetup, tool, type Double } from './modern-kit.ts'
 
 const upstreamState = 'state "of\u00e9 the\ud800 server'
 const elicitation = (more: JsonObject = {}): JsonObject => ({
@@ -37,7 +37,7 @@ const asking = (inputRequests: JsonObject | undefined, requestState: string | un
 t.test(
   'an input request names its upstream, and the request state comes back to the upstream byte for byte',
   async (t) => {
-    const room = await modernRoom(t, {
+    const setup = await modernSetup(t, {
       one: asking({ user_name: elicitation(), __proto__x: sampling(), roots: { method: 'roots/list' } }),
       two: {}
     })
@@ -46,7 +46,7 @@ t.test(
       ['prompts/get', { name: 'one__x' }],
       ['resources/read', { uri: 'gatehouse://one/test://x' }]
     ] as Array<[string, JsonObject]>) {
-      const asked = await room.call(method, params, { capabilities: all })
+      const asked = await setup.call(method, params, { capabilities: all })
       const { requestState, ...rest } = asked
       t.same(
         rest,
@@ -65,12 +65,12 @@ t.test(
       // JSON gives no meaning to the order of members.
       const again = Object.fromEntries(Object.entries(params).toReversed())
       if (again['arguments'] !== undefined) again['arguments'] = { b: [2], a: 1 }
-      const result = await room.call(
+      const result = await setup.call(
         method,
         { ...again, inputResponses, requestState, _meta: { progressToken: 7 } },
         { capabilities: all }
       )
-      t.match(room.requests(method).at(-1)?.params, { inputResponses, requestState: upstreamState })
+      t.match(setup.requests(method).at(-1)?.params, { inputResponses, requestState: upstreamState })
       t.equal(result['resultType'], 'complete')
       if (method === 'resources/read') t.equal(result['ttlMs'], 0, 'a result of answers is not to be cached')
     }
@@ -78,18 +78,18 @@ t.test(
 )
 
 t.test('on an endpoint of one upstream only the request state is changed', async (t) => {
-  const room = await modernRoom(
+  const setup = await modernSetup(
     t,
     { one: asking({ a: elicitation(), b: sampling() }) },
     { endpoints: { default: { upstreams: ['one'], prefix: '' } } }
   )
-  t.match(await room.call('tools/call', { name: 'x' }, { capabilities: all }), {
+  t.match(await setup.call('tools/call', { name: 'x' }, { capabilities: all }), {
     inputRequests: { a: elicitation(), b: sampling() }
   })
 })
 
 t.test('a request state is valid for its own request, caller and endpoint only, and for an hour', async (t) => {
-  const room = await modernRoom(
+  const setup = await modernSetup(
     t,
     {
       one: asking({ a: elicitation() }),
@@ -98,10 +98,10 @@ t.test('a request state is valid for its own request, caller and endpoint only, 
     { endpoints: { default: { upstreams: ['one', 'two'] }, other: { upstreams: ['one', 'two'] } } }
   )
   const params = { name: 'one__x', arguments: { a: 1 } }
-  const { requestState } = await room.call('tools/call', params, { capabilities: all })
+  const { requestState } = await setup.call('tools/call', params, { capabilities: all })
   const inputResponses = {}
   const retry = (more: JsonObject, more2: { who?: string; endpoint?: string } = {}, method = 'tools/call') =>
-    room.call(method, { ...params, inputResponses, requestState, ...more }, { capabilities: all, ...more2 })
+    setup.call(method, { ...params, inputResponses, requestState, ...more }, { capabilities: all, ...more2 })
   t.equal((await retry({}))['resultType'], 'complete')
   const refused = { code: 'invalid_state' }
   await t.rejects(retry({ arguments: { a: 2 } }), refused)
@@ -113,9 +113,9 @@ t.test('a request state is valid for its own request, caller and endpoint only, 
   for (const state of [`${String(requestState)}-TAMPERED`, '', 7, null, upstreamState])
     await t.rejects(retry({ requestState: state }), refused)
   await t.rejects(retry({ inputResponses: [] }), { code: 'invalid_params' })
-  room.later(59 * 60_000)
+  setup.later(59 * 60_000)
   t.ok(await retry({}))
-  room.later(2 * 60_000)
+  setup.later(2 * 60_000)
   await t.rejects(retry({}), refused)
 })
 
@@ -126,15 +126,15 @@ t.test('where the upstream sent no request state, none is added, and none is acc
     const { requestState: _none, ...result } = (await answer?.(request, client, signal)) ?? {}
     return result
   }
-  const room = await modernRoom(t, { one: double, two: {} })
-  const asked = await room.call('tools/call', { name: 'one__x' }, { capabilities: all })
+  const setup = await modernSetup(t, { one: double, two: {} })
+  const asked = await setup.call('tools/call', { name: 'one__x' }, { capabilities: all })
   t.notOk('requestState' in asked)
   t.equal(
-    (await room.call('tools/call', { name: 'one__x', inputResponses: {} }, { capabilities: all }))['resultType'],
+    (await setup.call('tools/call', { name: 'one__x', inputResponses: {} }, { capabilities: all }))['resultType'],
     'complete'
   )
   await t.rejects(
-    room.call('tools/call', { name: 'one__x', inputResponses: {}, requestState: 'x' }, { capabilities: all }),
+    setup.call('tools/call', { name: 'one__x', inputResponses: {}, requestState: 'x' }, { capabilities: all }),
     { code: 'invalid_state' }
   )
 })
@@ -156,37 +156,37 @@ t.test(
       ['x', all]
     ]
     for (const [inputRequests, capabilities] of cases) {
-      const room = await modernRoom(t, { one: asking(inputRequests as JsonObject), two: {} })
+      const setup = await modernSetup(t, { one: asking(inputRequests as JsonObject), two: {} })
       await t.rejects(
-        room.call('tools/call', { name: 'one__x' }, { capabilities }),
+        setup.call('tools/call', { name: 'one__x' }, { capabilities }),
         { code: 'upstream_protocol' },
         JSON.stringify(inputRequests)
       )
     }
-    const room = await modernRoom(t, {
+    const setup = await modernSetup(t, {
       one: asking({ a: elicitation({ mode: 'url', url: 'https://example.com/' }) }),
       two: { tools: [tool('x')], answer: () => ({ resultType: 'input_required' }) }
     })
-    t.ok(await room.call('tools/call', { name: 'one__x' }, { capabilities: all }))
-    await t.rejects(room.call('tools/call', { name: 'two__x' }, { capabilities: all }), { code: 'upstream_protocol' })
+    t.ok(await setup.call('tools/call', { name: 'one__x' }, { capabilities: all }))
+    await t.rejects(setup.call('tools/call', { name: 'two__x' }, { capabilities: all }), { code: 'upstream_protocol' })
   }
 )
 
 t.test('a legacy upstream is sent no inputResponses and no requestState', async (t) => {
-  const room = await modernRoom(t, {
+  const setup = await modernSetup(t, {
     old: { era: 'legacy', tools: [tool('x')], answer: ({ params }) => ({ content: [], structuredContent: params }) },
     two: {}
   })
-  t.match(await room.call('tools/call', { name: 'old__x', inputResponses: {} }), { structuredContent: { name: 'x' } })
-  t.same(room.requests('tools/call'), [{ method: 'tools/call', params: { name: 'x' } }])
+  t.match(await setup.call('tools/call', { name: 'old__x', inputResponses: {} }), { structuredContent: { name: 'x' } })
+  t.same(setup.requests('tools/call'), [{ method: 'tools/call', params: { name: 'x' } }])
 })
 
 t.test('a request state is for the server that sent it, not for another one that has its name now', async (t) => {
-  const room = await modernRoom(t, { one: {}, two: {} })
-  const place = room.place()
+  const setup = await modernSetup(t, { one: {}, two: {} })
+  const place = setup.place()
   const [one, two] = [...place.tenant.upstreams.values()]
   if (one === undefined || two === undefined) throw new Error('no upstreams')
-  const states = createRequestStates(room.sealer, room.wall)
+  const states = createRequestStates(setup.sealer, setup.wall)
   const call = {
     ...place,
     principal: keyPrincipal(place.tenant.id, { name: 'ada', sha256: '', scopes: [] }),

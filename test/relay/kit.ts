@@ -61,7 +61,7 @@ export interface Person {
   end(): Promise<void>
 }
 
-export interface RelayRoom {
+export interface RelaySetup {
   readonly relay: LegacyRelay
   readonly store: Store
   readonly log: Array<Record<string, unknown>>
@@ -76,7 +76,7 @@ interface Teardown {
   teardown(run: () => unknown): void
 }
 
-export interface RoomOptions {
+export interface SetupOptions {
   readonly doubles: Record<string, Double>
   readonly endpoints?: Record<string, unknown>
   readonly isolation?: string
@@ -131,10 +131,10 @@ export const tool = (name: string, more: JsonObject = {}): JsonObject => ({
   ...more
 })
 
-export async function relayRoom(
+export async function relaySetup(
   t: Teardown,
-  { doubles, endpoints, isolation = 'session', limits = {}, store: given, clock: time }: RoomOptions
-): Promise<RelayRoom> {
+  { doubles, endpoints, isolation = 'session', limits = {}, store: given, clock: time }: SetupOptions
+): Promise<RelaySetup> {
   const lines: Array<Record<string, unknown>> = []
   const log = pino(
     { level: 'debug', base: null },
@@ -178,7 +178,7 @@ export async function relayRoom(
   sessions.onEnded((key) => live.drop(key))
   const tenant = snapshot.tenants.get(tenantId('acme'))
   if (tenant === undefined) throw new Error('no tenant')
-  const room: RelayRoom = {
+  const setup: RelaySetup = {
     store,
     log: lines,
     connections,
@@ -234,7 +234,7 @@ export async function relayRoom(
         live: own,
         heard,
         call: async (method, params, client = {}, signal = new AbortController().signal) =>
-          await room.relay.call({
+          await setup.relay.call({
             snapshot,
             tenant,
             endpoint,
@@ -319,11 +319,11 @@ export async function relayRoom(
   }
 
   t.teardown(async () => {
-    room.relay.close()
+    setup.relay.close()
     live.close()
     await pool.close()
     await sessions.close()
     if (given === undefined) await store.close()
   })
-  return room
+  return setup
 }

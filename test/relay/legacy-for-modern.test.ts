@@ -8,13 +8,13 @@ import type { Client } from '../../src/protocol/seams.ts'
 import { relatedTaskKey } from '../../src/protocol/translate/tasks.ts'
 import { until } from '../kit/until.ts'
 import {
-  modernRoom,
+  modernSetup,
   taskClient,
   tasksExtension,
   tool,
   type Asking,
   type Double,
-  type ModernRoom
+  type ModernSetup
 } from './modern-kit.ts'
 
 const tasks = { list: {}, cancel: {}, requests: { tools: { call: {} } } }
@@ -96,7 +96,7 @@ const thrown = (promise: Promise<unknown>): Promise<unknown> =>
   )
 
 /** Time goes on until there is an answer. */
-async function inTime<T>(room: ModernRoom, promise: Promise<T>): Promise<T> {
+async function inTime<T>(setup: ModernSetup, promise: Promise<T>): Promise<T> {
   let over = false
   promise
     .finally(() => {
@@ -104,21 +104,21 @@ async function inTime<T>(room: ModernRoom, promise: Promise<T>): Promise<T> {
     })
     .catch(() => {})
   await until('there is an answer', () => {
-    room.clock.move(25)
+    setup.clock.move(25)
     return over
   })
   return await promise
 }
 
-async function taskOf(room: ModernRoom, asking: Asking = { capabilities: taskClient }) {
-  const made = await room.call('tools/call', { name: 'one__x', arguments: { a: 1 } }, asking)
+async function taskOf(setup: ModernSetup, asking: Asking = { capabilities: taskClient }) {
+  const made = await setup.call('tools/call', { name: 'one__x', arguments: { a: 1 } }, asking)
   const params = { taskId: made['taskId'] }
-  return { made, params, get: () => inTime(room, room.call('tasks/get', params, { capabilities: taskClient })) }
+  return { made, params, get: () => inTime(setup, setup.call('tasks/get', params, { capabilities: taskClient })) }
 }
 
 t.test('only a tool that requires a task is called as one', async (t) => {
-  const room = await modernRoom(t, { one: maker(), two: maker({ capabilities: { tools: {} } }) })
-  const { made } = await taskOf(room)
+  const setup = await modernSetup(t, { one: maker(), two: maker({ capabilities: { tools: {} } }) })
+  const { made } = await taskOf(setup)
   t.match(made, {
     resultType: 'task',
     status: 'working',
@@ -132,19 +132,19 @@ t.test('only a tool that requires a task is called as one', async (t) => {
   t.notOk('task' in made || 'ttl' in made || 'pollInterval' in made)
   for (const name of ['one__may', 'one__never', 'one__plain', 'two__x'])
     t.same(
-      await room.call('tools/call', { name }, { capabilities: taskClient }),
+      await setup.call('tools/call', { name }, { capabilities: taskClient }),
       { resultType: 'complete', ...ok },
       name
     )
   t.same(
-    room.requests('tools/call').map(({ params }) => params?.['task'] !== undefined),
+    setup.requests('tools/call').map(({ params }) => params?.['task'] !== undefined),
     [true, false, false, false, false]
   )
-  t.same(room.requests('tools/call')[0]?.params?.['arguments'], { a: 1 })
+  t.same(setup.requests('tools/call')[0]?.params?.['arguments'], { a: 1 })
 })
 
 t.test('an answer in place of a task is the answer', async (t) => {
-  const room = await modernRoom(t, {
+  const setup = await modernSetup(t, {
     one: maker({ answer: () => ({ content: [{ type: 'resource_link', uri: 'test://x', name: 'x' }] }) }),
     two: {}
   })
@@ -152,8 +152,8 @@ t.test('an answer in place of a task is the answer', async (t) => {
     resultType: 'complete',
     content: [{ type: 'resource_link', uri: 'gatehouse://one/test://x', name: 'x' }]
   }
-  t.same(await room.call('tools/call', { name: 'one__x' }, { capabilities: taskClient }), done)
-  t.same(await room.call('tools/call', { name: 'one__x' }), done)
+  t.same(await setup.call('tools/call', { name: 'one__x' }, { capabilities: taskClient }), done)
+  t.same(await setup.call('tools/call', { name: 'one__x' }), done)
 })
 
 t.test('what a task ended with is in tasks/get: a result as completed, an error as failed', async (t) => {
@@ -194,8 +194,8 @@ t.test('what a task ended with is in tasks/get: a result as completed, an error 
   ]
   for (const [status, outcome, shown] of ends) {
     const one = maker({ outcome })
-    const room = await modernRoom(t, { one, two: {} })
-    const { params, get } = await taskOf(room)
+    const setup = await modernSetup(t, { one, two: {} })
+    const { params, get } = await taskOf(setup)
     const running = {
       resultType: 'complete',
       taskId: params.taskId,
@@ -220,10 +220,10 @@ t.test('what a task asks is answered by tasks/update; what is asked anew has ano
       for (const n of [1, 2]) void client.ask(question).then((answer) => answers.push([n, answer]))
     }
   })
-  const room = await modernRoom(t, { one, two: {} })
-  const { params, get } = await taskOf(room, { capabilities: asker })
+  const setup = await modernSetup(t, { one, two: {} })
+  const { params, get } = await taskOf(setup, { capabilities: asker })
   t.match(await get(), { status: 'working' })
-  t.equal(room.requests('tasks/result').length, 0, 'as long as it does not ask, nothing waits for its result')
+  t.equal(setup.requests('tasks/result').length, 0, 'as long as it does not ask, nothing waits for its result')
   one.status = 'input_required'
   const asked = await get()
   t.equal(asked['status'], 'input_required')
@@ -234,10 +234,10 @@ t.test('what a task asks is answered by tasks/update; what is asked anew has ano
     params: { message: '[one] Sure?', requestedSchema: { type: 'object', properties: {} } }
   })
   t.same((await get())['inputRequests'], asked['inputRequests'])
-  t.equal(room.requests('tasks/result').length, 1)
+  t.equal(setup.requests('tasks/result').length, 1)
 
   const update = (inputResponses: unknown, who = 'ada') =>
-    room.call('tasks/update', { ...params, inputResponses }, { capabilities: taskClient, who })
+    setup.call('tasks/update', { ...params, inputResponses }, { capabilities: taskClient, who })
   const [first = '', second = ''] = keys
   await t.rejects(update({ [first]: { action: 'accept' } }, 'bob'), { code: 'invalid_params' })
   await t.rejects(update({ [first]: { action: 'perhaps' } }), { code: 'invalid_params' })
@@ -267,8 +267,8 @@ t.test('a task may only ask what its client declared when it was made', async (t
       client.ask(question).catch((error: unknown) => refused.push(error))
     }
   })
-  const room = await modernRoom(t, { one, two: {} })
-  const { get } = await taskOf(room)
+  const setup = await modernSetup(t, { one, two: {} })
+  const { get } = await taskOf(setup)
   one.status = 'input_required'
   t.match(await get(), { status: 'working', inputRequests: undefined })
   t.match(refused, [{ error: { code: -32602 } }])
@@ -276,16 +276,16 @@ t.test('a task may only ask what its client declared when it was made', async (t
 
 t.test("where questions name no call, they name their task; it is nobody else's question", async (t) => {
   const one = maker({ namesCalls: false })
-  const room = await modernRoom(t, { one, two: {} })
-  const { params, get } = await taskOf(room, { capabilities: asker })
-  const connection = room.connections.find(
+  const setup = await modernSetup(t, { one, two: {} })
+  const { params, get } = await taskOf(setup, { capabilities: asker })
+  const connection = setup.connections.find(
     ({ upstream, handshake }) =>
       upstream === 'one' && handshake.exclusive === true && handshake.capabilities['elicitation'] !== undefined
   )
   t.ok(connection, 'it was declared what the client declared')
   const answer = connection?.events.ask(question)
   const [key = ''] = Object.keys((await get())['inputRequests'] as JsonObject)
-  await room.call(
+  await setup.call(
     'tasks/update',
     { ...params, inputResponses: { [key]: { action: 'cancel' } } },
     { capabilities: taskClient }
@@ -293,7 +293,7 @@ t.test("where questions name no call, they name their task; it is nobody else's 
   t.same(await answer, { action: 'cancel' })
   const stranger = { ...question, params: { ...question.params, _meta: { [relatedTaskKey]: { taskId: 'another' } } } }
   t.same(
-    await inTime(room, connection?.events.ask(stranger) ?? Promise.reject(new Error('no connection'))),
+    await inTime(setup, connection?.events.ask(stranger) ?? Promise.reject(new Error('no connection'))),
     { action: 'cancel' },
     'nobody is there to be asked'
   )
@@ -308,20 +308,20 @@ t.test("what a task asks while another call runs is the task's, and what the cal
     const answers = await Promise.all([client.ask(question), client.ask({ method: question.method, params })])
     return { content: [], structuredContent: { answers } }
   }
-  const room = await modernRoom(t, { one, two: {} })
-  const { params, get } = await taskOf(room, { capabilities: asker })
-  const asked = await inTime(room, room.call('tools/call', { name: 'one__plain' }, { capabilities: asker }))
+  const setup = await modernSetup(t, { one, two: {} })
+  const { params, get } = await taskOf(setup, { capabilities: asker })
+  const asked = await inTime(setup, setup.call('tools/call', { name: 'one__plain' }, { capabilities: asker }))
   t.equal(asked['resultType'], 'input_required')
   const [own = '', ...more] = Object.keys(asked['inputRequests'] as JsonObject)
   t.same(more, [])
   const [key = ''] = Object.keys((await get())['inputRequests'] as JsonObject)
-  await room.call(
+  await setup.call(
     'tasks/update',
     { ...params, inputResponses: { [key]: { action: 'decline' } } },
     { capabilities: taskClient }
   )
   const { requestState } = asked
-  const done = await room.call(
+  const done = await setup.call(
     'tools/call',
     { name: 'one__plain', requestState, inputResponses: { [own]: { action: 'cancel' } } },
     { capabilities: asker }
@@ -337,22 +337,22 @@ t.test('what a task asks is declined when its client does not come back', async 
       void client.ask(question).then((answer) => answers.push(answer))
     }
   })
-  const room = await modernRoom(t, { one, two: {} })
-  const { get } = await taskOf(room, { capabilities: asker })
+  const setup = await modernSetup(t, { one, two: {} })
+  const { get } = await taskOf(setup, { capabilities: asker })
   t.match(await get(), { status: 'input_required' })
-  room.clock.move(5 * 60_000)
+  setup.clock.move(5 * 60_000)
   t.match(await get(), { status: 'input_required' }, 'who asks now and then has not gone')
   t.same(answers, [])
-  for (let minute = 0; minute < 11; minute++) room.clock.move(60_000)
+  for (let minute = 0; minute < 11; minute++) setup.clock.move(60_000)
   await until('the server is told', () => answers.length === 1)
   t.same(answers, [{ action: 'cancel' }])
 })
 
 t.test('a task is cancelled; one that has ended is no error, one that is unknown is', async (t) => {
   const one = maker()
-  const room = await modernRoom(t, { one, two: {} })
-  const { params, get } = await taskOf(room)
-  const cancel = () => room.call('tasks/cancel', params, { capabilities: taskClient })
+  const setup = await modernSetup(t, { one, two: {} })
+  const { params, get } = await taskOf(setup)
+  const cancel = () => setup.call('tasks/cancel', params, { capabilities: taskClient })
   t.same(await cancel(), { resultType: 'complete' })
   t.match(await get(), { status: 'cancelled' })
   t.same(await cancel(), { resultType: 'complete' })
@@ -364,29 +364,29 @@ t.test('a task is cancelled; one that has ended is no error, one that is unknown
 
 t.test('a connection that broke is opened again with the capabilities that the task was created with', async (t) => {
   const one = maker()
-  const room = await modernRoom(t, { one, two: {} })
-  const { get } = await taskOf(room, { capabilities: asker })
-  const [, made] = room.connections.filter(({ upstream }) => upstream === 'one')
+  const setup = await modernSetup(t, { one, two: {} })
+  const { get } = await taskOf(setup, { capabilities: asker })
+  const [, made] = setup.connections.filter(({ upstream }) => upstream === 'one')
   one.broken = new GatewayError('upstream_lost', 'it broke')
   made?.events.closed(new Error('it broke'))
   await t.rejects(get(), { code: 'upstream_lost' })
   one.broken = undefined
   t.match(await get(), { status: 'working' })
-  const all = room.connections.filter(({ upstream }) => upstream === 'one')
+  const all = setup.connections.filter(({ upstream }) => upstream === 'one')
   t.same(all.at(-1)?.handshake.capabilities, made?.handshake.capabilities)
   t.equal(all.length, 3, 'that of the listing, the first and the second')
 })
 
 t.test('what another connection has under the id of the task, but made at another time, is another task', async (t) => {
   const one = maker()
-  const room = await modernRoom(t, { one, two: {} })
-  const { params, get } = await taskOf(room)
+  const setup = await modernSetup(t, { one, two: {} })
+  const { params, get } = await taskOf(setup)
   t.match(await get(), { status: 'working' })
-  room.connections.findLast(({ upstream }) => upstream === 'one')?.events.closed(new Error('it broke'))
+  setup.connections.findLast(({ upstream }) => upstream === 'one')?.events.closed(new Error('it broke'))
   one.createdAt = 'later'
   for (const method of ['tasks/get', 'tasks/cancel', 'tasks/update']) {
     await t.rejects(
-      room.call(method, { ...params, inputResponses: {} }, { capabilities: taskClient }),
+      setup.call(method, { ...params, inputResponses: {} }, { capabilities: taskClient }),
       { code: 'invalid_params', data: { outcome: 'unknown' } },
       method
     )
@@ -411,14 +411,14 @@ t.test('a task that is not open any more is found on its own connection', async 
     await together
     return { task: { ...at, taskId } }
   }
-  const room = await modernRoom(t, { one, two: {} }, { type: 'stdio' })
-  const make = () => taskOf(room, { capabilities: asker })
+  const setup = await modernSetup(t, { one, two: {} }, { type: 'stdio' })
+  const make = () => taskOf(setup, { capabilities: asker })
   const parallel = await Promise.all([make(), make()])
   for (let n = 0; n < 64; n++) await make()
-  const open = room.connections.length
+  const open = setup.connections.length
   for (const { params, get } of parallel) t.match(await get(), { status: 'working', taskId: params.taskId })
-  t.equal(room.connections.length, open)
-  const asked = room.connections.filter(({ requests }) => requests.some(({ method }) => method === 'tasks/get'))
+  t.equal(setup.connections.length, open)
+  const asked = setup.connections.filter(({ requests }) => requests.some(({ method }) => method === 'tasks/get'))
   t.same(
     asked.map(({ requests }) => requests.findLast(({ method }) => method === 'tasks/get')?.params),
     [{ taskId: 'task-1' }, { taskId: 'task-2' }],
@@ -428,15 +428,15 @@ t.test('a task that is not open any more is found on its own connection', async 
 
 t.test('a client without the extension gets the result when it is there; giving up cancels the task', async (t) => {
   const one = maker({ statusMessage: 'warming up' })
-  const room = await modernRoom(t, { one, two: {} })
+  const setup = await modernSetup(t, { one, two: {} })
   const heard: Notification[] = []
-  const running = room.call('tools/call', { name: 'one__x', _meta: { progressToken: 7 } }, { heard })
+  const running = setup.call('tools/call', { name: 'one__x', _meta: { progressToken: 7 } }, { heard })
   await until('it is under way', () => heard.length === 1)
-  room.clock.move(100)
-  await until('it is asked how it goes', () => room.requests('tasks/get').length === 1)
+  setup.clock.move(100)
+  await until('it is asked how it goes', () => setup.requests('tasks/get').length === 1)
   one.statusMessage = 'nearly there'
   await until('the next word', () => {
-    room.clock.move(100)
+    setup.clock.move(100)
     return heard.length === 2
   })
   one.status = 'completed'
@@ -454,19 +454,19 @@ t.test('a client without the extension gets the result when it is there; giving 
     throw new RpcError({ code: -32050, message: 'broke' })
   }
   await t.rejects(
-    room.call('tools/call', { name: 'one__x' }),
+    setup.call('tools/call', { name: 'one__x' }),
     { code: 'upstream_protocol' },
     'a code that 2026-07-28 reserves'
   )
   one.outcome = () => {
     throw new RpcError({ code: 5, message: 'broke' })
   }
-  t.match(await thrown(room.call('tools/call', { name: 'one__x' })), { error: { code: 5, message: 'broke' } })
+  t.match(await thrown(setup.call('tools/call', { name: 'one__x' })), { error: { code: 5, message: 'broke' } })
 
   one.status = 'working'
   const stop = new AbortController()
-  const left = room.call('tools/call', { name: 'one__x' }, { signal: stop.signal })
-  await until('its result is waited for', () => room.requests('tasks/result').length === 4)
+  const left = setup.call('tools/call', { name: 'one__x' }, { signal: stop.signal })
+  await until('its result is waited for', () => setup.requests('tasks/result').length === 4)
   stop.abort()
   await t.rejects(left)
   await until('the task is cancelled', () => one.status === 'cancelled')
@@ -480,9 +480,9 @@ t.test('progress never falls, and the status message of a task is shortened', as
     if (request.method === 'tasks/result') caller = client
     return answer?.(request, client, signal) ?? {}
   }
-  const room = await modernRoom(t, { one, two: {} })
+  const setup = await modernSetup(t, { one, two: {} })
   const heard: Notification[] = []
-  const running = room.call('tools/call', { name: 'one__x', _meta: { progressToken: 7 } }, { heard })
+  const running = setup.call('tools/call', { name: 'one__x', _meta: { progressToken: 7 } }, { heard })
   await until('it is under way', () => heard.length === 1 && caller !== undefined)
   t.equal(String(heard[0]?.params?.['message']).length, 1_000)
   for (const progress of [0.5, 1, 2, 3])
@@ -506,28 +506,28 @@ t.test(
       silences--
       throw new GatewayError('upstream_timeout', 'nothing came')
     }
-    const room = await modernRoom(t, { one, two: {} })
-    const running = room.call('tools/call', { name: 'one__x' })
-    await until('it is asked for again, and again', () => room.requests('tasks/result').length === 3)
+    const setup = await modernSetup(t, { one, two: {} })
+    const running = setup.call('tools/call', { name: 'one__x' })
+    await until('it is asked for again, and again', () => setup.requests('tasks/result').length === 3)
     one.status = 'completed'
     t.same(await running, { ...ok, resultType: 'complete' })
     silences = 1
-    await t.rejects(room.call('tools/call', { name: 'one__x' }), { code: 'upstream_timeout' })
+    await t.rejects(setup.call('tools/call', { name: 'one__x' }), { code: 'upstream_timeout' })
   }
 )
 
 t.test('discovery says that there are tasks', async (t) => {
-  const room = await modernRoom(
+  const setup = await modernSetup(
     t,
     { one: maker(), two: maker({ capabilities: { tools: {} } }) },
     { endpoints: { default: { upstreams: ['one'] }, without: { upstreams: ['two'] } } }
   )
-  t.match(await room.call('server/discover'), {
+  t.match(await setup.call('server/discover'), {
     capabilities: { extensions: { [tasksExtension]: {} }, tasks: undefined }
   })
-  await t.rejects(room.call('tasks/get', { taskId: 'x' }, { endpoint: 'without', capabilities: taskClient }), {
+  await t.rejects(setup.call('tasks/get', { taskId: 'x' }, { endpoint: 'without', capabilities: taskClient }), {
     code: 'unknown_method'
   })
-  const { tools } = await room.call('tools/list')
+  const { tools } = await setup.call('tools/list')
   t.notMatch(JSON.stringify(tools), /taskSupport/)
 })

@@ -6,15 +6,15 @@ import pino from 'pino'
 import { createCatalogCache } from '../../src/relay/catalog/catalog-cache.ts'
 import { readBurst } from '../../src/relay/catalog/read-rate.ts'
 import { until } from '../kit/until.ts'
-import { relayRoom, stillClock, tool, type Connection, type Double, type Person, type RelayRoom } from './kit.ts'
+import { relaySetup, stillClock, tool, type Connection, type Double, type Person, type RelaySetup } from './kit.ts'
 
 const toolsOf = async (person: Person) =>
   ((await person.call('tools/list'))['tools'] as Array<{ name: string }>).map(({ name }) => name)
 const asked = (connection: Connection | undefined): number =>
   connection?.requests.filter(({ method }) => method === 'tools/list').length ?? 0
-const ownOf = ({ connections }: RelayRoom): Connection | undefined =>
+const ownOf = ({ connections }: RelaySetup): Connection | undefined =>
   connections.find(({ requests }) => requests.some(({ method }) => method === 'tools/call'))
-const watching = ({ connections }: RelayRoom): Connection | undefined =>
+const watching = ({ connections }: RelaySetup): Connection | undefined =>
   connections.find(({ requests }) => requests.some(({ method }) => method === 'prompts/list'))
 
 t.test(
@@ -24,10 +24,10 @@ t.test(
     let reading = 0
     let most = 0
     const one: Double = { tools: [tool('x')], answer: () => ({}) }
-    const room = await relayRoom(t, { doubles: { one }, clock })
-    const ada = await room.person()
+    const setup = await relaySetup(t, { doubles: { one }, clock })
+    const ada = await setup.person()
     await ada.call('tools/call', { name: 'one__x' })
-    const hers = ownOf(room)
+    const hers = ownOf(setup)
     const held = Promise.withResolvers<void>()
     one.listing = async () => {
       most = Math.max(most, ++reading)
@@ -62,10 +62,10 @@ t.test(
   async (t) => {
     const clock = stillClock()
     const one: Double = { tools: [tool('x')], listing: (_request, connection) => connection.listChanged('tools') }
-    const room = await relayRoom(t, { doubles: { one }, clock })
-    const ada = await room.person()
+    const setup = await relaySetup(t, { doubles: { one }, clock })
+    const ada = await setup.person()
     t.same(await toolsOf(ada), ['one__x'])
-    const listing = watching(room)
+    const listing = watching(setup)
     for (let n = 1; n <= 3; n++) {
       await until('it waits for the next second', () => clock.waits.includes(1_000))
       t.equal(asked(listing), n + readBurst)
@@ -81,21 +81,21 @@ t.test(
 
 t.test('a session with a list of its own sees the changes of the other lists', async (t) => {
   const one: Double = { tools: [tool('x')], prompts: [{ name: 'old' }], answer: () => ({}) }
-  const room = await relayRoom(t, { doubles: { one } })
-  const ada = await room.person()
+  const setup = await relaySetup(t, { doubles: { one } })
+  const ada = await setup.person()
   await ada.call('tools/call', { name: 'one__x' })
   const prompts = async (): Promise<unknown> =>
     ((await ada.call('prompts/list'))['prompts'] as Array<{ name: string }>).map(({ name }) => name)
   t.same(await prompts(), ['one__old'])
 
   one.tools = [tool('x'), tool('hers')]
-  ownOf(room)?.listChanged('tools')
+  ownOf(setup)?.listChanged('tools')
   await until('she has tools of her own', async () => (await toolsOf(ada)).includes('one__hers'))
   const before = ada.heard.length
   one.prompts = [{ name: 'new' }]
   one.tools = [tool('x')]
-  watching(room)?.listChanged('prompts')
-  watching(room)?.listChanged('tools')
+  watching(setup)?.listChanged('prompts')
+  watching(setup)?.listChanged('tools')
   await until('she hears of the prompts', () =>
     ada.heard.slice(before).some(({ method }) => method === 'notifications/prompts/list_changed')
   )
@@ -105,9 +105,9 @@ t.test('a session with a list of its own sees the changes of the other lists', a
 
 t.test('a list that is read while its session ends is forgotten', async (t) => {
   const clock = stillClock()
-  const room = await relayRoom(t, { doubles: { one: { tools: [tool('x')] } }, clock })
-  const [ada, bob] = [await room.person('ada'), await room.person('bob')]
-  const definition = [...room.snapshot.tenants.values()][0]?.upstreams.values().next().value
+  const setup = await relaySetup(t, { doubles: { one: { tools: [tool('x')] } }, clock })
+  const [ada, bob] = [await setup.person('ada'), await setup.person('bob')]
+  const definition = [...setup.snapshot.tenants.values()][0]?.upstreams.values().next().value
   if (definition === undefined) throw new Error('no upstream')
   const catalogs = createCatalogCache({
     clock,
@@ -158,19 +158,19 @@ t.test('a list that is read while its session ends is forgotten', async (t) => {
 t.test('calls that began before a reload do not watch a removed upstream again', async (t) => {
   const clock = stillClock()
   const one: Double = { tools: [tool('x')] }
-  const room = await relayRoom(t, { doubles: { one }, clock, limits: { coldStartMs: 60_000 } })
+  const setup = await relaySetup(t, { doubles: { one }, clock, limits: { coldStartMs: 60_000 } })
   const hashes = new Set(
-    [...room.snapshot.tenants.values()].flatMap(({ upstreams }) => [...upstreams.values()].map(({ hash }) => hash))
+    [...setup.snapshot.tenants.values()].flatMap(({ upstreams }) => [...upstreams.values()].map(({ hash }) => hash))
   )
-  const ada = await room.person()
+  const ada = await setup.person()
   t.same(await toolsOf(ada), ['one__x'])
-  room.relay.retain(hashes)
+  setup.relay.retain(hashes)
   t.same(await toolsOf(ada), ['one__x'], 'what is still named stays')
-  const open = room.connections.length
-  room.relay.retain(new Set())
+  const open = setup.connections.length
+  setup.relay.retain(new Set())
   t.same(await toolsOf(ada), [], 'the old call gets its answer')
-  t.equal(room.connections.length, open)
-  room.relay.retain(hashes)
+  t.equal(setup.connections.length, open)
+  setup.relay.retain(hashes)
   t.same(await toolsOf(ada), ['one__x'], 'named again, it is there again')
 })
 
@@ -179,16 +179,16 @@ t.test('a reading that fails after its definition was removed is not tried again
     const clock = stillClock()
     const held = Promise.withResolvers<void>()
     const one: Double = { tools: [tool('x')], listing: () => held.promise }
-    const room = await relayRoom(t, { doubles: { one }, clock })
-    const ada = await room.person()
+    const setup = await relaySetup(t, { doubles: { one }, clock })
+    const ada = await setup.person()
     const listed = toolsOf(ada)
-    await until('it is being read', () => room.requests('tools/list').length === 1)
-    if (gone) room.relay.retain(new Set())
+    await until('it is being read', () => setup.requests('tools/list').length === 1)
+    if (gone) setup.relay.retain(new Set())
     held.reject(new Error('it failed'))
     t.same(await listed, [])
     if (gone) await new Promise(setImmediate)
     else
-      await until('the failure is told', () => room.log.some(({ msg }) => String(msg).startsWith('upstream is down')))
+      await until('the failure is told', () => setup.log.some(({ msg }) => String(msg).startsWith('upstream is down')))
     t.equal(
       clock.waits.some((ms) => ms === 2_000),
       !gone,

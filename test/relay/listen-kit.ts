@@ -1,4 +1,4 @@
-// The listen room with doubles at both of its sides: listings that a test sets, and upstreams whose listen streams a
+// The listen module with doubles at both of its sides: listings that a test sets, and upstreams whose listen streams a
 // test speaks on.
 
 import { randomBytes, randomUUID } from 'node:crypto'
@@ -72,7 +72,7 @@ export interface Listener {
   leave(): void
 }
 
-export interface ListenRoom {
+export interface ListenSetup {
   readonly listen: ListenStreams
   readonly clock: StillClock
   readonly legs: Leg[]
@@ -106,11 +106,11 @@ interface Teardown {
   teardown(run: () => unknown): void
 }
 
-export async function listenRoom(
+export async function listenSetup(
   t: Teardown,
   doubles: Record<string, Double>,
   limits: Record<string, number> = {}
-): Promise<ListenRoom> {
+): Promise<ListenSetup> {
   const clock = stillClock()
   const log = pino({ level: 'silent' })
   const config: Config = {
@@ -129,7 +129,7 @@ export async function listenRoom(
   const store = await createSqliteStore({ path: ':memory:', clock: real, log })
   const sealer = await createSealer({ store, randomBytes, timer: real.timer, log })
   t.teardown(async () => {
-    room.listen.close()
+    setup.listen.close()
     subscriptions.close()
     sealer.close()
     await store.close()
@@ -255,7 +255,7 @@ export async function listenRoom(
     return connection
   }
 
-  const room: ListenRoom = {
+  const setup: ListenSetup = {
     clock,
     legs,
     requests,
@@ -301,8 +301,8 @@ export async function listenRoom(
     listener(notifications, { who = 'ada', endpoint = 'default', capabilities = {} } = {}) {
       const heard: Notification[] = []
       const stop = new AbortController()
-      const place = room.place(endpoint)
-      const over = room.listen.listen({
+      const place = setup.place(endpoint)
+      const over = setup.listen.listen({
         ...place,
         principal: keyPrincipal(place.tenant.id, { name: who, sha256: '', scopes: [] }),
         request: { method: 'subscriptions/listen', params: { notifications } },
@@ -327,10 +327,10 @@ export async function listenRoom(
     reload(change) {
       change(config)
       snapshot = compile(config)
-      room.listen.retain()
+      setup.listen.retain()
     }
   }
-  return room
+  return setup
 }
 
 const compile = ({ upstreams, endpoints, limits }: Config): Snapshot =>

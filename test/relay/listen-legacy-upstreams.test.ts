@@ -1,37 +1,37 @@
-// Resources of older upstreams on listen streams: subscribed while somebody listens, promised only what the server
+// Resources of legacy upstreams on listen streams: subscribed while somebody listens, promised only what the server
 // agreed to, made whole again.
 
 import t from 'tap'
 import { RpcError } from '../../src/protocol/errors.ts'
 import type { Request, Result } from '../../src/protocol/messages.ts'
 import { until } from '../kit/until.ts'
-import { ackOf, listenRoom, said, type Double, type Listener, type ListenRoom } from './listen-kit.ts'
+import { ackOf, listenSetup, said, type Double, type Listener, type ListenSetup } from './listen-kit.ts'
 
 const acked = (...listeners: Listener[]) =>
   until('all are acknowledged', () => listeners.every((each) => ackOf(each) !== undefined))
 const updated = 'notifications/resources/updated'
 const old = (more: Double = {}): Double => ({ era: 'legacy', ...more })
-const sent = (room: ListenRoom) =>
-  room.requests.map(({ method, params }) => `${method.replace('resources/', '')} ${String(params?.['uri'])}`)
+const sent = (setup: ListenSetup) =>
+  setup.requests.map(({ method, params }) => `${method.replace('resources/', '')} ${String(params?.['uri'])}`)
 
-t.test('an older upstream is subscribed to once for all who listen, and told when nobody does any more', async (t) => {
-  const room = await listenRoom(t, { one: old(), two: {} })
+t.test('a legacy upstream is subscribed to once for all who listen, and told when nobody does any more', async (t) => {
+  const setup = await listenSetup(t, { one: old(), two: {} })
   const uri = 'gatehouse://one/test://a'
-  const ada = room.listener({ resourceSubscriptions: [uri, 'gatehouse://one/test://b', 'gatehouse://two/test://a'] })
+  const ada = setup.listener({ resourceSubscriptions: [uri, 'gatehouse://one/test://b', 'gatehouse://two/test://a'] })
   await acked(ada)
   t.same(ackOf(ada), { resourceSubscriptions: [uri, 'gatehouse://one/test://b', 'gatehouse://two/test://a'] })
-  const bob = room.listener({ resourceSubscriptions: [uri] })
+  const bob = setup.listener({ resourceSubscriptions: [uri] })
   await acked(bob)
   t.same(
-    sent(room).filter((line) => !line.startsWith('subscriptions')),
+    sent(setup).filter((line) => !line.startsWith('subscriptions')),
     ['subscribe test://a', 'subscribe test://b']
   )
 
-  room.tell('one', updated, { uri: 'test://a', _meta: { 'test/kept': 1 } })
-  room.tell('one', updated, { uri: 'test://b/below' })
-  room.tell('one', updated, { uri: 'test://c' })
-  room.tell('one', updated, {})
-  room.tell('one', 'notifications/message', { level: 'info', data: 'x' })
+  setup.tell('one', updated, { uri: 'test://a', _meta: { 'test/kept': 1 } })
+  setup.tell('one', updated, { uri: 'test://b/below' })
+  setup.tell('one', updated, { uri: 'test://c' })
+  setup.tell('one', updated, {})
+  setup.tell('one', 'notifications/message', { level: 'info', data: 'x' })
   t.same(
     [said(ada), said(bob)],
     [[`${updated} ${uri}`, `${updated} gatehouse://one/test://b/below`], [`${updated} ${uri}`]]
@@ -39,22 +39,22 @@ t.test('an older upstream is subscribed to once for all who listen, and told whe
   t.same(ada.heard[1]?.params?.['_meta'], { 'test/kept': 1 })
 
   ada.leave()
-  await until('what only she listened to is given up', () => sent(room).includes('unsubscribe test://b'))
-  t.notOk(sent(room).includes('unsubscribe test://a'))
-  room.tell('one', updated, { uri: 'test://a' })
+  await until('what only she listened to is given up', () => sent(setup).includes('unsubscribe test://b'))
+  t.notOk(sent(setup).includes('unsubscribe test://a'))
+  setup.tell('one', updated, { uri: 'test://a' })
   t.same([said(ada).length, said(bob).length], [2, 2])
   bob.leave()
-  await until('and the rest', () => sent(room).includes('unsubscribe test://a'))
+  await until('and the rest', () => sent(setup).includes('unsubscribe test://a'))
 })
 
-t.test('what an older upstream refuses, or is too slow to agree to, is not promised, and not kept', async (t) => {
+t.test('what a legacy upstream refuses, or is too slow to agree to, is not promised, and not kept', async (t) => {
   const slow = Promise.withResolvers<Result>()
   const answer = ({ params }: Request): Result | Promise<Result> => {
     if (params?.['uri'] === 'test://slow') return slow.promise
     if (params?.['uri'] === 'test://no') throw new RpcError({ code: -32002, message: 'no such resource' })
     return {}
   }
-  const room = await listenRoom(t, {
+  const setup = await listenSetup(t, {
     one: old({ answer: async (request) => answer(request) }),
     plain: old({ capabilities: { resources: {} } }),
     down: old({ down: true })
@@ -66,92 +66,92 @@ t.test('what an older upstream refuses, or is too slow to agree to, is not promi
     'gatehouse://plain/test://a',
     'gatehouse://down/test://a'
   ]
-  const ada = room.listener({ resourceSubscriptions: wanted })
-  await until('all is asked for', () => sent(room).length === 3)
+  const ada = setup.listener({ resourceSubscriptions: wanted })
+  await until('all is asked for', () => sent(setup).length === 3)
   t.equal(ackOf(ada), undefined)
-  room.clock.move(10_000)
+  setup.clock.move(10_000)
   await acked(ada)
   t.same(ackOf(ada), { resourceSubscriptions: wanted.slice(0, 1) })
   slow.resolve({})
-  await until('what came too late is ended', () => sent(room).includes('unsubscribe test://slow'))
-  room.tell('one', updated, { uri: 'test://slow' })
-  room.tell('one', updated, { uri: 'test://a' })
+  await until('what came too late is ended', () => sent(setup).includes('unsubscribe test://slow'))
+  setup.tell('one', updated, { uri: 'test://slow' })
+  setup.tell('one', updated, { uri: 'test://a' })
   t.same(said(ada), [`${updated} ${wanted[0]}`])
-  t.notOk(sent(room).includes('unsubscribe test://a'))
+  t.notOk(sent(setup).includes('unsubscribe test://a'))
 })
 
 t.test(
   'a connection that breaks is opened again while somebody listens, and then each resource may have changed',
   async (t) => {
     const one = old()
-    const room = await listenRoom(t, { one })
+    const setup = await listenSetup(t, { one })
     const uris = ['gatehouse://one/test://a', 'gatehouse://one/test://b'].map((uri) =>
       uri.replace('gatehouse://one/', '')
     )
-    const ada = room.listener({ resourceSubscriptions: uris }, { endpoint: 'only-one' })
+    const ada = setup.listener({ resourceSubscriptions: uris }, { endpoint: 'only-one' })
     await acked(ada)
     t.same(ackOf(ada), { resourceSubscriptions: uris })
     one.down = true
-    room.cut('one')
-    room.clock.move(500)
-    await until('it is tried', () => room.clock.waits.includes(1_000))
+    setup.cut('one')
+    setup.clock.move(500)
+    await until('it is tried', () => setup.clock.waits.includes(1_000))
     t.same(said(ada), [])
     one.down = false
-    room.clock.move(1_000)
+    setup.clock.move(1_000)
     await until('both are subscribed again', () => said(ada).length === 2)
     t.same(
       said(ada).toSorted(),
       uris.map((uri) => `${updated} ${uri}`)
     )
-    t.equal(sent(room).filter((line) => line.startsWith('subscribe')).length, 4)
-    room.tell('one', updated, { uri: uris[0] })
+    t.equal(sent(setup).filter((line) => line.startsWith('subscribe')).length, 4)
+    setup.tell('one', updated, { uri: uris[0] })
     t.equal(said(ada).length, 3)
     ada.leave()
-    await until('both are ended', () => sent(room).filter((line) => line.startsWith('unsubscribe')).length === 2)
-    room.cut('one')
-    room.clock.move(60_000)
-    t.equal(sent(room).length, 6, 'for nobody it is not opened')
+    await until('both are ended', () => sent(setup).filter((line) => line.startsWith('unsubscribe')).length === 2)
+    setup.cut('one')
+    setup.clock.move(60_000)
+    t.equal(sent(setup).length, 6, 'for nobody it is not opened')
   }
 )
 
 t.test('a connection that somebody listens on is not idle', async (t) => {
-  const room = await listenRoom(t, { one: old() })
-  const ada = room.listener({ resourceSubscriptions: ['test://a'] }, { endpoint: 'only-one' })
+  const setup = await listenSetup(t, { one: old() })
+  const ada = setup.listener({ resourceSubscriptions: ['test://a'] }, { endpoint: 'only-one' })
   await acked(ada)
   for (let n = 0; n < 3; n++) {
-    const before = room.touched.length
-    room.clock.move(5_000)
-    t.ok(room.touched.length > before)
+    const before = setup.touched.length
+    setup.clock.move(5_000)
+    t.ok(setup.touched.length > before)
   }
   ada.leave()
-  await until('it is given up', () => sent(room).includes('unsubscribe test://a'))
-  room.clock.move(5_000)
-  const before = room.touched.length
-  room.clock.move(5_000)
-  t.equal(room.touched.length, before)
+  await until('it is given up', () => sent(setup).includes('unsubscribe test://a'))
+  setup.clock.move(5_000)
+  const before = setup.touched.length
+  setup.clock.move(5_000)
+  t.equal(setup.touched.length, before)
 })
 
 t.test('whoever comes while the last one leaves is subscribed when it is promised so', async (t) => {
   const leaving = Promise.withResolvers<Result>()
-  const room = await listenRoom(t, {
+  const setup = await listenSetup(t, {
     one: old({ answer: ({ method }) => (method === 'resources/unsubscribe' ? leaving.promise : {}) })
   })
   const filter = { resourceSubscriptions: ['test://a'] }
-  const ada = room.listener(filter, { endpoint: 'only-one' })
+  const ada = setup.listener(filter, { endpoint: 'only-one' })
   await acked(ada)
   ada.leave()
-  await until('the server is told', () => sent(room).includes('unsubscribe test://a'))
-  const bob = room.listener(filter, { endpoint: 'only-one' })
+  await until('the server is told', () => sent(setup).includes('unsubscribe test://a'))
+  const bob = setup.listener(filter, { endpoint: 'only-one' })
   t.equal(ackOf(bob), undefined)
   leaving.resolve({})
   await acked(bob)
-  t.same(sent(room), ['subscribe test://a', 'unsubscribe test://a', 'subscribe test://a'])
+  t.same(sent(setup), ['subscribe test://a', 'unsubscribe test://a', 'subscribe test://a'])
 })
 
 t.test('a connection is given back by whoever took it, also where the stream ends while it is opened', async (t) => {
   const [asked, opening] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const one = old()
-  const room = await listenRoom(t, {
+  const setup = await listenSetup(t, {
     one,
     plain: old({ capabilities: { resources: {} } }),
     slow: old({
@@ -162,26 +162,26 @@ t.test('a connection is given back by whoever took it, also where the stream end
     }),
     modern: {}
   })
-  const ada = room.listener({
+  const ada = setup.listener({
     resourceSubscriptions: ['one', 'plain', 'modern'].map((name) => `gatehouse://${name}/test://a`)
   })
   await acked(ada)
   t.same(
-    [...room.taken].map(({ scope }) => scope).toSorted(),
+    [...setup.taken].map(({ scope }) => scope).toSorted(),
     ['of modern', 'of one'],
     'where nothing was promised nothing is kept'
   )
   one.down = true
-  room.cut('one')
-  room.clock.move(500)
-  await until('it is tried', () => room.clock.waits.includes(1_000))
+  setup.cut('one')
+  setup.clock.move(500)
+  await until('it is tried', () => setup.clock.waits.includes(1_000))
   one.down = false
-  room.clock.move(1_000)
+  setup.clock.move(1_000)
   await until('it is subscribed again', () => said(ada).length === 1)
-  t.equal(room.taken.size, 2)
+  t.equal(setup.taken.size, 2)
   ada.leave()
-  await until('all are given back', () => room.taken.size === 0)
-  const bob = room.listener({ resourceSubscriptions: ['gatehouse://slow/test://a'] })
+  await until('all are given back', () => setup.taken.size === 0)
+  const bob = setup.listener({ resourceSubscriptions: ['gatehouse://slow/test://a'] })
   await asked.promise
   bob.leave()
   await bob.over
@@ -189,5 +189,5 @@ t.test('a connection is given back by whoever took it, also where the stream end
   await new Promise((resolve) => {
     setImmediate(resolve)
   })
-  t.equal(room.taken.size, 0)
+  t.equal(setup.taken.size, 0)
 })

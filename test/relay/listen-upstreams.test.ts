@@ -5,22 +5,22 @@ import t from 'tap'
 import type { Result } from '../../src/protocol/messages.ts'
 import { RpcError } from '../../src/protocol/errors.ts'
 import { until } from '../kit/until.ts'
-import { ackOf, listenRoom, said, taskClient, type Double, type Listener, type ListenRoom } from './listen-kit.ts'
+import { ackOf, listenSetup, said, taskClient, type Double, type Listener, type ListenSetup } from './listen-kit.ts'
 import { tool } from './kit.ts'
 
 const acked = (...listeners: Listener[]) =>
   until('all are acknowledged', () => listeners.every((each) => ackOf(each) !== undefined))
 const updated = 'notifications/resources/updated'
-const leg = (room: ListenRoom, upstream: string) =>
-  until(`a stream is open at ${upstream}`, () => room.open(upstream)[0])
+const leg = (setup: ListenSetup, upstream: string) =>
+  until(`a stream is open at ${upstream}`, () => setup.open(upstream)[0])
 
 t.test('updates of two upstreams come on one stream, under the names that the client knows', async (t) => {
-  const room = await listenRoom(t, { one: {}, two: {} })
+  const setup = await listenSetup(t, { one: {}, two: {} })
   const uris = ['gatehouse://one/test://a', 'gatehouse://two/test://a', 'gatehouse://two/test://dir/']
-  const ada = room.listener({ resourceSubscriptions: [...uris, uris[0], 'gatehouse://three/test://a'] })
+  const ada = setup.listener({ resourceSubscriptions: [...uris, uris[0], 'gatehouse://three/test://a'] })
   await acked(ada)
   t.same(ackOf(ada), { resourceSubscriptions: uris }, 'each once, in its order; what leads nowhere is left out')
-  const [one, two] = [await leg(room, 'one'), await leg(room, 'two')]
+  const [one, two] = [await leg(setup, 'one'), await leg(setup, 'two')]
   t.same(
     [one.filter, two.filter],
     [{ resourceSubscriptions: ['test://a'] }, { resourceSubscriptions: ['test://a', 'test://dir/'] }]
@@ -34,13 +34,13 @@ t.test('updates of two upstreams come on one stream, under the names that the cl
 })
 
 t.test('what an upstream says beyond what it was asked for goes nowhere', async (t) => {
-  const room = await listenRoom(t, { one: {} })
+  const setup = await listenSetup(t, { one: {} })
   const [ada, bob] = [
-    room.listener({ toolsListChanged: true, resourceSubscriptions: ['test://a'] }, { endpoint: 'only-one' }),
-    room.listener({ resourceSubscriptions: ['test://b'] }, { endpoint: 'only-one', who: 'bob' })
+    setup.listener({ toolsListChanged: true, resourceSubscriptions: ['test://a'] }, { endpoint: 'only-one' }),
+    setup.listener({ resourceSubscriptions: ['test://b'] }, { endpoint: 'only-one', who: 'bob' })
   ]
   await acked(ada, bob)
-  const [hers] = room.open('one')
+  const [hers] = setup.open('one')
   hers?.say(updated, { uri: 'test://b' })
   hers?.say(updated, { uri: 'test://ab' })
   hers?.say(updated, {})
@@ -57,7 +57,7 @@ t.test('what an upstream says beyond what it was asked for goes nowhere', async 
 
 t.test('an acknowledgment names what upstreams acknowledged, and nothing is added later', async (t) => {
   const slow: Double = { silent: true }
-  const room = await listenRoom(t, {
+  const setup = await listenSetup(t, {
     part: { grants: () => ({ resourceSubscriptions: ['test://a', 'test://never-asked'] }) },
     slow,
     old: { era: 'legacy', capabilities: { resources: {} } },
@@ -66,22 +66,22 @@ t.test('an acknowledgment names what upstreams acknowledged, and nothing is adde
     down: { down: true }
   })
   const names = ['part', 'slow', 'old', 'plain', 'refusing', 'down']
-  const ada = room.listener({
+  const ada = setup.listener({
     resourceSubscriptions: names.flatMap((name) => [`gatehouse://${name}/test://a`, `gatehouse://${name}/test://b`])
   })
-  const late = await leg(room, 'slow')
+  const late = await leg(setup, 'slow')
   t.same(ada.heard, [], 'it waits')
-  await until('for so long', () => room.clock.waits.includes(1_500))
-  room.clock.move(1_500)
+  await until('for so long', () => setup.clock.waits.includes(1_500))
+  setup.clock.move(1_500)
   await acked(ada)
   t.same(ackOf(ada), { resourceSubscriptions: ['gatehouse://part/test://a'] })
   t.ok(late.closed, 'what was not promised is not kept open')
   late.ack()
   late.say(updated, { uri: 'test://a' })
   t.same(said(ada), [])
-  room.clock.move(120_000)
+  setup.clock.move(120_000)
   t.same(
-    room.legs.filter(({ closed }) => !closed).map(({ upstream }) => upstream),
+    setup.legs.filter(({ closed }) => !closed).map(({ upstream }) => upstream),
     ['part'],
     'nothing is tried again that was never promised'
   )
@@ -90,41 +90,41 @@ t.test('an acknowledgment names what upstreams acknowledged, and nothing is adde
 t.test(
   'a client that leaves takes its streams at the upstreams along, before and after the acknowledgment',
   async (t) => {
-    const room = await listenRoom(t, { one: { silent: true }, two: {} })
+    const setup = await listenSetup(t, { one: { silent: true }, two: {} })
     const filter = { resourceSubscriptions: ['gatehouse://one/test://a', 'gatehouse://two/test://a'] }
-    const early = room.listener(filter)
-    await leg(room, 'one')
+    const early = setup.listener(filter)
+    await leg(setup, 'one')
     early.leave()
     await early.over
     t.same(early.heard, [])
-    t.ok(room.legs.every(({ closed }) => closed))
-    const [later, staying] = [room.listener(filter), room.listener(filter)]
-    room.clock.move(1_500)
+    t.ok(setup.legs.every(({ closed }) => closed))
+    const [later, staying] = [setup.listener(filter), setup.listener(filter)]
+    setup.clock.move(1_500)
     await until('the first upstream is not waited for', () => {
-      room.clock.move(1_500)
+      setup.clock.move(1_500)
       return ackOf(later) !== undefined && ackOf(staying) !== undefined
     })
-    t.equal(room.open('two').length, 2)
+    t.equal(setup.open('two').length, 2)
     later.leave()
     await later.over
-    t.equal(room.open('two').length, 1, 'the other one stays')
+    t.equal(setup.open('two').length, 1, 'the other one stays')
   }
 )
 
 t.test('a stream that breaks is opened again, later each time, and everything counts as changed', async (t) => {
   const one: Double = {}
-  const room = await listenRoom(t, { one })
-  const ada = room.listener({ resourceSubscriptions: ['test://a', 'test://b'] }, { endpoint: 'only-one' })
+  const setup = await listenSetup(t, { one })
+  const ada = setup.listener({ resourceSubscriptions: ['test://a', 'test://b'] }, { endpoint: 'only-one' })
   await acked(ada)
-  ;(await leg(room, 'one')).fail()
-  await until('it waits', () => room.clock.waits.includes(500))
+  ;(await leg(setup, 'one')).fail()
+  await until('it waits', () => setup.clock.waits.includes(500))
   t.same(said(ada), [], 'nothing is told while it is away')
   one.down = true
-  room.clock.move(500)
-  await until('it waits longer', () => room.clock.waits.includes(1_000))
+  setup.clock.move(500)
+  await until('it waits longer', () => setup.clock.waits.includes(1_000))
   one.down = false
-  room.clock.move(1_000)
-  const again = await leg(room, 'one')
+  setup.clock.move(1_000)
+  const again = await leg(setup, 'one')
   t.same(again.filter, { resourceSubscriptions: ['test://a', 'test://b'] })
   t.same(said(ada), [`${updated} test://a`, `${updated} test://b`], 'nobody knows what was missed')
   again.say(updated, { uri: 'test://b' })
@@ -134,18 +134,18 @@ t.test('a stream that breaks is opened again, later each time, and everything co
     1,
     'one acknowledgment, for all time'
   )
-  room.clock.move(5_000)
+  setup.clock.move(5_000)
   again.end()
   await until('one that has worked for a while is soon opened again, however it ended', () =>
-    room.clock.waits.includes(500)
+    setup.clock.waits.includes(500)
   )
   ada.leave()
   await ada.over
-  t.notOk(room.clock.waits.includes(500), 'and not for somebody who has left')
+  t.notOk(setup.clock.waits.includes(500), 'and not for somebody who has left')
 })
 
 t.test('after a break the state of a task is asked for', async (t) => {
-  const room = await listenRoom(t, {
+  const setup = await listenSetup(t, {
     one: {
       answer: ({ params }) => ({
         resultType: 'complete',
@@ -155,7 +155,7 @@ t.test('after a break the state of a task is asked for', async (t) => {
       })
     }
   })
-  const place = room.place()
+  const place = setup.place()
   const [one] = place.endpoint.members
   if (one === undefined) throw new Error('no member')
   const principal = {
@@ -168,24 +168,24 @@ t.test('after a break the state of a task is asked for', async (t) => {
     groups: [],
     expiresAt: undefined
   } as const
-  const id = room.taskIds.toClient({ ...place, principal }, one.upstream, 'task-1')
-  const ada = room.listener({ taskIds: [id] }, { capabilities: taskClient })
+  const id = setup.taskIds.toClient({ ...place, principal }, one.upstream, 'task-1')
+  const ada = setup.listener({ taskIds: [id] }, { capabilities: taskClient })
   await acked(ada)
-  ;(await leg(room, 'one')).fail()
-  await until('it waits', () => room.clock.waits.includes(500))
-  room.clock.move(500)
+  ;(await leg(setup, 'one')).fail()
+  await until('it waits', () => setup.clock.waits.includes(500))
+  setup.clock.move(500)
   await until('its state is told', () => said(ada).length === 1)
   t.same(ada.heard[1], { method: 'notifications/tasks', params: { taskId: id, status: 'completed' } })
   t.same(
-    room.requests.map(({ method }) => method),
+    setup.requests.map(({ method }) => method),
     ['subscriptions/listen', 'subscriptions/listen', 'tasks/get']
   )
 })
 
 t.test('what waits for the acknowledgment is bounded in bytes', async (t) => {
-  const room = await listenRoom(t, { one: {}, slow: { silent: true } })
-  const ada = room.listener({ resourceSubscriptions: ['gatehouse://one/test://dir/', 'gatehouse://slow/test://a'] })
-  const [one, slow] = [await leg(room, 'one'), await leg(room, 'slow')]
+  const setup = await listenSetup(t, { one: {}, slow: { silent: true } })
+  const ada = setup.listener({ resourceSubscriptions: ['gatehouse://one/test://dir/', 'gatehouse://slow/test://a'] })
+  const [one, slow] = [await leg(setup, 'one'), await leg(setup, 'slow')]
   const long = (n: number): string => `test://dir/${n}/${'x'.repeat(100_000)}`
   for (let n = 0; n < 50; n++) one.say(updated, { uri: long(n) })
   // The newest of one thing takes the place of the one before.
@@ -200,12 +200,12 @@ t.test('what waits for the acknowledgment is bounded in bytes', async (t) => {
 })
 
 t.test('an update costs the same, however many URIs come before its own', async (t) => {
-  const room = await listenRoom(t, { one: {} })
+  const setup = await listenSetup(t, { one: {} })
   // Alike up to their ends, and of one length: each comparison reads all of it.
   const uris = Array.from({ length: 1_000 }, (_, n) => `test://${'x'.repeat(4_000)}${1_000 + n}`)
-  const ada = room.listener({ resourceSubscriptions: uris }, { endpoint: 'only-one' })
+  const ada = setup.listener({ resourceSubscriptions: uris }, { endpoint: 'only-one' })
   await acked(ada)
-  const one = await leg(room, 'one')
+  const one = await leg(setup, 'one')
   const timed = (at: number): number => {
     const copies = Array.from({ length: 500 }, () => Buffer.from(uris[at] ?? '').toString())
     const startedAt = performance.now()
@@ -220,7 +220,7 @@ t.test('an update costs the same, however many URIs come before its own', async 
 
 t.test('a stream that breaks while tasks are asked for asks for them again, and not twice at once', async (t) => {
   const answers: Array<PromiseWithResolvers<Result>> = []
-  const room = await listenRoom(t, {
+  const setup = await listenSetup(t, {
     one: {
       answer() {
         const answer = Promise.withResolvers<Result>()
@@ -229,7 +229,7 @@ t.test('a stream that breaks while tasks are asked for asks for them again, and 
       }
     }
   })
-  const place = room.place()
+  const place = setup.place()
   const [one] = place.endpoint.members
   if (one === undefined) throw new Error('no member')
   const principal = {
@@ -242,15 +242,15 @@ t.test('a stream that breaks while tasks are asked for asks for them again, and 
     groups: [],
     expiresAt: undefined
   } as const
-  const ada = room.listener(
-    { taskIds: ['a', 'b'].map((id) => room.taskIds.toClient({ ...place, principal }, one.upstream, id)) },
+  const ada = setup.listener(
+    { taskIds: ['a', 'b'].map((id) => setup.taskIds.toClient({ ...place, principal }, one.upstream, id)) },
     { capabilities: taskClient }
   )
   await acked(ada)
   for (let n = 1; n <= 3; n++) {
-    ;(await leg(room, 'one')).fail()
-    await until('it waits', () => room.clock.waits.some((ms) => ms >= 500 && ms < 5_000))
-    room.clock.move(5_000)
+    ;(await leg(setup, 'one')).fail()
+    await until('it waits', () => setup.clock.waits.some((ms) => ms >= 500 && ms < 5_000))
+    setup.clock.move(5_000)
     await until('the first task is asked for', () => answers.length === n)
   }
   answers[0]?.resolve({ resultType: 'complete', taskId: 'a', status: 'late' })
@@ -266,15 +266,15 @@ t.test('a stream that breaks while tasks are asked for asks for them again, and 
 })
 
 t.test('a reload ends what can no longer be promised, and tells the others what has changed', async (t) => {
-  const room = await listenRoom(t, { one: { tools: [tool('a')] }, two: { tools: [tool('a')] } })
-  const lists = room.listener({ toolsListChanged: true })
-  const ofOne = room.listener({ toolsListChanged: true, resourceSubscriptions: ['gatehouse://one/test://a'] })
-  const ofTwo = room.listener({ resourceSubscriptions: ['gatehouse://two/test://a'] })
-  const other = room.listener({ toolsListChanged: true }, { endpoint: 'other' })
+  const setup = await listenSetup(t, { one: { tools: [tool('a')] }, two: { tools: [tool('a')] } })
+  const lists = setup.listener({ toolsListChanged: true })
+  const ofOne = setup.listener({ toolsListChanged: true, resourceSubscriptions: ['gatehouse://one/test://a'] })
+  const ofTwo = setup.listener({ resourceSubscriptions: ['gatehouse://two/test://a'] })
+  const other = setup.listener({ toolsListChanged: true }, { endpoint: 'other' })
   await acked(lists, ofOne, ofTwo, other)
-  room.reload(() => {})
+  setup.reload(() => {})
   t.same([lists, ofOne, ofTwo, other].flatMap(said), [], 'nothing changed')
-  room.reload((config) => {
+  setup.reload((config) => {
     config.endpoints['default'] = { upstreams: ['one'] }
     delete config.endpoints['other']
   })
@@ -283,8 +283,8 @@ t.test('a reload ends what can no longer be promised, and tells the others what 
   t.same(await ofOne.over, { resultType: 'complete' }, 'its resource has another name now')
   t.same(said(ofOne), ['notifications/tools/list_changed'])
   t.same(said(lists), ['notifications/tools/list_changed'])
-  t.equal(room.legs.filter(({ closed }) => !closed).length, 0)
-  room.listen.close()
+  t.equal(setup.legs.filter(({ closed }) => !closed).length, 0)
+  setup.listen.close()
   t.same(await lists.over, { resultType: 'complete' }, 'until the gateway stops')
-  await t.rejects(room.listener({}).over, { code: 'shutting_down' })
+  await t.rejects(setup.listener({}).over, { code: 'shutting_down' })
 })

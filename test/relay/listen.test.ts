@@ -3,12 +3,12 @@
 import t from 'tap'
 import { until } from '../kit/until.ts'
 import { tool } from './kit.ts'
-import { ackOf, listenRoom, said } from './listen-kit.ts'
+import { ackOf, listenSetup, said } from './listen-kit.ts'
 
 const all = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true }
 
 t.test('a filter that is none is refused, and unknown members are left out', async (t) => {
-  const room = await listenRoom(t, { one: {} })
+  const setup = await listenSetup(t, { one: {} })
   const wrong = [
     undefined,
     null,
@@ -24,36 +24,36 @@ t.test('a filter that is none is refused, and unknown members are left out', asy
     { taskIds: {} }
   ]
   for (const filter of wrong)
-    await t.rejects(room.listener(filter).over, { code: 'invalid_params' }, JSON.stringify(filter)?.slice(0, 60))
-  t.equal(room.legs.length, 0, 'nothing has reached an upstream')
-  const right = room.listener({ ...all, messages: true, nested: { deep: [] } })
+    await t.rejects(setup.listener(filter).over, { code: 'invalid_params' }, JSON.stringify(filter)?.slice(0, 60))
+  t.equal(setup.legs.length, 0, 'nothing has reached an upstream')
+  const right = setup.listener({ ...all, messages: true, nested: { deep: [] } })
   await until('it is acknowledged', () => ackOf(right))
   t.same(ackOf(right), all)
 })
 
 t.test('an empty filter opens a stream that says nothing', async (t) => {
-  const room = await listenRoom(t, { one: { tools: [] } })
-  const [empty, denied] = [room.listener({}), room.listener({ toolsListChanged: false })]
+  const setup = await listenSetup(t, { one: { tools: [] } })
+  const [empty, denied] = [setup.listener({}), setup.listener({ toolsListChanged: false })]
   await until('both are acknowledged', () => ackOf(empty) !== undefined && ackOf(denied) !== undefined)
   t.same([ackOf(empty), ackOf(denied)], [{}, {}])
-  room.relisted('one', 'tools')
+  setup.relisted('one', 'tools')
   t.same([said(empty), said(denied)], [[], []])
 })
 
 t.test('only what was asked for is told, and only when the lists that the client sees have changed', async (t) => {
   const one = { tools: [tool('a')], prompts: [{ name: 'p' }] }
-  const room = await listenRoom(t, { one, two: {} })
+  const setup = await listenSetup(t, { one, two: {} })
   const [tools, everything, elsewhere] = [
-    room.listener({ toolsListChanged: true }),
-    room.listener(all),
-    room.listener(all, { endpoint: 'only-two' })
+    setup.listener({ toolsListChanged: true }),
+    setup.listener(all),
+    setup.listener(all, { endpoint: 'only-two' })
   ]
   await until('all are acknowledged', () => [tools, everything, elsewhere].every((each) => ackOf(each) !== undefined))
-  room.relisted('one', 'tools')
+  setup.relisted('one', 'tools')
   t.same(said(everything), [], 'listed anew, and the same as before')
   one.tools = [tool('a'), tool('b')]
   one.prompts = []
-  room.relisted('one', 'tools', 'prompts')
+  setup.relisted('one', 'tools', 'prompts')
   t.same(said(tools), ['notifications/tools/list_changed'])
   t.same(said(everything).toSorted(), ['notifications/prompts/list_changed', 'notifications/tools/list_changed'])
   t.same(said(elsewhere), [], 'another endpoint has no part in it')
@@ -61,20 +61,20 @@ t.test('only what was asked for is told, and only when the lists that the client
 
 t.test('a storm of changes is told at once, and then ten times a second at most', async (t) => {
   const one = { tools: [tool('a')] }
-  const room = await listenRoom(t, { one })
-  const ada = room.listener(all)
+  const setup = await listenSetup(t, { one })
+  const ada = setup.listener(all)
   await until('it is acknowledged', () => ackOf(ada))
   const change = (name: string): void => {
     one.tools = [tool(name)]
-    room.relisted('one', 'tools')
+    setup.relisted('one', 'tools')
   }
   change('b')
   t.equal(said(ada).length, 1, 'at once')
   for (let n = 0; n < 50; n++) change(`c${n}`)
   t.equal(said(ada).length, 1)
-  room.clock.move(100)
+  setup.clock.move(100)
   t.equal(said(ada).length, 2, 'the last one is not lost')
-  room.clock.move(100)
+  setup.clock.move(100)
   t.equal(said(ada).length, 2)
   change('d')
   t.equal(said(ada).length, 3)
@@ -82,11 +82,11 @@ t.test('a storm of changes is told at once, and then ten times a second at most'
 
 t.test('a change that comes before the acknowledgment is told after it', async (t) => {
   const one = { tools: [tool('a')], silent: true }
-  const room = await listenRoom(t, { one, two: {} })
-  const ada = room.listener({ ...all, resourceSubscriptions: ['gatehouse://one/test://a'] })
-  const leg = await until('the upstream is asked', () => room.open('one')[0])
+  const setup = await listenSetup(t, { one, two: {} })
+  const ada = setup.listener({ ...all, resourceSubscriptions: ['gatehouse://one/test://a'] })
+  const leg = await until('the upstream is asked', () => setup.open('one')[0])
   one.tools = []
-  room.relisted('one', 'tools')
+  setup.relisted('one', 'tools')
   leg.say('notifications/resources/updated', { uri: 'test://a' })
   t.same(ada.heard, [], 'what an upstream says before it has acknowledged does not count')
   leg.ack()
@@ -96,73 +96,73 @@ t.test('a change that comes before the acknowledgment is told after it', async (
 })
 
 t.test('a caller has so many streams, and another one has others', async (t) => {
-  const room = await listenRoom(t, { one: {} })
-  const streams = Array.from({ length: 100 }, () => room.listener({}))
+  const setup = await listenSetup(t, { one: {} })
+  const streams = Array.from({ length: 100 }, () => setup.listener({}))
   await until('a hundred are open', () => streams.every((stream) => ackOf(stream) !== undefined))
-  await t.rejects(room.listener({}).over, { code: 'too_many' })
-  const bob = room.listener({}, { who: 'bob' })
+  await t.rejects(setup.listener({}).over, { code: 'too_many' })
+  const bob = setup.listener({}, { who: 'bob' })
   await until('bob has his own', () => ackOf(bob))
   streams[0]?.leave()
   await streams[0]?.over
-  const third = room.listener({})
+  const third = setup.listener({})
   await until('there is a place again', () => ackOf(third))
 })
 
 t.test(
   'what is kept of the streams of a caller is weighed: URIs, ids, and the capabilities that pass on',
   async (t) => {
-    const room = await listenRoom(t, { one: {} })
+    const setup = await listenSetup(t, { one: {} })
     const long = (n: number): string => `test://${n}/${'\u00e9'.repeat(4_000)}`
     const streams = Array.from({ length: 5 }, (_, stream) =>
-      room.listener(
+      setup.listener(
         { resourceSubscriptions: Array.from({ length: 100 }, (_, n) => long(stream * 100 + n)) },
         { endpoint: 'only-one' }
       )
     )
     await until('all are open', () => streams.every((stream) => ackOf(stream) !== undefined))
     const more = { resourceSubscriptions: Array.from({ length: 25 }, (_, n) => long(n)) }
-    await t.rejects(room.listener(more).over, { code: 'too_many', message: /4 MiB/ })
-    await t.rejects(room.listener({}, { capabilities: { elicitation: { padding: 'x'.repeat(200_000) } } }).over, {
+    await t.rejects(setup.listener(more).over, { code: 'too_many', message: /4 MiB/ })
+    await t.rejects(setup.listener({}, { capabilities: { elicitation: { padding: 'x'.repeat(200_000) } } }).over, {
       code: 'too_many'
     })
-    const dropped = room.listener(
+    const dropped = setup.listener(
       {},
       { capabilities: { extensions: { 'com.example/x': { padding: 'x'.repeat(200_000) } } } }
     )
     await until('what does not pass on weighs nothing', () => ackOf(dropped))
     streams[0]?.leave()
     await streams[0]?.over
-    const again = room.listener(more)
+    const again = setup.listener(more)
     await until('there is room again', () => ackOf(again))
   }
 )
 
 t.test('a caller cannot name resources without end', async (t) => {
-  const room = await listenRoom(t, { one: { silent: true } })
+  const setup = await listenSetup(t, { one: { silent: true } })
   const many = Array.from({ length: 1_000 }, (_, n) => `test://${n}`)
   const streams = Array.from({ length: 10 }, () =>
-    room.listener({ resourceSubscriptions: many }, { endpoint: 'only-one' })
+    setup.listener({ resourceSubscriptions: many }, { endpoint: 'only-one' })
   )
-  await t.rejects(room.listener({ resourceSubscriptions: ['test://more'] }).over, { code: 'too_many' })
+  await t.rejects(setup.listener({ resourceSubscriptions: ['test://more'] }).over, { code: 'too_many' })
   streams[0]?.leave()
   await streams[0]?.over
-  room.listener({ resourceSubscriptions: ['test://more'] }, { endpoint: 'only-one' })
+  setup.listener({ resourceSubscriptions: ['test://more'] }, { endpoint: 'only-one' })
   await until('there is room again', () =>
-    room.open('one').some(({ filter }) => JSON.stringify(filter).includes('test://more'))
+    setup.open('one').some(({ filter }) => JSON.stringify(filter).includes('test://more'))
   )
 })
 
 t.test('as long as somebody listens the upstreams of the endpoint are in use', async (t) => {
-  const room = await listenRoom(t, { one: {}, two: {} })
-  const ada = room.listener({})
+  const setup = await listenSetup(t, { one: {}, two: {} })
+  const ada = setup.listener({})
   await until('it is acknowledged', () => ackOf(ada))
-  room.used.length = 0
-  room.clock.move(15_000)
-  t.same(room.used, ['one', 'two'])
+  setup.used.length = 0
+  setup.clock.move(15_000)
+  t.same(setup.used, ['one', 'two'])
   ada.leave()
   await ada.over
-  room.used.length = 0
-  room.clock.move(60_000)
-  t.same(room.used, [])
-  t.same(room.clock.waits, [], 'no timer is left')
+  setup.used.length = 0
+  setup.clock.move(60_000)
+  t.same(setup.used, [])
+  t.same(setup.clock.waits, [], 'no timer is left')
 })

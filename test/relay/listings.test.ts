@@ -4,7 +4,7 @@ import pino from 'pino'
 import t from 'tap'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { until } from '../kit/until.ts'
-import { relayRoom, tool, type Double, type Person } from './kit.ts'
+import { relaySetup, tool, type Double, type Person } from './kit.ts'
 
 const toolsOf = async (person: Person) =>
   ((await person.call('tools/list'))['tools'] as Array<{ name: string }>).map(({ name }) => name)
@@ -15,50 +15,50 @@ t.test('isolation decides which sessions share a connection', async (t) => {
     ['principal', 2],
     ['shared', 1]
   ] as const) {
-    const room = await relayRoom(t, { doubles: { one: { tools: [tool('x')] } }, isolation })
-    const people = [await room.person('ada'), await room.person('ada'), await room.person('bob')]
+    const setup = await relaySetup(t, { doubles: { one: { tools: [tool('x')] } }, isolation })
+    const people = [await setup.person('ada'), await setup.person('ada'), await setup.person('bob')]
     await Promise.all(
       people.flatMap((person) => [
         person.call('tools/call', { name: 'one__x' }),
         person.call('tools/call', { name: 'one__x' })
       ])
     )
-    const used = room.connections.filter(({ requests }) => requests.some(({ method }) => method === 'tools/call'))
+    const used = setup.connections.filter(({ requests }) => requests.some(({ method }) => method === 'tools/call'))
     t.equal(used.length, expected, isolation)
   }
 })
 
 t.test('a change of the shared listing is reported once to every session that sees it', async (t) => {
   const one: Double = { tools: [tool('x')] }
-  const room = await relayRoom(t, {
+  const setup = await relaySetup(t, {
     doubles: { one, two: {} },
     endpoints: { default: { upstreams: ['one', 'two'] }, other: { upstreams: ['two'] } }
   })
-  const [ada, bob, eve] = [await room.person('ada'), await room.person('bob'), await room.person('eve', 'other')]
+  const [ada, bob, eve] = [await setup.person('ada'), await setup.person('bob'), await setup.person('eve', 'other')]
   t.same(await toolsOf(ada), ['one__x'])
   t.same(await toolsOf(eve), [])
   for (const { heard } of [ada, bob, eve]) heard.length = 0 // What they were told when the upstreams became known.
   one.tools = [tool('x'), tool('y')]
-  for (let n = 0; n < 5; n++) room.connections.find(({ upstream }) => upstream === 'one')?.listChanged('tools')
+  for (let n = 0; n < 5; n++) setup.connections.find(({ upstream }) => upstream === 'one')?.listChanged('tools')
   await until('both have heard', () => ada.heard.length > 0 && bob.heard.length > 0)
   t.same(await toolsOf(ada), ['one__x', 'one__y'])
   for (const person of [ada, bob]) t.same(person.heard, [{ method: 'notifications/tools/list_changed' }])
   t.same(eve.heard, [], 'not to a session of an endpoint without it')
 
-  const asked = room.requests('tools/list').length
-  room.connections.find(({ upstream }) => upstream === 'one')?.listChanged('tools')
-  await until('the list was read again', () => room.requests('tools/list').length > asked)
+  const asked = setup.requests('tools/list').length
+  setup.connections.find(({ upstream }) => upstream === 'one')?.listChanged('tools')
+  await until('the list was read again', () => setup.requests('tools/list').length > asked)
   await toolsOf(ada)
   t.equal(ada.heard.length, 1, 'a change that changes nothing is not told')
 })
 
 t.test("a change that only one session's connection reports is seen by that session alone", async (t) => {
   const one: Double = { tools: [tool('x')], answer: () => ({}) }
-  const room = await relayRoom(t, { doubles: { one } })
-  const [ada, bob] = [await room.person('ada'), await room.person('bob')]
+  const setup = await relaySetup(t, { doubles: { one } })
+  const [ada, bob] = [await setup.person('ada'), await setup.person('bob')]
   await ada.call('tools/call', { name: 'one__x' })
   for (const { heard } of [ada, bob]) heard.length = 0
-  const hers = room.connections.find(({ requests }) => requests.some(({ method }) => method === 'tools/call'))
+  const hers = setup.connections.find(({ requests }) => requests.some(({ method }) => method === 'tools/call'))
   one.tools = [tool('x'), tool('hers')]
   hers?.listChanged('tools')
   await until('she has heard', () => ada.heard.length > 0)
@@ -78,10 +78,10 @@ t.test("a change that only one session's connection reports is seen by that sess
 
 t.test('an upstream that is down is left out, tried again, and reported when it is back', async (t) => {
   const one: Double = { tools: [tool('x')], down: true }
-  const room = await relayRoom(t, { doubles: { one, two: { tools: [tool('y')] } }, limits: { coldStartMs: 200 } })
-  const ada = await room.person()
+  const setup = await relaySetup(t, { doubles: { one, two: { tools: [tool('y')] } }, limits: { coldStartMs: 200 } })
+  const ada = await setup.person()
   t.same(await toolsOf(ada), ['two__y'], 'the other upstream goes on')
-  t.ok(room.log.some(({ msg, upstream }) => upstream === 'one' && String(msg).startsWith('upstream is down')))
+  t.ok(setup.log.some(({ msg, upstream }) => upstream === 'one' && String(msg).startsWith('upstream is down')))
   one.down = false
   await until('it is back', async () => (await toolsOf(ada)).length === 2)
   t.match(ada.heard, [{ method: 'notifications/tools/list_changed' }])
@@ -91,13 +91,13 @@ t.test('a restart knows the lists before any upstream has answered', async (t) =
   const store = await createSqliteStore({ path: ':memory:', clock: { now: Date.now }, log: pino({ level: 'silent' }) })
   t.teardown(() => store.close())
   const doubles = { one: { tools: [tool('x')], instructions: 'Be kind.' } as Double }
-  const first = await relayRoom(t, { doubles, store })
+  const first = await relaySetup(t, { doubles, store })
   t.same(await toolsOf(await first.person()), ['one__x'])
   await until('it is kept', () => first.connections.length === 1)
   first.relay.close()
 
   doubles.one.down = true
-  const second = await relayRoom(t, { doubles, store })
+  const second = await relaySetup(t, { doubles, store })
   const ada = await second.person()
   t.same(await toolsOf(ada), ['one__x'])
   await t.rejects(
@@ -108,15 +108,15 @@ t.test('a restart knows the lists before any upstream has answered', async (t) =
 })
 
 t.test('the end of a session ends its connections, also one that was just being made', async (t) => {
-  const room = await relayRoom(t, { doubles: { one: { tools: [tool('x')] } } })
-  const ada = await room.person()
+  const setup = await relaySetup(t, { doubles: { one: { tools: [tool('x')] } } })
+  const ada = await setup.person()
   await ada.call('tools/call', { name: 'one__x' })
-  const open = () => room.connections.filter(({ closed }) => !closed).length
+  const open = () => setup.connections.filter(({ closed }) => !closed).length
   t.equal(open(), 2)
   await ada.end()
   await until('only the listing is left', () => open() === 1)
 
-  const bob = await room.person('bob')
+  const bob = await setup.person('bob')
   const racing = bob.call('tools/call', { name: 'one__x' }).catch(() => {})
   await bob.end()
   await racing

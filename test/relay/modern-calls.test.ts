@@ -6,7 +6,7 @@ import { keyPrincipal } from '../../src/auth/principal.ts'
 import { RpcError } from '../../src/protocol/errors.ts'
 import type { Notification, Request } from '../../src/protocol/messages.ts'
 import { noClient } from '../../src/protocol/seams.ts'
-import { modernRoom, tool } from './modern-kit.ts'
+import { modernSetup, tool } from './modern-kit.ts'
 
 const echo = (request: Request) => ({
   resultType: 'complete',
@@ -23,7 +23,7 @@ const thrown = async (promise: Promise<unknown>): Promise<unknown> =>
 t.test(
   'a call reaches the upstream under its own name, without what is ours, and its result comes back whole',
   async (t) => {
-    const room = await modernRoom(t, { one: { tools: [tool('echo')], answer: echo }, two: { tools: [tool('echo')] } })
+    const setup = await modernSetup(t, { one: { tools: [tool('echo')], answer: echo }, two: { tools: [tool('echo')] } })
     const params = {
       name: 'one__echo',
       arguments: { uri: 'gatehouse://one/x' },
@@ -33,13 +33,13 @@ t.test(
     }
     const { task: _task, ...rest } = params
     const sent = { ...rest, name: 'echo', _meta: { a: 1, traceparent: '00-x' } }
-    t.same(await room.call('tools/call', params), echo({ method: '', params: sent }))
-    t.same(room.requests('tools/call'), [{ method: 'tools/call', params: sent }])
+    t.same(await setup.call('tools/call', params), echo({ method: '', params: sent }))
+    t.same(setup.requests('tools/call'), [{ method: 'tools/call', params: sent }])
   }
 )
 
 t.test('what the endpoint does not offer is an unknown method; unknown names are wrong parameters', async (t) => {
-  const room = await modernRoom(t, {
+  const setup = await modernSetup(t, {
     one: { tools: [tool('echo')], capabilities: { tools: {}, resources: {} }, answer: echo },
     two: { capabilities: { tools: {} } }
   })
@@ -52,23 +52,23 @@ t.test('what the endpoint does not offer is an unknown method; unknown names are
     'ping',
     'resources/subscribe'
   ]) {
-    await t.rejects(room.call(method, { name: 'x' }), { code: 'unknown_method' }, method)
+    await t.rejects(setup.call(method, { name: 'x' }), { code: 'unknown_method' }, method)
   }
-  await t.rejects(room.call('tools/call', { name: 'one__nope' }), { code: 'invalid_params' })
-  await t.rejects(room.call('tools/call', { name: 'one__echo', arguments: [] }), { code: 'invalid_params' })
-  await t.rejects(room.call('tools/list', { cursor: 'x' }), { code: 'invalid_params' })
-  await t.rejects(room.call('resources/read', { uri: 'test://x' }), {
+  await t.rejects(setup.call('tools/call', { name: 'one__nope' }), { code: 'invalid_params' })
+  await t.rejects(setup.call('tools/call', { name: 'one__echo', arguments: [] }), { code: 'invalid_params' })
+  await t.rejects(setup.call('tools/list', { cursor: 'x' }), { code: 'invalid_params' })
+  await t.rejects(setup.call('resources/read', { uri: 'test://x' }), {
     code: 'unknown_resource',
     data: { uri: 'test://x' }
   })
-  t.ok(await room.call('tools/call', { name: 'one__echo' }))
+  t.ok(await setup.call('tools/call', { name: 'one__echo' }))
 })
 
 t.test(
   "URIs are public on the way out and the upstream's own on the way in; reads say how long they hold",
   async (t) => {
     const link = (uri: string) => ({ type: 'resource_link', uri, name: 'x' })
-    const room = await modernRoom(t, {
+    const setup = await modernSetup(t, {
       one: {
         tools: [tool('find')],
         prompts: [{ name: 'greet' }],
@@ -90,26 +90,26 @@ t.test(
       },
       old: { era: 'legacy', answer: (request) => (request.method === 'resources/read' ? { contents: [] } : {}) }
     })
-    t.same(await room.call('tools/call', { name: 'one__find' }), {
+    t.same(await setup.call('tools/call', { name: 'one__find' }), {
       resultType: 'complete',
       content: [link('gatehouse://one/test://one')]
     })
-    t.same((await room.call('prompts/get', { name: 'one__greet' }))['messages'], [
+    t.same((await setup.call('prompts/get', { name: 'one__greet' }))['messages'], [
       { role: 'user', content: link('gatehouse://one/test://one') }
     ])
-    t.same(await room.call('resources/read', { uri: 'gatehouse://one/test://one' }), {
+    t.same(await setup.call('resources/read', { uri: 'gatehouse://one/test://one' }), {
       resultType: 'complete',
       contents: [{ uri: 'gatehouse://one/test://one', text: 'x' }],
       ttlMs: 3_600_000,
       cacheScope: 'private'
     })
-    t.same(await room.call('resources/read', { uri: 'gatehouse://old/x:y' }), {
+    t.same(await setup.call('resources/read', { uri: 'gatehouse://old/x:y' }), {
       resultType: 'complete',
       contents: [],
       ttlMs: 0,
       cacheScope: 'private'
     })
-    t.same(await room.call('completion/complete', { ref: { type: 'ref/prompt', name: 'one__greet' }, argument: {} }), {
+    t.same(await setup.call('completion/complete', { ref: { type: 'ref/prompt', name: 'one__greet' }, argument: {} }), {
       resultType: 'complete',
       completion: { values: ['{"type":"ref/prompt","name":"greet"}'] }
     })
@@ -118,7 +118,7 @@ t.test(
 
 t.test('errors of upstreams come back in the words of 2026-07-28, or not at all', async (t) => {
   let error = { code: -32602, message: 'x', data: undefined as unknown }
-  const room = await modernRoom(t, {
+  const setup = await modernSetup(t, {
     one: {
       tools: [tool('x')],
       answer: () => {
@@ -129,7 +129,7 @@ t.test('errors of upstreams come back in the words of 2026-07-28, or not at all'
   })
   const call = async (code: number, data?: unknown, capabilities = {}) => {
     error = { code, message: 'x', data }
-    const caught = await thrown(room.call('tools/call', { name: 'one__x' }, { capabilities }))
+    const caught = await thrown(setup.call('tools/call', { name: 'one__x' }, { capabilities }))
     return caught instanceof RpcError ? caught.error.code : (caught as { code: string }).code
   }
   t.equal(await call(-32602), -32602)
@@ -154,11 +154,11 @@ t.test('errors of upstreams come back in the words of 2026-07-28, or not at all'
   t.equal(await call(-32021), 'upstream_protocol')
 
   error = { code: -32002, message: 'gone', data: undefined }
-  t.match(await thrown(room.call('resources/read', { uri: 'gatehouse://one/test://x' })), {
+  t.match(await thrown(setup.call('resources/read', { uri: 'gatehouse://one/test://x' })), {
     error: { code: -32602, data: { uri: 'gatehouse://one/test://x' } }
   })
   error = { code: -32602, message: 'gone', data: { uri: 'test://x', more: 1 } }
-  t.match(await thrown(room.call('resources/read', { uri: 'gatehouse://one/test://x' })), {
+  t.match(await thrown(setup.call('resources/read', { uri: 'gatehouse://one/test://x' })), {
     error: { code: -32602, data: { uri: 'gatehouse://one/test://x', more: 1 } }
   })
 })
@@ -169,7 +169,7 @@ t.test('an upstream is told what the client declared, as far as it passes from e
     seen.push(capabilities)
     return echo({ method: '' })
   }
-  const room = await modernRoom(
+  const setup = await modernSetup(
     t,
     { one: { tools: [tool('x')], answer }, two: {} },
     { endpoints: { default: { upstreams: ['one', 'two'] }, single: { upstreams: ['one'], prefix: '' } } }
@@ -187,9 +187,9 @@ t.test('an upstream is told what the client declared, as far as it passes from e
     },
     'com.example/own': 1
   }
-  await room.call('tools/call', { name: 'one__x' }, { capabilities })
-  await room.call('tools/call', { name: 'x' }, { capabilities, endpoint: 'single' })
-  await room.call('tools/call', { name: 'x' }, { endpoint: 'single' })
+  await setup.call('tools/call', { name: 'one__x' }, { capabilities })
+  await setup.call('tools/call', { name: 'x' }, { capabilities, endpoint: 'single' })
+  await setup.call('tools/call', { name: 'x' }, { endpoint: 'single' })
   const extensions = { 'io.modelcontextprotocol/ui': { mimeTypes: ['x'] }, 'io.modelcontextprotocol/tasks': {} }
   const common = { roots: {}, elicitation: { url: {} }, extensions, 'com.example/own': 1 }
   t.same(seen, [
@@ -215,13 +215,13 @@ t.test('progress reaches the caller, log messages only where it asked for them, 
     setImmediate(() => client.notify(log('error')))
     return echo({ method: '' })
   }
-  const room = await modernRoom(t, {
+  const setup = await modernSetup(t, {
     one: { tools: [tool('x')], answer },
     old: { era: 'legacy', tools: [tool('x')], answer }
   })
   const hear = async (name: string, logLevel?: 'info') => {
     const heard: Notification[] = []
-    await room.call('tools/call', { name }, { heard, ...(logLevel === undefined ? {} : { logLevel }) })
+    await setup.call('tools/call', { name }, { heard, ...(logLevel === undefined ? {} : { logLevel }) })
     await new Promise((resolve) => {
       setImmediate(() => setImmediate(resolve))
     })
@@ -231,11 +231,11 @@ t.test('progress reaches the caller, log messages only where it asked for them, 
   }
   t.same(await hear('one__x'), ['progress'])
   t.same(await hear('one__x', 'info'), ['message error one/db', 'progress'])
-  t.same(room.requests('logging/setLevel'), [], 'a modern server hears of the level with each request')
+  t.same(setup.requests('logging/setLevel'), [], 'a modern server hears of the level with each request')
   t.same(await hear('old__x'), ['progress'])
   t.same(await hear('old__x', 'info'), ['message error old/db', 'progress'])
   t.same(
-    room.requests('logging/setLevel').map(({ params }) => params),
+    setup.requests('logging/setLevel').map(({ params }) => params),
     [{ level: 'info' }]
   )
 })
@@ -243,21 +243,21 @@ t.test('progress reaches the caller, log messages only where it asked for them, 
 t.test(
   'a modern upstream serves everybody on the connection of its listing, a legacy one each person on their own',
   async (t) => {
-    const room = await modernRoom(t, {
+    const setup = await modernSetup(t, {
       one: { tools: [tool('x')], answer: echo },
       old: { era: 'legacy', tools: [tool('x')], answer: () => ({ content: [] }) }
     })
     for (const who of ['ada', 'bob', 'ada'])
       for (const name of ['one__x', 'old__x'])
-        t.equal((await room.call('tools/call', { name }, { who }))['resultType'], 'complete')
+        t.equal((await setup.call('tools/call', { name }, { who }))['resultType'], 'complete')
     const served = (upstream: string) =>
-      room.connections
+      setup.connections
         .filter((connection) => connection.upstream === upstream)
         .map(({ requests }) => requests.filter(({ method }) => method === 'tools/call').length)
     t.same(served('one'), [3])
     t.same(served('old'), [0, 2, 1])
     t.ok(
-      room.connections.every(
+      setup.connections.every(
         ({ handshake }) => handshake.era === 'modern' && Object.keys(handshake.capabilities).length === 0
       )
     )
@@ -272,14 +272,14 @@ t.test(
       ['principal', [0, 2, 1]],
       ['shared', [3]]
     ] as const) {
-      const room = await modernRoom(
+      const setup = await modernSetup(
         t,
         { one: { tools: [tool('x')], answer: echo }, two: {} },
         { type: 'stdio', isolation }
       )
-      for (const who of ['ada', 'bob', 'ada']) await room.call('tools/call', { name: 'one__x' }, { who })
+      for (const who of ['ada', 'bob', 'ada']) await setup.call('tools/call', { name: 'one__x' }, { who })
       t.same(
-        room.connections
+        setup.connections
           .filter(({ upstream }) => upstream === 'one')
           .map(({ requests }) => requests.filter(({ method }) => method === 'tools/call').length),
         expected,
@@ -290,24 +290,24 @@ t.test(
 )
 
 t.test('where the operator says that it may be shared, a legacy upstream has one connection', async (t) => {
-  const room = await modernRoom(
+  const setup = await modernSetup(
     t,
     { old: { era: 'legacy', tools: [tool('x')], answer: () => ({ content: [] }) }, two: {} },
     { isolation: 'shared' }
   )
-  for (const who of ['ada', 'bob']) await room.call('tools/call', { name: 'old__x' }, { who })
-  t.equal(room.connections.filter(({ upstream }) => upstream === 'old').length, 1)
+  for (const who of ['ada', 'bob']) await setup.call('tools/call', { name: 'old__x' }, { who })
+  t.equal(setup.connections.filter(({ upstream }) => upstream === 'old').length, 1)
 })
 
 t.test('an upstream that was listed as modern and is legacy now is not shared', async (t) => {
   const double = { era: 'modern' as 'modern' | 'legacy', tools: [tool('x')], answer: echo }
-  const room = await modernRoom(t, { one: double, two: {} })
-  await room.call('tools/call', { name: 'one__x' })
+  const setup = await modernSetup(t, { one: double, two: {} })
+  await setup.call('tools/call', { name: 'one__x' })
   double.era = 'legacy'
   // The pool closes what nobody used for long.
-  room.later(3_600_000)
-  for (const who of ['ada', 'bob']) await room.call('tools/call', { name: 'one__x' }, { who })
-  const calls = room.connections
+  setup.later(3_600_000)
+  for (const who of ['ada', 'bob']) await setup.call('tools/call', { name: 'one__x' }, { who })
+  const calls = setup.connections
     .filter(({ upstream, era }) => upstream === 'one' && era === 'legacy')
     .map(({ requests }) => requests.filter(({ method }) => method === 'tools/call').length)
   t.ok(calls.every((count) => count <= 1) && calls.filter((count) => count === 1).length === 2, JSON.stringify(calls))
@@ -315,7 +315,7 @@ t.test('an upstream that was listed as modern and is legacy now is not shared', 
 
 t.test('a name whose owner is away is not called wrong, and is waited for once', async (t) => {
   const tools = [tool('x')]
-  const room = await modernRoom(
+  const setup = await modernSetup(
     t,
     { one: { tools, answer: echo }, away: { down: true }, hung: { tools, listing: () => new Promise(() => {}) } },
     {
@@ -327,29 +327,29 @@ t.test('a name whose owner is away is not called wrong, and is waited for once',
     }
   )
   const gone = { code: 'upstream_unavailable', data: { upstream: 'away' } }
-  await t.rejects(room.call('tools/call', { name: 'away__x' }), gone)
-  await t.rejects(room.call('prompts/get', { name: 'away__x' }), gone)
-  await t.rejects(room.call('resources/read', { uri: 'https://example.com/x' }), gone)
-  await t.rejects(room.call('resources/read', { uri: 'gatehouse://away/test://x' }), { code: 'upstream_unavailable' })
-  await t.rejects(room.call('tools/call', { name: 'x' }, { endpoint: 'single' }), gone)
-  await t.rejects(room.call('tools/call', { name: 'one__y' }), { code: 'invalid_params' }, 'its owner is there')
-  await t.rejects(room.call('tools/call', { name: 'y' }), { code: 'invalid_params' }, "it would be nobody's")
-  await t.rejects(room.call('resources/read', { uri: 'test://x' }), { code: 'unknown_resource' })
-  t.ok(await room.call('tools/call', { name: 'one__x' }))
+  await t.rejects(setup.call('tools/call', { name: 'away__x' }), gone)
+  await t.rejects(setup.call('prompts/get', { name: 'away__x' }), gone)
+  await t.rejects(setup.call('resources/read', { uri: 'https://example.com/x' }), gone)
+  await t.rejects(setup.call('resources/read', { uri: 'gatehouse://away/test://x' }), { code: 'upstream_unavailable' })
+  await t.rejects(setup.call('tools/call', { name: 'x' }, { endpoint: 'single' }), gone)
+  await t.rejects(setup.call('tools/call', { name: 'one__y' }), { code: 'invalid_params' }, 'its owner is there')
+  await t.rejects(setup.call('tools/call', { name: 'y' }), { code: 'invalid_params' }, "it would be nobody's")
+  await t.rejects(setup.call('resources/read', { uri: 'test://x' }), { code: 'unknown_resource' })
+  t.ok(await setup.call('tools/call', { name: 'one__x' }))
 
   const call = {
-    ...room.place('other'),
-    principal: keyPrincipal(room.place().tenant.id, { name: 'ada', sha256: '', scopes: [] }),
+    ...setup.place('other'),
+    principal: keyPrincipal(setup.place().tenant.id, { name: 'ada', sha256: '', scopes: [] }),
     request: { method: 'tools/call', params: { name: 'hung__x' } },
     client: { ...noClient, era: 'modern' as const },
     signal: new AbortController().signal
   }
-  const schema = room.relay.schemaOf(call, 'hung__x')
-  await until('the listing is waited for', () => room.clock.waits.includes(1_000))
-  room.later(1_000)
+  const schema = setup.relay.schemaOf(call, 'hung__x')
+  await until('the listing is waited for', () => setup.clock.waits.includes(1_000))
+  setup.later(1_000)
   t.equal(await schema, undefined)
   await t.rejects(
-    room.relay.call(call),
+    setup.relay.call(call),
     { code: 'upstream_unavailable', data: { upstream: 'hung' } },
     'the same call does not wait again'
   )
@@ -357,7 +357,7 @@ t.test('a name whose owner is away is not called wrong, and is waited for once',
 
 t.test('the schema of a tool is the one that was published', async (t) => {
   const inputSchema = { type: 'object', properties: { a: { type: 'string', 'x-mcp-header': 'A' } } }
-  const room = await modernRoom(t, { one: { tools: [tool('x', { inputSchema })] }, two: {} })
-  t.same(await room.relay.schemaOf(room.place(), 'one__x'), inputSchema)
-  t.equal(await room.relay.schemaOf(room.place(), 'one__y'), undefined)
+  const setup = await modernSetup(t, { one: { tools: [tool('x', { inputSchema })] }, two: {} })
+  t.same(await setup.relay.schemaOf(setup.place(), 'one__x'), inputSchema)
+  t.equal(await setup.relay.schemaOf(setup.place(), 'one__y'), undefined)
 })

@@ -5,39 +5,39 @@ import t from 'tap'
 import { keyPrincipal } from '../../src/auth/principal.ts'
 import type { Notification, Result } from '../../src/protocol/messages.ts'
 import { until } from '../kit/until.ts'
-import { modernRoom, tool, type Double, type ModernRoom } from './modern-kit.ts'
+import { modernSetup, tool, type Double, type ModernSetup } from './modern-kit.ts'
 
 const single = { endpoints: { default: { upstreams: ['one'], prefix: '' } } }
 const params = { name: 'x' }
 const named = (conversation: unknown) => ({ 'io.gatehouse/conversation': conversation })
 
 t.test('a conversation has upstream sessions of its own, of which a caller has a limited number', async (t) => {
-  const room = await modernRoom(
+  const setup = await modernSetup(
     t,
     { one: { era: 'legacy', tools: [tool('x')], answer: (request) => ({ meta: request.params?.['_meta'] }) } },
     single
   )
   const opened = async (conversation: unknown, who = 'ada'): Promise<number> => {
-    const before = room.connections.length
-    const result = await room.call(
+    const before = setup.connections.length
+    const result = await setup.call(
       'tools/call',
       { ...params, _meta: { ...named(conversation), 'com.example/own': 1 } },
       { who }
     )
     t.same(result['meta'], { 'com.example/own': 1 }, 'the name is for us alone')
-    return room.connections.length - before
+    return setup.connections.length - before
   }
-  await room.call('tools/call', params)
+  await setup.call('tools/call', params)
   t.same([await opened('a'), await opened('b'), await opened('a'), await opened('b')], [1, 1, 0, 0])
   t.equal(await opened('a', 'bob'), 1)
   for (const wrong of ['', 7, null, 'x'.repeat(129), 'line\nbreak'])
     await t.rejects(opened(wrong), { code: 'invalid_params' })
-  const most = room.place().snapshot.limits.sessionsPerPrincipal
+  const most = setup.place().snapshot.limits.sessionsPerPrincipal
   for (let n = 3; n < most; n++) await opened(`more ${n}`)
   await opened('last').catch(() => {})
   await t.rejects(opened('too many'), { code: 'too_many', message: /sessionsPerPrincipal/ })
   t.equal(await opened('a'), 0, 'those that are there can be used')
-  room.later(24 * 60 * 60_000)
+  setup.later(24 * 60 * 60_000)
   t.ok((await opened('too many')) >= 0, 'what is idle does not count')
 })
 
@@ -47,11 +47,11 @@ interface Listening {
   leave(): Promise<Result>
 }
 
-function listening(room: ModernRoom, conversation: string, who = 'ada'): Listening {
+function listening(setup: ModernSetup, conversation: string, who = 'ada'): Listening {
   const heard: Notification[] = []
   const stop = new AbortController()
-  const place = room.place()
-  const over = room.relay.listen({
+  const place = setup.place()
+  const over = setup.relay.listen({
     ...place,
     principal: keyPrincipal(place.tenant.id, { name: who, sha256: '', scopes: [] }),
     request: {
@@ -98,45 +98,45 @@ const modern: Double = {
 }
 
 for (const [kind, double, type] of [
-  ['an older upstream', { ...subscribable, era: 'legacy' }, 'http'],
+  ['a legacy upstream', { ...subscribable, era: 'legacy' }, 'http'],
   ['a modern upstream over stdio', modern, 'stdio']
 ] as const) {
   t.test(`${kind}: the name on a listen stream counts like that on a call, until the stream has ended`, async (t) => {
-    const room = await modernRoom(t, { one: double }, { ...single, type, limits: { sessionsPerPrincipal: 3 } })
+    const setup = await modernSetup(t, { one: double }, { ...single, type, limits: { sessionsPerPrincipal: 3 } })
     const call = (conversation: string): Promise<Result> =>
-      room.call('tools/call', { ...params, _meta: named(conversation) })
-    await room.call('tools/list')
-    const listed = room.connections.length
-    const streams = ['a', 'b', 'c'].map((name) => listening(room, name))
+      setup.call('tools/call', { ...params, _meta: named(conversation) })
+    await setup.call('tools/list')
+    const listed = setup.connections.length
+    const streams = ['a', 'b', 'c'].map((name) => listening(setup, name))
     for (const each of streams) t.same(await each.granted(), all)
-    t.equal(room.connections.length, listed + 3)
-    const more = listening(room, 'd')
+    t.equal(setup.connections.length, listed + 3)
+    const more = listening(setup, 'd')
     t.same(await more.granted(), {}, 'nothing is promised over the limit')
     await more.leave()
     await t.rejects(call('d'), { code: 'too_many', message: /sessionsPerPrincipal/ })
-    t.equal(room.connections.length, listed + 3, 'and nothing opened')
+    t.equal(setup.connections.length, listed + 3, 'and nothing opened')
     t.ok(await call('a'), 'what is there can be used')
-    const bob = listening(room, 'd', 'bob')
+    const bob = listening(setup, 'd', 'bob')
     t.same(await bob.granted(), all, 'another caller has sessions of his own')
 
-    room.later(24 * 60 * 60_000)
+    setup.later(24 * 60 * 60_000)
     await t.rejects(call('d'), { code: 'too_many' }, 'a stream that is open is not idle')
     await streams[0]?.leave()
     await t.rejects(call('d'), { code: 'too_many' }, 'its connection stays for a while')
-    room.later(60 * 60_000)
+    setup.later(60 * 60_000)
     t.ok(await call('d'))
   })
 }
 
 t.test('a connection that cannot be opened takes no place', async (t) => {
   const one: Double = { ...subscribable, era: 'legacy' }
-  const room = await modernRoom(t, { one }, { ...single, limits: { sessionsPerPrincipal: 1 } })
-  await room.call('tools/list')
+  const setup = await modernSetup(t, { one }, { ...single, limits: { sessionsPerPrincipal: 1 } })
+  await setup.call('tools/list')
   one.down = true
-  const stream = listening(room, 'a')
+  const stream = listening(setup, 'a')
   t.same(await stream.granted(), {})
   one.down = false
-  room.later(24 * 60 * 60_000)
-  t.ok(await room.call('tools/call', { ...params, _meta: named('b') }))
+  setup.later(24 * 60 * 60_000)
+  t.ok(await setup.call('tools/call', { ...params, _meta: named('b') }))
   await stream.leave()
 })

@@ -68,7 +68,7 @@ export interface Asking {
   readonly signal?: AbortSignal
 }
 
-export interface ModernRoom {
+export interface ModernSetup {
   readonly relay: ModernRelay
   readonly listings: Listings
   readonly sealer: Sealer
@@ -84,7 +84,7 @@ export interface ModernRoom {
   call(method: string, params?: JsonObject, asking?: Asking): Promise<Result>
 }
 
-export interface RoomOptions {
+export interface SetupOptions {
   readonly endpoints?: Record<string, unknown>
   readonly isolation?: string
   readonly type?: 'http' | 'stdio'
@@ -103,11 +103,11 @@ export const tool = (name: string, more: JsonObject = {}): JsonObject => ({
   ...more
 })
 
-export async function modernRoom(
+export async function modernSetup(
   t: Teardown,
   doubles: Record<string, Double>,
-  { endpoints, isolation = 'session', type = 'http', limits = {} }: RoomOptions = {}
-): Promise<ModernRoom> {
+  { endpoints, isolation = 'session', type = 'http', limits = {} }: SetupOptions = {}
+): Promise<ModernSetup> {
   const log = pino({ level: 'silent' })
   const clock = stillClock()
   let today = 1_800_000_000_000
@@ -237,7 +237,7 @@ export async function modernRoom(
     await store.close()
   })
 
-  const room: ModernRoom = {
+  const setup: ModernSetup = {
     relay,
     listings,
     sealer,
@@ -265,7 +265,7 @@ export async function modernRoom(
       { who = 'ada', endpoint, capabilities = {}, logLevel, heard = [], signal = new AbortController().signal } = {}
     ) =>
       await relay.call({
-        ...room.place(endpoint),
+        ...setup.place(endpoint),
         record: {},
         principal: keyPrincipal(tenant.id, { name: who, sha256: '', scopes: [] }),
         request: params === undefined ? { method } : { method, params },
@@ -281,5 +281,5 @@ export async function modernRoom(
         signal
       })
   }
-  return room
+  return setup
 }

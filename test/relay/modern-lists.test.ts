@@ -4,7 +4,7 @@ import t from 'tap'
 import { GatewayError } from '../../src/protocol/errors.ts'
 import type { JsonObject } from '../../src/protocol/messages.ts'
 import { until } from '../kit/until.ts'
-import { modernRoom, tasksExtension, tool, type Double, type ModernRoom } from './modern-kit.ts'
+import { modernSetup, tasksExtension, tool, type Double, type ModernSetup } from './modern-kit.ts'
 
 const ui = 'io.modelcontextprotocol/ui'
 const hour = 3_600_000
@@ -12,7 +12,7 @@ const lists = ['tools/list', 'prompts/list', 'resources/list', 'resources/templa
 
 t.test('server/discover declares what works from end to end, and no more', async (t) => {
   const extensions = { [ui]: { a: 1 }, [tasksExtension]: {}, 'com.example/x': {} }
-  const room = await modernRoom(
+  const setup = await modernSetup(
     t,
     {
       one: {
@@ -43,7 +43,7 @@ t.test('server/discover declares what works from end to end, and no more', async
       }
     }
   )
-  const discover = (endpoint: string) => room.call('server/discover', {}, { endpoint })
+  const discover = (endpoint: string) => setup.call('server/discover', {}, { endpoint })
   t.same(await discover('default'), {
     resultType: 'complete',
     supportedVersions: ['2026-07-28'],
@@ -66,35 +66,35 @@ t.test('server/discover declares what works from end to end, and no more', async
 })
 
 t.test('lists come in pages, in the shape of 2026-07-28', async (t) => {
-  const room = await modernRoom(t, {
+  const setup = await modernSetup(t, {
     one: { tools: ['a', 'b'].map((name) => tool(name)) },
     old: {
       era: 'legacy',
       tools: ['c', 'd'].map((name) => tool(name, { execution: { taskSupport: 'required' }, icons: [] }))
     }
   })
-  const { nextCursor, ...first } = await room.call('tools/list', {})
+  const { nextCursor, ...first } = await setup.call('tools/list', {})
   t.same(first, {
     resultType: 'complete',
     tools: [tool('one__a'), tool('one__b'), tool('old__c', { icons: [] })],
     ttlMs: 0,
     cacheScope: 'private'
   })
-  t.same(await room.call('tools/list', { cursor: nextCursor }), {
+  t.same(await setup.call('tools/list', { cursor: nextCursor }), {
     resultType: 'complete',
     tools: [tool('old__d', { icons: [] })],
     ttlMs: 0,
     cacheScope: 'private'
   })
   await t.rejects(
-    room.call('tools/list', { cursor: '' }),
+    setup.call('tools/list', { cursor: '' }),
     { code: 'invalid_params' },
     'a cursor like any other, and none that we gave'
   )
 })
 
 t.test('the ttlMs of a merged list is the shortest that is left', async (t) => {
-  const room = await modernRoom(
+  const setup = await modernSetup(
     t,
     { one: { ttlMs: 60_000 }, two: { ttlMs: 2 * hour, capabilities: { tools: {} } }, old: { era: 'legacy' } },
     {
@@ -105,18 +105,18 @@ t.test('the ttlMs of a merged list is the shortest that is left', async (t) => {
       }
     }
   )
-  const ttl = async (method: string, endpoint: string) => (await room.call(method, {}, { endpoint }))['ttlMs']
+  const ttl = async (method: string, endpoint: string) => (await setup.call(method, {}, { endpoint }))['ttlMs']
   for (const method of [...lists, 'server/discover']) t.equal(await ttl(method, 'default'), 60_000, method)
   t.equal(await ttl('tools/list', 'two'), hour, 'no longer than an hour')
   t.equal(await ttl('tools/list', 'mixed'), 0)
-  room.later(20_000)
+  setup.later(20_000)
   t.equal(await ttl('prompts/list', 'default'), 40_000)
-  t.equal((await room.call('prompts/list', {}))['cacheScope'], 'private')
+  t.equal((await setup.call('prompts/list', {}))['cacheScope'], 'private')
 })
 
 const oneOf = { default: { upstreams: ['one'], prefix: '' } }
-const namesIn = async (room: ModernRoom) =>
-  ((await room.call('tools/list', {}))['tools'] as JsonObject[]).map(({ name }) => name)
+const namesIn = async (setup: ModernSetup) =>
+  ((await setup.call('tools/list', {}))['tools'] as JsonObject[]).map(({ name }) => name)
 
 t.test(
   'a list that is older than its server said is read again first; a call of a name that is known does not wait',
@@ -126,62 +126,62 @@ t.test(
       tools: [tool('a')],
       answer: () => ({ resultType: 'complete', content: [] })
     }
-    const room = await modernRoom(t, { one: double }, { endpoints: oneOf })
-    t.same(await namesIn(room), ['a'])
+    const setup = await modernSetup(t, { one: double }, { endpoints: oneOf })
+    t.same(await namesIn(setup), ['a'])
     double.tools = [tool('b')]
-    room.later(29_000)
-    t.same(await namesIn(room), ['a'])
-    t.equal(room.requests('tools/list').length, 1)
-    room.later(2_000)
-    t.same(await namesIn(room), ['b'])
-    t.equal(room.requests('tools/list').length, 2)
+    setup.later(29_000)
+    t.same(await namesIn(setup), ['a'])
+    t.equal(setup.requests('tools/list').length, 1)
+    setup.later(2_000)
+    t.same(await namesIn(setup), ['b'])
+    t.equal(setup.requests('tools/list').length, 2)
 
     double.listing = () => new Promise(() => {})
-    room.later(31_000)
-    t.ok(await room.call('tools/call', { name: 'b' }))
-    await until('it is read again', () => room.requests('tools/list').length === 3)
-    t.ok(await room.call('tools/call', { name: 'b' }), 'a call does not wait for it')
-    const late = namesIn(room)
-    await until('a list does', () => room.clock.waits.includes(1_000))
-    room.later(1_000)
+    setup.later(31_000)
+    t.ok(await setup.call('tools/call', { name: 'b' }))
+    await until('it is read again', () => setup.requests('tools/list').length === 3)
+    t.ok(await setup.call('tools/call', { name: 'b' }), 'a call does not wait for it')
+    const late = namesIn(setup)
+    await until('a list does', () => setup.clock.waits.includes(1_000))
+    setup.later(1_000)
     t.same(await late, ['b'], 'but not for ever')
   }
 )
 
 t.test('where a list cannot be read again, the old one is served', async (t) => {
   const double: Double = { ttlMs: 30_000, tools: [tool('a')] }
-  const room = await modernRoom(t, { one: double }, { endpoints: oneOf })
-  t.same(await namesIn(room), ['a'])
+  const setup = await modernSetup(t, { one: double }, { endpoints: oneOf })
+  t.same(await namesIn(setup), ['a'])
   double.listing = () => Promise.reject(new GatewayError('upstream_lost', 'it broke'))
-  room.later(31_000)
-  t.same(await namesIn(room), ['a'])
-  t.equal(room.requests('tools/list').length, 2)
+  setup.later(31_000)
+  t.same(await namesIn(setup), ['a'])
+  t.equal(setup.requests('tools/list').length, 2)
 })
 
 t.test('an unknown name has lists read again that are older than a second', async (t) => {
   const double: Double = { ttlMs: hour, tools: [tool('a')], answer: () => ({ resultType: 'complete', content: [] }) }
-  const room = await modernRoom(t, { one: double, old: { era: 'legacy' } })
-  t.ok(await room.call('tools/call', { name: 'one__a' }))
+  const setup = await modernSetup(t, { one: double, old: { era: 'legacy' } })
+  t.ok(await setup.call('tools/call', { name: 'one__a' }))
   double.tools = [tool('a'), tool('b')]
-  await t.rejects(room.call('tools/call', { name: 'one__b' }), { code: 'invalid_params' }, 'it was read just now')
-  t.equal(room.requests('tools/list').length, 2)
-  room.later(1_001)
-  t.ok(await room.call('tools/call', { name: 'one__b' }))
-  t.equal(room.requests('tools/list').length, 3, 'a server without hints is not asked')
+  await t.rejects(setup.call('tools/call', { name: 'one__b' }), { code: 'invalid_params' }, 'it was read just now')
+  t.equal(setup.requests('tools/list').length, 2)
+  setup.later(1_001)
+  t.ok(await setup.call('tools/call', { name: 'one__b' }))
+  t.equal(setup.requests('tools/list').length, 3, 'a server without hints is not asked')
   for (let n = 0; n < 20; n++)
-    await t.rejects(room.call('tools/call', { name: `one__c${n}` }), { code: 'invalid_params' })
-  t.equal(room.requests('tools/list').length, 3)
+    await t.rejects(setup.call('tools/call', { name: `one__c${n}` }), { code: 'invalid_params' })
+  t.equal(setup.requests('tools/list').length, 3)
 })
 
 t.test(
   'where a server names no time, what counts is whether it reports changes; it is read once a second at most',
   async (t) => {
     const capabilities = { tools: { listChanged: true } }
-    const told = await modernRoom(t, { one: { capabilities } })
+    const told = await modernSetup(t, { one: { capabilities } })
     await told.call('tools/list', {})
     told.later(5_000)
     await told.call('tools/list', {})
-    const untold = await modernRoom(t, { one: { capabilities: { tools: {} } } })
+    const untold = await modernSetup(t, { one: { capabilities: { tools: {} } } })
     for (let at = 0; at < 20; at++) await untold.call('tools/list', {})
     t.equal(untold.requests('tools/list').length, 1)
     untold.later(1_001)
@@ -197,8 +197,8 @@ t.test(
 )
 
 t.test('lists of known upstreams do not depend on one that is not known yet', async (t) => {
-  const room = await modernRoom(t, { one: { tools: [tool('a')], ttlMs: hour }, two: { down: true } })
-  t.same((await room.call('tools/list', {}))['tools'], [tool('one__a')])
-  t.equal((await room.call('tools/list', {}))['ttlMs'], 0, 'it may come at any time')
-  t.same((await room.call('prompts/list', {}))['prompts'], [], 'it may have prompts')
+  const setup = await modernSetup(t, { one: { tools: [tool('a')], ttlMs: hour }, two: { down: true } })
+  t.same((await setup.call('tools/list', {}))['tools'], [tool('one__a')])
+  t.equal((await setup.call('tools/list', {}))['ttlMs'], 0, 'it may come at any time')
+  t.same((await setup.call('prompts/list', {}))['prompts'], [], 'it may have prompts')
 })

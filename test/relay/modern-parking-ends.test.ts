@@ -1,4 +1,4 @@
-// How calls end that older upstreams have parked: with their hour, with what they wait at, or with an accident. Nobody
+// How calls end that legacy upstreams have parked: with their hour, with what they wait at, or with an accident. Nobody
 // is told to send again what may have been done.
 
 import t from 'tap'
@@ -6,7 +6,7 @@ import { RpcError } from '../../src/protocol/errors.ts'
 import type { JsonObject, Request, Result } from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import { until } from '../kit/until.ts'
-import { modernRoom, type Asking } from './modern-kit.ts'
+import { modernSetup, type Asking } from './modern-kit.ts'
 import { able, aborted, accepted, answersTo, atRest, called, elicit, next, old, params, single } from './parking-kit.ts'
 
 const unknown = { code: 'invalid_state', data: { outcome: 'unknown' } }
@@ -35,25 +35,25 @@ function endless(): {
 
 t.test('however often it is answered, a call that asks for ever is given up after an hour', async (t) => {
   const server = endless()
-  const room = await modernRoom(t, { one: old(server.answer) }, single)
-  let asked = await called(room, room.call('tools/call', params, able))
+  const setup = await modernSetup(t, { one: old(server.answer) }, single)
+  let asked = await called(setup, setup.call('tools/call', params, able))
   for (let n = 0; n < 6; n++) {
-    room.later(9 * minute)
-    asked = await next(room, asked)
+    setup.later(9 * minute)
+    asked = await next(setup, asked)
   }
   t.same(
     server.told,
     Array.from({ length: 6 }, () => 'accept')
   )
-  room.later(6 * minute)
+  setup.later(6 * minute)
   await until('the cancel', () => {
-    room.clock.move(1)
+    setup.clock.move(1)
     return server.told.includes('cancelled')
   })
   t.same(server.told.slice(6), ['cancel', 'cancelled'])
-  await t.rejects(next(room, asked), { ...unknown, message: /for an hour/ })
+  await t.rejects(next(setup, asked), { ...unknown, message: /for an hour/ })
   t.match(
-    await called(room, room.call('tools/call', params, able)),
+    await called(setup, setup.call('tools/call', params, able)),
     { resultType: 'input_required' },
     'and its connection is free'
   )
@@ -85,58 +85,58 @@ t.test('also while its client waits for it', async (t) => {
     await aborted(signal)
     throw new Error('cancelled')
   }
-  const room = await modernRoom(t, { one: old(answer) }, single)
-  const asked = await called(room, room.call('tools/call', params, able))
-  const running = room.call(
+  const setup = await modernSetup(t, { one: old(answer) }, single)
+  const asked = await called(setup, setup.call('tools/call', params, able))
+  const running = setup.call(
     'tools/call',
     { ...params, requestState: asked['requestState'], inputResponses: answersTo(asked) },
     able
   )
   running.catch(() => {}) // Looked at below.
   await atRest()
-  room.later(59 * minute)
+  setup.later(59 * minute)
   t.equal(signals[0]?.aborted, false)
-  room.later(minute)
+  setup.later(minute)
   await t.rejects(running, { ...unknown, message: /for an hour/ })
-  room.clock.move(1)
+  setup.clock.move(1)
   t.equal(signals[0]?.aborted, true)
 })
 
 t.test('what waits for a client that a reload has shut out is given up, and what waits elsewhere is not', async (t) => {
   const server = endless()
-  const room = await modernRoom(
+  const setup = await modernSetup(
     t,
     { one: old(server.answer) },
     { endpoints: { ...single.endpoints, other: single.endpoints.default } }
   )
   const there: Asking = { ...able, endpoint: 'other' }
   const [here, elsewhere] = [
-    await called(room, room.call('tools/call', params, able)),
-    await called(room, room.call('tools/call', params, there))
+    await called(setup, setup.call('tools/call', params, able)),
+    await called(setup, setup.call('tools/call', params, there))
   ]
-  room.takeAway()
-  room.clock.move(1)
+  setup.takeAway()
+  setup.clock.move(1)
   await until('the cancel', () => server.told.length === 2)
   t.same(server.told, ['cancel', 'cancelled'])
-  await t.rejects(next(room, here), { ...unknown, message: /taken away or replaced/ })
-  t.match(await next(room, elsewhere, undefined, there), { resultType: 'input_required' })
+  await t.rejects(next(setup, here), { ...unknown, message: /taken away or replaced/ })
+  t.match(await next(setup, elsewhere, undefined, there), { resultType: 'input_required' })
 })
 
 t.test('what runs at that time comes to its end, and asks nobody any more', async (t) => {
   const { go, answer } = gated()
-  const room = await modernRoom(t, { one: old(answer) }, single)
-  const asked = await called(room, room.call('tools/call', params, able))
-  const running = room.call(
+  const setup = await modernSetup(t, { one: old(answer) }, single)
+  const asked = await called(setup, setup.call('tools/call', params, able))
+  const running = setup.call(
     'tools/call',
     { ...params, requestState: asked['requestState'], inputResponses: answersTo(asked) },
     able
   )
-  const gathered = room.call('tools/call', { name: 'x', arguments: {} }, able)
+  const gathered = setup.call('tools/call', { name: 'x', arguments: {} }, able)
   await until('the first one runs', () => go.length === 1)
   await atRest()
-  room.takeAway()
+  setup.takeAway()
   go.shift()?.()
-  room.clock.move(25)
+  setup.clock.move(25)
   await until('both have been turned away', () => go.length === 2)
   for (const on of go.splice(0)) on()
   t.match(await running, { resultType: 'complete', got: [accepted, { action: 'cancel' }] })
@@ -153,15 +153,15 @@ t.test('an outcome that cannot be kept or told ends its call, and nothing else',
       settle = resolve
     })
   }
-  const room = await modernRoom(t, { one: old(answer) }, single)
-  const asked = await called(room, room.call('tools/call', params, able))
+  const setup = await modernSetup(t, { one: old(answer) }, single)
+  const asked = await called(setup, setup.call('tools/call', params, able))
   settle({ content: [1n] })
   await atRest()
-  await t.rejects(next(room, asked), unknown)
-  const again = await called(room, room.call('tools/call', params, able))
+  await t.rejects(next(setup, asked), unknown)
+  const again = await called(setup, setup.call('tools/call', params, able))
   settle({ content: ['done'] })
   await atRest()
-  t.match(await next(room, again), { content: ['done'] })
+  t.match(await next(setup, again), { content: ['done'] })
 })
 
 t.test('an error of the upstream is an answer too, and counts as one', async (t) => {
@@ -172,16 +172,16 @@ t.test('an error of the upstream is an answer too, and counts as one', async (t)
       settle = reject
     })
   }
-  const room = await modernRoom(t, { one: old(answer) }, single)
+  const setup = await modernSetup(t, { one: old(answer) }, single)
   const small = { code: -1, message: 'no', data: { why: [1, 'x'] } }
   for (const [error, expected] of [
     [small, { name: 'RpcError', error: small }],
     [{ ...small, data: 'x'.repeat(1024 * 1024) }, unknown],
     [small, { name: 'RpcError' }]
   ] as const) {
-    const asked = await called(room, room.call('tools/call', params, able))
+    const asked = await called(setup, setup.call('tools/call', params, able))
     settle(new RpcError(error))
     await atRest()
-    await t.rejects(next(room, asked), expected)
+    await t.rejects(next(setup, asked), expected)
   }
 })

@@ -1,4 +1,4 @@
-// Questions of older upstreams to callers of 2026-07-28, with doubles at the seam: what is asked, when, of whom, and
+// Questions of legacy upstreams to callers of 2026-07-28, with doubles at the seam: what is asked, when, of whom, and
 // how it ends.
 
 import t from 'tap'
@@ -6,7 +6,7 @@ import { RpcError } from '../../src/protocol/errors.ts'
 import type { JsonObject, Notification, Request, Result } from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import { until } from '../kit/until.ts'
-import { modernRoom } from './modern-kit.ts'
+import { modernSetup } from './modern-kit.ts'
 import { able, aborted, accepted, answersTo, called, elicit, form, next, old, params, single } from './parking-kit.ts'
 
 t.test(
@@ -26,8 +26,8 @@ t.test(
         client.ask({ method: 'roots/list' })
       ])
     })
-    const room = await modernRoom(t, { one: old(answer), two: {} })
-    const asked = await called(room, room.call('tools/call', { name: 'one__x' }, able))
+    const setup = await modernSetup(t, { one: old(answer), two: {} })
+    const asked = await called(setup, setup.call('tools/call', { name: 'one__x' }, able))
     t.same(Object.keys(asked).sort(), ['inputRequests', 'requestState', 'resultType'])
     t.same(Object.values(asked['inputRequests'] as JsonObject), [
       { method: 'elicitation/create', params: form('[one] who?', { _meta: { 'com.example/kept': 1 } }) },
@@ -38,7 +38,7 @@ t.test(
     const [a = '', b = '', c = '', d = ''] = Object.keys(asked['inputRequests'] as JsonObject)
     const sampled = { role: 'assistant', model: 'm', content: { type: 'text', text: 'x' }, extra: 1 }
     const result = await next(
-      room,
+      setup,
       asked,
       { [a]: accepted, [b]: { action: 'decline' }, [c]: sampled, [d]: { roots: [] } },
       able,
@@ -51,11 +51,11 @@ t.test(
 t.test(
   'an upstream is declared what the client declares, in one spelling, and each set of it has connections of its own',
   async (t) => {
-    const room = await modernRoom(t, { one: old(() => ({ content: [] })), two: {} })
+    const setup = await modernSetup(t, { one: old(() => ({ content: [] })), two: {} })
     const seen = async (capabilities: JsonObject): Promise<unknown> => {
-      const before = room.connections.length
-      await room.call('tools/call', { name: 'one__x' }, { capabilities })
-      return room.connections.slice(before).find(({ upstream }) => upstream === 'one')?.handshake.capabilities
+      const before = setup.connections.length
+      await setup.call('tools/call', { name: 'one__x' }, { capabilities })
+      return setup.connections.slice(before).find(({ upstream }) => upstream === 'one')?.handshake.capabilities
     }
     t.same(await seen({}), {})
     t.same(
@@ -105,8 +105,8 @@ t.test('what may not be asked is refused at the upstream, whose call goes on', a
       await client.ask(ask).catch((error: unknown) => codes.push(error instanceof RpcError ? error.error.code : error))
     return { content: [] }
   }
-  const room = await modernRoom(t, { one: old(answer) }, single)
-  t.match(await room.call('tools/call', params, { capabilities: { elicitation: {} } }), { resultType: 'complete' })
+  const setup = await modernSetup(t, { one: old(answer) }, single)
+  t.match(await setup.call('tools/call', params, { capabilities: { elicitation: {} } }), { resultType: 'complete' })
   t.same(codes, Array(9).fill(-32602))
 })
 
@@ -121,9 +121,9 @@ t.test('during a request that cannot come back with questions, a person is taken
     )
     return { completion: { values: [] } }
   }
-  const room = await modernRoom(t, { one: old(answer) }, single)
+  const setup = await modernSetup(t, { one: old(answer) }, single)
   t.match(
-    await room.call(
+    await setup.call(
       'completion/complete',
       { ref: { type: 'ref/prompt', name: 'x' }, argument: { name: 'a', value: '' } },
       able
@@ -151,23 +151,23 @@ t.test(
         setImmediate(resolve)
       })
     }
-    const room = await modernRoom(t, { one: old(answer) }, single)
-    const asked = await called(room, room.call('tools/call', params, able))
+    const setup = await modernSetup(t, { one: old(answer) }, single)
+    const asked = await called(setup, setup.call('tools/call', params, able))
     t.equal(Object.keys(asked['inputRequests'] as JsonObject).length, 2)
     taken.abort()
-    const again = await next(room, asked, {})
+    const again = await next(setup, asked, {})
     t.match(Object.values(again['inputRequests'] as JsonObject), [{ params: { message: 'two' } }])
     t.equal(Object.keys(again['inputRequests'] as JsonObject).length, 1)
     await finish({ content: ['done'] })
-    t.match(await next(room, again), { resultType: 'complete', content: ['done'] })
-    await t.rejects(next(room, again), { code: 'invalid_state' })
+    t.match(await next(setup, again), { resultType: 'complete', content: ['done'] })
+    await t.rejects(next(setup, again), { code: 'invalid_state' })
 
-    const second = await called(room, room.call('tools/call', params, able))
+    const second = await called(setup, setup.call('tools/call', params, able))
     await finish(new RpcError({ code: -5, message: 'its own error' }))
-    await t.rejects(next(room, second), { message: 'its own error' }, 'which is an answer too')
-    const third = await called(room, room.call('tools/call', params, able))
+    await t.rejects(next(setup, second), { message: 'its own error' }, 'which is an answer too')
+    const third = await called(setup, setup.call('tools/call', params, able))
     await finish({ content: ['x'.repeat(1024 * 1024)] })
-    await t.rejects(next(room, third), { code: 'invalid_state', message: /too large/ })
+    await t.rejects(next(setup, third), { code: 'invalid_state', message: /too large/ })
   }
 )
 
@@ -178,11 +178,11 @@ t.test('a retry that declares less is not asked what it does not declare', async
       client.ask({ method: 'roots/list' }).catch((error: RpcError) => error.error.code)
     ])
   })
-  const room = await modernRoom(t, { one: old(answer) }, single)
-  const asked = await called(room, room.call('tools/call', params, able))
-  const again = await next(room, asked, {}, { capabilities: { elicitation: {} } })
+  const setup = await modernSetup(t, { one: old(answer) }, single)
+  const asked = await called(setup, setup.call('tools/call', params, able))
+  const again = await next(setup, asked, {}, { capabilities: { elicitation: {} } })
   t.match(Object.values(again['inputRequests'] as JsonObject), [{ method: 'elicitation/create' }])
-  t.same((await next(room, again))['got'], [accepted, -32602])
+  t.same((await next(setup, again))['got'], [accepted, -32602])
 })
 
 t.test('log messages and progress go to the request that runs, and nowhere while none does', async (t) => {
@@ -200,18 +200,18 @@ t.test('log messages and progress go to the request that runs, and nowhere while
     for (const each of [progress(0.5), progress(2), log]) client.notify(each)
     return { content: [] }
   }
-  const room = await modernRoom(t, { one: old(answer) }, single)
+  const setup = await modernSetup(t, { one: old(answer) }, single)
   const heard: Notification[] = []
   const asked = await called(
-    room,
-    room.call('tools/call', { ...params, _meta: { progressToken: 'a' } }, { ...able, heard })
+    setup,
+    setup.call('tools/call', { ...params, _meta: { progressToken: 'a' } }, { ...able, heard })
   )
   t.same(heard, [progress(1)])
   say?.(progress(1.5))
   t.equal(heard.length, 1)
   const later: Notification[] = []
   await next(
-    room,
+    setup,
     asked,
     answersTo(asked),
     { ...able, heard: later, logLevel: 'info' },
@@ -223,7 +223,7 @@ t.test('log messages and progress go to the request that runs, and nowhere while
 
 const takenOver = { code: 'invalid_state', message: /newer ones took its place/ }
 
-t.test('where all lanes are taken, the call that has waited longest for its client makes room', async (t) => {
+t.test('where all slots are taken, the call that has waited longest for its client makes room', async (t) => {
   const told: unknown[] = []
   const answer = async ({ params: asked }: Request, client: Client, signal: AbortSignal): Promise<Result> => {
     for (let question = 0; question < 2; question++) {
@@ -236,20 +236,20 @@ t.test('where all lanes are taken, the call that has waited longest for its clie
     }
     return { content: [] }
   }
-  const room = await modernRoom(t, { one: old(answer) }, single)
+  const setup = await modernSetup(t, { one: old(answer) }, single)
   const more = (n: number): JsonObject => ({ name: 'x', arguments: { n } })
   const left: Result[] = []
-  for (let n = 0; n < 8; n++) left.push(await called(room, room.call('tools/call', more(n), able)))
+  for (let n = 0; n < 8; n++) left.push(await called(setup, setup.call('tools/call', more(n), able)))
   const [first, second, third] = left as [Result, Result, Result]
-  const again = await next(room, first, undefined, able, more(0))
+  const again = await next(setup, first, undefined, able, more(0))
   t.match(again, { resultType: 'input_required' }, 'whose client has come back has not waited long')
-  const open = room.connections.length
-  t.match(await called(room, room.call('tools/call', more(8), able)), { resultType: 'input_required' })
+  const open = setup.connections.length
+  t.match(await called(setup, setup.call('tools/call', more(8), able)), { resultType: 'input_required' })
   t.same(told, [{ n: 1 }, 'cancelled'])
-  t.equal(room.connections.length, open, 'on the connection that was left')
-  await t.rejects(next(room, second, undefined, able, more(1)), takenOver)
+  t.equal(setup.connections.length, open, 'on the connection that was left')
+  await t.rejects(next(setup, second, undefined, able, more(1)), takenOver)
   t.match(
-    await Promise.all([9, 10, 11].map((n) => called(room, room.call('tools/call', more(n), able)))),
+    await Promise.all([9, 10, 11].map((n) => called(setup, setup.call('tools/call', more(n), able)))),
     [{}, {}, {}],
     'several at once have one each'
   )
@@ -257,22 +257,22 @@ t.test('where all lanes are taken, the call that has waited longest for its clie
     told.filter((each) => each !== 'cancelled'),
     [{ n: 1 }, { n: 2 }, { n: 3 }, { n: 4 }]
   )
-  await t.rejects(next(room, third, undefined, able, more(2)), takenOver)
-  t.match(await next(room, again, undefined, able, more(0)), { resultType: 'complete' }, 'the others stay as they are')
+  await t.rejects(next(setup, third, undefined, able, more(2)), takenOver)
+  t.match(await next(setup, again, undefined, able, more(0)), { resultType: 'complete' }, 'the others stay as they are')
 })
 
-t.test('lanes of calls that have just expired are waited for', async (t) => {
+t.test('slots of calls that have just expired are waited for', async (t) => {
   const answer = async (_request: Request, client: Client, signal: AbortSignal): Promise<Result> => {
     await elicit(client)
     await aborted(signal)
     throw new Error('cancelled')
   }
-  const room = await modernRoom(t, { one: old(answer) }, single)
+  const setup = await modernSetup(t, { one: old(answer) }, single)
   const left: Result[] = []
-  for (let n = 0; n < 8; n++) left.push(await called(room, room.call('tools/call', params, able)))
-  room.later(10 * 60_000)
-  t.match(await called(room, room.call('tools/call', params, able)), { resultType: 'input_required' })
-  for (const each of left) await t.rejects(next(room, each), { code: 'invalid_state' })
+  for (let n = 0; n < 8; n++) left.push(await called(setup, setup.call('tools/call', params, able)))
+  setup.later(10 * 60_000)
+  t.match(await called(setup, setup.call('tools/call', params, able)), { resultType: 'input_required' })
+  for (const each of left) await t.rejects(next(setup, each), { code: 'invalid_state' })
 })
 
 t.test('calls that run make no room, nor do results that wait for nothing but their clients', async (t) => {
@@ -286,22 +286,26 @@ t.test('calls that run make no room, nor do results that wait for nothing but th
     })
     return { content: ['done'] }
   }
-  const room = await modernRoom(t, { one: old(answer) }, single)
-  const start = (args: JsonObject): Promise<Result> => room.call('tools/call', { name: 'x', arguments: args }, able)
-  const held = await called(room, start({ asks: true, ends: true }))
+  const setup = await modernSetup(t, { one: old(answer) }, single)
+  const start = (args: JsonObject): Promise<Result> => setup.call('tools/call', { name: 'x', arguments: args }, able)
+  const held = await called(setup, start({ asks: true, ends: true }))
   running.pop()?.()
   const runs = Array.from({ length: 7 }, () => start({}))
   await until('all of them run', () => running.length === 7)
-  const waiting = await called(room, start({ asks: true }))
+  const waiting = await called(setup, start({ asks: true }))
   const last = start({})
   const queued = start({})
   await until('its place is taken', () => {
-    room.clock.move(1)
+    setup.clock.move(1)
     return running.length === 8
   })
-  await t.rejects(next(room, waiting, undefined, able, { name: 'x', arguments: { asks: true } }), takenOver)
-  t.equal(room.requests('tools/call').length, 10, 'only one of them waited for its client; the next call waits in turn')
-  t.match(await next(room, held, undefined, able, { name: 'x', arguments: { asks: true, ends: true } }), {
+  await t.rejects(next(setup, waiting, undefined, able, { name: 'x', arguments: { asks: true } }), takenOver)
+  t.equal(
+    setup.requests('tools/call').length,
+    10,
+    'only one of them waited for its client; the next call waits in turn'
+  )
+  t.match(await next(setup, held, undefined, able, { name: 'x', arguments: { asks: true, ends: true } }), {
     content: ['done']
   })
   for (const end of running.splice(0)) end()
@@ -312,5 +316,5 @@ t.test('calls that run make no room, nor do results that wait for nothing but th
   await until('it has its turn', () => running.length === 1)
   for (const end of running) end()
   t.match(await queued, { resultType: 'complete' })
-  t.match(await called(room, start({ asks: true })), { resultType: 'input_required' }, 'and all lanes are free again')
+  t.match(await called(setup, start({ asks: true })), { resultType: 'input_required' }, 'and all slots are free again')
 })

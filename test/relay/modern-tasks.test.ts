@@ -3,7 +3,7 @@
 import t from 'tap'
 import { RpcError } from '../../src/protocol/errors.ts'
 import type { Request } from '../../src/protocol/messages.ts'
-import { modernRoom, taskClient, tasksExtension, tool, type Double } from './modern-kit.ts'
+import { modernSetup, taskClient, tasksExtension, tool, type Double } from './modern-kit.ts'
 
 const capabilities = { tools: {}, resources: {}, extensions: { [tasksExtension]: {} } }
 const task = (status = 'working') => ({
@@ -32,19 +32,19 @@ const maker = (): Double => ({
 })
 
 t.test('a task goes under an id of ours, and its methods reach the server that made it', async (t) => {
-  const room = await modernRoom(t, { one: maker(), two: maker() })
-  const made = await room.call('tools/call', { name: 'two__x' }, { capabilities: taskClient })
+  const setup = await modernSetup(t, { one: maker(), two: maker() })
+  const made = await setup.call('tools/call', { name: 'two__x' }, { capabilities: taskClient })
   const { taskId } = made
   t.same(made, { resultType: 'task', ...task(), taskId })
   t.notMatch(String(taskId), /server/)
   t.equal(
-    (await room.call('tools/call', { name: 'two__x' }, { capabilities: taskClient }))['taskId'],
+    (await setup.call('tools/call', { name: 'two__x' }, { capabilities: taskClient }))['taskId'],
     taskId,
     'the same task, the same id'
   )
-  t.not((await room.call('tools/call', { name: 'one__x' }, { capabilities: taskClient }))['taskId'], taskId)
+  t.not((await setup.call('tools/call', { name: 'one__x' }, { capabilities: taskClient }))['taskId'], taskId)
 
-  t.same(await room.call('tasks/get', { taskId }, { capabilities: taskClient }), {
+  t.same(await setup.call('tasks/get', { taskId }, { capabilities: taskClient }), {
     resultType: 'complete',
     ...task('completed'),
     taskId,
@@ -52,20 +52,22 @@ t.test('a task goes under an id of ours, and its methods reach the server that m
     result: { content: [{ type: 'resource_link', uri: 'gatehouse://two/test://x', name: 'x' }] }
   })
   const inputResponses = { q: { action: 'accept', content: {} } }
-  t.same(await room.call('tasks/update', { taskId, inputResponses }, { capabilities: taskClient }), {
+  t.same(await setup.call('tasks/update', { taskId, inputResponses }, { capabilities: taskClient }), {
     resultType: 'complete'
   })
-  t.same(await room.call('tasks/cancel', { taskId }, { capabilities: taskClient }), { resultType: 'complete' })
-  t.same(room.requests('tasks/update'), [{ method: 'tasks/update', params: { taskId: task().taskId, inputResponses } }])
+  t.same(await setup.call('tasks/cancel', { taskId }, { capabilities: taskClient }), { resultType: 'complete' })
+  t.same(setup.requests('tasks/update'), [
+    { method: 'tasks/update', params: { taskId: task().taskId, inputResponses } }
+  ])
   t.ok(
-    room.connections.every(
+    setup.connections.every(
       ({ upstream, requests }) => upstream === 'two' || requests.every(({ method }) => !method.startsWith('tasks/'))
     )
   )
 })
 
 t.test('whoever does not declare the extension is told so; an id is worth nothing to anybody else', async (t) => {
-  const room = await modernRoom(
+  const setup = await modernSetup(
     t,
     { one: maker(), two: {} },
     {
@@ -76,35 +78,35 @@ t.test('whoever does not declare the extension is told so; an id is worth nothin
       }
     }
   )
-  const { taskId } = await room.call('tools/call', { name: 'one__x' }, { capabilities: taskClient })
-  await t.rejects(room.call('tasks/get', { taskId }), {
+  const { taskId } = await setup.call('tools/call', { name: 'one__x' }, { capabilities: taskClient })
+  await t.rejects(setup.call('tasks/get', { taskId }), {
     code: 'missing_capability',
     data: { requiredCapabilities: taskClient }
   })
   const unknown = { code: 'invalid_params' }
-  await t.rejects(room.call('tasks/get', { taskId }, { capabilities: taskClient, who: 'bob' }), unknown)
-  await t.rejects(room.call('tasks/get', { taskId }, { capabilities: taskClient, endpoint: 'other' }), unknown)
-  await t.rejects(room.call('tasks/get', { taskId: `${String(taskId)}x` }, { capabilities: taskClient }), unknown)
-  await t.rejects(room.call('tasks/get', {}, { capabilities: taskClient }), unknown)
-  await t.rejects(room.call('tasks/get', { taskId }, { capabilities: taskClient, endpoint: 'without' }), {
+  await t.rejects(setup.call('tasks/get', { taskId }, { capabilities: taskClient, who: 'bob' }), unknown)
+  await t.rejects(setup.call('tasks/get', { taskId }, { capabilities: taskClient, endpoint: 'other' }), unknown)
+  await t.rejects(setup.call('tasks/get', { taskId: `${String(taskId)}x` }, { capabilities: taskClient }), unknown)
+  await t.rejects(setup.call('tasks/get', {}, { capabilities: taskClient }), unknown)
+  await t.rejects(setup.call('tasks/get', { taskId }, { capabilities: taskClient, endpoint: 'without' }), {
     code: 'unknown_method'
   })
-  await t.rejects(room.call('tasks/list', {}, { capabilities: taskClient }), { code: 'unknown_method' })
+  await t.rejects(setup.call('tasks/list', {}, { capabilities: taskClient }), { code: 'unknown_method' })
   await t.rejects(
-    room.call('tools/call', { name: 'one__x' }),
+    setup.call('tools/call', { name: 'one__x' }),
     { code: 'upstream_protocol' },
     'a task that the client cannot follow'
   )
-  t.ok(await room.call('tasks/get', { taskId }, { capabilities: taskClient }))
+  t.ok(await setup.call('tasks/get', { taskId }, { capabilities: taskClient }))
 })
 
 t.test('nothing passes as the error of a task that would not pass by itself', async (t) => {
   const double = maker()
-  const room = await modernRoom(t, { one: double, two: {} })
-  const { taskId } = await room.call('tools/call', { name: 'one__x' }, { capabilities: taskClient })
+  const setup = await modernSetup(t, { one: double, two: {} })
+  const { taskId } = await setup.call('tools/call', { name: 'one__x' }, { capabilities: taskClient })
   const shown = async (error: unknown) => {
     double.answer = () => ({ resultType: 'complete', ...task('failed'), error })
-    return (await room.call('tasks/get', { taskId }, { capabilities: taskClient }))['error']
+    return (await setup.call('tasks/get', { taskId }, { capabilities: taskClient }))['error']
   }
   const own = { code: 7, message: 'broke', data: { x: 1 } }
   t.same(await shown(own), own)
@@ -128,12 +130,12 @@ t.test('nothing passes as the error of a task that would not pass by itself', as
 
 t.test("the server's own refusal comes back as it is", async (t) => {
   const double = maker()
-  const room = await modernRoom(t, { one: double, two: {} })
-  const { taskId } = await room.call('tools/call', { name: 'one__x' }, { capabilities: taskClient })
+  const setup = await modernSetup(t, { one: double, two: {} })
+  const { taskId } = await setup.call('tools/call', { name: 'one__x' }, { capabilities: taskClient })
   double.answer = () => {
     throw new RpcError({ code: -32602, message: 'forgotten' })
   }
-  t.match(await room.call('tasks/get', { taskId }, { capabilities: taskClient }).catch((error: unknown) => error), {
+  t.match(await setup.call('tasks/get', { taskId }, { capabilities: taskClient }).catch((error: unknown) => error), {
     error: { code: -32602, message: 'forgotten' }
   })
 })

@@ -1,10 +1,10 @@
-// Doubles of older upstreams that ask while they are called, at the seam; and the rounds of their callers.
+// Doubles of legacy upstreams that ask while they are called, at the seam; and the rounds of their callers.
 
 import { setImmediate } from 'node:timers/promises'
 import type { JsonObject, Result } from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import { until } from '../kit/until.ts'
-import { tool, type Asking, type Double, type ModernRoom } from './modern-kit.ts'
+import { tool, type Asking, type Double, type ModernSetup } from './modern-kit.ts'
 
 export const form = (message = 'who?', more: JsonObject = {}): JsonObject => ({
   mode: 'form',
@@ -27,7 +27,7 @@ export const single = { endpoints: { default: { upstreams: ['one'], prefix: '' }
 export const params = { name: 'x' }
 
 /** Lets the time pass in which questions are gathered, once somebody has asked. */
-export async function called(room: ModernRoom, work: Promise<Result>): Promise<Result> {
+export async function called(setup: ModernSetup, work: Promise<Result>): Promise<Result> {
   let over = false
   work
     .finally(() => {
@@ -35,7 +35,7 @@ export async function called(room: ModernRoom, work: Promise<Result>): Promise<R
     })
     .catch(() => {})
   await until('the end of the round', async () => {
-    room.clock.move(25)
+    setup.clock.move(25)
     return over
   })
   return await work
@@ -44,13 +44,13 @@ export async function called(room: ModernRoom, work: Promise<Result>): Promise<R
 export const answersTo = ({ inputRequests }: Result, answer: JsonObject = accepted): JsonObject =>
   Object.fromEntries(Object.keys(inputRequests as JsonObject).map((key) => [key, answer]))
 export const next = (
-  room: ModernRoom,
+  setup: ModernSetup,
   asked: Result,
   inputResponses: JsonObject = answersTo(asked),
   asking: Asking = able,
   more: JsonObject = params
 ): Promise<Result> =>
-  called(room, room.call('tools/call', { ...more, requestState: asked['requestState'], inputResponses }, asking))
+  called(setup, setup.call('tools/call', { ...more, requestState: asked['requestState'], inputResponses }, asking))
 
 /** What an upstream does that is cancelled. */
 export const aborted = async (signal: AbortSignal): Promise<void> => {

@@ -3,11 +3,11 @@
 
 import t from 'tap'
 import { until } from '../kit/until.ts'
-import { relayRoom, type Double, type Person, type RelayRoom } from './kit.ts'
+import { relaySetup, type Double, type Person, type RelaySetup } from './kit.ts'
 import type { Test } from 'tap'
 
 interface Scene {
-  readonly room: RelayRoom
+  readonly setup: RelaySetup
   /** How many requests of the method the server has been sent. */
   sent(method: string): number
   /** Requests that the server keeps waiting, oldest first. */
@@ -29,15 +29,15 @@ async function scene(t: Test, isolation = 'shared'): Promise<Scene> {
       })
     }
   }
-  const room = await relayRoom(t, {
+  const setup = await relaySetup(t, {
     doubles: { up: double },
     endpoints: { default: { upstreams: ['up'], prefix: '' } },
     isolation
   })
   return {
-    room,
+    setup,
     held,
-    sent: (method) => room.requests(method).length,
+    sent: (method) => setup.requests(method).length,
     hold(method) {
       holding = method
     }
@@ -57,8 +57,8 @@ const settled = async (): Promise<void> => {
 }
 
 t.test('a call that is cancelled while it waits its turn ends at once, and nothing is sent for it', async (t) => {
-  const { room, held, sent, hold } = await scene(t)
-  const [ada, bob, eve] = [await room.person('ada'), await room.person('bob'), await room.person('eve')]
+  const { setup, held, sent, hold } = await scene(t)
+  const [ada, bob, eve] = [await setup.person('ada'), await setup.person('bob'), await setup.person('eve')]
   hold('resources/subscribe')
   const first = subscribe(ada)
   await until('it is under way', () => held.length === 1)
@@ -73,7 +73,7 @@ t.test('a call that is cancelled while it waits its turn ends at once, and nothi
   held.shift()?.()
   t.same(await first, {})
   t.same(await third, {}, 'whoever came after it has its turn')
-  room.connections.at(-1)?.notify({ method: 'notifications/resources/updated', params: { uri: 'test://one' } })
+  setup.connections.at(-1)?.notify({ method: 'notifications/resources/updated', params: { uri: 'test://one' } })
   t.same(
     [ada, bob, eve].map(({ heard }) => heard.length),
     [1, 0, 1]
@@ -82,8 +82,8 @@ t.test('a call that is cancelled while it waits its turn ends at once, and nothi
 })
 
 t.test('of many that are cancelled nothing is left to wait for, whoever is first', async (t) => {
-  const { room, held, sent, hold } = await scene(t)
-  const [ada, bob] = [await room.person('ada'), await room.person('bob')]
+  const { setup, held, sent, hold } = await scene(t)
+  const [ada, bob] = [await setup.person('ada'), await setup.person('bob')]
   hold('resources/subscribe')
   const over = new AbortController()
   const all = Array.from({ length: 50 }, () => subscribe(ada, 'test://one', over.signal))
@@ -96,8 +96,8 @@ t.test('of many that are cancelled nothing is left to wait for, whoever is first
 })
 
 t.test('a session that ends while its call waits its turn is not subscribed', async (t) => {
-  const { room, held, hold } = await scene(t)
-  const [ada, bob] = [await room.person('ada'), await room.person('bob')]
+  const { setup, held, hold } = await scene(t)
+  const [ada, bob] = [await setup.person('ada'), await setup.person('bob')]
   hold('resources/subscribe')
   const first = subscribe(ada)
   await until('it is under way', () => held.length === 1)
@@ -109,8 +109,8 @@ t.test('a session that ends while its call waits its turn is not subscribed', as
 })
 
 t.test('who unsubscribes need not wait for the server: what it left is ended without it', async (t) => {
-  const { room, held, sent, hold } = await scene(t)
-  const ada = await room.person('ada')
+  const { setup, held, sent, hold } = await scene(t)
+  const ada = await setup.person('ada')
   await subscribe(ada)
   hold('resources/unsubscribe')
   const over = new AbortController()
@@ -125,8 +125,8 @@ t.test('who unsubscribes need not wait for the server: what it left is ended wit
 })
 
 t.test('at the end of a session its server is told eight at a time, and meanwhile others go on', async (t) => {
-  const { room, held, sent, hold } = await scene(t)
-  const [ada, bob] = [await room.person('ada'), await room.person('bob')]
+  const { setup, held, sent, hold } = await scene(t)
+  const [ada, bob] = [await setup.person('ada'), await setup.person('bob')]
   const uris = Array.from({ length: 100 }, (_, n) => `test://${n}`)
   for (const uri of uris) await subscribe(ada, uri)
   hold('resources/unsubscribe')
@@ -145,7 +145,7 @@ t.test('at the end of a session its server is told eight at a time, and meanwhil
   for (const answer of held.splice(0)) answer()
   t.equal(most, 8)
   t.notOk(
-    room.requests('resources/unsubscribe').some(({ params }) => params?.['uri'] === 'test://99'),
+    setup.requests('resources/unsubscribe').some(({ params }) => params?.['uri'] === 'test://99'),
     'but what somebody has come for'
   )
 })

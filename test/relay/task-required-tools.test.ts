@@ -6,7 +6,7 @@ import { GatewayError, RpcError } from '../../src/protocol/errors.ts'
 import type { JsonObject, Request, Result } from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import { until } from '../kit/until.ts'
-import { relayRoom, stillClock, tool, type Double, type Person } from './kit.ts'
+import { relaySetup, stillClock, tool, type Double, type Person } from './kit.ts'
 
 const tasks = { cancel: {}, requests: { tools: { call: {} } } }
 const ok = { content: [{ type: 'text', text: 'ok' }] }
@@ -57,35 +57,35 @@ async function old(person: Promise<Person>, revision = '2025-06-18'): Promise<Pe
 }
 
 t.test('only a tool that requires a task is called as one, and only for clients without tasks', async (t) => {
-  const room = await relayRoom(t, {
+  const setup = await relaySetup(t, {
     doubles: { one: maker(), two: maker({ tools: {} }) },
     endpoints: { default: { upstreams: ['one', 'two'] } }
   })
-  const ada = await old(room.person())
-  const asked = (): unknown => room.requests('tools/call').at(-1)?.params?.['task']
+  const ada = await old(setup.person())
+  const asked = (): unknown => setup.requests('tools/call').at(-1)?.params?.['task']
   for (const name of ['one__may', 'one__plain', 'two__x']) {
     t.same(await ada.call('tools/call', { name, task: {} }), ok)
     t.equal(asked(), undefined, name)
   }
-  const bob = await room.person('bob')
+  const bob = await setup.person('bob')
   t.same(
     await bob.call('tools/call', { name: 'one__x' }),
     ok,
     'whatever the server says to a client that could have asked for a task'
   )
   t.equal(asked(), undefined)
-  t.equal(room.requests('tasks/result').length, 0)
+  t.equal(setup.requests('tasks/result').length, 0)
 })
 
 t.test('such a tool is called once, and what its task ended with is the answer', async (t) => {
   const one = maker()
-  const room = await relayRoom(t, { doubles: { one } })
-  const ada = await old(room.person())
+  const setup = await relaySetup(t, { doubles: { one } })
+  const ada = await old(setup.person())
   await ada.call('tools/list')
   const name = 'one__x'
   one.status = 'completed'
   t.same(await ada.call('tools/call', { name }), ok)
-  t.type(room.requests('tools/call')[0]?.params?.['task'], 'object')
+  t.type(setup.requests('tools/call')[0]?.params?.['task'], 'object')
   one.status = 'failed'
   one.outcome = () => {
     throw new RpcError({ code: 5, message: 'broke' })
@@ -99,22 +99,22 @@ t.test('such a tool is called once, and what its task ended with is the answer',
     })
   }
   t.match(await ada.call('tools/call', { name }), { isError: true, content: [{ text: /https:\/\/up\.example\// }] })
-  t.equal(room.requests('tools/call').length, 3)
+  t.equal(setup.requests('tools/call').length, 3)
 })
 
 t.test('a caller that gives up the call has the task cancelled', async (t) => {
   const one = maker()
-  const room = await relayRoom(t, { doubles: { one } })
-  const ada = await old(room.person())
+  const setup = await relaySetup(t, { doubles: { one } })
+  const ada = await old(setup.person())
   await ada.call('tools/list')
   const stop = new AbortController()
   const running = ada.call('tools/call', { name: 'one__x' }, {}, stop.signal)
-  await until('its result is waited for', () => room.requests('tasks/result').length === 1)
+  await until('its result is waited for', () => setup.requests('tasks/result').length === 1)
   t.equal(one.status, 'working')
   stop.abort()
   await t.rejects(running, { code: 'cancelled' })
   await until('it is cancelled', () => one.status === 'cancelled')
-  t.equal(room.requests('tools/call').length, 1)
+  t.equal(setup.requests('tools/call').length, 1)
 })
 
 t.test('a task is cancelled after a day, or when its server cannot be asked any more', async (t) => {
@@ -129,19 +129,19 @@ t.test('a task is cancelled after a day, or when its server cannot be asked any 
       clock.move(days * 24 * 60 * 60_000)
       throw new GatewayError('upstream_timeout', 'nothing came')
     }
-    const room = await relayRoom(t, {
+    const setup = await relaySetup(t, {
       doubles: { one },
       clock,
       limits: { sessionIdleMs: 4 * 24 * 60 * 60_000, sessionMaxMs: 4 * 24 * 60 * 60_000 }
     })
-    const ada = await old(room.person())
+    const ada = await old(setup.person())
     await ada.call('tools/list')
     const running = ada.call('tools/call', { name: 'one__x' })
     if (days < 1) {
-      await until('it is asked again', () => room.requests('tasks/result').length === 2)
+      await until('it is asked again', () => setup.requests('tasks/result').length === 2)
       one.status = 'completed'
       t.same(await running, ok)
-      t.equal(room.requests('tasks/cancel').length, 0)
+      t.equal(setup.requests('tasks/cancel').length, 0)
     } else {
       await t.rejects(running, { code: 'upstream_timeout' })
       await until('it is cancelled', () => one.status === 'cancelled')
@@ -157,8 +157,8 @@ t.test('progress always rises, and ends with the call', async (t) => {
     if (request.method === 'tools/call') caller = client
     return answer?.(request, client, signal, connection) ?? {}
   }
-  const room = await relayRoom(t, { doubles: { one } })
-  const ada = await old(room.person())
+  const setup = await relaySetup(t, { doubles: { one } })
+  const ada = await old(setup.person())
   await ada.call('tools/list')
   const heard: unknown[] = []
   const say = (progress: number): void =>
@@ -172,7 +172,7 @@ t.test('progress always rises, and ends with the call', async (t) => {
       }
     }
   )
-  await until('its result is waited for', () => room.requests('tasks/result').length === 1)
+  await until('its result is waited for', () => setup.requests('tasks/result').length === 1)
   for (const progress of [1, 2, 3]) say(progress)
   one.status = 'completed'
   await running

@@ -1,9 +1,9 @@
-// Error -32042 of an older upstream: its pages become questions, and the request is sent again when they were visited.
+// Error -32042 of a legacy upstream: its pages become questions, and the request is sent again when they were visited.
 
 import t from 'tap'
 import { RpcError } from '../../src/protocol/errors.ts'
 import type { JsonObject } from '../../src/protocol/messages.ts'
-import { modernRoom, tool, type Double } from './modern-kit.ts'
+import { modernSetup, tool, type Double } from './modern-kit.ts'
 
 const page = { mode: 'url', elicitationId: 'e-1', url: 'https://up.example/connect', message: 'Please connect' }
 const visitor = { elicitation: { url: {} } }
@@ -38,8 +38,8 @@ const requests: ReadonlyArray<readonly [method: string, params: JsonObject, done
 for (const [method, params, done] of requests) {
   t.test(`${method}: the client is sent to the page, and the request goes out again when it was there`, async (t) => {
     const one = demanding()
-    const room = await modernRoom(t, { one, two: {} })
-    const ask = (more: JsonObject = {}) => room.call(method, { ...params, ...more }, { capabilities: visitor })
+    const setup = await modernSetup(t, { one, two: {} })
+    const ask = (more: JsonObject = {}) => setup.call(method, { ...params, ...more }, { capabilities: visitor })
     const asked = await ask()
     t.same(
       asked['inputRequests'],
@@ -62,16 +62,16 @@ for (const [method, params, done] of requests) {
     one.visited = true
     const result = await ask({ requestState, inputResponses: { 'page-1': accept, other: 7 } })
     t.match(result, { resultType: 'complete', ...done })
-    t.equal(room.requests(method).length, 3)
+    t.equal(setup.requests(method).length, 3)
     t.match(
       await ask(),
       { resultType: 'complete', ...done },
       'once the page was visited, the state opens nothing that would be closed without it'
     )
     t.match(await ask({ requestState, inputResponses: { 'page-1': accept } }), { resultType: 'complete', ...done })
-    t.equal(room.requests(method).length, 5, 'and one request is one at the upstream, with it or without it')
+    t.equal(setup.requests(method).length, 5, 'and one request is one at the upstream, with it or without it')
     t.ok(
-      room
+      setup
         .requests(method)
         .every(
           (request) => !('requestState' in (request.params ?? {})) && !('inputResponses' in (request.params ?? {}))
@@ -81,11 +81,11 @@ for (const [method, params, done] of requests) {
   })
 
   t.test(`${method}: who declines is told that nothing was done, and the upstream is not asked again`, async (t) => {
-    const room = await modernRoom(t, { one: demanding(), two: {} })
+    const setup = await modernSetup(t, { one: demanding(), two: {} })
     for (const action of ['decline', 'cancel']) {
-      const { requestState } = await room.call(method, params, { capabilities: visitor })
-      const before = room.requests(method).length
-      const answer = room.call(
+      const { requestState } = await setup.call(method, params, { capabilities: visitor })
+      const before = setup.requests(method).length
+      const answer = setup.call(
         method,
         { ...params, requestState, inputResponses: { 'page-1': { action } } },
         { capabilities: visitor }
@@ -93,14 +93,14 @@ for (const [method, params, done] of requests) {
       if (method === 'tools/call')
         t.match(await answer, { resultType: 'complete', isError: true, content: [{ text: /one.*declined/ }] })
       else await t.rejects(answer, { code: 'declined' })
-      t.equal(room.requests(method).length, before)
+      t.equal(setup.requests(method).length, before)
     }
   })
 
   t.test(`${method}: a client that opens no pages is told what it lacks`, async (t) => {
-    const room = await modernRoom(t, { one: demanding(), two: {} })
+    const setup = await modernSetup(t, { one: demanding(), two: {} })
     for (const capabilities of [{}, { elicitation: {} }, { elicitation: { form: {} } }]) {
-      await t.rejects(room.call(method, params, { capabilities }), {
+      await t.rejects(setup.call(method, params, { capabilities }), {
         code: 'missing_capability',
         data: { requiredCapabilities: { elicitation: { url: {} } } }
       })
@@ -110,50 +110,50 @@ for (const [method, params, done] of requests) {
 
 t.test('a request state is valid for its caller and its request only, and for an hour', async (t) => {
   const one = demanding()
-  const room = await modernRoom(
+  const setup = await modernSetup(
     t,
     { one, two: {} },
     { endpoints: { default: { upstreams: ['one', 'two'] }, other: { upstreams: ['one', 'two'] } } }
   )
   const params = { name: 'one__x', arguments: { a: 1 } }
-  const { requestState } = await room.call('tools/call', params, { capabilities: visitor })
+  const { requestState } = await setup.call('tools/call', params, { capabilities: visitor })
   one.visited = true
   const again = { ...params, requestState, inputResponses: { 'page-1': accept } }
   const refused = { code: 'invalid_state' }
-  await t.rejects(room.call('tools/call', again, { capabilities: visitor, who: 'bob' }), refused)
-  await t.rejects(room.call('tools/call', again, { capabilities: visitor, endpoint: 'other' }), refused)
-  await t.rejects(room.call('tools/call', { ...again, arguments: { a: 2 } }, { capabilities: visitor }), refused)
+  await t.rejects(setup.call('tools/call', again, { capabilities: visitor, who: 'bob' }), refused)
+  await t.rejects(setup.call('tools/call', again, { capabilities: visitor, endpoint: 'other' }), refused)
+  await t.rejects(setup.call('tools/call', { ...again, arguments: { a: 2 } }, { capabilities: visitor }), refused)
   await t.rejects(
-    room.call('tools/call', { ...again, requestState: `${String(requestState)}x` }, { capabilities: visitor }),
+    setup.call('tools/call', { ...again, requestState: `${String(requestState)}x` }, { capabilities: visitor }),
     refused
   )
-  t.match(await room.call('tools/call', again, { capabilities: visitor }), { resultType: 'complete' })
-  room.later(61 * 60_000)
-  await t.rejects(room.call('tools/call', again, { capabilities: visitor }), refused)
+  t.match(await setup.call('tools/call', again, { capabilities: visitor }), { resultType: 'complete' })
+  setup.later(61 * 60_000)
+  await t.rejects(setup.call('tools/call', again, { capabilities: visitor }), refused)
 })
 
 t.test('a malformed input response is refused; a missing one is asked for again', async (t) => {
-  const room = await modernRoom(t, {
+  const setup = await modernSetup(t, {
     one: demanding([page, { ...page, elicitationId: 'e-2', url: 'http://up.example/2' }]),
     two: {}
   })
   const params = { name: 'one__x' }
-  const { requestState, inputRequests } = await room.call('tools/call', params, { capabilities: visitor })
+  const { requestState, inputRequests } = await setup.call('tools/call', params, { capabilities: visitor })
   t.same(Object.keys(inputRequests as JsonObject), ['page-1', 'page-2'])
   for (const inputResponses of [7, [], { 'page-1': 7 }, { 'page-1': {} }, { 'page-1': { action: 'perhaps' } }]) {
-    await t.rejects(room.call('tools/call', { ...params, requestState, inputResponses }, { capabilities: visitor }), {
+    await t.rejects(setup.call('tools/call', { ...params, requestState, inputResponses }, { capabilities: visitor }), {
       code: 'invalid_params'
     })
   }
   t.match(
-    await room.call(
+    await setup.call(
       'tools/call',
       { ...params, requestState, inputResponses: { 'page-1': accept } },
       { capabilities: visitor }
     ),
     { resultType: 'input_required' }
   )
-  t.match(await room.call('tools/call', { ...params, requestState }, { capabilities: visitor }), {
+  t.match(await setup.call('tools/call', { ...params, requestState }, { capabilities: visitor }), {
     resultType: 'input_required'
   })
 })
@@ -165,9 +165,9 @@ t.test("a demand that leads to no web page is the upstream's fault", async (t) =
     [{ ...page, url: 'javascript:alert(1)' }],
     [{ ...page, url: undefined }]
   ]) {
-    const room = await modernRoom(t, { one: demanding(elicitations), two: {} })
+    const setup = await modernSetup(t, { one: demanding(elicitations), two: {} })
     await t.rejects(
-      room.call('tools/call', { name: 'one__x' }, { capabilities: visitor }),
+      setup.call('tools/call', { name: 'one__x' }, { capabilities: visitor }),
       { code: 'upstream_protocol' },
       JSON.stringify(elicitations)
     )
@@ -176,9 +176,9 @@ t.test("a demand that leads to no web page is the upstream's fault", async (t) =
 
 t.test('an elicitation without a message gets one; on an endpoint of one server nothing is added', async (t) => {
   const { message: _message, ...silent } = page
-  const room = await modernRoom(t, { one: demanding([silent]) })
-  const { tools } = (await room.call('tools/list')) as { tools: Array<{ name: string }> }
-  t.match(await room.call('tools/call', { name: tools[0]?.name }, { capabilities: visitor }), {
+  const setup = await modernSetup(t, { one: demanding([silent]) })
+  const { tools } = (await setup.call('tools/list')) as { tools: Array<{ name: string }> }
+  t.match(await setup.call('tools/call', { name: tools[0]?.name }, { capabilities: visitor }), {
     inputRequests: { 'page-1': { params: { url: page.url, message: 'A web page has to be visited first.' } } }
   })
 })

@@ -2,14 +2,14 @@
 
 import t from 'tap'
 import { RpcError } from '../../src/protocol/errors.ts'
-import { relayRoom, tool } from './kit.ts'
+import { relaySetup, tool } from './kit.ts'
 
 const page = { mode: 'url', elicitationId: 'e-1', url: 'https://up.example/connect', message: 'Please connect' }
 
 t.test(
   'a prompt, a resource and a call as a task end with an error that says what is missing; a tool call with a result',
   async (t) => {
-    const room = await relayRoom(t, {
+    const setup = await relaySetup(t, {
       doubles: {
         up: {
           tools: [tool('x')],
@@ -24,7 +24,7 @@ t.test(
       },
       endpoints: { default: { upstreams: ['up', 'other'] } }
     })
-    const ada = await room.person()
+    const ada = await setup.person()
     const refused = {
       code: 'upstream_protocol',
       message: /up wants a web page.*https:\/\/up\.example\/connect \(Please connect\)/,

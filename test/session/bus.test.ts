@@ -40,19 +40,19 @@ t.test('gateway and JSON-RPC errors arrive as thrown; any other reveals nothing'
 })
 
 t.test('a process that never answers is gone, and one that falls silent has stopped', async (t) => {
-  const room = await wire(t)
-  await t.rejects(room.one.request('three', ada, {}, call()), {
+  const setup = await wire(t)
+  await t.rejects(setup.one.request('three', ada, {}, call()), {
     code: 'invalid_state',
     message: /gone/,
     data: { outcome: 'unknown' }
   })
   let aborted: AbortSignal | undefined
-  room.two.serve((_question, { signal }) => {
+  setup.two.serve((_question, { signal }) => {
     aborted = signal
-    room.lose = () => true
+    setup.lose = () => true
     return never()
   })
-  await t.rejects(room.one.request('two', ada, {}, call()), { code: 'upstream_lost', data: { outcome: 'unknown' } })
+  await t.rejects(setup.one.request('two', ada, {}, call()), { code: 'upstream_lost', data: { outcome: 'unknown' } })
   await until('the other side notices too', () => aborted?.aborted)
 })
 
@@ -84,70 +84,70 @@ t.test('a sender that gives up ends the work', async (t) => {
 })
 
 t.test('a request that arrives after its sender gave up is not worked on', async (t) => {
-  const room = await wire(t)
+  const setup = await wire(t)
   let worked = 0
-  room.two.serve(async () => ++worked)
-  room.lose = (channel) => channel === 'node:two'
-  await t.rejects(room.one.request('two', ada, {}, call()), { code: 'invalid_state' })
-  room.lose = () => false
-  const [[channel, question] = ['', '']] = room.published
-  await room.store.publish(channel, question)
-  t.equal(await room.one.request('two', ada, {}, call()), 1, 'only the request that is still wanted')
-  await room.store.publish(channel, question)
-  room.today += 61_000
-  await room.store.publish(channel, question)
-  t.equal(await room.one.request('two', ada, {}, call()), 2)
+  setup.two.serve(async () => ++worked)
+  setup.lose = (channel) => channel === 'node:two'
+  await t.rejects(setup.one.request('two', ada, {}, call()), { code: 'invalid_state' })
+  setup.lose = () => false
+  const [[channel, question] = ['', '']] = setup.published
+  await setup.store.publish(channel, question)
+  t.equal(await setup.one.request('two', ada, {}, call()), 1, 'only the request that is still wanted')
+  await setup.store.publish(channel, question)
+  setup.today += 61_000
+  await setup.store.publish(channel, question)
+  t.equal(await setup.one.request('two', ada, {}, call()), 2)
 })
 
 t.test('messages that no process has sealed do nothing', async (t) => {
-  const room = await wire(t)
+  const setup = await wire(t)
   let worked = 0
-  room.two.serve(async () => ++worked)
+  setup.two.serve(async () => ++worked)
   for (const text of [
     '',
     '{}',
     'x'.repeat(100),
-    JSON.stringify({ word: 'question', id: 'x', from: 'one', at: room.today, body: {} })
+    JSON.stringify({ word: 'question', id: 'x', from: 'one', at: setup.today, body: {} })
   ])
-    await room.store.publish('node:two', text)
-  await room.one.request('two', ada, {}, call())
-  for (const [channel, text] of room.published) if (channel === 'node:one') await room.store.publish('node:two', text)
-  t.equal(await room.one.request('two', ada, {}, call()), 2)
+    await setup.store.publish('node:two', text)
+  await setup.one.request('two', ada, {}, call())
+  for (const [channel, text] of setup.published) if (channel === 'node:one') await setup.store.publish('node:two', text)
+  t.equal(await setup.one.request('two', ada, {}, call()), 2)
 })
 
 t.test('a message that arrives twice counts once, and a replayed one not at all', async (t) => {
-  const room = await wire(t)
+  const setup = await wire(t)
   let worked = 0
-  room.two.serve(async (_question, { notify }) => {
+  setup.two.serve(async (_question, { notify }) => {
     notify(++worked)
     return 'done'
   })
-  room.times = 2
+  setup.times = 2
   const said: unknown[] = []
-  t.equal(await room.one.request('two', ada, {}, call({ notify: (each) => said.push(each) })), 'done')
-  room.times = 1
-  const before = [...room.published]
-  for (let n = 0; n < 2; n++) for (const [channel, text] of before) await room.store.publish(channel, text)
-  t.equal(await room.one.request('two', ada, {}, call()), 'done')
+  t.equal(await setup.one.request('two', ada, {}, call({ notify: (each) => said.push(each) })), 'done')
+  setup.times = 1
+  const before = [...setup.published]
+  for (let n = 0; n < 2; n++) for (const [channel, text] of before) await setup.store.publish(channel, text)
+  t.equal(await setup.one.request('two', ada, {}, call()), 'done')
   t.same([worked, said], [2, [1]])
 })
 
 t.test('a third process cannot answer or abort a request of two others', async (t) => {
-  const room = await wire(t)
+  const setup = await wire(t)
   const begun = Promise.withResolvers<AbortSignal>()
   const work = Promise.withResolvers<unknown>()
-  room.two.serve((_question, { signal }) => {
+  setup.two.serve((_question, { signal }) => {
     begun.resolve(signal)
     return work.promise
   })
-  const asked = room.one.request('two', ada, {}, call())
+  const asked = setup.one.request('two', ada, {}, call())
   const signal = await begun.promise
-  const [, question] = room.published.find(([channel]) => channel === 'node:two') ?? ['', '']
-  const { id } = JSON.parse(room.sealer.open('bus', ['two'], question) ?? '{}') as { id: string }
+  const [, question] = setup.published.find(([channel]) => channel === 'node:two') ?? ['', '']
+  const { id } = JSON.parse(setup.sealer.open('bus', ['two'], question) ?? '{}') as { id: string }
   const say = (to: string, from: string, word: string): Promise<void> =>
-    room.store.publish(
+    setup.store.publish(
       `node:${to}`,
-      room.sealer.seal('bus', [to], JSON.stringify({ word, id, from, at: room.today, n: 1_000, body: 'mine' }))
+      setup.sealer.seal('bus', [to], JSON.stringify({ word, id, from, at: setup.today, n: 1_000, body: 'mine' }))
     )
   await say('one', 'three', 'answer')
   await say('two', 'three', 'abort')
@@ -157,16 +157,16 @@ t.test('a third process cannot answer or abort a request of two others', async (
 })
 
 t.test('a message that cannot be opened or read harms nothing', async (t) => {
-  const room = await wire(t)
-  room.two.serve(async () => 'done')
-  room.broken = true
-  await t.resolves(room.store.publish('node:two', 'x'.repeat(100)))
-  await t.rejects(room.one.request('two', ada, {}, call()), { code: 'invalid_state' })
-  room.broken = false
+  const setup = await wire(t)
+  setup.two.serve(async () => 'done')
+  setup.broken = true
+  await t.resolves(setup.store.publish('node:two', 'x'.repeat(100)))
+  await t.rejects(setup.one.request('two', ada, {}, call()), { code: 'invalid_state' })
+  setup.broken = false
   for (const text of ['no JSON', 'null', '{}', '{"word":"question","id":"x","from":"one","at":1000000,"n":1}']) {
-    await t.resolves(room.store.publish('node:two', room.sealer.seal('bus', ['two'], text)))
+    await t.resolves(setup.store.publish('node:two', setup.sealer.seal('bus', ['two'], text)))
   }
-  t.equal(await room.one.request('two', ada, {}, call()), 'done')
+  t.equal(await setup.one.request('two', ada, {}, call()), 'done')
 })
 
 t.test('a caller and a tenant have a quota of requests, on both sides', async (t) => {
@@ -174,10 +174,10 @@ t.test('a caller and a tenant have a quota of requests, on both sides', async (t
     ['asks', [{ max: 32 }, { max: 1_000 }]],
     ['serves', [{ max: 1_000 }, { max: 32 }]]
   ] as const) {
-    const room = await wire(t, ...limits)
+    const setup = await wire(t, ...limits)
     const stop = new AbortController()
     let begun = 0
-    room.two.serve(async (question, { signal }) => {
+    setup.two.serve(async (question, { signal }) => {
       begun++
       if (question !== 'short')
         await new Promise((_resolve, reject) => {
@@ -186,12 +186,12 @@ t.test('a caller and a tenant have a quota of requests, on both sides', async (t
       return 'done'
     })
     const asks = (whose: BusCaller): Promise<unknown> =>
-      room.one.request('two', whose, {}, call({ signal: stop.signal }))
+      setup.one.request('two', whose, {}, call({ signal: stop.signal }))
     const running = Array.from({ length: 8 }, (_each, n) =>
       asks({ tenant: 'acme', caller: `caller ${n >> 1}` }).catch(() => {})
     )
     await until('all of them are under way', () => begun === 8)
-    const short = (whose: BusCaller): Promise<unknown> => room.one.request('two', whose, 'short', call())
+    const short = (whose: BusCaller): Promise<unknown> => setup.one.request('two', whose, 'short', call())
     await t.rejects(
       short({ tenant: 'acme', caller: 'caller 0' }),
       { code: 'too_many' },
@@ -209,11 +209,11 @@ t.test('a caller and a tenant have a quota of requests, on both sides', async (t
 })
 
 t.test('requests at a time and message size are limited, and a store without messages is an error', async (t) => {
-  const room = await wire(t, { max: 1 })
+  const setup = await wire(t, { max: 1 })
   const stop = new AbortController()
-  room.two.serve(never)
-  const first = room.one.request('two', ada, {}, call({ signal: stop.signal })).catch(() => {})
-  await t.rejects(room.one.request('two', ada, {}, call()), { code: 'too_many' })
+  setup.two.serve(never)
+  const first = setup.one.request('two', ada, {}, call({ signal: stop.signal })).catch(() => {})
+  await t.rejects(setup.one.request('two', ada, {}, call()), { code: 'too_many' })
   stop.abort()
   await first
   const other = await wire(t)

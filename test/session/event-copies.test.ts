@@ -15,7 +15,7 @@ import { clock, reader, type Reader, type TestClock } from './reader.ts'
 
 const [primed, plain] = [{ primes: true }, { primes: false }]
 
-interface Room {
+interface Setup {
   readonly streams: Streams
   /** Another process on the same store. */
   readonly other: Streams
@@ -24,7 +24,7 @@ interface Room {
   readonly copies: string[]
 }
 
-async function room(t: Test, copyLimits?: StreamsOptions['copyLimits']): Promise<Room> {
+async function setup(t: Test, copyLimits?: StreamsOptions['copyLimits']): Promise<Setup> {
   const time = clock()
   const store = await createSqliteStore({ path: ':memory:', clock: time, log: quiet })
   const sealer = await createSealer({ store, randomBytes, timer: (ms, run) => setTimeout(run, ms), log: quiet })
@@ -76,7 +76,7 @@ const turn = (): Promise<void> =>
   })
 
 t.test('the only answer on a stream is not copied where no id came before it', async (t) => {
-  const { streams, copies } = await room(t)
+  const { streams, copies } = await setup(t)
   const alone = opened(streams, 'a', plain)
   alone.stream.send({ n: 1 })
   alone.stream.finish()
@@ -96,7 +96,7 @@ t.test('the only answer on a stream is not copied where no id came before it', a
 })
 
 t.test('messages ahead of the answer are copied, at once or with what follows', async (t) => {
-  const { streams, other, copies } = await room(t)
+  const { streams, other, copies } = await setup(t)
   const { stream, sink } = opened(streams, 'a', plain)
   stream.send({ n: 1 })
   await turn()
@@ -122,7 +122,7 @@ t.test('messages ahead of the answer are copied, at once or with what follows', 
 })
 
 t.test('the copies of one session are limited until they expire; other sessions have their own limit', async (t) => {
-  const { streams, other, time, copies } = await room(t, { session: 100, process: 1_000 })
+  const { streams, other, time, copies } = await setup(t, { session: 100, process: 1_000 })
   const { stream, sink } = opened(streams, 'a', primed)
   stream.send(sized(60))
   stream.send(sized(60))
@@ -155,7 +155,7 @@ t.test('the copies of one session are limited until they expire; other sessions 
 })
 
 t.test('the copies of all sessions together are limited', async (t) => {
-  const { streams, copies } = await room(t, { session: 100, process: 150 })
+  const { streams, copies } = await setup(t, { session: 100, process: 150 })
   for (const session of ['a', 'b', 'c']) opened(streams, session, plain, 'session').stream.send(sized(60))
   t.equal(copies.length, 2)
   opened(streams, 'd', plain, 'session').stream.send(sized(20))
@@ -163,7 +163,7 @@ t.test('the copies of all sessions together are limited', async (t) => {
 })
 
 t.test('the end of a stream is copied where something of it was, whatever the limit', async (t) => {
-  const { streams, other, copies } = await room(t, { session: 63, process: 1_000 })
+  const { streams, other, copies } = await setup(t, { session: 63, process: 1_000 })
   const { stream, sink } = opened(streams, 'a', primed)
   stream.send(sized(60))
   stream.finish()

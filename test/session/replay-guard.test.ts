@@ -21,18 +21,18 @@ t.test('of each process only messages newer than all before are new', async (t) 
 })
 
 t.test('however many requests one caller sends, those of others are served', async (t) => {
-  const room = await wire(t)
+  const setup = await wire(t)
   let served = 0
-  room.two.serve(async () => ++served)
-  for (let n = 0; n < 500; n++) await room.one.request('two', { tenant: 'evil', caller: 'e' }, {}, call())
-  t.equal(await room.one.request('two', { tenant: 'good', caller: 'g' }, {}, call()), 501)
-  const questions = room.published.filter(
-    ([channel, text]) => channel === 'node:two' && room.sealer.open('bus', ['two'], text)?.includes('"question"')
+  setup.two.serve(async () => ++served)
+  for (let n = 0; n < 500; n++) await setup.one.request('two', { tenant: 'evil', caller: 'e' }, {}, call())
+  t.equal(await setup.one.request('two', { tenant: 'good', caller: 'g' }, {}, call()), 501)
+  const questions = setup.published.filter(
+    ([channel, text]) => channel === 'node:two' && setup.sealer.open('bus', ['two'], text)?.includes('"question"')
   )
   t.equal(questions.length, 501)
-  for (const [channel, text] of questions) await room.store.publish(channel, text)
+  for (const [channel, text] of questions) await setup.store.publish(channel, text)
   t.equal(
-    await room.one.request('two', { tenant: 'good', caller: 'g' }, {}, call()),
+    await setup.one.request('two', { tenant: 'good', caller: 'g' }, {}, call()),
     502,
     'none of the replayed ones counts'
   )

@@ -172,7 +172,7 @@ t.test(
     const old = three(here, 'a', 'call', { primes: false })
     const third = reader()
     await there.resume('a', old.ids[0] ?? '', third, { primes: false })
-    t.same([third.primes, third.paused, third.ended], [[], [], true], 'an older client is given no event without data')
+    t.same([third.primes, third.paused, third.ended], [[], [], true], 'an legacy client is given no event without data')
   }
 )
 

@@ -183,7 +183,7 @@ const cases: Case[] = [
     sent: oldSends
   },
   {
-    name: 'pinned modern, an older server is refused and not fallen back to',
+    name: 'pinned modern, a legacy server is refused and not fallen back to',
     behaviour: { [D]: [rpc(-32601, 404)], [I]: [initialized] },
     pinned: 'modern',
     becomes: { code: 'upstream_protocol', message: /era: modern/ },
@@ -293,7 +293,7 @@ const cases: Case[] = [
     sent: [D]
   },
   {
-    name: 'HTTP 500 is explained as what an older server may answer',
+    name: 'HTTP 500 is explained as what a legacy server may answer',
     over: 'http',
     behaviour: { [D]: [plain(500)] },
     becomes: { code: 'upstream_unavailable', message: /HTTP 500.*Only server\/discover was sent.*era: legacy/ },

@@ -79,7 +79,7 @@ export function createEverything(shared: Shared): Everything {
   }))
 
   // What an author would have to write a schema of a library for is answered on the lower level, with the data of the
-  // older fixture.
+  // legacy fixture.
   const { server } = mcp
   server.setRequestHandler('prompts/list', () => ({
     prompts: [

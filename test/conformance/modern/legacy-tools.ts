@@ -1,4 +1,4 @@
-// The tools of the scenarios of 2025-11-25 that this revision expresses otherwise: what the older fixture asks in the
+// The tools of the scenarios of 2025-11-25 that this revision expresses otherwise: what the legacy fixture asks in the
 // middle of a call, these ask with `input_required`.
 
 import { inputRequired, inputResponse } from '@modelcontextprotocol/server'
@@ -8,7 +8,7 @@ import { answer, schema, text, type Entry } from './tools.ts'
 
 type Form = Parameters<typeof inputRequired.elicit>[0]['requestedSchema']
 
-/** How long the older fixture leaves the stream closed. */
+/** How long the legacy fixture leaves the stream closed. */
 const awayMs = 50
 
 /** A tool that asks one form and says what became of it. */

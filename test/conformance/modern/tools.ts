@@ -1,4 +1,4 @@
-// The tools of the reference server of 2026-07-28 that ask nothing: those of the older fixture that still have a
+// The tools of the reference server of 2026-07-28 that ask nothing: those of the legacy fixture that still have a
 // meaning, those that the new scenarios name, and those of the tasks extension, which answer at once where the client
 // knows no tasks.
 

@@ -66,7 +66,7 @@ for (const transport of legacyTransports) {
               t.match(
                 await call.final(),
                 { result: { isError: true, content: [{ type: 'text', text: /elicitation/ }] } },
-                'older clients know no elicitation'
+                'legacy clients know no elicitation'
               )
               t.equal((await rounds(client, endpoint, tool)).length, before + 1)
               continue

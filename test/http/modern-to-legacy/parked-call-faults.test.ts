@@ -120,9 +120,9 @@ t.test(
           ] === 'invalid_state'
       )
       t.match(await round(hasty.url(transport), 'tools/call', withAnswers(parked[at] as Round, walk), ada), refused)
-      // More calls than there are lanes, one after the other: none is still taken.
+      // More calls than there are slots, one after the other: none is still taken.
       for (let n = 0; n < 10; n++) {
-        const { result } = await until('a lane', async () => {
+        const { result } = await until('a slot', async () => {
           const each = await round(hasty.url(transport), 'tools/call', { name: 'echo' }, ada)
           return each.result === undefined ? undefined : each
         })

@@ -1,4 +1,4 @@
-// Questions of older upstreams to clients of 2026-07-28, on the wire: the call waits at its upstream while the client
+// Questions of legacy upstreams to clients of 2026-07-28, on the wire: the call waits at its upstream while the client
 // comes and goes.
 
 import t from 'tap'

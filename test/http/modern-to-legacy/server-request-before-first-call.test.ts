@@ -1,4 +1,4 @@
-// What an older server asks on its own account, such as the roots right after its handshake. On a connection of one
+// What a legacy server asks on its own account, such as the roots right after its handshake. On a connection of one
 // caller, where input requests name no call, it goes to the only call that was sent and may be asked; else nobody is
 // asked, and no later call either.
 

@@ -1,4 +1,4 @@
-// Lanes by themselves: what they remember of a definition, and for how long.
+// Slots by themselves: what they remember of a definition, and for how long.
 
 import t from 'tap'
 import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
@@ -8,22 +8,22 @@ import { atRest } from './parking-kit.ts'
 
 const one = { name: 'one', type: 'http', hash: 'of one' } as unknown as UpstreamDefinition
 
-async function isThere(lane: Promise<CallSlot>): Promise<boolean> {
-  return await Promise.race([lane.then(() => true), atRest().then(() => false)])
+async function isThere(slot: Promise<CallSlot>): Promise<boolean> {
+  return await Promise.race([slot.then(() => true), atRest().then(() => false)])
 }
 
 t.test('what connections turned out to be is remembered until a reload takes their definition away', async (t) => {
-  const lanes = createCallSlots(stillClock())
-  const enter = (): Promise<CallSlot> => lanes.enter(one, 'ada', 'scope')
+  const slots = createCallSlots(stillClock())
+  const enter = (): Promise<CallSlot> => slots.enter(one, 'ada', 'scope')
   const first = await enter()
   const second = enter()
   t.notOk(await isThere(second), 'until it is known')
   first.opened(true)
   t.ok(await isThere(second))
   t.ok(await isThere(Promise.race(Array.from({ length: 20 }, enter))), 'then they run side by side')
-  lanes.retain(new Set(['of one']))
+  slots.retain(new Set(['of one']))
   t.ok((await Promise.all([enter(), enter()])).every(({ number }) => number === 0))
-  lanes.retain(new Set())
+  slots.retain(new Set())
   const again = await enter()
   const next = enter()
   t.notOk(await isThere(next), 'found out anew')
@@ -31,12 +31,12 @@ t.test('what connections turned out to be is remembered until a reload takes the
   t.ok(await isThere(next))
 })
 
-t.test('calls that are in their lanes meanwhile stay there, and newer ones do not wait for them', async (t) => {
-  const lanes = createCallSlots(stillClock())
-  const enter = (): Promise<CallSlot> => lanes.enter(one, 'ada', 'scope')
+t.test('calls that are in their slots meanwhile stay there, and newer ones do not wait for them', async (t) => {
+  const slots = createCallSlots(stillClock())
+  const enter = (): Promise<CallSlot> => slots.enter(one, 'ada', 'scope')
   const parked = await enter()
   parked.opened(false)
-  lanes.retain(new Set())
+  slots.retain(new Set())
   const later = await enter()
   t.equal(later.number, 1)
   const last = enter()
@@ -47,14 +47,14 @@ t.test('calls that are in their lanes meanwhile stay there, and newer ones do no
   t.equal((await enter()).number, 0)
 })
 
-/** Eight lanes at most, whose connections are none that tell their calls apart. */
+/** Eight slots at most, whose connections are none that tell their calls apart. */
 function fleet() {
   const clock = stillClock()
-  const lanes = createCallSlots(clock)
+  const slots = createCallSlots(clock)
   const enter = async (): Promise<CallSlot> => {
-    const lane = await lanes.enter(one, 'ada', 'scope')
-    lane.opened(false)
-    return lane
+    const slot = await slots.enter(one, 'ada', 'scope')
+    slot.opened(false)
+    return slot
   }
   const closed: string[] = []
   const debtOf = (name: string, closes = (): boolean => true): AbandonedCalls & { pay(): void } => {
@@ -71,7 +71,7 @@ function fleet() {
   return { clock, enter, debtOf, closed }
 }
 
-t.test('a lane whose server still owes an answer is free when that has come', async (t) => {
+t.test('a slot whose server still owes an answer is free when that has come', async (t) => {
   const { clock, enter, debtOf, closed } = fleet()
   const debt = debtOf('first')
   const first = await enter()
@@ -118,7 +118,7 @@ t.test('one that is needed elsewhere is not taken from its server, and free in i
   t.same(closed, [])
 })
 
-t.test('lanes of that kind count, and make room for newer calls soon', async (t) => {
+t.test('slots of that kind count, and make room for newer calls soon', async (t) => {
   const { clock, enter, debtOf, closed } = fleet()
   const all = await Promise.all(Array.from({ length: 8 }, enter))
   const [first, second, third] = all as [CallSlot, CallSlot, CallSlot]
@@ -141,22 +141,22 @@ t.test('lanes of that kind count, and make room for newer calls soon', async (t)
   t.equal((await enter()).number, 3, 'at once where its server has answered')
 })
 
-t.test('calls wait for a lane in turn, sixty-four of them', async (t) => {
+t.test('calls wait for a slot in turn, sixty-four of them', async (t) => {
   const { enter } = fleet()
   const all = await Promise.all(Array.from({ length: 8 }, enter))
   const order: number[] = []
   const queued = Array.from({ length: 64 }, async (_, at) => {
-    const lane = await enter()
+    const slot = await enter()
     order.push(at)
-    return lane
+    return slot
   })
   await atRest()
   await t.rejects(enter(), {
     code: 'too_many',
     message: /8 calls of this caller run at upstream one, and 64 wait for them/
   })
-  for (const lane of all) lane.leave()
-  for (const lane of queued) (await lane).leave()
+  for (const slot of all) slot.leave()
+  for (const slot of queued) (await slot).leave()
   t.same(
     order,
     Array.from({ length: 64 }, (_, at) => at)
@@ -165,18 +165,18 @@ t.test('calls wait for a lane in turn, sixty-four of them', async (t) => {
 })
 
 t.test(
-  'where all that have a lane wait for their clients, the first gives up for whoever waits for a lane; not while one runs',
+  'where all that have a slot wait for their clients, the first gives up for whoever waits for a slot; not while one runs',
   async (t) => {
     const { enter } = fleet()
     const all = await Promise.all(Array.from({ length: 8 }, enter))
     const given: number[] = []
     const ninth = enter()
-    for (const lane of all) {
+    for (const slot of all) {
       await atRest()
       t.same(given, [])
-      lane.waits(() => {
-        given.push(lane.number)
-        lane.leave()
+      slot.waits(() => {
+        given.push(slot.number)
+        slot.leave()
       })
     }
     await atRest()

@@ -341,7 +341,7 @@ t.test('a connection may end while somebody thinks: the next round takes the one
     code: 'upstream_protocol',
     data: { outcome: 'unknown' }
   })
-  t.equal(later.length, 1, 'an older server is sent no answers')
+  t.equal(later.length, 1, 'a legacy server is sent no answers')
 })
 
 t.test(

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import type { JsonObject, Request } from '../../src/protocol/messages.ts'
-import { modernRoom, taskClient, tool, type Double, type ModernRoom, type Opened } from './modern-kit.ts'
+import { modernSetup, taskClient, tool, type Double, type ModernSetup, type Opened } from './modern-kit.ts'
 import { aborted, atRest } from './parking-kit.ts'
 
 const asker = { capabilities: { ...taskClient, elicitation: {} } }
@@ -37,15 +37,15 @@ function hung(more: Partial<Double> = {}) {
   return { task, double }
 }
 
-const callers = (room: ModernRoom): Opened[] =>
-  room.connections.filter(
+const callers = (setup: ModernSetup): Opened[] =>
+  setup.connections.filter(
     ({ handshake }) => handshake.capabilities['elicitation'] !== undefined && handshake.exclusive === true
   )
 
-async function giveUp(room: ModernRoom): Promise<void> {
+async function giveUp(setup: ModernSetup): Promise<void> {
   const stop = new AbortController()
-  const given = room.call('tools/call', { name: 'x' }, { ...asker, signal: stop.signal }).catch(() => {})
-  while (room.requests('tools/call').at(-1)?.params?.['name'] !== 'x') await atRest()
+  const given = setup.call('tools/call', { name: 'x' }, { ...asker, signal: stop.signal }).catch(() => {})
+  while (setup.requests('tools/call').at(-1)?.params?.['name'] !== 'x') await atRest()
   stop.abort(new Error('given up'))
   await given
   await atRest()
@@ -55,38 +55,38 @@ const single = { endpoints: { default: { upstreams: ['one'], prefix: '' } } }
 
 t.test('the next call has another one, until its time is up', async (t) => {
   const { task, double } = hung()
-  const room = await modernRoom(t, { one: double }, single)
-  await giveUp(room)
+  const setup = await modernSetup(t, { one: double }, single)
+  await giveUp(setup)
   task.owes = false
-  await room.call('tools/call', { name: 'y' }, asker)
+  await setup.call('tools/call', { name: 'y' }, asker)
   t.same(
-    callers(room).map(({ requests }) => requests.map(({ params }) => params?.['name'])),
+    callers(setup).map(({ requests }) => requests.map(({ params }) => params?.['name'])),
     [['x'], ['y']],
     'nor does it get any meanwhile'
   )
-  room.clock.move(10_000)
+  setup.clock.move(10_000)
   await atRest()
-  await room.call('tools/call', { name: 'y' }, asker)
+  await setup.call('tools/call', { name: 'y' }, asker)
   t.same(
-    callers(room).map(({ requests }) => requests.map(({ params }) => params?.['name'])),
+    callers(setup).map(({ requests }) => requests.map(({ params }) => params?.['name'])),
     [['x', 'y'], ['y']],
-    'the first lane again, with what its server remembers'
+    'the first slot again, with what its server remembers'
   )
   t.same(
-    callers(room).map(({ closed }) => closed),
+    callers(setup).map(({ closed }) => closed),
     [false, false]
   )
 })
 
 t.test('where it names its calls, the connection goes on', async (t) => {
   const { double } = hung({ namesCalls: true })
-  const room = await modernRoom(t, { one: double }, single)
-  await giveUp(room)
-  await room.call('tools/call', { name: 'y' }, asker)
-  room.clock.move(10_000)
+  const setup = await modernSetup(t, { one: double }, single)
+  await giveUp(setup)
+  await setup.call('tools/call', { name: 'y' }, asker)
+  setup.clock.move(10_000)
   await atRest()
   t.same(
-    callers(room).map(({ closed }) => closed),
+    callers(setup).map(({ closed }) => closed),
     [false]
   )
 })
@@ -94,23 +94,23 @@ t.test('where it names its calls, the connection goes on', async (t) => {
 t.test('where the caller has no place left, it is closed for the next call; not while a task runs there', async (t) => {
   for (const running of [false, true]) {
     const { task, double } = hung()
-    const room = await modernRoom(t, { one: double }, single)
-    if (running) await room.call('tools/call', { name: 'task' }, asker)
+    const setup = await modernSetup(t, { one: double }, single)
+    if (running) await setup.call('tools/call', { name: 'task' }, asker)
     const stop = new AbortController()
     const all = Array.from({ length: 8 }, (_, at) =>
-      room.call('tools/call', { name: 'x' }, { ...asker, ...(at === 0 && { signal: stop.signal }) }).catch(() => {})
+      setup.call('tools/call', { name: 'x' }, { ...asker, ...(at === 0 && { signal: stop.signal }) }).catch(() => {})
     )
-    while (room.requests('tools/call').filter(({ params }) => params?.['name'] === 'x').length < 8) await atRest()
+    while (setup.requests('tools/call').filter(({ params }) => params?.['name'] === 'x').length < 8) await atRest()
     stop.abort(new Error('given up'))
     await all[0]
     await atRest()
     task.owes = false
-    const ninth = room.call('tools/call', { name: 'y' }, asker)
+    const ninth = setup.call('tools/call', { name: 'y' }, asker)
     await atRest()
-    room.clock.move(1_000)
+    setup.clock.move(1_000)
     await atRest()
-    t.equal(callers(room)[0]?.closed, !running)
-    room.clock.move(10_000)
+    t.equal(callers(setup)[0]?.closed, !running)
+    setup.clock.move(10_000)
     t.match(await ninth, { resultType: 'complete' })
   }
 })
