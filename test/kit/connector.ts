@@ -19,6 +19,9 @@ import type {
 } from '../../src/protocol/seams.ts'
 import type { Clock } from '../../src/time/clock.ts'
 
+/** The signal of a call that nobody cancels. */
+export const never = new AbortController().signal
+
 export const realClock: Clock = { now: () => Date.now(), timer: (ms, run) => setTimeout(run, ms) }
 
 /** A clock that moves only when told to. */

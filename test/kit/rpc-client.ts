@@ -8,6 +8,7 @@ import {
   callOf,
   handClock,
   handshake,
+  never,
   recordingClient,
   recordingEvents,
   testConnector,
@@ -15,8 +16,6 @@ import {
 } from './connector.ts'
 import type { ClientCapabilities, JsonObject } from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
-
-const never = new AbortController().signal
 
 /**
  * @param owner how the owner of the connection answers what belongs to no call

@@ -6,12 +6,13 @@ import {
   callOf,
   handshake,
   httpDefinition,
+  never,
   recordingClient,
   recordingEvents,
   stdioDefinition,
-  until,
   testConnector,
-  type RecordingEvents
+  type RecordingEvents,
+  until
 } from '../kit/connector.ts'
 import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { startUpstream } from '../kit/upstream.ts'
@@ -28,8 +29,6 @@ type Open = (
   limits?: { timeoutMs?: number; maxMessageBytes?: number },
   shake?: HandshakeParams
 ) => Promise<Fixture>
-
-const never = new AbortController().signal
 
 const openStdio: Open = async (t, script = {}, limits = {}, shake = handshake) => {
   const events = recordingEvents()

@@ -7,16 +7,16 @@ import { createMask } from '../../src/upstream/stdio/mask-secrets.ts'
 import {
   callOf,
   handshake,
+  never,
   recordingClient,
   recordingEvents,
   stdioDefinition,
-  until,
-  testConnector
+  testConnector,
+  until
 } from '../kit/connector.ts'
 import type { StdioDefinition } from '../../src/config/snapshot.ts'
 import type { Test } from 'tap'
 
-const never = new AbortController().signal
 const pem = '-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG\n9w0BAQEFAASCBKcwggSj\n-----END PRIVATE KEY-----\n'
 
 async function open(t: Test, overrides: Partial<StdioDefinition> = {}) {

@@ -8,15 +8,15 @@ import {
   handClock,
   handshake,
   httpDefinition,
+  never,
   recordingClient,
   recordingEvents,
-  until,
-  testConnector
+  testConnector,
+  until
 } from '../kit/connector.ts'
 import { serverRequest, testRpcClient } from '../kit/rpc-client.ts'
 import { isCall, isMethod, startUpstream } from '../kit/upstream.ts'
 
-const never = new AbortController().signal
 const settled = () => new Promise(setImmediate)
 const relatedTask = 'io.modelcontextprotocol/related-task'
 const line = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'of a finished call' } }

@@ -2,41 +2,17 @@
 // something else.
 
 import t from 'tap'
-import {
-  callOf,
-  handshake,
-  httpDefinition,
-  recordingClient,
-  recordingEvents,
-  until,
-  testConnector
-} from '../kit/connector.ts'
-import { startSseUpstream, type SseUpstreamOptions } from '../kit/sse-upstream.ts'
+import { handshake, recordingEvents, testConnector, until } from '../kit/connector.ts'
+import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { isCall, isMethod } from '../kit/upstream.ts'
 import type { HttpDefinition } from '../../src/config/snapshot.ts'
-import type { Test } from 'tap'
-
-const never = new AbortController().signal
-const definitionOf = (url: string, overrides: Partial<HttpDefinition> = {}) =>
-  httpDefinition(url, { transport: 'sse', ...overrides })
-
-async function open(t: Test, options: SseUpstreamOptions = {}, overrides: Partial<HttpDefinition> = {}) {
-  const peer = await startSseUpstream(options)
-  t.teardown(peer.close)
-  const events = recordingEvents()
-  const shop = testConnector()
-  const connect = () => shop.connector.connect(definitionOf(`${peer.url}?token=hunter2`, overrides), handshake, events)
-  const upstream = await connect()
-  t.teardown(() => upstream.close())
-  const call = (tool: string, args: object = {}) => upstream.request(callOf(tool, args), recordingClient(), never)
-  return { peer, upstream, events, call, connect, ...shop }
-}
+import { openSse, sseDefinition } from './http-sse-kit.ts'
 
 for (const unknownSession of [404, 400] as const) {
   t.test(
     `a server that answers ${unknownSession} because it forgot the session ends the connection, though its stream is open`,
     async (t) => {
-      const { peer, call, events } = await open(t, { unknownSession })
+      const { peer, call, events } = await openSse(t, { unknownSession })
       peer.forget()
       const failure = await call('echo').catch((error: unknown) => error)
       t.match(
@@ -53,7 +29,7 @@ for (const unknownSession of [404, 400] as const) {
 }
 
 t.test('a message that is refused for its own sake fails alone', async (t) => {
-  const { peer, call, events } = await open(t)
+  const { peer, call, events } = await openSse(t)
   peer.override(isCall('echo'), (response) => {
     response.writeHead(400).end()
   })
@@ -70,7 +46,7 @@ const refusals: Array<[name: string, status: number, error: object]> = [
 ]
 for (const [name, status, error] of refusals) {
   t.test(`a POST that is answered with ${name} fails its call, which is sent once`, async (t) => {
-    const { peer, call } = await open(t)
+    const { peer, call } = await openSse(t)
     peer.override(isCall('echo'), (response) => {
       response.writeHead(status, { Location: 'http://169.254.169.254/' }).end()
     })
@@ -83,7 +59,7 @@ for (const [name, status, error] of refusals) {
 }
 
 t.test('a POST that breaks is a call whose outcome is unknown', async (t) => {
-  const { peer, call } = await open(t)
+  const { peer, call } = await openSse(t)
   peer.override(isCall('echo'), (response) => {
     response.socket?.destroy()
   })
@@ -92,7 +68,7 @@ t.test('a POST that breaks is a call whose outcome is unknown', async (t) => {
 })
 
 t.test('events that are no messages are left out, and the stream goes on', async (t) => {
-  const { peer, call, logged } = await open(t)
+  const { peer, call, logged } = await openSse(t)
   peer.write(
     ': keep-alive\n\nevent: ping\ndata: 2025\n\ndata: hello\n\ndata: {"jsonrpc":\n\nid: 7\ndata:\n\nretry: 5\n\n'
   )
@@ -101,7 +77,7 @@ t.test('events that are no messages are left out, and the stream goes on', async
 })
 
 t.test('an answer that is broken JSON fails its own call, told by its id at the front', async (t) => {
-  const { peer, call, events } = await open(t)
+  const { peer, call, events } = await openSse(t)
   const other = call('slow')
   peer.override(isCall('echo'), (response, { message }) => {
     response.writeHead(202).end()
@@ -114,7 +90,7 @@ t.test('an answer that is broken JSON fails its own call, told by its id at the 
 })
 
 t.test('invalid UTF-8 ends the connection, because what was lost is unknown', async (t) => {
-  const { peer, call, events } = await open(t)
+  const { peer, call, events } = await openSse(t)
   const lost = t.rejects(call('slow'), { code: 'upstream_protocol', data: { outcome: 'unknown' } })
   await until(() => peer.server.calls('slow') === 1, 'the call is there')
   peer.write(Buffer.from('data: {"a":"\xff"}\n\n', 'latin1') as unknown as string)
@@ -145,7 +121,7 @@ for (const [name, status, type, body, message] of strangers) {
         response.writeHead(status, { 'Content-Type': type }).end(body)
       }
     )
-    await t.rejects(testConnector().connector.connect(definitionOf(peer.url), handshake, recordingEvents()), {
+    await t.rejects(testConnector().connector.connect(sseDefinition(peer.url), handshake, recordingEvents()), {
       code: 'upstream_protocol',
       message
     })
@@ -159,7 +135,7 @@ t.test(
     const peer = await startSseUpstream()
     t.teardown(peer.close)
     const connect = (overrides: Partial<HttpDefinition> = {}) =>
-      testConnector().connector.connect(definitionOf(peer.url, overrides), handshake, recordingEvents())
+      testConnector().connector.connect(sseDefinition(peer.url, overrides), handshake, recordingEvents())
     for (const status of [401, 403, 429, 503]) {
       peer.override(
         ({ method }) => method === 'GET',
@@ -197,7 +173,7 @@ t.test('a server that ends during the handshake is to be tried again, and its ow
     peer.cut()
   })
   const events = recordingEvents()
-  await t.rejects(testConnector().connector.connect(definitionOf(peer.url), handshake, events), {
+  await t.rejects(testConnector().connector.connect(sseDefinition(peer.url), handshake, events), {
     code: 'upstream_unavailable',
     message: /ended during its start/
   })

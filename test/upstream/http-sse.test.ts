@@ -1,38 +1,13 @@
 // HTTP+SSE of 2024-11-05: where messages may be posted, what the end of the stream means, which POSTs count as taken.
 
 import t from 'tap'
-import {
-  callOf,
-  handshake,
-  httpDefinition,
-  recordingClient,
-  recordingEvents,
-  until,
-  testConnector
-} from '../kit/connector.ts'
-import { startSseUpstream, type SseUpstreamOptions } from '../kit/sse-upstream.ts'
+import { callOf, handshake, never, recordingClient, recordingEvents, testConnector, until } from '../kit/connector.ts'
+import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { isCall, isMethod, startUpstream } from '../kit/upstream.ts'
-import type { HttpDefinition } from '../../src/config/snapshot.ts'
-import type { Test } from 'tap'
-
-const never = new AbortController().signal
-const definitionOf = (url: string, overrides: Partial<HttpDefinition> = {}) =>
-  httpDefinition(url, { transport: 'sse', ...overrides })
-
-async function open(t: Test, options: SseUpstreamOptions = {}, overrides: Partial<HttpDefinition> = {}) {
-  const peer = await startSseUpstream(options)
-  t.teardown(peer.close)
-  const events = recordingEvents()
-  const shop = testConnector()
-  const connect = () => shop.connector.connect(definitionOf(`${peer.url}?token=hunter2`, overrides), handshake, events)
-  const upstream = await connect()
-  t.teardown(() => upstream.close())
-  const call = (tool: string, args: object = {}) => upstream.request(callOf(tool, args), recordingClient(), never)
-  return { peer, upstream, events, call, connect, ...shop }
-}
+import { openSse, sseDefinition } from './http-sse-kit.ts'
 
 t.test('each request carries what the definition asks for, and the revision once it is agreed', async (t) => {
-  const { peer, call } = await open(t, {}, { headers: { 'X-Api-Key': 'k-1', 'Content-Type': 'text/plain' } })
+  const { peer, call } = await openSse(t, {}, { headers: { 'X-Api-Key': 'k-1', 'Content-Type': 'text/plain' } })
   await call('echo')
   t.match(peer.seen[0], {
     method: 'GET',
@@ -50,7 +25,7 @@ t.test('each request carries what the definition asks for, and the revision once
 })
 
 t.test("a server of the transport's own revision gets no header for it", async (t) => {
-  const { peer, upstream, call } = await open(t, { revision: '2024-11-05' })
+  const { peer, upstream, call } = await openSse(t, { revision: '2024-11-05' })
   t.equal(upstream.revision, '2024-11-05')
   await call('echo')
   t.notOk(peer.seen.find(isCall('echo'))?.headers['mcp-protocol-version'])
@@ -64,7 +39,7 @@ const addresses: Array<[name: string, endpoint: (session: string, origin: string
 ]
 for (const [name, endpoint] of addresses) {
   t.test(`messages go where the first event says, as ${name}`, async (t) => {
-    const { call } = await open(t, { endpoint })
+    const { call } = await openSse(t, { endpoint })
     t.match(await call('echo'), { content: [{}] })
   })
 }
@@ -90,7 +65,7 @@ t.test('a server that wants its messages at another origin gets none, and neithe
     t.teardown(peer.close)
     const failure = await testConnector()
       .connector.connect(
-        definitionOf(peer.url, { headers: { Authorization: 'Bearer hunter2' } }),
+        sseDefinition(peer.url, { headers: { Authorization: 'Bearer hunter2' } }),
         handshake,
         recordingEvents()
       )
@@ -103,7 +78,7 @@ t.test('a server that wants its messages at another origin gets none, and neithe
 })
 
 t.test('the address stays the first one, whatever comes later', async (t) => {
-  const { peer, call } = await open(t)
+  const { peer, call } = await openSse(t)
   peer.write('event: endpoint\ndata: http://127.0.0.1:1/messages\n\nevent: endpoint\ndata: /elsewhere\n\n')
   t.match(await call('echo'), { content: [{}] })
 })
@@ -111,7 +86,7 @@ t.test('the address stays the first one, whatever comes later', async (t) => {
 t.test(
   'when the stream ends, calls in flight are lost, their owner is told once, and a new connection works',
   async (t) => {
-    const { peer, call, events, connect } = await open(t)
+    const { peer, call, events, connect } = await openSse(t)
     const calls = [call('slow'), call('slow')]
     const lost = Promise.all(
       calls.map((call) => t.rejects(call, { code: 'upstream_lost', data: { outcome: 'unknown', upstream: 'files' } }))
@@ -133,7 +108,7 @@ for (const accepts of ['late', 'never'] as const) {
   t.test(
     `a server that answers its POSTs ${accepts === 'late' ? 'only after the work' : 'not at all'} is understood, and holds no socket`,
     async (t) => {
-      const { peer, call } = await open(t, { accepts })
+      const { peer, call } = await openSse(t, { accepts })
       await Promise.all(Array.from({ length: 5 }, (_, n) => call('echo', { n })))
       const pending = new Set<unknown>()
       peer.override(isCall('pid'), (response) => {
@@ -152,7 +127,7 @@ for (const accepts of ['late', 'never'] as const) {
 }
 
 t.test('whatever a POST is answered with besides its status is of no interest', async (t) => {
-  const { peer, call } = await open(t)
+  const { peer, call } = await openSse(t)
   for (const [type, body] of [
     ['text/html', '<html>'],
     ['application/json', '{"ok":'],
@@ -168,7 +143,7 @@ t.test('whatever a POST is answered with besides its status is of no interest', 
 })
 
 t.test('lines may end as they like, and data may come in several', async (t) => {
-  const { peer, call } = await open(t)
+  const { peer, call } = await openSse(t)
   peer.override(isCall('echo'), (response, { message }) => {
     response.writeHead(202).end()
     peer.write(
@@ -179,7 +154,7 @@ t.test('lines may end as they like, and data may come in several', async (t) => 
 })
 
 t.test('closing and destroying close the stream, which is the session', async (t) => {
-  const { peer, upstream, events, connect } = await open(t)
+  const { peer, upstream, events, connect } = await openSse(t)
   const second = await connect()
   t.equal(peer.sessions.size, 2)
   await upstream.close()
@@ -189,7 +164,7 @@ t.test('closing and destroying close the stream, which is the session', async (t
 })
 
 t.test('a cancelled call whose POST is still on its way is cut off, and cancelled at the server too', async (t) => {
-  const { peer, upstream } = await open(t)
+  const { peer, upstream } = await openSse(t)
   let cut = false
   peer.override(isCall('echo'), (response) => {
     response.on('close', () => {
@@ -210,7 +185,7 @@ t.test('a cancelled call whose POST is still on its way is cut off, and cancelle
 t.test('pinned to one transport, the other is not tried', async (t) => {
   const peer = await startUpstream()
   t.teardown(peer.close)
-  await t.rejects(testConnector().connector.connect(definitionOf(peer.url), handshake, recordingEvents()), {
+  await t.rejects(testConnector().connector.connect(sseDefinition(peer.url), handshake, recordingEvents()), {
     code: 'upstream_protocol',
     message: /HTTP\+SSE/
   })
@@ -218,7 +193,11 @@ t.test('pinned to one transport, the other is not tried', async (t) => {
   const old = await startSseUpstream()
   t.teardown(old.close)
   await t.rejects(
-    testConnector().connector.connect(definitionOf(old.url, { transport: 'streamable' }), handshake, recordingEvents()),
+    testConnector().connector.connect(
+      sseDefinition(old.url, { transport: 'streamable' }),
+      handshake,
+      recordingEvents()
+    ),
     { code: 'upstream_protocol', message: /HTTP 405/ }
   )
   t.same(

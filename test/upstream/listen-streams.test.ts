@@ -6,11 +6,10 @@ import t from 'tap'
 import { createLimitedWarnings } from '../../src/upstream/rpc/limited-warnings.ts'
 import { createUpstreamSubscriptions } from '../../src/upstream/modern/listen-streams.ts'
 import { upstreamName } from '../../src/protocol/ids.ts'
-import { handClock, recordingEvents, until, testConnector } from '../kit/connector.ts'
+import { handClock, never, recordingEvents, testConnector, until } from '../kit/connector.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import type { RpcClient } from '../../src/upstream/rpc/rpc-client.ts'
 
-const never = new AbortController().signal
 const uri = 'test://one'
 
 /** Subscriptions whose streams the test acknowledges and ends. */

@@ -2,12 +2,10 @@
 
 import t from 'tap'
 import { fetchList, fetchListing } from '../../src/upstream/listing/listing.ts'
-import { handshake, httpDefinition, recordingEvents, testConnector } from '../kit/connector.ts'
+import { handshake, httpDefinition, never, recordingEvents, testConnector } from '../kit/connector.ts'
 import { startUpstream, type HttpUpstream, type HttpUpstreamOptions } from '../kit/upstream.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
 import type { Test } from 'tap'
-
-const never = new AbortController().signal
 
 async function open(t: Test, options: HttpUpstreamOptions = {}): Promise<{ upstream: Upstream; peer: HttpUpstream }> {
   const peer = await startUpstream({ stream: false, ...options })

@@ -7,13 +7,14 @@ import {
   callOf,
   handshake,
   httpDefinition,
+  never,
   recordingClient,
   recordingEvents,
   stdioDefinition,
-  until,
   testConnector,
   type RecordingClient,
-  type RecordingEvents
+  type RecordingEvents,
+  until
 } from '../kit/connector.ts'
 import { modernStdio, startModern } from '../kit/modern-server.ts'
 import type { HttpDefinition } from '../../src/config/snapshot.ts'
@@ -23,7 +24,6 @@ import type { ModernScript } from '../kit/modern-script.ts'
 import type { ConnectionUse } from '../../src/upstream/rpc/transport.ts'
 import type { Test } from 'tap'
 
-const never = new AbortController().signal
 const modern = (capabilities: JsonObject = {}, extras: object = {}): RecordingClient => ({
   ...recordingClient(),
   era: 'modern',

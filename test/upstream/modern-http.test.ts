@@ -7,10 +7,11 @@ import {
   callOf,
   handshake,
   httpDefinition,
+  never,
   recordingClient,
   recordingEvents,
-  until,
-  testConnector
+  testConnector,
+  until
 } from '../kit/connector.ts'
 import { startModern, type ModernHttpOptions, type ModernSeen, type ModernUpstream } from '../kit/modern-server.ts'
 import { startUpstream } from '../kit/upstream.ts'
@@ -19,7 +20,6 @@ import type { ConnectionUse } from '../../src/upstream/rpc/transport.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import type { Test } from 'tap'
 
-const never = new AbortController().signal
 const modern = (capabilities: object = {}, extras: object = {}): ReturnType<typeof recordingClient> =>
   ({ ...recordingClient(), era: 'modern', capabilities: { ...capabilities }, ...extras }) as ReturnType<
     typeof recordingClient

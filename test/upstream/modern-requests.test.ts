@@ -7,18 +7,18 @@ import {
   handClock,
   handshake,
   httpDefinition,
+  never,
   realClock,
   recordingClient,
   recordingEvents,
-  until,
   testConnector,
-  type RecordingClient
+  type RecordingClient,
+  until
 } from '../kit/connector.ts'
 import { startModern, type ModernHttpOptions, type ModernSeen, type ModernUpstream } from '../kit/modern-server.ts'
 import type { ServerResponse } from 'node:http'
 import type { Test } from 'tap'
 
-const never = new AbortController().signal
 const modern = (): RecordingClient => ({ ...recordingClient(), era: 'modern' })
 const list = { method: 'tools/list' }
 

@@ -5,18 +5,18 @@ import {
   callOf,
   handClock,
   handshake,
+  never,
   realClock,
   recordingClient,
   recordingEvents,
   stdioDefinition,
-  until,
   testConnector,
-  type RecordingClient
+  type RecordingClient,
+  until
 } from '../kit/connector.ts'
 import type { Notification } from '../../src/protocol/messages.ts'
 import type { Test } from 'tap'
 
-const never = new AbortController().signal
 type Json = Record<string, unknown>
 
 /**

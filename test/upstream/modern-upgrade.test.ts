@@ -6,16 +6,15 @@ import {
   callOf,
   handshake,
   httpDefinition,
+  never,
   recordingClient,
   recordingEvents,
-  until,
-  testConnector
+  testConnector,
+  until
 } from '../kit/connector.ts'
 import { startModern } from '../kit/modern-server.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import type { Test } from 'tap'
-
-const never = new AbortController().signal
 
 /** `upgrade`: the modern server answers in place of the older one from now on. */
 async function open(t: Test, both = false) {

@@ -9,18 +9,17 @@ import {
   callOf,
   handClock,
   handshake,
+  never,
   recordingClient,
   recordingEvents,
   stdioDefinition,
-  until,
-  testConnector
+  testConnector,
+  until
 } from '../kit/connector.ts'
 import type { Result } from '../../src/protocol/messages.ts'
 import type { Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
 import type { Connector } from '../../src/upstream/connect/connect.ts'
 import type { Test } from 'tap'
-
-const never = new AbortController().signal
 
 interface Made {
   readonly name: string

@@ -9,16 +9,16 @@ import {
   callOf,
   handshake,
   httpDefinition,
+  never,
   recordingClient,
   recordingEvents,
   stdioDefinition,
-  until,
-  testConnector
+  testConnector,
+  until
 } from '../kit/connector.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
 import type { Test } from 'tap'
 
-const never = new AbortController().signal
 const everything = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'))
 
 async function freePort(): Promise<number> {

@@ -3,10 +3,8 @@
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { noClient } from '../../src/protocol/seams.ts'
-import { recordingClient } from '../kit/connector.ts'
+import { never, recordingClient } from '../kit/connector.ts'
 import { testRpcClient } from '../kit/rpc-client.ts'
-
-const never = new AbortController().signal
 
 const progress = (progressToken: unknown, n: number) => ({
   jsonrpc: '2.0',

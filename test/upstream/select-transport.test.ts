@@ -11,6 +11,7 @@ import {
   handClock,
   handshake,
   httpDefinition,
+  never,
   realClock,
   recordingClient,
   recordingEvents,
@@ -22,8 +23,6 @@ import type { ServerResponse } from 'node:http'
 import type { HttpDefinition } from '../../src/config/snapshot.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
 import type { Test } from 'tap'
-
-const never = new AbortController().signal
 
 /** A connector whose sense of now can be moved, while timers run in real time. */
 function shop() {

@@ -12,17 +12,17 @@ import {
   callOf,
   handshake,
   httpDefinition,
+  never,
   realClock,
   recordingClient,
   recordingEvents,
   stdioDefinition,
-  until,
-  testConnector
+  testConnector,
+  until
 } from '../kit/connector.ts'
 import { serverRequest, testRpcClient } from '../kit/rpc-client.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
-const never = new AbortController().signal
 const settled = () => new Promise(setImmediate)
 const unanswered = () => recordingClient(() => new Promise(() => {}))
 const kib = 1024

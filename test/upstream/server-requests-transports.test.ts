@@ -6,12 +6,13 @@ import {
   callOf,
   handshake,
   httpDefinition,
+  never,
   recordingClient,
   recordingEvents,
   stdioDefinition,
-  until,
   testConnector,
-  type Answerer
+  type Answerer,
+  until
 } from '../kit/connector.ts'
 import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { startUpstream } from '../kit/upstream.ts'
@@ -20,7 +21,6 @@ import type { Result } from '../../src/protocol/messages.ts'
 import type { ServerRequestOptions, Client } from '../../src/protocol/seams.ts'
 import type { Test } from 'tap'
 
-const never = new AbortController().signal
 const capabilities = { elicitation: {}, sampling: {}, roots: { listChanged: true } }
 
 interface Way {

@@ -8,19 +8,19 @@ import {
   alive,
   callOf,
   handshake,
+  never,
   recordingClient,
   recordingEvents,
   stdioDefinition,
-  until,
   testConnector,
-  type TestConnector
+  type TestConnector,
+  until
 } from '../kit/connector.ts'
 import type { StdioDefinition } from '../../src/config/snapshot.ts'
 import type { Result } from '../../src/protocol/messages.ts'
 import type { ConnectionUse } from '../../src/upstream/rpc/transport.ts'
 import type { Test } from 'tap'
 
-const never = new AbortController().signal
 const textOf = (result: Result): string => (result['content'] as Array<{ text: string }>)[0]?.text ?? ''
 
 async function open(t: Test, definition: StdioDefinition, shop: TestConnector = testConnector()) {

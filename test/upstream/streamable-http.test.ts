@@ -6,17 +6,16 @@ import {
   callOf,
   handshake,
   httpDefinition,
+  never,
   recordingClient,
   recordingEvents,
-  until,
-  testConnector
+  testConnector,
+  until
 } from '../kit/connector.ts'
 import { isCall, isMethod, startUpstream, type HttpUpstreamOptions, type Seen } from '../kit/upstream.ts'
 import type { ServerResponse } from 'node:http'
 import type { HttpDefinition } from '../../src/config/snapshot.ts'
 import type { Test } from 'tap'
-
-const never = new AbortController().signal
 
 async function open(t: Test, options: HttpUpstreamOptions = {}, overrides: Partial<HttpDefinition> = {}) {
   const peer = await startUpstream(options)

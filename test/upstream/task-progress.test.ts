@@ -1,11 +1,10 @@
 // Progress of a task comes after the answer to the request that made the task, with the token of that request.
 
 import t from 'tap'
-import { recordingClient } from '../kit/connector.ts'
+import { never, recordingClient } from '../kit/connector.ts'
 import { testRpcClient } from '../kit/rpc-client.ts'
 import type { JsonObject } from '../../src/protocol/messages.ts'
 
-const never = new AbortController().signal
 const progress = (progressToken: unknown) => ({
   jsonrpc: '2.0',
   method: 'notifications/progress',
