@@ -72,7 +72,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['session/bus-messages.ts staleMs', 'age of a message between processes', 'message', 'ignored'],
     ['session/bus-messages.ts maxChars chars', 'a message between processes', 'message', 'an error for its call'],
     [
-      'relay/connections/conversation-limit.ts sweepEveryMs',
+      'relay/connections/caller-connections.ts sweepEveryMs',
       'interval at which idle conversations are looked for',
       'process',
       'their slot is free again'

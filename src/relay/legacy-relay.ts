@@ -80,7 +80,7 @@ export function createLegacyRelay(options: LegacyRelayOptions): LegacyRelay {
   const listings = createListings({ pool, store, clock, log, clientInfo, events: sharedEvents })
   const cache = createCatalogCache({ listings, clock, log })
   const catalogs = createSessionCatalogs(cache, listings)
-  const levels = createLogLevels({ log })
+  const levels = createLogLevels(log)
   const connections = createSessionConnections({
     pool,
     live,

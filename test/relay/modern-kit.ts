@@ -167,7 +167,7 @@ export async function modernSetup(
     shared: {
       listings,
       cache: catalogs,
-      levels: createLogLevels({ log }),
+      levels: createLogLevels(log),
       subscriptions: createResourceSubscriptions({ pool, clock, log })
     },
     runtime: {

@@ -6,7 +6,7 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { GatewayError } from '../../protocol/errors.ts'
-import type { Clock, Timer } from '../../time/clock.ts'
+import { createDelay, type Clock } from '../../time/clock.ts'
 
 export interface CallSlot {
   readonly number: number
@@ -29,19 +29,6 @@ export interface AbandonedCalls {
   readonly close: () => boolean
 }
 
-export interface CallSlots {
-  /**
-   * The first free slot. Where all are taken: one with abandoned calls, as soon as it is free; else that of the call
-   * which has waited longest for its client, which gives up; else the next one that a running call leaves.
-   * @param caller whose slots at this upstream are counted together
-   * @param scope the set of connections; opaque
-   * @throws GatewayError too_many: none of the calls waits for its client, and too many calls are queued
-   */
-  enter(definition: UpstreamDefinition, caller: string, scope: string): Promise<CallSlot>
-  /** After a reload: forgets what was learnt of connections to other definitions. */
-  retain(hashes: ReadonlySet<string>): void
-}
-
 /** Of one caller at one upstream, over all of its conversations. */
 const maxCallSlots = 8
 /** Calls of one caller that are queued for a slot at one upstream. */
@@ -50,13 +37,6 @@ const maxQueuedCalls = 64
 const abandonedMs = 10_000
 /** The same where another call is queued: then the connection is closed. */
 const abandonedHurriedMs = 1_000
-
-/** The slots of one set of connections. */
-interface SlotSet {
-  readonly busy: Set<number>
-  /** Until the first connection is open. */
-  opening: PromiseWithResolvers<void> | undefined
-}
 
 /** All slots of one caller at one upstream. Each slot has an id, a symbol. */
 interface CallerSlots {
@@ -71,8 +51,9 @@ interface CallerSlots {
   readonly leaving: Set<symbol>
 }
 
-export function createCallSlots(clock: Pick<Clock, 'timer'>): CallSlots {
-  const sets = new Map<string, SlotSet>()
+export function createCallSlots(clock: Pick<Clock, 'timer'>) {
+  /** The slots of each set of connections. `opening`: until the first connection is open. */
+  const sets = new Map<string, { readonly busy: Set<number>; opening: PromiseWithResolvers<void> | undefined }>()
   const callers = new Map<string, CallerSlots>()
   /** By hash of the definition, once a connection was open. */
   const namesCallsByHash = new Map<string, boolean>()
@@ -87,19 +68,10 @@ export function createCallSlots(clock: Pick<Clock, 'timer'>): CallSlots {
     leave() {}
   })
 
-  function giveBack(key: string, caller: CallerSlots, id?: symbol): void {
-    if (id !== undefined) caller.leaving.delete(id)
+  function giveBack(key: string, caller: CallerSlots): void {
     const next = caller.queue.shift()
     if (next !== undefined) next()
     else if (--caller.taken === 0) callers.delete(key)
-  }
-
-  function callerOf(key: string): CallerSlots {
-    const known = callers.get(key)
-    if (known !== undefined) return known
-    const caller = { taken: 0, waiting: new Map(), abandoned: new Map(), queue: [], leaving: new Set<symbol>() }
-    callers.set(key, caller)
-    return caller
   }
 
   function slotOf(
@@ -119,7 +91,8 @@ export function createCallSlots(clock: Pick<Clock, 'timer'>): CallSlots {
       set.busy.delete(number)
       if (set.busy.size === 0) sets.delete(setKey)
       else if (set.opening === opening && namesCallsAt(definition) === undefined) set.opening = undefined
-      giveBack(callerKey, caller, id)
+      caller.leaving.delete(id)
+      giveBack(callerKey, caller)
     }
     const leave = (abandoned?: AbandonedCalls): void => {
       opening.resolve()
@@ -149,7 +122,14 @@ export function createCallSlots(clock: Pick<Clock, 'timer'>): CallSlots {
   }
 
   return {
-    async enter(definition, caller, scope) {
+    /**
+     * The first free slot. Where all are taken: one with abandoned calls, as soon as it is free; else that of the call
+     * which has waited longest for its client, which gives up; else the next one that a running call leaves.
+     * @param caller whose slots at this upstream are counted together
+     * @param scope the set of connections; opaque
+     * @throws GatewayError too_many: none of the calls waits for its client, and too many calls are queued
+     */
+    async enter(definition: UpstreamDefinition, caller: string, scope: string): Promise<CallSlot> {
       const { name, hash } = definition
       const keys = { setKey: `${hash}\n${scope}`, callerKey: `${hash}\n${caller}` }
       // Two calls that come at once do not open two connections to a server that can tell their calls apart.
@@ -158,7 +138,10 @@ export function createCallSlots(clock: Pick<Clock, 'timer'>): CallSlots {
         set = sets.get(keys.setKey)
       }
       if (namesCallsAt(definition) === true) return noSlot(hash)
-      const own = callerOf(keys.callerKey)
+      const own =
+        callers.get(keys.callerKey) ??
+        ({ taken: 0, waiting: new Map(), abandoned: new Map(), queue: [], leaving: new Set() } satisfies CallerSlots)
+      callers.set(keys.callerKey, own)
       if (own.taken < maxCallSlots) {
         own.taken++
         return slotOf(definition, keys, own)
@@ -169,7 +152,8 @@ export function createCallSlots(clock: Pick<Clock, 'timer'>): CallSlots {
       giveBack(keys.callerKey, own)
       return noSlot(hash)
     },
-    retain(hashes) {
+    /** After a reload: forgets what was learnt of connections to other definitions. */
+    retain(hashes: ReadonlySet<string>) {
       for (const hash of namesCallsByHash.keys()) if (!hashes.has(hash)) namesCallsByHash.delete(hash)
     }
   }
@@ -215,27 +199,21 @@ function whenAnswered(
   { answered, close }: AbandonedCalls,
   free: () => void
 ): void {
+  const delay = createDelay(clock)
   let over = false
   const end = (): void => {
     if (over) return
     over = true
-    timer.close()
+    delay.close()
     caller.abandoned.delete(id)
     free()
   }
-  const after = (ms: number, run: () => void): Timer => {
-    const started = clock.timer(ms, run)
-    started.unref()
-    return started
-  }
-  let timer = after(abandonedMs, end)
-  const leaveSoon = (): void => {
-    timer.close()
-    timer = after(abandonedHurriedMs, () => {
+  delay.start(abandonedMs, end)
+  const leaveSoon = (): void =>
+    delay.start(abandonedHurriedMs, () => {
       if (close()) end()
-      else timer = after(abandonedMs, end)
+      else delay.start(abandonedMs, end)
     })
-  }
   if (caller.queue.length > caller.leaving.size) {
     caller.leaving.add(id)
     leaveSoon()

@@ -7,7 +7,7 @@ import type { Log } from '../../observe/log.ts'
 import { GatewayError } from '../../protocol/errors.ts'
 import type { ClientCapabilities, Implementation, Notification, ServerRequest } from '../../protocol/messages.ts'
 import { isModernRevision } from '../../protocol/revisions.ts'
-import type { ServerRequestOptions, Upstream, UpstreamEvents } from '../../protocol/seams.ts'
+import type { ServerRequestOptions, Upstream } from '../../protocol/seams.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { callerBindingOf, quotaKeyOf, type ModernCall, type ModernViewer } from '../call/call.ts'
@@ -16,24 +16,12 @@ import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
 import type { Listings } from '../catalog/listings.ts'
 import { refuseOutsideInputMethods } from '../client/input-responses.ts'
 import { allowsNoServerRequests, declaredForCaller } from '../client/declared-capabilities.ts'
-import { conversationOf } from '../client/request-meta.ts'
+import { conversationKey, conversationOf } from '../client/request-meta.ts'
 import { createCallSlots, type AbandonedCalls } from './call-slots.ts'
-import { createConversationLimit } from './conversation-limit.ts'
 import type { LogLevels } from './log-level.ts'
 
-export interface CallerConnectionsOptions {
-  readonly pool: Pool
-  readonly listings: Listings
-  readonly catalogs: ClientCatalogs<ModernViewer>
-  readonly levels: LogLevels
-  readonly clientInfo: Implementation
-  readonly clock: Clock
-  readonly events: CallerConnectionEvents
-  readonly log: Log
-}
-
 /** What happens on callers' own connections outside of calls. */
-export interface CallerConnectionEvents {
+interface CallerConnectionEvents {
   notification(definition: UpstreamDefinition, scope: string, notification: Notification): void
   /** A server request that names no call: somebody's, or `otherwise`. */
   ask(
@@ -64,42 +52,29 @@ export interface Lease extends LeasedConnection {
   waits(giveUp: (() => void) | undefined): void
 }
 
-export interface CallerConnections {
-  /**
-   * For a listen stream: the connection that calls of the caller use first, so that it hears what they change.
-   * @throws GatewayError upstream_unavailable, too_many, invalid_params (a malformed conversation)
-   */
-  watch(definition: UpstreamDefinition, call: ModernCall): Promise<LeasedConnection>
-  /**
-   * For one call, during which a legacy server may ask what the client declared.
-   * @throws GatewayError upstream_unavailable, too_many, invalid_params (a malformed conversation), cancelled
-   */
-  lease(definition: UpstreamDefinition, call: ModernCall): Promise<Lease>
-  /** After a reload: forgets what is gone. */
-  retain(hashes: ReadonlySet<string>): void
-}
+export type CallerConnections = ReturnType<typeof createCallerConnections>
 
-export function createCallerConnections(options: CallerConnectionsOptions): CallerConnections {
-  const { pool, listings, catalogs, levels, clientInfo, clock, events, log } = options
+export function createCallerConnections({
+  pool,
+  listings,
+  catalogs,
+  levels,
+  clientInfo,
+  clock,
+  events,
+  log
+}: {
+  readonly pool: Pool
+  readonly listings: Listings
+  readonly catalogs: ClientCatalogs<ModernViewer>
+  readonly levels: LogLevels
+  readonly clientInfo: Implementation
+  readonly clock: Clock
+  readonly events: CallerConnectionEvents
+  readonly log: Log
+}) {
   const slots = createCallSlots(clock)
-  const conversations = createConversationLimit(clock)
-
-  const upstreamEvents = (
-    definition: UpstreamDefinition,
-    scope: string,
-    current: () => Upstream | undefined
-  ): UpstreamEvents => ({
-    listChanged: (kind) => listings.changed(definition, kind),
-    notification: (notification) => events.notification(definition, scope, notification),
-    ask: (request, askOptions) => events.ask(current(), request, askOptions, () => refuseOutsideInputMethods(request)),
-    closed({ message: reason }) {
-      events.lost(definition, scope)
-      log.warn(
-        { upstream: definition.name, tenant: definition.tenant, reason },
-        'upstream connection of a caller ended'
-      )
-    }
-  })
+  const enterConversation = createConversationLimit(clock)
 
   async function open(
     definition: UpstreamDefinition,
@@ -107,49 +82,25 @@ export function createCallerConnections(options: CallerConnectionsOptions): Call
     scope: string,
     capabilities: ClientCapabilities
   ): Promise<Upstream> {
-    let current: Upstream | undefined
+    const { name: upstream, tenant } = definition
     const quotaKey = quotaKeyOf(principal)
     const handshake = { clientInfo, era: 'modern' as const, capabilities, exclusive: true, quotaKey }
-    const connectionEvents = upstreamEvents(definition, scope, () => current)
-    return (current = await pool.acquire(definition, scope, handshake, connectionEvents))
+    let current: Upstream | undefined
+    current = await pool.acquire(definition, scope, handshake, {
+      listChanged: (kind) => listings.changed(definition, kind),
+      notification: (notification) => events.notification(definition, scope, notification),
+      ask: (request, options) => events.ask(current, request, options, () => refuseOutsideInputMethods(request)),
+      closed({ message: reason }) {
+        events.lost(definition, scope)
+        log.warn({ upstream, tenant, reason }, 'upstream connection of a caller ended')
+      }
+    })
+    return current
   }
 
   async function applyLogLevel(upstream: Upstream, { client }: ModernCall, shared: boolean): Promise<void> {
     if (client.logLevel === undefined || upstream.era === 'modern') return
     await levels.set(upstream, client.logLevel, shared)
-  }
-
-  /** The scope of the caller's own connections, and the capabilities that they declare. */
-  function ownScopeOf(
-    definition: UpstreamDefinition,
-    call: ModernCall
-  ): { readonly scope: string; readonly declared: ClientCapabilities } {
-    // A modern server learns from each request what its client can be asked.
-    const isModern = isModernRevision(listings.peek(definition)?.revision)
-    const declared = isModern ? {} : declaredForCaller(call, 'legacy')
-    const parts = Object.keys(declared).length === 0 ? [] : [declared]
-    return { declared, scope: callerScopeOf(callerBindingOf(call), conversationOf(call), ...parts) }
-  }
-
-  /** A conversation costs a caller nothing to name and an upstream session to serve, so they are counted. */
-  const enterConversation = ({ idleMs }: UpstreamDefinition, call: ModernCall, scope: string): (() => void) =>
-    conversations.enter(callerScopeOf(callerBindingOf(call)), scope, idleMs, call.snapshot.limits.sessionsPerPrincipal)
-      .leave
-
-  /**
-   * Connection 0 of the caller, which calls use that follow each other. It takes no slot, for nothing is asked on it.
-   */
-  async function watchOwn(definition: UpstreamDefinition, call: ModernCall): Promise<LeasedConnection> {
-    const { scope, declared } = ownScopeOf(definition, call)
-    const release = enterConversation(definition, call, scope)
-    try {
-      const upstream = await open(definition, call, scope, declared)
-      await applyLogLevel(upstream, call, false)
-      return { upstream, scope, release }
-    } catch (error) {
-      release()
-      throw error
-    }
   }
 
   /**
@@ -172,14 +123,21 @@ export function createCallerConnections(options: CallerConnectionsOptions): Call
     return { answered, close }
   }
 
-  async function leaseOwn(definition: UpstreamDefinition, call: ModernCall): Promise<Lease> {
-    const { scope: callerScope, declared } = ownScopeOf(definition, call)
-    const leave = enterConversation(definition, call, callerScope)
+  /** @param forCall takes a slot, where the server may ask something; else it is connection 0 */
+  async function leaseOwn(definition: UpstreamDefinition, call: ModernCall, forCall: boolean): Promise<Lease> {
+    const binding = callerBindingOf(call)
+    const caller = callerScopeOf(binding)
+    // A modern server learns from each request what its client can be asked.
+    const isModern = isModernRevision(listings.peek(definition)?.revision)
+    const declared = isModern ? {} : declaredForCaller(call, 'legacy')
+    const parts = Object.keys(declared).length === 0 ? [] : [declared]
+    const callerScope = callerScopeOf(binding, conversationOf(call), ...parts)
+    // A conversation costs a caller nothing to name and an upstream session to serve, so they are counted.
+    const leave = enterConversation(caller, callerScope, definition.idleMs, call.snapshot.limits.sessionsPerPrincipal)
     let release = leave
     try {
-      const slot = allowsNoServerRequests(declared)
-        ? undefined
-        : await slots.enter(definition, callerScopeOf(callerBindingOf(call)), callerScope)
+      const slot =
+        forCall && !allowsNoServerRequests(declared) ? await slots.enter(definition, caller, callerScope) : undefined
       const scope = slotScopeOf(callerScope, slot?.number ?? 0)
       let opened: Upstream | undefined
       release = () => {
@@ -187,12 +145,12 @@ export function createCallerConnections(options: CallerConnectionsOptions): Call
         leave()
       }
       // The call may have waited long for its slot.
-      refuseCancelled(call)
+      if (forCall) refuseCancelled(call)
       opened = await open(definition, call, scope, declared)
       slot?.opened(opened.era === 'modern' || opened.serverRequestsNameCall === true)
       await applyLogLevel(opened, call, false)
       // A lease for a call that is over would never be released.
-      refuseCancelled(call)
+      if (forCall) refuseCancelled(call)
       return { upstream: opened, scope, waits: (giveUp) => slot?.waits(giveUp), release }
     } catch (error) {
       release()
@@ -200,24 +158,33 @@ export function createCallerConnections(options: CallerConnectionsOptions): Call
     }
   }
 
-  /** The connection that everybody uses, where there is one. */
-  async function commonOf(definition: UpstreamDefinition, call: ModernCall): Promise<Lease | undefined> {
+  async function lease(definition: UpstreamDefinition, call: ModernCall, forCall: boolean): Promise<Lease> {
     listings.markUsed(definition)
     if (listings.peek(definition) === undefined) await catalogs.awaitListings(call)
     const isShared = definition.isolation === 'shared'
     // Log messages over stdio name no request: a process is shared only where the operator says so.
     const isModern = isModernRevision(listings.peek(definition)?.revision) && definition.type !== 'stdio'
-    if (!isShared && !isModern) return undefined
-    const upstream = await listings.connect(definition)
+    const upstream = isShared || isModern ? await listings.connect(definition) : undefined
     // It was modern when it was listed. A legacy server may keep state, which belongs to one person.
-    if (!isShared && upstream.era !== 'modern') return undefined
+    if (upstream === undefined || (!isShared && upstream.era !== 'modern')) return leaseOwn(definition, call, forCall)
     await applyLogLevel(upstream, call, true)
     return { upstream, scope: listingScopeOf(definition), waits() {}, release() {} }
   }
 
   return {
-    watch: async (definition, call) => (await commonOf(definition, call)) ?? (await watchOwn(definition, call)),
-    lease: async (definition, call) => (await commonOf(definition, call)) ?? (await leaseOwn(definition, call)),
+    /**
+     * For a listen stream: the connection that calls of the caller which follow each other use, so that it hears what
+     * they change.
+     * @throws GatewayError upstream_unavailable, too_many, invalid_params (a malformed conversation)
+     */
+    watch: (definition: UpstreamDefinition, call: ModernCall): Promise<LeasedConnection> =>
+      lease(definition, call, false),
+    /**
+     * For one call, during which a legacy server may ask what the client declared.
+     * @throws GatewayError upstream_unavailable, too_many, invalid_params (a malformed conversation), cancelled
+     */
+    lease: (definition: UpstreamDefinition, call: ModernCall): Promise<Lease> => lease(definition, call, true),
+    /** After a reload: forgets what is gone. */
     retain: slots.retain
   }
 }
@@ -225,4 +192,50 @@ export function createCallerConnections(options: CallerConnectionsOptions): Call
 /** @throws GatewayError cancelled */
 function refuseCancelled({ signal }: ModernCall): void {
   if (signal.aborted) throw new GatewayError('cancelled', 'The request was cancelled before it was sent.')
+}
+
+const sweepEveryMs = 60_000
+
+/**
+ * Counts the conversations (`_meta["io.gatehouse/conversation"]`) of callers: each name, like each set of capabilities,
+ * is a set of upstream sessions of its own.
+ * @returns enters one, and returns how to leave it, which is idempotent; throws GatewayError too_many
+ */
+function createConversationLimit(clock: Clock) {
+  /** By caller and scope. `until`: when its connections are closed, unless somebody uses them before. */
+  const callers = new Map<string, Map<string, { inUse: number; until: number }>>()
+  let sweptAt = clock.now()
+
+  return (caller: string, scope: string, idleMs: number, max: number): (() => void) => {
+    const now = clock.now()
+    const forget = (key: string): void => {
+      const scopes = callers.get(key)
+      for (const [each, { inUse, until }] of scopes ?? []) if (inUse === 0 && until <= now) scopes?.delete(each)
+      if (scopes?.size === 0) callers.delete(key)
+    }
+    if (now - sweptAt > sweepEveryMs) {
+      sweptAt = now
+      for (const each of callers.keys()) forget(each)
+    }
+    const isNew = callers.get(caller)?.has(scope) !== true
+    if (isNew && (callers.get(caller)?.size ?? 0) >= max) forget(caller)
+    const scopes = callers.get(caller) ?? new Map<string, { inUse: number; until: number }>()
+    const kept = scopes.get(scope) ?? { inUse: 0, until: now + idleMs }
+    if (isNew && scopes.size >= max) {
+      throw new GatewayError(
+        'too_many',
+        `This caller uses more than ${max} conversations (_meta.${conversationKey}) or sets of capabilities ` +
+          'at once (limits.sessionsPerPrincipal). Use fewer, or wait until older ones have been idle.'
+      )
+    }
+    callers.set(caller, scopes.set(scope, kept))
+    kept.inUse++
+    let left = false
+    return () => {
+      if (left) return
+      left = true
+      kept.inUse--
+      kept.until = Math.max(kept.until, clock.now() + idleMs)
+    }
+  }
 }

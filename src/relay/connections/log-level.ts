@@ -6,21 +6,19 @@ import { isObject } from '../../protocol/messages.ts'
 import { timeoutSignal } from '../../time/wait.ts'
 import { noClient, type Upstream } from '../../protocol/seams.ts'
 
-export interface LogLevels {
-  /**
-   * Asks the server for messages from this level on, where it has any and was not asked before. Never rejects.
-   * @param shared others use the connection too: it says as much as the most curious of them wants, and each caller's
-   * own filter does the rest. That stays until the connection ends: nobody says when a caller has lost interest.
-   */
-  set(upstream: Upstream, wanted: LogLevel, shared: boolean): Promise<void>
-}
+export type LogLevels = ReturnType<typeof createLogLevels>
 
 const setLevelMs = 5_000
 
-export function createLogLevels({ log }: { readonly log: Log }): LogLevels {
+export function createLogLevels(log: Log) {
   const levels = new WeakMap<Upstream, LogLevel>()
   return {
-    async set(upstream, wanted, shared) {
+    /**
+     * Asks the server for messages from this level on, where it has any and was not asked before. Never rejects.
+     * @param shared others use the connection too: it says as much as the most curious of them wants, and each caller's
+     * own filter does the rest. That stays until the connection ends: nobody says when a caller has lost interest.
+     */
+    async set(upstream: Upstream, wanted: LogLevel, shared: boolean) {
       if (!isObject(upstream.capabilities['logging'])) return
       const current = levels.get(upstream)
       const next = shared && current !== undefined ? moreVerboseLevel(current, wanted) : wanted

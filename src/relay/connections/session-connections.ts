@@ -6,16 +6,9 @@ import type { Log } from '../../observe/log.ts'
 import type { UpstreamName } from '../../protocol/ids.ts'
 import type { LogLevel } from '../../protocol/log-levels.ts'
 import type { Implementation, Notification, ServerRequest } from '../../protocol/messages.ts'
-import {
-  noClient,
-  type ListKind,
-  type ServerRequestOptions,
-  type Upstream,
-  type UpstreamEvents
-} from '../../protocol/seams.ts'
+import { noClient, type ListKind, type ServerRequestOptions, type Upstream } from '../../protocol/seams.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
-
 import { quotaKeyOf, type EndpointContext } from '../call/call.ts'
 import { scopeOf, sessionScopeOf } from '../call/scopes.ts'
 import type { Listings, SharedConnectionEvents } from '../catalog/listings.ts'
@@ -53,7 +46,17 @@ export interface SessionConnectionEvents extends SharedConnectionEvents {
   ): Promise<unknown>
 }
 
-export interface SessionConnectionsOptions {
+export type SessionConnections = ReturnType<typeof createSessionConnections>
+
+export function createSessionConnections({
+  pool,
+  live,
+  listings,
+  levels,
+  clientInfo,
+  events,
+  log
+}: {
   readonly pool: Pool
   readonly live: LiveSessions
   readonly listings: Listings
@@ -61,75 +64,9 @@ export interface SessionConnectionsOptions {
   readonly clientInfo: Implementation
   readonly events: SessionConnectionEvents
   readonly log: Log
-}
-
-export interface SessionConnections {
-  /** The connection that serves the session, where it is open and needs nothing first. */
-  ready(definition: UpstreamDefinition, session: LiveSession): SessionConnection | undefined
-  /** @throws GatewayError upstream_unavailable, too_many */
-  lease(definition: UpstreamDefinition, context: EndpointContext, session: LiveSession): Promise<SessionConnection>
-  /**
-   * Passes a new log level on to the session's own open connections; shared ones hear of it with the session's next
-   * call.
-   */
-  setLogLevel(session: LiveSession, level: LogLevel): Promise<void>
-  /** To the session's own connections, or to that of one upstream. */
-  notify(session: LiveSession, notification: Notification, upstream?: UpstreamName): void
-  /** Keeps a listening client's connections from being closed as idle. */
-  touch(session: LiveSession): void
-  /** Closes the session's own connections. */
-  release(sessionKey: string): Promise<void>
-}
-
-export function createSessionConnections(options: SessionConnectionsOptions): SessionConnections {
-  const { pool, live, listings, levels, clientInfo, events, log } = options
+}) {
   // Key of a session -> hash of the definition -> the newest connection.
   const open = new Map<string, Map<string, Upstream>>()
-
-  const ended = ({ name: upstream, tenant }: UpstreamDefinition, { message: reason }: Error): void =>
-    log.warn({ upstream, tenant, reason }, 'upstream connection of a session ended')
-
-  const sharedEvents = (definition: UpstreamDefinition, scope: string): UpstreamEvents => ({
-    listChanged: (kind) => listings.changed(definition, kind),
-    notification: (notification) => events.sharedNotification(definition, scope, notification),
-    ask: noClient.ask, // The connection declares nothing that could be asked.
-    closed(reason) {
-      ended(definition, reason)
-      events.lost(definition, scope)
-    }
-  })
-
-  /** Of a session's own connection. A session that has ended hears nothing any more. */
-  function ownEvents(
-    definition: UpstreamDefinition,
-    scope: string,
-    key: string,
-    current: () => Upstream | undefined
-  ): UpstreamEvents {
-    return {
-      listChanged(kind) {
-        const session = live.get(key)
-        if (session !== undefined) events.listChanged(session, definition, current(), kind)
-      },
-      notification(notification) {
-        const session = live.get(key)
-        if (session !== undefined) events.notification(session, definition, notification)
-      },
-      async ask(request, options) {
-        const session = live.get(key)
-        if (session === undefined) return await noClient.ask(request)
-        return await events.serverRequest(session, definition, request, options)
-      },
-      closed(reason) {
-        const own = open.get(key)
-        if (own?.get(definition.hash) === current()) own?.delete(definition.hash)
-        ended(definition, reason)
-        const session = live.get(key)
-        if (session !== undefined) events.listChanged(session, definition, undefined, undefined)
-        events.lost(definition, scope)
-      }
-    }
-  }
 
   async function acquire(
     definition: UpstreamDefinition,
@@ -146,8 +83,34 @@ export function createSessionConnections(options: SessionConnectionsOptions): Se
       quotaKey: quotaKeyOf(record.owner)
     }
     const own = definition.isolation === 'session'
-    const connectionEvents = own ? ownEvents(definition, scope, key, () => current) : sharedEvents(definition, scope)
-    current = await pool.acquire(definition, scope, handshake, connectionEvents)
+    /** The session whose own connection it is. One that has ended hears nothing any more. */
+    const session = (): LiveSession | undefined => (own ? live.get(key) : undefined)
+    current = await pool.acquire(definition, scope, handshake, {
+      listChanged(kind) {
+        const owner = session()
+        if (owner !== undefined) events.listChanged(owner, definition, current, kind)
+        else if (!own) listings.changed(definition, kind)
+      },
+      notification(notification) {
+        const owner = session()
+        if (owner !== undefined) events.notification(owner, definition, notification)
+        else if (!own) events.sharedNotification(definition, scope, notification)
+      },
+      async ask(request, options) {
+        const owner = session()
+        // A connection that others use too declares nothing that could be asked.
+        if (owner === undefined) return await noClient.ask(request)
+        return await events.serverRequest(owner, definition, request, options)
+      },
+      closed({ message: reason }) {
+        const { name: upstream, tenant, hash } = definition
+        if (own && open.get(key)?.get(hash) === current) open.get(key)?.delete(hash)
+        log.warn({ upstream, tenant, reason }, 'upstream connection of a session ended')
+        const owner = session()
+        if (owner !== undefined) events.listChanged(owner, definition, undefined, undefined)
+        events.lost(definition, scope)
+      }
+    })
     if (!own) return current
     // The session ended while we connected: nobody would close the connection.
     if (live.get(key) === undefined) await pool.release(scope)
@@ -156,7 +119,8 @@ export function createSessionConnections(options: SessionConnectionsOptions): Se
   }
 
   return {
-    ready(definition, session) {
+    /** The connection that serves the session, where it is open and needs nothing first. */
+    ready(definition: UpstreamDefinition, session: LiveSession): SessionConnection | undefined {
       if (session.session.record.logLevel !== undefined) return undefined
       const scope = scopeOf(definition, session)
       const upstream = pool.use(definition, scope)
@@ -165,7 +129,12 @@ export function createSessionConnections(options: SessionConnectionsOptions): Se
       events.opened(connection)
       return connection
     },
-    async lease(definition, context, session) {
+    /** @throws GatewayError upstream_unavailable, too_many */
+    async lease(
+      definition: UpstreamDefinition,
+      context: EndpointContext,
+      session: LiveSession
+    ): Promise<SessionConnection> {
       const scope = scopeOf(definition, session)
       const upstream = await acquire(definition, scope, context, session)
       const connection = { upstream, definition, scope }
@@ -174,19 +143,24 @@ export function createSessionConnections(options: SessionConnectionsOptions): Se
       if (logLevel !== undefined) await levels.set(upstream, logLevel, definition.isolation !== 'session')
       return connection
     },
-    async setLogLevel({ key }, level) {
+    /**
+     * Passes a new log level on to the session's own open connections; shared ones hear of it with the session's next
+     * call.
+     */
+    async setLogLevel({ key }: LiveSession, level: LogLevel) {
       const own = open.get(key)?.values() ?? []
       await Promise.all([...own].map((upstream) => levels.set(upstream, level, false)))
     },
-    notify({ key }, notification, only) {
+    /** To the session's own connections, or to that of one upstream. */
+    notify({ key }: LiveSession, notification: Notification, only?: UpstreamName) {
       for (const upstream of open.get(key)?.values() ?? []) {
         if (only === undefined || upstream.name === only) upstream.notify(notification)
       }
     },
-    touch({ key }) {
-      pool.touch(sessionScopeOf(key))
-    },
-    async release(key) {
+    /** Keeps a listening client's connections from being closed as idle. */
+    touch: ({ key }: LiveSession) => pool.touch(sessionScopeOf(key)),
+    /** Closes the session's own connections. */
+    async release(key: string) {
       open.delete(key)
       await pool.release(sessionScopeOf(key))
     }
