@@ -569,43 +569,43 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
   ],
   'Processes over stdio': [
     [
-      'upstream/stdio/child-process.ts graceMs',
+      'upstream/stdio/supervisor.ts graceMs',
       'wait after the end of input, and after TERM',
       'process',
       'TERM, then KILL'
     ],
-    ['upstream/stdio/child-process.ts pipesMs', 'wait for the pipes of a dead process', 'process', 'closed'],
+    ['upstream/stdio/supervisor.ts pipesMs', 'wait for the pipes of a dead process', 'process', 'closed'],
     [
-      'upstream/stdio/child-process.ts maxQueued bytes',
+      'upstream/stdio/supervisor.ts maxQueued bytes',
       'input that the process does not read',
       'process',
       '`upstream_unavailable`'
     ],
     [
-      'upstream/stdio/stderr-log.ts maxLineBytes maxLineLength',
+      'upstream/stdio/child-output.ts maxLineBytes maxLineLength',
       'a logged line of standard error (bytes read; characters logged)',
       'line',
       'cut'
     ],
     [
-      'upstream/stdio/stderr-log.ts linesPerSecond lineBurst',
+      'upstream/stdio/child-output.ts linesPerSecond lineBurst',
       'logged lines (per second; at once)',
       'process',
       'counted'
     ],
     [
-      'upstream/stdio/message-reader.ts strayPerSecond strayBurst',
+      'upstream/stdio/child-output.ts strayPerSecond strayBurst',
       'lines of standard output that are no messages (per second; at once)',
       'process',
       'ended'
     ],
     [
-      'upstream/stdio/message-reader.ts sampleBytes sampleLength',
+      'upstream/stdio/child-output.ts sampleBytes sampleLength',
       'what is logged of such a line (bytes; characters)',
       'line',
       'cut'
     ],
-    ['upstream/stdio/mask-secrets.ts minLength chars', 'the shortest secret that is masked', 'value', '-']
+    ['upstream/stdio/child-output.ts minLength chars', 'the shortest secret that is masked', 'value', '-']
   ],
   Authentication: [
     ['auth/token-cache.ts maxAgeMs', 'time that a good token is remembered', 'token', 'verified again'],
@@ -645,7 +645,7 @@ upstream/http/sse-reader.ts sampleLength
 upstream/modern/param-header-cache.ts overhead
 upstream/rpc/byte-chunks.ts mergeAt
 upstream/rpc/server-request-quota.ts MiB
-upstream/stdio/line-reader.ts sampleBytes
+upstream/stdio/child-output.ts keptBytes
 `
   .trim()
   .split('\n')

@@ -3,7 +3,7 @@
 
 import { ChildProcess } from 'node:child_process'
 import t from 'tap'
-import { createMask } from '../../src/upstream/stdio/mask-secrets.ts'
+import { createMask } from '../../src/upstream/stdio/child-output.ts'
 import {
   callOf,
   handshake,

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import t from 'tap'
-import { createLineReader } from '../../src/upstream/stdio/line-reader.ts'
+import { createLineReader } from '../../src/upstream/stdio/child-output.ts'
 
 interface Seen {
   readonly lines: string[]
@@ -11,15 +11,15 @@ interface Seen {
 
 function read(chunks: Buffer[], maxBytes: number): Seen {
   const seen: Seen = { lines: [], tooLong: [] }
-  const lines = createLineReader({
+  const lines = createLineReader(
     maxBytes,
-    line: (line) => {
+    (line) => {
       seen.lines.push(line.toString('latin1'))
     },
-    tooLong: (head, tail) => {
+    (head, tail) => {
       seen.tooLong.push([head.toString('latin1'), tail.toString('latin1')])
     }
-  })
+  )
   for (const chunk of chunks) lines.push(chunk)
   return seen
 }
@@ -80,7 +80,11 @@ t.test('what follows a line that is too long is read as usual', async (t) => {
 })
 
 t.test('a line that never ends costs no more memory than the limit', async (t) => {
-  const lines = createLineReader({ maxBytes: 1_000, line: () => t.fail('no line'), tooLong: () => t.fail('no end') })
+  const lines = createLineReader(
+    1_000,
+    () => t.fail('no line'),
+    () => t.fail('no end')
+  )
   const chunk = Buffer.alloc(300, 'x')
   for (let n = 0; n < 10_000; n++) {
     lines.push(chunk)
@@ -91,13 +95,13 @@ t.test('a line that never ends costs no more memory than the limit', async (t) =
 
 t.test('a long line in small pieces takes linear time', async (t) => {
   let length = 0
-  const lines = createLineReader({
-    maxBytes: 100_000_000,
-    line: (line) => {
+  const lines = createLineReader(
+    100_000_000,
+    (line) => {
       length = line.length
     },
-    tooLong: () => {}
-  })
+    () => {}
+  )
   const piece = Buffer.alloc(64, 'x')
   const start = performance.now()
   for (let n = 0; n < 200_000; n++) lines.push(piece)

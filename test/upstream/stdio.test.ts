@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { tenantId } from '../../src/protocol/ids.ts'
-import { environment } from '../../src/upstream/stdio/child-process.ts'
+import { environment } from '../../src/upstream/stdio/supervisor.ts'
 import {
   alive,
   callOf,

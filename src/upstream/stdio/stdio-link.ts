@@ -1,10 +1,9 @@
-// MCP over the standard input and output of a child process, one JSON-RPC message a line (2025-11-25 basic/transports
-// "stdio", 2026-07-28 basic/transports/stdio). In the legacy era the process is one session; in the modern one it is
-// nothing but a process.
+// MCP over stdio, one JSON-RPC message a line (2025-11-25 basic/transports "stdio", 2026-07-28 basic/transports/stdio).
+// In the legacy era the process is one session; in the modern one it is nothing but a process.
 
 import { GatewayError, RpcError } from '../../protocol/errors.ts'
 import { noClient } from '../../protocol/seams.ts'
-import { deadline, type Deadline } from '../../time/clock.ts'
+import { deadline } from '../../time/clock.ts'
 import {
   discoverModern,
   discoverRequest,
@@ -17,19 +16,14 @@ import {
 import { createUpstreamSubscriptions } from '../modern/listen-streams.ts'
 import { createModernCodec } from '../modern/modern-codec.ts'
 import { createModernRequests } from '../modern/modern-requests.ts'
-import { closedError, lostError, uncertainError } from '../rpc/errors.ts'
+import { closedError, lostError, upstreamError } from '../rpc/errors.ts'
 import { initialize } from '../rpc/initialize.ts'
-import { createRpcClient, type RpcClient } from '../rpc/rpc-client.ts'
-import { createMask } from './mask-secrets.ts'
-import { createMessageReader } from './message-reader.ts'
-import { createStderrLog } from './stderr-log.ts'
+import { createRpcClient } from '../rpc/rpc-client.ts'
+import { createMask, createMessageReader, createStderrLog } from './child-output.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import type { Request } from '../../protocol/messages.ts'
-import type { Era } from '../../protocol/revisions.ts'
+import type { Era, ModernRevision } from '../../protocol/revisions.ts'
 import type { HandshakeResult, Link } from '../rpc/link.ts'
 import type { LinkContext } from '../rpc/transport.ts'
-import type { ProcessEnd } from './child-process.ts'
 import type { Supervisor } from './supervisor.ts'
 
 export interface StdioLink extends Link {
@@ -50,9 +44,9 @@ export interface StdioLink extends Link {
  */
 export function openStdio(definition: StdioDefinition, supervisor: Supervisor, link: LinkContext): StdioLink {
   const { name } = definition
-  const { handshake, events, clock, log } = link
+  const { handshake, events, clock, log, use } = link
   const mask = createMask(definition)
-  const stderr = createStderrLog({ upstream: name, mask, clock, log })
+  const stderr = createStderrLog(name, mask, link)
   let handshakeResult: HandshakeResult | undefined
   let era: Era = 'legacy'
   /** It was closed, or takes no new requests: the end of the process is no news. */
@@ -68,42 +62,28 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
     transport: {
       request(_id, body) {
         if (child.write(lineOf(body))) return
-        throw new GatewayError(
-          'upstream_unavailable',
-          `Upstream ${name} does not read its input, so the request was not sent. It is hung or overloaded.`,
-          { data: { upstream: name } }
-        )
+        const text = `Upstream ${name} does not read its input, so the request was not sent. It is hung or overloaded.`
+        throw upstreamError(name, 'upstream_unavailable', text)
       },
       post(body) {
-        if (child.write(lineOf(body))) return
-        log.debug({ upstream: name }, 'dropped a message to an upstream that does not read its input')
+        if (!child.write(lineOf(body)))
+          log.debug({ upstream: name }, 'dropped a message to an upstream that does not read its input')
       },
       drop() {}
     }
   })
-  const reader = createMessageReader({
-    definition,
-    link,
-    mask,
-    rpc,
-    flooded(reason) {
+  const reader = createMessageReader(definition, link, mask, rpc, (reason) => {
+    lost(reason)
+    child.kill()
+  })
+  const child = supervisor.spawn(definition, link, {
+    stdout: reader.push,
+    stderr: stderr.push,
+    ended(reason) {
+      stderr.end()
       lost(reason)
-      child.kill()
     }
   })
-  const child = supervisor.spawn(
-    definition,
-    {
-      stdout: reader.push,
-      stderr: stderr.push,
-      ended(how) {
-        stderr.end()
-        lost(endError(definition, how))
-      }
-    },
-    link.use,
-    handshake.quotaKey
-  )
   const subscriptions = createUpstreamSubscriptions(definition, link, rpc)
   const modernRequest = createModernRequests({
     definition,
@@ -134,6 +114,28 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
     if (handshakeResult !== undefined) events.closed(reason)
   }
 
+  /** Sends one `server/discover`. Silence, and what is no answer, say that the server is not of the modern era. */
+  async function ask(revision: ModernRevision, silenceMs: number, signal: AbortSignal): Promise<DiscoverAnswer> {
+    const limit = deadline(clock, silenceMs, signal)
+    try {
+      const result = await rpc.request(discoverRequest(revision, handshake.clientInfo), noClient, limit.signal)
+      return { kind: 'result', result }
+    } catch (error) {
+      if (error instanceof RpcError) return { kind: 'error', error: error.error, proper: true }
+      if (limit.passed()) {
+        const what = `it did not answer server/discover within ${silenceMs / 1000} s`
+        return { kind: 'foreign', ...notModern(name, what, error), silent: true }
+      }
+      const unusable =
+        error instanceof GatewayError && (error.code === 'upstream_lost' || error.data['outcome'] === 'unknown')
+      if (!unusable || limit.signal.aborted) throw error
+      // Some end at once when anything comes ahead of initialize.
+      return { kind: 'foreign', ...notModern(name, 'it ended, or answered with what is no result', error) }
+    } finally {
+      limit.close()
+    }
+  }
+
   function endCalls(reason: Error): void {
     rpc.end(reason)
     subscriptions.end(reason)
@@ -142,8 +144,7 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
   return {
     rpc: {
       ...rpc,
-      request: (request, client, signal) =>
-        era === 'modern' ? modernRequest(request, client, signal) : rpc.request(request, client, signal),
+      request: (...call) => (era === 'modern' ? modernRequest : rpc.request)(...call),
       // A server of 2026-07-28 is told nothing but what a request says.
       notify(notification) {
         if (era === 'legacy') rpc.notify(notification)
@@ -157,17 +158,14 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
     },
     async discover(silenceMs, signal) {
       era = 'modern'
-      const found = await discoverModern(name, (revision) => {
-        const request = discoverRequest(revision, handshake.clientInfo)
-        return ask(rpc, name, request, silenceMs, deadline(clock, silenceMs, signal))
-      })
+      const found = await discoverModern(name, (revision) => ask(revision, silenceMs, signal))
       if (isNotModern(found)) {
         era = 'legacy'
         return found
       }
       handshakeResult = found
       codec.revision = found.revision
-      if (link.use === 'listing') subscriptions.watchLists(found.capabilities)
+      if (use === 'listing') subscriptions.watchLists(found.capabilities)
       return found
     },
     async handshake(signal) {
@@ -186,41 +184,6 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
       child.kill()
     }
   }
-}
-
-/** Sends one `server/discover`. Silence, and what is no answer, say that the server is not of the modern era. */
-async function ask(
-  rpc: RpcClient,
-  name: UpstreamName,
-  request: Request,
-  silenceMs: number,
-  limit: Deadline
-): Promise<DiscoverAnswer> {
-  try {
-    return { kind: 'result', result: await rpc.request(request, noClient, limit.signal) }
-  } catch (error) {
-    if (error instanceof RpcError) return { kind: 'error', error: error.error, proper: true }
-    if (limit.passed()) {
-      const what = `it did not answer server/discover within ${silenceMs / 1000} s`
-      return { kind: 'foreign', ...notModern(name, what, error), silent: true }
-    }
-    const unusable =
-      error instanceof GatewayError && (error.code === 'upstream_lost' || error.data['outcome'] === 'unknown')
-    if (!unusable || limit.signal.aborted) throw error
-    // Some end at once when anything comes ahead of initialize.
-    return { kind: 'foreign', ...notModern(name, 'it ended, or answered with what is no result', error) }
-  } finally {
-    limit.close()
-  }
-}
-
-function endError({ name }: StdioDefinition, how: ProcessEnd): GatewayError {
-  if (how.kind === 'failed') return how.error
-  const exit = how.signal === null ? `exit code ${how.code}` : `signal ${how.signal}`
-  const text =
-    `The process of upstream ${name} ended (${exit}) before it answered. ` +
-    'The request is not sent again; whether it took effect is unknown.'
-  return uncertainError(name, 'upstream_lost', text)
 }
 
 /**
