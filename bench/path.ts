@@ -2,12 +2,18 @@
 // relay. Real: the parser, the session and its store, the catalog, dispatch, rewriting, the log line. Not in it: HTTP,
 // authentication, the transports.
 
-import { randomBytes } from 'node:crypto'
 import pino from 'pino'
+import { randomBytes } from 'node:crypto'
 import { compileConfig } from '../src/config/load.ts'
-import { endpointName, tenantId } from '../src/protocol/ids.ts'
+import {
+  classifyMessage,
+  endpointName,
+  type Request,
+  responseMessage,
+  type Result,
+  tenantId
+} from '../src/protocol/messages.ts'
 import { parseJson } from '../src/protocol/json.ts'
-import { classifyMessage, responseMessage, type Request, type Result } from '../src/protocol/messages.ts'
 import type { Client, Upstream } from '../src/protocol/seams.ts'
 import { createLegacyRelay } from '../src/relay/legacy-relay.ts'
 import { createLiveSessions } from '../src/session/live-sessions.ts'

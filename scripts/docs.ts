@@ -4,14 +4,15 @@
 import { readFile, writeFile } from 'node:fs/promises'
 
 import { configMarkdown } from '../src/config/document.ts'
-import { errorTable } from '../src/protocol/error-table.ts'
+import { errorTable, type ErrorCode } from '../src/protocol/error-table.ts'
+import { rpcCodeOf } from '../src/protocol/messages.ts'
 import { conformanceMarkdown } from '../test/conformance/figures.ts'
 import { limitsMarkdown } from './limits.ts'
 
 function errorsMarkdown(): string {
   const rows = Object.entries(errorTable).map(
     ([code, row]) =>
-      `| \`${code}\` | ${row.status} | ${row.rpcCode} | ${row.retry ? 'yes' : 'no'} | ${row.meaning.replaceAll('|', '\\|')} |`
+      `| \`${code}\` | ${row.status} | ${rpcCodeOf(code as ErrorCode)} | ${row.retry ? 'yes' : 'no'} | ${row.meaning.replaceAll('|', '\\|')} |`
   )
   return `# Errors
 

@@ -87,7 +87,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'refused: ask less often'
     ],
     [
-      'limits/json-size.ts perValue bytes',
+      'limits/limits.ts perValue bytes',
       'memory counted for each JSON value and name beside its text',
       'server request',
       '-'

@@ -2,7 +2,7 @@
 // clock or the environment.
 
 import { randomBytes } from 'node:crypto'
-import { createAuthenticator, type Authenticator } from './auth/authenticate.ts'
+import { type Authenticator, createAuthenticator } from './auth/authenticate.ts'
 import { createFetch } from './auth/fetch.ts'
 import { changedFixedSettings, refuseOpenTenants, upstreamHashes } from './config/reload.ts'
 import type { Snapshot } from './config/snapshot.ts'
@@ -15,7 +15,7 @@ import { createServer } from './http/server.ts'
 import { abortCalls } from './http/sockets.ts'
 import type { ServerAddress } from './http/endpoints.ts'
 import type { Log } from './observe/log.ts'
-import type { EndpointName, TenantId } from './protocol/ids.ts'
+import type { EndpointName, TenantId } from './protocol/messages.ts'
 import type { EndpointContext } from './relay/call/call.ts'
 import { createModernRelay, type ModernRelay } from './relay/modern-relay.ts'
 import { createLegacyRelay, type LegacyRelay } from './relay/legacy-relay.ts'

@@ -3,7 +3,7 @@
 
 import type { Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
-import { GatewayError } from '../protocol/errors.ts'
+import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
 import { readBearer } from './bearer.ts'
 import { challenge } from './challenge.ts'

@@ -2,8 +2,7 @@
 // they describe.
 
 import type { IssuerConfig } from '../config/snapshot.ts'
-import type { TenantId } from '../protocol/ids.ts'
-import type { JsonObject } from '../protocol/messages.ts'
+import type { JsonObject, TenantId } from '../protocol/messages.ts'
 import { scopeToken } from './challenge.ts'
 import type { Principal } from './principal.ts'
 import { refused } from './refusal.ts'

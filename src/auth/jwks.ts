@@ -4,7 +4,7 @@
 import { errors, type CryptoKey } from 'jose'
 import type { IssuerConfig } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
-import { GatewayError } from '../protocol/errors.ts'
+import { GatewayError } from '../protocol/messages.ts'
 import { discoverJwksUri } from './discovery.ts'
 import type { Fetch } from './fetch.ts'
 import { readKeySet, type KeySet } from './jwkset.ts'

@@ -2,7 +2,7 @@
 // sends.
 
 import type { AuthConfig, KeyConfig } from '../config/snapshot.ts'
-import type { TenantId } from '../protocol/ids.ts'
+import type { TenantId } from '../protocol/messages.ts'
 
 export interface Principal {
   readonly kind: 'key' | 'token' | 'anonymous'

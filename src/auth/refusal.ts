@@ -1,6 +1,6 @@
 // Why a credential was refused: a sentence for the caller and a reason for the log. Neither ever holds the credential.
 
-import { GatewayError } from '../protocol/errors.ts'
+import { GatewayError } from '../protocol/messages.ts'
 
 export type RefusalReason =
   | 'missing'

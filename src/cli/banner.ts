@@ -1,7 +1,7 @@
 // What a person needs after the start: the URL, the API key, and commands to try it.
 
 import type { Snapshot } from '../config/snapshot.ts'
-import { latestLegacy } from '../protocol/revisions.ts'
+import { latestLegacy } from '../protocol/messages.ts'
 
 export interface BannerOptions {
   readonly publicUrl: string

@@ -3,16 +3,15 @@
 
 import { createHash } from 'node:crypto'
 import { join, resolve } from 'node:path'
-
 import { canonicalJsonOf } from '../protocol/canonical.ts'
 import {
   endpointName,
-  tenantId,
-  upstreamName,
   type EndpointName,
+  tenantId,
   type TenantId,
+  upstreamName,
   type UpstreamName
-} from '../protocol/ids.ts'
+} from '../protocol/messages.ts'
 import { deepFreeze, frozenMap, frozenSet } from './freeze.ts'
 import { keyDigest } from './rules.ts'
 import {

@@ -1,8 +1,7 @@
 // The compiled configuration: frozen, complete, with every default applied and every name resolved. Other rooms read
 // nothing else.
 
-import type { EndpointName, TenantId, UpstreamName } from '../protocol/ids.ts'
-import type { Era } from '../protocol/revisions.ts'
+import type { EndpointName, Era, TenantId, UpstreamName } from '../protocol/messages.ts'
 
 export type Isolation = 'shared' | 'principal' | 'session'
 

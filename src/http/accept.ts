@@ -2,7 +2,7 @@
 // Server").
 
 import type { IncomingHttpHeaders } from 'node:http'
-import { GatewayError } from '../protocol/errors.ts'
+import { GatewayError } from '../protocol/messages.ts'
 
 /**
  * Formats that the caller takes. Leniency is for `*` and for a missing header: clients forget it, and curl sends the

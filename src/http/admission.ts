@@ -6,7 +6,7 @@ import type { Authenticator } from '../auth/authenticate.ts'
 import { metadataUrlOf } from '../auth/metadata.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { Endpoint } from '../config/snapshot.ts'
-import { GatewayError } from '../protocol/errors.ts'
+import { GatewayError } from '../protocol/messages.ts'
 import type { EndpointContext } from '../relay/call/call.ts'
 import type { Sealer } from '../store/seal.ts'
 import { corsHeadersOf } from './cors.ts'
@@ -15,8 +15,8 @@ import {
   endpointOf,
   noEndpoint,
   pathOf,
-  resourceOf,
   type PathParams,
+  resourceOf,
   type ServerState,
   type UrlSuffix
 } from './endpoints.ts'

@@ -3,7 +3,7 @@
 
 import type { ServerResponse } from 'node:http'
 import type { Log } from '../observe/log.ts'
-import { GatewayError } from '../protocol/errors.ts'
+import { GatewayError } from '../protocol/messages.ts'
 import type { EndpointContext } from '../relay/call/call.ts'
 import type { LiveSession } from '../session/live-sessions.ts'
 

@@ -3,7 +3,7 @@
 
 import type { FastifyCorsOptions } from '@fastify/cors'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { tenantId } from '../protocol/ids.ts'
+import { tenantId } from '../protocol/messages.ts'
 import { addressOf, type PathParams, type ServerState } from './endpoints.ts'
 import { isAllowedOrigin } from './guard.ts'
 import type { ReplyHeaders } from './reply.ts'

@@ -2,8 +2,7 @@
 // for it.
 
 import type { Endpoint, Snapshot } from '../config/snapshot.ts'
-import { GatewayError } from '../protocol/errors.ts'
-import { endpointName, tenantId } from '../protocol/ids.ts'
+import { endpointName, GatewayError, tenantId } from '../protocol/messages.ts'
 import type { EndpointContext } from '../relay/call/call.ts'
 
 /** What changes while the server runs. */

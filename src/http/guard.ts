@@ -2,7 +2,7 @@
 // to the gateway (DNS rebinding) or simply post to it. Exact comparison, no patterns.
 
 import type { IncomingMessage } from 'node:http'
-import { GatewayError } from '../protocol/errors.ts'
+import { GatewayError } from '../protocol/messages.ts'
 import type { ServerAddress } from './endpoints.ts'
 
 // Node joins some duplicates with a comma and drops others, so two parties could read two things (RFC 9110 section

@@ -1,8 +1,7 @@
 // Whole replies: a JSON body, an acceptance without a body, a refusal.
 
 import type { ServerResponse } from 'node:http'
-import { GatewayError, errorObject } from '../protocol/errors.ts'
-import { errorMessage, isObject, isRequestId, type RequestId } from '../protocol/messages.ts'
+import { errorMessage, errorObject, GatewayError, isObject, isRequestId, type RequestId } from '../protocol/messages.ts'
 import { closeIfStalled } from './backpressure.ts'
 
 export type ReplyHeaders = Readonly<Record<string, string>>

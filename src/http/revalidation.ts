@@ -2,8 +2,8 @@
 // configuration changed. Otherwise whoever was let in once would stay in for as long as the connection lasts.
 
 import type { Log } from '../observe/log.ts'
-import { GatewayError } from '../protocol/errors.ts'
-import { every, type Clock, type Timer } from '../time/clock.ts'
+import { GatewayError } from '../protocol/messages.ts'
+import { type Clock, every, type Timer } from '../time/clock.ts'
 import type { Credential } from './request-context.ts'
 
 /** A stream or a call that is open. */

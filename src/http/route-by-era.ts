@@ -1,9 +1,8 @@
 // Both eras on one URL: each request shows which one it belongs to, and nothing is remembered of the one before.
 
 import type { IncomingHttpHeaders } from 'node:http'
-import { GatewayError } from '../protocol/errors.ts'
+import { GatewayError, latestModern } from '../protocol/messages.ts'
 import { classifyHttpBody, isModernVersionHeader, type RoutingHeaders } from '../protocol/classify-http.ts'
-import { latestModern } from '../protocol/revisions.ts'
 import type { LegacyHttpHandler } from './legacy/legacy.ts'
 import type { ModernHttpHandler } from './modern/modern.ts'
 import { sendAccepted } from './reply.ts'

@@ -3,8 +3,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { Socket } from 'node:net'
 import type { Log } from '../observe/log.ts'
-import { GatewayError } from '../protocol/errors.ts'
-import { every, type Clock } from '../time/clock.ts'
+import { GatewayError } from '../protocol/messages.ts'
+import { type Clock, every } from '../time/clock.ts'
 
 export const socketLimits = {
   forceCloseConnections: 'idle' as const,

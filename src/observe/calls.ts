@@ -1,6 +1,6 @@
 // Runs a call and writes one log line about it.
 
-import { GatewayError, RpcError } from '../protocol/errors.ts'
+import { GatewayError, RpcError } from '../protocol/messages.ts'
 import type { Log } from './log.ts'
 
 /** What of a call may be logged: names, never arguments. */

@@ -3,8 +3,7 @@
 
 import pino from 'pino'
 import type { Logger } from 'pino'
-import { GatewayError, RpcError } from '../protocol/errors.ts'
-import { isObject } from '../protocol/messages.ts'
+import { GatewayError, isObject, RpcError } from '../protocol/messages.ts'
 
 export type Log = Logger
 

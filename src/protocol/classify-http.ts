@@ -3,17 +3,25 @@
 
 import { modernClientRequests } from './methods.ts'
 import {
+  type Envelope,
   capabilitiesKey,
   claimsEnvelope,
   readEnvelope,
   versionKey,
-  withoutEnvelope,
-  type Envelope
+  withoutEnvelope
 } from './envelope.ts'
-import { GatewayError } from './errors.ts'
-import { classifyMessage, isObject, type JsonObject, type Request, type RequestId } from './messages.ts'
+import {
+  GatewayError,
+  type JsonObject,
+  type Request,
+  type RequestId,
+  classifyMessage,
+  isModernRevision,
+  isObject,
+  latestModern,
+  modernRevisions
+} from './messages.ts'
 import { decodeHeader } from './translate/header-values.ts'
-import { isModernRevision, latestModern, modernRevisions } from './revisions.ts'
 
 /** Headers that repeat values of the body; undefined where they are missing. */
 export interface RoutingHeaders {

@@ -1,15 +1,15 @@
 // What every request of 2026-07-28 carries in `params._meta`, and what every result carries back (basic/index "_meta").
 
-import { isLogLevel, type LogLevel } from './log-levels.ts'
 import {
-  isObject,
-  metaOf,
   type ClientCapabilities,
   type Implementation,
   type JsonObject,
   type Request,
-  type Result
+  type Result,
+  isObject,
+  metaOf
 } from './messages.ts'
+import { isLogLevel, type LogLevel } from './seams.ts'
 
 export const versionKey = 'io.modelcontextprotocol/protocolVersion'
 export const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities'

@@ -1,15 +1,16 @@
-// Every error that the gateway makes, in one table: HTTP status, JSON-RPC code, log level, retry hint. A missing row
-// does not compile. The JSON-RPC code is a standard one where one fits. Otherwise it is the HTTP status, which lies
-// outside of the range that the specification reserves (-32768..-32000; 2026-07-28 basic/index "Error Codes").
+// Every error that the gateway makes, in one table. A missing row does not compile. The JSON-RPC code is a standard one
+// where one fits. Otherwise it is the HTTP status, which lies outside of the range that the specification reserves
+// (-32768..-32000; 2026-07-28 basic/index "Error Codes").
 
-import { rpcCodes } from './codes.ts'
+import type { rpcCodes } from './messages.ts'
+
+type RpcCode = keyof typeof rpcCodes
 
 export interface ErrorRow {
-  /**
-   * Status of the HTTP response while nothing of it was sent yet; 200 where the error is an ordinary JSON-RPC response.
-   */
+  /** Of the HTTP response while nothing of it was sent; 200 where the error is an ordinary JSON-RPC response. */
   readonly status: number
-  readonly rpcCode: number
+  /** Default: the status. */
+  readonly rpcCode?: RpcCode
   readonly level: 'debug' | 'info' | 'warn' | 'error'
   /** May the same request succeed later without anybody changing anything? */
   readonly retry: boolean
@@ -17,56 +18,54 @@ export interface ErrorRow {
   readonly meaning: string
 }
 
-type Extras = Partial<Pick<ErrorRow, 'level' | 'retry'>>
+type Extras = Partial<ErrorRow>
 
-const row = (
-  status: number,
-  rpcCode: number,
-  meaning: string,
-  { level = 'info', retry = false }: Extras = {}
-): ErrorRow => ({ status, rpcCode, level, retry, meaning })
-const badRequest = (rpcCode: number, meaning: string): ErrorRow => row(400, rpcCode, meaning)
-const http = (status: number, meaning: string, extras?: Extras): ErrorRow => row(status, status, meaning, extras)
-const rpc = (rpcCode: number, meaning: string, extras?: Extras): ErrorRow => row(200, rpcCode, meaning, extras)
+const http = (status: number, meaning: string, extras: Extras = {}): ErrorRow => ({
+  status,
+  level: 'info',
+  retry: false,
+  meaning,
+  ...extras
+})
+const badRequest = (rpcCode: RpcCode, meaning: string): ErrorRow => http(400, meaning, { rpcCode })
+const rpc = (rpcCode: RpcCode, meaning: string, extras?: Extras): ErrorRow => http(200, meaning, { rpcCode, ...extras })
 
 export const errorTable = {
-  parse_error: badRequest(rpcCodes.parseError, 'The body is not a single JSON text in UTF-8. Send valid JSON.'),
+  parse_error: badRequest('parseError', 'The body is not a single JSON text in UTF-8. Send valid JSON.'),
   invalid_request: badRequest(
-    rpcCodes.invalidRequest,
+    'invalidRequest',
     'The message or a header violates JSON-RPC 2.0 or the MCP transport rules, or the body is nested deeper than 64 ' +
       'levels; the message says which. Correct the client.'
   ),
   unsupported_version: badRequest(
-    rpcCodes.invalidRequest,
+    'invalidRequest',
     'The MCP-Protocol-Version header names a revision that this endpoint does not support. Use one of ' +
       'data.supported.'
   ),
   header_mismatch: badRequest(
-    rpcCodes.headerMismatch,
+    'headerMismatch',
     'A header that must repeat a value of the body (MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Param-*) is ' +
       'missing, malformed or differs from the body; the message says which. Derive the headers from the body; list ' +
       'the tools again if their schema may have changed.'
   ),
   missing_capability: badRequest(
-    rpcCodes.missingCapability,
+    'missingCapability',
     'The request needs a capability that its _meta does not declare; data.requiredCapabilities names it.'
   ),
   unsupported_revision: badRequest(
-    rpcCodes.unsupportedRevision,
+    'unsupportedRevision',
     'The request names a revision that this endpoint does not support. Use one of data.supported.'
   ),
   invalid_envelope: badRequest(
-    rpcCodes.invalidParams,
+    'invalidParams',
     'From 2026-07-28 on every request carries io.modelcontextprotocol/protocolVersion and ' +
       'io.modelcontextprotocol/clientCapabilities in params._meta; the message says what is missing or wrong.'
   ),
-  unknown_method: row(
-    404,
-    rpcCodes.methodNotFound,
-    'Revision 2026-07-28 has no such method, or the endpoint does not offer it.'
-  ),
+  unknown_method: http(404, 'Revision 2026-07-28 has no such method, or the endpoint does not offer it.', {
+    rpcCode: 'methodNotFound'
+  }),
   session_required: badRequest(
-    rpcCodes.invalidRequest,
+    'invalidRequest',
     'The request carries no Mcp-Session-Id. Send initialize first, and the session id of its response with every ' +
       'request after it.'
   ),
@@ -110,52 +109,49 @@ export const errorTable = {
     level: 'warn',
     retry: true
   }),
-  method_not_found: rpc(rpcCodes.methodNotFound, 'The endpoint does not offer this MCP method.'),
+  method_not_found: rpc('methodNotFound', 'The endpoint does not offer this MCP method.'),
   invalid_params: rpc(
-    rpcCodes.invalidParams,
+    'invalidParams',
     'The tool, prompt or cursor is unknown, or the parameters have the wrong shape; the message says which.'
   ),
-  resource_not_found: rpc(rpcCodes.resourceNotFound, 'No upstream of the endpoint serves this resource URI.'),
+  resource_not_found: rpc('resourceNotFound', 'No upstream of the endpoint serves this resource URI.'),
   unknown_resource: rpc(
-    rpcCodes.invalidParams,
+    'invalidParams',
     'No upstream of the endpoint serves this resource URI (2026-07-28; earlier revisions get resource_not_found).'
   ),
   invalid_state: rpc(
-    rpcCodes.invalidParams,
+    'invalidParams',
     'The requestState is too old, or it is not the one that this gateway gave to this caller for this very request. ' +
       'Send the request again without it. But where data.outcome is "unknown" the upstream has received the call: ' +
       'find out first what it did.'
   ),
-  declined: rpc(
-    rpcCodes.internalError,
-    'The user declined what the upstream needs for this request, so it was not executed.'
-  ),
+  declined: rpc('internalError', 'The user declined what the upstream needs for this request, so it was not executed.'),
   cancelled: rpc(
-    rpcCodes.internalError,
+    'internalError',
     'The caller cancelled the request. Only callers that do not accept a stream get this error. The others get an ' +
       'empty stream, because a cancelled request is not answered.',
     { level: 'debug' }
   ),
   upstream_unavailable: rpc(
-    rpcCodes.internalError,
+    'internalError',
     'The upstream server cannot be reached or does not start. The gateway retries it with back-off; other upstreams ' +
       'are not affected.',
     { level: 'warn', retry: true }
   ),
   upstream_timeout: rpc(
-    rpcCodes.internalError,
+    'internalError',
     'The upstream server sent nothing within its timeout. The call was cancelled there; whether it took effect is ' +
       'unknown.',
     { level: 'warn' }
   ),
   upstream_lost: rpc(
-    rpcCodes.internalError,
+    'internalError',
     'The connection to the upstream broke, or its process ended, after the request was sent. It is not sent again: ' +
       'data.outcome is "unknown".',
     { level: 'warn' }
   ),
   upstream_protocol: rpc(
-    rpcCodes.internalError,
+    'internalError',
     'The upstream sent something that is not MCP, or more than its limits allow.',
     { level: 'warn' }
   ),
@@ -166,12 +162,10 @@ export const errorTable = {
     { level: 'error', retry: true }
   ),
   shutting_down: http(503, 'The gateway is shutting down. Retry: another process will answer.', { retry: true }),
-  internal: row(
-    500,
-    rpcCodes.internalError,
-    'A fault of the gateway. Its log has the details under the request id of the response.',
-    { level: 'error' }
-  )
+  internal: http(500, 'A fault of the gateway. Its log has the details under the request id of the response.', {
+    rpcCode: 'internalError',
+    level: 'error'
+  })
 } as const satisfies Record<string, ErrorRow>
 
 export type ErrorCode = keyof typeof errorTable

@@ -2,7 +2,7 @@
 // accepts and what does harm later: invalid UTF-8, a byte order mark, deep nesting (JSON.stringify overflows the
 // stack), millions of values (each takes far more memory than its text).
 
-import { GatewayError } from './errors.ts'
+import { GatewayError } from './messages.ts'
 
 export const maxDepth = 64
 /** About 15 MiB of memory, where all of them are empty objects. */

@@ -1,21 +1,20 @@
-// JSON-RPC 2.0 messages as MCP uses them. Members that the gateway does not need stay opaque and pass through
-// unchanged.
+// JSON-RPC 2.0 messages as MCP uses them, their errors, and the revisions and names that the gateway tells apart.
+// Members that it does not need stay opaque and pass through unchanged.
+
+import { errorTable, type ErrorCode, type ErrorRow } from './error-table.ts'
 
 export type JsonObject = Record<string, unknown>
 
-/** JSON-RPC id. The JSON type is part of the id: 1 and "1" are two ids. */
+/** The JSON type is part of the id: 1 and "1" are two ids. */
 export type RequestId = string | number
 
-/** A request without its envelope: ids belong to the transport that carries it. */
+/** Without its id, which belongs to the transport that carries it. */
 export interface Request {
   readonly method: string
   readonly params?: JsonObject
 }
 
-export interface Notification {
-  readonly method: string
-  readonly params?: JsonObject
-}
+export type Notification = Request
 
 /** A request that a server sends to a client: sampling, elicitation, roots, ping. */
 export type ServerRequest = Request
@@ -41,9 +40,8 @@ export interface Implementation {
   readonly [member: string]: unknown
 }
 
-/** `capabilities` of a client: a member that is present is declared. */
+/** A member that is present is declared. */
 export type ClientCapabilities = JsonObject
-/** `capabilities` of a server. */
 export type ServerCapabilities = JsonObject
 
 export function isObject(value: unknown): value is JsonObject {
@@ -65,26 +63,19 @@ export function metaOf(params: JsonObject | undefined): JsonObject {
   return isObject(meta) ? meta : {}
 }
 
-export function requestMessage(id: RequestId, request: Request): JsonObject {
-  return request.params === undefined
-    ? { jsonrpc: '2.0', id, method: request.method }
-    : { jsonrpc: '2.0', id, method: request.method, params: request.params }
+export function requestMessage(id: RequestId, { method, params }: Request): JsonObject {
+  return { jsonrpc: '2.0', id, method, ...(params && { params }) }
 }
 
-export function notificationMessage(notification: Notification): JsonObject {
-  return notification.params === undefined
-    ? { jsonrpc: '2.0', method: notification.method }
-    : { jsonrpc: '2.0', method: notification.method, params: notification.params }
+export function notificationMessage({ method, params }: Notification): JsonObject {
+  return { jsonrpc: '2.0', method, ...(params && { params }) }
 }
 
-export function responseMessage(id: RequestId, result: Result): JsonObject {
-  return { jsonrpc: '2.0', id, result }
-}
+export const responseMessage = (id: RequestId, result: Result): JsonObject => ({ jsonrpc: '2.0', id, result })
 
 // 2025-11-25 schema: `id` is left out, not null, when it could not be read.
-export function errorMessage(id: RequestId | undefined, error: RpcErrorObject): JsonObject {
-  return id === undefined ? { jsonrpc: '2.0', error } : { jsonrpc: '2.0', id, error }
-}
+export const errorMessage = (id: RequestId | undefined, error: RpcErrorObject): JsonObject =>
+  id === undefined ? { jsonrpc: '2.0', error } : { jsonrpc: '2.0', id, error }
 
 /**
  * Sorts one decoded JSON value into the four kinds of message. Never throws.
@@ -97,18 +88,16 @@ export function classifyMessage(
   const id = isRequestId(value['id']) ? value['id'] : undefined
   const invalid = (reason: string) => ({ kind: 'invalid', reason, id }) as const
   if (value['jsonrpc'] !== '2.0') return invalid('member "jsonrpc" must be "2.0"')
-  for (const member of Object.keys(value)) {
-    if (!members.has(member)) return invalid(`unknown member ${JSON.stringify(member.slice(0, 40))}`)
-  }
+  const foreign = Object.keys(value).find((member) => !members.has(member))
+  if (foreign !== undefined) return invalid(`unknown member ${JSON.stringify(foreign.slice(0, 40))}`)
   const { method, params, result, error } = value
   if ('id' in value && id === undefined && !('error' in value && value['id'] === null)) {
     return invalid('"id" must be a string of 1 to 1024 characters or a whole number within ±(2^53-1)')
   }
   if (typeof method === 'string') {
-    if (result !== undefined || error !== undefined)
+    if (result !== undefined || 'error' in value)
       return invalid('a message has either "method" or one of "result" and "error"')
     if (params !== undefined && !isObject(params)) return invalid('"params" must be an object')
-    if ('error' in value) return invalid('a message has either "method" or one of "result" and "error"')
     const body = params === undefined ? { method } : { method, params }
     return id === undefined ? { kind: 'notification', notification: body } : { kind: 'request', id, request: body }
   }
@@ -130,3 +119,130 @@ export function classifyMessage(
 }
 
 const members = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])
+
+/** No other file contains numbers of errors. */
+export const rpcCodes = {
+  // JSON-RPC 2.0 section 5.1.
+  parseError: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internalError: -32603,
+  /** Up to 2025-11-25 (server/resources "Error Handling"); 2026-07-28 answers invalidParams instead. */
+  resourceNotFound: -32002,
+  /** 2025-11-25 client/elicitation "URL Elicitation Required Error". */
+  urlElicitationRequired: -32042,
+  // 2026-07-28 basic/index "Error Codes".
+  headerMismatch: -32020,
+  missingCapability: -32021,
+  unsupportedRevision: -32022
+} as const
+
+/** Codes that only servers of 2026-07-28 and later send. */
+export const modernOnlyCodes: ReadonlySet<number> = new Set([
+  rpcCodes.headerMismatch,
+  rpcCodes.missingCapability,
+  rpcCodes.unsupportedRevision
+])
+
+/** The range that 2026-07-28 reserves for the specification (basic/index "Error Codes"). */
+export const isReservedForMcp = (code: number): boolean => code <= -32020 && code >= -32099
+
+/** Does JSON-RPC or MCP define the code, or reserve it? */
+export const isSpecifiedCode = (code: unknown): boolean =>
+  typeof code === 'number' &&
+  (isReservedForMcp(code) || (code <= -32600 && code >= -32603) || code === rpcCodes.parseError)
+
+/** `message` goes to the caller: what happened and what to do about it. */
+export class GatewayError extends Error {
+  override readonly name = 'GatewayError'
+  readonly code: ErrorCode
+  /** Goes to the caller as members of `error.data`, beside `reason`: nothing secret. */
+  readonly data: Readonly<Record<string, unknown>>
+  /** Reply headers, such as WWW-Authenticate, Allow, Retry-After. */
+  readonly headers: Readonly<Record<string, string>>
+
+  /** @param extras `cause` goes to the log only */
+  constructor(
+    code: ErrorCode,
+    message: string,
+    extras: Partial<Pick<GatewayError, 'cause' | 'data' | 'headers'>> = {}
+  ) {
+    super(message, extras.cause === undefined ? undefined : { cause: extras.cause })
+    this.code = code
+    this.data = extras.data ?? {}
+    this.headers = extras.headers ?? {}
+  }
+
+  get row(): ErrorRow {
+    return errorTable[this.code]
+  }
+}
+
+/** An upstream's own JSON-RPC error, carried to the client as it came. */
+export class RpcError extends Error {
+  override readonly name = 'RpcError'
+  readonly error: RpcErrorObject
+
+  constructor(error: RpcErrorObject) {
+    super(error.message)
+    this.error = error
+  }
+}
+
+/** The JSON-RPC code of an error of the gateway: a standard one, or its HTTP status. */
+export function rpcCodeOf(code: ErrorCode): number {
+  const { rpcCode, status }: ErrorRow = errorTable[code]
+  return rpcCode === undefined ? status : rpcCodes[rpcCode]
+}
+
+/** The JSON-RPC error object that a caller sees. Of any other thrown value it reveals nothing. */
+export function errorObject(error: unknown, requestId: string): RpcErrorObject {
+  if (error instanceof RpcError) return error.error
+  if (error instanceof GatewayError) {
+    return { code: rpcCodeOf(error.code), message: error.message, data: { reason: error.code, ...error.data } }
+  }
+  return {
+    code: rpcCodes.internalError,
+    message: `Internal error. The log of the gateway has the details under request id ${requestId}.`,
+    data: { reason: 'internal', requestId }
+  }
+}
+
+/** Legacy: `initialize` agrees on a revision for a session. Modern: every request names one. */
+export type Era = 'legacy' | 'modern'
+
+export const legacyRevisions = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'] as const
+export const modernRevisions = ['2026-07-28'] as const
+export type LegacyRevision = (typeof legacyRevisions)[number]
+export type ModernRevision = (typeof modernRevisions)[number]
+export type Revision = LegacyRevision | ModernRevision
+
+export const latestLegacy: LegacyRevision = '2025-11-25'
+export const latestModern: ModernRevision = '2026-07-28'
+
+export const isLegacyRevision = (value: unknown): value is LegacyRevision =>
+  (legacyRevisions as readonly unknown[]).includes(value)
+
+export const isModernRevision = (value: unknown): value is ModernRevision =>
+  (modernRevisions as readonly unknown[]).includes(value)
+
+/** Revisions are dates, which compare as text. */
+export const atLeast = (revision: Revision, minimum: Revision): boolean => revision >= minimum
+
+// Names and ids that must not be mixed up: strings at run time, distinct types to the compiler.
+declare const brand: unique symbol
+type Branded<Name extends string> = string & { readonly [brand]: Name }
+
+export type TenantId = Branded<'TenantId'>
+export type EndpointName = Branded<'EndpointName'>
+export type UpstreamName = Branded<'UpstreamName'>
+export type SessionId = Branded<'SessionId'>
+/** A tool or prompt name as the client sees it. */
+export type PublicName = Branded<'PublicName'>
+
+export const tenantId = (value: string): TenantId => value as TenantId
+export const endpointName = (value: string): EndpointName => value as EndpointName
+export const upstreamName = (value: string): UpstreamName => value as UpstreamName
+export const sessionId = (value: string): SessionId => value as SessionId
+export const publicName = (value: string): PublicName => value as PublicName

@@ -3,7 +3,7 @@
 // (basic/patterns/mrtr). Notifications that belong to one message (progress, cancelled, initialized, acknowledged) are
 // the transports' business and not listed.
 
-import type { Era } from './revisions.ts'
+import type { Era } from './messages.ts'
 import type { ListKind } from './seams.ts'
 
 export interface Method {

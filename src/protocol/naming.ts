@@ -1,7 +1,7 @@
 // Public names and resource URIs of an endpoint: pure functions of the configuration, so that restarts and replicas
 // keep them. A public name is resolved by the catalog, never by splitting it.
 
-import { publicName, upstreamName, type PublicName, type UpstreamName } from './ids.ts'
+import { publicName, upstreamName, type PublicName, type UpstreamName } from './messages.ts'
 
 /** Hosts refuse longer tool names, and the conformance suite's `tools-name-format` fails them. */
 export const maxNameLength = 64

@@ -1,7 +1,7 @@
 // Pages of a list that is held in memory. The cursor names the last entry sent, so that it stays valid across restarts,
 // replicas and changes elsewhere in the list. It grants no access: it is a position in the caller's own list.
 
-import { GatewayError } from './errors.ts'
+import { GatewayError } from './messages.ts'
 
 export interface Page<Entry> {
   readonly entries: readonly Entry[]

@@ -1,19 +1,19 @@
 // The two seams. Every transport implements exactly one of them: `Client` towards clients, `Upstream` towards servers.
 
-import { GatewayError } from './errors.ts'
-import type { UpstreamName } from './ids.ts'
-import type { LogLevel } from './log-levels.ts'
-import type {
-  ClientCapabilities,
-  Implementation,
-  JsonObject,
-  Notification,
-  Request,
-  Result,
-  ServerCapabilities,
-  ServerRequest
+import {
+  type ClientCapabilities,
+  type Era,
+  GatewayError,
+  type Implementation,
+  type JsonObject,
+  type Notification,
+  type Request,
+  type Result,
+  type Revision,
+  type ServerCapabilities,
+  type ServerRequest,
+  type UpstreamName
 } from './messages.ts'
-import type { Era, Revision } from './revisions.ts'
 
 export interface ServerRequestOptions {
   /** Aborted when the server withdraws its request. */
@@ -108,4 +108,21 @@ export interface HandshakeParams {
   readonly exclusive?: boolean
   /** The person whose share of the tenant's quota the connection counts for. Never sent. Default: no one person. */
   readonly quotaKey?: string
+}
+
+/** Those of RFC 5424 (specification, server/utilities/logging). */
+export const logLevels = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const
+export type LogLevel = (typeof logLevels)[number]
+
+export function isLogLevel(value: unknown): value is LogLevel {
+  return (logLevels as readonly unknown[]).includes(value)
+}
+
+/** Does a client that asked for `wanted` and above get a message of this level? Unknown levels always pass. */
+export function passesLogLevel(level: unknown, wanted: LogLevel | undefined): boolean {
+  return wanted === undefined || !isLogLevel(level) || logLevels.indexOf(level) >= logLevels.indexOf(wanted)
+}
+
+export function moreVerboseLevel(a: LogLevel, b: LogLevel): LogLevel {
+  return logLevels.indexOf(a) < logLevels.indexOf(b) ? a : b
 }

@@ -1,8 +1,7 @@
 // Errors on the bus: how one process tells another what was thrown, and what it means that nothing is heard.
 
-import { errorTable, type ErrorCode } from '../protocol/error-table.ts'
-import { GatewayError, RpcError } from '../protocol/errors.ts'
-import type { RpcErrorObject } from '../protocol/messages.ts'
+import { type ErrorCode, errorTable } from '../protocol/error-table.ts'
+import { GatewayError, RpcError, type RpcErrorObject } from '../protocol/messages.ts'
 
 export type EncodedError =
   | { readonly rpc: RpcErrorObject }

@@ -3,7 +3,7 @@
 // dropped.
 
 import type { Log } from '../observe/log.ts'
-import { GatewayError } from '../protocol/errors.ts'
+import { GatewayError } from '../protocol/messages.ts'
 import { nodeChannel } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'

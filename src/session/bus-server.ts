@@ -1,6 +1,6 @@
 // The serving side of the bus: requests of other processes that this one works on.
 
-import { GatewayError } from '../protocol/errors.ts'
+import { GatewayError } from '../protocol/messages.ts'
 import { busCallCancelled, encodeError, processSilent } from './bus-errors.ts'
 import type { BusMessage, BusMessages, Heartbeat } from './bus-messages.ts'
 

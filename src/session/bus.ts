@@ -1,18 +1,18 @@
 // Requests from process to process: the one that holds a call answers, and says things meanwhile. Both sides prove all
 // the time that they are alive. A request is never sent twice, and nothing is worked on that its sender has given up.
 
-import { createQuota, type Quota } from '../limits/quota.ts'
-import { GatewayError } from '../protocol/errors.ts'
+import { createQuota, type Quota } from '../limits/limits.ts'
+import { GatewayError } from '../protocol/messages.ts'
 import { nodeChannel } from '../store/keys.ts'
-import { busCallCancelled, decodeError, processGone, processSilent, type EncodedError } from './bus-errors.ts'
-import { createBusMessages, type BusMessage, type BusMessagesOptions } from './bus-messages.ts'
+import { busCallCancelled, decodeError, type EncodedError, processGone, processSilent } from './bus-errors.ts'
+import { type BusMessage, type BusMessagesOptions, createBusMessages } from './bus-messages.ts'
 import {
-  createBusServer,
   type BusCall,
   type BusCaller,
   type BusHandler,
   type BusQuestion,
-  type BusServer
+  type BusServer,
+  createBusServer
 } from './bus-server.ts'
 
 export interface Bus {

@@ -1,17 +1,18 @@
 // What this process holds of a session while it is in use: its stream, its calls in flight, and list changes it still
 // has to be sent. Nothing here is needed to serve the session at another process; what is idle is forgotten.
 
-import { GatewayError } from '../protocol/errors.ts'
-import type { EndpointName, TenantId } from '../protocol/ids.ts'
 import {
-  notificationMessage,
+  type EndpointName,
+  GatewayError,
   type JsonObject,
   type Notification,
+  notificationMessage,
   type RequestId,
-  type ServerRequest
+  type ServerRequest,
+  type TenantId
 } from '../protocol/messages.ts'
 import type { ListKind, ServerRequestOptions } from '../protocol/seams.ts'
-import { every, type Clock } from '../time/clock.ts'
+import { type Clock, every } from '../time/clock.ts'
 import { createPendingServerRequests, type PendingServerRequests, type Send } from './pending-server-requests.ts'
 import type { Session } from './sessions.ts'
 import type { ClientStream } from './stream.ts'

@@ -1,8 +1,8 @@
 // Parked calls: calls of legacy upstreams that wait for the next request of a modern client. Knows who may come back,
 // for which round and until when; it does not know what a parked call is, or what its client was asked for.
 
-import { createFairEviction, type FairEvictionOptions } from '../limits/fair-eviction.ts'
-import { GatewayError } from '../protocol/errors.ts'
+import { createFairEviction, type FairEvictionOptions } from '../limits/limits.ts'
+import { GatewayError } from '../protocol/messages.ts'
 import type { Timer } from '../time/clock.ts'
 
 /** One round of a parked call, as its sealed request state names it. */

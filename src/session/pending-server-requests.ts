@@ -2,16 +2,17 @@
 // settled by the response that the client posts, by the server that withdraws it, by time, or by the end of the
 // session.
 
-import { rpcCodes } from '../protocol/codes.ts'
-import { GatewayError, RpcError } from '../protocol/errors.ts'
 import {
+  GatewayError,
   isObject,
-  metaOf,
-  notificationMessage,
-  requestMessage,
   type JsonObject,
   type Message,
+  metaOf,
   type Notification,
+  notificationMessage,
+  requestMessage,
+  rpcCodes,
+  RpcError,
   type ServerRequest
 } from '../protocol/messages.ts'
 import type { ServerRequestOptions } from '../protocol/seams.ts'

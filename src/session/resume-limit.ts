@@ -1,7 +1,7 @@
 // The streams that are being resumed from the store: how many of a session at once, and until when. Each holds all
 // stored events of its stream in memory, for as long as its reader takes.
 
-import { GatewayError } from '../protocol/errors.ts'
+import { GatewayError } from '../protocol/messages.ts'
 
 export interface ResumeLimit {
   /**

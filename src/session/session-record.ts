@@ -1,9 +1,7 @@
 // What the store holds of a legacy session, and whom the session belongs to.
 
-import type { EndpointName, TenantId } from '../protocol/ids.ts'
-import type { LogLevel } from '../protocol/log-levels.ts'
-import type { ClientCapabilities, Implementation } from '../protocol/messages.ts'
-import type { Revision } from '../protocol/revisions.ts'
+import type { ClientCapabilities, EndpointName, Implementation, Revision, TenantId } from '../protocol/messages.ts'
+import type { LogLevel } from '../protocol/seams.ts'
 
 /** Who opened a session. No part of the token: a refreshed token keeps its session. */
 export interface Owner {

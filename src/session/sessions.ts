@@ -3,18 +3,17 @@
 // messages of the store arrive.
 
 import { LRUCache } from 'lru-cache'
-import { GatewayError } from '../protocol/errors.ts'
-import { sessionId, type EndpointName, type SessionId, type TenantId } from '../protocol/ids.ts'
-import type { LogLevel } from '../protocol/log-levels.ts'
+import { type EndpointName, GatewayError, sessionId, type SessionId, type TenantId } from '../protocol/messages.ts'
+import type { LogLevel } from '../protocol/seams.ts'
 import { sessionKeys, sessionsChannel } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
-import { every, type Clock } from '../time/clock.ts'
+import { type Clock, every } from '../time/clock.ts'
 import { createSessionSlots } from './session-limit.ts'
 import {
   decodeSessionRecord,
-  sameOwner,
   type NegotiatedClient,
   type Owner,
+  sameOwner,
   type SessionRecord
 } from './session-record.ts'
 

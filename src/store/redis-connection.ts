@@ -2,9 +2,7 @@
 // itself.
 
 import { Redis } from 'ioredis'
-import { backoffMs } from '../time/backoff.ts'
-import { steadyClock } from '../time/clock.ts'
-import { settledWithin } from '../time/wait.ts'
+import { backoffMs, settledWithin, steadyClock } from '../time/clock.ts'
 import type { Log } from '../observe/log.ts'
 
 // A call of the store has one second in all (port.ts); one command has half of it.

@@ -1,6 +1,6 @@
 // What both adapters of the store have in common: the error, times to live, and listeners that cannot harm each other.
 
-import { GatewayError } from '../protocol/errors.ts'
+import { GatewayError } from '../protocol/messages.ts'
 import type { Log } from '../observe/log.ts'
 
 /**

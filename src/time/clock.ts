@@ -1,5 +1,7 @@
-// Time as a dependency, so that tests can hold it still, and the system's clocks. Outside src/time, gateway and cli
-// nothing else starts a timer.
+// Time as a dependency, so that tests can hold it still: clocks, timers, deadlines, waits, back-off. Outside src/time,
+// gateway and cli nothing else starts a timer.
+
+import { GatewayError } from '../protocol/messages.ts'
 
 export interface Timer {
   /** Starts the same wait again. */
@@ -35,16 +37,10 @@ export function every(clock: Pick<Clock, 'timer'>, ms: number, run: () => void):
   return again
 }
 
-export interface Deadline {
-  readonly signal: AbortSignal
-  /** True where the time ran out before the outer signal was aborted. */
-  passed(): boolean
-  /** Must be called when the work is over. */
-  close(): void
-}
+export type Deadline = ReturnType<typeof deadline>
 
-/** A signal that aborts after `ms`, or with the outer one. */
-export function deadline(clock: Clock, ms: number, outer: AbortSignal | undefined): Deadline {
+/** A signal that aborts after `ms`, or with the outer one. Must be closed when the work is over. */
+export function deadline(clock: Clock, ms: number, outer: AbortSignal | undefined) {
   const controller = new AbortController()
   const abort = (): void => controller.abort()
   let late = false
@@ -56,6 +52,7 @@ export function deadline(clock: Clock, ms: number, outer: AbortSignal | undefine
   })
   return {
     signal: controller.signal,
+    /** True where the time ran out before the outer signal was aborted. */
     passed: () => late,
     close() {
       timer.close()
@@ -65,15 +62,7 @@ export function deadline(clock: Clock, ms: number, outer: AbortSignal | undefine
 }
 
 /** One timer at a time, which does not keep the process alive. */
-export interface Delay {
-  readonly pending: boolean
-  /** Ends the wait before. */
-  start(ms: number, run: () => void): void
-  /** Never runs after this, unless it is started again. */
-  close(): void
-}
-
-export function createDelay(clock: Pick<Clock, 'timer'>): Delay {
+export function createDelay(clock: Pick<Clock, 'timer'>) {
   let timer: Timer | undefined
   const close = (): void => {
     timer?.close()
@@ -83,7 +72,8 @@ export function createDelay(clock: Pick<Clock, 'timer'>): Delay {
     get pending() {
       return timer !== undefined
     },
-    start(ms, run) {
+    /** Ends the wait before. */
+    start(ms: number, run: () => void) {
       close()
       timer = clock.timer(ms, () => {
         timer = undefined
@@ -91,6 +81,67 @@ export function createDelay(clock: Pick<Clock, 'timer'>): Delay {
       })
       timer.unref()
     },
+    /** Never runs after this, unless it is started again. */
     close
   }
+}
+
+/** Resolves after `ms`, or at once when the signal is aborted. Never rejects, and does not keep the process alive. */
+export function pause(clock: Pick<Clock, 'timer'>, ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted === true) return Promise.resolve()
+  return new Promise((resolve) => {
+    const done = (): void => {
+      timer.close()
+      signal?.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = clock.timer(ms, done)
+    timer.unref()
+    signal?.addEventListener('abort', done, { once: true })
+  })
+}
+
+/** Resolves when the work has settled either way, or after `ms`. Never rejects. @returns whether the work came first */
+export function settledWithin(clock: Pick<Clock, 'timer'>, ms: number, work: Promise<unknown>): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = clock.timer(ms, () => resolve(false))
+    const done = (): void => {
+      timer.close()
+      resolve(true)
+    }
+    work.then(done, done)
+  })
+}
+
+const cancelled = (): Error => new GatewayError('cancelled', 'The request was cancelled before it was sent.')
+
+/**
+ * The outcome of work that others may wait for as well; an aborted signal ends the wait, not the work.
+ * @param errorOf what to reject with when the signal is aborted
+ */
+export function abortable<T>(work: Promise<T>, signal: AbortSignal, errorOf: () => Error = cancelled): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(errorOf())
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort, { once: true })
+    void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
+}
+
+/** Aborts after `ms`, by the system's clock. Does not keep the process alive. */
+export const timeoutSignal = (ms: number): AbortSignal => AbortSignal.timeout(ms)
+
+/**
+ * How long to wait before the next attempt.
+ * @param attempt failures in a row before this one: 0 gives `firstMs`, and each doubles it
+ * @param random a number from 0 up to 1. With it up to a quarter is added, so that replicas which failed together do
+ * not come back together
+ * @returns whole milliseconds
+ */
+export function backoffMs(
+  attempt: number,
+  { firstMs, maxMs, random }: { firstMs: number; maxMs: number; random?: () => number }
+): number {
+  const jitter = random === undefined ? 1 : 1 + random() * 0.25
+  return Math.round(Math.min(maxMs, firstMs * 2 ** attempt * jitter))
 }

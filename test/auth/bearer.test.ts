@@ -1,6 +1,6 @@
 import t from 'tap'
 import { maxTokenBytes, readBearer } from '../../src/auth/bearer.ts'
-import { GatewayError } from '../../src/protocol/errors.ts'
+import { GatewayError } from '../../src/protocol/messages.ts'
 
 const read = (...values: string[]) => {
   try {

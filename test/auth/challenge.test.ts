@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { challenge } from '../../src/auth/challenge.ts'
-import { testAuthenticator, metadataUrl, tenantWith } from '../kit/authenticator.ts'
-import { GatewayError } from '../../src/protocol/errors.ts'
+import { metadataUrl, tenantWith, testAuthenticator } from '../kit/authenticator.ts'
+import { GatewayError } from '../../src/protocol/messages.ts'
 
 t.test('without a token the challenge names metadata and scopes, and no error', async (t) => {
   t.equal(

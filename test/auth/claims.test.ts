@@ -1,6 +1,6 @@
 import t from 'tap'
 import { principalOf } from '../../src/auth/claims.ts'
-import { tenantId } from '../../src/protocol/ids.ts'
+import { tenantId } from '../../src/protocol/messages.ts'
 import { resource, trust } from '../kit/authenticator.ts'
 
 const now = Date.UTC(2026, 0, 1)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { GatewayError } from '../../src/protocol/errors.ts'
-import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
+import { GatewayError } from '../../src/protocol/messages.ts'
+import { outcome, resource, tenantWith, testAuthenticator, trust } from '../kit/authenticator.ts'
 import { assemble, forgingIssuer } from '../kit/forging-issuer.ts'
 
 const now = Date.now()

@@ -1,8 +1,8 @@
 import t from 'tap'
-import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
-import { forgingIssuer, forgedKey } from '../kit/forging-issuer.ts'
+import { outcome, resource, tenantWith, testAuthenticator, trust } from '../kit/authenticator.ts'
+import { forgedKey, forgingIssuer } from '../kit/forging-issuer.ts'
 import { issuer } from '../kit/issuer.ts'
-import { GatewayError } from '../../src/protocol/errors.ts'
+import { GatewayError } from '../../src/protocol/messages.ts'
 
 const minute = 60_000
 

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { anonymousPrincipal, isConfiguredPrincipal, keyPrincipal, type Principal } from '../../src/auth/principal.ts'
 import type { AuthConfig, IssuerConfig } from '../../src/config/snapshot.ts'
-import { tenantId } from '../../src/protocol/ids.ts'
+import { tenantId } from '../../src/protocol/messages.ts'
 
 const acme = tenantId('acme')
 const ada = { name: 'ada', sha256: '', scopes: ['use'] }

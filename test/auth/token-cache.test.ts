@@ -1,8 +1,8 @@
 import t from 'tap'
 import { createTokenCache, digestOf } from '../../src/auth/token-cache.ts'
 import { anonymousPrincipal, type Principal } from '../../src/auth/principal.ts'
-import { tenantId } from '../../src/protocol/ids.ts'
-import { clockAt, testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
+import { tenantId } from '../../src/protocol/messages.ts'
+import { clockAt, outcome, resource, tenantWith, testAuthenticator, trust } from '../kit/authenticator.ts'
 import { forgingIssuer } from '../kit/forging-issuer.ts'
 
 const until = (expiresAt: number | undefined): Principal => ({ ...anonymousPrincipal(tenantId('acme')), expiresAt })

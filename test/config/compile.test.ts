@@ -1,8 +1,8 @@
-import { join } from 'node:path'
 import t from 'tap'
+import { join } from 'node:path'
 import { ConfigError, loadConfig } from '../../src/config/load.ts'
 import type { HttpDefinition } from '../../src/config/snapshot.ts'
-import { endpointName, tenantId, upstreamName } from '../../src/protocol/ids.ts'
+import { endpointName, tenantId, upstreamName } from '../../src/protocol/messages.ts'
 import { base, compiled, goodKey, withValue } from './kit.ts'
 
 const acme = (config: object, options = {}) => {

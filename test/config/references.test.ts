@@ -1,7 +1,7 @@
+import t from 'tap'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
-import { upstreamName } from '../../src/protocol/ids.ts'
+import { upstreamName } from '../../src/protocol/messages.ts'
 import { compiled, problemsOf } from './kit.ts'
 import type { CompileOptions } from '../../src/config/load.ts'
 

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { hostCheck, isAllowedOrigin, readTarget, refuseDuplicateHeaders } from '../../src/http/guard.ts'
-import { GatewayError } from '../../src/protocol/errors.ts'
+import { GatewayError } from '../../src/protocol/messages.ts'
 
 const outcome = (run: () => void): string => {
   try {

@@ -2,13 +2,12 @@
 // read.
 
 import { pino } from 'pino'
-import { createAuthenticator, type Authenticator } from '../../src/auth/authenticate.ts'
+import { type Authenticator, createAuthenticator } from '../../src/auth/authenticate.ts'
 import { createFetch, type Fetch } from '../../src/auth/fetch.ts'
 import type { AuthConfig, IssuerConfig, Tenant } from '../../src/config/snapshot.ts'
 import type { Principal } from '../../src/auth/principal.ts'
 import type { Log } from '../../src/observe/log.ts'
-import { GatewayError } from '../../src/protocol/errors.ts'
-import { tenantId } from '../../src/protocol/ids.ts'
+import { GatewayError, tenantId } from '../../src/protocol/messages.ts'
 import type { Teardown } from './listen.ts'
 
 export const resource = 'https://mcp.example.com/t/acme/mcp'

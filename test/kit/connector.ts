@@ -2,19 +2,17 @@
 // remember, and a way to wait for a condition.
 
 import pino from 'pino'
-import { RpcError } from '../../src/protocol/errors.ts'
-import { upstreamName, tenantId } from '../../src/protocol/ids.ts'
-import { createConnector, type Connector } from '../../src/upstream/connect/connect.ts'
+import { type Notification, RpcError, type ServerRequest, tenantId, upstreamName } from '../../src/protocol/messages.ts'
+import { type Connector, createConnector } from '../../src/upstream/connect/connect.ts'
 import { createEgress } from '../../src/upstream/http/egress.ts'
 import { createPool, type Pool } from '../../src/upstream/pool/pool.ts'
 import { createSupervisor, type Supervisor } from '../../src/upstream/stdio/supervisor.ts'
 import type { HttpDefinition, StdioDefinition } from '../../src/config/snapshot.ts'
-import type { Notification, ServerRequest } from '../../src/protocol/messages.ts'
 import type {
-  ServerRequestOptions,
   Client,
   HandshakeParams,
   ListKind,
+  ServerRequestOptions,
   UpstreamEvents
 } from '../../src/protocol/seams.ts'
 import type { Clock } from '../../src/time/clock.ts'

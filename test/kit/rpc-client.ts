@@ -1,20 +1,19 @@
 // An RPC client on a clock that stands still, whose transport only records what it is given.
 
-import { tenantId, upstreamName } from '../../src/protocol/ids.ts'
+import { type ClientCapabilities, type JsonObject, tenantId, upstreamName } from '../../src/protocol/messages.ts'
 import { createServerRequestQuotas } from '../../src/upstream/rpc/server-request-quota.ts'
 import { createLimitedWarnings } from '../../src/upstream/rpc/limited-warnings.ts'
 import { createRpcClient } from '../../src/upstream/rpc/rpc-client.ts'
 import {
+  type Answerer,
   callOf,
   handClock,
   handshake,
   never,
   recordingClient,
   recordingEvents,
-  testConnector,
-  type Answerer
+  testConnector
 } from './connector.ts'
-import type { ClientCapabilities, JsonObject } from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 
 /**

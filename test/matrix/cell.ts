@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import type { Json } from '../kit/mcp-server.ts'
-import type { Revision } from '../../src/protocol/revisions.ts'
+import type { Revision } from '../../src/protocol/messages.ts'
 import type { MatrixClient, Outcome } from './client.ts'
 import type { MatrixServer } from './matrix-server.ts'
 

@@ -5,15 +5,15 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import { jsonHeaders, open } from '../kit/client.ts'
 import { sseUrl } from '../kit/http-sse-client.ts'
 import type { Id, Json } from '../kit/mcp-server.ts'
-import type { LegacyRevision } from '../../src/protocol/revisions.ts'
+import type { LegacyRevision } from '../../src/protocol/messages.ts'
 import {
   answerTo,
   capabilitiesOf,
-  recordNotifications,
-  messagesOf,
-  post,
   type MatrixClient,
+  messagesOf,
   type Outcome,
+  post,
+  recordNotifications,
   type RequestOptions
 } from './client.ts'
 

@@ -3,7 +3,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { open } from '../kit/client.ts'
 import type { Json } from '../kit/mcp-server.ts'
-import type { Revision } from '../../src/protocol/revisions.ts'
+import type { Revision } from '../../src/protocol/messages.ts'
 import { revisionValidator, type RevisionValidator } from './revision-validator.ts'
 
 export interface Outcome {

@@ -3,9 +3,9 @@
 import { randomUUID } from 'node:crypto'
 import { revisionValidator } from './revision-validator.ts'
 import type { Id, Json } from '../kit/mcp-server.ts'
-import type { LegacyRevision } from '../../src/protocol/revisions.ts'
-import { asked, callTool, completion, prompt, text, url, type Asker } from './tools.ts'
-import { asking, pageSize, type MatrixServer } from './matrix-server.ts'
+import type { LegacyRevision } from '../../src/protocol/messages.ts'
+import { asked, type Asker, callTool, completion, prompt, text, url } from './tools.ts'
+import { asking, type MatrixServer, pageSize } from './matrix-server.ts'
 
 export interface LegacySession {
   /** @param reply writes on the stream of the message, where there is one */

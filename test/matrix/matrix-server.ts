@@ -1,7 +1,7 @@
 // What one strict server of the matrix offers in its revision, and what it has seen. One state stands behind all
 // connections to an upstream, whatever carries them: connections come and go, a fault stays.
 
-import type { Revision } from '../../src/protocol/revisions.ts'
+import type { Revision } from '../../src/protocol/messages.ts'
 import type { Json } from '../kit/mcp-server.ts'
 import { revisionValidator, type RevisionValidator } from './revision-validator.ts'
 

@@ -1,9 +1,9 @@
 // docs/protocol-eras.md, made of what a run of the matrix has shown and of the words of the table.
 
-import type { Revision } from '../../src/protocol/revisions.ts'
+import type { Revision } from '../../src/protocol/messages.ts'
 import type { Kind, Seen } from './cell.ts'
 import { expected } from './table.ts'
-import { clients, featureNames, servers, type Ran } from './run.ts'
+import { clients, featureNames, type Ran, servers } from './run.ts'
 
 const marks: Readonly<Record<Kind, string>> = { passes: '=', translated: '~', impossible: '-' }
 const revisions = [...new Set(servers.map(({ revision }) => revision))]

@@ -1,7 +1,7 @@
 // The validators of the matrix see what came after their revision, and nothing else.
 
 import t from 'tap'
-import type { Revision } from '../../src/protocol/revisions.ts'
+import type { Revision } from '../../src/protocol/messages.ts'
 import { revisionValidator } from './revision-validator.ts'
 
 const revisions: readonly Revision[] = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28']

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { relatedTaskKey } from '../../src/protocol/translate/tasks.ts'
-import type { Revision } from '../../src/protocol/revisions.ts'
+import type { Revision } from '../../src/protocol/messages.ts'
 import type { Json } from '../kit/mcp-server.ts'
 
 export interface RevisionValidator {

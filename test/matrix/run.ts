@@ -1,7 +1,7 @@
 // The whole matrix in one process: ten strict servers, one gateway with an endpoint for each, five clients at each
 // endpoint.
 
-import type { Revision } from '../../src/protocol/revisions.ts'
+import type { Revision } from '../../src/protocol/messages.ts'
 import { gateway, key } from '../kit/gateway.ts'
 import { legacyOverHttp, legacyOverSse, legacyOverStdio, type RunningServer } from './transports.ts'
 import type { Seen, Transport } from './cell.ts'

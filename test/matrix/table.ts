@@ -1,7 +1,7 @@
 // What every cell of the matrix has to be, as data. The first rule of a feature that fits a cell holds; a cell without
 // a rule fails.
 
-import type { Revision } from '../../src/protocol/revisions.ts'
+import type { Revision } from '../../src/protocol/messages.ts'
 import type { Kind, Seen, Transport } from './cell.ts'
 
 export interface Expected {

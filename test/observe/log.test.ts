@@ -1,10 +1,10 @@
 // The log: no line is lost on the way out, and the names of secrets never carry a value.
 
+import t from 'tap'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
-import t from 'tap'
-import { GatewayError } from '../../src/protocol/errors.ts'
+import { GatewayError } from '../../src/protocol/messages.ts'
 import { batched, redacted, shortError } from '../../src/observe/log.ts'
 
 const module = join(import.meta.dirname, '../../src/observe/log.ts')

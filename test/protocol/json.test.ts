@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import t from 'tap'
-import { GatewayError } from '../../src/protocol/errors.ts'
+import { GatewayError } from '../../src/protocol/messages.ts'
 import { depthOf, maxDepth, maxValues, parseJson, parseText } from '../../src/protocol/json.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { errorTable } from '../../src/protocol/error-table.ts'
-import { GatewayError } from '../../src/protocol/errors.ts'
+import { GatewayError, rpcCodeOf } from '../../src/protocol/messages.ts'
 import { classifyHttpBody, isModernVersionHeader, type ClassifiedBody } from '../../src/protocol/classify-http.ts'
 import { axes, bodyOf, expectedOf, headersOf, type Case } from '../kit/classify-oracle.ts'
 import { envelope } from '../kit/modern-client.ts'
@@ -51,7 +51,7 @@ t.test('every combination has the one answer that the table gives it', async (t)
         ? expected.era === 'modern' &&
           found.code === expected.reason &&
           errorTable[found.code].status === expected.status &&
-          errorTable[found.code].rpcCode === expected.code
+          rpcCodeOf(found.code) === expected.code
         : found.kind === 'legacy'
           ? expected.era === 'legacy'
           : found.kind === 'notification'

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import t from 'tap'
-import { publicName, upstreamName } from '../../src/protocol/ids.ts'
+import { publicName, upstreamName } from '../../src/protocol/messages.ts'
 import { maxNameLength, publicNameFor, shortHash, unwrapUri, wrapUri } from '../../src/protocol/naming.ts'
 
 const word = fc.stringMatching(/^[A-Za-z0-9_.-]{1,32}$/)

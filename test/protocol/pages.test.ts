@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import t from 'tap'
-import { GatewayError } from '../../src/protocol/errors.ts'
+import { GatewayError } from '../../src/protocol/messages.ts'
 import { pageOf } from '../../src/protocol/pagination.ts'
 
 const self = (entry: string) => entry

@@ -2,8 +2,7 @@
 
 import fc from 'fast-check'
 import t from 'tap'
-import type { JsonObject } from '../../src/protocol/messages.ts'
-import { legacyRevisions, type LegacyRevision } from '../../src/protocol/revisions.ts'
+import { type JsonObject, type LegacyRevision, legacyRevisions } from '../../src/protocol/messages.ts'
 import {
   shapeCapabilities,
   shapeCompletion,

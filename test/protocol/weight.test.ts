@@ -1,7 +1,7 @@
 // What JSON values take up in memory.
 
 import t from 'tap'
-import { jsonSizeOf } from '../../src/limits/json-size.ts'
+import { jsonSizeOf } from '../../src/limits/limits.ts'
 
 t.test('each value costs, each name does, and so do the bytes of both', async (t) => {
   for (const value of [null, true, 1.5, {}, [], '']) t.equal(jsonSizeOf(value), 64, JSON.stringify(value))

@@ -3,7 +3,7 @@
 import t from 'tap'
 import fc from 'fast-check'
 import type { Endpoint } from '../../src/config/snapshot.ts'
-import { endpointName, tenantId, upstreamName, type UpstreamName } from '../../src/protocol/ids.ts'
+import { endpointName, tenantId, upstreamName, type UpstreamName } from '../../src/protocol/messages.ts'
 import { buildCatalog } from '../../src/relay/catalog/catalog.ts'
 import { changedKinds } from '../../src/relay/catalog/listing-diff.ts'
 import type { Listing } from '../../src/upstream/listing/listing.ts'

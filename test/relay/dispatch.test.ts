@@ -1,8 +1,7 @@
 // From a public name to the upstream and back: what is sent there, what comes back, and what is answered here.
 
 import t from 'tap'
-import { RpcError } from '../../src/protocol/errors.ts'
-import type { Notification, Request } from '../../src/protocol/messages.ts'
+import { type Notification, type Request, RpcError } from '../../src/protocol/messages.ts'
 import { relaySetup, tool } from './kit.ts'
 
 const echo = (request: Request) => ({ content: [], structuredContent: request.params ?? null, future: { kept: true } })

@@ -1,20 +1,21 @@
 // The loop between a modern server and the client of a session, with both ends in the test's hands and a clock that
 // stands still.
 
-import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { GatewayError, RpcError } from '../../src/protocol/errors.ts'
-import { upstreamName } from '../../src/protocol/ids.ts'
-import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
-import type {
-  ClientCapabilities,
-  JsonObject,
-  Notification,
-  Request,
-  Result,
-  ServerRequest
+import { randomBytes } from 'node:crypto'
+import {
+  type ClientCapabilities,
+  GatewayError,
+  type JsonObject,
+  type Notification,
+  type Request,
+  type Result,
+  RpcError,
+  type ServerRequest,
+  upstreamName
 } from '../../src/protocol/messages.ts'
-import type { ServerRequestOptions, Client, Upstream } from '../../src/protocol/seams.ts'
+import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
+import type { Client, ServerRequestOptions, Upstream } from '../../src/protocol/seams.ts'
 import type { LegacyCall } from '../../src/relay/call/call.ts'
 import { declaredForSession } from '../../src/relay/client/declared-capabilities.ts'
 import { createInputLoop } from '../../src/relay/bridge/input-loop.ts'

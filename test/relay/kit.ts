@@ -1,21 +1,22 @@
 // The relay with everything real but the upstreams: doubles of the Upstream seam behind a real pool, real sessions in a
 // real store.
 
-import { randomBytes, randomUUID } from 'node:crypto'
-import { GatewayError } from '../../src/protocol/errors.ts'
 import pino from 'pino'
+import { randomBytes, randomUUID } from 'node:crypto'
+import {
+  type ClientCapabilities,
+  endpointName,
+  GatewayError,
+  type JsonObject,
+  type Notification,
+  type Request,
+  type Result,
+  type ServerCapabilities,
+  tenantId
+} from '../../src/protocol/messages.ts'
 import { compileConfig } from '../../src/config/load.ts'
 import type { Snapshot, UpstreamDefinition } from '../../src/config/snapshot.ts'
 import { keyPrincipal } from '../../src/auth/principal.ts'
-import { endpointName, tenantId } from '../../src/protocol/ids.ts'
-import type {
-  ClientCapabilities,
-  JsonObject,
-  Notification,
-  Request,
-  Result,
-  ServerCapabilities
-} from '../../src/protocol/messages.ts'
 import type { Client, ListKind, Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
 import { createLegacyRelay, type LegacyRelay } from '../../src/relay/legacy-relay.ts'
 import { createLiveSessions, type LiveSession } from '../../src/session/live-sessions.ts'

@@ -2,19 +2,25 @@
 // nobody comes back.
 
 import t from 'tap'
-import { GatewayError, RpcError } from '../../src/protocol/errors.ts'
-import type { JsonObject, Notification, Request, Result } from '../../src/protocol/messages.ts'
+import {
+  GatewayError,
+  type JsonObject,
+  type Notification,
+  type Request,
+  type Result,
+  RpcError
+} from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import { relatedTaskKey } from '../../src/protocol/translate/tasks.ts'
 import { until } from '../kit/until.ts'
 import {
-  modernSetup,
-  taskClient,
-  tasksExtension,
-  tool,
   type Asking,
   type Double,
-  type ModernSetup
+  modernSetup,
+  type ModernSetup,
+  taskClient,
+  tasksExtension,
+  tool
 } from './modern-kit.ts'
 
 const tasks = { list: {}, cancel: {}, requests: { tools: { call: {} } } }

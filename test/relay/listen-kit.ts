@@ -1,20 +1,22 @@
 // The listen module with doubles at both of its sides: listings that a test sets, and upstreams whose listen streams a
 // test speaks on.
 
-import { randomBytes, randomUUID } from 'node:crypto'
 import pino from 'pino'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { keyPrincipal } from '../../src/auth/principal.ts'
 import { compileConfig } from '../../src/config/load.ts'
 import type { Snapshot, UpstreamDefinition } from '../../src/config/snapshot.ts'
-import { GatewayError } from '../../src/protocol/errors.ts'
-import { endpointName, tenantId, upstreamName } from '../../src/protocol/ids.ts'
-import type {
-  ClientCapabilities,
-  JsonObject,
-  Notification,
-  Request,
-  Result,
-  ServerCapabilities
+import {
+  type ClientCapabilities,
+  endpointName,
+  GatewayError,
+  type JsonObject,
+  type Notification,
+  type Request,
+  type Result,
+  type ServerCapabilities,
+  tenantId,
+  upstreamName
 } from '../../src/protocol/messages.ts'
 import type { Client, ListKind, Upstream } from '../../src/protocol/seams.ts'
 import { buildCatalog, type Catalog } from '../../src/relay/catalog/catalog.ts'

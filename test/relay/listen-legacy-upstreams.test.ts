@@ -2,10 +2,9 @@
 // agreed to, made whole again.
 
 import t from 'tap'
-import { RpcError } from '../../src/protocol/errors.ts'
-import type { Request, Result } from '../../src/protocol/messages.ts'
+import { type Request, type Result, RpcError } from '../../src/protocol/messages.ts'
 import { until } from '../kit/until.ts'
-import { ackOf, listenSetup, said, type Double, type Listener, type ListenSetup } from './listen-kit.ts'
+import { ackOf, type Double, type Listener, listenSetup, type ListenSetup, said } from './listen-kit.ts'
 
 const acked = (...listeners: Listener[]) =>
   until('all are acknowledged', () => listeners.every((each) => ackOf(each) !== undefined))

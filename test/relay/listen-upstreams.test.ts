@@ -2,10 +2,9 @@
 // breaks and reloads.
 
 import t from 'tap'
-import type { Result } from '../../src/protocol/messages.ts'
-import { RpcError } from '../../src/protocol/errors.ts'
+import { type Result, RpcError } from '../../src/protocol/messages.ts'
 import { until } from '../kit/until.ts'
-import { ackOf, listenSetup, said, taskClient, type Double, type Listener, type ListenSetup } from './listen-kit.ts'
+import { ackOf, type Double, type Listener, listenSetup, type ListenSetup, said, taskClient } from './listen-kit.ts'
 import { tool } from './kit.ts'
 
 const acked = (...listeners: Listener[]) =>

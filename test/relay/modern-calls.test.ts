@@ -3,8 +3,7 @@
 import t from 'tap'
 import { until } from '../kit/until.ts'
 import { keyPrincipal } from '../../src/auth/principal.ts'
-import { RpcError } from '../../src/protocol/errors.ts'
-import type { Notification, Request } from '../../src/protocol/messages.ts'
+import { type Notification, type Request, RpcError } from '../../src/protocol/messages.ts'
 import { noClient } from '../../src/protocol/seams.ts'
 import { modernSetup, tool } from './modern-kit.ts'
 

@@ -1,9 +1,7 @@
 // A call that was done at once and shall be a task, while the store is away: it is not said to be worth another try.
 
 import t from 'tap'
-import { GatewayError } from '../../src/protocol/errors.ts'
-import { upstreamName } from '../../src/protocol/ids.ts'
-import type { JsonObject, Result } from '../../src/protocol/messages.ts'
+import { GatewayError, type JsonObject, type Result, upstreamName } from '../../src/protocol/messages.ts'
 import type { Client, Upstream } from '../../src/protocol/seams.ts'
 import { createModernTasks } from '../../src/relay/tasks/modern-for-session.ts'
 import type { LegacyCall } from '../../src/relay/call/call.ts'

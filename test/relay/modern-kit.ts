@@ -1,23 +1,23 @@
 // The modern relay with everything real but the upstreams: doubles of the Upstream seam, of either era, behind a real
 // pool.
 
-import { randomBytes, randomUUID } from 'node:crypto'
 import pino from 'pino'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { keyPrincipal } from '../../src/auth/principal.ts'
 import { compileConfig } from '../../src/config/load.ts'
 import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
-import { GatewayError } from '../../src/protocol/errors.ts'
-import { endpointName, tenantId } from '../../src/protocol/ids.ts'
-import type {
-  ClientCapabilities,
-  JsonObject,
-  Notification,
-  Request,
-  Result,
-  ServerCapabilities
+import {
+  type ClientCapabilities,
+  endpointName,
+  GatewayError,
+  type JsonObject,
+  type Notification,
+  type Request,
+  type Result,
+  type ServerCapabilities,
+  tenantId
 } from '../../src/protocol/messages.ts'
-import type { Client, HandshakeParams, Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
-import type { LogLevel } from '../../src/protocol/log-levels.ts'
+import type { Client, HandshakeParams, LogLevel, Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
 import type { EndpointContext } from '../../src/relay/call/call.ts'
 import { createCatalogCache } from '../../src/relay/catalog/catalog-cache.ts'
 import { createLogLevels } from '../../src/relay/connections/log-level.ts'

@@ -1,10 +1,9 @@
 // What an endpoint says of itself to a modern client, for how long that holds, and when the gateway looks again.
 
 import t from 'tap'
-import { GatewayError } from '../../src/protocol/errors.ts'
-import type { JsonObject } from '../../src/protocol/messages.ts'
+import { GatewayError, type JsonObject } from '../../src/protocol/messages.ts'
 import { until } from '../kit/until.ts'
-import { modernSetup, tasksExtension, tool, type Double, type ModernSetup } from './modern-kit.ts'
+import { type Double, modernSetup, type ModernSetup, tasksExtension, tool } from './modern-kit.ts'
 
 const ui = 'io.modelcontextprotocol/ui'
 const hour = 3_600_000

@@ -2,11 +2,10 @@
 // is told to send again what may have been done.
 
 import t from 'tap'
-import { RpcError } from '../../src/protocol/errors.ts'
-import type { JsonObject, Request, Result } from '../../src/protocol/messages.ts'
+import { type JsonObject, type Request, type Result, RpcError } from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import { until } from '../kit/until.ts'
-import { modernSetup, type Asking } from './modern-kit.ts'
+import { type Asking, modernSetup } from './modern-kit.ts'
 import { able, aborted, accepted, answersTo, atRest, called, elicit, next, old, params, single } from './parking-kit.ts'
 
 const unknown = { code: 'invalid_state', data: { outcome: 'unknown' } }

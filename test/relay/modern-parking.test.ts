@@ -2,8 +2,7 @@
 // how it ends.
 
 import t from 'tap'
-import { RpcError } from '../../src/protocol/errors.ts'
-import type { JsonObject, Notification, Request, Result } from '../../src/protocol/messages.ts'
+import { type JsonObject, type Notification, type Request, type Result, RpcError } from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import { until } from '../kit/until.ts'
 import { modernSetup } from './modern-kit.ts'

@@ -1,9 +1,8 @@
 // The tasks extension at the relay: ids that hold their upstream, and the three methods that they are for.
 
 import t from 'tap'
-import { RpcError } from '../../src/protocol/errors.ts'
-import type { Request } from '../../src/protocol/messages.ts'
-import { modernSetup, taskClient, tasksExtension, tool, type Double } from './modern-kit.ts'
+import { type Request, RpcError } from '../../src/protocol/messages.ts'
+import { type Double, modernSetup, taskClient, tasksExtension, tool } from './modern-kit.ts'
 
 const capabilities = { tools: {}, resources: {}, extensions: { [tasksExtension]: {} } }
 const task = (status = 'working') => ({

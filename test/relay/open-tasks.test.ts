@@ -2,9 +2,8 @@
 
 import t from 'tap'
 import pino from 'pino'
-import { tenantId, upstreamName } from '../../src/protocol/ids.ts'
+import { type Request, type Result, tenantId, upstreamName } from '../../src/protocol/messages.ts'
 import type { Endpoint, UpstreamDefinition } from '../../src/config/snapshot.ts'
-import type { Request, Result } from '../../src/protocol/messages.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
 import { relatedTaskKey } from '../../src/protocol/translate/tasks.ts'
 import { createOpenTasks } from '../../src/relay/tasks/open-tasks.ts'

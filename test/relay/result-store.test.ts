@@ -1,10 +1,9 @@
 // Results that are kept as tasks, in a real store: so many of a caller, and so large.
 
-import { randomBytes } from 'node:crypto'
 import pino from 'pino'
 import t from 'tap'
-import { upstreamName } from '../../src/protocol/ids.ts'
-import type { JsonObject, Result } from '../../src/protocol/messages.ts'
+import { randomBytes } from 'node:crypto'
+import { type JsonObject, type Result, upstreamName } from '../../src/protocol/messages.ts'
 import type { Client, Upstream } from '../../src/protocol/seams.ts'
 import { createModernTasks } from '../../src/relay/tasks/modern-for-session.ts'
 import type { LegacyCall } from '../../src/relay/call/call.ts'

@@ -2,9 +2,7 @@
 
 import t from 'tap'
 import type { Endpoint } from '../../src/config/snapshot.ts'
-import { RpcError } from '../../src/protocol/errors.ts'
-import { endpointName, tenantId, upstreamName } from '../../src/protocol/ids.ts'
-import type { Revision } from '../../src/protocol/revisions.ts'
+import { endpointName, type Revision, RpcError, tenantId, upstreamName } from '../../src/protocol/messages.ts'
 import { shapeServerRequest } from '../../src/relay/client/server-request.ts'
 
 const endpoint = (...names: string[]): Endpoint => ({

@@ -2,11 +2,10 @@
 // caller.
 
 import t from 'tap'
-import { GatewayError, RpcError } from '../../src/protocol/errors.ts'
-import type { JsonObject, Request, Result } from '../../src/protocol/messages.ts'
+import { GatewayError, type JsonObject, type Request, type Result, RpcError } from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import { until } from '../kit/until.ts'
-import { relaySetup, stillClock, tool, type Double, type Person } from './kit.ts'
+import { type Double, type Person, relaySetup, stillClock, tool } from './kit.ts'
 
 const tasks = { cancel: {}, requests: { tools: { call: {} } } }
 const ok = { content: [{ type: 'text', text: 'ok' }] }

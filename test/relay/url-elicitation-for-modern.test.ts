@@ -1,9 +1,8 @@
 // Error -32042 of a legacy upstream: its pages become questions, and the request is sent again when they were visited.
 
 import t from 'tap'
-import { RpcError } from '../../src/protocol/errors.ts'
-import type { JsonObject } from '../../src/protocol/messages.ts'
-import { modernSetup, tool, type Double } from './modern-kit.ts'
+import { type JsonObject, RpcError } from '../../src/protocol/messages.ts'
+import { type Double, modernSetup, tool } from './modern-kit.ts'
 
 const page = { mode: 'url', elicitationId: 'e-1', url: 'https://up.example/connect', message: 'Please connect' }
 const visitor = { elicitation: { url: {} } }

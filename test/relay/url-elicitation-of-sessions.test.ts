@@ -1,7 +1,7 @@
 // Error -32042 of a server of 2025-11-25 for a client without elicitation by URL: how each request ends.
 
 import t from 'tap'
-import { RpcError } from '../../src/protocol/errors.ts'
+import { RpcError } from '../../src/protocol/messages.ts'
 import { relaySetup, tool } from './kit.ts'
 
 const page = { mode: 'url', elicitationId: 'e-1', url: 'https://up.example/connect', message: 'Please connect' }

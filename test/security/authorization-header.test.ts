@@ -1,12 +1,12 @@
 // Attack: an Authorization header in a spelling that Node and we could read differently: twice, folded, padded, with
 // two tokens.
 
+import t from 'tap'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import t from 'tap'
 import { readBearer } from '../../src/auth/bearer.ts'
-import { GatewayError } from '../../src/protocol/errors.ts'
+import { GatewayError } from '../../src/protocol/messages.ts'
 import { listen } from '../kit/listen.ts'
 
 t.test('of all ways to write the header, one token is read from the plain ones only', async (t) => {

@@ -2,9 +2,9 @@
 // name.
 
 import t from 'tap'
-import { GatewayError } from '../../src/protocol/errors.ts'
-import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
-import { forgingIssuer, forgedKey } from '../kit/forging-issuer.ts'
+import { GatewayError } from '../../src/protocol/messages.ts'
+import { outcome, resource, tenantWith, testAuthenticator, trust } from '../kit/authenticator.ts'
+import { forgedKey, forgingIssuer } from '../kit/forging-issuer.ts'
 
 const now = Date.now()
 

@@ -1,10 +1,10 @@
 // Attack: nested, encrypted, detached and extended tokens (crit, b64, zip), and bytes before or behind a valid one.
 
-import { CompactEncrypt, generateKeyPair } from 'jose'
 import t from 'tap'
+import { CompactEncrypt, generateKeyPair } from 'jose'
 import { verifyToken } from '../../src/auth/token.ts'
-import { tenantId } from '../../src/protocol/ids.ts'
-import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
+import { tenantId } from '../../src/protocol/messages.ts'
+import { outcome, resource, tenantWith, testAuthenticator, trust } from '../kit/authenticator.ts'
 import { forgingIssuer } from '../kit/forging-issuer.ts'
 
 const now = Date.now()

@@ -2,9 +2,9 @@
 
 import t from 'tap'
 import { verifyToken } from '../../src/auth/token.ts'
-import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
+import { outcome, resource, tenantWith, testAuthenticator, trust } from '../kit/authenticator.ts'
 import { forgingIssuer } from '../kit/forging-issuer.ts'
-import { tenantId } from '../../src/protocol/ids.ts'
+import { tenantId } from '../../src/protocol/messages.ts'
 
 const now = Date.now()
 

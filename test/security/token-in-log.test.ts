@@ -1,10 +1,10 @@
 // Attack: credentials are searched for in logs and in authentication errors.
 
-import { hash } from 'node:crypto'
 import t from 'tap'
-import { GatewayError } from '../../src/protocol/errors.ts'
-import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
-import { forgingIssuer, forgedKey } from '../kit/forging-issuer.ts'
+import { hash } from 'node:crypto'
+import { GatewayError } from '../../src/protocol/messages.ts'
+import { outcome, resource, tenantWith, testAuthenticator, trust } from '../kit/authenticator.ts'
+import { forgedKey, forgingIssuer } from '../kit/forging-issuer.ts'
 
 t.test('no credential is found in the log or in what the caller is told', async (t) => {
   const idp = await forgingIssuer(t, { resource, now: Date.now() })

@@ -1,9 +1,9 @@
 // Two processes on one store, over messages that a test can lose, double and play again.
 
-import { randomBytes } from 'node:crypto'
 import pino from 'pino'
-import { GatewayError } from '../../src/protocol/errors.ts'
-import { createBus, type Bus, type BusOptions } from '../../src/session/bus.ts'
+import { randomBytes } from 'node:crypto'
+import { GatewayError } from '../../src/protocol/messages.ts'
+import { type Bus, type BusOptions, createBus } from '../../src/session/bus.ts'
 import type { BusCall } from '../../src/session/bus-server.ts'
 import type { Store } from '../../src/store/port.ts'
 import { createSealer, type Sealer } from '../../src/store/seal.ts'

@@ -1,7 +1,7 @@
 // Requests between processes, over messages of a store that may lose them.
 
 import t from 'tap'
-import { GatewayError, RpcError } from '../../src/protocol/errors.ts'
+import { GatewayError, RpcError } from '../../src/protocol/messages.ts'
 import type { BusCaller } from '../../src/session/bus-server.ts'
 import { until } from '../kit/until.ts'
 import { ada, call, never, wire } from './bus-kit.ts'

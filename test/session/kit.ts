@@ -1,11 +1,11 @@
 // Sessions on a real store, with a clock that a test moves.
 
-import { randomBytes } from 'node:crypto'
 import pino from 'pino'
-import { endpointName, tenantId } from '../../src/protocol/ids.ts'
+import { randomBytes } from 'node:crypto'
+import { endpointName, tenantId } from '../../src/protocol/messages.ts'
 import { createSessions, type SessionLimits, type Sessions } from '../../src/session/sessions.ts'
 import type { Owner } from '../../src/session/session-record.ts'
-import { wallClock, type Clock } from '../../src/time/clock.ts'
+import { type Clock, wallClock } from '../../src/time/clock.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import type { Store } from '../../src/store/port.ts'
 

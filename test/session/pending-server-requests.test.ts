@@ -6,8 +6,7 @@ import {
   type PendingServerRequestsOptions,
   type Send
 } from '../../src/session/pending-server-requests.ts'
-import { GatewayError, RpcError } from '../../src/protocol/errors.ts'
-import type { JsonObject } from '../../src/protocol/messages.ts'
+import { GatewayError, type JsonObject, RpcError } from '../../src/protocol/messages.ts'
 
 const request = { method: 'elicitation/create', params: { message: 'who?' } }
 

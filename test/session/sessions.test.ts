@@ -1,7 +1,7 @@
 // The record behind a session id: whose it is, how long it lives, and what its copies may not do.
 
 import t from 'tap'
-import { endpointName, tenantId } from '../../src/protocol/ids.ts'
+import { endpointName, tenantId } from '../../src/protocol/messages.ts'
 import type { Store } from '../../src/store/port.ts'
 import { until } from '../kit/until.ts'
 import { ada, client, endpoint, sessionsInStore } from './kit.ts'

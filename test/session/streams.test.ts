@@ -1,10 +1,10 @@
 // Streams by session: who may come back to which, and what is left of one that ended, or that another process has.
 
-import { randomBytes } from 'node:crypto'
 import t from 'tap'
+import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 import { createStreams, type Streams } from '../../src/session/streams.ts'
-import { GatewayError } from '../../src/protocol/errors.ts'
+import { GatewayError } from '../../src/protocol/messages.ts'
 import { eventsKey, eventsTtlMs } from '../../src/store/keys.ts'
 import type { Store } from '../../src/store/port.ts'
 import { createSealer } from '../../src/store/seal.ts'

@@ -1,7 +1,7 @@
 // What every transport owes its callers, against a real child process and a real socket.
 
 import t from 'tap'
-import { GatewayError, RpcError } from '../../src/protocol/errors.ts'
+import { GatewayError, RpcError } from '../../src/protocol/messages.ts'
 import {
   callOf,
   handshake,
@@ -9,9 +9,9 @@ import {
   never,
   recordingClient,
   recordingEvents,
+  type RecordingEvents,
   stdioDefinition,
   testConnector,
-  type RecordingEvents,
   until
 } from '../kit/connector.ts'
 import { startSseUpstream } from '../kit/sse-upstream.ts'

@@ -1,11 +1,11 @@
 // Subscriptions of sessions at a modern server: which of several subscribers ends their stream, and that streams leave
 // nothing behind.
 
-import { getEventListeners } from 'node:events'
 import t from 'tap'
+import { getEventListeners } from 'node:events'
 import { createLimitedWarnings } from '../../src/upstream/rpc/limited-warnings.ts'
 import { createUpstreamSubscriptions } from '../../src/upstream/modern/listen-streams.ts'
-import { upstreamName } from '../../src/protocol/ids.ts'
+import { upstreamName } from '../../src/protocol/messages.ts'
 import { handClock, never, recordingEvents, testConnector, until } from '../kit/connector.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import type { RpcClient } from '../../src/upstream/rpc/rpc-client.ts'

@@ -12,9 +12,9 @@ import {
   stdioDefinition,
   testConnector
 } from '../kit/connector.ts'
-import { startUpstream, type HttpUpstream, type Seen } from '../kit/upstream.ts'
+import { type HttpUpstream, type Seen, startUpstream } from '../kit/upstream.ts'
 import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
-import type { GatewayError } from '../../src/protocol/errors.ts'
+import type { GatewayError } from '../../src/protocol/messages.ts'
 import type { HandshakeParams } from '../../src/protocol/seams.ts'
 import type { ConnectionUse } from '../../src/upstream/rpc/transport.ts'
 import type { Json } from '../kit/mcp-server.ts'

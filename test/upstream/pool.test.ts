@@ -2,7 +2,7 @@
 // it matters.
 
 import t from 'tap'
-import { GatewayError } from '../../src/protocol/errors.ts'
+import { GatewayError, type Result } from '../../src/protocol/messages.ts'
 import { UnreachableError } from '../../src/upstream/rpc/errors.ts'
 import { createPool } from '../../src/upstream/pool/pool.ts'
 import {
@@ -16,7 +16,6 @@ import {
   testConnector,
   until
 } from '../kit/connector.ts'
-import type { Result } from '../../src/protocol/messages.ts'
 import type { Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
 import type { Connector } from '../../src/upstream/connect/connect.ts'
 import type { Test } from 'tap'

@@ -1,8 +1,8 @@
 // Which era a server is spoken to in: what it answers, over which transport, who wants which, and exactly what is sent
 // to find out.
 
-import { createServer } from 'node:http'
 import t from 'tap'
+import { createServer } from 'node:http'
 import { createConnector } from '../../src/upstream/connect/connect.ts'
 import { createEgress } from '../../src/upstream/http/egress.ts'
 import {
@@ -12,15 +12,15 @@ import {
   realClock,
   recordingEvents,
   stdioDefinition,
-  until,
-  testConnector
+  testConnector,
+  until
 } from '../kit/connector.ts'
 import { modernStdio, startModern } from '../kit/modern-server.ts'
 import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import type { AddressInfo } from 'node:net'
 import type { HttpDefinition, StdioDefinition, UpstreamDefinition } from '../../src/config/snapshot.ts'
-import type { Era } from '../../src/protocol/revisions.ts'
+import type { Era } from '../../src/protocol/messages.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
 import type { Test } from 'tap'
 

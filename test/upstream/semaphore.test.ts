@@ -1,7 +1,7 @@
 // So many at a time, in order, whatever becomes of those before.
 
 import t from 'tap'
-import { createSemaphore } from '../../src/limits/semaphore.ts'
+import { createSemaphore } from '../../src/limits/limits.ts'
 
 t.test('no more than so many run at once, in the order in which they came', async (t) => {
   const through = createSemaphore(2)

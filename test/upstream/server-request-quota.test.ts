@@ -1,8 +1,7 @@
 // What servers ask is counted from when it comes until it is answered or withdrawn.
 
 import t from 'tap'
-import { RpcError } from '../../src/protocol/errors.ts'
-import { tenantId, upstreamName } from '../../src/protocol/ids.ts'
+import { RpcError, tenantId, upstreamName } from '../../src/protocol/messages.ts'
 import { relatedTaskKey } from '../../src/protocol/translate/tasks.ts'
 import { createServerRequestQuotas, type ServerRequestLimits } from '../../src/upstream/rpc/server-request-quota.ts'
 import { createConnector } from '../../src/upstream/connect/connect.ts'

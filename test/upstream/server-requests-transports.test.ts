@@ -1,8 +1,9 @@
 // Servers that ask, over every transport: Streamable HTTP names the call by its stream, the other two do not.
 
 import t from 'tap'
-import { RpcError } from '../../src/protocol/errors.ts'
+import { type Result, RpcError } from '../../src/protocol/messages.ts'
 import {
+  type Answerer,
   callOf,
   handshake,
   httpDefinition,
@@ -11,14 +12,12 @@ import {
   recordingEvents,
   stdioDefinition,
   testConnector,
-  type Answerer,
   until
 } from '../kit/connector.ts'
 import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
-import type { Result } from '../../src/protocol/messages.ts'
-import type { ServerRequestOptions, Client } from '../../src/protocol/seams.ts'
+import type { Client, ServerRequestOptions } from '../../src/protocol/seams.ts'
 import type { Test } from 'tap'
 
 const capabilities = { elicitation: {}, sampling: {}, roots: { listChanged: true } }

@@ -1,7 +1,7 @@
 // Requests of a server: whom they reach, and how each of them ends, on a clock that stands still.
 
 import t from 'tap'
-import { RpcError } from '../../src/protocol/errors.ts'
+import { RpcError } from '../../src/protocol/messages.ts'
 import { noClient, type ServerRequestOptions } from '../../src/protocol/seams.ts'
 import { recordingClient, until } from '../kit/connector.ts'
 import { serverRequest, testRpcClient } from '../kit/rpc-client.ts'

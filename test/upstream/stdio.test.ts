@@ -1,8 +1,8 @@
 // Child processes: what they see, how they end, and that nothing is left of them.
 
-import { readFile } from 'node:fs/promises'
 import t from 'tap'
-import { tenantId } from '../../src/protocol/ids.ts'
+import { readFile } from 'node:fs/promises'
+import { type Result, tenantId } from '../../src/protocol/messages.ts'
 import { environment } from '../../src/upstream/stdio/supervisor.ts'
 import {
   alive,
@@ -17,7 +17,6 @@ import {
   until
 } from '../kit/connector.ts'
 import type { StdioDefinition } from '../../src/config/snapshot.ts'
-import type { Result } from '../../src/protocol/messages.ts'
 import type { ConnectionUse } from '../../src/upstream/rpc/transport.ts'
 import type { Test } from 'tap'
 

@@ -3,13 +3,12 @@
 // would no longer be let in.
 
 import type { Log } from '../../observe/log.ts'
-import { GatewayError } from '../../protocol/errors.ts'
-import { atLeast } from '../../protocol/revisions.ts'
+import { atLeast, GatewayError } from '../../protocol/messages.ts'
 import type { LegacyRelay } from '../../relay/legacy-relay.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { Session, Sessions } from '../../session/sessions.ts'
 import type { Attachment, Sink } from '../../session/stream.ts'
-import type { Streams, StreamFeatures } from '../../session/streams.ts'
+import type { StreamFeatures, Streams } from '../../session/streams.ts'
 import type { Clock } from '../../time/clock.ts'
 import { logSlowReader, refuseOverBacklog, trackBacklog } from '../backpressure.ts'
 import type { RequestContext } from '../request-context.ts'

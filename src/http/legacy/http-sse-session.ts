@@ -1,22 +1,29 @@
 // The session behind a stream of HTTP+SSE: how a POST finds it, what a POST may carry, and how it is initialized.
 
 import type { ServerResponse } from 'node:http'
-import { GatewayError, errorObject } from '../../protocol/errors.ts'
-import type { EndpointName, SessionId } from '../../protocol/ids.ts'
-import { classifyMessage, errorMessage, responseMessage, type Message } from '../../protocol/messages.ts'
+import {
+  classifyMessage,
+  type EndpointName,
+  errorMessage,
+  errorObject,
+  GatewayError,
+  type Message,
+  responseMessage,
+  type SessionId
+} from '../../protocol/messages.ts'
 import type { LiveSessions } from '../../session/live-sessions.ts'
-import { sameOwner, type Owner } from '../../session/session-record.ts'
+import { type Owner, sameOwner } from '../../session/session-record.ts'
 import type { Session, Sessions } from '../../session/sessions.ts'
 import { trackBacklog } from '../backpressure.ts'
 import type { Credential, RequestContext } from '../request-context.ts'
 import type { HttpSseServerStream } from './http-sse-stream.ts'
-import { initializeResult, ownerOf, readInitializeParams, type InitializeOptions } from './initialize.ts'
+import { type InitializeOptions, initializeResult, ownerOf, readInitializeParams } from './initialize.ts'
 import {
   checkBatch,
   invalidMessage,
   refuseInitialize,
-  settleInvalidResponse,
-  type SessionMessagesOptions
+  type SessionMessagesOptions,
+  settleInvalidResponse
 } from './session-messages.ts'
 
 /** What the id in the messages URL stands for. */

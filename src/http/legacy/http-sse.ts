@@ -1,8 +1,7 @@
 // Handles the transport of 2024-11-05, HTTP+SSE: a client opens a stream, is told where to post, and gets every message
 // on the stream (2024-11-05 basic/transports). Stream and session are one: neither outlives the other.
 
-import { GatewayError, errorObject } from '../../protocol/errors.ts'
-import { errorMessage, responseMessage, type Message } from '../../protocol/messages.ts'
+import { errorMessage, errorObject, GatewayError, type Message, responseMessage } from '../../protocol/messages.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { NegotiatedClient } from '../../session/session-record.ts'
 import type { Session } from '../../session/sessions.ts'
@@ -16,12 +15,12 @@ import type { Revalidator } from '../revalidation.ts'
 import {
   credentialOf,
   findHttpSseSession,
+  type HttpSseSession,
   initializeHttpSse,
-  readHttpSseBody,
-  type HttpSseSession
+  readHttpSseBody
 } from './http-sse-session.ts'
-import { openHttpSseStream, type HttpSseServerStream } from './http-sse-stream.ts'
-import { checkRevision, ownerOf, type InitializeOptions } from './initialize.ts'
+import { type HttpSseServerStream, openHttpSseStream } from './http-sse-stream.ts'
+import { checkRevision, type InitializeOptions, ownerOf } from './initialize.ts'
 import { createSessionMessages, isRequest, type SessionMessagesOptions } from './session-messages.ts'
 
 export interface HttpSseHandlerOptions extends InitializeOptions, SessionMessagesOptions {

@@ -2,21 +2,19 @@
 // "Session Management").
 
 import { capabilitiesFit, maxCapabilitiesBytes } from '../../protocol/envelope.ts'
-import { GatewayError } from '../../protocol/errors.ts'
 import {
-  isObject,
-  responseMessage,
+  GatewayError,
   type Implementation,
   type JsonObject,
-  type RequestId
-} from '../../protocol/messages.ts'
-import {
+  type RequestId,
+  type Revision,
   atLeast,
   isLegacyRevision,
+  isObject,
   legacyRevisions,
-  negotiateRevision,
-  type Revision
-} from '../../protocol/revisions.ts'
+  latestLegacy,
+  responseMessage
+} from '../../protocol/messages.ts'
 import { shapeCapabilities } from '../../protocol/translate/revision-shape.ts'
 import type { EndpointContext } from '../../relay/call/call.ts'
 import type { LegacyRelay } from '../../relay/legacy-relay.ts'
@@ -105,9 +103,9 @@ export function createLegacyHandshake({ relay, sessions, live, serverInfo }: Ini
 
 /** What a client says of itself. @throws GatewayError invalid_params */
 export function readInitializeParams(params: JsonObject | undefined): NegotiatedClient {
-  if (typeof params?.['protocolVersion'] !== 'string')
+  const { protocolVersion, clientInfo, capabilities } = params ?? {}
+  if (typeof protocolVersion !== 'string')
     throw new GatewayError('invalid_params', '"protocolVersion" of initialize must be a string.')
-  const { clientInfo, capabilities } = params
   // They stay in the store as long as the session.
   if (isObject(capabilities) && !capabilitiesFit(capabilities))
     throw new GatewayError(
@@ -116,7 +114,8 @@ export function readInitializeParams(params: JsonObject | undefined): Negotiated
         'server need not know.'
     )
   return {
-    revision: negotiateRevision(params['protocolVersion']),
+    // basic/lifecycle "Version Negotiation".
+    revision: isLegacyRevision(protocolVersion) ? protocolVersion : latestLegacy,
     clientInfo:
       isObject(clientInfo) && typeof clientInfo['name'] === 'string'
         ? {

@@ -1,14 +1,11 @@
 // Handles the handshake revisions over Streamable HTTP: POST, GET and DELETE of one endpoint (2025-11-25
 // basic/transports).
 
-import { rpcCodes } from '../../protocol/codes.ts'
-import { GatewayError, errorObject } from '../../protocol/errors.ts'
-import { classifyMessage, errorMessage } from '../../protocol/messages.ts'
-import { atLeast } from '../../protocol/revisions.ts'
+import { atLeast, classifyMessage, errorMessage, errorObject, GatewayError, rpcCodes } from '../../protocol/messages.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { Streams } from '../../session/streams.ts'
 import type { Clock } from '../../time/clock.ts'
-import { checkTakesStream, formatsOf, type Accepts } from '../accept.ts'
+import { type Accepts, checkTakesStream, formatsOf } from '../accept.ts'
 import { logSlowReader, refuseOverBacklog, smallBacklogBytes, trackBacklog } from '../backpressure.ts'
 import { sendAccepted } from '../reply.ts'
 import type { RequestContext } from '../request-context.ts'
@@ -22,8 +19,8 @@ import {
   invalidMessage,
   mayBeResponse,
   refuseInitialize,
-  settleInvalidResponse,
-  type SessionMessagesOptions
+  type SessionMessagesOptions,
+  settleInvalidResponse
 } from './session-messages.ts'
 
 export interface LegacyHandlerOptions extends InitializeOptions, SessionMessagesOptions {

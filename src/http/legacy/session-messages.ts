@@ -2,19 +2,21 @@
 // message, or with silence where its caller cancelled it.
 
 import type { Log } from '../../observe/log.ts'
-import { rpcCodes } from '../../protocol/codes.ts'
-import { GatewayError, RpcError, errorObject } from '../../protocol/errors.ts'
 import {
   errorMessage,
+  errorObject,
+  GatewayError,
   isObject,
-  metaOf,
-  notificationMessage,
-  responseMessage,
   type JsonObject,
   type Message,
-  type RequestId
+  metaOf,
+  notificationMessage,
+  type RequestId,
+  responseMessage,
+  type Revision,
+  rpcCodes,
+  RpcError
 } from '../../protocol/messages.ts'
-import type { Revision } from '../../protocol/revisions.ts'
 import type { Client } from '../../protocol/seams.ts'
 import { shapeNotification } from '../../protocol/translate/revision-shape.ts'
 import { relatedTaskKey } from '../../protocol/translate/tasks.ts'

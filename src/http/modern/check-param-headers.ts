@@ -1,13 +1,12 @@
 // Checks the headers `Mcp-Param-*` of a tool call against the schema that the endpoint publishes (2026-07-28
 // basic/transports/streamable-http "Server Behavior for Custom Headers").
 
-import { GatewayError } from '../../protocol/errors.ts'
-import type { JsonObject } from '../../protocol/messages.ts'
+import { GatewayError, type JsonObject } from '../../protocol/messages.ts'
 import {
+  type ParamHeader,
   paramHeaderPrefix,
   paramHeadersOf,
-  paramMismatch,
-  type ParamHeader
+  paramMismatch
 } from '../../protocol/translate/param-headers.ts'
 import type { ModernCall } from '../../relay/call/call.ts'
 import type { ModernRelay } from '../../relay/modern-relay.ts'

@@ -3,18 +3,19 @@
 // listens again.
 
 import type { Log } from '../../observe/log.ts'
-import { subscriptionIdKey, withServerInfo, type Envelope } from '../../protocol/envelope.ts'
-import { GatewayError, errorObject } from '../../protocol/errors.ts'
+import { type Envelope, subscriptionIdKey, withServerInfo } from '../../protocol/envelope.ts'
 import {
   errorMessage,
-  metaOf,
-  notificationMessage,
-  responseMessage,
+  errorObject,
+  GatewayError,
   type Implementation,
   type JsonObject,
+  metaOf,
   type Notification,
+  notificationMessage,
   type Request,
-  type RequestId
+  type RequestId,
+  responseMessage
 } from '../../protocol/messages.ts'
 import type { Client } from '../../protocol/seams.ts'
 import type { ModernRelay } from '../../relay/modern-relay.ts'

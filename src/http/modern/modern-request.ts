@@ -2,23 +2,24 @@
 // is how a client cancels (basic/patterns/cancellation), and nothing more is sent then. Its caller is revalidated for
 // as long as it takes.
 
-import { rpcCodes } from '../../protocol/codes.ts'
+import {
+  errorMessage,
+  errorObject,
+  GatewayError,
+  type Implementation,
+  type Notification,
+  notificationMessage,
+  type RequestId,
+  responseMessage,
+  type Result,
+  rpcCodes,
+  RpcError
+} from '../../protocol/messages.ts'
 import type { Log } from '../../observe/log.ts'
 import type { ModernRequest } from '../../protocol/classify-http.ts'
 import { withServerInfo } from '../../protocol/envelope.ts'
 import { errorTable } from '../../protocol/error-table.ts'
-import { GatewayError, RpcError, errorObject } from '../../protocol/errors.ts'
-import { passesLogLevel, type LogLevel } from '../../protocol/log-levels.ts'
-import {
-  errorMessage,
-  notificationMessage,
-  responseMessage,
-  type Implementation,
-  type Notification,
-  type RequestId,
-  type Result
-} from '../../protocol/messages.ts'
-import type { Client } from '../../protocol/seams.ts'
+import { type Client, type LogLevel, passesLogLevel } from '../../protocol/seams.ts'
 import type { ModernCall } from '../../relay/call/call.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Accepts } from '../accept.ts'

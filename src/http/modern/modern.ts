@@ -2,9 +2,7 @@
 // on to the relay when its method exists and its headers repeat its arguments.
 
 import type { ModernRequest } from '../../protocol/classify-http.ts'
-import { GatewayError } from '../../protocol/errors.ts'
-import type { Result } from '../../protocol/messages.ts'
-import { latestModern } from '../../protocol/revisions.ts'
+import { GatewayError, latestModern, type Result } from '../../protocol/messages.ts'
 import type { ModernCall } from '../../relay/call/call.ts'
 import { modernClientRequests } from '../../protocol/methods.ts'
 import type { ModernRelay } from '../../relay/modern-relay.ts'

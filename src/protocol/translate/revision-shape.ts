@@ -1,8 +1,15 @@
 // What a client's negotiated revision does not have is converted where its meaning can be kept, else left out. Most
 // clients ignore unknown members, but a content type outside of a closed union makes the whole result invalid.
 
-import { isObject, type JsonObject, type Notification, type Result, type ServerCapabilities } from '../messages.ts'
-import { atLeast, type Revision } from '../revisions.ts'
+import {
+  type JsonObject,
+  type Notification,
+  type Result,
+  type Revision,
+  type ServerCapabilities,
+  atLeast,
+  isObject
+} from '../messages.ts'
 
 /** Member of a listed entry, and the first revision that has it (schema of each revision). */
 const since: Readonly<

@@ -1,8 +1,7 @@
 // Translates tasks of 2025-11-25 (basic/utilities/tasks) to the tasks extension of 2026-07-28 (SEP-2663) and back. Ids
 // are the relay's business.
 
-import { rpcCodes } from '../codes.ts'
-import { isObject, type JsonObject, type RpcErrorObject } from '../messages.ts'
+import { type JsonObject, type RpcErrorObject, isObject, rpcCodes } from '../messages.ts'
 import { relatedTaskKey } from './tasks.ts'
 
 /** What a task ended with, as `tasks/result` of 2025-11-25 returns it: a result or a JSON-RPC error. */

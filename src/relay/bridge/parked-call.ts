@@ -3,10 +3,16 @@
 // request is kept but its endpoint and what it declared.
 
 import { modernClientRequests } from '../../protocol/methods.ts'
-import { GatewayError } from '../../protocol/errors.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import { metaOf, type JsonObject, type Notification, type Result, type ServerRequest } from '../../protocol/messages.ts'
-import type { ServerRequestOptions, Client } from '../../protocol/seams.ts'
+import {
+  GatewayError,
+  type JsonObject,
+  metaOf,
+  type Notification,
+  type Result,
+  type ServerRequest,
+  type UpstreamName
+} from '../../protocol/messages.ts'
+import type { Client, ServerRequestOptions } from '../../protocol/seams.ts'
 import { lossError, type ParkedLoss, type ParkedSlot, type RoundRef } from '../../session/parked-calls.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { ModernCall } from '../call/call.ts'
@@ -14,7 +20,7 @@ import type { Lease } from '../connections/caller-connections.ts'
 import { toInputRequest } from '../client/input-requests.ts'
 import { declaredForCaller } from '../client/declared-capabilities.ts'
 import { notificationForModern } from '../client/notifications.ts'
-import { storedOutcome, type ParkedOutcome } from './parked-outcome.ts'
+import { type ParkedOutcome, storedOutcome } from './parked-outcome.ts'
 import { declinedResponse, refuseOutsideInputMethods } from '../client/input-responses.ts'
 import { createPendingInputs } from '../client/pending-inputs.ts'
 

@@ -1,8 +1,6 @@
 // How a call at an older upstream ended while its client was away: what there is for whoever comes back.
 
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import type { Result, RpcErrorObject } from '../../protocol/messages.ts'
+import { GatewayError, type Result, RpcError, type RpcErrorObject, type UpstreamName } from '../../protocol/messages.ts'
 
 export type ParkedOutcome = { readonly result: Result } | { readonly error: unknown }
 

@@ -3,19 +3,25 @@
 // resumes it, whichever process it comes to.
 
 import { isConfiguredPrincipal } from '../../auth/principal.ts'
-import { createQuota } from '../../limits/quota.ts'
+import { createQuota } from '../../limits/limits.ts'
 import type { Log } from '../../observe/log.ts'
-import { GatewayError } from '../../protocol/errors.ts'
-import type { TenantId, UpstreamName } from '../../protocol/ids.ts'
-import { isObject, type JsonObject, type Request, type Result } from '../../protocol/messages.ts'
+import {
+  GatewayError,
+  isObject,
+  type JsonObject,
+  type Request,
+  type Result,
+  type TenantId,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import type { Bus } from '../../session/bus.ts'
 import { createParkedCalls } from '../../session/parked-calls.ts'
 import type { Clock } from '../../time/clock.ts'
 import { callerBindingOf, definitionOf, type ModernCall } from '../call/call.ts'
-import { forwardToNode, type ContextOf } from '../call/forwarded-call.ts'
+import { type ContextOf, forwardToNode } from '../call/forwarded-call.ts'
 import type { Lease } from '../connections/caller-connections.ts'
 import { createParkedCall, type ParkedCall } from './parked-call.ts'
-import { stands, type RequestState, type RequestStates } from './request-state.ts'
+import { type RequestState, type RequestStates, stands } from './request-state.ts'
 
 export interface ParkingOptions {
   readonly states: RequestStates

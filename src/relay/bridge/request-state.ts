@@ -1,11 +1,10 @@
 // `requestState` on its way through (2026-07-28 basic/patterns/mrtr): what it stands for goes out sealed to the caller
 // and to this very request. The client holds it, so no process has to.
 
-import { definitionOf, callerBindingOf, type ModernCall, type EndpointContext } from '../call/call.ts'
+import { callerBindingOf, definitionOf, type EndpointContext, type ModernCall } from '../call/call.ts'
 import { hash } from 'node:crypto'
 import { canonicalJsonOf } from '../../protocol/canonical.ts'
-import { GatewayError } from '../../protocol/errors.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
+import { GatewayError, type UpstreamName } from '../../protocol/messages.ts'
 import type { Sealer } from '../../store/seal.ts'
 import { lossError } from '../../session/parked-calls.ts'
 import { conversationOf } from '../client/request-meta.ts'

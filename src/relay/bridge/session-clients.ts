@@ -1,8 +1,7 @@
 // The client of a session as an upstream sees it: during a call, and outside of calls over the session's own stream.
 // What an upstream says or asks is put into the shape that the client's revision knows.
 
-import { GatewayError } from '../../protocol/errors.ts'
-import type { Notification, ServerRequest } from '../../protocol/messages.ts'
+import { GatewayError, type Notification, type ServerRequest } from '../../protocol/messages.ts'
 import type { Client, ServerRequestOptions } from '../../protocol/seams.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
 import type { EndpointContext, LegacyCall } from '../call/call.ts'

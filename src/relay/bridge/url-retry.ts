@@ -3,13 +3,18 @@
 // The client holds the state, no process does; it may come twice, for it opens nothing that the same request without it
 // would not: the server alone knows whether the page was visited.
 
-import { rpcCodes } from '../../protocol/codes.ts'
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
+import {
+  GatewayError,
+  isObject,
+  type JsonObject,
+  type Result,
+  rpcCodes,
+  RpcError,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
-import { isObject, type JsonObject, type Result } from '../../protocol/messages.ts'
 import { withoutInputResponses } from '../client/request-meta.ts'
 import type { ModernCall } from '../call/call.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
 import type { RequestStates } from './request-state.ts'
 import { shapeInputRequests } from '../client/input-requests.ts'
 

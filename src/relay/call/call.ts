@@ -5,9 +5,13 @@ import { hash } from 'node:crypto'
 import type { Principal } from '../../auth/principal.ts'
 import type { Endpoint, Snapshot, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { CallRecord } from '../../observe/calls.ts'
-import { GatewayError } from '../../protocol/errors.ts'
-import type { EndpointName, TenantId, UpstreamName } from '../../protocol/ids.ts'
-import type { Request } from '../../protocol/messages.ts'
+import {
+  type EndpointName,
+  GatewayError,
+  type Request,
+  type TenantId,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import type { Client } from '../../protocol/seams.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 

@@ -2,10 +2,17 @@
 // of that process.
 
 import type { Principal } from '../../auth/principal.ts'
-import { GatewayError } from '../../protocol/errors.ts'
-import type { EndpointName, TenantId, UpstreamName } from '../../protocol/ids.ts'
-import type { LogLevel } from '../../protocol/log-levels.ts'
-import type { ClientCapabilities, Notification, Request, Result } from '../../protocol/messages.ts'
+import {
+  type ClientCapabilities,
+  type EndpointName,
+  GatewayError,
+  type Notification,
+  type Request,
+  type Result,
+  type TenantId,
+  type UpstreamName
+} from '../../protocol/messages.ts'
+import type { LogLevel } from '../../protocol/seams.ts'
 import type { Bus } from '../../session/bus.ts'
 import { lossError } from '../../session/parked-calls.ts'
 import { callerBindingOf, type EndpointContext, type ModernCall } from './call.ts'

@@ -1,7 +1,6 @@
 // Parameters of requests that the gateway itself reads, checked.
 
-import { GatewayError } from '../../protocol/errors.ts'
-import { isObject, metaOf } from '../../protocol/messages.ts'
+import { GatewayError, isObject, metaOf } from '../../protocol/messages.ts'
 import type { RequestInContext } from './call.ts'
 
 /** @throws GatewayError invalid_params */

@@ -1,7 +1,7 @@
 // What the caller is not told: where an upstream is and how it is started. Its name is enough; the log has the rest.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { GatewayError } from '../../protocol/errors.ts'
+import { GatewayError } from '../../protocol/messages.ts'
 
 /**
  * @returns the error, or one without the upstream's address, command and folder in its message and with the original as

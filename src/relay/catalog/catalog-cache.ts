@@ -5,7 +5,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Endpoint, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
+import type { UpstreamName } from '../../protocol/messages.ts'
 import type { ListKind, Upstream } from '../../protocol/seams.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { Clock } from '../../time/clock.ts'
@@ -13,7 +13,7 @@ import type { Listing } from '../../upstream/listing/listing.ts'
 import type { EndpointContext } from '../call/call.ts'
 import { buildCatalog, type Catalog } from './catalog.ts'
 import type { Listings } from './listings.ts'
-import { createSessionLists, withOwnLists, type OwnListsByUpstream } from './session-lists.ts'
+import { createSessionLists, type OwnListsByUpstream, withOwnLists } from './session-lists.ts'
 import type { ViewKey } from './view-key.ts'
 
 export interface CatalogCache {

@@ -1,7 +1,15 @@
 // What one endpoint offers, and where each public name leads. Pure, and built only when a listing changes.
 
 import type { Endpoint } from '../../config/snapshot.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
+import {
+  isModernRevision,
+  isObject,
+  type JsonObject,
+  latestLegacy,
+  type Revision,
+  type ServerCapabilities,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import { tasksExtension } from '../../protocol/methods.ts'
 import {
   hasCapability,
@@ -9,10 +17,8 @@ import {
   mergeInstructions,
   mergeModernCapabilities
 } from '../../protocol/translate/merge.ts'
-import { isObject, type JsonObject, type ServerCapabilities } from '../../protocol/messages.ts'
 import { publicNameFor, unwrapUri, wrapUri } from '../../protocol/naming.ts'
 import { rewriteResource, rewriteTool, type UriMap } from '../../protocol/translate/rewrite.ts'
-import { isModernRevision, latestLegacy, type Revision } from '../../protocol/revisions.ts'
 import { shapeEntry, shapeTool } from '../../protocol/translate/revision-shape.ts'
 import { withoutTaskSupport } from '../../protocol/translate/tasks.ts'
 import { needsWrapping, wrapOutputSchema } from '../../protocol/translate/wrap-structured.ts'

@@ -1,18 +1,18 @@
 // The catalog of an endpoint as the client of one call sees it, for either era. One lookup while nothing changes.
 
-import type { UpstreamName } from '../../protocol/ids.ts'
+import type { UpstreamName } from '../../protocol/messages.ts'
 import type { Client } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { SessionRecord } from '../../session/session-record.ts'
-import { definitionOf, isModernCaller, quotaKeyOf, type EndpointContext, type ModernViewer } from '../call/call.ts'
+import { definitionOf, type EndpointContext, isModernCaller, type ModernViewer, quotaKeyOf } from '../call/call.ts'
 import { declaredCapabilities, declaredForCaller } from '../client/declared-capabilities.ts'
 import type { CatalogCache } from './catalog-cache.ts'
-import { capabilitiesOf, legacyCapabilitiesOf, type Catalog, type ListName } from './catalog.ts'
+import { capabilitiesOf, type Catalog, legacyCapabilitiesOf, type ListName } from './catalog.ts'
 import { remainingTtlMs } from './list-ttl.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Listings } from './listings.ts'
-import { viewKeysOf, type ViewKey } from './view-key.ts'
+import { type ViewKey, viewKeysOf } from './view-key.ts'
 
 export interface ClientCatalogs<C> {
   /** As it is now. */

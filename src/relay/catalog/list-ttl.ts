@@ -1,7 +1,7 @@
 // For how long the lists of upstreams hold (2026-07-28 server/utilities/caching). Pure.
 
 import { hasCapability } from '../../protocol/translate/merge.ts'
-import { isModernRevision } from '../../protocol/revisions.ts'
+import { isModernRevision } from '../../protocol/messages.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import type { ListName } from './catalog.ts'
 import { readIntervalMs } from './read-rate.ts'

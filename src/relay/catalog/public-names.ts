@@ -2,8 +2,7 @@
 // an upstream that takes the prefix of another would otherwise get its calls while that one is down.
 
 import type { Endpoint } from '../../config/snapshot.ts'
-import type { PublicName } from '../../protocol/ids.ts'
-import type { JsonObject } from '../../protocol/messages.ts'
+import type { JsonObject, PublicName } from '../../protocol/messages.ts'
 import type { Route } from './catalog.ts'
 
 interface Namespaces {

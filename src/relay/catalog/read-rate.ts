@@ -1,8 +1,7 @@
 // How often an upstream may make the gateway read its lists: `list_changed` costs its sender a few bytes, and the
 // gateway a whole listing.
 
-import type { Clock } from '../../time/clock.ts'
-import { pause } from '../../time/wait.ts'
+import { type Clock, pause } from '../../time/clock.ts'
 
 /** Milliseconds from the beginning of one reading to the next, over time. */
 export const readIntervalMs = 1_000

@@ -1,7 +1,6 @@
 // For how long a view that was the same as the shared listing is taken to be so: each look at it takes a connection.
 
-import { backoffMs } from '../../time/backoff.ts'
-import type { Clock } from '../../time/clock.ts'
+import { backoffMs, type Clock } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 
 export interface Redundancy {

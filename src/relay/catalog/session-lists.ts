@@ -1,13 +1,12 @@
 // Lists of an upstream as the own connection of a session gives them, where that connection reported a change. They are
 // read one at a time and no more often than the read rate allows, and the last change is always read.
 
-import { timeoutSignal } from '../../time/wait.ts'
+import { type Clock, timeoutSignal } from '../../time/clock.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { ListKind, Upstream } from '../../protocol/seams.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
-import type { Clock } from '../../time/clock.ts'
-import { fetchList, withListingParts, type Listing, type ListingPart } from '../../upstream/listing/listing.ts'
+import { fetchList, type Listing, type ListingPart, withListingParts } from '../../upstream/listing/listing.ts'
 import { changedKinds } from './listing-diff.ts'
 import type { Listings } from './listings.ts'
 import { createReadRate, type ReadRate } from './read-rate.ts'

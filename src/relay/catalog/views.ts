@@ -3,9 +3,9 @@
 // listing.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { createFairEviction, type FairEviction } from '../../limits/fair-eviction.ts'
+import { createFairEviction, type FairEviction } from '../../limits/limits.ts'
 import type { Log } from '../../observe/log.ts'
-import { isModernRevision } from '../../protocol/revisions.ts'
+import { isModernRevision } from '../../protocol/messages.ts'
 import type { HandshakeParams, ListKind } from '../../protocol/seams.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'

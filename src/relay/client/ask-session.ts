@@ -2,12 +2,18 @@
 // requests of its own revision; its responses in the form that the server expects.
 
 import { capabilityForInputRequest } from '../../protocol/client-capabilities.ts'
-import { isReservedForMcp, rpcCodes } from '../../protocol/codes.ts'
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import { isObject, type JsonObject, type ServerRequest } from '../../protocol/messages.ts'
+import {
+  GatewayError,
+  isObject,
+  isReservedForMcp,
+  type JsonObject,
+  rpcCodes,
+  RpcError,
+  type ServerRequest,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import { withRelatedTask } from '../../protocol/translate/task-translate.ts'
-import { jsonSizeOf } from '../../limits/json-size.ts'
+import { jsonSizeOf } from '../../limits/limits.ts'
 import { unreachable } from '../../session/pending-server-requests.ts'
 import type { ServerRequestQuotas } from '../../upstream/rpc/server-request-quota.ts'
 import type { LegacyCall } from '../call/call.ts'

@@ -2,8 +2,17 @@
 // endpoint lets through and the era of the server knows. One table for the four pairs of eras.
 
 import type { Endpoint, UpstreamDefinition } from '../../config/snapshot.ts'
-import { isObject, type ClientCapabilities, type JsonObject, type ServerCapabilities } from '../../protocol/messages.ts'
-import { atLeast, isModernRevision, latestModern, type Era, type Revision } from '../../protocol/revisions.ts'
+import {
+  atLeast,
+  type ClientCapabilities,
+  type Era,
+  isModernRevision,
+  isObject,
+  type JsonObject,
+  latestModern,
+  type Revision,
+  type ServerCapabilities
+} from '../../protocol/messages.ts'
 import { tasksExtension } from '../../protocol/methods.ts'
 import { hasCapability, uiExtension } from '../../protocol/translate/merge.ts'
 import type { LegacyCall, ModernCall } from '../call/call.ts'

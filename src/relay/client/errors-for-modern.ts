@@ -2,10 +2,17 @@
 // revisions concern one hop each, so they become errors of the gateway.
 
 import { missingCapabilities } from '../../protocol/client-capabilities.ts'
-import { isReservedForMcp, rpcCodes } from '../../protocol/codes.ts'
-import { GatewayError, RpcError, errorObject } from '../../protocol/errors.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import { isObject, type ClientCapabilities, type RpcErrorObject } from '../../protocol/messages.ts'
+import {
+  type ClientCapabilities,
+  errorObject,
+  GatewayError,
+  isObject,
+  isReservedForMcp,
+  rpcCodes,
+  RpcError,
+  type RpcErrorObject,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 
 /** @param capabilities as the client declared them */
 export function errorForModern(error: unknown, upstream: UpstreamName, capabilities: ClientCapabilities): unknown {

@@ -1,9 +1,15 @@
 // Errors of modern servers as the client of a session may get them (2025-11-25 schema).
 
 import { missingCapabilities } from '../../protocol/client-capabilities.ts'
-import { rpcCodes } from '../../protocol/codes.ts'
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
-import { isObject, type ClientCapabilities, type JsonObject, type Result } from '../../protocol/messages.ts'
+import {
+  type ClientCapabilities,
+  GatewayError,
+  isObject,
+  type JsonObject,
+  type Result,
+  rpcCodes,
+  RpcError
+} from '../../protocol/messages.ts'
 import type { Upstream } from '../../protocol/seams.ts'
 import { withoutParam } from '../../protocol/translate/rewrite.ts'
 import type { LegacyCall } from '../call/call.ts'

@@ -3,11 +3,17 @@
 
 import type { Endpoint } from '../../config/snapshot.ts'
 import { capabilityForInputRequest } from '../../protocol/client-capabilities.ts'
-import { rpcCodes } from '../../protocol/codes.ts'
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import { isObject, type ClientCapabilities, type JsonObject, type ServerRequest } from '../../protocol/messages.ts'
-import { latestModern } from '../../protocol/revisions.ts'
+import {
+  type ClientCapabilities,
+  GatewayError,
+  isObject,
+  type JsonObject,
+  latestModern,
+  rpcCodes,
+  RpcError,
+  type ServerRequest,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import { relatedTaskKey } from '../../protocol/translate/tasks.ts'
 import { isWebUrl, shapeServerRequest } from './server-request.ts'
 

@@ -1,8 +1,6 @@
 // Responses of a client of 2026-07-28 to input requests, and what a legacy server is answered where there is none.
 
-import { rpcCodes } from '../../protocol/codes.ts'
-import { RpcError } from '../../protocol/errors.ts'
-import { isObject, type JsonObject, type ServerRequest } from '../../protocol/messages.ts'
+import { isObject, type JsonObject, rpcCodes, RpcError, type ServerRequest } from '../../protocol/messages.ts'
 
 const actions: ReadonlySet<unknown> = new Set(['accept', 'decline', 'cancel'])
 

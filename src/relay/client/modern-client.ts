@@ -1,8 +1,8 @@
 // The sender of a request of 2026-07-28 as one upstream sees it: which capabilities it has, and which notifications it
 // gets.
 
-import type { UpstreamName } from '../../protocol/ids.ts'
-import { noClient, type Client } from '../../protocol/seams.ts'
+import type { UpstreamName } from '../../protocol/messages.ts'
+import { type Client, noClient } from '../../protocol/seams.ts'
 import type { ModernCall } from '../call/call.ts'
 import { declaredForCaller } from './declared-capabilities.ts'
 import { notificationForModern } from './notifications.ts'

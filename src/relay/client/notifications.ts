@@ -2,13 +2,11 @@
 // the upstream.
 
 import type { Endpoint } from '../../config/snapshot.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import { passesLogLevel } from '../../protocol/log-levels.ts'
-import type { Notification } from '../../protocol/messages.ts'
-import { atLeast } from '../../protocol/revisions.ts'
+import { atLeast, type Notification, type UpstreamName } from '../../protocol/messages.ts'
+import { passesLogLevel } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
 import { withoutRelatedTask } from '../../protocol/translate/task-translate.ts'
-import { mapRelatedTask, withTaskId, type TaskIdMap } from '../../protocol/translate/tasks.ts'
+import { mapRelatedTask, type TaskIdMap, withTaskId } from '../../protocol/translate/tasks.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { EndpointContext, ModernCall } from '../call/call.ts'
 import { isAggregated } from './declared-capabilities.ts'

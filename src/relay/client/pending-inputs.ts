@@ -1,8 +1,7 @@
 // Server requests of a legacy upstream that wait for the responses of a client of 2026-07-28: it reads them as input
 // requests, and answers with its next request (basic/patterns/mrtr) or with tasks/update.
 
-import { GatewayError } from '../../protocol/errors.ts'
-import type { JsonObject, ServerRequest } from '../../protocol/messages.ts'
+import { GatewayError, type JsonObject, type ServerRequest } from '../../protocol/messages.ts'
 import { declinedResponse, isInputResponse } from './input-responses.ts'
 
 export interface PendingInputs {

@@ -1,7 +1,6 @@
 // What of a request of 2026-07-28 is for the gateway alone, and how a client names a conversation with legacy servers.
 
-import { GatewayError } from '../../protocol/errors.ts'
-import { isObject, metaOf, type Request } from '../../protocol/messages.ts'
+import { GatewayError, isObject, metaOf, type Request } from '../../protocol/messages.ts'
 import { withoutParam } from '../../protocol/translate/rewrite.ts'
 import { relatedTaskKey } from '../../protocol/translate/tasks.ts'
 import type { ModernCall } from '../call/call.ts'

@@ -2,16 +2,20 @@
 // and what its revision has no form for.
 
 import type { Endpoint } from '../../config/snapshot.ts'
-import { rpcCodes } from '../../protocol/codes.ts'
-import { RpcError } from '../../protocol/errors.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import { isObject, type JsonObject, type ServerRequest } from '../../protocol/messages.ts'
+import {
+  atLeast,
+  isObject,
+  type JsonObject,
+  rpcCodes,
+  RpcError,
+  type ServerRequest,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import { wrapUri } from '../../protocol/naming.ts'
-import { atLeast } from '../../protocol/revisions.ts'
 import { shapeRequestedSchema, shapeSamplingMessages } from '../../protocol/translate/revision-shape.ts'
 import { rewriteSampling } from '../../protocol/translate/rewrite.ts'
 import { withoutRelatedTask } from '../../protocol/translate/task-translate.ts'
-import { isAggregated, type AskedClient } from './declared-capabilities.ts'
+import { type AskedClient, isAggregated } from './declared-capabilities.ts'
 
 /** @throws RpcError -32602 where the client did not declare what is asked for, or its revision has no form for it */
 export function shapeServerRequest(

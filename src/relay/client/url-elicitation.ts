@@ -2,10 +2,16 @@
 // Required Error"), for clients of sessions. Those that cannot be sent to a page read in words where it is.
 
 import type { Endpoint } from '../../config/snapshot.ts'
-import { rpcCodes } from '../../protocol/codes.ts'
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import { isObject, type JsonObject, type Request, type Result } from '../../protocol/messages.ts'
+import {
+  GatewayError,
+  isObject,
+  type JsonObject,
+  type Request,
+  type Result,
+  rpcCodes,
+  RpcError,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
 import type { LegacyCall } from '../call/call.ts'
 import { declaredCapabilities } from './declared-capabilities.ts'

@@ -5,8 +5,8 @@
 // could not be told from one of the next call.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { GatewayError } from '../../protocol/errors.ts'
-import { createDelay, type Clock } from '../../time/clock.ts'
+import { GatewayError } from '../../protocol/messages.ts'
+import { type Clock, createDelay } from '../../time/clock.ts'
 
 export interface CallSlot {
   readonly number: number

@@ -4,20 +4,25 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import { GatewayError } from '../../protocol/errors.ts'
-import type { ClientCapabilities, Implementation, Notification, ServerRequest } from '../../protocol/messages.ts'
-import { isModernRevision } from '../../protocol/revisions.ts'
+import {
+  type ClientCapabilities,
+  GatewayError,
+  type Implementation,
+  isModernRevision,
+  type Notification,
+  type ServerRequest
+} from '../../protocol/messages.ts'
 import type { ServerRequestOptions, Upstream } from '../../protocol/seams.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
-import { callerBindingOf, quotaKeyOf, type ModernCall, type ModernViewer } from '../call/call.ts'
+import { callerBindingOf, type ModernCall, type ModernViewer, quotaKeyOf } from '../call/call.ts'
 import { callerScopeOf, listingScopeOf, slotScopeOf } from '../call/scopes.ts'
 import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
 import type { Listings } from '../catalog/listings.ts'
 import { refuseOutsideInputMethods } from '../client/input-responses.ts'
 import { allowsNoServerRequests, declaredForCaller } from '../client/declared-capabilities.ts'
 import { conversationKey, conversationOf } from '../client/request-meta.ts'
-import { createCallSlots, type AbandonedCalls } from './call-slots.ts'
+import { type AbandonedCalls, createCallSlots } from './call-slots.ts'
 import type { LogLevels } from './log-level.ts'
 
 /** What happens on callers' own connections outside of calls. */

@@ -1,10 +1,9 @@
 // The log level that legacy servers are asked for: one per connection, while its callers may want different ones.
 
 import type { Log } from '../../observe/log.ts'
-import { moreVerboseLevel, type LogLevel } from '../../protocol/log-levels.ts'
+import { type LogLevel, moreVerboseLevel, noClient, type Upstream } from '../../protocol/seams.ts'
 import { isObject } from '../../protocol/messages.ts'
-import { timeoutSignal } from '../../time/wait.ts'
-import { noClient, type Upstream } from '../../protocol/seams.ts'
+import { timeoutSignal } from '../../time/clock.ts'
 
 export type LogLevels = ReturnType<typeof createLogLevels>
 

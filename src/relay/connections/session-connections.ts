@@ -3,13 +3,17 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import type { LogLevel } from '../../protocol/log-levels.ts'
-import type { Implementation, Notification, ServerRequest } from '../../protocol/messages.ts'
-import { noClient, type ListKind, type ServerRequestOptions, type Upstream } from '../../protocol/seams.ts'
+import type { Implementation, Notification, ServerRequest, UpstreamName } from '../../protocol/messages.ts'
+import {
+  type ListKind,
+  type LogLevel,
+  noClient,
+  type ServerRequestOptions,
+  type Upstream
+} from '../../protocol/seams.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
-import { quotaKeyOf, type EndpointContext } from '../call/call.ts'
+import { type EndpointContext, quotaKeyOf } from '../call/call.ts'
 import { scopeOf, sessionScopeOf } from '../call/scopes.ts'
 import type { Listings, SharedConnectionEvents } from '../catalog/listings.ts'
 import { declaredAtHandshake } from '../client/declared-capabilities.ts'

@@ -1,8 +1,6 @@
 // completion/complete, for either era.
 
-import { rpcCodes } from '../../protocol/codes.ts'
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
-import { isObject, type Request, type Result } from '../../protocol/messages.ts'
+import { GatewayError, isObject, type Request, type Result, rpcCodes, RpcError } from '../../protocol/messages.ts'
 import { withRef } from '../../protocol/translate/rewrite.ts'
 import type { RequestInContext } from '../call/call.ts'
 import { excerpt } from '../call/params.ts'

@@ -2,7 +2,7 @@
 
 import type { Request, Result } from '../../protocol/messages.ts'
 import { mapRelatedTask } from '../../protocol/translate/tasks.ts'
-import { abortable } from '../../time/wait.ts'
+import { abortable } from '../../time/clock.ts'
 import type { InputLoop } from '../bridge/input-loop.ts'
 import type { SessionClients } from '../bridge/session-clients.ts'
 import type { LegacyCall } from '../call/call.ts'

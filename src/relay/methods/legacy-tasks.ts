@@ -1,9 +1,13 @@
 // The methods of tasks (2025-11-25 basic/utilities/tasks), and the calls that create them.
 
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import type { Request, Result } from '../../protocol/messages.ts'
-import { atLeast } from '../../protocol/revisions.ts'
+import {
+  atLeast,
+  GatewayError,
+  type Request,
+  type Result,
+  RpcError,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
 import { rewriteToolResult, withoutParam } from '../../protocol/translate/rewrite.ts'
 import { readTask, withCreatedTask, withTaskId, withTaskList } from '../../protocol/translate/tasks.ts'
@@ -11,9 +15,9 @@ import type { LegacyCall } from '../call/call.ts'
 import { methodNotFound, stringParam } from '../call/params.ts'
 import type { SessionConnection } from '../connections/session-connections.ts'
 import { legacyTaskOutcome, resultOfTask } from '../tasks/await-task.ts'
-import { connect, forwardLegacy, send, type LegacyServices } from './legacy-forward.ts'
+import { connect, forwardLegacy, type LegacyServices, send } from './legacy-forward.ts'
 import type { LegacyMethod } from './legacy.ts'
-import { targetOf, type Target } from './resolve.ts'
+import { type Target, targetOf } from './resolve.ts'
 
 export const legacyTaskMethods: ReadonlyArray<readonly [method: string, handle: LegacyMethod]> = [
   ['tasks/get', (call, services) => getOrCancelTask(call, services, [])],

@@ -1,8 +1,7 @@
 // The methods of a session, up to 2025-11-25. Membership in the table is support; everything else is method-not-found.
 
-import { GatewayError } from '../../protocol/errors.ts'
-import { isLogLevel, logLevels } from '../../protocol/log-levels.ts'
-import type { Result } from '../../protocol/messages.ts'
+import { GatewayError, type Result } from '../../protocol/messages.ts'
+import { isLogLevel, logLevels } from '../../protocol/seams.ts'
 import { shapeCompletion, shapePromptResult, shapeToolResult } from '../../protocol/translate/revision-shape.ts'
 import {
   rewritePromptResult,
@@ -13,7 +12,7 @@ import {
 import type { LegacyCall } from '../call/call.ts'
 import { checkArguments, checkProgressToken, excerpt, methodNotFound, stringParam } from '../call/params.ts'
 import { completionRequest, noSuggestions, suggestionsAfter } from './completion.ts'
-import { connect, forwardLegacy, send, type LegacyServices } from './legacy-forward.ts'
+import { connect, forwardLegacy, type LegacyServices, send } from './legacy-forward.ts'
 import { legacyTaskMethods, taskCreatedBy, withSupportedTask } from './legacy-tasks.ts'
 import { subscribe, unsubscribe } from './legacy-subscriptions.ts'
 import { listPage, lists } from './lists.ts'

@@ -1,9 +1,8 @@
 // The four lists of an endpoint, page by page, for either era.
 
 import type { RequestInContext } from '../call/call.ts'
-import type { Result } from '../../protocol/messages.ts'
+import type { Result, Revision } from '../../protocol/messages.ts'
 import { pageOf } from '../../protocol/pagination.ts'
-import type { Revision } from '../../protocol/revisions.ts'
 import type { Catalog, ListName } from '../catalog/catalog.ts'
 
 export interface List {

@@ -1,10 +1,7 @@
 // tools/call, prompts/get and resources/read of 2026-07-28: to the upstream under its own names, and back under the
 // public ones.
 
-import { rpcCodes } from '../../protocol/codes.ts'
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import type { Result } from '../../protocol/messages.ts'
+import { GatewayError, type Result, rpcCodes, RpcError, type UpstreamName } from '../../protocol/messages.ts'
 import { tasksExtension } from '../../protocol/methods.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
 import {

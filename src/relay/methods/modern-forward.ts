@@ -2,10 +2,9 @@
 // the client (basic/patterns/mrtr), which sends the request again with it.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { GatewayError } from '../../protocol/errors.ts'
-import { isObject, type Request, type Result } from '../../protocol/messages.ts'
-import { withParam, withoutParam } from '../../protocol/translate/rewrite.ts'
-import { abortable } from '../../time/wait.ts'
+import { GatewayError, isObject, type Request, type Result } from '../../protocol/messages.ts'
+import { withoutParam, withParam } from '../../protocol/translate/rewrite.ts'
+import { abortable } from '../../time/clock.ts'
 import type { Parking } from '../bridge/parking.ts'
 import type { RequestStates } from '../bridge/request-state.ts'
 import { openUrlRetry, urlElicitationOf } from '../bridge/url-retry.ts'

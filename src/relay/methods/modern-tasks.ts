@@ -1,7 +1,6 @@
 // The tasks extension (SEP-2663): tasks/get, tasks/update and tasks/cancel, routed by ids that hold the upstream.
 
-import { GatewayError } from '../../protocol/errors.ts'
-import type { Result } from '../../protocol/messages.ts'
+import { GatewayError, type Result } from '../../protocol/messages.ts'
 import { tasksExtension } from '../../protocol/methods.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
 import { withParam } from '../../protocol/translate/rewrite.ts'

@@ -1,16 +1,14 @@
 // The methods of 2026-07-28. A method whose capability the endpoint does not offer is as unknown as one that the
 // revision does not have.
 
-import { GatewayError } from '../../protocol/errors.ts'
-import type { Result } from '../../protocol/messages.ts'
-import { latestModern, modernRevisions } from '../../protocol/revisions.ts'
+import { GatewayError, latestModern, modernRevisions, type Result } from '../../protocol/messages.ts'
 import { shapeCompletion } from '../../protocol/translate/revision-shape.ts'
 import { modernClientRequests } from '../../protocol/methods.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
 import type { ModernCall } from '../call/call.ts'
 import { checkProgressToken, excerpt } from '../call/params.ts'
 import { completionRequest, noSuggestions, suggestionsAfter } from './completion.ts'
-import { listPage, lists, type List } from './lists.ts'
+import { type List, listPage, lists } from './lists.ts'
 import { callTool, getPrompt, readResource } from './modern-calls.ts'
 import { forwardModern, type ModernServices } from './modern-forward.ts'
 import { taskMethod } from './modern-tasks.ts'

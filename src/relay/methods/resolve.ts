@@ -1,8 +1,7 @@
 // Where the public name of a request leads: to one upstream, under its own name for what is meant.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
-import { isObject } from '../../protocol/messages.ts'
+import { GatewayError, isObject, RpcError } from '../../protocol/messages.ts'
 import type { UriMap } from '../../protocol/translate/rewrite.ts'
 import { definitionOf, type RecordedContext, type RequestInContext } from '../call/call.ts'
 import { excerpt, stringParam } from '../call/params.ts'

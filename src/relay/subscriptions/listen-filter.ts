@@ -1,9 +1,8 @@
 // What a client asks `subscriptions/listen` for: read strictly, bounded, and compared with what it is granted. Pure.
 
-import { GatewayError } from '../../protocol/errors.ts'
+import { type ClientCapabilities, GatewayError, isObject, type JsonObject } from '../../protocol/messages.ts'
 import { tasksExtension } from '../../protocol/methods.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
-import { isObject, type ClientCapabilities, type JsonObject } from '../../protocol/messages.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 
 const maxEntries = 1_000

@@ -2,8 +2,7 @@
 // upstreams.
 
 import type { Principal } from '../../auth/principal.ts'
-import { GatewayError } from '../../protocol/errors.ts'
-import type { ClientCapabilities } from '../../protocol/messages.ts'
+import { type ClientCapabilities, GatewayError } from '../../protocol/messages.ts'
 import type { UpstreamFilter } from './listen-upstream.ts'
 
 export interface ListenLimit {

@@ -1,6 +1,6 @@
 // Which upstream serves which part of what a listen stream asks for.
 
-import type { UpstreamName } from '../../protocol/ids.ts'
+import type { UpstreamName } from '../../protocol/messages.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { ListenFilter } from './listen-filter.ts'
 import type { TaskRef } from '../tasks/sealed-ids.ts'

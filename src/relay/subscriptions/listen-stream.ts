@@ -2,8 +2,7 @@
 // client did not ask for, and nothing before its acknowledgment.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import { isModernRevision, latestModern } from '../../protocol/revisions.ts'
+import { isModernRevision, latestModern, type UpstreamName } from '../../protocol/messages.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
 import type { EndpointContext, ModernCall, ModernViewer } from '../call/call.ts'
@@ -16,11 +15,11 @@ import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
 import { taskForCaller } from '../tasks/caller-task.ts'
 import type { CallerConnections } from '../connections/caller-connections.ts'
 import type { SealedTaskIds } from '../tasks/sealed-ids.ts'
-import { notificationFilterOf, type ListenFilter } from './listen-filter.ts'
+import { type ListenFilter, notificationFilterOf } from './listen-filter.ts'
 import { openLegacyUpstreamPart } from './listen-legacy-upstream.ts'
 import { createListenQueue } from './listen-queue.ts'
-import { listenRoutes, type ListenNames } from './listen-routes.ts'
-import { openUpstreamPart, type ListenTarget, type UpstreamPart } from './listen-upstream.ts'
+import { type ListenNames, listenRoutes } from './listen-routes.ts'
+import { type ListenTarget, openUpstreamPart, type UpstreamPart } from './listen-upstream.ts'
 import type { ResourceSubscriptions } from './resource-subscriptions.ts'
 
 export interface ListenStreamsOptions {

@@ -4,15 +4,14 @@
 
 import type { Endpoint } from '../../config/snapshot.ts'
 import { observe } from '../../observe/calls.ts'
-import { GatewayError } from '../../protocol/errors.ts'
-import type { Result } from '../../protocol/messages.ts'
+import { GatewayError, type Result } from '../../protocol/messages.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 import type { ModernCall } from '../call/call.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { changedKinds } from '../catalog/listing-diff.ts'
 import { listenCallOf } from '../client/modern-client.ts'
 import { createKeepAlive } from '../connections/keep-alive.ts'
-import { readListenFilter, type ListenFilter } from './listen-filter.ts'
+import { type ListenFilter, readListenFilter } from './listen-filter.ts'
 import { createListenLimit } from './listen-limit.ts'
 import { createListenStream, type ListenStream, type ListenStreamsOptions } from './listen-stream.ts'
 

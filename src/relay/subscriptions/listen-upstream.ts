@@ -7,15 +7,13 @@ import type { Log } from '../../observe/log.ts'
 import { tasksExtension } from '../../protocol/methods.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
 import { isObject, type JsonObject, type Notification } from '../../protocol/messages.ts'
-import { noClient, type Client, type Upstream } from '../../protocol/seams.ts'
-import { backoffMs } from '../../time/backoff.ts'
-import type { Clock } from '../../time/clock.ts'
-import { timeoutSignal } from '../../time/wait.ts'
+import { type Client, noClient, type Upstream } from '../../protocol/seams.ts'
+import { backoffMs, type Clock, timeoutSignal } from '../../time/clock.ts'
 import type { ModernCall } from '../call/call.ts'
 import { declaredForCaller } from '../client/declared-capabilities.ts'
 import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
 import { coversUri } from './subscription-index.ts'
-import { acknowledgedFilter, notificationFilterOf, type ListenFilter } from './listen-filter.ts'
+import { acknowledgedFilter, type ListenFilter, notificationFilterOf } from './listen-filter.ts'
 
 /** URIs and task ids as the upstream knows them. */
 export type UpstreamFilter = Pick<ListenFilter, 'uris' | 'taskIds'>

@@ -5,22 +5,20 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import { GatewayError } from '../../protocol/errors.ts'
-import type { Notification, Result } from '../../protocol/messages.ts'
+import { GatewayError, type Notification, type Result } from '../../protocol/messages.ts'
 import type { Upstream } from '../../protocol/seams.ts'
-import { abortable } from '../../time/wait.ts'
+import { abortable, type Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
-import type { Clock } from '../../time/clock.ts'
 import { createKeepAlive } from '../connections/keep-alive.ts'
 import { createResubscription, requestSubscription } from './resubscription.ts'
 import {
   createSubscriptionIndex,
   listenerOf,
-  tellUpdated,
   type SubscribedConnection,
   type SubscribedScope,
   type Subscriber,
-  type Subscription
+  type Subscription,
+  tellUpdated
 } from './subscription-index.ts'
 
 export interface SubscriptionRequest {

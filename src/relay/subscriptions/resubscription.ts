@@ -2,13 +2,10 @@
 // listens.
 
 import type { Log } from '../../observe/log.ts'
-import { RpcError } from '../../protocol/errors.ts'
-import type { Result } from '../../protocol/messages.ts'
+import { type Result, RpcError } from '../../protocol/messages.ts'
 import { noClient, type Upstream } from '../../protocol/seams.ts'
-import { backoffMs } from '../../time/backoff.ts'
-import type { Clock } from '../../time/clock.ts'
-import { timeoutSignal } from '../../time/wait.ts'
-import { listenerOf, tellUpdated, type SubscribedConnection, type SubscriptionIndex } from './subscription-index.ts'
+import { backoffMs, type Clock, timeoutSignal } from '../../time/clock.ts'
+import { listenerOf, type SubscribedConnection, type SubscriptionIndex, tellUpdated } from './subscription-index.ts'
 
 export interface Resubscription {
   /** Asks a new connection for what the one before it had. Never rejects. */

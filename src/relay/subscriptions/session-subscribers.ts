@@ -1,8 +1,7 @@
 // Sessions as subscribers of resource-subscriptions.ts: each session is one.
 
-import { GatewayError } from '../../protocol/errors.ts'
+import { GatewayError, type JsonObject, type Notification } from '../../protocol/messages.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import type { JsonObject, Notification } from '../../protocol/messages.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
 import type { EndpointContext } from '../call/call.ts'
 import { scopeOf } from '../call/scopes.ts'

@@ -1,7 +1,7 @@
 // Which resources each upstream connection is subscribed to, and for which subscribers. Sends nothing.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { createSemaphore, type Semaphore } from '../../limits/semaphore.ts'
+import { createSemaphore, type Semaphore } from '../../limits/limits.ts'
 import type { JsonObject } from '../../protocol/messages.ts'
 import type { Upstream } from '../../protocol/seams.ts'
 import type { Timer } from '../../time/clock.ts'

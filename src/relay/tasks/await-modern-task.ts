@@ -1,14 +1,11 @@
 // Waiting for a task of SEP-2663 on behalf of a session: what the task asks for goes to the client of the session.
 
 import { hash } from 'node:crypto'
-import { rpcCodes } from '../../protocol/codes.ts'
-import { GatewayError } from '../../protocol/errors.ts'
-import { isObject, type JsonObject } from '../../protocol/messages.ts'
+import { GatewayError, isObject, type JsonObject, rpcCodes } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
 import { legacyOutcome, pollDelayMs, type TaskOutcome } from '../../protocol/translate/task-translate.ts'
 import { readTask } from '../../protocol/translate/tasks.ts'
-import type { Clock } from '../../time/clock.ts'
-import { pause } from '../../time/wait.ts'
+import { type Clock, pause } from '../../time/clock.ts'
 import type { ServerRequestQuotas } from '../../upstream/rpc/server-request-quota.ts'
 import type { LegacyCall } from '../call/call.ts'
 import { askSession } from '../client/ask-session.ts'

@@ -1,20 +1,26 @@
 // Waiting for tasks at upstreams: for their result, which 2025-11-25 answers `tasks/result` with, and for their next
 // state.
 
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
-import { isObject, metaOf, type JsonObject, type Request, type Result } from '../../protocol/messages.ts'
-import { noClient, type Client, type Upstream } from '../../protocol/seams.ts'
+import {
+  GatewayError,
+  isObject,
+  type JsonObject,
+  metaOf,
+  type Request,
+  type Result,
+  RpcError
+} from '../../protocol/messages.ts'
+import { type Client, noClient, type Upstream } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
 import { withParam } from '../../protocol/translate/rewrite.ts'
 import {
   pollDelayMs,
   statusMessageOf,
-  withoutRelatedTask,
-  type TaskOutcome
+  type TaskOutcome,
+  withoutRelatedTask
 } from '../../protocol/translate/task-translate.ts'
 import { isTaskOver, readTask } from '../../protocol/translate/tasks.ts'
-import type { Clock } from '../../time/clock.ts'
-import { pause, timeoutSignal } from '../../time/wait.ts'
+import { type Clock, pause, timeoutSignal } from '../../time/clock.ts'
 import { createMonotonicProgress, type MonotonicProgress } from '../call/monotonic-progress.ts'
 
 /**

@@ -1,7 +1,6 @@
 // A task of the tasks extension (SEP-2663) as a client of 2026-07-28 knows it.
 
-import type { UpstreamName } from '../../protocol/ids.ts'
-import { isObject, type JsonObject } from '../../protocol/messages.ts'
+import { isObject, type JsonObject, type UpstreamName } from '../../protocol/messages.ts'
 import { rewriteToolResult, type UriMap } from '../../protocol/translate/rewrite.ts'
 import { taskError } from '../../protocol/translate/task-translate.ts'
 import { withTaskId } from '../../protocol/translate/tasks.ts'

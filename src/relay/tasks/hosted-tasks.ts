@@ -1,10 +1,14 @@
 // Tasks of 2025-11-25 that clients of sessions host for upstreams: a server request with `task` becomes one. Each
 // upstream reaches only the tasks that it asked for.
 
-import { rpcCodes } from '../../protocol/codes.ts'
-import { RpcError } from '../../protocol/errors.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import { isObject, type Notification, type ServerRequest } from '../../protocol/messages.ts'
+import {
+  isObject,
+  type Notification,
+  rpcCodes,
+  RpcError,
+  type ServerRequest,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import { mapRelatedTask, readTask, withCreatedTask, withTaskId, withTaskList } from '../../protocol/translate/tasks.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { SessionTaskIds, UpstreamScope } from './session-task-ids.ts'

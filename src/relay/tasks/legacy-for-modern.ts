@@ -3,17 +3,23 @@
 // when it is there.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { rpcCodes } from '../../protocol/codes.ts'
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import { isObject, metaOf, type JsonObject, type Request, type Result } from '../../protocol/messages.ts'
-import { noClient, type Client } from '../../protocol/seams.ts'
+import {
+  GatewayError,
+  isObject,
+  type JsonObject,
+  metaOf,
+  type Request,
+  type Result,
+  rpcCodes,
+  RpcError,
+  type UpstreamName
+} from '../../protocol/messages.ts'
+import { type Client, noClient } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
-import { rewriteToolResult, withParam, type UriMap } from '../../protocol/translate/rewrite.ts'
+import { rewriteToolResult, type UriMap, withParam } from '../../protocol/translate/rewrite.ts'
 import { modernOutcome, modernTask, withoutRelatedTask } from '../../protocol/translate/task-translate.ts'
 import { isTaskOver, readTask } from '../../protocol/translate/tasks.ts'
-import type { Clock } from '../../time/clock.ts'
-import { abortable } from '../../time/wait.ts'
+import { abortable, type Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import type { ModernCall } from '../call/call.ts'
 import type { Listings } from '../catalog/listings.ts'

@@ -2,11 +2,10 @@
 // server knows its tasks beyond connections.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { GatewayError } from '../../protocol/errors.ts'
+import { GatewayError, type Result } from '../../protocol/messages.ts'
 import type { ErrorCode } from '../../protocol/error-table.ts'
-import type { Result } from '../../protocol/messages.ts'
 import { noClient } from '../../protocol/seams.ts'
-import { abortable } from '../../time/wait.ts'
+import { abortable } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { callerBindingOf, type ModernCall } from '../call/call.ts'
 import { conversationKey } from '../client/request-meta.ts'

@@ -2,14 +2,12 @@
 // which calls shall be tasks, here the server decides: a call that ended at once is stored as a task that has ended,
 // and a task that the client did not ask for is waited for.
 
-import { GatewayError } from '../../protocol/errors.ts'
-import { isObject, type JsonObject, type Request, type Result } from '../../protocol/messages.ts'
+import { GatewayError, isObject, type JsonObject, type Request, type Result } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
 import { legacyTask, statusMessageOf, withRelatedTask } from '../../protocol/translate/task-translate.ts'
 import { isTaskOver, readTask } from '../../protocol/translate/tasks.ts'
 import type { Store } from '../../store/port.ts'
-import type { Clock } from '../../time/clock.ts'
-import { timeoutSignal } from '../../time/wait.ts'
+import { type Clock, timeoutSignal } from '../../time/clock.ts'
 import type { ServerRequestQuotas } from '../../upstream/rpc/server-request-quota.ts'
 import type { LegacyCall } from '../call/call.ts'
 import type { MonotonicProgress } from '../call/monotonic-progress.ts'

@@ -2,14 +2,12 @@
 // and the server requests of each, which wait for `tasks/update`. Bounded per caller and per tenant.
 
 import type { Endpoint, UpstreamDefinition } from '../../config/snapshot.ts'
-import { createFairEviction } from '../../limits/fair-eviction.ts'
+import { createFairEviction } from '../../limits/limits.ts'
 import type { Log } from '../../observe/log.ts'
-import { RpcError } from '../../protocol/errors.ts'
-import type { ClientCapabilities, JsonObject, ServerRequest } from '../../protocol/messages.ts'
-import { noClient, type Client, type ServerRequestOptions, type Upstream } from '../../protocol/seams.ts'
+import { type ClientCapabilities, type JsonObject, RpcError, type ServerRequest } from '../../protocol/messages.ts'
+import { type Client, noClient, type ServerRequestOptions, type Upstream } from '../../protocol/seams.ts'
 import { relatedTaskOf } from '../../protocol/translate/task-translate.ts'
-import type { Clock } from '../../time/clock.ts'
-import { pause } from '../../time/wait.ts'
+import { type Clock, pause } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { toInputRequest } from '../client/input-requests.ts'
 import { createPendingInputs, type PendingInputs } from '../client/pending-inputs.ts'

@@ -3,8 +3,7 @@
 
 import { callerBindingOf, type EndpointContext } from '../call/call.ts'
 import type { Principal } from '../../auth/principal.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import type { ClientCapabilities } from '../../protocol/messages.ts'
+import type { ClientCapabilities, UpstreamName } from '../../protocol/messages.ts'
 import type { Sealer } from '../../store/seal.ts'
 
 /** A caller at an endpoint. */

@@ -2,9 +2,7 @@
 // the other only sealed, so that nobody can use the id of a task that was not told to it.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { GatewayError } from '../../protocol/errors.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import type { Request } from '../../protocol/messages.ts'
+import { GatewayError, type Request, type UpstreamName } from '../../protocol/messages.ts'
 import { mapRelatedTask, withTaskId } from '../../protocol/translate/tasks.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { Upstream } from '../../protocol/seams.ts'

@@ -2,8 +2,7 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
-import { isObject } from '../../protocol/messages.ts'
-import { isModernRevision } from '../../protocol/revisions.ts'
+import { isModernRevision, isObject } from '../../protocol/messages.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import type { Listings } from '../catalog/listings.ts'
 

@@ -1,9 +1,8 @@
 // From a definition to a connection that is ready for requests.
 
 import { randomBytes } from 'node:crypto'
-import { GatewayError } from '../../protocol/errors.ts'
-import { isModernRevision } from '../../protocol/revisions.ts'
-import { deadline, type Clock } from '../../time/clock.ts'
+import { GatewayError, isModernRevision } from '../../protocol/messages.ts'
+import { type Clock, deadline } from '../../time/clock.ts'
 import { UnreachableError } from '../rpc/errors.ts'
 import { createLimitedWarnings } from '../rpc/limited-warnings.ts'
 import { createServerRequestQuotas, type ServerRequestQuotas } from '../rpc/server-request-quota.ts'

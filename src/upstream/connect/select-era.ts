@@ -2,7 +2,7 @@
 // the definition says. Only `server/discover` and `initialize` are ever sent to find out; a server that is down, or
 // refuses us, has said nothing.
 
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
+import { GatewayError, RpcError } from '../../protocol/messages.ts'
 import { openModernHttp } from '../http/modern-link.ts'
 import { isNotModern, modernCodes, type NotModern } from '../modern/discover.ts'
 import { createParamHeaderCaches } from '../modern/param-header-cache.ts'

@@ -2,11 +2,11 @@
 // Compatibility"). Only `initialize` is ever sent to find out; a server that is down, or refuses us, has said nothing
 // about its transport.
 
-import { GatewayError } from '../../protocol/errors.ts'
-import { deadline, type Clock } from '../../time/clock.ts'
+import { GatewayError } from '../../protocol/messages.ts'
+import { type Clock, deadline } from '../../time/clock.ts'
 import { openHttpSse } from '../http/http-sse-link.ts'
 import { openStreamable } from '../http/streamable-link.ts'
-import { discard, withHandshake, type Link } from '../rpc/link.ts'
+import { discard, type Link, withHandshake } from '../rpc/link.ts'
 import { createDiscoveryCache } from './discovery-cache.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { Egress } from '../http/egress.ts'

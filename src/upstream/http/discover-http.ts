@@ -1,11 +1,16 @@
 // One `server/discover` over HTTP, outside of any connection, and what its answer says about the server's era.
 
-import { isObject, requestMessage, type Implementation, type JsonObject } from '../../protocol/messages.ts'
-import { discoverRequest, type DiscoverAnswer } from '../modern/discover.ts'
+import {
+  type Implementation,
+  isObject,
+  type JsonObject,
+  type ModernRevision,
+  requestMessage
+} from '../../protocol/messages.ts'
+import { type DiscoverAnswer, discoverRequest } from '../modern/discover.ts'
 import { boundedError, cancelledError, failureError, isRpcError } from '../rpc/errors.ts'
-import { noResponse, sendRequest, type HttpOutcome } from './request.ts'
-import { modernHeaders, type HttpTarget } from './target.ts'
-import type { ModernRevision } from '../../protocol/revisions.ts'
+import { type HttpOutcome, noResponse, sendRequest } from './request.ts'
+import { type HttpTarget, modernHeaders } from './target.ts'
 
 /** Statuses with which a server that does not know this era answers. Other errors prove nothing about it. */
 export const foreignStatuses: ReadonlySet<number> = new Set([400, 404, 405])

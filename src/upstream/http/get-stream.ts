@@ -1,10 +1,9 @@
 // The standalone stream of a Streamable HTTP session: opened by GET, opened again when it ends, for as long as the
 // session lives (2025-11-25 basic/transports "Listening for Messages from the Server").
 
-import { backoffMs } from '../../time/backoff.ts'
-import { sendRequest, type HttpOutcome, type HttpResponseSink, type OpenRequest } from './request.ts'
+import { backoffMs, type Clock, type Timer } from '../../time/clock.ts'
+import { type HttpOutcome, type HttpResponseSink, type OpenRequest, sendRequest } from './request.ts'
 import type { Log } from '../../observe/log.ts'
-import type { Clock, Timer } from '../../time/clock.ts'
 import type { HttpTarget } from './target.ts'
 
 export interface GetStreamOptions {

@@ -2,8 +2,7 @@
 // are posted where its first event says. The stream is the session: when it ends, so does the connection, and nothing
 // is sent again.
 
-import { GatewayError } from '../../protocol/errors.ts'
-import { isObject } from '../../protocol/messages.ts'
+import { GatewayError, isObject } from '../../protocol/messages.ts'
 import { noClient } from '../../protocol/seams.ts'
 import { deadline, type Timer } from '../../time/clock.ts'
 import { idIn } from '../rpc/decode-json.ts'
@@ -12,7 +11,7 @@ import { initialize } from '../rpc/initialize.ts'
 import { createRpcClient } from '../rpc/rpc-client.ts'
 import { createHttpSseStream } from './http-sse-stream.ts'
 import { createPostQueue, sendForStatus } from './post-queue.ts'
-import { sendRequest, type HttpOutcome, type HttpRequest, type OpenRequest } from './request.ts'
+import { type HttpOutcome, type HttpRequest, type OpenRequest, sendRequest } from './request.ts'
 import { openTarget, postHeaders, revisionHeader } from './target.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { HandshakeResult, Link } from '../rpc/link.ts'

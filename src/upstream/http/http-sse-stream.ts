@@ -2,11 +2,11 @@
 // every later one brings a message. It is opened once; what it says before its first event tells whether this transport
 // is spoken at the URL at all.
 
-import { GatewayError } from '../../protocol/errors.ts'
-import { abortable } from '../../time/wait.ts'
+import { GatewayError } from '../../protocol/messages.ts'
+import { abortable } from '../../time/clock.ts'
 import { printable } from '../rpc/decode-json.ts'
 import { failureError, lostError } from '../rpc/errors.ts'
-import { sendRequest, type HttpOutcome, type OpenRequest } from './request.ts'
+import { type HttpOutcome, type OpenRequest, sendRequest } from './request.ts'
 import type { Log } from '../../observe/log.ts'
 import type { UnusableEvent } from './sse-reader.ts'
 import type { HttpTarget } from './target.ts'

@@ -1,11 +1,10 @@
 // Calls of 2026-07-28 over HTTP: a POST each, whose response is all there is to it. Nothing is resumed and nothing is
 // sent again; closing the response is how a request is cancelled (basic/transports/streamable-http).
 
-import { isSpecifiedCode } from '../../protocol/codes.ts'
-import { isObject } from '../../protocol/messages.ts'
+import { isObject, isSpecifiedCode } from '../../protocol/messages.ts'
 import { foreignStatuses } from './discover-http.ts'
-import { noResponse, sendRequest, type HttpOutcome, type HttpResponseSink, type OpenRequest } from './request.ts'
-import { boundedError, isRpcError, NotExecutedError, failureError, lostError } from '../rpc/errors.ts'
+import { type HttpOutcome, type HttpResponseSink, noResponse, type OpenRequest, sendRequest } from './request.ts'
+import { boundedError, failureError, isRpcError, lostError, NotExecutedError } from '../rpc/errors.ts'
 import type { Clock, Timer } from '../../time/clock.ts'
 import type { LimitedWarnings } from '../rpc/limited-warnings.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'

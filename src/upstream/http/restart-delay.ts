@@ -1,9 +1,7 @@
 // How soon a session that the server forgot is made anew: at once the first time, then later and later, so that a
 // server which forgets each session as soon as it has it does not decide how often we connect.
 
-import { backoffMs } from '../../time/backoff.ts'
-import { pause } from '../../time/wait.ts'
-import type { Clock } from '../../time/clock.ts'
+import { backoffMs, type Clock, pause } from '../../time/clock.ts'
 
 export interface RestartDelay {
   /** Resolves when it is time for the next session, or when the signal is aborted. */

@@ -2,7 +2,7 @@
 // (2025-11-25 server/utilities/logging, server/resources "Subscriptions").
 
 import { noClient } from '../../protocol/seams.ts'
-import { createSemaphore } from '../../limits/semaphore.ts'
+import { createSemaphore } from '../../limits/limits.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Request } from '../../protocol/messages.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'

@@ -2,10 +2,9 @@
 // resumed where the server made that possible. A call is sent again in one case only: a 404 for the session proves that
 // it was not executed.
 
-import { isRpcError, failureError, lostError } from '../rpc/errors.ts'
-import { GatewayError } from '../../protocol/errors.ts'
-import { isObject } from '../../protocol/messages.ts'
-import { noResponse, sendRequest, type HttpOutcome, type HttpResponseSink, type OpenRequest } from './request.ts'
+import { failureError, isRpcError, lostError } from '../rpc/errors.ts'
+import { GatewayError, isObject } from '../../protocol/messages.ts'
+import { type HttpOutcome, type HttpResponseSink, noResponse, type OpenRequest, sendRequest } from './request.ts'
 import type { Clock, Timer } from '../../time/clock.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { HttpTarget } from './target.ts'

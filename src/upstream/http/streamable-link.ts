@@ -1,8 +1,7 @@
 // MCP over Streamable HTTP as a client of the legacy era (2025-11-25 basic/transports "Streamable HTTP"): puts together
 // the session, its calls and its end.
 
-import { GatewayError } from '../../protocol/errors.ts'
-import { modernOnlyCodes } from '../../protocol/codes.ts'
+import { GatewayError, modernOnlyCodes } from '../../protocol/messages.ts'
 import { closedError, failureError, lostError } from '../rpc/errors.ts'
 import { createRpcClient } from '../rpc/rpc-client.ts'
 import { createSessionReplay } from './session-replay.ts'

@@ -1,15 +1,13 @@
 // The session of a connection over Streamable HTTP: its handshake, its GET stream, and its renewal once the server has
 // forgotten it (2025-11-25 basic/transports "Session Management").
 
-import { GatewayError } from '../../protocol/errors.ts'
-import { isObject, requestMessage } from '../../protocol/messages.ts'
-import { deadline } from '../../time/clock.ts'
-import { settledWithin } from '../../time/wait.ts'
+import { GatewayError, isObject, requestMessage } from '../../protocol/messages.ts'
+import { deadline, settledWithin } from '../../time/clock.ts'
 import { initialize } from '../rpc/initialize.ts'
 import { openGetStream } from './get-stream.ts'
-import { createPostQueue, sendForStatus, type PostQueue } from './post-queue.ts'
+import { createPostQueue, type PostQueue, sendForStatus } from './post-queue.ts'
 import { createRestartDelay } from './restart-delay.ts'
-import { postHeaders, revisionHeader, type HttpTarget } from './target.ts'
+import { type HttpTarget, postHeaders, revisionHeader } from './target.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { HandshakeResult } from '../rpc/link.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'

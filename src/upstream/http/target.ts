@@ -2,12 +2,17 @@
 // definition's own headers, none of them ours.
 
 import { versionKey } from '../../protocol/envelope.ts'
-import { metaOf, type Implementation, type Request } from '../../protocol/messages.ts'
+import {
+  atLeast,
+  type Implementation,
+  metaOf,
+  type Request,
+  type Revision,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import { modernClientRequests } from '../../protocol/methods.ts'
-import { atLeast, type Revision } from '../../protocol/revisions.ts'
 import { encodeHeader } from '../../protocol/translate/header-values.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
 import type { ParamHeaderCache } from '../modern/param-header-cache.ts'
 import type { Egress, SocketPool } from './egress.ts'
 

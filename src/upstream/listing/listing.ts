@@ -1,15 +1,21 @@
 // What one connection offers: its tools, prompts, resources and templates, all pages of them, within limits. Entries
 // that cannot be used or could hurt are left out and noted; everything else passes with all its members.
 
-import { rpcCodes } from '../../protocol/codes.ts'
-import { RpcError } from '../../protocol/errors.ts'
-import { isObject, type Implementation, type JsonObject, type ServerCapabilities } from '../../protocol/messages.ts'
+import {
+  type Era,
+  type Implementation,
+  isObject,
+  type JsonObject,
+  type Revision,
+  rpcCodes,
+  RpcError,
+  type ServerCapabilities
+} from '../../protocol/messages.ts'
 import { paramHeadersOf } from '../../protocol/translate/param-headers.ts'
 import { createListBudget, maxPages } from '../rpc/list-budget.ts'
 import { printable } from '../rpc/decode-json.ts'
-import { noClient, type ListKind, type Upstream } from '../../protocol/seams.ts'
+import { type ListKind, noClient, type Upstream } from '../../protocol/seams.ts'
 import { upstreamError } from '../rpc/errors.ts'
-import type { Era, Revision } from '../../protocol/revisions.ts'
 
 export interface Listing {
   readonly tools: readonly JsonObject[]

@@ -1,22 +1,27 @@
 // Is the server one of 2026-07-28? What its answer to `server/discover` says (basic/versioning; basic/transports
 // "Backward Compatibility"). What proves nothing is thrown: a server that is down is of no era.
 
-import { modernOnlyCodes, rpcCodes } from '../../protocol/codes.ts'
-import { capabilitiesKey, clientInfoKey, serverInfoKey, versionKey } from '../../protocol/envelope.ts'
-import { RpcError, type GatewayError } from '../../protocol/errors.ts'
 import {
-  isObject,
-  metaOf,
+  type GatewayError,
   type Implementation,
+  isLegacyRevision,
+  isObject,
   type JsonObject,
+  latestModern,
+  metaOf,
+  modernOnlyCodes,
+  type ModernRevision,
+  modernRevisions,
   type Request,
-  type RpcErrorObject
+  rpcCodes,
+  RpcError,
+  type RpcErrorObject,
+  type UpstreamName
 } from '../../protocol/messages.ts'
-import { isLegacyRevision, latestModern, modernRevisions, type ModernRevision } from '../../protocol/revisions.ts'
+import { capabilitiesKey, clientInfoKey, serverInfoKey, versionKey } from '../../protocol/envelope.ts'
 import { boundedError, upstreamError } from '../rpc/errors.ts'
 import { printable } from '../rpc/decode-json.ts'
 import { serverInfoIn } from '../rpc/initialize.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
 import type { HandshakeResult } from '../rpc/link.ts'
 
 /** What came back for one `server/discover`. */

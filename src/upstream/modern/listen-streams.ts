@@ -1,13 +1,16 @@
 // Listening at a server of 2026-07-28 for the shared listing, and for legacy clients that subscribed to a resource.
 // Each stream is a `subscriptions/listen` of its own, opened again when it ends (basic/patterns/subscriptions).
 
-import { rpcCodes } from '../../protocol/codes.ts'
-import { RpcError } from '../../protocol/errors.ts'
-import { isObject, type JsonObject, type Result, type ServerCapabilities } from '../../protocol/messages.ts'
-import { noClient, type Client, type ListKind } from '../../protocol/seams.ts'
-import { backoffMs } from '../../time/backoff.ts'
-import { deadline, type Timer } from '../../time/clock.ts'
-import { abortable } from '../../time/wait.ts'
+import {
+  isObject,
+  type JsonObject,
+  type Result,
+  rpcCodes,
+  RpcError,
+  type ServerCapabilities
+} from '../../protocol/messages.ts'
+import { type Client, type ListKind, noClient } from '../../protocol/seams.ts'
+import { abortable, backoffMs, deadline, type Timer } from '../../time/clock.ts'
 import { createConnectionNotifications } from '../rpc/notifications.ts'
 import { cancelledError, timeoutError, upstreamError } from '../rpc/errors.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'

@@ -2,17 +2,22 @@
 // a notification belongs.
 
 import { logLevelKey, serverInfoKey, subscriptionIdKey, withEnvelope } from '../../protocol/envelope.ts'
-import { isObject, metaOf, type JsonObject, type Result } from '../../protocol/messages.ts'
-import { latestModern, type ModernRevision } from '../../protocol/revisions.ts'
-import { noClient, type Client } from '../../protocol/seams.ts'
+import {
+  type GatewayError,
+  isObject,
+  type JsonObject,
+  latestModern,
+  metaOf,
+  type ModernRevision,
+  type Result,
+  type UpstreamName
+} from '../../protocol/messages.ts'
+import { type Client, type LogLevel, noClient } from '../../protocol/seams.ts'
 import { modernClientRequests, modernServerNotifications, tasksExtension } from '../../protocol/methods.ts'
 import { printable } from '../rpc/decode-json.ts'
 import { uncertainError } from '../rpc/errors.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import type { GatewayError } from '../../protocol/errors.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
-import type { LogLevel } from '../../protocol/log-levels.ts'
-import type { MessageCodec, NotificationFilter, LinkContext } from '../rpc/transport.ts'
+import type { LinkContext, MessageCodec, NotificationFilter } from '../rpc/transport.ts'
 
 export interface ModernCodec extends MessageCodec {
   /** In which requests are sent from now on. */

@@ -1,18 +1,23 @@
 // Requests to a server of 2026-07-28: what legacy clients say to a session is answered here, and a request that was
 // refused for its headers or its revision is sent once more, where the transport proves that it was not executed.
 
-import { rpcCodes } from '../../protocol/codes.ts'
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
-import { isLogLevel } from '../../protocol/log-levels.ts'
-import { isObject, type Request, type Result } from '../../protocol/messages.ts'
+import {
+  GatewayError,
+  isModernRevision,
+  isObject,
+  type ModernRevision,
+  type Request,
+  type Result,
+  rpcCodes,
+  RpcError
+} from '../../protocol/messages.ts'
+import { type Client, isLogLevel } from '../../protocol/seams.ts'
 import { paramHeadersOf, withoutParamHeaders } from '../../protocol/translate/param-headers.ts'
-import { isModernRevision, type ModernRevision } from '../../protocol/revisions.ts'
 import { printable } from '../rpc/decode-json.ts'
 import { supportedVersions } from './discover.ts'
 import { createToolReader } from './tool-reader.ts'
 import { upstreamError } from '../rpc/errors.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import type { Client } from '../../protocol/seams.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 import type { UpstreamSubscriptions } from './listen-streams.ts'

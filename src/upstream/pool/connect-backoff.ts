@@ -1,10 +1,9 @@
 // How long a failed upstream is left alone, by every caller or by one scope. Callers decide what their own connections
 // declare, and so whether these fail: that counts for their scope only, and no other caller is told why.
 
-import { GatewayError } from '../../protocol/errors.ts'
-import { backoffMs } from '../../time/backoff.ts'
+import { GatewayError } from '../../protocol/messages.ts'
+import { backoffMs, type Clock } from '../../time/clock.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import type { Clock } from '../../time/clock.ts'
 
 export interface BackoffState {
   failures: number

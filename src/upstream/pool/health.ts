@@ -1,6 +1,6 @@
 // How an upstream is doing, as the pool sees it.
 
-import type { TenantId, UpstreamName } from '../../protocol/ids.ts'
+import type { TenantId, UpstreamName } from '../../protocol/messages.ts'
 import type { UpstreamBackoff } from './connect-backoff.ts'
 import type { PooledConnection } from './pooled-connection.ts'
 

@@ -1,16 +1,15 @@
 // Open connections by definition and scope: connects once for all callers at the same time, closes what is idle,
 // leaves an upstream that fails alone for a while. It knows a scope as an opaque string, and not who is behind it.
 
-import { GatewayError } from '../../protocol/errors.ts'
-import { createConnectBackoff, type ConnectBackoff } from './connect-backoff.ts'
-import { healthOf, type Health } from './health.ts'
-import { settledWithin } from '../../time/wait.ts'
+import { GatewayError } from '../../protocol/messages.ts'
+import { type ConnectBackoff, createConnectBackoff } from './connect-backoff.ts'
+import { type Health, healthOf } from './health.ts'
+import { type Clock, settledWithin, type Timer } from '../../time/clock.ts'
 import { createPooledConnection, type PooledConnection } from './pooled-connection.ts'
 import { UnreachableError } from '../rpc/errors.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { HandshakeParams, Upstream, UpstreamEvents } from '../../protocol/seams.ts'
-import type { Clock, Timer } from '../../time/clock.ts'
 import type { Connector } from '../connect/connect.ts'
 import type { ConnectionUse } from '../rpc/transport.ts'
 

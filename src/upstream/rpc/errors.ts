@@ -2,11 +2,17 @@
 // of a URL: a path, a query or a header may hold a secret. The status of an upstream never becomes ours: a 401 would
 // make clients refresh their token for the gateway.
 
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
-import { isObject, type JsonObject, type Result, type RpcErrorObject } from '../../protocol/messages.ts'
+import {
+  GatewayError,
+  isObject,
+  type JsonObject,
+  type Result,
+  RpcError,
+  type RpcErrorObject,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import { printable } from './decode-json.ts'
 import type { ErrorCode } from '../../protocol/error-table.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
 
 /** The server's own error, in an answer that proves that the request was not executed. */
 export class NotExecutedError extends RpcError {}

@@ -1,12 +1,17 @@
 // The handshake of the legacy era, over any transport.
 
-import { RpcError } from '../../protocol/errors.ts'
-import { isObject, type Implementation } from '../../protocol/messages.ts'
-import { isLegacyRevision, latestLegacy, legacyRevisions } from '../../protocol/revisions.ts'
-import { noClient, type HandshakeParams } from '../../protocol/seams.ts'
+import {
+  type Implementation,
+  isLegacyRevision,
+  isObject,
+  latestLegacy,
+  legacyRevisions,
+  RpcError,
+  type UpstreamName
+} from '../../protocol/messages.ts'
+import { type HandshakeParams, noClient } from '../../protocol/seams.ts'
 import { printable } from './decode-json.ts'
 import { upstreamError } from './errors.ts'
-import type { UpstreamName } from '../../protocol/ids.ts'
 import type { HandshakeResult } from './link.ts'
 import type { RpcClient } from './rpc-client.ts'
 

@@ -1,6 +1,6 @@
 // Warnings about one connection to an upstream, limited so that a server cannot fill the log.
 
-import { createTokenBucket } from '../../limits/token-bucket.ts'
+import { createTokenBucket } from '../../limits/limits.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Clock } from '../../time/clock.ts'
 

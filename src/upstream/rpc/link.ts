@@ -1,7 +1,6 @@
 // A connection to an upstream before and after its handshake, as every transport makes it.
 
-import type { Implementation, ServerCapabilities } from '../../protocol/messages.ts'
-import type { Revision } from '../../protocol/revisions.ts'
+import type { Implementation, Revision, ServerCapabilities } from '../../protocol/messages.ts'
 import type { Log } from '../../observe/log.ts'
 import type { RpcClient } from './rpc-client.ts'
 

@@ -1,7 +1,7 @@
 // What a server says besides its answers: to the client of a call while the call runs, or to the owner of the
 // connection. A flood of it is limited.
 
-import { createTokenBucket } from '../../limits/token-bucket.ts'
+import { createTokenBucket } from '../../limits/limits.ts'
 import { metaOf, type Notification, type Request } from '../../protocol/messages.ts'
 import { legacyServerNotifications } from '../../protocol/methods.ts'
 import type { Client } from '../../protocol/seams.ts'

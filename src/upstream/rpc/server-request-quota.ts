@@ -1,7 +1,7 @@
 // How much of what servers ask may wait for an answer. A request of a legacy server counts from when it comes until it
 // is answered or withdrawn, wherever it waits meanwhile; input requests of a modern server are counted by relay/bridge.
 
-import { createQuota } from '../../limits/quota.ts'
+import { createQuota } from '../../limits/limits.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 
 /**

@@ -2,19 +2,19 @@
 // call they belong to, or to the owner of the connection, as the receiver says (SEP-2260).
 
 import { legacyServerRequests } from '../../protocol/methods.ts'
-import { rpcCodes } from '../../protocol/codes.ts'
-import { errorObject, GatewayError } from '../../protocol/errors.ts'
 import {
   errorMessage,
+  errorObject,
+  GatewayError,
   isObject,
-  notificationMessage,
-  responseMessage,
   type JsonObject,
+  notificationMessage,
   type RequestId,
+  responseMessage,
+  rpcCodes,
   type ServerRequest
 } from '../../protocol/messages.ts'
-import { jsonSizeOf } from '../../limits/json-size.ts'
-import { createTokenBucket, type TokenBucket } from '../../limits/token-bucket.ts'
+import { createTokenBucket, jsonSizeOf, type TokenBucket } from '../../limits/limits.ts'
 import type { ServerRequestOptions } from '../../protocol/seams.ts'
 import type { LinkContext } from './transport.ts'
 

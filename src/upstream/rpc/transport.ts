@@ -2,9 +2,7 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import type { GatewayError } from '../../protocol/errors.ts'
-import type { Notification, Request, Result } from '../../protocol/messages.ts'
-import type { Revision } from '../../protocol/revisions.ts'
+import type { GatewayError, Notification, Request, Result, Revision } from '../../protocol/messages.ts'
 import type { Client, HandshakeParams, UpstreamEvents } from '../../protocol/seams.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { LimitedWarnings } from './limited-warnings.ts'

@@ -1,7 +1,7 @@
 // What a child writes (2025-11-25 basic/transports "stdio"): JSON-RPC messages on its standard output, a line each, and
 // free text for our log on its standard error, where secrets are masked. Memory and log lines are bounded.
 
-import { createTokenBucket } from '../../limits/token-bucket.ts'
+import { createTokenBucket } from '../../limits/limits.ts'
 import { isObject } from '../../protocol/messages.ts'
 import { createByteChunks } from '../rpc/byte-chunks.ts'
 import { decodeJson, idIn, printable } from '../rpc/decode-json.ts'

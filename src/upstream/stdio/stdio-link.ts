@@ -1,16 +1,16 @@
 // MCP over stdio, one JSON-RPC message a line (2025-11-25 basic/transports "stdio", 2026-07-28 basic/transports/stdio).
 // In the legacy era the process is one session; in the modern one it is nothing but a process.
 
-import { GatewayError, RpcError } from '../../protocol/errors.ts'
+import { type Era, GatewayError, type ModernRevision, RpcError } from '../../protocol/messages.ts'
 import { noClient } from '../../protocol/seams.ts'
 import { deadline } from '../../time/clock.ts'
 import {
+  type DiscoverAnswer,
   discoverModern,
   discoverRequest,
+  type DiscoverResult,
   isNotModern,
   notModern,
-  type DiscoverAnswer,
-  type DiscoverResult,
   type NotModern
 } from '../modern/discover.ts'
 import { createUpstreamSubscriptions } from '../modern/listen-streams.ts'
@@ -21,7 +21,6 @@ import { initialize } from '../rpc/initialize.ts'
 import { createRpcClient } from '../rpc/rpc-client.ts'
 import { createMask, createMessageReader, createStderrLog } from './child-output.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
-import type { Era, ModernRevision } from '../../protocol/revisions.ts'
 import type { HandshakeResult, Link } from '../rpc/link.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 import type { Supervisor } from './supervisor.ts'

@@ -2,15 +2,13 @@
 // ends with it, because a wrapper such as npx leaves the real server behind when only the wrapper is killed. Never a
 // shell.
 
-import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { GatewayError } from '../../protocol/errors.ts'
-import { settledWithin } from '../../time/wait.ts'
+import { GatewayError, type TenantId } from '../../protocol/messages.ts'
+import { type Clock, settledWithin } from '../../time/clock.ts'
 import { uncertainError, UnreachableError } from '../rpc/errors.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import type { TenantId } from '../../protocol/ids.ts'
-import type { Clock } from '../../time/clock.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
 interface ChildEvents {

@@ -4,6 +4,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { errorTable, type ErrorCode } from '../../../src/protocol/error-table.ts'
+import { rpcCodeOf } from '../../../src/protocol/messages.ts'
 import { send, type Answer } from '../../kit/client.ts'
 import { gateway, key, type TestGateway } from '../../kit/gateway.ts'
 import {
@@ -44,8 +45,10 @@ function fault({ status, json, text, headers }: Answer, given: Case, expected: E
     if (json?.error?.code !== expected.code || json.error.data?.reason !== expected.reason)
       return `not ${expected.code} ${String(expected.reason)}: ${text}`
     if (json.id !== (echoes(given) ? requestId : undefined)) return `the id: ${text}`
-    const row = errorTable[expected.reason as ErrorCode]
-    return row.rpcCode !== expected.code || row.status !== expected.status ? 'not as docs/errors.md has it' : undefined
+    const code = expected.reason as ErrorCode
+    return rpcCodeOf(code) !== expected.code || errorTable[code].status !== expected.status
+      ? 'not as docs/errors.md has it'
+      : undefined
   }
   if (expected.status === 202) return text === '' ? undefined : `a notification is not answered: ${text}`
   const sessionId = headers['mcp-session-id']

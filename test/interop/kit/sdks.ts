@@ -5,7 +5,7 @@ import type * as ClientModule from '@modelcontextprotocol/sdk/client/index.js'
 import type * as OldSseModule from '@modelcontextprotocol/sdk/client/sse.js'
 import type * as HttpModule from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type * as Types from '@modelcontextprotocol/sdk/types.js'
-import type { Revision } from '../../../src/protocol/revisions.ts'
+import type { Revision } from '../../../src/protocol/messages.ts'
 
 export type { Types }
 

@@ -2,10 +2,10 @@
 // was answered.
 
 import assert from 'node:assert/strict'
-import type { Revision } from '../../../src/protocol/revisions.ts'
+import type { Revision } from '../../../src/protocol/messages.ts'
 import { until } from '../../kit/until.ts'
 import type { Types } from './sdks.ts'
-import { textOf, type Result, type Step, type Tour } from './tour-step.ts'
+import { type Result, type Step, textOf, type Tour } from './tour-step.ts'
 
 type Call = (tool: string, args?: Record<string, unknown>) => Promise<Result>
 

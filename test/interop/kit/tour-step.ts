@@ -1,7 +1,7 @@
 // What the steps of the tour have in common: who visits whom, and what comes back.
 
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
-import type { Revision } from '../../../src/protocol/revisions.ts'
+import type { Revision } from '../../../src/protocol/messages.ts'
 import type { Types } from './sdks.ts'
 
 export interface Tour {
