@@ -3,7 +3,7 @@
 
 import { readFile, writeFile } from 'node:fs/promises'
 
-import { configMarkdown } from '../src/config/document.ts'
+import { configMarkdown } from './config-doc.ts'
 import { errorTable, type ErrorCode } from '../src/protocol/error-table.ts'
 import { rpcCodeOf } from '../src/protocol/messages.ts'
 import { conformanceMarkdown } from '../test/conformance/figures.ts'

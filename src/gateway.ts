@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import { type Authenticator, createAuthenticator } from './auth/authenticate.ts'
 import { createFetch } from './auth/fetch.ts'
-import { changedFixedSettings, refuseOpenTenants, upstreamHashes } from './config/reload.ts'
+import { changedFixedSettings, refuseOpenTenants } from './config/rules.ts'
 import type { Snapshot } from './config/snapshot.ts'
 import { createMcpHandler } from './http/route-by-era.ts'
 import { createLegacyHandler } from './http/legacy/legacy.ts'
@@ -214,7 +214,8 @@ interface Reloadable {
 function takeOver(before: Snapshot, current: Snapshot, parts: Reloadable): void {
   const { authenticator, relay, modernRelay, live, revalidator } = parts
   authenticator.reload(current.tenants.values())
-  const hashes = upstreamHashes(current)
+  const upstreams = [...current.tenants.values()].flatMap((tenant) => [...tenant.upstreams.values()])
+  const hashes = new Set(upstreams.map(({ hash }) => hash))
   relay.retain(hashes)
   modernRelay.retain(hashes)
   for (const session of live.all()) {

@@ -1,7 +1,7 @@
 // `check`: prints all problems of a configuration, or the endpoints that the gateway would serve.
 
-import { ConfigError, loadConfig } from '../config/load.ts'
-import { countOf, problemLine } from '../config/problems.ts'
+import { loadConfig } from '../config/load.ts'
+import { ConfigError, countOf, problemLine } from '../config/problems.ts'
 
 /** Where a command writes: process.stdout and its kin. */
 export interface Output {

@@ -4,8 +4,8 @@ import { readFile } from 'node:fs/promises'
 
 import { stringify } from 'yaml'
 
-import { ConfigError } from '../config/load.ts'
-import { importMcpJson } from '../config/import/mcpjson.ts'
+import { ConfigError } from '../config/problems.ts'
+import { importMcpJson } from '../config/mcpjson.ts'
 import { printProblems, type Output } from './check.ts'
 
 export interface ImportCommandOptions {
@@ -24,7 +24,7 @@ export async function runImport({ file, stdout, stderr }: ImportCommandOptions):
     return 1
   }
   try {
-    const { config, notes } = importMcpJson(text, { path: file })
+    const { config, notes } = importMcpJson(text, file)
     stdout.write(stringify(config, { lineWidth: 0 }))
     const keyNote =
       'Set GATEHOUSE_KEY to the API key that clients must send, at least 16 characters. Make one with: openssl ' +

@@ -1,42 +1,16 @@
-// From a valid configuration to its snapshot: defaults applied, names resolved, API keys reduced to digests, everything
-// frozen.
+// From a valid configuration to its snapshot: names resolved, API keys reduced to digests, everything frozen.
 
 import { createHash } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import { canonicalJsonOf } from '../protocol/canonical.ts'
-import {
-  endpointName,
-  type EndpointName,
-  tenantId,
-  type TenantId,
-  upstreamName,
-  type UpstreamName
-} from '../protocol/messages.ts'
-import { deepFreeze, frozenMap, frozenSet } from './freeze.ts'
+import { endpointName, tenantId, upstreamName, type TenantId } from '../protocol/messages.ts'
 import { keyDigest } from './rules.ts'
-import {
-  configDefaults,
-  type ConfigInput,
-  type EndpointInput,
-  type ProcessLogLevel,
-  type TenantInput
-} from './schema/schema.ts'
-import { limitDefaults } from './schema/schema-limits.ts'
-import { authDefaults, type AuthInput } from './schema/schema-auth.ts'
-import { upstreamDefaults, type UpstreamInput } from './schema/schema-upstreams.ts'
-import type {
-  AuthConfig,
-  Endpoint,
-  EndpointMember,
-  Snapshot,
-  StoreConfig,
-  Tenant,
-  UpstreamDefinition
-} from './snapshot.ts'
+import type { ConfigInput, TenantInput } from './schema.ts'
+import type { AuthConfig, Endpoint, Snapshot, StoreConfig, Tenant, UpstreamDefinition } from './snapshot.ts'
 
 /** A snapshot, and what only the process itself uses. */
 export interface Configuration extends Snapshot {
-  readonly logLevel: ProcessLogLevel
+  readonly logLevel: ConfigInput['logLevel']
 }
 
 export interface CompileContext {
@@ -48,26 +22,19 @@ export interface CompileContext {
   readonly port: number | undefined
 }
 
-export function compile(input: ConfigInput, places: CompileContext): Configuration {
+export function compile(input: ConfigInput, { folder, dataDir, host, port }: CompileContext): Configuration {
   return deepFreeze({
-    listen: {
-      host: places.host ?? input.listen?.host ?? configDefaults.host,
-      port: places.port ?? input.listen?.port ?? configDefaults.port
-    },
+    listen: { host: host ?? input.listen.host, port: port ?? input.listen.port },
     publicUrl: input.publicUrl === undefined ? undefined : new URL(input.publicUrl).origin,
-    hosts: (input.hosts ?? []).map((host) => host.toLowerCase()),
-    store: compileStore(input.store ?? configDefaults.store, places),
-    logLevel: input.logLevel ?? configDefaults.logLevel,
-    limits: { ...limitDefaults, ...input.limits },
-    tenants: frozenMap(
-      Object.entries(input.tenants).map(
-        ([id, tenant]) => [tenantId(id), compileTenant(tenantId(id), tenant, places.folder)] as const
-      )
-    )
+    hosts: input.hosts.map((host) => host.toLowerCase()),
+    store: compileStore(input.store, folder, dataDir),
+    logLevel: input.logLevel,
+    limits: input.limits,
+    tenants: frozenMap(input.tenants, tenantId, (tenant, id) => compileTenant(id, tenant, folder))
   })
 }
 
-function compileStore(store: string, { folder, dataDir }: CompileContext): StoreConfig {
+function compileStore(store: string, folder: string, dataDir: string | undefined): StoreConfig {
   if (store === 'memory:') return { kind: 'memory' }
   if (!store.startsWith('file:')) return { kind: 'redis', url: store }
   return {
@@ -77,106 +44,91 @@ function compileStore(store: string, { folder, dataDir }: CompileContext): Store
 }
 
 function compileTenant(id: TenantId, input: TenantInput, folder: string): Tenant {
+  const enabled = Object.entries(input.upstreams).filter(([, upstream]) => !upstream.disabled)
   const upstreams = frozenMap(
-    Object.entries(input.upstreams)
-      .filter(([, upstream]) => upstream.disabled !== true)
-      .map(
-        ([name, upstream]) => [upstreamName(name), compileUpstream(id, upstreamName(name), upstream, folder)] as const
-      )
+    Object.fromEntries(enabled),
+    upstreamName,
+    ({ disabled: _disabled, description: _description, ...upstream }, name): UpstreamDefinition => {
+      const definition =
+        'command' in upstream
+          ? {
+              ...upstream,
+              type: 'stdio' as const,
+              cwd: upstream.cwd === undefined ? undefined : resolve(folder, upstream.cwd)
+            }
+          : {
+              ...upstream,
+              type: 'http' as const,
+              transport: transports[upstream.type],
+              url: new URL(upstream.url).href
+            }
+      const whole = { ...definition, name, tenant: id }
+      return { ...whole, hash: createHash('sha256').update(canonicalJsonOf(whole)).digest('hex') }
+    }
   )
-  const endpoints = input.endpoints ?? { default: { upstreams: [...upstreams.keys()] } }
-  return deepFreeze({
+  const endpoints = input.endpoints ?? { default: { upstreams: [...upstreams.keys()], separator: '__' } }
+  return {
     id,
-    origins: frozenSet((input.origins ?? []).map((origin) => new URL(origin).origin)),
+    origins: locked(new Set(input.origins.map((origin) => new URL(origin).origin)), ['add', 'delete', 'clear']),
     auth: compileAuth(input.auth),
     upstreams,
     endpoints: frozenMap(
-      Object.entries(endpoints).map(
-        ([name, endpoint]) =>
-          [endpointName(name), compileEndpoint(id, endpointName(name), endpoint, upstreams)] as const
-      )
+      endpoints,
+      endpointName,
+      ({ upstreams: members, prefix, separator, instructions }, name): Endpoint => ({
+        name,
+        tenant: id,
+        path: name === 'default' ? `/t/${id}/mcp` : `/t/${id}/${name}/mcp`,
+        members: members
+          .map((member) => (typeof member === 'string' ? { upstream: member } : member))
+          .map((member) => ({
+            upstream: upstreamName(member.upstream),
+            prefix: member.prefix ?? prefix ?? member.upstream
+          }))
+          // Disabled upstreams are left out.
+          .filter(({ upstream }) => upstreams.has(upstream)),
+        separator,
+        instructions
+      })
     )
-  })
-}
-
-function compileAuth(input: AuthInput): AuthConfig {
-  if (input === 'none')
-    return { mode: 'none', issuers: [], keys: [], requiredScopes: [], leewaySeconds: authDefaults.leewaySeconds }
-  return {
-    mode: 'bearer',
-    issuers: (input.issuers ?? []).map((issuer) => ({
-      issuer: issuer.issuer,
-      jwksUri: issuer.jwksUri,
-      algorithms: issuer.algorithms ?? authDefaults.algorithms,
-      requireTyp: issuer.requireTyp ?? authDefaults.requireTyp,
-      audiences: issuer.audiences ?? [],
-      maxLifetimeSeconds: issuer.maxLifetimeSeconds ?? authDefaults.maxLifetimeSeconds
-    })),
-    keys: (input.keys ?? []).map((key) => ({ name: key.name, sha256: keyDigest(key) ?? '', scopes: key.scopes ?? [] })),
-    requiredScopes: input.requiredScopes ?? [],
-    leewaySeconds: input.leewaySeconds ?? authDefaults.leewaySeconds
   }
-}
-
-function compileUpstream(
-  tenant: TenantId,
-  name: UpstreamName,
-  input: UpstreamInput,
-  folder: string
-): UpstreamDefinition {
-  const type = 'command' in input ? 'stdio' : 'http'
-  const base = {
-    name,
-    tenant,
-    isolation: input.isolation ?? upstreamDefaults.isolation,
-    era: input.era ?? upstreamDefaults.era,
-    connectMs: input.connectMs ?? upstreamDefaults.connectMs[type],
-    timeoutMs: input.timeoutMs ?? upstreamDefaults.timeoutMs,
-    idleMs: input.idleMs ?? upstreamDefaults.idleMs,
-    maxMessageBytes: input.maxMessageBytes ?? upstreamDefaults.maxMessageBytes
-  }
-  const definition =
-    'command' in input
-      ? {
-          ...base,
-          type: 'stdio' as const,
-          command: input.command,
-          args: input.args ?? [],
-          env: input.env ?? {},
-          cwd: input.cwd === undefined ? undefined : resolve(folder, input.cwd)
-        }
-      : {
-          ...base,
-          type: 'http' as const,
-          transport: transports[input.type ?? 'http'],
-          url: new URL(input.url).href,
-          headers: input.headers ?? {}
-        }
-  return { ...definition, hash: createHash('sha256').update(canonicalJsonOf(definition)).digest('hex') }
 }
 
 const transports = { http: 'auto', 'streamable-http': 'streamable', streamableHttp: 'streamable', sse: 'sse' } as const
 
-function compileEndpoint(
-  tenant: TenantId,
-  name: EndpointName,
-  input: EndpointInput,
-  upstreams: ReadonlyMap<UpstreamName, UpstreamDefinition>
-): Endpoint {
-  const members: EndpointMember[] = input.upstreams
-    .map((member) => (typeof member === 'string' ? { upstream: member } : member))
-    .map((member) => ({
-      upstream: upstreamName(member.upstream),
-      prefix: member.prefix ?? input.prefix ?? member.upstream
-    }))
-    // Disabled upstreams are left out.
-    .filter((member) => upstreams.has(member.upstream))
+function compileAuth(input: TenantInput['auth']): AuthConfig {
+  if (input === 'none') return { mode: 'none', issuers: [], keys: [], requiredScopes: [], leewaySeconds: 30 }
   return {
-    name,
-    tenant,
-    path: name === 'default' ? `/t/${tenant}/mcp` : `/t/${tenant}/${name}/mcp`,
-    members,
-    separator: input.separator ?? configDefaults.separator,
-    instructions: input.instructions
+    ...input,
+    mode: 'bearer',
+    issuers: input.issuers.map((issuer) => ({ jwksUri: undefined, ...issuer })),
+    keys: input.keys.map(({ name, scopes, ...key }) => ({ name, sha256: keyDigest(key) ?? '', scopes }))
   }
+}
+
+/** Values are frozen all the way down; so are those of maps and sets that are locked. */
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  Object.freeze(value)
+  Object.values(value).forEach(deepFreeze)
+  return value
+}
+
+/** Object.freeze does not protect the contents of maps and sets: their mutators are replaced. */
+function locked<T extends object>(collection: T, mutators: readonly string[]): T {
+  const refuse = (): never => {
+    throw new TypeError('a snapshot of the configuration does not change')
+  }
+  for (const mutator of mutators) Object.defineProperty(collection, mutator, { value: refuse })
+  return Object.freeze(collection)
+}
+
+function frozenMap<Input, Name extends string, Value>(
+  entries: Readonly<Record<string, Input>>,
+  nameOf: (name: string) => Name,
+  compiled: (input: Input, name: Name) => Value
+): ReadonlyMap<Name, Value> {
+  const names = Object.entries(entries).map(([text, input]) => [nameOf(text), input] as const)
+  const map = new Map(names.map(([name, input]) => [name, deepFreeze(compiled(input, name))]))
+  return locked(map, ['set', 'delete', 'clear'])
 }

@@ -8,16 +8,12 @@ export interface Problem {
   readonly path: string
   /** The first line is 1. */
   readonly line?: number
-  /** What is wrong, without a full stop. */
   readonly message: string
-  /** What to do, as a whole sentence. */
   readonly suggestion?: string
 }
 
-export interface Fault {
-  readonly message: string
-  readonly suggestion?: string | undefined
-}
+/** What is wrong, without a full stop, and what to do, as a whole sentence. */
+export type Fault = readonly [message: string, suggestion?: string | undefined]
 
 /** The configuration cannot be used. `problems` is never empty; `message` names them all. */
 export class ConfigError extends Error {
@@ -63,28 +59,21 @@ export function quoted(name: string): string {
   return JSON.stringify(short).replace(/[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, '?')
 }
 
-export interface Report {
-  /**
-   * Only the first problem of a place is kept, because others usually follow from it. `line` where there is no key
-   * path.
-   */
-  add(path: Path, fault: Fault, line?: number): void
-  readonly problems: readonly Problem[]
-}
+export type Report = ReturnType<typeof createReport>
 
 /** @param lineOf line of a path, or of its nearest ancestor */
-export function createReport(lineOf: (path: Path) => number | undefined): Report {
-  const seen = new Set<string>()
-  const problems: Problem[] = []
+export function createReport(lineOf: (path: Path) => number | undefined) {
+  const places = new Map<string, Problem>()
   return {
-    problems,
-    add(path, { message, suggestion }, known) {
+    /** In the order of the file. */
+    problems: (): readonly Problem[] => [...places.values()].toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0)),
+    /** Keeps the first problem of a place only: others usually follow from it. `known`: the line, where no key has it. */
+    add(path: Path, message: string, suggestion?: string, known?: number): void {
       const text = pathText(path)
       const line = known ?? lineOf(path)
       const place = text === '' ? `line ${line}` : text
-      if (seen.has(place)) return
-      seen.add(place)
-      problems.push({
+      if (places.has(place)) return
+      places.set(place, {
         path: text,
         ...(line === undefined ? {} : { line }),
         message,

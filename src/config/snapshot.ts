@@ -2,15 +2,14 @@
 // nothing else.
 
 import type { EndpointName, Era, TenantId, UpstreamName } from '../protocol/messages.ts'
-
-export type Isolation = 'shared' | 'principal' | 'session'
+import type { ConfigInput } from './schema.ts'
 
 interface UpstreamBase {
   readonly name: UpstreamName
   readonly tenant: TenantId
   /** Digest of the whole definition, tenant included: a reload keeps connections whose hash is unchanged. */
   readonly hash: string
-  readonly isolation: Isolation
+  readonly isolation: 'shared' | 'principal' | 'session'
   /** `auto`: found out by asking the server. */
   readonly era: 'auto' | Era
   readonly connectMs: number
@@ -100,29 +99,6 @@ export type StoreConfig =
   | { readonly kind: 'file'; readonly path: string }
   | { readonly kind: 'redis'; readonly url: string }
 
-export interface Limits {
-  readonly bodyBytes: number
-  readonly sessionIdleMs: number
-  readonly sessionMaxMs: number
-  readonly sessionsPerPrincipal: number
-  readonly callsPerSession: number
-  readonly batchMessages: number
-  /** stdio processes at once, over all tenants. */
-  readonly processes: number
-  /** stdio processes at once for the callers of one tenant, without those that its lists are read from. */
-  readonly processesPerTenant: number
-  /** How long initialize and the lists wait for upstreams that are not known yet. */
-  readonly coldStartMs: number
-  /** How long shutdown waits for calls in flight. */
-  readonly drainMs: number
-  readonly pageSize: number
-  /**
-   * How long one connection may stream the response of a call before the client must reconnect for the rest; 0: no
-   * limit.
-   */
-  readonly streamMs: number
-}
-
 export interface Snapshot {
   readonly listen: { readonly host: string; readonly port: number }
   /**
@@ -133,6 +109,6 @@ export interface Snapshot {
   /** Further names that the Host header may carry. */
   readonly hosts: readonly string[]
   readonly store: StoreConfig
-  readonly limits: Limits
+  readonly limits: Readonly<ConfigInput['limits']>
   readonly tenants: ReadonlyMap<TenantId, Tenant>
 }

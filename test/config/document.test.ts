@@ -1,8 +1,8 @@
 import Ajv from 'ajv/dist/2020.js'
 import t from 'tap'
-import { configJsonSchema, configMarkdown } from '../../src/config/document.ts'
-import { exampleConfig } from '../../src/config/example.ts'
-import type { Shape } from '../../src/config/schema/shape.ts'
+import { configMarkdown, exampleConfig } from '../../scripts/config-doc.ts'
+import { configJsonSchema } from '../../src/cli/schema.ts'
+import type { Shape } from '../../src/config/shape.ts'
 import { parse } from 'yaml'
 import { base, compiled, problemsOf } from './kit.ts'
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { ConfigError } from '../../src/config/load.ts'
-import { exampleConfig } from '../../src/config/example.ts'
+import { ConfigError } from '../../src/config/problems.ts'
+import { exampleConfig } from '../../scripts/config-doc.ts'
 import { problemLine } from '../../src/config/problems.ts'
 import { base, compiled, withValue } from './kit.ts'
 

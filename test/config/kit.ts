@@ -1,8 +1,8 @@
 // A small valid configuration, ways to break it, and what the compiler says of it.
 
 import type { Test } from 'tap'
-import { ConfigError, compileConfig, type CompileOptions } from '../../src/config/load.ts'
-import type { Problem } from '../../src/config/problems.ts'
+import { compileConfig, type CompileOptions } from '../../src/config/load.ts'
+import { ConfigError, type Problem } from '../../src/config/problems.ts'
 
 export type Steps = readonly (string | number)[]
 

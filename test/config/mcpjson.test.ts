@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { stringify } from 'yaml'
-import { importMcpJson } from '../../src/config/import/mcpjson.ts'
+import { importMcpJson } from '../../src/config/mcpjson.ts'
 import { compiled, problemsOf } from './kit.ts'
 
 const sample = (name: string) => importMcpJson(readFileSync(new URL(`samples/${name}`, import.meta.url), 'utf8'))
@@ -101,10 +101,6 @@ t.test('what import prints as YAML compiles to the same', async (t) => {
   const { config } = sample('cursor-mcp.json')
   const env = { GATEHOUSE_KEY, LINEAR_TOKEN: 'x', HOME: '/home/kim' }
   t.same(compiled(stringify(config), { env }), compiled(config, { env }))
-})
-
-t.test('the tenant can be named', async (t) => {
-  t.same(Object.keys(importMcpJson('{"servers": {}}', { tenant: 'acme' }).config['tenants'] as object), ['acme'])
 })
 
 t.test('settings.json of VS Code keeps its servers one level down', async (t) => {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { ConfigError } from '../../src/config/load.ts'
+import { ConfigError } from '../../src/config/problems.ts'
 import { base, compiled, goodKey, withValue } from './kit.ts'
 
 const canary = 'CANARY-p4ssw0rd-Zx81'

@@ -1,21 +1,51 @@
-// The schema of the configuration as documents: docs/config.md for people, JSON Schema for editors.
+// docs/config.md, from the schema of the configuration.
 
-import { exampleConfig } from './example.ts'
-import { ConfigSchema, EndpointSchema, TenantSchema, reservedEndpointNames } from './schema/schema.ts'
-import { IssuerSchema, KeySchema, AuthSchema } from './schema/schema-auth.ts'
-import { HttpSchema, StdioSchema } from './schema/schema-upstreams.ts'
-import type { Shape } from './schema/shape.ts'
+import { ConfigSchema, EndpointSchema, TenantSchema, reservedEndpointNames } from '../src/config/schema.ts'
+import { BearerSchema, HttpSchema, IssuerSchema, KeySchema, StdioSchema } from '../src/config/schema-tenant.ts'
+import type { Shape } from '../src/config/shape.ts'
 
-/**
- * JSON Schema 2020-12. The names of formats and the keyword `refused` are the gateway's own, which validators ignore.
- */
-export function configJsonSchema(): Readonly<Record<string, unknown>> {
-  // The round trip through JSON removes the symbols that the library keeps on its objects.
-  return {
-    $schema: 'https://json-schema.org/draft/2020-12/schema',
-    ...(JSON.parse(JSON.stringify(ConfigSchema)) as Record<string, unknown>)
-  }
-}
+/** Needs the environment variables CI_KEY and TICKETS_KEY. */
+export const exampleConfig = `listen: { host: 0.0.0.0, port: 8080 }
+publicUrl: https://mcp.example.com
+hosts: [gatehouse.internal]
+store: file:./data/gatehouse.db
+logLevel: info
+limits:
+  sessionIdleMs: 1800000
+  drainMs: 30000
+
+tenants:
+  acme:
+    origins: [https://claude.ai]
+    auth:
+      issuers:
+        - issuer: https://idp.example.com
+      keys:
+        - { name: ci, key: "\${CI_KEY}", scopes: [mcp] }
+        - name: nightly
+          sha256: 7d1a54127b222502f5b79b5fb0803061152a44f92b37e23c6527baf665d4da9a
+          scopes: [mcp]
+      requiredScopes: [mcp]
+    upstreams:
+      files:
+        command: npx
+        args: [-y, "@modelcontextprotocol/server-filesystem", /srv/files]
+        env: { LOG_LEVEL: "\${FILES_LOG_LEVEL:-warn}" }
+        cwd: /srv
+        isolation: session
+      tickets:
+        type: http
+        url: https://tickets.example.com/mcp
+        headers: { X-Api-Key: "\${TICKETS_KEY}" }
+        timeoutMs: 120000
+    endpoints:
+      default: { upstreams: [files, tickets] }                        # /t/acme/mcp: files__read, tickets__search, ...
+      files: { upstreams: [files], prefix: "" }                       # /t/acme/files/mcp: names untouched
+      support:                                                        # /t/acme/support/mcp: t.search, files.read
+        upstreams: [{ upstream: tickets, prefix: t }, files]
+        separator: "."
+        instructions: Look for an open ticket before you make a new one.
+`
 
 const intro = `# Configuration
 
@@ -50,7 +80,7 @@ const sections: readonly (readonly [string, string, Shape, string])[] = [
   [
     'auth',
     'tenants.{id}.auth',
-    objectOf(AuthSchema),
+    BearerSchema,
     'Or the word `none`, which is accepted only if the gateway listens on a loopback address.'
   ],
   ['auth.issuers', 'tenants.{id}.auth.issuers[]', IssuerSchema, ''],
@@ -109,8 +139,4 @@ const cell = (text: string): string => text.replaceAll('|', '\\|')
 
 function part(schema: Shape, key: string): Shape {
   return schema.properties?.[key] ?? {}
-}
-
-function objectOf(schema: Shape): Shape {
-  return schema.anyOf?.find((branch) => branch.type === 'object') ?? {}
 }

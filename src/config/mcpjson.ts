@@ -1,0 +1,219 @@
+// Converts other hosts' files to a configuration: mcp.json of VS Code (`servers`), Claude, Cursor and others
+// (`mcpServers`). Everything that is dropped or changes its meaning is reported in a note.
+
+import { countOf, ConfigError, quoted } from './problems.ts'
+import { isTree, type Tree } from './shape.ts'
+
+/**
+ * @param path for messages
+ * @returns `config` passes compileConfig once the variables named in the notes are set
+ * @throws ConfigError where the text is no such file
+ */
+export function importMcpJson(text: string, path = 'mcp.json') {
+  const refused = (message: string, suggestion = 'Give an mcp.json or a claude_desktop_config.json.'): ConfigError =>
+    new ConfigError(path, [{ path: '', message, suggestion }])
+  let root: unknown
+  try {
+    root = JSON.parse(plainJson(text))
+  } catch {
+    // The parser's own message quotes the text, and the text holds keys.
+    throw refused('is not JSON', 'Comments and trailing commas are fine; check quotes, commas and braces.')
+  }
+  if (!isTree(root)) throw refused('is not a JSON object')
+  const found = serversOf(root)
+  if (found === undefined) throw refused('has neither mcpServers nor servers')
+  const notes: string[] = []
+  const ignored = Object.keys(root).filter(
+    (key) => !['mcpServers', 'servers', 'inputs', 'mcp', '$schema'].includes(key)
+  )
+  if (ignored.length > 0) notes.push(`Left out, because it is not about servers: ${ignored.map(quoted).join(', ')}.`)
+  const rewrite = createRewrite(found.inputs, notes)
+  const upstreams: Record<string, Tree> = {}
+  for (const [name, server] of Object.entries(found.servers)) {
+    const upstream = upstreamOf(name, server, rewrite, notes)
+    if (upstream === undefined) continue
+    const valid = freeName(name, upstreams)
+    if (valid !== name)
+      notes.push(
+        `Server ${quoted(name)} is now upstream ${quoted(valid)}: names have letters, digits, "_", "." and "-".`
+      )
+    upstreams[valid] = upstream
+  }
+  const auth = { keys: [{ name: 'default', key: '${GATEHOUSE_KEY}', scopes: ['mcp'] }] }
+  return { config: { tenants: { demo: { auth, upstreams } } }, notes }
+}
+
+const string = '"(?:[^"\\\\\\n\\r]|\\\\.)*"?'
+
+/** JSON with comments and trailing commas, as VS Code writes it, to JSON. A string that does not end does with its line. */
+export function plainJson(text: string): string {
+  const kept = (_all: string, quoted: string | undefined): string => quoted ?? ' '
+  return (
+    text
+      .replace(/^\ufeff/, '')
+      .replace(new RegExp(`(${string})|//[^\\n\\r]*|/\\*[^]*?(?:\\*/|$)`, 'g'), kept)
+      // Only a comma after a value can be a trailing one.
+      .replace(new RegExp(`(${string})|(?<![[{,:]\\s*),(?=\\s*[}\\]])`, 'g'), kept)
+  )
+}
+
+function serversOf(root: Tree): { servers: Tree; inputs: unknown } | undefined {
+  // In settings.json of VS Code the same stands under "mcp".
+  for (const part of [root, root['mcp']]) {
+    if (!isTree(part)) continue
+    const servers = part['mcpServers'] ?? part['servers']
+    if (isTree(servers)) return { servers, inputs: part['inputs'] }
+  }
+  return undefined
+}
+
+/** Keys of other hosts that have no counterpart, and what to do about them. */
+const dropped: Readonly<Record<string, string>> = {
+  timeout: 'hosts disagree on its unit. If it is needed, set timeoutMs, in milliseconds',
+  envFile: 'put what the server needs under env',
+  autoApprove: 'approving calls is for the host',
+  alwaysAllow: 'approving calls is for the host',
+  trust: 'approving calls is for the host',
+  gallery: 'it is a mark of the host',
+  oauth: 'signing in at upstreams is not supported yet by this version',
+  auth: 'signing in at upstreams is not supported yet by this version'
+}
+
+const kinds: ReadonlySet<unknown> = new Set(['stdio', 'http', 'streamable-http', 'streamableHttp', 'sse'])
+
+function upstreamOf(
+  name: string,
+  server: unknown,
+  rewrite: ReturnType<typeof createRewrite>,
+  notes: string[]
+): Tree | undefined {
+  const label = `Server ${quoted(name)}`
+  if (!isTree(server)) {
+    notes.push(`${label} is left out: it is not an object.`)
+    return undefined
+  }
+  const url = server['url'] ?? server['serverUrl'] ?? server['httpUrl']
+  if (typeof server['command'] !== 'string' && typeof url !== 'string') {
+    notes.push(`${label} is left out: it has neither command nor url.`)
+    return undefined
+  }
+  const kept =
+    typeof server['command'] === 'string'
+      ? ['type', 'command', 'args', 'env', 'cwd', 'disabled']
+      : ['type', 'headers', 'disabled']
+  const result: Record<string, unknown> = {}
+  // Some hosts say `transport` where others say `type`.
+  if (typeof url === 'string' && server['type'] === undefined && kinds.has(server['transport']))
+    result['type'] = server['transport']
+  if (!kept.includes('command')) result['url'] = rewrite(url, label)
+  for (const [key, value] of Object.entries(server)) {
+    if (key === 'type' && !kinds.has(value)) notes.push(`${label}: its type is not known and is left out.`)
+    else if (kept.includes(key))
+      result[key] = key === 'env' ? withoutEmpty(rewrite(value, label), label, notes) : rewrite(value, label)
+    else if (key === 'enabled' && value === false) result['disabled'] = true
+    else if (key === 'transport' && kinds.has(value)) continue
+    else if (!['url', 'serverUrl', 'httpUrl', 'enabled'].includes(key) || (key === 'url' && kept.includes('command'))) {
+      notes.push(
+        `${label}: ${quoted(key)} is left out` +
+          (dropped[key] === undefined ? '; there is nothing like it here.' : `: ${dropped[key]}.`)
+      )
+    }
+  }
+  return result
+}
+
+/** VS Code removes a variable by null and lets numbers stand for text. */
+function withoutEmpty(env: unknown, label: string, notes: string[]): unknown {
+  if (!isTree(env)) return env
+  const empty = Object.entries(env).filter(([, value]) => value === null)
+  if (empty.length > 0) notes.push(`${label}: ${countOf(empty.length, 'variable')} without a value left out of env.`)
+  return Object.fromEntries(
+    Object.entries(env)
+      .filter(([, value]) => value !== null)
+      .map(([key, value]) => [key, typeof value === 'number' || typeof value === 'boolean' ? String(value) : value])
+  )
+}
+
+function freeName(name: string, taken: Tree): string {
+  const base =
+    name
+      .normalize('NFKD')
+      .replace(/[\u0300-\u036f]/g, '')
+      .replace(/[^A-Za-z0-9_.-]+/g, '-')
+      .replace(/^[^A-Za-z0-9]+|-+$/g, '')
+      .slice(0, 56) || 'server'
+  let candidate = base
+  for (let count = 2; Object.hasOwn(taken, candidate); count++) candidate = `${base}-${count}`
+  return candidate
+}
+
+/**
+ * Translates the `${...}` of other hosts: `${env:NAME}`, `${input:id}`, and variables that only an editor has.
+ * @param declared `inputs` of VS Code: `[{ id, description?, default? }]`; anything else counts as none
+ * @returns the value with every reference in it rewritten; `label` names its server in notes
+ */
+function createRewrite(declared: unknown, notes: string[]) {
+  const inputs = new Map(
+    (Array.isArray(declared) ? declared : []).filter(isTree).map((input) => [String(input['id']), input])
+  )
+  const told = new Set<string>()
+
+  function tell(note: string): void {
+    if (!told.has(note)) notes.push(note)
+    told.add(note)
+  }
+
+  function input(id: string): string {
+    const name = variableName(id)
+    const about = inputs.get(id)
+    const description = typeof about?.['description'] === 'string' ? ` (${about['description']})` : ''
+    // A default with braces would end the reference early, so it has to be set by hand.
+    const fallback =
+      typeof about?.['default'] === 'string' && /^[^{}]+$/.test(about['default']) ? about['default'] : undefined
+    tell(
+      fallback === undefined
+        ? `Set ${name} before the start${description}: VS Code asks for it as input ${quoted(id)}.`
+        : `${name} may be set${description}; its default is kept.`
+    )
+    return `\${${name}${fallback === undefined ? '' : `:-${fallback}`}}`
+  }
+
+  function reference(inner: string, label: string): string {
+    const [kind, ...rest] = inner.split(':')
+    const name = rest.join(':')
+    if (kind === 'input' && name !== '') return input(name)
+    if (kind === 'env' && /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return `\${${name}}`
+    if (inner === 'userHome') return '${HOME}'
+    if (inner === 'pathSeparator' || inner === '/') return '/'
+    if (/^[A-Za-z_][A-Za-z0-9_]*(:-[^]*)?$/.test(inner)) {
+      if (/^workspaceFolder|^file[A-Z]|^cwd$/.test(inner))
+        tell(`${label}: only an editor knows \${${inner}}. Set ${inner} before the start, or write the path.`)
+      return `\${${inner}}`
+    }
+    const made = variableName(inner)
+    tell(`${label}: \${${inner}} is not known here. Set ${made} before the start, or write the value.`)
+    return `\${${made}}`
+  }
+
+  return function rewrite(value: unknown, label: string): unknown {
+    if (typeof value === 'string') {
+      // A "${" that is no reference there must not become one here.
+      return value.replace(/\$\{(?:([^{}]+)\})?/g, (_all, inner: string | undefined) =>
+        inner === undefined ? '$${' : reference(inner, label)
+      )
+    }
+    if (Array.isArray(value)) return value.map((item) => rewrite(item, label))
+    if (isTree(value))
+      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, rewrite(item, label)]))
+    return value
+  }
+}
+
+/** `github-token` -> `GITHUB_TOKEN` */
+function variableName(id: string): string {
+  const name = id
+    .replace(/[^A-Za-z0-9]+/g, '_')
+    .replace(/^_+|_+$/g, '')
+    .toUpperCase()
+  return /^[A-Z]/.test(name) ? name : `INPUT_${name}`
+}
