@@ -134,7 +134,7 @@ function referenceFault(
   unset: readonly string[],
   unreadable: readonly string[]
 ): Fault | undefined {
-  const several = unset.length > 1
+  const [ending, verb, them] = unset.length > 1 ? ['s', 'are', 'them'] : ['', 'is', 'it']
   if (malformed)
     return [
       'has a ${ that begins no reference',
@@ -142,8 +142,8 @@ function referenceFault(
     ]
   if (unset.length > 0)
     return [
-      `needs the environment variable${several ? 's' : ''} ${unset.join(', ')}, which ${several ? 'are' : 'is'} not set`,
-      `Set ${several ? 'them' : 'it'}, or give a default as in \${${unset[0]}:-value}.`
+      `needs the environment variable${ending} ${unset.join(', ')}, which ${verb} not set`,
+      `Set ${them}, or give a default as in \${${unset[0]}:-value}.`
     ]
   if (unreadable.length > 0)
     return [

@@ -43,9 +43,10 @@ export function importMcpJson(text: string, path = 'mcp.json') {
   return { config: { tenants: { demo: { auth, upstreams } } }, notes }
 }
 
+// An unfinished string ends with its line, so that a missing quote does not hide the rest of the file.
 const string = '"(?:[^"\\\\\\n\\r]|\\\\.)*"?'
 
-/** JSON with comments and trailing commas, as VS Code writes it, to JSON. A string that does not end does with its line. */
+/** JSON with comments and trailing commas, as VS Code writes it, to JSON. */
 export function plainJson(text: string): string {
   const kept = (_all: string, quoted: string | undefined): string => quoted ?? ' '
   return (
