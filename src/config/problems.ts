@@ -67,7 +67,7 @@ export function createReport(lineOf: (path: Path) => number | undefined) {
   return {
     /** In the order of the file. */
     problems: (): readonly Problem[] => [...places.values()].toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0)),
-    /** Only the first problem of a place is kept: others usually follow from it. `known`: the line, if without a key. */
+    /** Only the first problem of a place is kept: others usually follow from it. `known`: its line, if without key. */
     add(path: Path, message: string, suggestion?: string, known?: number): void {
       const text = pathText(path)
       const line = known ?? lineOf(path)
