@@ -100,7 +100,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['relay/bridge/input-loop.ts stateOnlyMs', 'pause before a retry without input responses', 'call', 'sent again'],
     ['relay/client/ask-session.ts maxRequests', 'input requests in one result', 'call', 'the call ends with an error'],
-    ['relay/client/url-elicitation.ts maxUrls', 'pages of an error -32042', 'call', 'left out'],
+    ['relay/client/client-errors.ts maxUrls', 'pages of an error -32042', 'call', 'left out'],
     ['relay/bridge/url-retry.ts maxPages', 'pages of an error -32042 for a modern client', 'call', 'left out'],
     [
       'relay/bridge/parked-call.ts gatherMs',
@@ -308,10 +308,15 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'upstream connection',
       'the tools are left out'
     ],
-    ['relay/catalog/list-ttl.ts maxTtlMs', '`ttlMs` of a list', 'answer', 'lowered to this'],
-    ['relay/catalog/list-ttl.ts watchedMs', 'age of a list whose changes are reported', 'list', 'read again when used'],
-    ['relay/catalog/read-rate.ts readIntervalMs', 'interval of readings of a listing', 'upstream', 'waits'],
-    ['relay/catalog/read-rate.ts readBurst', 'further readings at once', 'upstream', 'waits'],
+    ['relay/catalog/freshness.ts maxTtlMs', '`ttlMs` of a list', 'answer', 'lowered to this'],
+    [
+      'relay/catalog/freshness.ts watchedMs',
+      'age of a list whose changes are reported',
+      'list',
+      'read again when used'
+    ],
+    ['relay/catalog/freshness.ts readIntervalMs', 'interval of readings of a listing', 'upstream', 'waits'],
+    ['relay/catalog/freshness.ts readBurst', 'further readings at once', 'upstream', 'waits'],
     [
       'upstream/modern/tool-reader.ts everyMs',
       'interval of readings after a refused header',
@@ -326,7 +331,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the connection is closed'
     ],
     [
-      'relay/catalog/stored-listing.ts minWriteIntervalMs',
+      'relay/catalog/listing-watcher.ts minWriteIntervalMs',
       'interval at which a listing is stored',
       'upstream',
       'stored later'
@@ -338,7 +343,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'taken as complete'
     ],
     [
-      'relay/catalog/redundancy.ts firstMs maxMs',
+      'relay/catalog/freshness.ts firstMs maxMs',
       'interval at which a view that shows nothing of its own is read again',
       'view',
       'read again'
@@ -349,12 +354,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['relay/catalog/views.ts maxPerTenant', 'views', 'tenant', 'shown what is shown without capabilities'],
     ['relay/catalog/views.ts evictableAfterMs', 'time without use until a view may be replaced', 'view', 'replaced'],
     [
-      'relay/catalog/view-key.ts maxKeyLength chars',
+      'relay/catalog/client-catalogs.ts maxKeyLength chars',
       'capabilities that make a view',
       'caller',
       'shown what is shown without capabilities'
     ],
-    ['relay/catalog/catalog-cache.ts maxViewsPerEndpoint', 'cached catalogs of views', 'endpoint', 'built again'],
+    ['relay/catalog/client-catalogs.ts maxViewsPerEndpoint', 'cached catalogs of views', 'endpoint', 'built again'],
     [
       'relay/legacy-relay.ts maxViewWaitMs',
       'wait of `initialize` for a view',

@@ -16,9 +16,14 @@ import type { SharedParts } from './bridge/shared-parts.ts'
 import type { EndpointContext, LegacyCall } from './call/call.ts'
 import type { ContextOf } from './call/forwarded-call.ts'
 import type { Runtime } from './call/runtime.ts'
-import { createCatalogCache } from './catalog/catalog-cache.ts'
-import { createSessionCatalogs, type DeclaringClient } from './catalog/client-catalogs.ts'
+import {
+  createCatalogCache,
+  createSessionCatalogs,
+  type DeclaringClient,
+  definitionsOf
+} from './catalog/client-catalogs.ts'
 import { createListings } from './catalog/listings.ts'
+import { createSessionLists } from './catalog/session-lists.ts'
 import { createLogLevels } from './connections/log-level.ts'
 import { createSessionConnections } from './connections/session-connections.ts'
 import type { LegacyServices } from './methods/legacy-forward.ts'
@@ -78,8 +83,9 @@ export function createLegacyRelay(options: LegacyRelayOptions): LegacyRelay {
   const reached = { tasks, subscriptions, clients }
   const sharedEvents = createSharedEvents(reached)
   const listings = createListings({ pool, store, clock, log, clientInfo, events: sharedEvents })
-  const cache = createCatalogCache({ listings, clock, log })
-  const catalogs = createSessionCatalogs(cache, listings)
+  const sessionLists = createSessionLists(listings, clock, log)
+  const catalogOf = createCatalogCache(listings, log)
+  const catalogs = createSessionCatalogs(catalogOf, listings, sessionLists)
   const levels = createLogLevels(log)
   const connections = createSessionConnections({
     pool,
@@ -87,7 +93,7 @@ export function createLegacyRelay(options: LegacyRelayOptions): LegacyRelay {
     listings,
     levels,
     clientInfo,
-    events: createSessionEvents(reached, sharedEvents, cache, catalogs, contextOfSession),
+    events: createSessionEvents(reached, sharedEvents, sessionLists, catalogs, contextOfSession),
     log
   })
   const subscribers = createSessionSubscribers({
@@ -113,14 +119,14 @@ export function createLegacyRelay(options: LegacyRelayOptions): LegacyRelay {
   listings.onChange((hash, kinds, concerns) => {
     for (const session of live.all()) {
       const context = contextOfSession(session)
-      const changed = new Set([...kinds].filter((kind) => !cache.hasSessionList(session.key, hash, kind)))
+      const changed = new Set([...kinds].filter((kind) => !sessionLists.has(session.key, hash, kind)))
       if (context === undefined || changed.size === 0) continue
       if (!concerns(catalogs.viewKeyOf({ ...context, session }))) continue
-      if (cache.definitionsOf(context).some((definition) => definition.hash === hash)) session.listsChanged(changed)
+      if (definitionsOf(context).some((definition) => definition.hash === hash)) session.listsChanged(changed)
     }
   })
   live.onDrop((key) => {
-    cache.forgetSession(key)
+    sessionLists.forget(key)
     subscribers.drop(key)
     tasks.drop(key)
     connections
@@ -129,14 +135,16 @@ export function createLegacyRelay(options: LegacyRelayOptions): LegacyRelay {
   })
 
   return {
-    shared: { listings, cache, levels, subscriptions },
+    shared: { listings, catalogOf, levels, subscriptions },
     async describe(context, declaring) {
       const viewKey = catalogs.viewKeyOf({ ...context, session: undefined, declaring })
-      await cache.awaitListings(context, undefined)
+      const definitions = definitionsOf(context)
+      const { coldStartMs } = context.snapshot.limits
+      await listings.awaitListings(definitions, coldStartMs)
       // The lists themselves are waited for longer.
-      const waitMs = Math.min(context.snapshot.limits.coldStartMs, maxViewWaitMs)
-      if (viewKey !== undefined) await cache.awaitViews(context, viewKey, waitMs)
-      const { capabilities, instructions } = cache.of(context, undefined, viewKey)
+      const waitMs = Math.min(coldStartMs, maxViewWaitMs)
+      if (viewKey !== undefined) await listings.awaitViews(definitions, waitMs, viewKey)
+      const { capabilities, instructions } = catalogOf(context, viewKey)
       return { capabilities, instructions }
     },
     call: (call) => observe(call, { clock, log }, () => dispatchLegacy(call, services)),
@@ -151,9 +159,9 @@ export function createLegacyRelay(options: LegacyRelayOptions): LegacyRelay {
       connections.touch(session)
       subscribers.touch(session)
       const viewKey = catalogs.viewKeyOf({ ...context, session })
-      for (const definition of cache.definitionsOf(context)) listings.markUsed(definition, viewKey)
+      for (const definition of definitionsOf(context)) listings.markUsed(definition, viewKey)
     },
-    warm: (context) => listings.awaitListings(cache.definitionsOf(context), context.snapshot.limits.coldStartMs),
+    warm: (context) => listings.awaitListings(definitionsOf(context), context.snapshot.limits.coldStartMs),
     retain(hashes) {
       listings.retain(hashes)
       pool.retain(hashes)

@@ -70,10 +70,10 @@ export interface ModernRelay {
 
 export function createModernRelay(options: ModernRelayOptions): ModernRelay {
   const { runtime, pool, sealer, shared, contextOf, node, bus, parkedMs } = options
-  const { listings, cache, levels, subscriptions } = shared
+  const { listings, catalogOf, levels, subscriptions } = shared
   const { clock, wall, clientInfo, newId, log } = runtime
 
-  const catalogs = createCallerCatalogs(cache, listings, clock)
+  const catalogs = createCallerCatalogs(catalogOf, listings, clock)
   const taskIds = createSealedTaskIds(sealer)
   const openTasks = createOpenTasks({ clock, pool, newId, log })
   const connections = createCallerConnections({
@@ -106,7 +106,6 @@ export function createModernRelay(options: ModernRelayOptions): ModernRelay {
   const services: ModernServices = { catalogs, connections, states, parking, legacyTasks, taskIds }
   const listenStreams = createListenStreams({
     catalogs,
-    cache,
     contextOf,
     taskIds,
     listings,

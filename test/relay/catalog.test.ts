@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import type { Endpoint } from '../../src/config/snapshot.ts'
 import { endpointName, tenantId, upstreamName, type UpstreamName } from '../../src/protocol/messages.ts'
 import { buildCatalog } from '../../src/relay/catalog/catalog.ts'
-import { changedKinds } from '../../src/relay/catalog/listing-diff.ts'
+import { changedKinds } from '../../src/relay/catalog/freshness.ts'
 import type { Listing } from '../../src/upstream/listing/listing.ts'
 import { tool } from './kit.ts'
 

@@ -3,8 +3,9 @@
 
 import t from 'tap'
 import pino from 'pino'
-import { createCatalogCache } from '../../src/relay/catalog/catalog-cache.ts'
-import { readBurst } from '../../src/relay/catalog/read-rate.ts'
+import { readBurst } from '../../src/relay/catalog/freshness.ts'
+import { createSessionLists } from '../../src/relay/catalog/session-lists.ts'
+import type { Listing } from '../../src/upstream/listing/listing.ts'
 import { until } from '../kit/until.ts'
 import { relaySetup, stillClock, tool, type Connection, type Double, type Person, type RelaySetup } from './kit.ts'
 
@@ -109,31 +110,19 @@ t.test('a list that is read while its session ends is forgotten', async (t) => {
   const [ada, bob] = [await setup.person('ada'), await setup.person('bob')]
   const definition = [...setup.snapshot.tenants.values()][0]?.upstreams.values().next().value
   if (definition === undefined) throw new Error('no upstream')
-  const catalogs = createCatalogCache({
-    clock,
-    log: pino({ level: 'silent' }),
-    listings: {
-      hasOwnView: () => false,
-      changeCount: () => 0,
-      awaitListings: async () => {},
-      awaitViews: async () => {},
-      recheckView() {},
-      revalidate: async () => {},
-      version: () => 0,
-      peek: () => ({
-        tools: [],
-        prompts: [],
-        resources: [],
-        templates: [],
-        capabilities: {},
-        serverInfo: { name: 'x', version: '1' },
-        instructions: undefined,
-        revision: '2025-11-25',
-        failed: [],
-        partial: []
-      })
-    }
-  })
+  const listing: Listing = {
+    tools: [],
+    prompts: [],
+    resources: [],
+    templates: [],
+    capabilities: {},
+    serverInfo: { name: 'x', version: '1' },
+    instructions: undefined,
+    revision: '2025-11-25',
+    failed: [],
+    partial: []
+  }
+  const sessionLists = createSessionLists({ recheckView() {}, peek: () => listing }, clock, pino({ level: 'silent' }))
   const answer = Promise.withResolvers<{ tools: unknown[] }>()
   const upstream = {
     id: 'one',
@@ -148,11 +137,11 @@ t.test('a list that is read while its session ends is forgotten', async (t) => {
     close: () => Promise.resolve(),
     destroy() {}
   }
-  for (const { live } of [ada, bob]) catalogs.sessionListChanged(live, undefined, definition, upstream, 'tools')
-  catalogs.forgetSession(ada.live.key)
+  for (const { live } of [ada, bob]) sessionLists.changed(live, undefined, definition, upstream, 'tools')
+  sessionLists.forget(ada.live.key)
   answer.resolve({ tools: [tool('x')] })
-  await until('the other one has it', () => catalogs.hasSessionList(bob.live.key, definition.hash))
-  t.notOk(catalogs.hasSessionList(ada.live.key, definition.hash))
+  await until('the other one has it', () => sessionLists.has(bob.live.key, definition.hash))
+  t.notOk(sessionLists.has(ada.live.key, definition.hash))
 })
 
 t.test('calls that began before a reload do not watch a removed upstream again', async (t) => {

@@ -145,8 +145,6 @@ export async function listenSetup(
     const endpoint = tenant?.endpoints.get(endpointName(name))
     return tenant === undefined || endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
   }
-  const definitionsOf = ({ tenant, endpoint }: EndpointContext): UpstreamDefinition[] =>
-    endpoint.members.flatMap(({ upstream }) => tenant.upstreams.get(upstream) ?? [])
   const listingOf = (name: string): Listing => {
     const { tools = [], prompts = [], resources = [], era = 'modern' } = doubles[name] ?? {}
     return {
@@ -279,7 +277,6 @@ export async function listenSetup(
         offers: () => true,
         viewKeyOf: () => undefined
       },
-      cache: { definitionsOf },
       contextOf: placeOf,
       taskIds,
       listings: {

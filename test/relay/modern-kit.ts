@@ -19,7 +19,7 @@ import {
 } from '../../src/protocol/messages.ts'
 import type { Client, HandshakeParams, LogLevel, Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
 import type { EndpointContext } from '../../src/relay/call/call.ts'
-import { createCatalogCache } from '../../src/relay/catalog/catalog-cache.ts'
+import { createCatalogCache } from '../../src/relay/catalog/client-catalogs.ts'
 import { createLogLevels } from '../../src/relay/connections/log-level.ts'
 import { createListings, type Listings } from '../../src/relay/catalog/listings.ts'
 import { createResourceSubscriptions } from '../../src/relay/subscriptions/resource-subscriptions.ts'
@@ -154,7 +154,7 @@ export async function modernSetup(
     clientInfo,
     events: { sharedNotification() {}, lost() {} }
   })
-  const catalogs = createCatalogCache({ listings, clock, log })
+  const catalogs = createCatalogCache(listings, log)
   const wall = { now: () => today }
   const placeOf = (endpoint: string): EndpointContext | undefined => {
     const found = tenant.endpoints.get(endpointName(endpoint))
@@ -166,7 +166,7 @@ export async function modernSetup(
     sealer,
     shared: {
       listings,
-      cache: catalogs,
+      catalogOf: catalogs,
       levels: createLogLevels(log),
       subscriptions: createResourceSubscriptions({ pool, clock, log })
     },

@@ -3,7 +3,7 @@
 import t from 'tap'
 import type { Endpoint } from '../../src/config/snapshot.ts'
 import { endpointName, type Revision, RpcError, tenantId, upstreamName } from '../../src/protocol/messages.ts'
-import { shapeServerRequest } from '../../src/relay/client/server-request.ts'
+import { shapeServerRequest } from '../../src/relay/client/server-messages.ts'
 
 const endpoint = (...names: string[]): Endpoint => ({
   name: endpointName('default'),

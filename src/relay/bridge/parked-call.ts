@@ -19,10 +19,9 @@ import type { ModernCall } from '../call/call.ts'
 import type { Lease } from '../connections/caller-connections.ts'
 import { toInputRequest } from '../client/input-requests.ts'
 import { declaredForCaller } from '../client/declared-capabilities.ts'
-import { notificationForModern } from '../client/notifications.ts'
+import { notificationForModern } from '../client/server-messages.ts'
 import { type ParkedOutcome, storedOutcome } from './parked-outcome.ts'
-import { declinedResponse, refuseOutsideInputMethods } from '../client/input-responses.ts'
-import { createPendingInputs } from '../client/pending-inputs.ts'
+import { createPendingInputs, declinedResponse, refuseOutsideInputMethods } from '../client/pending-inputs.ts'
 
 export interface ParkedCallOptions {
   readonly clock: Pick<Clock, 'timer'>

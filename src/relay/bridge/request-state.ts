@@ -7,7 +7,7 @@ import { canonicalJsonOf } from '../../protocol/canonical.ts'
 import { GatewayError, type UpstreamName } from '../../protocol/messages.ts'
 import type { Sealer } from '../../store/seal.ts'
 import { lossError } from '../../session/parked-calls.ts'
-import { conversationOf } from '../client/request-meta.ts'
+import { conversationOf } from '../client/modern-client.ts'
 
 /** What a state stands for. */
 export interface RequestState {

@@ -5,9 +5,9 @@ import type { Notification } from '../../protocol/messages.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { EndpointContext } from '../call/call.ts'
 import { scopeOf } from '../call/scopes.ts'
-import type { CatalogCache } from '../catalog/catalog-cache.ts'
 import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
 import type { SharedConnectionEvents } from '../catalog/listings.ts'
+import type { SessionLists } from '../catalog/session-lists.ts'
 import type { SessionConnectionEvents } from '../connections/session-connections.ts'
 import type { ResourceSubscriptions } from '../subscriptions/resource-subscriptions.ts'
 import type { SessionTasks } from '../tasks/session-tasks.ts'
@@ -41,7 +41,7 @@ export function createSharedEvents({ tasks, subscriptions, clients }: SessionEve
 export function createSessionEvents(
   { tasks, subscriptions, clients }: SessionEventsOptions,
   shared: SharedConnectionEvents,
-  cache: CatalogCache,
+  sessionLists: Pick<SessionLists, 'changed'>,
   catalogs: ClientCatalogs<SessionViewer>,
   contextOf: (session: LiveSession) => EndpointContext | undefined
 ): SessionConnectionEvents {
@@ -61,7 +61,7 @@ export function createSessionEvents(
     listChanged(session, definition, upstream, kind) {
       const context = contextOf(session)
       const viewKey = context === undefined ? undefined : catalogs.viewKeyOf({ ...context, session })
-      cache.sessionListChanged(session, viewKey, definition, upstream, kind)
+      sessionLists.changed(session, viewKey, definition, upstream, kind)
     },
     serverRequest: (session, definition, request, options) =>
       clients.ask(session, { definition, scope: scopeOf(definition, session) }, request, options)

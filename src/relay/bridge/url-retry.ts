@@ -13,7 +13,7 @@ import {
   type UpstreamName
 } from '../../protocol/messages.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
-import { withoutInputResponses } from '../client/request-meta.ts'
+import { withoutInputResponses } from '../client/modern-client.ts'
 import type { ModernCall } from '../call/call.ts'
 import type { RequestStates } from './request-state.ts'
 import { shapeInputRequests } from '../client/input-requests.ts'

@@ -1,11 +1,12 @@
 // What one endpoint offers, and where each public name leads. Pure, and built only when a listing changes.
 
-import type { Endpoint } from '../../config/snapshot.ts'
+import type { Endpoint, EndpointMember } from '../../config/snapshot.ts'
 import {
   isModernRevision,
   isObject,
   type JsonObject,
   latestLegacy,
+  type PublicName,
   type Revision,
   type ServerCapabilities,
   type UpstreamName
@@ -23,7 +24,6 @@ import { shapeEntry, shapeTool } from '../../protocol/translate/revision-shape.t
 import { withoutTaskSupport } from '../../protocol/translate/tasks.ts'
 import { needsWrapping, wrapOutputSchema } from '../../protocol/translate/wrap-structured.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
-import { createPublicNames, namespacesOf } from './public-names.ts'
 
 /** Where a public name leads. */
 export interface Route {
@@ -32,85 +32,68 @@ export interface Route {
   readonly name: string
 }
 
-export type ListName = 'tools' | 'prompts' | 'resources' | 'templates'
-
-export interface Catalog {
-  readonly tools: readonly JsonObject[]
-  readonly prompts: readonly JsonObject[]
-  readonly resources: readonly JsonObject[]
-  readonly templates: readonly JsonObject[]
-  readonly capabilities: ServerCapabilities
-  /** The same for 2026-07-28. */
-  readonly modernCapabilities: ServerCapabilities
-  readonly instructions: string | undefined
-  /**
-   * Public names that two upstreams claim: they lead to the one whose prefix they begin with, up or not, else nowhere.
-   */
-  readonly collisions: readonly string[]
-  /** A list as the revision has it; shaped once, not for each request. */
-  list(name: ListName, revision: Revision): readonly JsonObject[]
-  tool(name: string): Route | undefined
-  /** Do legacy clients see another `outputSchema` of the tool, so that its results have to be wrapped? */
-  wrapsStructuredContent(name: string): boolean
-  /** `inputSchema` of a tool under its public name; undefined for an unknown one. */
-  schemaOf(name: string): JsonObject | undefined
-  prompt(name: string): Route | undefined
-  /** A URI, listed or not, or a template as it stands in the list. */
-  resource(uri: string): Route | undefined
-  /** From an upstream's URI to the one that clients see. */
-  uriMap(upstream: UpstreamName): UriMap
-  /** The member without a listing whose tool or prompt this could be. */
-  unlistedOwnerOfName(name: string): UpstreamName | undefined
-  /** The member without a listing whose resource this could be. */
-  unlistedOwnerOfUri(uri: string): UpstreamName | undefined
+interface Offer {
+  readonly entry: JsonObject
+  readonly route: Route
 }
 
+export type ListName = 'tools' | 'prompts' | 'resources' | 'templates'
+
+export type Catalog = ReturnType<typeof buildCatalog>
+
 /** @param listings of the members that are known and up; the others are left out of the lists */
-export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamName, Listing>): Catalog {
+export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamName, Listing>) {
   const { members, separator } = endpoint
   const single = members.length === 1 ? members[0] : undefined
+  /** From an upstream's URI to the one that clients see. */
   const uriMap = (upstream: UpstreamName): UriMap =>
     single === undefined ? (uri) => wrapUri(upstream, uri) : (uri) => uri
-  const namespaces = namespacesOf(endpoint)
+  const isElsewhere = namespacesOf(endpoint)
   // Listed under the prefix of another member.
   const misplaced = new Set<string>()
   const tools = createPublicNames()
   const prompts = createPublicNames()
-  const resources = new Map<string, { entry: JsonObject; route: Route }>()
-  const templates = new Map<string, { entry: JsonObject; route: Route }>()
+  const resources = new Map<string, Offer>()
+  const templates = new Map<string, Offer>()
   const modernTools = new Map<JsonObject, { readonly tasks: boolean }>()
 
-  for (const { upstream, prefix } of members) {
+  function offer(
+    names: ReturnType<typeof createPublicNames>,
+    { upstream, prefix }: EndpointMember,
+    item: JsonObject,
+    entryFor: (shown: PublicName) => JsonObject
+  ): void {
+    const name = String(item['name'])
+    const shown = publicNameFor(prefix, separator, name)
+    if (isElsewhere(shown, prefix)) misplaced.add(shown)
+    else names.add(shown, { route: { upstream, name }, entry: entryFor(shown) })
+  }
+
+  for (const member of members) {
+    const { upstream } = member
     const listing = listings.get(upstream)
     if (listing === undefined) continue
     const map = uriMap(upstream)
     const tasks = single !== undefined || hasCapability(listing.capabilities, ['tasks', 'requests', 'tools', 'call'])
     for (const tool of listing.tools) {
-      const name = String(tool['name'])
-      const shown = publicNameFor(prefix, separator, name)
-      if (namespaces.isElsewhere(shown, prefix)) misplaced.add(shown)
-      else {
+      offer(tools, member, tool, (shown) => {
         const entry = rewriteTool(tasks ? tool : withoutTaskSupport(tool), shown, map)
         if (isModernRevision(listing.revision))
           modernTools.set(entry, { tasks: hasCapability(listing.capabilities, ['extensions', tasksExtension]) })
-        tools.add(shown, { upstream, name }, entry)
-      }
+        return entry
+      })
     }
-    for (const prompt of listing.prompts) {
-      const name = String(prompt['name'])
-      const shown = publicNameFor(prefix, separator, name)
-      if (namespaces.isElsewhere(shown, prefix)) misplaced.add(shown)
-      else prompts.add(shown, { upstream, name }, prompt['name'] === shown ? prompt : { ...prompt, name: shown })
-    }
+    for (const prompt of listing.prompts)
+      offer(prompts, member, prompt, (name) => (prompt['name'] === name ? prompt : { ...prompt, name }))
     // Only http(s) URIs are not wrapped, and mean the same wherever they are listed: the first upstream serves them.
-    for (const [list, member, into] of [
+    for (const [list, key, into] of [
       [listing.resources, 'uri', resources],
       [listing.templates, 'uriTemplate', templates]
     ] as const) {
       for (const item of list) {
-        const name = String(item[member])
+        const name = String(item[key])
         const shown = map(name)
-        if (!into.has(shown)) into.set(shown, { entry: rewriteResource(item, member, map), route: { upstream, name } })
+        if (!into.has(shown)) into.set(shown, { entry: rewriteResource(item, key, map), route: { upstream, name } })
       }
     }
   }
@@ -124,23 +107,22 @@ export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamN
   }
 
   const known = members.map(({ upstream }) => listings.get(upstream))
+  const entriesOf = (offers: ReadonlyMap<string, Offer>): readonly JsonObject[] =>
+    [...offers.values()].map(({ entry }) => entry)
   const lists: Readonly<Record<ListName, readonly JsonObject[]>> = {
-    tools: tools.entries(),
-    prompts: prompts.entries(),
-    resources: [...resources.values()].map(({ entry }) => entry),
-    templates: [...templates.values()].map(({ entry }) => entry)
+    tools: entriesOf(tools.offers),
+    prompts: entriesOf(prompts.offers),
+    resources: entriesOf(resources),
+    templates: entriesOf(templates)
   }
   const shaped = new Map<string, readonly JsonObject[]>()
   return {
     ...lists,
-    capabilities: mergeCapabilities(
-      known.map((listing) => (listing === undefined ? undefined : legacyCapabilitiesOf(listing)))
-    ),
+    capabilities: mergeCapabilities(known.map((listing) => listing && legacyCapabilitiesOf(listing))),
+    /** The same for 2026-07-28. */
     modernCapabilities: mergeModernCapabilities(
-      known.map((listing) =>
-        listing === undefined
-          ? undefined
-          : { modern: isModernRevision(listing.revision), capabilities: capabilitiesOf(listing) }
+      known.map(
+        (listing) => listing && { modern: isModernRevision(listing.revision), capabilities: capabilitiesOf(listing) }
       )
     ),
     instructions: mergeInstructions(
@@ -148,8 +130,13 @@ export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamN
       members.map(({ upstream, prefix }, at) => ({ upstream, prefix, instructions: known[at]?.instructions })),
       separator
     ),
+    /**
+     * Public names that two upstreams claim: they lead to the one whose prefix they begin with, up or not, else
+     * nowhere.
+     */
     collisions: [...new Set([...misplaced, ...tools.collisions, ...prompts.collisions])],
-    list(name, revision) {
+    /** A list as the revision has it; shaped once, not for each request. */
+    list(name: ListName, revision: Revision): readonly JsonObject[] {
       if (revision === latestLegacy && (name !== 'tools' || modernTools.size === 0)) return lists[name]
       const key = `${name} ${revision}`
       let list = shaped.get(key)
@@ -162,17 +149,20 @@ export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamN
       }
       return list
     },
-    tool: (name) => tools.route(name),
-    wrapsStructuredContent(name) {
-      const entry = tools.entry(name)
+    tool: (name: string): Route | undefined => tools.offers.get(name)?.route,
+    /** Do legacy clients see another `outputSchema` of the tool, so that its results have to be wrapped? */
+    wrapsStructuredContent(name: string): boolean {
+      const entry = tools.offers.get(name)?.entry
       return entry !== undefined && modernTools.has(entry) && needsWrapping(entry)
     },
-    schemaOf(name) {
-      const schema = tools.entry(name)?.['inputSchema']
+    /** `inputSchema` of a tool under its public name; undefined for an unknown one. */
+    schemaOf(name: string): JsonObject | undefined {
+      const schema = tools.offers.get(name)?.entry['inputSchema']
       return isObject(schema) ? schema : undefined
     },
-    prompt: (name) => prompts.route(name),
-    resource(uri) {
+    prompt: (name: string): Route | undefined => prompts.offers.get(name)?.route,
+    /** A URI, listed or not, or a template as it stands in the list. */
+    resource(uri: string): Route | undefined {
       if (single !== undefined) return { upstream: single.upstream, name: uri }
       const listed = resources.get(uri) ?? templates.get(uri)
       if (listed !== undefined) return listed.route
@@ -186,31 +176,60 @@ export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamN
       return owners.length === 1 && owners[0] !== undefined ? { upstream: owners[0].upstream, name: uri } : undefined
     },
     uriMap,
-    unlistedOwnerOfName: (name) =>
+    /** The member without a listing whose tool or prompt this could be. */
+    unlistedOwnerOfName: (name: string): UpstreamName | undefined =>
       members.find(
-        ({ upstream, prefix }) => !listings.has(upstream) && (single !== undefined || namespaces.isWithin(name, prefix))
+        ({ upstream, prefix }) =>
+          !listings.has(upstream) &&
+          (single !== undefined || (name.startsWith(startOf(endpoint, prefix)) && !isElsewhere(name, prefix)))
       )?.upstream,
-    unlistedOwnerOfUri: (uri) =>
+    /** The member without a listing whose resource this could be. */
+    unlistedOwnerOfUri: (uri: string): UpstreamName | undefined =>
       members.find(({ upstream }) => !listings.has(upstream) && uriMap(upstream)(uri) === uri)?.upstream
   }
 }
 
-/** 2024-11-05 had completion, but no capability to declare it by. */
-export function capabilitiesOf({
-  capabilities,
-  revision,
-  prompts,
-  templates
-}: Pick<Listing, 'capabilities' | 'revision' | 'prompts' | 'templates'>): ServerCapabilities {
-  return revision === '2024-11-05' && (prompts.length > 0 || templates.length > 0)
-    ? { completions: {}, ...capabilities }
-    : capabilities
+const startOf = ({ separator }: Endpoint, prefix: string): string => (prefix === '' ? '' : prefix + separator)
+
+/**
+ * The configuration alone decides whose namespace a name is in: an upstream that takes the prefix of another would
+ * otherwise get its calls while that one is down.
+ * @returns whether a name of a member begins with a longer prefix of another one: `a__b` and its `x` mean `a__b__x`,
+ * not `a` and its `b__x`
+ */
+function namespacesOf(endpoint: Endpoint): (name: string, prefix: string) => boolean {
+  const starts = endpoint.members.map(({ prefix }) => startOf(endpoint, prefix))
+  return (name, prefix) =>
+    starts.some((start) => start.length > startOf(endpoint, prefix).length && name.startsWith(start))
 }
 
+function createPublicNames() {
+  const offers = new Map<string, Offer>()
+  const collisions = new Set<string>()
+  return {
+    offers,
+    collisions,
+    /** A name that is claimed twice leads nowhere: an upstream would be called in the name of the other. */
+    add(name: PublicName, offer: Offer): void {
+      const taken = offers.get(name)?.route
+      if (collisions.has(name)) return
+      if (taken === undefined) offers.set(name, offer)
+      else if (taken.upstream !== offer.route.upstream || taken.name !== offer.route.name) {
+        offers.delete(name)
+        collisions.add(name)
+      }
+    }
+  }
+}
+
+/** 2024-11-05 had completion, but no capability to declare it by. */
+export const capabilitiesOf = ({ capabilities, revision, prompts, templates }: Listing): ServerCapabilities =>
+  revision === '2024-11-05' && (prompts.length > 0 || templates.length > 0)
+    ? { completions: {}, ...capabilities }
+    : capabilities
+
 /** The same for a legacy client: tasks of 2026-07-28 as the capability of 2025-11-25. */
-export function legacyCapabilitiesOf(
-  listing: Pick<Listing, 'capabilities' | 'revision' | 'prompts' | 'templates'>
-): ServerCapabilities {
+export function legacyCapabilitiesOf(listing: Listing): ServerCapabilities {
   const capabilities = capabilitiesOf(listing)
   const { extensions, ...rest } = capabilities
   if (!isModernRevision(listing.revision) || !isObject(extensions) || !isObject(extensions[tasksExtension]))

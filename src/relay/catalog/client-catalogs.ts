@@ -1,35 +1,42 @@
-// The catalog of an endpoint as the client of one call sees it, for either era. One lookup while nothing changes.
+// The catalog of an endpoint as one client sees it: the shared one, that of all clients which declare the same
+// capabilities, or a session's own, where its connections reported changes.
 
-import type { UpstreamName } from '../../protocol/messages.ts'
+import { LRUCache } from 'lru-cache'
+import type { Endpoint, UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import { canonicalJsonOf } from '../../protocol/canonical.ts'
+import type { ClientCapabilities, JsonObject, ServerCapabilities, UpstreamName } from '../../protocol/messages.ts'
 import type { Client } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { SessionRecord } from '../../session/session-record.ts'
+import type { Clock } from '../../time/clock.ts'
+import type { Listing } from '../../upstream/listing/listing.ts'
 import { definitionOf, type EndpointContext, isModernCaller, type ModernViewer, quotaKeyOf } from '../call/call.ts'
 import { declaredCapabilities, declaredForCaller } from '../client/declared-capabilities.ts'
-import type { CatalogCache } from './catalog-cache.ts'
-import { capabilitiesOf, type Catalog, legacyCapabilitiesOf, type ListName } from './catalog.ts'
-import { remainingTtlMs } from './list-ttl.ts'
-import type { Clock } from '../../time/clock.ts'
+import { buildCatalog, capabilitiesOf, type Catalog, legacyCapabilitiesOf, type ListName } from './catalog.ts'
+import { remainingTtlMs } from './freshness.ts'
 import type { Listings } from './listings.ts'
-import { type ViewKey, viewKeysOf } from './view-key.ts'
+import { type OwnListsByUpstream, type SessionLists, withOwnLists } from './session-lists.ts'
+import type { ViewKey } from './views.ts'
 
 export interface ClientCatalogs<C> {
   /** As it is now. */
   of(call: C): Catalog
-  /** Waits up to `limits.coldStartMs` for upstreams whose listing is unknown. A call that asks twice waits once. */
+  /**
+   * Waits up to `limits.coldStartMs` for upstreams whose listing is unknown, and for lists that are older than their
+   * time. A call that asks twice waits once.
+   */
   awaitListings(call: C): Promise<void>
-  /** Waits as long for lists that may have changed unnoticed. A call that asks twice waits once. */
+  /**
+   * Something is missing that may be there by now: reads lists that may have changed unnoticed, once a second at most,
+   * and waits as long. A call that asks twice waits once.
+   */
   revalidate(call: C): Promise<void>
   /** Does the upstream declare the capability at this path? True while its listing is unknown. */
   offers(call: C, upstream: UpstreamName, ...path: readonly string[]): boolean
   /** What decides which listings the client sees; undefined where it sees those of everybody. */
   viewKeyOf(call: C): ViewKey | undefined
-}
-
-export interface CallerCatalogs extends ClientCatalogs<ModernViewer> {
-  /** For how many milliseconds clients may keep these lists of the endpoint. */
-  remainingTtlMs(context: EndpointContext, lists: readonly ListName[]): number
 }
 
 /** What a session has declared, which decides which lists its client sees. */
@@ -41,56 +48,178 @@ export interface SessionViewer extends EndpointContext {
   readonly declaring?: DeclaringClient
 }
 
-export function createSessionCatalogs(cache: CatalogCache, listings: Listings): ClientCatalogs<SessionViewer> {
+interface Entry {
+  /** `Listings.changeCount` when the entry was last known to be current. */
+  readonly changeCount: number
+  readonly endpoint: Endpoint
+  readonly viewKey: string | undefined
+  /** Of the listings that it was built from. */
+  readonly versions: readonly number[]
+  readonly catalog: Catalog
+}
+
+export type CatalogCache = ReturnType<typeof createCatalogCache>
+export type CallerCatalogs = ReturnType<typeof createCallerCatalogs>
+
+/** Sets of capabilities per endpoint whose catalogs are kept; those of more are built anew for each call. */
+const maxViewsPerEndpoint = 32
+// A server that looks at more than this has no view for it.
+const maxKeyLength = 2_048
+
+export const definitionsOf = ({ tenant, endpoint }: EndpointContext): UpstreamDefinition[] =>
+  endpoint.members.flatMap(({ upstream }) => tenant.upstreams.get(upstream) ?? [])
+
+/** @returns the catalog, built anew only where a listing of the endpoint has changed */
+export function createCatalogCache(listings: Pick<Listings, 'peek' | 'version' | 'changeCount'>, log: Log) {
+  const shared = new WeakMap<Endpoint, Entry>()
+  const byView = new WeakMap<Endpoint, LRUCache<string, Entry>>()
+  const bySession = new WeakMap<OwnListsByUpstream, Entry>()
+
+  function build(context: EndpointContext, viewKey: ViewKey | undefined, own: OwnListsByUpstream | undefined): Catalog {
+    const { endpoint } = context
+    const known = new Map<UpstreamName, Listing>()
+    for (const definition of definitionsOf(context)) {
+      const listing = withOwnLists(listings.peek(definition, viewKey), own?.get(definition.hash))
+      if (listing !== undefined) known.set(definition.name, listing)
+    }
+    const catalog = buildCatalog(endpoint, known)
+    if (catalog.collisions.length > 0) {
+      log.warn(
+        { tenant: endpoint.tenant, endpoint: endpoint.name, names: catalog.collisions.slice(0, 20) },
+        'two upstreams claim the same name: it is offered by the one whose prefix it begins with, ' +
+          'else by neither; give one of them another prefix'
+      )
+    }
+    return catalog
+  }
+
+  function current<K>(
+    entries: { get(at: K): Entry | undefined; set(at: K, entry: Entry): unknown },
+    at: K,
+    context: EndpointContext,
+    viewKey?: ViewKey,
+    own?: OwnListsByUpstream
+  ): Catalog {
+    const { endpoint } = context
+    const known = entries.get(at)
+    const changeCount = listings.changeCount()
+    const isSame = known?.endpoint === endpoint && known.viewKey === viewKey?.key
+    if (isSame && known.changeCount === changeCount) return known.catalog
+    const versions = definitionsOf(context).map((definition) => listings.version(definition, viewKey))
+    const hasChanged = !isSame || versions.some((version, index) => version !== known.versions[index])
+    const catalog = hasChanged ? build(context, viewKey, own) : known.catalog
+    entries.set(at, { changeCount, endpoint, viewKey: viewKey?.key, versions, catalog })
+    return catalog
+  }
+
+  return (context: EndpointContext, viewKey: ViewKey | undefined, own?: OwnListsByUpstream): Catalog => {
+    const { endpoint } = context
+    if (own !== undefined) return current(bySession, own, context, viewKey, own)
+    if (viewKey === undefined) return current(shared, endpoint, context)
+    const views = byView.get(endpoint) ?? new LRUCache<string, Entry>({ max: maxViewsPerEndpoint })
+    byView.set(endpoint, views)
+    const changeCount = listings.changeCount()
+    const known = views.get(viewKey.id)
+    if (known?.changeCount === changeCount) return known.catalog
+    if (definitionsOf(context).some((each) => listings.peek(each, viewKey) !== listings.peek(each)))
+      return current(views, viewKey.id, context, viewKey)
+    const catalog = current(shared, endpoint, context)
+    views.set(viewKey.id, { changeCount, endpoint, viewKey: undefined, versions: [], catalog })
+    return catalog
+  }
+}
+
+export function createSessionCatalogs(
+  catalogOf: CatalogCache,
+  listings: Listings,
+  sessionLists: Pick<SessionLists, 'of'>
+): ClientCatalogs<SessionViewer> {
   const viewKeys = viewKeysOf(false, (client: DeclaringClient, endpoint) =>
     declaredCapabilities(client, endpoint, 'legacy')
   )
   const viewKeyOf = ({ endpoint, session, declaring }: SessionViewer): ViewKey | undefined => {
     const client = declaring ?? session?.session.record
-    return client === undefined ? undefined : viewKeys(client, endpoint, () => quotaKeyOf(client.owner))
+    return client === undefined ? undefined : viewKeys(client, endpoint, client.owner)
   }
   return {
-    of: (call) => cache.of(call, call.session, viewKeyOf(call)),
-    awaitListings: (call) => cache.awaitListings(call, viewKeyOf(call)),
-    revalidate: (call) => cache.revalidate(call),
-    offers(call, upstream, ...path) {
-      const listing = listings.peek(definitionOf(call, upstream), viewKeyOf(call))
-      return listing === undefined || hasCapability(legacyCapabilitiesOf(listing), path)
-    },
-    viewKeyOf
+    ...withListings(listings, viewKeyOf, legacyCapabilitiesOf),
+    of: (call) =>
+      catalogOf(call, viewKeyOf(call), call.session === undefined ? undefined : sessionLists.of(call.session.key))
   }
 }
 
-export function createCallerCatalogs(
-  cache: CatalogCache,
-  listings: Listings,
-  clock: Pick<Clock, 'now'>
-): CallerCatalogs {
+export function createCallerCatalogs(catalogOf: CatalogCache, listings: Listings, clock: Pick<Clock, 'now'>) {
   const viewKeys = viewKeysOf(true, (client: Client, endpoint) => declaredForCaller({ client, endpoint }, 'legacy'))
   const viewKeyOf = (viewer: ModernViewer): ViewKey | undefined =>
-    isModernCaller(viewer) ? viewKeys(viewer.client, viewer.endpoint, () => quotaKeyOf(viewer.principal)) : undefined
+    isModernCaller(viewer) ? viewKeys(viewer.client, viewer.endpoint, viewer.principal) : undefined
   return {
-    of: (call) => cache.of(call, undefined, viewKeyOf(call)),
-    // The door reads the schema of a tool before the relay looks the tool up: the same call waits once.
-    awaitListings: oncePerCall((call) => cache.awaitListings(call, viewKeyOf(call))),
-    revalidate: oncePerCall((call) => cache.revalidate(call)),
+    ...withListings(listings, viewKeyOf, capabilitiesOf),
+    of: (call: ModernViewer): Catalog => catalogOf(call, viewKeyOf(call)),
+    /** For how many milliseconds clients may keep these lists of the endpoint. */
+    remainingTtlMs(context: EndpointContext, lists: readonly ListName[]): number {
+      const known = definitionsOf(context).map((definition) => listings.peek(definition))
+      return remainingTtlMs(known, lists, clock.now())
+    }
+  }
+}
+
+function withListings<C extends EndpointContext>(
+  listings: Listings,
+  viewKeyOf: (call: C) => ViewKey | undefined,
+  capabilitiesOf: (listing: Listing) => ServerCapabilities
+): Omit<ClientCatalogs<C>, 'of'> {
+  return {
+    // The door of 2026-07-28 reads the schema of a tool before the relay looks the tool up: the same call waits once.
+    awaitListings: oncePerCall((call) =>
+      listings.awaitListings(definitionsOf(call), call.snapshot.limits.coldStartMs, viewKeyOf(call))
+    ),
+    revalidate: oncePerCall((call) => listings.revalidate(definitionsOf(call), call.snapshot.limits.coldStartMs)),
     offers(call, upstream, ...path) {
       const listing = listings.peek(definitionOf(call, upstream), viewKeyOf(call))
       return listing === undefined || hasCapability(capabilitiesOf(listing), path)
     },
-    remainingTtlMs(context, lists) {
-      const known = cache.definitionsOf(context).map((definition) => listings.peek(definition))
-      return remainingTtlMs(known, lists, clock.now())
-    },
     viewKeyOf
   }
 }
 
-function oncePerCall(wait: (call: ModernViewer) => Promise<void>): (call: ModernViewer) => Promise<void> {
-  const waits = new WeakMap<ModernViewer, Promise<void>>()
+function oncePerCall<C extends object>(wait: (call: C) => Promise<void>): (call: C) => Promise<void> {
+  const waits = new WeakMap<C, Promise<void>>()
   return (call) => {
     const known = waits.get(call) ?? wait(call)
     waits.set(call, known)
     return known
   }
+}
+
+/**
+ * Remembers the key of each client at its endpoint: every call needs it.
+ * @param declare what servers behind the endpoint are told of the client
+ */
+function viewKeysOf<C extends object>(
+  pooled: boolean,
+  declare: (client: C, endpoint: Endpoint) => ClientCapabilities
+): (client: C, endpoint: Endpoint, owner: Parameters<typeof quotaKeyOf>[0]) => ViewKey | undefined {
+  const known = new WeakMap<C, { readonly endpoint: Endpoint; readonly viewKey: ViewKey | undefined }>()
+  return (client, endpoint, owner) => {
+    let entry = known.get(client)
+    if (entry?.endpoint !== endpoint) {
+      entry = { endpoint, viewKey: createViewKey(declare(client, endpoint), owner, pooled) }
+      known.set(client, entry)
+    }
+    return entry.viewKey
+  }
+}
+
+/** @returns undefined for a client that declares nothing: it sees the shared listing */
+function createViewKey(
+  declared: ClientCapabilities,
+  owner: Parameters<typeof quotaKeyOf>[0],
+  pooled: boolean
+): ViewKey | undefined {
+  // Whether a client reports changed roots does not matter to lists.
+  const capabilities: JsonObject = declared['roots'] === undefined ? declared : { ...declared, roots: {} }
+  if (Object.keys(capabilities).length === 0) return undefined
+  const key = canonicalJsonOf(capabilities)
+  if (key.length > maxKeyLength) return undefined
+  return { key, id: `${pooled ? 'caller' : 'session'} ${key}`, capabilities, quotaKey: quotaKeyOf(owner), pooled }
 }

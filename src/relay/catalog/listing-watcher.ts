@@ -4,62 +4,40 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
+import { isObject } from '../../protocol/messages.ts'
 import type { ListKind, Upstream } from '../../protocol/seams.ts'
-import { createDelay, type Clock } from '../../time/clock.ts'
-import { fetchList, fetchListing, withListingParts, type Listing } from '../../upstream/listing/listing.ts'
-import { isStale, mayRevalidate } from './list-ttl.ts'
-import { changesBetween } from './listing-diff.ts'
-import type { ReadRate } from './read-rate.ts'
-import type { Redundancy } from './redundancy.ts'
-import type { StoredListing } from './stored-listing.ts'
+import { type Clock, createDelay } from '../../time/clock.ts'
+import { fetchList, fetchListing, type Listing, withListingParts } from '../../upstream/listing/listing.ts'
+import { changesBetween, createReadRate, isStale, mayRevalidate, type ReadRate, type Redundancy } from './freshness.ts'
+import { listingKey, listingTtlMs } from '../../store/keys.ts'
+import type { Store } from '../../store/port.ts'
 
-export interface ListingWatcher {
-  /** Undefined while it is unknown, or hidden. */
-  peek(): Listing | undefined
-  /** Milliseconds since the epoch: the last `markUsed`. */
-  usedAt(): number
-  /** Opens or keeps the connection, and reads lists again that are older than their time. Cheap. */
-  markUsed(): void
-  /**
-   * What is worth waiting for: the first answer, or lists that are older than their time and are being read. None of it
-   * rejects.
-   */
-  pending(): Array<Promise<unknown>>
-  /** Reads again what may have changed unseen. Never rejects. */
-  revalidate(): Promise<void> | undefined
-  /** A connection reported a change. */
-  changed(kind: ListKind): void
-  connectionClosed(): void
-  /** It may be redundant no more: reads it again soon, where it was used lately. */
-  recheck(): void
-  close(): void
-}
-
-/** Where a listing is read from. */
-interface ListingSource {
-  /** @throws GatewayError upstream_unavailable, too_many */
-  connect(): Promise<Upstream>
-  /** Keeps the connection from being closed as idle. */
-  touch(): void
-  release?(): void
-  /** How long to wait after so many failures in a row, in milliseconds. */
-  retryMs(failures: number): number
-  /** What the log says about the first failure in a row. */
-  readonly downMessage: string
-}
-
-export interface ListingWatcherOptions {
+interface ListingWatcherOptions {
   readonly definition: UpstreamDefinition
-  readonly source: ListingSource
-  readonly readRate: ReadRate
+  /** Where the listing is read from. */
+  readonly source: {
+    /** @throws GatewayError upstream_unavailable, too_many */
+    connect(): Promise<Upstream>
+    /** Keeps the connection from being closed as idle. */
+    touch(): void
+    release?(): void
+    /** How long to wait after so many failures in a row, in milliseconds. */
+    retryMs(failures: number): number
+    /** What the log says about the first failure in a row. */
+    readonly downMessage: string
+  }
+  readonly nextRead?: ReadRate
   readonly clock: Clock
   readonly log: Log
   /** What changed in what `peek` returns; empty where only the server says something else of itself. */
   readonly onChange: (kinds: ReadonlySet<ListKind>) => void
-  readonly stored?: StoredListing
+  /** Keeps the listing for restarts. */
+  readonly store?: Store
   /** Of a view: while it holds, nothing is read and the connection is released. */
   readonly redundancy?: Redundancy
 }
+
+export type ListingWatcher = ReturnType<typeof createListingWatcher>
 
 // A blip must not make tools vanish from every client; an outage must not leave them there for ever.
 const failuresUntilHidden = 3
@@ -68,9 +46,13 @@ const retryWhileUsedMs = 10 * 60_000
 /** Servers that register tools once they know their client need a moment for it, and then report the change. */
 const releaseAfterMs = 5_000
 const recheckWhileUsedMs = 60_000
+// Lists that are read again every second are not written every second.
+const minWriteIntervalMs = 60_000
+const entryKeys = { tools: 'name', prompts: 'name', resources: 'uri', templates: 'uriTemplate' } as const
 
-export function createListingWatcher(options: ListingWatcherOptions): ListingWatcher {
-  const { definition, source, readRate, clock, log, onChange, stored, redundancy } = options
+export function createListingWatcher(options: ListingWatcherOptions) {
+  const { definition, source, clock, log, onChange, store, redundancy, nextRead = createReadRate(clock) } = options
+  const stored = store === undefined ? undefined : createStoredListing(store, definition, clock, log)
   const fields = { upstream: definition.name, tenant: definition.tenant }
   const stop = new AbortController()
   const { signal } = stop
@@ -102,13 +84,6 @@ export function createListingWatcher(options: ListingWatcherOptions): ListingWat
     return kinds !== undefined
   }
 
-  async function load(): Promise<void> {
-    const known = await stored?.load()
-    if (known === undefined || signal.aborted) return
-    update(known, failures)
-    settle()
-  }
-
   async function accept(next: Listing): Promise<void> {
     if (signal.aborted) return
     if (failures > 0) log.info(fields, 'upstream is back')
@@ -119,33 +94,37 @@ export function createListingWatcher(options: ListingWatcherOptions): ListingWat
   }
 
   async function read(): Promise<void> {
-    if (listing === undefined) await load()
-    await readRate.next(signal)
+    const known = listing === undefined ? await stored?.load() : undefined
+    if (known !== undefined && !signal.aborted) {
+      update(known, failures)
+      settle()
+    }
+    await nextRead(signal)
     if (signal.aborted) return
     const upstream = (connection = await source.connect())
     changed.clear()
     const whole = await fetchListing(upstream, signal, clock.now)
     if (whole.partial.length > 0)
       log.warn({ ...fields, partial: whole.partial.slice(0, 20) }, 'parts of the listing were left out')
-    let current = withLastGoodLists(whole, listing)
+    // One broken list of a server that answers must not wipe out what it held before.
+    const lastGood = whole.failed.map((member) => [member, listing?.[member] ?? []])
+    let current = { ...whole, ...Object.fromEntries(lastGood) }
     await accept(current)
     while (changed.size > 0) {
-      await readRate.next(signal)
+      await nextRead(signal)
       if (signal.aborted) return
       const kinds = [...changed]
       // Before the requests: a change that is reported while a response is on its way may not be in it.
       changed.clear()
       const parts = await Promise.all(kinds.map((kind) => fetchList(upstream, kind, signal, clock.now)))
-      current = withListingParts(current, parts)
-      await accept(current)
+      await accept((current = withListingParts(current, parts)))
     }
-    if (isRedundant()) release.start(releaseAfterMs, releaseUnused)
-  }
-
-  function releaseUnused(): void {
-    if (!isRedundant() || work !== undefined) return
-    connection = undefined
-    source.release?.()
+    if (!isRedundant()) return
+    release.start(releaseAfterMs, () => {
+      if (!isRedundant() || work !== undefined) return
+      connection = undefined
+      source.release?.()
+    })
   }
 
   function start(): void {
@@ -167,10 +146,10 @@ export function createListingWatcher(options: ListingWatcherOptions): ListingWat
   }
 
   function retryLater(ms: number): void {
-    if (signal.aborted || retry.pending || clock.now() - usedAt > retryWhileUsedMs) return
-    retry.start(ms, start)
+    if (!signal.aborted && !retry.pending && clock.now() - usedAt <= retryWhileUsedMs) retry.start(ms, start)
   }
 
+  /** Opens or keeps the connection, and reads lists again that are older than their time. Cheap. */
   function markUsed(): void {
     const now = clock.now()
     // The pool closes connections that are idle, and then changes go unseen.
@@ -182,35 +161,40 @@ export function createListingWatcher(options: ListingWatcherOptions): ListingWat
   }
 
   return {
+    /** Undefined while it is unknown, or hidden. */
     peek: shown,
-    usedAt: () => usedAt,
+    /** Milliseconds since the epoch: the last `markUsed`. */
+    usedAt: (): number => usedAt,
     markUsed,
-    pending() {
+    /** What is worth waiting for: the first answer, or the reading of lists that are too old. None of it rejects. */
+    pending(): Array<Promise<unknown>> {
       markUsed()
       if (!hasAnswered) return [firstAnswer.promise]
       return work !== undefined && isStale(listing, clock.now()) ? [work] : []
     },
-    revalidate() {
+    /** Reads again what may have changed unseen. Never rejects. */
+    revalidate(): Promise<void> | undefined {
       // An upstream that is down is tried again in its own time.
       if (retry.pending || !mayRevalidate(listing, clock.now())) return undefined
       start()
       return work
     },
-    changed(kind) {
+    /** A connection reported a change. */
+    changed(kind: ListKind): void {
       changed.add(kind)
       start()
     },
-    connectionClosed() {
+    connectionClosed(): void {
       connection = undefined
       if (!isRedundant()) retryLater(source.retryMs(0))
     },
-    recheck() {
+    /** It may be redundant no more: reads it again soon, where it was used lately. */
+    recheck(): void {
       // With a connection, its server reports changes.
       if (connection !== undefined || redundancy?.doubt() !== true) return
-      const wasUsed = clock.now() - usedAt < recheckWhileUsedMs
-      if (wasUsed && !isRedundant() && work === undefined && !retry.pending) start()
+      if (clock.now() - usedAt < recheckWhileUsedMs && !isRedundant() && !retry.pending) start()
     },
-    close() {
+    close(): void {
       stop.abort()
       retry.close()
       release.close()
@@ -220,8 +204,43 @@ export function createListingWatcher(options: ListingWatcherOptions): ListingWat
   }
 }
 
-/** One broken list of a server that answers must not wipe out what it held before. */
-function withLastGoodLists(listing: Listing, before: Listing | undefined): Listing {
-  if (before === undefined || listing.failed.length === 0) return listing
-  return { ...listing, ...Object.fromEntries(listing.failed.map((member) => [member, before[member]])) }
+/** Its methods never reject: a store that is away costs a restart its memory, and nobody else anything. */
+function createStoredListing(store: Store, { hash, name }: UpstreamDefinition, clock: Clock, log: Log) {
+  let writtenAt = -Infinity
+  return {
+    async load(): Promise<Listing | undefined> {
+      try {
+        const text = await store.get(listingKey(hash))
+        return text === undefined ? undefined : parseListing(text)
+      } catch (err) {
+        log.warn({ err, upstream: name }, 'no earlier listing could be read')
+        return undefined
+      }
+    },
+    /** Writes it where it has changed, and else once a minute at most. */
+    async save(listing: Listing, hasChanged: boolean): Promise<void> {
+      const now = clock.now()
+      if (!hasChanged && now - writtenAt < minWriteIntervalMs) return
+      writtenAt = now
+      try {
+        await store.set(listingKey(hash), JSON.stringify(listing), { ttlMs: listingTtlMs })
+      } catch (err) {
+        log.warn({ err, upstream: name }, 'the listing could not be kept; a restart will have to ask again')
+      }
+    }
+  }
+}
+
+/**
+ * Another version of the gateway may have written it: what does not look like a listing is none.
+ * @throws SyntaxError for what is no JSON
+ */
+export function parseListing(text: string): Listing | undefined {
+  const value: unknown = JSON.parse(text)
+  if (!isObject(value) || !isObject(value['capabilities'])) return undefined
+  const isListing = Object.entries(entryKeys).every(([member, key]) => {
+    const list = value[member]
+    return Array.isArray(list) && list.every((entry) => isObject(entry) && typeof entry[key] === 'string')
+  })
+  return isListing ? (value as unknown as Listing) : undefined
 }

@@ -11,12 +11,9 @@ import type { Listing } from '../../upstream/listing/listing.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { listingScopeOf } from '../call/scopes.ts'
 import { createListingWatcher, type ListingWatcher } from './listing-watcher.ts'
-import { createReadRate } from './read-rate.ts'
-import { createStoredListing } from './stored-listing.ts'
-import type { ViewKey } from './view-key.ts'
-import { createViews, type IsAffected } from './views.ts'
+import { createViews, type IsAffected, type ViewKey } from './views.ts'
 
-export interface ListingsOptions {
+interface ListingsOptions {
   readonly pool: Pool
   readonly store: Store
   readonly clock: Clock
@@ -33,61 +30,24 @@ export interface SharedConnectionEvents {
   lost(definition: UpstreamDefinition, scope: string): void
 }
 
-/** Everywhere: without `viewKey`, for clients that declare nothing. */
-export interface Listings {
-  /** Undefined while the upstream is unknown, or has been down for several tries. */
-  peek(definition: UpstreamDefinition, viewKey?: ViewKey): Listing | undefined
-  /** The shared listing and the views that differ from it. */
-  all(definition: UpstreamDefinition): Listing[]
-  /** Another number after each change of what `peek` returns. */
-  version(definition: UpstreamDefinition, viewKey?: ViewKey): number
-  /** Another number after each change of any listing. */
-  changeCount(): number
-  /** Does the upstream list something else for these clients than for others? */
-  hasOwnView(definition: UpstreamDefinition, viewKey: ViewKey): boolean
-  /**
-   * Opens or keeps the connection that changes are reported on, and reads lists again that are older than their time.
-   * Cheap.
-   */
-  markUsed(definition: UpstreamDefinition, viewKey?: ViewKey): void
-  /**
-   * Resolves when each is known or has failed once, and what is older than its time was read; at the latest after
-   * `waitMs`. Never rejects.
-   */
-  awaitListings(definitions: readonly UpstreamDefinition[], waitMs: number, viewKey?: ViewKey): Promise<void>
-  /** The same for the views of upstreams that are known; it waits for no others. */
-  awaitViews(definitions: readonly UpstreamDefinition[], waitMs: number, viewKey: ViewKey): Promise<void>
-  /** Reads again what may have changed unseen. Resolves as `awaitListings`. */
-  revalidate(definitions: readonly UpstreamDefinition[], waitMs: number): Promise<void>
-  /**
-   * The connection that the listing is read from. Modern servers, and those of isolation `shared`, are also called on
-   * it.
-   * @throws GatewayError upstream_unavailable, too_many
-   */
-  connect(definition: UpstreamDefinition): Promise<Upstream>
-  /** A connection to the upstream reported a change. */
-  changed(definition: UpstreamDefinition, kind: ListKind): void
-  /** The connection of one session reported one: clients that declare the same may see something else than others. */
-  recheckView(definition: UpstreamDefinition, viewKey: ViewKey): void
-  onChange(listener: (hash: string, kinds: ReadonlySet<ListKind>, isAffected: IsAffected) => void): void
-  /** Forgets what no configuration names any more. Calls that began with an older one do not bring it back. */
-  retain(hashes: ReadonlySet<string>): void
-  close(): void
-}
+type ChangeListener = (hash: string, kinds: ReadonlySet<ListKind>, isAffected: IsAffected) => void
 
-export function createListings(options: ListingsOptions): Listings {
+/** Everywhere: without `viewKey`, for clients that declare nothing. */
+export type Listings = ReturnType<typeof createListings>
+
+export function createListings(options: ListingsOptions) {
   const { pool, store, clock, log, clientInfo, events: sharedEvents } = options
   const handshake: HandshakeParams = { clientInfo, capabilities: {} }
   const watchers = new Map<string, ListingWatcher>()
   const sharedVersions = new Map<string, number>()
   const viewVersions = new Map<string, number>()
-  const listeners: Array<(hash: string, kinds: ReadonlySet<ListKind>, isAffected: IsAffected) => void> = []
+  const listeners: ChangeListener[] = []
   let isClosed = false
   /** Of what the configuration names; undefined until it was reloaded. */
   let retained: ReadonlySet<string> | undefined
   let changeCount = 0
 
-  function report(hash: string, kinds: ReadonlySet<ListKind>, isAffected: IsAffected): void {
+  const report: ChangeListener = (hash, kinds, isAffected) => {
     if (kinds.size > 0) for (const listener of listeners) listener(hash, kinds, isAffected)
   }
 
@@ -103,7 +63,7 @@ export function createListings(options: ListingsOptions): Listings {
     }
   })
 
-  /** Undefined for what is no longer configured. */
+  /** Undefined for what is no longer configured: calls that began before a reload do not bring it back. */
   function watcherOf(definition: UpstreamDefinition): ListingWatcher | undefined {
     const { hash } = definition
     const known = watchers.get(hash)
@@ -116,8 +76,7 @@ export function createListings(options: ListingsOptions): Listings {
         retryMs: (failures) => backoffMs(failures, { firstMs: 1_000, maxMs: 60_000 }),
         downMessage: 'upstream is down; it is left out of the lists and tried again'
       },
-      stored: createStoredListing(store, definition, clock, log),
-      readRate: createReadRate(clock),
+      store,
       onChange(kinds) {
         sharedVersions.set(hash, ++changeCount)
         report(hash, kinds, views.sharedListingChanged(definition))
@@ -129,6 +88,8 @@ export function createListings(options: ListingsOptions): Listings {
     return watcher
   }
 
+  // Modern servers, and those of isolation `shared`, are also called on the connection that the listing is read from.
+  /** @throws GatewayError upstream_unavailable, too_many */
   function connect(definition: UpstreamDefinition): Promise<Upstream> {
     const scope = listingScopeOf(definition)
     const isShared = definition.isolation === 'shared'
@@ -149,56 +110,61 @@ export function createListings(options: ListingsOptions): Listings {
     return pool.acquire(definition, scope, { ...handshake, era: 'modern' }, events, 'listing')
   }
 
+  /** A connection to the upstream reported a change. */
   function changed(definition: UpstreamDefinition, kind: ListKind): void {
     watcherOf(definition)?.changed(kind)
     views.changed(definition, kind)
   }
 
-  async function settled(pending: ReadonlyArray<Promise<unknown>>, waitMs: number): Promise<void> {
-    if (pending.length > 0) await settledWithin(clock, waitMs, Promise.all(pending))
-  }
-
   return {
-    peek: (definition, viewKey) =>
+    /** Undefined while the upstream is unknown, or has been down for several tries. */
+    peek: (definition: UpstreamDefinition, viewKey?: ViewKey): Listing | undefined =>
       (viewKey === undefined ? undefined : views.peek(definition, viewKey)) ?? watchers.get(definition.hash)?.peek(),
-    all: (definition) => [watchers.get(definition.hash)?.peek() ?? [], views.all(definition)].flat(),
-    version({ hash }, viewKey) {
+    /** The shared listing and the views that differ from it. */
+    all: (definition: UpstreamDefinition): Listing[] =>
+      [watchers.get(definition.hash)?.peek() ?? [], views.all(definition)].flat(),
+    /** Another number after each change of what `peek` returns. */
+    version({ hash }: UpstreamDefinition, viewKey?: ViewKey): number {
       const shared = sharedVersions.get(hash) ?? 0
       return viewKey === undefined ? shared : Math.max(shared, viewVersions.get(hash) ?? 0)
     },
-    changeCount: () => changeCount,
-    hasOwnView: (definition, viewKey) => views.peek(definition, viewKey) !== undefined,
-    markUsed(definition, viewKey) {
+    /** Another number after each change of any listing. */
+    changeCount: (): number => changeCount,
+    /** Opens or keeps the connection that changes are reported on, and reads old lists again. Cheap. */
+    markUsed(definition: UpstreamDefinition, viewKey?: ViewKey): void {
       watcherOf(definition)?.markUsed()
       if (viewKey !== undefined) views.of(definition, viewKey)?.markUsed()
     },
-    awaitListings(definitions, waitMs, viewKey) {
-      const pending = definitions.flatMap((definition) => {
+    /**
+     * Resolves when each is known or has failed once, and what is older than its time was read; at the latest after
+     * `waitMs`. Never rejects.
+     */
+    awaitListings: (definitions: readonly UpstreamDefinition[], waitMs: number, viewKey?: ViewKey): Promise<void> =>
+      settled(clock, waitMs, definitions, (definition) => {
         const shared = watcherOf(definition)?.pending() ?? []
         if (viewKey === undefined) return shared
         const ofView = (): Array<Promise<unknown>> => views.pending(definition, viewKey, waitMs)
         // There can be no view before the shared listing is known.
         return shared.length === 0 ? ofView() : [Promise.all(shared).then(() => Promise.all(ofView()))]
-      })
-      return settled(pending, waitMs)
-    },
-    awaitViews: (definitions, waitMs, viewKey) =>
-      settled(
-        definitions.flatMap((definition) => views.pending(definition, viewKey, waitMs)),
-        waitMs
-      ),
-    revalidate: (definitions, waitMs) =>
-      settled(
-        definitions.flatMap(({ hash }) => watchers.get(hash)?.revalidate() ?? []),
-        waitMs
-      ),
+      }),
+    /** The same for the views of upstreams that are known; it waits for no others. */
+    awaitViews: (definitions: readonly UpstreamDefinition[], waitMs: number, viewKey: ViewKey): Promise<void> =>
+      settled(clock, waitMs, definitions, (definition) => views.pending(definition, viewKey, waitMs)),
+    /** Reads again what may have changed unseen. Resolves as `awaitListings`. */
+    revalidate: (definitions: readonly UpstreamDefinition[], waitMs: number): Promise<void> =>
+      settled(clock, waitMs, definitions, ({ hash }) => {
+        const work = watchers.get(hash)?.revalidate()
+        return work === undefined ? [] : [work]
+      }),
     connect,
     changed,
+    /** The connection of one session reported a change: clients that declare the same may see something else. */
     recheckView: views.recheck,
-    onChange(listener) {
+    onChange(listener: ChangeListener): void {
       listeners.push(listener)
     },
-    retain(hashes) {
+    /** Forgets what no configuration names any more. */
+    retain(hashes: ReadonlySet<string>): void {
       retained = hashes
       changeCount++
       for (const [hash, watcher] of watchers) {
@@ -209,10 +175,20 @@ export function createListings(options: ListingsOptions): Listings {
       }
       views.retain(hashes)
     },
-    close() {
+    close(): void {
       isClosed = true
       for (const watcher of watchers.values()) watcher.close()
       views.close()
     }
   }
+}
+
+async function settled(
+  clock: Clock,
+  waitMs: number,
+  definitions: readonly UpstreamDefinition[],
+  pendingOf: (definition: UpstreamDefinition) => Array<Promise<unknown>>
+): Promise<void> {
+  const pending = definitions.flatMap(pendingOf)
+  if (pending.length > 0) await settledWithin(clock, waitMs, Promise.all(pending))
 }

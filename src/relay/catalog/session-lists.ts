@@ -1,21 +1,17 @@
 // Lists of an upstream as the own connection of a session gives them, where that connection reported a change. They are
 // read one at a time and no more often than the read rate allows, and the last change is always read.
 
-import { type Clock, timeoutSignal } from '../../time/clock.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { ListKind, Upstream } from '../../protocol/seams.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
+import { type Clock, timeoutSignal } from '../../time/clock.ts'
 import { fetchList, type Listing, type ListingPart, withListingParts } from '../../upstream/listing/listing.ts'
-import { changedKinds } from './listing-diff.ts'
+import { changedKinds, createReadRate, type ReadRate } from './freshness.ts'
 import type { Listings } from './listings.ts'
-import { createReadRate, type ReadRate } from './read-rate.ts'
-import type { ViewKey } from './view-key.ts'
+import type { ViewKey } from './views.ts'
 
-/**
- * The lists of one upstream that the session's own connection reported as changed. The others are those of the shared
- * listing.
- */
+/** The lists that the session's own connection reported as changed. The others are those of the shared listing. */
 interface OwnLists {
   /** For when the upstream is down, and so has no shared listing. */
   readonly shared: Listing
@@ -25,29 +21,16 @@ interface OwnLists {
 /** Those of a session, by hash of the upstream's definition. Another object after each change. */
 export type OwnListsByUpstream = ReadonlyMap<string, OwnLists>
 
-export interface SessionLists {
-  of(sessionKey: string): OwnListsByUpstream | undefined
-  /** The session's connection to an upstream reported a change. */
-  changed(
-    session: LiveSession,
-    viewKey: ViewKey | undefined,
-    definition: UpstreamDefinition,
-    upstream: Upstream,
-    kind: ListKind
-  ): void
-  /** The session's connection to an upstream ended. */
-  connectionClosed(session: LiveSession, viewKey: ViewKey | undefined, definition: UpstreamDefinition): void
-  forget(sessionKey: string): void
-}
-
 interface Reader {
   readonly hash: string
-  readonly rate: ReadRate
+  readonly nextRead: ReadRate
   readonly stop: AbortController
   /** The connection to read from, while there is a change that was not read. */
   unread: Upstream | undefined
   isReading: boolean
 }
+
+export type SessionLists = ReturnType<typeof createSessionLists>
 
 const readTimeoutMs = 30_000
 
@@ -56,11 +39,7 @@ export function withOwnLists(listing: Listing | undefined, own: OwnLists | undef
   return own === undefined ? listing : withListingParts(listing ?? own.shared, [...own.parts.values()])
 }
 
-export function createSessionLists(
-  listings: Pick<Listings, 'peek' | 'recheckView'>,
-  clock: Clock,
-  log: Log
-): SessionLists {
+export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckView'>, clock: Clock, log: Log) {
   const ownLists = new Map<string, OwnListsByUpstream>()
   // Session -> definition and kind -> reader.
   const readers = new Map<string, Map<string, Reader>>()
@@ -73,7 +52,7 @@ export function createSessionLists(
   ): Promise<void> {
     const { signal } = reader.stop
     while (reader.unread !== undefined && !signal.aborted) {
-      await reader.rate.next(signal)
+      await reader.nextRead(signal)
       if (signal.aborted) return
       const upstream = reader.unread
       // Before the request: a change that is reported while the response is on its way may not be in it.
@@ -122,16 +101,34 @@ export function createSessionLists(
   }
 
   return {
-    of: (sessionKey) => ownLists.get(sessionKey),
-    changed(session, viewKey, definition, upstream, kind) {
+    of: (sessionKey: string): OwnListsByUpstream | undefined => ownLists.get(sessionKey),
+    /** Does the session see a list of the upstream as its own connection gives it? Without a kind: any list. */
+    has(sessionKey: string, hash: string, kind?: ListKind): boolean {
+      const own = ownLists.get(sessionKey)?.get(hash)
+      return own !== undefined && (kind === undefined || own.parts.has(kind))
+    },
+    /** The session's connection to an upstream reported a change, or ended (`upstream` and `kind` undefined). */
+    changed(
+      session: LiveSession,
+      viewKey: ViewKey | undefined,
+      definition: UpstreamDefinition,
+      upstream: Upstream | undefined,
+      kind: ListKind | undefined
+    ): void {
+      const { hash } = definition
+      if (kind === undefined) {
+        stopReading(session.key, hash)
+        if (ownLists.get(session.key)?.has(hash) === true) replace(session, viewKey, definition, undefined)
+        return
+      }
+      if (upstream === undefined) return
       if (viewKey !== undefined) listings.recheckView(definition, viewKey)
       const ofSession = readers.get(session.key) ?? new Map<string, Reader>()
       readers.set(session.key, ofSession)
-      const { hash } = definition
       const id = `${hash} ${kind}`
       const reader = ofSession.get(id) ?? {
         hash,
-        rate: createReadRate(clock),
+        nextRead: createReadRate(clock),
         stop: new AbortController(),
         unread: undefined,
         isReading: false
@@ -151,11 +148,7 @@ export function createSessionLists(
         replace(session, viewKey, definition, { shared, parts: new Map(own?.parts).set(kind, part) })
       })
     },
-    connectionClosed(session, viewKey, definition) {
-      stopReading(session.key, definition.hash)
-      if (ownLists.get(session.key)?.has(definition.hash) === true) replace(session, viewKey, definition, undefined)
-    },
-    forget(sessionKey) {
+    forget(sessionKey: string): void {
       stopReading(sessionKey)
       ownLists.delete(sessionKey)
     }

@@ -2,23 +2,39 @@
 // upstream and set of capabilities, for all clients that declare the same; beyond the limits, clients see the shared
 // listing.
 
+import { hash } from 'node:crypto'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { createFairEviction, type FairEviction } from '../../limits/limits.ts'
+import { createFairEviction } from '../../limits/limits.ts'
 import type { Log } from '../../observe/log.ts'
-import { isModernRevision } from '../../protocol/messages.ts'
-import type { HandshakeParams, ListKind } from '../../protocol/seams.ts'
+import { type ClientCapabilities, isModernRevision } from '../../protocol/messages.ts'
+import { type HandshakeParams, type ListKind, noClient } from '../../protocol/seams.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
-import type { ListingWatcher } from './listing-watcher.ts'
-import { createReadRate, type ReadRate } from './read-rate.ts'
-import { isDeclaredTo, type ViewKey } from './view-key.ts'
-import { createView, type View } from './view.ts'
+import { changesBetween, createReadRate, createRedundancy, type ReadRate } from './freshness.ts'
+import { createListingWatcher, type ListingWatcher } from './listing-watcher.ts'
+
+/**
+ * What a client declares, as far as it decides what servers list. A legacy server is told at the handshake, and may
+ * register tools only for clients that can answer its requests; one of 2026-07-28 must not (server/tools, "Listing
+ * Tools").
+ */
+export interface ViewKey {
+  /** Equal for equal capabilities. */
+  readonly key: string
+  /** The same, and apart for sessions and callers. */
+  readonly id: string
+  readonly capabilities: ClientCapabilities
+  /** Of the person behind the client: one person may make only few views. */
+  readonly quotaKey: string
+  /** Are connections that all clients of one principal share told this too, or only those of one session? */
+  readonly pooled: boolean
+}
 
 /** Whose lists changed: of those who declare this, or nothing. */
 export type IsAffected = (viewKey: ViewKey | undefined) => boolean
 
-export interface ViewsOptions {
+interface ViewsOptions {
   readonly pool: Pool
   readonly clock: Clock
   readonly log: Log
@@ -28,37 +44,7 @@ export interface ViewsOptions {
   readonly onChange: (definition: UpstreamDefinition, kinds: ReadonlySet<ListKind>, isAffected: IsAffected) => void
 }
 
-export interface Views {
-  /**
-   * Opens the view where there can be one.
-   * @returns undefined for upstreams that are not known yet or list the same for everybody, and where there are too
-   * many views
-   */
-  of(definition: UpstreamDefinition, viewKey: ViewKey): ListingWatcher | undefined
-  /** Undefined where it is the same as the shared listing. */
-  peek(definition: UpstreamDefinition, viewKey: ViewKey): Listing | undefined
-  /**
-   * `ListingWatcher.pending` of a view that was opened no longer ago than `waitMs`: nobody waits for a slow one again
-   * and again.
-   */
-  pending(definition: UpstreamDefinition, viewKey: ViewKey, waitMs: number): Array<Promise<unknown>>
-  recheck(definition: UpstreamDefinition, viewKey: ViewKey): void
-  /** The listings that are not the same as the shared one. */
-  all(definition: UpstreamDefinition): Listing[]
-  changed(definition: UpstreamDefinition, kind: ListKind): void
-  /** @returns who sees the shared listing */
-  sharedListingChanged(definition: UpstreamDefinition): IsAffected
-  retain(hashes: ReadonlySet<string>): void
-  close(): void
-}
-
-interface UpstreamViews {
-  readonly tenant: string
-  readonly views: Map<string, View>
-  readonly eviction: FairEviction<View>
-  /** All views of an upstream together are read no more often than its shared listing. */
-  readonly readRate: ReadRate
-}
+type View = ReturnType<typeof createView>
 
 const maxPerUpstream = 16
 const maxPerPerson = 12
@@ -67,12 +53,20 @@ const maxPerTenant = 64
 /** A view that was not used for so long can be evicted. */
 const evictableAfterMs = 60_000
 
-export function createViews(options: ViewsOptions): Views {
+export function createViews(options: ViewsOptions) {
   const { clock, sharedListing, onChange } = options
-  const upstreams = new Map<string, UpstreamViews>()
+  const upstreams = new Map<string, ReturnType<typeof createUpstreamViews>>()
+
+  const createUpstreamViews = (tenant: string) => ({
+    tenant,
+    views: new Map<string, View>(),
+    eviction: createFairEviction<View>({ perOwner: maxPerPerson, perTenant: maxPerUpstream, max: maxPerUpstream }),
+    /** All views of an upstream together are read no more often than its shared listing. */
+    nextRead: createReadRate(clock)
+  })
 
   /** Closes a view where this person could have no further one else. @returns whether there is room for one more */
-  function makeRoom({ views, eviction }: UpstreamViews, quotaKey: string): boolean {
+  function makeRoom({ views, eviction }: ReturnType<typeof createUpstreamViews>, quotaKey: string): boolean {
     const candidates = eviction.evictFrom('', quotaKey)
     if (candidates === undefined) return true
     // Nobody misses one that shows the shared listing.
@@ -87,37 +81,21 @@ export function createViews(options: ViewsOptions): Views {
     return true
   }
 
-  function viewsOfTenant(tenant: string): number {
-    let count = 0
-    for (const each of upstreams.values()) if (each.tenant === tenant) count += each.views.size
-    return count
-  }
-
-  function viewsOf({ hash, tenant }: UpstreamDefinition): UpstreamViews {
-    let known = upstreams.get(hash)
-    if (known === undefined) {
-      known = {
-        tenant,
-        views: new Map(),
-        eviction: createFairEviction<View>({ perOwner: maxPerPerson, perTenant: maxPerUpstream, max: maxPerUpstream }),
-        readRate: inTurns(createReadRate(clock))
-      }
-      upstreams.set(hash, known)
-    }
-    return known
-  }
-
   function viewOf(definition: UpstreamDefinition, viewKey: ViewKey): View | undefined {
     const shared = sharedListing(definition)
     // 2026-07-28 server/tools: lists must not depend on what a request declares.
     if (shared === undefined || isModernRevision(shared.revision) || !isDeclaredTo(viewKey, definition))
       return undefined
-    const upstream = viewsOf(definition)
+    const { tenant } = definition
+    const upstream = upstreams.get(definition.hash) ?? createUpstreamViews(tenant)
+    upstreams.set(definition.hash, upstream)
     const { key, quotaKey } = viewKey
     const known = upstream.views.get(key)
     if (known !== undefined) return known
-    if (!makeRoom(upstream, quotaKey) || viewsOfTenant(definition.tenant) >= maxPerTenant) return undefined
-    const view = createView(options, definition, viewKey, upstream.readRate, (kinds) =>
+    if (!makeRoom(upstream, quotaKey)) return undefined
+    const ofTenant = upstreams.values().filter((each) => each.tenant === tenant)
+    if (ofTenant.reduce((count, { views }) => count + views.size, 0) >= maxPerTenant) return undefined
+    const view = createView(options, definition, viewKey, upstream.nextRead, (kinds) =>
       onChange(definition, kinds, (each) => each?.key === key && isDeclaredTo(each, definition))
     )
     upstream.views.set(key, view)
@@ -132,37 +110,137 @@ export function createViews(options: ViewsOptions): Views {
   const allOf = ({ hash }: UpstreamDefinition): Iterable<View> => upstreams.get(hash)?.views.values() ?? []
 
   return {
-    of: (definition, viewKey) => viewOf(definition, viewKey)?.watcher,
-    peek: (definition, viewKey) => known(definition, viewKey)?.listing(),
-    pending(definition, viewKey, waitMs) {
+    /**
+     * Opens the view where there can be one.
+     * @returns undefined for upstreams that are not known yet or list the same for everybody, and where there are too
+     * many views
+     */
+    of: (definition: UpstreamDefinition, viewKey: ViewKey): ListingWatcher | undefined =>
+      viewOf(definition, viewKey)?.watcher,
+    /** Undefined where it is the same as the shared listing. */
+    peek: (definition: UpstreamDefinition, viewKey: ViewKey): Listing | undefined =>
+      known(definition, viewKey)?.listing(),
+    /**
+     * `ListingWatcher.pending` of a view that was opened no longer ago than `waitMs`: nobody waits for a slow one again
+     * and again.
+     */
+    pending(definition: UpstreamDefinition, viewKey: ViewKey, waitMs: number): Array<Promise<unknown>> {
       const view = viewOf(definition, viewKey)
       const pending = view?.watcher.pending() ?? []
       return view === undefined || clock.now() - view.openedAt > waitMs ? [] : pending
     },
-    recheck: (definition, viewKey) => upstreams.get(definition.hash)?.views.get(viewKey.key)?.watcher.recheck(),
-    all: (definition) => [...allOf(definition)].flatMap((view) => view.listing() ?? []),
-    changed(definition, kind) {
+    recheck: ({ hash }: UpstreamDefinition, { key }: ViewKey): void =>
+      upstreams.get(hash)?.views.get(key)?.watcher.recheck(),
+    /** The listings that are not the same as the shared one. */
+    all: (definition: UpstreamDefinition): Listing[] => [...allOf(definition)].flatMap((view) => view.listing() ?? []),
+    changed(definition: UpstreamDefinition, kind: ListKind): void {
       for (const view of allOf(definition)) if (!view.isShared()) view.watcher.changed(kind)
     },
-    sharedListingChanged(definition) {
+    /** @returns who sees the shared listing */
+    sharedListingChanged(definition: UpstreamDefinition): IsAffected {
       for (const view of allOf(definition)) view.sharedListingChanged()
       return (viewKey) => viewKey === undefined || known(definition, viewKey)?.listing() === undefined
     },
-    retain(hashes) {
+    retain(hashes: ReadonlySet<string>): void {
       for (const [hash, { views }] of upstreams) {
         if (hashes.has(hash)) continue
         for (const { watcher } of views.values()) watcher.close()
         upstreams.delete(hash)
       }
     },
-    close() {
+    close(): void {
       for (const { views } of upstreams.values()) for (const { watcher } of views.values()) watcher.close()
     }
   }
 }
 
-/** One rate for several readers: one after the other. */
-function inTurns(rate: ReadRate): ReadRate {
-  let last = Promise.resolve()
-  return { next: (signal) => (last = last.then(() => rate.next(signal))) }
+/** Is any connection to this upstream told these capabilities? */
+const isDeclaredTo = ({ pooled }: ViewKey, { isolation }: UpstreamDefinition): boolean =>
+  isolation === 'session' || (isolation === 'principal' && pooled)
+
+/**
+ * What one server lists, read on a connection that declares the capabilities. A view that is the same as the shared
+ * listing is not watched.
+ * @param onChange what became different for the clients of the view; empty where only the server says something else of
+ * itself
+ */
+function createView(
+  { pool, clock, log, handshake, sharedListing }: ViewsOptions,
+  definition: UpstreamDefinition,
+  viewKey: ViewKey,
+  nextRead: ReadRate,
+  onChange: (kinds: ReadonlySet<ListKind>) => void
+) {
+  const scope = `listing:${definition.hash}:${hash('sha256', viewKey.key, 'base64url')}`
+  // It is taken to be so until it was read.
+  let isShared = true
+  /** What its clients saw last. */
+  let seen = sharedListing(definition)
+
+  const own = (): Listing | undefined => (isShared ? undefined : watcher.peek())
+
+  function reportChange(): void {
+    const before = seen
+    seen = own() ?? sharedListing(definition)
+    const kinds = changesBetween(before, seen)
+    if (kinds !== undefined) onChange(kinds)
+  }
+
+  const watcher: ListingWatcher = createListingWatcher({
+    definition,
+    source: {
+      // It declares what it cannot do: no client is behind it. It reads lists, and calls nothing.
+      connect: () =>
+        pool.acquire(
+          definition,
+          scope,
+          { ...handshake, capabilities: viewKey.capabilities, era: 'legacy' },
+          {
+            listChanged: (kind) => watcher.changed(kind),
+            notification() {},
+            ask: noClient.ask,
+            closed: () => watcher.connectionClosed()
+          },
+          'view'
+        ),
+      touch: () => pool.touch(scope),
+      release() {
+        pool
+          .release(scope)
+          .catch((err: unknown) =>
+            log.warn({ err, upstream: definition.name }, 'a connection that is not needed did not close cleanly')
+          )
+      },
+      // What a server refuses today it will refuse tomorrow.
+      retryMs: (failures) => (failures < 2 ? 10_000 : failures < 3 ? 60_000 : 10 * 60_000),
+      downMessage: 'the lists for clients that declare capabilities could not be read; they see what everybody sees'
+    },
+    nextRead,
+    clock,
+    log,
+    onChange() {
+      if (!isShared) reportChange()
+    },
+    redundancy: createRedundancy((listing) => {
+      const shared = sharedListing(definition)
+      isShared = shared !== undefined && changesBetween(shared, listing) === undefined
+      reportChange()
+      return isShared
+    }, clock)
+  })
+
+  return {
+    viewKey,
+    watcher,
+    /** Milliseconds since the epoch. */
+    openedAt: clock.now(),
+    /** Is it the same as the shared listing? */
+    isShared: (): boolean => isShared,
+    /** Undefined where it is shared, and while it could not be read. */
+    listing: own,
+    sharedListingChanged(): void {
+      watcher.recheck()
+      if (own() === undefined) seen = sharedListing(definition)
+    }
+  }
 }

@@ -18,7 +18,7 @@ import { unreachable } from '../../session/pending-server-requests.ts'
 import type { ServerRequestQuotas } from '../../upstream/rpc/server-request-quota.ts'
 import type { LegacyCall } from '../call/call.ts'
 import { declaredCapabilities } from './declared-capabilities.ts'
-import { isWebUrl, shapeServerRequest } from './server-request.ts'
+import { isWebUrl, shapeServerRequest } from './server-messages.ts'
 
 /** The client cannot be asked what a server wants to know. `message` is for a person or a model. */
 export class ClientCannotAnswer extends Error {

@@ -15,7 +15,7 @@ import {
   type UpstreamName
 } from '../../protocol/messages.ts'
 import { relatedTaskKey } from '../../protocol/translate/tasks.ts'
-import { isWebUrl, shapeServerRequest } from './server-request.ts'
+import { isWebUrl, shapeServerRequest } from './server-messages.ts'
 
 /** For tasks: what they may ask for was agreed on when the task was made, by another request. */
 export const allInputCapabilities: ClientCapabilities = {

@@ -1,12 +1,13 @@
 // The sender of a request of 2026-07-28 as one upstream sees it: which capabilities it has, and which notifications it
 // gets.
 
-import type { UpstreamName } from '../../protocol/messages.ts'
+import { GatewayError, isObject, metaOf, type Request, type UpstreamName } from '../../protocol/messages.ts'
 import { type Client, noClient } from '../../protocol/seams.ts'
 import type { ModernCall } from '../call/call.ts'
 import { declaredForCaller } from './declared-capabilities.ts'
-import { notificationForModern } from './notifications.ts'
-import { conversationKey, conversationOf } from './request-meta.ts'
+import { notificationForModern } from './server-messages.ts'
+import { withoutParam } from '../../protocol/translate/rewrite.ts'
+import { relatedTaskKey } from '../../protocol/translate/tasks.ts'
 
 /** What a listen stream keeps of its call: of the body only the conversation. @throws GatewayError invalid_params */
 export function listenCallOf({
@@ -46,3 +47,44 @@ export function modernClientOf(call: ModernCall, upstream: UpstreamName, isOver:
     ask: noClient.ask
   }
 }
+
+// What of a request of 2026-07-28 is for the gateway alone, and how a client names a conversation with legacy servers.
+
+/** In `_meta`: the handle by which a client of 2026-07-28 keeps apart what legacy servers remember of it. */
+export const conversationKey = 'io.gatehouse/conversation'
+
+/** @returns null where the client names none; @throws GatewayError invalid_params */
+export function conversationOf({ request }: Pick<ModernCall, 'request'>): string | null {
+  const name = metaOf(request.params)[conversationKey]
+  if (name === undefined) return null
+  if (typeof name !== 'string' || !/^[\x20-\x7e]{1,128}$/.test(name)) {
+    throw new GatewayError(
+      'invalid_params',
+      `"_meta.${conversationKey}" must be a string of 1 to 128 printable ASCII characters.`
+    )
+  }
+  return name
+}
+
+// Of the trace context, baggage may carry anything to anybody (W3C Baggage, "Privacy of the baggage header").
+const privateKeys: ReadonlySet<string> = new Set(['baggage', relatedTaskKey, conversationKey])
+
+/**
+ * The request as an upstream may get it: without private members of `_meta`, and without `task` of 2025-11-25, which
+ * means nothing now.
+ */
+export function forwardableRequest(request: Request): Request {
+  const { params } = request
+  if (params === undefined) return request
+  const meta = params['_meta']
+  const isPrivate = isObject(meta) && Object.keys(meta).some((key) => privateKeys.has(key))
+  if (!isPrivate && !('task' in params)) return request
+  const { task: _task, ...rest } = params
+  if (!isPrivate) return { method: request.method, params: rest }
+  const _meta = Object.fromEntries(Object.entries(meta).filter(([key]) => !privateKeys.has(key)))
+  return { method: request.method, params: { ...rest, _meta } }
+}
+
+/** For legacy servers, which have no `inputResponses` and no `requestState`. */
+export const withoutInputResponses = (request: Request): Request =>
+  withoutParam(withoutParam(request, 'inputResponses'), 'requestState')

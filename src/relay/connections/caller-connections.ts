@@ -19,9 +19,9 @@ import { callerBindingOf, type ModernCall, type ModernViewer, quotaKeyOf } from 
 import { callerScopeOf, listingScopeOf, slotScopeOf } from '../call/scopes.ts'
 import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
 import type { Listings } from '../catalog/listings.ts'
-import { refuseOutsideInputMethods } from '../client/input-responses.ts'
+import { refuseOutsideInputMethods } from '../client/pending-inputs.ts'
 import { allowsNoServerRequests, declaredForCaller } from '../client/declared-capabilities.ts'
-import { conversationKey, conversationOf } from '../client/request-meta.ts'
+import { conversationKey, conversationOf } from '../client/modern-client.ts'
 import { type AbandonedCalls, createCallSlots } from './call-slots.ts'
 import type { LogLevels } from './log-level.ts'
 

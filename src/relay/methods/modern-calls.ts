@@ -12,7 +12,7 @@ import {
 } from '../../protocol/translate/rewrite.ts'
 import type { ModernCall } from '../call/call.ts'
 import { checkArguments, excerpt, stringParam } from '../call/params.ts'
-import { cappedTtlMs } from '../catalog/list-ttl.ts'
+import { cappedTtlMs } from '../catalog/freshness.ts'
 import { taskForCaller } from '../tasks/caller-task.ts'
 import { converse, type ModernServices } from './modern-forward.ts'
 import { resolve, withClientUri } from './resolve.ts'

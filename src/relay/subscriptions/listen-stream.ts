@@ -8,10 +8,9 @@ import { hasCapability } from '../../protocol/translate/merge.ts'
 import type { EndpointContext, ModernCall, ModernViewer } from '../call/call.ts'
 import type { ContextOf } from '../call/forwarded-call.ts'
 import type { Runtime } from '../call/runtime.ts'
-import type { CatalogCache } from '../catalog/catalog-cache.ts'
+import { type ClientCatalogs, definitionsOf } from '../catalog/client-catalogs.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Listings } from '../catalog/listings.ts'
-import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
 import { taskForCaller } from '../tasks/caller-task.ts'
 import type { CallerConnections } from '../connections/caller-connections.ts'
 import type { SealedTaskIds } from '../tasks/sealed-ids.ts'
@@ -24,7 +23,6 @@ import type { ResourceSubscriptions } from './resource-subscriptions.ts'
 
 export interface ListenStreamsOptions {
   readonly catalogs: ClientCatalogs<ModernViewer>
-  readonly cache: Pick<CatalogCache, 'definitionsOf'>
   readonly contextOf: ContextOf
   readonly taskIds: SealedTaskIds
   readonly listings: Pick<Listings, 'markUsed' | 'peek' | 'onChange'>
@@ -68,7 +66,7 @@ export function createListenStream(
   filter: ListenFilter,
   options: ListenStreamsOptions
 ): ListenStream {
-  const { catalogs, cache, taskIds, listings, runtime } = options
+  const { catalogs, taskIds, listings, runtime } = options
   const { clock, log } = runtime
   const partOptions = { ...options, ...runtime }
   const { signal } = given
@@ -158,7 +156,7 @@ export function createListenStream(
       call = { ...given, ...context }
     },
     holds() {
-      const members = cache.definitionsOf(call)
+      const members = definitionsOf(call)
       return [...parts].every(
         ([name, { part, names }]) =>
           members.some(({ hash }) => hash === part.definition.hash) &&

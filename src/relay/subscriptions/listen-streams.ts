@@ -8,7 +8,8 @@ import { GatewayError, type Result } from '../../protocol/messages.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 import type { ModernCall } from '../call/call.ts'
 import type { Catalog } from '../catalog/catalog.ts'
-import { changedKinds } from '../catalog/listing-diff.ts'
+import { definitionsOf } from '../catalog/client-catalogs.ts'
+import { changedKinds } from '../catalog/freshness.ts'
 import { listenCallOf } from '../client/modern-client.ts'
 import { createKeepAlive } from '../connections/keep-alive.ts'
 import { type ListenFilter, readListenFilter } from './listen-filter.ts'
@@ -28,7 +29,7 @@ export interface ListenStreams {
 const maxUseIntervalMs = 15_000
 
 export function createListenStreams(options: ListenStreamsOptions): ListenStreams {
-  const { catalogs, cache, contextOf, listings, runtime } = options
+  const { catalogs, contextOf, listings, runtime } = options
   const { clock, log } = runtime
   const streams = new Set<ListenStream>()
   const limit = createListenLimit()
@@ -44,7 +45,7 @@ export function createListenStreams(options: ListenStreamsOptions): ListenStream
       const keys = marked.get(call.endpoint) ?? new Set()
       if (keys.has(viewKey?.key)) continue
       marked.set(call.endpoint, keys.add(viewKey?.key))
-      for (const definition of cache.definitionsOf(call)) {
+      for (const definition of definitionsOf(call)) {
         listings.markUsed(definition, viewKey)
         idleMs = Math.min(idleMs, definition.idleMs)
       }
@@ -66,7 +67,7 @@ export function createListenStreams(options: ListenStreamsOptions): ListenStream
   }
 
   listings.onChange((hash) => {
-    const concerned = [...streams].filter(({ call }) => cache.definitionsOf(call).some((each) => each.hash === hash))
+    const concerned = [...streams].filter(({ call }) => definitionsOf(call).some((each) => each.hash === hash))
     tellListChanges(concerned)
   })
 
@@ -79,7 +80,7 @@ export function createListenStreams(options: ListenStreamsOptions): ListenStream
     if (call.signal.aborted) return
     const stream = createListenStream({ ...call, ...context }, filter, options)
     streams.add(stream)
-    keepAlive.add(Math.min(...cache.definitionsOf(context).map(({ idleMs }) => idleMs)))
+    keepAlive.add(Math.min(...definitionsOf(context).map(({ idleMs }) => idleMs)))
     await stream.run().finally(() => streams.delete(stream))
   }
 

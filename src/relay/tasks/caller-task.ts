@@ -5,7 +5,7 @@ import { rewriteToolResult, type UriMap } from '../../protocol/translate/rewrite
 import { taskError } from '../../protocol/translate/task-translate.ts'
 import { withTaskId } from '../../protocol/translate/tasks.ts'
 import type { ModernCall } from '../call/call.ts'
-import { taskErrorForModern } from '../client/errors-for-modern.ts'
+import { taskErrorForModern } from '../client/client-errors.ts'
 import { allInputCapabilities, shapeInputRequests } from '../client/input-requests.ts'
 import type { SealedTaskIds } from './sealed-ids.ts'
 

@@ -6,6 +6,7 @@ import {
   atLeast,
   isObject,
   type JsonObject,
+  type Notification,
   rpcCodes,
   RpcError,
   type ServerRequest,
@@ -16,6 +17,11 @@ import { shapeRequestedSchema, shapeSamplingMessages } from '../../protocol/tran
 import { rewriteSampling } from '../../protocol/translate/rewrite.ts'
 import { withoutRelatedTask } from '../../protocol/translate/task-translate.ts'
 import { type AskedClient, isAggregated } from './declared-capabilities.ts'
+import { passesLogLevel } from '../../protocol/seams.ts'
+import { hasCapability } from '../../protocol/translate/merge.ts'
+import { mapRelatedTask, type TaskIdMap, withTaskId } from '../../protocol/translate/tasks.ts'
+import type { LiveSession } from '../../session/live-sessions.ts'
+import type { EndpointContext, ModernCall } from '../call/call.ts'
 
 /** @throws RpcError -32602 where the client did not declare what is asked for, or its revision has no form for it */
 export function shapeServerRequest(
@@ -111,4 +117,62 @@ export function withUpstreamName(elicitation: JsonObject, upstream: UpstreamName
     // Names of upstreams differ, so no id of one can look like that of another.
     ...(typeof elicitationId === 'string' && { elicitationId: `${upstream}:${elicitationId}` })
   }
+}
+
+// Notifications of an upstream as a client gets them: only those that it wants, with ids that it knows and the name of
+// the upstream.
+
+/**
+ * @param taskId from the upstream's task ids to those that the client knows
+ * @returns undefined for a log message below the session's level, and for tasks and elicitations by URL that the client
+ * does not know
+ */
+export function notificationForSession(
+  notification: Notification,
+  upstream: UpstreamName,
+  { endpoint }: EndpointContext,
+  { session: { record } }: LiveSession,
+  taskId: TaskIdMap
+): Notification | undefined {
+  const { method, params: given = {} } = notification
+  const knowsTasks = atLeast(record.revision, '2025-11-25')
+  if (method === 'notifications/tasks/status' && !knowsTasks) return undefined
+  if (method === 'notifications/message' && !passesLogLevel(given['level'], record.logLevel)) return undefined
+  // Nobody else was sent to a page that could be complete.
+  if (
+    method === 'notifications/elicitation/complete' &&
+    !(knowsTasks && hasCapability(record.capabilities, ['elicitation', 'url']))
+  )
+    return undefined
+  const own = method === 'notifications/tasks/status' ? withTaskId(given, taskId) : given
+  const params = knowsTasks ? mapRelatedTask(own, taskId) : withoutRelatedTask(own)
+  if (method === 'notifications/elicitation/complete')
+    return { method, params: withUpstreamName(params, upstream, endpoint) }
+  const shaped = params === given ? notification : { method, params }
+  return method === 'notifications/message' ? withLogger(shaped, upstream, endpoint) : shaped
+}
+
+/**
+ * 2026-07-28 server/utilities/logging: log messages only where the request asked for them. Nothing but them and
+ * progress may come with
+ * the response of a request.
+ */
+export function notificationForModern(
+  notification: Notification,
+  upstream: UpstreamName,
+  { client: { logLevel }, endpoint }: Pick<ModernCall, 'client' | 'endpoint'>
+): Notification | undefined {
+  const { method, params } = notification
+  if (method === 'notifications/progress') return notification
+  if (method !== 'notifications/message' || logLevel === undefined || !passesLogLevel(params?.['level'], logLevel))
+    return undefined
+  return withLogger(notification, upstream, endpoint)
+}
+
+/** A log message that says which of several upstreams wrote it. */
+function withLogger(notification: Notification, upstream: UpstreamName, endpoint: Endpoint): Notification {
+  if (!isAggregated(endpoint)) return notification
+  const { method, params } = notification
+  const logger = typeof params?.['logger'] === 'string' ? `${upstream}/${params['logger']}` : upstream
+  return { method, params: { ...params, logger } }
 }

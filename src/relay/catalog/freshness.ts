@@ -1,0 +1,136 @@
+// How long the lists of upstreams hold (2026-07-28 server/utilities/caching), how often they are read, and what a
+// reading has changed.
+
+import { hasCapability } from '../../protocol/translate/merge.ts'
+import { isModernRevision } from '../../protocol/messages.ts'
+import type { Listing } from '../../upstream/listing/listing.ts'
+import type { ListName } from './catalog.ts'
+import { backoffMs, type Clock, pause } from '../../time/clock.ts'
+import type { ListKind } from '../../protocol/seams.ts'
+
+/** A client that keeps a list for longer would not see a new policy. */
+const maxTtlMs = 60 * 60 * 1000
+
+const kinds = { tools: 'tools', prompts: 'prompts', resources: 'resources', templates: 'resources' } as const
+const names = Object.keys(kinds) as ListName[]
+
+/** For a list without a time to live whose changes are reported: a report may be lost. */
+const watchedMs = 10_000
+
+/** Is one of the lists older than its server said, or so old that a change may have been missed? */
+export function isStale(listing: Listing | undefined, now: number): boolean {
+  if (listing?.hints === undefined) return false
+  return names.some((name) => {
+    const hint = listing.hints?.[name]
+    if (hint === undefined) return false
+    const untimedMs = hasCapability(listing.capabilities, [kinds[name], 'listChanged']) ? watchedMs : readIntervalMs
+    return now >= hint.fetchedAt + (hint.ttlMs > 0 ? Math.max(hint.ttlMs, readIntervalMs) : untimedMs)
+  })
+}
+
+/** May it be read again because a name is missing? Servers without hints have not said how long their lists hold. */
+export function mayRevalidate(listing: Listing | undefined, now: number): boolean {
+  return Object.values(listing?.hints ?? {}).some(({ fetchedAt }) => now >= fetchedAt + readIntervalMs)
+}
+
+/**
+ * For how many milliseconds clients may keep lists that are merged from these listings.
+ * @param listings undefined: an upstream that may appear at any time
+ */
+export function remainingTtlMs(
+  listings: ReadonlyArray<Listing | undefined>,
+  lists: readonly ListName[],
+  now: number
+): number {
+  let shortest = maxTtlMs
+  for (const listing of listings) {
+    if (listing === undefined || !isModernRevision(listing.revision)) return 0
+    for (const name of lists) {
+      if (!hasCapability(listing.capabilities, [kinds[name]])) continue
+      const hint = listing.hints?.[name]
+      shortest = Math.min(shortest, hint === undefined ? 0 : hint.fetchedAt + hint.ttlMs - now)
+    }
+  }
+  // A clock that was set back makes nothing fresher than it was.
+  return Math.max(0, Math.floor(shortest))
+}
+
+/** `ttlMs` of an upstream as clients may get it. */
+export function cappedTtlMs(ttlMs: unknown): number {
+  return typeof ttlMs === 'number' && ttlMs > 0 ? Math.min(Math.floor(ttlMs), maxTtlMs) : 0
+}
+
+/** Milliseconds from the beginning of one reading to the next, over time. */
+const readIntervalMs = 1_000
+/** As many more may follow the first at once: changes come in twos and threes, and clients wait for them. */
+export const readBurst = 3
+
+/** Resolves when the next reading may begin, or when the signal is aborted. Never rejects. */
+export type ReadRate = (signal: AbortSignal) => Promise<void>
+
+/**
+ * The rate of readers that take turns: `list_changed` costs its sender a few bytes, and the gateway a whole listing.
+ */
+export function createReadRate(clock: Clock): ReadRate {
+  const aheadMs = readBurst * readIntervalMs
+  // When the next reading would be due if they were spread evenly.
+  let dueAt = -Infinity
+  let last = Promise.resolve()
+  async function next(signal: AbortSignal): Promise<void> {
+    // A clock that was set back must not stop the reading.
+    const waitMs = Math.min(dueAt - aheadMs - clock.now(), readIntervalMs)
+    if (waitMs > 0) await pause(clock, waitMs, signal)
+    const now = clock.now()
+    dueAt = Math.min(Math.max(dueAt, now), now + aheadMs) + readIntervalMs
+  }
+  return (signal) => (last = last.then(() => next(signal)))
+}
+
+export type Redundancy = ReturnType<typeof createRedundancy>
+
+/** A server may have come to list something else. */
+const maxMs = 10 * 60_000
+/** Until the first look after a change; twice as long after each look that showed the same. */
+const firstMs = 10_000
+
+/**
+ * For how long a view that was the same as the shared listing is taken to be so: each look at it takes a connection.
+ * @param isSame whether what was read is the same as the shared listing; called once for each reading
+ */
+export function createRedundancy(isSame: (listing: Listing) => boolean, clock: Clock) {
+  let timesSame = 0
+  let comparedAt = 0
+  let isDoubtful = false
+  return {
+    holds(): boolean {
+      if (timesSame === 0) return false
+      return clock.now() < comparedAt + (isDoubtful ? backoffMs(timesSame - 1, { firstMs, maxMs }) : maxMs)
+    },
+    /** The view was read. */
+    compare(listing: Listing): void {
+      timesSame = isSame(listing) ? timesSame + 1 : 0
+      comparedAt = clock.now()
+      isDoubtful = false
+    },
+    /** Something changed. @returns false where the view was not the same when it was read last */
+    doubt: (): boolean => (isDoubtful = timesSame > 0)
+  }
+}
+
+type EntryLists = Pick<Listing, ListName>
+
+/** Resources and templates are one kind, as in `notifications/resources/list_changed`. */
+export const changedKinds = (before: EntryLists | undefined, after: EntryLists | undefined): Set<ListKind> =>
+  new Set(names.filter((name) => differ(before?.[name], after?.[name])).map((name) => kinds[name]))
+
+/** @returns undefined where all is the same; no kinds where only the server says something else of itself */
+export function changesBetween(before: Listing | undefined, after: Listing | undefined): Set<ListKind> | undefined {
+  if (before === after) return undefined
+  const changed = changedKinds(before, after)
+  const info = (listing: Listing | undefined): unknown[] =>
+    listing === undefined ? [] : [listing.capabilities, listing.serverInfo, listing.instructions, listing.revision]
+  return changed.size > 0 || differ(info(before), info(after)) ? changed : undefined
+}
+
+const differ = (before: readonly unknown[] = [], after: readonly unknown[] = []): boolean =>
+  before !== after && JSON.stringify(before) !== JSON.stringify(after)
