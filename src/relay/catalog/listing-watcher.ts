@@ -81,6 +81,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
     failures = nextFailures
     const kinds = changesBetween(before, shown())
     if (kinds !== undefined) onChange(kinds)
+    settle()
     return kinds !== undefined
   }
 
@@ -89,16 +90,12 @@ export function createListingWatcher(options: ListingWatcherOptions) {
     if (failures > 0) log.info(fields, 'upstream is back')
     const hasChanged = update(next, 0)
     redundancy?.compare(next)
-    settle()
     await stored?.save(next, hasChanged)
   }
 
   async function read(): Promise<void> {
     const known = listing === undefined ? await stored?.load() : undefined
-    if (known !== undefined && !signal.aborted) {
-      update(known, failures)
-      settle()
-    }
+    if (known !== undefined && !signal.aborted) update(known, failures)
     await nextRead(signal)
     if (signal.aborted) return
     const upstream = (connection = await source.connect())
@@ -136,7 +133,6 @@ export function createListingWatcher(options: ListingWatcherOptions) {
         connection = undefined
         log[failures === 0 ? 'warn' : 'debug']({ err, ...fields, failures: failures + 1 }, source.downMessage)
         update(listing, failures + 1)
-        settle()
         retryLater(source.retryMs(failures))
       })
       .finally(() => {
