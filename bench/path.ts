@@ -129,7 +129,6 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
     find: () => undefined,
     release: async () => {},
     retain() {},
-    health: () => [],
     close: async () => {},
     destroy() {}
   }

@@ -146,7 +146,7 @@ t.test('what the listing connection is refused with counts for all callers', asy
 
 t.test('scopes are remembered up to a limit, those that failed last, and not for ever', async (t) => {
   const clock = handClock()
-  const backoffs = createConnectBackoff({ clock, random: () => 0, maxScopes: 2 })
+  const backoffs = createConnectBackoff(clock, () => 0, 2)
   const definition = stdioDefinition()
   const fail = (key: string): number => backoffs.failed(definition, key, new Error('refused'), false)
   const resting = (): string[] => ['a', 'b', 'c'].filter((key) => backoffs.refusal(definition, key) !== undefined)

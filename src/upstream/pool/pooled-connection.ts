@@ -14,12 +14,12 @@ export interface PooledConnection {
   /** What callers of the pool get. */
   readonly ready: Promise<Upstream>
   /** The same, once it is open. */
-  readonly upstream: Upstream | undefined
+  upstream: Upstream | undefined
   /** Since when it is open, or is being opened; milliseconds since the epoch. */
-  readonly openedAt: number
+  openedAt: number
   /** When it was last acquired, kept open for a listener, or had a call end. */
   touchedAt: number
-  readonly inFlight: number
+  inFlight: number
   /** It ended by itself, or serves no new calls: those in flight may go on, after which it is destroyed. */
   end(reason: Error): void
   /** Closes it once its calls have ended, new ones included. */
@@ -29,109 +29,85 @@ export interface PooledConnection {
   destroy(reason: Error): void
 }
 
-export interface PooledConnectionOptions {
-  readonly key: string
-  readonly definition: UpstreamDefinition
-  readonly scope: string
+interface PoolState {
+  /** Connections that are given out, or being opened. */
+  readonly current: Map<string, PooledConnection>
+  /** Connections that are no longer given out but not closed yet. */
+  readonly retired: Set<PooledConnection>
   readonly clock: Clock
   readonly log: Log
-  connect(signal: AbortSignal): Promise<Upstream>
-  /** It must not be given out any more. */
-  retired(connection: PooledConnection): void
-  /** It is closed, or was never open. */
-  gone(connection: PooledConnection): void
 }
 
-export function createPooledConnection(options: PooledConnectionOptions): PooledConnection {
-  const { key, definition, scope, clock, log } = options
-  const stop = new AbortController()
+/** @param stop gives up the opening */
+export function createPooledConnection(
+  { key, definition, scope }: Pick<PooledConnection, 'key' | 'definition' | 'scope'>,
+  opening: Promise<Upstream>,
+  stop: AbortController,
+  { current, retired, clock, log }: PoolState
+): PooledConnection {
   let own: Upstream | undefined
-  let upstream: Upstream | undefined
   let ended: Error | undefined
   let closesWhenIdle = false
-  let inFlight = 0
-  let openedAt = clock.now()
 
   function callEnded(): void {
-    inFlight--
     connection.touchedAt = clock.now()
-    if (inFlight > 0) return
+    if (--connection.inFlight > 0) return
     if (ended !== undefined) connection.destroy(ended)
     else if (closesWhenIdle) void connection.close()
   }
 
-  /** The connector's own object, with calls that are counted. */
-  function counted(upstream: Upstream): Upstream {
-    return {
-      id: upstream.id,
-      name: upstream.name,
-      era: upstream.era,
-      // A transport that had to repeat its handshake may have got another answer.
-      get revision() {
-        return upstream.revision
-      },
-      get capabilities() {
-        return upstream.capabilities
-      },
-      get serverInfo() {
-        return upstream.serverInfo
-      },
-      get instructions() {
-        return upstream.instructions
-      },
-      serverRequestsNameCall: upstream.serverRequestsNameCall,
-      abandonedCalls: upstream.abandonedCalls,
-      request(request, client, signal) {
-        if (ended !== undefined) return Promise.reject(endedError(definition.name, ended))
-        inFlight++
-        const result = upstream.request(request, client, signal)
-        result.then(callEnded, callEnded)
-        return result
-      },
-      notify: upstream.notify,
-      close: connection.close,
-      destroy: connection.destroy
-    }
+  function remove(): void {
+    if (current.get(key) === connection) current.delete(key)
+    retired.delete(connection)
+  }
+
+  function retire(): void {
+    remove()
+    retired.add(connection)
   }
 
   const connection: PooledConnection = {
     key,
     definition,
     scope,
-    ready: options.connect(stop.signal).then(
-      (opened) => {
-        openedAt = connection.touchedAt = clock.now()
-        own = opened
-        upstream = counted(opened)
+    ready: opening.then(
+      (upstream) => {
+        connection.openedAt = connection.touchedAt = clock.now()
+        const { request } = (own = { ...upstream })
+        // In place, because its getters are to stay: a repeated handshake may bring other answers.
+        upstream.request = (outgoing, client, signal) => {
+          if (ended !== undefined) return Promise.reject(endedError(definition.name, ended))
+          connection.inFlight++
+          const result = request(outgoing, client, signal)
+          result.then(callEnded, callEnded)
+          return result
+        }
+        upstream.close = connection.close
+        upstream.destroy = connection.destroy
+        connection.upstream = upstream
         return upstream
       },
       (error: unknown) => {
-        options.gone(connection)
+        remove()
         throw error
       }
     ),
-    get upstream() {
-      return upstream
-    },
-    get openedAt() {
-      return openedAt
-    },
-    touchedAt: openedAt,
-    get inFlight() {
-      return inFlight
-    },
+    upstream: undefined,
+    openedAt: clock.now(),
+    touchedAt: clock.now(),
+    inFlight: 0,
     end(reason) {
       ended ??= reason
-      if (inFlight === 0) connection.destroy(reason)
-      else options.retired(connection)
+      if (connection.inFlight === 0) connection.destroy(reason)
+      else retire()
     },
     closeWhenIdle() {
-      if (inFlight === 0) return void connection.close()
-      options.retired(connection)
+      if (connection.inFlight === 0) return void connection.close()
+      retire()
       closesWhenIdle = true
     },
     async close() {
-      options.retired(connection)
+      retire()
       stop.abort()
       try {
         await connection.ready
@@ -140,11 +116,11 @@ export function createPooledConnection(options: PooledConnectionOptions): Pooled
         // It never opened, or would not close: either way it is out of use.
         log.debug({ err, upstream: definition.name }, 'a connection ended while it was being closed')
       } finally {
-        options.gone(connection)
+        remove()
       }
     },
     destroy(reason) {
-      options.gone(connection)
+      remove()
       stop.abort()
       own?.destroy(reason)
     }
