@@ -70,7 +70,7 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
 
   return {
     /**
-     * The connection of this definition and scope, the same object as long as it lives. `handshake`, `events` and `use`
+     * The connection of this definition and scope, the same object as long as it lives. `handshake`, `events`, `use`
      * (default `calls`) count when it is opened now. A failure of a connection for `calls` counts for its scope only,
      * unless no server was reached at all.
      * @throws GatewayError upstream_unavailable (data.retryAfterMs while it is left alone), upstream_protocol, too_many,
@@ -157,7 +157,7 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
     retain(hashes: ReadonlySet<string>): void {
       backoff.retain(hashes)
       // Calls keep the configuration they began with.
-      for (const connection of current.values()) if (!hashes.has(connection.definition.hash)) connection.closeWhenIdle()
+      for (const each of current.values()) if (!hashes.has(each.definition.hash)) each.closeWhenIdle()
     },
 
     /** Closes all, in parallel, in bounded time. */
