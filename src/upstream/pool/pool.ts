@@ -73,8 +73,8 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
      * The connection of this definition and scope, the same object as long as it lives. `handshake`, `events`, `use`
      * (default `calls`) count when it is opened now. A failure of a connection for `calls` counts for its scope only,
      * unless no server was reached at all.
-     * @throws GatewayError upstream_unavailable (data.retryAfterMs while it is left alone), upstream_protocol, too_many,
-     * shutting_down
+     * @throws GatewayError upstream_unavailable (data.retryAfterMs while it is left alone), upstream_protocol,
+     * too_many, shutting_down
      */
     acquire(
       definition: UpstreamDefinition,
