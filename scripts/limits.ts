@@ -20,7 +20,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['protocol/json.ts maxValues', 'JSON values', 'message', '400'],
     ['protocol/envelope.ts maxCapabilitiesBytes', 'declared capabilities', 'request or session', 'refused as invalid'],
     ['auth/bearer.ts maxTokenBytes', 'an access token or key', 'request', '401; nothing of it is decoded'],
-    ['relay/call/params.ts maxTokenLength chars', 'a progress token', 'call', 'refused as invalid']
+    ['relay/call/call.ts maxTokenLength chars', 'a progress token', 'call', 'refused as invalid']
   ],
   'Streams to clients': [
     [
@@ -101,7 +101,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['relay/bridge/input-loop.ts stateOnlyMs', 'pause before a retry without input responses', 'call', 'sent again'],
     ['relay/client/ask-session.ts maxRequests', 'input requests in one result', 'call', 'the call ends with an error'],
     ['relay/client/client-errors.ts maxUrls', 'pages of an error -32042', 'call', 'left out'],
-    ['relay/bridge/url-retry.ts maxPages', 'pages of an error -32042 for a modern client', 'call', 'left out'],
+    ['relay/bridge/request-state.ts maxPages', 'pages of an error -32042 for a modern client', 'call', 'left out'],
     [
       'relay/bridge/parked-call.ts gatherMs',
       'time in which server requests are gathered into one `input_required`',
@@ -129,7 +129,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'refused; results are dropped'
     ],
     [
-      'relay/bridge/parked-outcome.ts keptChars',
+      'relay/bridge/parking.ts storedChars',
       'a result that waits for the retry',
       'parked call',
       'the call has to be made again'

@@ -10,17 +10,14 @@ import type { Sealer } from '../store/seal.ts'
 import type { Pool } from '../upstream/pool/pool.ts'
 import type { ServerRequestQuotas } from '../upstream/rpc/server-request-quota.ts'
 import { createInputLoop } from './bridge/input-loop.ts'
-import { createSessionClients } from './bridge/session-clients.ts'
-import { createSessionEvents, createSharedEvents } from './bridge/session-events.ts'
+import { createSessionClients, createSessionEvents, createSharedEvents } from './bridge/session-clients.ts'
 import type { SharedParts } from './bridge/shared-parts.ts'
-import type { EndpointContext, LegacyCall } from './call/call.ts'
-import type { ContextOf } from './call/forwarded-call.ts'
-import type { Runtime } from './call/runtime.ts'
+import type { EndpointContext, LegacyCall, ContextOf, Runtime } from './call/call.ts'
 import {
   createCatalogCache,
   createSessionCatalogs,
-  type DeclaringClient,
-  definitionsOf
+  definitionsOf,
+  type DeclaringClient
 } from './catalog/client-catalogs.ts'
 import { createListings } from './catalog/listings.ts'
 import { createSessionLists } from './catalog/session-lists.ts'

@@ -2,8 +2,8 @@
 // made one. Of a modern server an answer that asks for input becomes questions to the client, and the request is sent
 // again with the answers (2026-07-28 basic/patterns/mrtr), until the server has its last word.
 
-import { definitionOf, type LegacyCall } from '../call/call.ts'
-import { atLeast, GatewayError, metaOf, type Request, type Result } from '../../protocol/messages.ts'
+import { definitionOf, scopeOf, type LegacyCall } from '../call/call.ts'
+import { GatewayError, metaOf, atLeast, type Request, type Result } from '../../protocol/messages.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
 import { withParam } from '../../protocol/translate/rewrite.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
@@ -17,10 +17,9 @@ import { failureForSession } from '../client/client-errors.ts'
 import type { Listings } from '../catalog/listings.ts'
 import { forwardableRequest, withoutInputResponses } from '../client/modern-client.ts'
 import { callAsTask } from '../tasks/await-task.ts'
-import { abortable, type Clock, pause } from '../../time/clock.ts'
+import { abortable, pause, type Clock } from '../../time/clock.ts'
 import { createMonotonicProgress, type MonotonicProgress } from '../call/monotonic-progress.ts'
 import type { SessionTasks } from '../tasks/session-tasks.ts'
-import { scopeOf } from '../call/scopes.ts'
 import type { SessionConnection } from '../connections/session-connections.ts'
 import { createRequiresTask } from '../tasks/task-required-tools.ts'
 

@@ -1,40 +1,43 @@
-// One call at a legacy upstream, over all rounds of input requests and responses (2026-07-28 basic/patterns/mrtr): each
-// request of the client is there for a part of it, and ends with input requests. Between two rounds nothing of a
-// request is kept but its endpoint and what it declared.
+// One call at a legacy upstream, over all rounds of input requests and responses (2026-07-28 basic/patterns/mrtr).
+// Between two rounds nothing of a client's request is kept but its endpoint and what it declared.
 
 import { modernClientRequests } from '../../protocol/methods.ts'
 import {
   GatewayError,
-  type JsonObject,
   metaOf,
+  type UpstreamName,
+  type JsonObject,
   type Notification,
-  type Result,
-  type ServerRequest,
-  type UpstreamName
+  type Result
 } from '../../protocol/messages.ts'
-import type { Client, ServerRequestOptions } from '../../protocol/seams.ts'
-import { lossError, type ParkedLoss, type ParkedSlot, type RoundRef } from '../../session/parked-calls.ts'
+import { noClient, type Client } from '../../protocol/seams.ts'
+import { lossError, type ParkedLoss, type ParkedSlot } from '../../session/parked-calls.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { ModernCall } from '../call/call.ts'
+import { createMonotonicProgress } from '../call/monotonic-progress.ts'
 import type { Lease } from '../connections/caller-connections.ts'
 import { toInputRequest } from '../client/input-requests.ts'
 import { declaredForCaller } from '../client/declared-capabilities.ts'
 import { notificationForModern } from '../client/server-messages.ts'
-import { type ParkedOutcome, storedOutcome } from './parked-outcome.ts'
-import { createPendingInputs, declinedResponse, refuseOutsideInputMethods } from '../client/pending-inputs.ts'
+import { declinedResponse, refuseOutsideInputMethods, createPendingInputs } from '../client/pending-inputs.ts'
+import type { RequestStates } from './request-state.ts'
 
-export interface ParkedCallOptions {
+export type ParkedOutcome = { readonly result: Result } | { readonly error: unknown }
+
+interface ParkedCallOptions {
   readonly clock: Pick<Clock, 'timer'>
-  /** The slot in which it waits. @throws GatewayError too_many */
-  readonly park: (rounds: ParkedCall) => ParkedSlot<ParkedCall>
+  /** @throws GatewayError too_many */
+  readonly park: (parked: ParkedCall) => ParkedSlot<ParkedCall>
   /** Counts what a client may never come back for. @returns what gives it back; undefined where there is too much */
   readonly keep: (chars: number) => (() => void) | undefined
+  /** The outcome for whoever comes back. */
+  readonly hold: (outcome: ParkedOutcome) => { readonly held: () => ParkedOutcome; readonly letGo?: () => void }
   /** Is the upstream still configured, and would the caller still be admitted? */
   readonly stands: () => boolean
-  /** The connection that it runs on. */
   readonly lease: Pick<Lease, 'waits'>
-  /** The `requestState` for the next round. */
-  readonly stateOf: (call: ModernCall, ref: RoundRef, until: number) => string
+  readonly states: RequestStates
+  /** This process. */
+  readonly node: string
 }
 
 export interface ParkedCall {
@@ -45,7 +48,7 @@ export interface ParkedCall {
   /** The call at the upstream has ended. */
   ended(outcome: ParkedOutcome): void
   /** The first request of the client, until the upstream's call ends or needs input. */
-  begin(first: ModernCall): Promise<Result>
+  begin(call: ModernCall): Promise<Result>
   /**
    * The next one, in the same way.
    * @throws GatewayError invalid_params for a response of the wrong shape; then nothing has happened
@@ -63,7 +66,7 @@ const gatherMs = 25
 export function createParkedCall(
   first: ModernCall,
   upstream: UpstreamName,
-  { clock, park, keep, stands, lease, stateOf }: ParkedCallOptions
+  { clock, park, keep, hold, stands, lease, states, node }: ParkedCallOptions
 ): ParkedCall {
   const stop = new AbortController()
   const inputs = createPendingInputs()
@@ -73,47 +76,51 @@ export function createParkedCall(
   /** What the newest request can be asked, be it over or not. */
   let { endpoint } = first
   let { capabilities } = first.client
-  let place: ParkedSlot<ParkedCall> | undefined
+  let slot: ParkedSlot<ParkedCall> | undefined
   /** How it ended while nobody was there. */
-  let held: ParkedOutcome | undefined
+  let held: (() => ParkedOutcome) | undefined
   let letGo = (): void => {}
   let over = false
   let gathering: { close(): unknown } | undefined
   let asked = 0
-  const notifications = createRoundNotifications(upstream)
 
-  function attend(next: ModernCall): Promise<Result> {
-    const { signal } = next
-    endpoint = next.endpoint
-    capabilities = next.client.capabilities
-    return new Promise((resolve, reject) => {
-      const onAbort = (): void => {
-        place?.remove()
-        stop.abort(signal.reason)
+  const toAttendant = (notification: Notification): void =>
+    attendant && notifyCaller(attendant.call, upstream, notification, slot === undefined)
+  const progress = createMonotonicProgress({ ...noClient, notify: toAttendant }, undefined)
+
+  function attend(call: ModernCall): Promise<Result> {
+    const { signal } = call
+    endpoint = call.endpoint
+    capabilities = call.client.capabilities
+    const { promise, resolve, reject } = Promise.withResolvers<Result>()
+    const onAbort = (): void => {
+      slot?.remove()
+      stop.abort(signal.reason)
+    }
+    attendant = {
+      call,
+      end(outcome) {
+        attendant = undefined
+        signal.removeEventListener('abort', onAbort)
+        if ('result' in outcome) resolve(outcome.result)
+        else reject(outcome.error)
       }
-      attendant = {
-        call: next,
-        end(outcome) {
-          attendant = undefined
-          signal.removeEventListener('abort', onAbort)
-          if ('result' in outcome) resolve(outcome.result)
-          else reject(outcome.error)
-        }
-      }
-      signal.addEventListener('abort', onAbort, { once: true })
-      if (signal.aborted) onAbort()
-    })
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    if (signal.aborted) onAbort()
+    return promise
   }
 
-  async function ask(request: ServerRequest, { signal }: ServerRequestOptions = {}): Promise<unknown> {
+  const ask: Client['ask'] = async (request, { signal } = {}) => {
     if (modernClientRequests.get(method)?.takesInput !== true) return await refuseOutsideInputMethods(request)
     // Refused at once where it can never be asked.
     toInputRequest(request, upstream, endpoint, capabilities)
     // An endpoint or a caller that the configuration took away is served to the end of the running request only.
     if (over || !stands()) return declinedResponse(request)
-    place ??= park(rounds)
+    slot ??= park(parked)
     const release = keep(JSON.stringify(request).length)
-    if (release === undefined) throw tooMuchWaits()
+    if (release === undefined)
+      throw new GatewayError('too_many', 'Too much waits for clients to answer. Ask again later.')
     const response = inputs.add(`input-${++asked}`, request, signal, release)
     gather()
     return await response
@@ -129,18 +136,17 @@ export function createParkedCall(
 
   /** Ends the client's request with all input requests. */
   function endRound(): void {
-    if (attendant === undefined || place === undefined) return
+    if (attendant === undefined || slot === undefined) return
     if (!stands()) return inputs.decline()
     // This request may declare less than the one before.
     const inputRequests = inputs.show((request) => toInputRequest(request, upstream, endpoint, capabilities))
     // All were withdrawn meanwhile: the upstream goes on.
     if (inputs.size === 0) return
-    notifications.endRound()
-    const { ref, until } = place.openRound()
+    progress.again()
+    const { ref, until } = slot.openRound()
     try {
-      attendant.end({
-        result: { resultType: 'input_required', inputRequests, requestState: stateOf(attendant.call, ref, until) }
-      })
+      const requestState = states.seal(attendant.call, upstream, { parked: { node, ...ref } }, until)
+      attendant.end({ result: { resultType: 'input_required', inputRequests, requestState } })
     } catch (error) {
       return giveUp('late', error)
     }
@@ -154,19 +160,19 @@ export function createParkedCall(
     held = undefined
     letGo()
     gathering?.close()
-    place?.remove(loss)
+    slot?.remove(loss)
     inputs.decline()
     clock.timer(0, () => stop.abort('the client did not come back with its input'))
     attendant?.end({ error })
   }
 
-  const rounds: ParkedCall = {
+  const parked: ParkedCall = {
     client: {
       era: 'modern',
       capabilities: declaredForCaller(first, 'modern'),
       logLevel: first.client.logLevel,
       notify(notification) {
-        if (attendant !== undefined) notifications.send(notification, attendant.call, place === undefined)
+        if (attendant !== undefined) progress.client.notify(notification)
       },
       ask
     },
@@ -178,20 +184,20 @@ export function createParkedCall(
       lease.waits(undefined)
       inputs.cancel(new GatewayError('cancelled', 'The call that this request belongs to has ended.'))
       if (attendant !== undefined) {
-        place?.remove()
+        slot?.remove()
         attendant.end(outcome)
-      } else if (wanted) ({ held, letGo } = storedOutcome(outcome, upstream, keep)) // For whoever comes back.
+      } else if (wanted) ({ held, letGo = letGo } = hold(outcome))
     },
     begin: attend,
-    async resume(next, responses) {
+    async resume(call, responses) {
       inputs.check(responses, ' The requestState is still good: send it again with the right answer.')
-      place?.closeRound()
+      slot?.closeRound()
       lease.waits(undefined)
-      const result = attend(next)
+      const result = attend(call)
       if (held !== undefined) {
         letGo()
-        place?.remove()
-        attendant?.end(held)
+        slot?.remove()
+        attendant?.end(held())
       }
       // What is missing is asked for again.
       if (!inputs.answer(responses)) endRound()
@@ -203,42 +209,19 @@ export function createParkedCall(
     },
     giveUp
   }
-  return rounds
+  return parked
 }
 
-const tooMuchWaits = (): GatewayError =>
-  new GatewayError('too_many', 'Too much waits for clients to answer. Ask again later.')
-
-interface RoundNotifications {
-  /** @param isFirst whether the upstream has the progress token of this very request */
-  send(notification: Notification, call: ModernCall, isFirst: boolean): void
-  endRound(): void
-}
-
-/**
- * What the request that runs gets of the upstream's notifications: progress increases over all rounds
- * (basic/patterns/progress).
- */
-function createRoundNotifications(upstream: UpstreamName): RoundNotifications {
-  let progress = -Infinity
-  let reported = -Infinity
-  return {
-    send(notification, call, isFirst) {
-      const shaped = notificationForModern(notification, upstream, call)
-      if (shaped === undefined) return
-      if (shaped.method !== 'notifications/progress') return call.client.notify(shaped)
-      const value = shaped.params?.['progress']
-      if (typeof value === 'number') {
-        if (value <= reported) return
-        progress = Math.max(progress, value)
-      }
-      if (isFirst) return call.client.notify(shaped)
-      const { progressToken } = metaOf(call.request.params)
-      if (progressToken === undefined) return
-      call.client.notify({ method: shaped.method, params: { ...shaped.params, progressToken } })
-    },
-    endRound() {
-      reported = progress
-    }
-  }
+/** @param hasToken the upstream has the progress token of this very request */
+function notifyCaller(
+  { client, request, endpoint }: ModernCall,
+  upstream: UpstreamName,
+  notification: Notification,
+  hasToken: boolean
+): void {
+  const shaped = notificationForModern(notification, upstream, { client, endpoint })
+  if (shaped === undefined) return
+  if (hasToken || shaped.method !== 'notifications/progress') return client.notify(shaped)
+  const { progressToken } = metaOf(request.params)
+  if (progressToken !== undefined) client.notify({ ...shaped, params: { ...shaped.params, progressToken } })
 }

@@ -7,21 +7,22 @@ import { createQuota } from '../../limits/limits.ts'
 import type { Log } from '../../observe/log.ts'
 import {
   GatewayError,
+  RpcError,
   isObject,
+  type TenantId,
+  type UpstreamName,
   type JsonObject,
   type Request,
-  type Result,
-  type TenantId,
-  type UpstreamName
+  type Result
 } from '../../protocol/messages.ts'
 import type { Bus } from '../../session/bus.ts'
 import { createParkedCalls } from '../../session/parked-calls.ts'
 import type { Clock } from '../../time/clock.ts'
-import { callerBindingOf, definitionOf, type ModernCall } from '../call/call.ts'
-import { type ContextOf, forwardToNode } from '../call/forwarded-call.ts'
+import { callerBindingOf, definitionOf, type ModernCall, type ContextOf } from '../call/call.ts'
+import { forwardToNode } from '../call/forwarded-call.ts'
 import type { Lease } from '../connections/caller-connections.ts'
-import { createParkedCall, type ParkedCall } from './parked-call.ts'
-import { type RequestState, type RequestStates, stands } from './request-state.ts'
+import { createParkedCall, type ParkedOutcome, type ParkedCall } from './parked-call.ts'
+import { stands, type RequestState, type RequestStates } from './request-state.ts'
 
 export interface ParkingOptions {
   readonly states: RequestStates
@@ -76,7 +77,7 @@ export function createParking(options: ParkingOptions): Parking {
   const parks = createParkedCalls<ParkedCall>({
     clock: wall,
     newId,
-    onLost: (rounds, loss) => rounds.giveUp(loss),
+    onLost: (parked, loss) => parked.giveUp(loss),
     ...(lifetimeMs !== undefined && { lifetimeMs })
   })
 
@@ -104,10 +105,11 @@ export function createParking(options: ParkingOptions): Parking {
         principal: { kind, issuer, subject }
       } = call
       const { hash } = definitionOf(call, upstream.name)
-      const rounds = createParkedCall(call, upstream.name, {
+      const parkedCall = createParkedCall(call, upstream.name, {
         clock: wall,
         park: (self) => parks.add(owner, tenant, self),
         keep: (chars) => keep(owner, tenant, chars),
+        hold: (outcome) => storedOutcome(outcome, upstream.name, (chars) => keep(owner, tenant, chars)),
         stands() {
           const now = contextOf(tenant, endpoint)
           return (
@@ -117,21 +119,22 @@ export function createParking(options: ParkingOptions): Parking {
           )
         },
         lease,
-        stateOf: (asked, ref, until) => states.seal(asked, upstream.name, { parked: { node, ...ref } }, until)
+        states,
+        node
       })
-      const result = rounds.begin(call)
+      const result = parkedCall.begin(call)
       upstream
-        .request(request, rounds.client, rounds.signal)
+        .request(request, parkedCall.client, parkedCall.signal)
         .then(
-          (result) => rounds.ended({ result: { ...result, resultType: 'complete' } }),
-          (error: unknown) => rounds.ended({ error })
+          (result) => parkedCall.ended({ result: { ...result, resultType: 'complete' } }),
+          (error: unknown) => parkedCall.ended({ error })
         )
         .catch((err: unknown) => {
           log.error(
             { err, upstream: upstream.name, tenant },
             'the end of a call could not be brought to its client, who is told that it is over'
           )
-          rounds.giveUp('late', err)
+          parkedCall.giveUp('late', err)
         })
         .finally(release)
       return await result
@@ -144,7 +147,7 @@ export function createParking(options: ParkingOptions): Parking {
       if (parked?.node === node) return await resumeHere(call, parked, isObject(inputResponses) ? inputResponses : {})
       throw new GatewayError('invalid_state', 'The call of this requestState is parked elsewhere.')
     },
-    retain: () => parks.lose('replaced', (rounds) => rounds.stranded),
+    retain: () => parks.lose('replaced', ({ stranded }) => stranded),
     async close() {
       if (parks.size === 0) return
       parks.close()
@@ -157,4 +160,32 @@ export function createParking(options: ParkingOptions): Parking {
       return parks.size
     }
   }
+}
+
+/** A larger answer that nobody is there for has to be asked for anew. */
+const storedChars = 1024 * 1024
+
+/** An answer of the upstream is an answer, be it an error; everything else leaves nothing to come back to. */
+function storedOutcome(
+  outcome: ParkedOutcome,
+  upstream: UpstreamName,
+  keep: (chars: number) => (() => void) | undefined
+): { readonly held: () => ParkedOutcome; readonly letGo?: () => void } {
+  const gone = (why: string, cause?: unknown) => {
+    const message = `The call at upstream ${upstream} ended while it waited for input: ${why}`
+    const error = new GatewayError('invalid_state', message, { cause, data: { upstream, outcome: 'unknown' } })
+    return { held: () => ({ error }) }
+  }
+  const isError = 'error' in outcome
+  if (isError && !(outcome.error instanceof RpcError)) {
+    const { error } = outcome
+    const why = error instanceof GatewayError ? error.message : 'The gateway failed.'
+    const isSaid = error instanceof GatewayError && error.data['outcome'] === 'unknown'
+    return gone(isSaid ? why : `${why} Whether it took effect is unknown.`, error)
+  }
+  // Kept as the text that is counted: its values may take up twenty times as much.
+  const text = JSON.stringify(isError ? (outcome.error as RpcError).error : outcome.result)
+  const letGo = text.length > storedChars ? undefined : keep(text.length)
+  if (letGo === undefined) return gone('its answer is too large to be kept. It may have taken effect.')
+  return { held: () => (isError ? { error: new RpcError(JSON.parse(text)) } : { result: JSON.parse(text) }), letGo }
 }

@@ -4,12 +4,17 @@
 import { GatewayError, type Notification, type ServerRequest } from '../../protocol/messages.ts'
 import type { Client, ServerRequestOptions } from '../../protocol/seams.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
-import type { EndpointContext, LegacyCall } from '../call/call.ts'
+import { scopeOf, type EndpointContext, type LegacyCall } from '../call/call.ts'
 import { declaredForSession } from '../client/declared-capabilities.ts'
 import { notificationForSession, shapeServerRequest } from '../client/server-messages.ts'
-import type { SessionConnection } from '../connections/session-connections.ts'
+import type { SessionConnection, SessionConnectionEvents } from '../connections/session-connections.ts'
 import type { UpstreamScope } from '../tasks/session-task-ids.ts'
 import type { SessionTasks } from '../tasks/session-tasks.ts'
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { SessionLists } from '../catalog/session-lists.ts'
+import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
+import type { SharedConnectionEvents } from '../catalog/listings.ts'
+import type { ResourceSubscriptions } from '../subscriptions/resource-subscriptions.ts'
 
 export interface SessionClients {
   /** During a call. After `endCall`, what its tasks still report goes to the session's own stream. */
@@ -91,5 +96,60 @@ export function createSessionClients({ live, tasks, contextOf }: SessionClientsO
         async (known) => await session.ask(known, options)
       )
     }
+  }
+}
+
+export interface SessionEventsOptions {
+  readonly tasks: SessionTasks
+  readonly subscriptions: ResourceSubscriptions
+  readonly clients: SessionClients
+}
+
+/** Of connections that several sessions use: a shared upstream's own, and those of one principal. */
+export function createSharedEvents({ tasks, subscriptions, clients }: SessionEventsOptions): SharedConnectionEvents {
+  return {
+    sharedNotification(definition, scope, notification) {
+      subscriptions.notification(definition, scope, notification)
+      if (notification.method !== 'notifications/tasks/status') return
+      // Sessions that were told of the task hear of it. Anything else, a log message above all, names nobody whom it is
+      // for.
+      const source = { definition, scope }
+      const id = notification.params?.['taskId']
+      for (const session of typeof id === 'string' ? tasks.sessionsOf(source, id) : []) {
+        tasks.noted(session, source, notification.params)
+        clients.notify(session, source, notification)
+      }
+    },
+    lost: subscriptions.lost
+  }
+}
+
+export function createSessionEvents(
+  { tasks, subscriptions, clients }: SessionEventsOptions,
+  shared: SharedConnectionEvents,
+  sessionLists: Pick<SessionLists, 'changed'>,
+  catalogs: ClientCatalogs<SessionViewer>,
+  contextOf: (session: LiveSession) => EndpointContext | undefined
+): SessionConnectionEvents {
+  return {
+    ...shared,
+    opened({ definition, scope, upstream }) {
+      subscriptions.opened(definition, scope, upstream)
+    },
+    notification(session: LiveSession, definition: UpstreamDefinition, notification: Notification) {
+      const source = { definition, scope: scopeOf(definition, session) }
+      if (notification.method === 'notifications/resources/updated') {
+        return subscriptions.notification(definition, source.scope, notification)
+      }
+      if (notification.method === 'notifications/tasks/status') tasks.noted(session, source, notification.params)
+      clients.notify(session, source, notification)
+    },
+    listChanged(session, definition, upstream, kind) {
+      const context = contextOf(session)
+      const viewKey = context === undefined ? undefined : catalogs.viewKeyOf({ ...context, session })
+      sessionLists.changed(session, viewKey, definition, upstream, kind)
+    },
+    serverRequest: (session, definition, request, options) =>
+      clients.ask(session, { definition, scope: scopeOf(definition, session) }, request, options)
   }
 }

@@ -1,19 +1,40 @@
-// One request on its way through the gateway, and the endpoint it came to. A call keeps the configuration that it began
-// with.
+// One request on its way through the gateway: its parameters, whom a connection for it serves, what errors may tell. It
+// keeps the configuration that it began with.
 
 import { hash } from 'node:crypto'
 import type { Principal } from '../../auth/principal.ts'
 import type { Endpoint, Snapshot, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { CallRecord } from '../../observe/calls.ts'
+import type { Log } from '../../observe/log.ts'
+import { canonicalJsonOf } from '../../protocol/canonical.ts'
 import {
-  type EndpointName,
   GatewayError,
-  type Request,
+  isObject,
+  metaOf,
+  type EndpointName,
   type TenantId,
-  type UpstreamName
+  type UpstreamName,
+  type Implementation,
+  type Request
 } from '../../protocol/messages.ts'
 import type { Client } from '../../protocol/seams.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
+import type { Clock } from '../../time/clock.ts'
+
+/** What the relays take from the process. Replaced in tests, so that time and randomness hold still. */
+export interface Runtime {
+  /** For how long something lasts. */
+  readonly clock: Clock
+  /** The time of day, for what expires. */
+  readonly wall: Clock
+  /** Between 0 and 1. */
+  readonly random: () => number
+  /** 128 random bits in base64url. */
+  readonly newId: () => string
+  /** What the gateway calls itself towards upstreams. */
+  readonly clientInfo: Implementation
+  readonly log: Log
+}
 
 /** An endpoint, in the snapshot of the configuration that a request began with. */
 export interface EndpointContext {
@@ -22,34 +43,27 @@ export interface EndpointContext {
   readonly endpoint: Endpoint
 }
 
-/** A request of either era at an endpoint. */
-export interface RequestInContext extends RecordedContext {
-  readonly request: Request
-}
+/** An endpoint in the configuration of now; undefined where it or its tenant is gone. */
+export type ContextOf = (tenant: TenantId, endpoint: EndpointName) => EndpointContext | undefined
 
-export interface RecordedContext extends EndpointContext {
+export interface Call extends EndpointContext {
+  /** Without the envelope of 2026-07-28, which is in `client`. */
+  readonly request: Request
+  readonly principal: Principal
+  readonly client: Client
+  /** Aborted when the caller cancels or is no longer let in, or the drain time of a shutdown is over. */
+  readonly signal: AbortSignal
   /** Filled in on the way, for what is written about the call. */
   readonly record?: CallRecord | undefined
 }
 
 /** One request of a session: revisions up to 2025-11-25. */
-export interface LegacyCall extends RequestInContext {
-  readonly principal: Principal
+export interface LegacyCall extends Call {
   readonly session: LiveSession
-  readonly client: Client
-  /** Aborted when the caller cancels, the session ends, or the drain time of a shutdown is over. */
-  readonly signal: AbortSignal
 }
 
 /** One request of 2026-07-28, which belongs to no session. */
-export interface ModernCall extends RequestInContext {
-  /** Without its envelope, which is in `client`. */
-  readonly request: Request
-  readonly principal: Principal
-  readonly client: Client
-  /** Aborted when the caller closes the connection, is no longer let in, or the drain time of a shutdown is over. */
-  readonly signal: AbortSignal
-}
+export type ModernCall = Call
 
 /** Whose view of an endpoint is meant in 2026-07-28; without a client, that of one which declares nothing. */
 export interface ModernViewer extends EndpointContext {
@@ -61,11 +75,13 @@ export const isModernCaller = (viewer: ModernViewer): viewer is Required<ModernV
   viewer.client !== undefined && viewer.principal !== undefined
 
 /** @throws GatewayError upstream_unavailable where the tenant no longer configures an upstream of the name */
-export function definitionOf({ tenant }: Pick<EndpointContext, 'tenant'>, name: UpstreamName): UpstreamDefinition {
+export function definitionOf({ tenant }: EndpointContext, name: UpstreamName): UpstreamDefinition {
   const definition = tenant.upstreams.get(name)
   if (definition !== undefined) return definition
   throw new GatewayError('upstream_unavailable', `Upstream ${name} is no longer configured.`)
 }
+
+const digest = (text: string): string => hash('sha256', text, 'base64url')
 
 /** Tenant, endpoint, person and client: what anything that is sealed for a caller is bound to. */
 export const callerBindingOf = ({
@@ -89,8 +105,77 @@ export const sessionBindingOf = ({
   return [tenant, endpoint, issuer, subject, clientId]
 }
 
-/**
- * The person behind a connection, for quotas: the same whatever the client, the era and the endpoint. A SHA-256 digest.
- */
+/** The person behind a connection, for quotas: the same whatever the client, the era and the endpoint. */
 export const quotaKeyOf = ({ tenant, issuer, subject }: Pick<Principal, 'tenant' | 'issuer' | 'subject'>): string =>
-  hash('sha256', JSON.stringify([tenant, issuer, subject]), 'base64url')
+  digest(JSON.stringify([tenant, issuer, subject]))
+
+// A scope says whom a connection to an upstream serves: calls with the same scope share connections. The pool takes it
+// as an opaque string.
+
+/** The connection that lists are read from, which calls use too where the upstream is shared. */
+export const listingScopeOf = (definition: UpstreamDefinition): string =>
+  `${definition.isolation === 'shared' ? 'shared' : 'listing'}:${definition.hash}`
+
+export const sessionScopeOf = (sessionKey: string): string => `session:${sessionKey}`
+
+/** The connections that serve a session at an upstream, one after the other. */
+export function scopeOf(definition: UpstreamDefinition, { key, session }: LiveSession): string {
+  if (definition.isolation === 'session') return sessionScopeOf(key)
+  if (definition.isolation === 'shared') return listingScopeOf(definition)
+  const { tenant, issuer, subject, clientId } = session.record.owner
+  return `principal:${digest(JSON.stringify([tenant, issuer, subject, clientId]))}`
+}
+
+/** Never those of the caller's sessions, which declared other capabilities. */
+export const callerScopeOf = (call: ModernCall, ...parts: readonly unknown[]): string =>
+  `caller:${digest(canonicalJsonOf([callerBindingOf(call), ...parts]))}`
+
+/** @throws GatewayError invalid_params */
+export function stringParam({ request: { method, params } }: Call, member: string): string {
+  const value = params?.[member]
+  if (typeof value === 'string') return value
+  throw new GatewayError('invalid_params', `"${member}" of ${method} must be a string.`)
+}
+
+/** @throws GatewayError invalid_params */
+export function checkArguments({ request: { params } }: Call): void {
+  const args = params?.['arguments']
+  if (args === undefined || isObject(args)) return
+  throw new GatewayError('invalid_params', '"arguments" of tools/call must be an object.')
+}
+
+const maxTokenLength = 1_024
+
+/**
+ * Every progress message repeats the token, so a long one would be sent many times over.
+ * @throws GatewayError invalid_params
+ */
+export function checkProgressToken({ request }: Call): void {
+  const token = metaOf(request.params)['progressToken']
+  if (token === undefined || typeof token === 'number' || JSON.stringify(token).length <= maxTokenLength) return
+  throw new GatewayError('invalid_params', `"_meta.progressToken" is longer than ${maxTokenLength} characters.`)
+}
+
+/** At most 200 characters of what a caller sent, for an error message. */
+export const excerpt = (value: string): string => (value.length <= 200 ? value : value.slice(0, 200) + '…')
+
+export const methodNotFound = (method: string): GatewayError =>
+  new GatewayError('method_not_found', `Method not found: ${excerpt(method)}`)
+
+/** The error without the address, command and folder of the upstream, which are for the log only. */
+export function redactError(error: unknown, definition: UpstreamDefinition): unknown {
+  if (!(error instanceof GatewayError)) return error
+  const message = placesOf(definition).reduce((text, place) => text.replaceAll(place, '…'), error.message)
+  return message === error.message
+    ? error
+    : new GatewayError(error.code, message, { cause: error, data: error.data, headers: error.headers })
+}
+
+/** The longer ones first: they may hold the shorter ones. A bare command such as `npx` tells nothing. */
+function placesOf(definition: UpstreamDefinition): string[] {
+  if (definition.type === 'stdio') {
+    return [definition.command, definition.cwd ?? ''].filter((place) => /[\\/]/.test(place))
+  }
+  const { origin, pathname, host } = new URL(definition.url)
+  return [origin + pathname, origin, host]
+}

@@ -15,7 +15,7 @@ import {
 import type { LogLevel } from '../../protocol/seams.ts'
 import type { Bus } from '../../session/bus.ts'
 import { lossError } from '../../session/parked-calls.ts'
-import { callerBindingOf, type EndpointContext, type ModernCall } from './call.ts'
+import { callerBindingOf, type ContextOf, type ModernCall } from './call.ts'
 
 /** As one process sends it to another. */
 interface Forwarded {
@@ -27,9 +27,6 @@ interface Forwarded {
   readonly capabilities: ClientCapabilities
   readonly logLevel?: LogLevel | undefined
 }
-
-/** An endpoint in the configuration of now; undefined where it or its tenant is gone. */
-export type ContextOf = (tenant: TenantId, endpoint: EndpointName) => EndpointContext | undefined
 
 /**
  * Has another process answer the call.

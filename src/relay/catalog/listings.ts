@@ -9,7 +9,7 @@ import type { Store } from '../../store/port.ts'
 import { backoffMs, type Clock, settledWithin } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
-import { listingScopeOf } from '../call/scopes.ts'
+import { listingScopeOf } from '../call/call.ts'
 import { createListingWatcher, type ListingWatcher } from './listing-watcher.ts'
 import { createViews, type IsAffected, type ViewKey } from './views.ts'
 

@@ -5,18 +5,17 @@
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import {
-  type ClientCapabilities,
   GatewayError,
-  type Implementation,
   isModernRevision,
+  type ClientCapabilities,
+  type Implementation,
   type Notification,
   type ServerRequest
 } from '../../protocol/messages.ts'
 import type { ServerRequestOptions, Upstream } from '../../protocol/seams.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
-import { callerBindingOf, type ModernCall, type ModernViewer, quotaKeyOf } from '../call/call.ts'
-import { callerScopeOf, listingScopeOf, slotScopeOf } from '../call/scopes.ts'
+import { quotaKeyOf, callerScopeOf, listingScopeOf, type ModernCall, type ModernViewer } from '../call/call.ts'
 import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
 import type { Listings } from '../catalog/listings.ts'
 import { refuseOutsideInputMethods } from '../client/pending-inputs.ts'
@@ -130,20 +129,19 @@ export function createCallerConnections({
 
   /** @param forCall takes a slot, where the server may ask something; else it is connection 0 */
   async function leaseOwn(definition: UpstreamDefinition, call: ModernCall, forCall: boolean): Promise<Lease> {
-    const binding = callerBindingOf(call)
-    const caller = callerScopeOf(binding)
+    const caller = callerScopeOf(call)
     // A modern server learns from each request what its client can be asked.
     const isModern = isModernRevision(listings.peek(definition)?.revision)
     const declared = isModern ? {} : declaredForCaller(call, 'legacy')
     const parts = Object.keys(declared).length === 0 ? [] : [declared]
-    const callerScope = callerScopeOf(binding, conversationOf(call), ...parts)
+    const callerScope = callerScopeOf(call, conversationOf(call), ...parts)
     // A conversation costs a caller nothing to name and an upstream session to serve, so they are counted.
     const leave = enterConversation(caller, callerScope, definition.idleMs, call.snapshot.limits.sessionsPerPrincipal)
     let release = leave
     try {
       const slot =
         forCall && !allowsNoServerRequests(declared) ? await slots.enter(definition, caller, callerScope) : undefined
-      const scope = slotScopeOf(callerScope, slot?.number ?? 0)
+      const scope = slot === undefined || slot.number === 0 ? callerScope : `${callerScope}/${slot.number}`
       let opened: Upstream | undefined
       release = () => {
         slot?.leave(abandonedCallsOf(definition, scope, opened))

@@ -5,16 +5,15 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Implementation, Notification, ServerRequest, UpstreamName } from '../../protocol/messages.ts'
 import {
+  noClient,
   type ListKind,
   type LogLevel,
-  noClient,
   type ServerRequestOptions,
   type Upstream
 } from '../../protocol/seams.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
-import { type EndpointContext, quotaKeyOf } from '../call/call.ts'
-import { scopeOf, sessionScopeOf } from '../call/scopes.ts'
+import { quotaKeyOf, scopeOf, sessionScopeOf, type EndpointContext } from '../call/call.ts'
 import type { Listings, SharedConnectionEvents } from '../catalog/listings.ts'
 import { declaredAtHandshake } from '../client/declared-capabilities.ts'
 import type { LogLevels } from './log-level.ts'

@@ -5,8 +5,7 @@ import { mapRelatedTask } from '../../protocol/translate/tasks.ts'
 import { abortable } from '../../time/clock.ts'
 import type { InputLoop } from '../bridge/input-loop.ts'
 import type { SessionClients } from '../bridge/session-clients.ts'
-import type { LegacyCall } from '../call/call.ts'
-import { redactError } from '../call/redact-error.ts'
+import { type LegacyCall, redactError } from '../call/call.ts'
 import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
 import { urlElicitationForSession } from '../client/client-errors.ts'
 import type { SessionConnection, SessionConnections } from '../connections/session-connections.ts'
@@ -14,7 +13,7 @@ import type { Sessions } from '../../session/sessions.ts'
 import type { ResourceSubscriptions } from '../subscriptions/resource-subscriptions.ts'
 import type { SessionSubscribers } from '../subscriptions/session-subscribers.ts'
 import type { SessionTasks } from '../tasks/session-tasks.ts'
-import type { Target } from './resolve.ts'
+import type { Target } from './shared.ts'
 
 /** What the methods of a session work with. */
 export interface LegacyServices {

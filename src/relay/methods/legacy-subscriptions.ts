@@ -5,8 +5,8 @@ import { hasCapability } from '../../protocol/translate/merge.ts'
 import type { LegacyCall } from '../call/call.ts'
 import type { SubscriptionRequest } from '../subscriptions/resource-subscriptions.ts'
 import { subscribedScopeOf } from '../subscriptions/session-subscribers.ts'
-import { connect, type LegacyServices, send } from './legacy-forward.ts'
-import { resolveResource, type Target, withClientUri } from './resolve.ts'
+import { connect, send, type LegacyServices } from './legacy-forward.ts'
+import { resolveResource, withClientUri, type Target } from './shared.ts'
 
 const maxUriLength = 8_192
 

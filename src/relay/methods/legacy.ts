@@ -9,14 +9,27 @@ import {
   rewriteToolResult,
   withParam
 } from '../../protocol/translate/rewrite.ts'
-import type { LegacyCall } from '../call/call.ts'
-import { checkArguments, checkProgressToken, excerpt, methodNotFound, stringParam } from '../call/params.ts'
-import { completionRequest, noSuggestions, suggestionsAfter } from './completion.ts'
-import { connect, forwardLegacy, type LegacyServices, send } from './legacy-forward.ts'
+import {
+  checkArguments,
+  checkProgressToken,
+  excerpt,
+  methodNotFound,
+  stringParam,
+  type LegacyCall
+} from '../call/call.ts'
+import {
+  completionRequest,
+  listPage,
+  lists,
+  noSuggestions,
+  resolve,
+  resolveResource,
+  suggestionsAfter,
+  withClientUri
+} from './shared.ts'
+import { connect, forwardLegacy, send, type LegacyServices } from './legacy-forward.ts'
 import { legacyTaskMethods, taskCreatedBy, withSupportedTask } from './legacy-tasks.ts'
 import { subscribe, unsubscribe } from './legacy-subscriptions.ts'
-import { listPage, lists } from './lists.ts'
-import { resolve, resolveResource, withClientUri } from './resolve.ts'
 
 export type LegacyMethod = (call: LegacyCall, services: LegacyServices) => Promise<Result>
 

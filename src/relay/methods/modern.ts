@@ -5,13 +5,10 @@ import { GatewayError, latestModern, modernRevisions, type Result } from '../../
 import { shapeCompletion } from '../../protocol/translate/revision-shape.ts'
 import { modernClientRequests } from '../../protocol/methods.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
-import type { ModernCall } from '../call/call.ts'
-import { checkProgressToken, excerpt } from '../call/params.ts'
-import { completionRequest, noSuggestions, suggestionsAfter } from './completion.ts'
-import { type List, listPage, lists } from './lists.ts'
-import { callTool, getPrompt, readResource } from './modern-calls.ts'
+import { checkProgressToken, excerpt, type ModernCall } from '../call/call.ts'
+import { completionRequest, listPage, lists, noSuggestions, suggestionsAfter, type List } from './shared.ts'
+import { callTool, getPrompt, readResource, taskMethod } from './modern-calls.ts'
 import { forwardModern, type ModernServices } from './modern-forward.ts'
-import { taskMethod } from './modern-tasks.ts'
 
 interface ModernMethod {
   readonly handle: (call: ModernCall, services: ModernServices) => Promise<Result>
