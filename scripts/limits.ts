@@ -2,7 +2,7 @@
 // drift from the code. A row whose constant is gone, and a number of src that no row and no exception names, fail `npm
 // run docs`.
 
-import { readFileSync, readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
@@ -53,7 +53,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'session; process',
       'not stored'
     ],
-    ['session/resume-limit.ts maxPerSession', 'resumptions from the store at once', 'session', '429'],
+    ['session/event-copies.ts maxPerSession', 'resumptions from the store at once', 'session', '429'],
     ['store/keys.ts eventsKept', 'events in the store', 'stream', 'the oldest are dropped'],
     ['store/keys.ts eventsTtlMs', 'life of events in the store after the last one', 'stream', 'cannot be resumed']
   ],
@@ -136,7 +136,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['relay/bridge/request-state.ts lifetimeMs', 'life of a request state', 'request state', '`invalid_state`'],
     [
-      'upstream/rpc/server-request-quota.ts defaultLimits bytes',
+      'upstream/rpc/server-requests.ts defaultLimits bytes',
       'memory of server requests that wait for an answer',
       'request; connection; upstream; tenant; process',
       'refused: -32602 or 429'
@@ -203,13 +203,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'cut'
     ],
     [
-      'upstream/rpc/task-progress.ts maxTasks',
+      'upstream/rpc/notifications.ts maxTasks',
       'tasks whose progress is passed on',
       'upstream connection',
       'the oldest get none'
     ],
     [
-      'upstream/rpc/task-progress.ts defaultTtlMs',
+      'upstream/rpc/notifications.ts defaultTtlMs',
       'time for it where the server names none',
       'task',
       'no more progress'
@@ -273,8 +273,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the rest is left out'
     ],
     ['upstream/listing/listing.ts maxEntryNotes', 'log lines about faulty entries', 'listing', 'not logged'],
-    ['upstream/rpc/list-budget.ts maxPages', 'pages', 'list of an upstream', 'the rest is left out'],
-    ['upstream/rpc/list-budget.ts maxListLength chars', 'text', 'list of an upstream', 'the rest is left out'],
+    ['upstream/rpc/decode-json.ts maxPages', 'pages', 'list of an upstream', 'the rest is left out'],
+    ['upstream/rpc/decode-json.ts maxListLength chars', 'text', 'list of an upstream', 'the rest is left out'],
     ['protocol/naming.ts maxNameLength chars', 'a public name', 'tool or prompt', 'shortened, with a hash at its end'],
     ['protocol/translate/merge.ts maxInstructions chars', 'merged instructions', 'endpoint', 'cut'],
     [
@@ -318,7 +318,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['relay/catalog/freshness.ts readIntervalMs', 'interval of readings of a listing', 'upstream', 'waits'],
     ['relay/catalog/freshness.ts readBurst', 'further readings at once', 'upstream', 'waits'],
     [
-      'upstream/modern/tool-reader.ts everyMs',
+      'upstream/modern/param-header-cache.ts everyMs',
       'interval of readings after a refused header',
       'upstream connection',
       'not read'
@@ -397,13 +397,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '-'
     ],
     [
-      'upstream/rpc/abandoned-calls.ts maxRequests',
+      'upstream/rpc/rpc-client.ts maxAbandoned',
       'cancelled calls whose answers are waited for',
       'upstream connection',
       'the oldest are forgotten'
     ],
     [
-      'upstream/modern/modern-codec.ts echoMs',
+      'upstream/modern/modern-requests.ts echoMs',
       'time for which messages of a cancelled call are ignored',
       'call',
       'a protocol fault'
@@ -416,7 +416,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'dropped'
     ],
     [
-      'upstream/rpc/limited-warnings.ts perSecond burst',
+      'upstream/rpc/notifications.ts warningLimit',
       'warnings in the log (per second; at once)',
       'upstream connection',
       'counted'
@@ -648,8 +648,8 @@ store/sqlite-file.ts sqliteNotADatabase
 upstream/http/sse-reader.ts lineSlack
 upstream/http/sse-reader.ts sampleLength
 upstream/modern/param-header-cache.ts overhead
-upstream/rpc/byte-chunks.ts mergeAt
-upstream/rpc/server-request-quota.ts MiB
+upstream/rpc/decode-json.ts mergeAt
+upstream/rpc/server-requests.ts MiB
 upstream/stdio/child-output.ts keptBytes
 `
   .trim()

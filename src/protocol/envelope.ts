@@ -1,6 +1,7 @@
 // What every request of 2026-07-28 carries in `params._meta`, and what every result carries back (basic/index "_meta").
 
 import {
+  type RequestId,
   type ClientCapabilities,
   type Implementation,
   type JsonObject,
@@ -110,3 +111,9 @@ export function withEnvelope(
 export function withServerInfo(result: Result, serverInfo: Implementation): Result {
   return { ...result, _meta: { ...metaOf(result), [serverInfoKey]: serverInfo } }
 }
+
+/** The request with our progress token in place of the sender's, so that no two calls have the same. */
+export const withProgressToken = (request: Request, token: RequestId): Request => ({
+  ...request,
+  params: { ...request.params, _meta: { ...metaOf(request.params), progressToken: token } }
+})

@@ -1,7 +1,7 @@
 // JSON-RPC 2.0 messages as MCP uses them, their errors, and the revisions and names that the gateway tells apart.
 // Members that it does not need stay opaque and pass through unchanged.
 
-import { errorTable, type ErrorCode, type ErrorRow } from './error-table.ts'
+import { type ErrorCode, type ErrorRow, errorTable } from './error-table.ts'
 
 export type JsonObject = Record<string, unknown>
 

@@ -4,7 +4,7 @@
 import { LRUCache } from 'lru-cache'
 import { digest, principalSeatKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
-import type { Owner } from './session-record.ts'
+import type { Owner } from './sessions.ts'
 
 export interface SessionSlots {
   /** Atomic, also between processes. @returns the slot, a number below `max`; undefined where none is free */

@@ -6,10 +6,9 @@ import type { Log } from '../observe/log.ts'
 import { eventsTtlMs } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
-import { every, type Clock } from '../time/clock.ts'
-import { createEventCopies, type CopyLimits, type EventCopy } from './event-copies.ts'
-import { createResumeLimit } from './resume-limit.ts'
-import { createStream, type Attachment, type ClientStream, type Sink, type Stream } from './stream.ts'
+import { type Clock, every } from '../time/clock.ts'
+import { type CopyLimits, createEventCopies, createResumeLimit, type EventCopy } from './event-copies.ts'
+import { type Attachment, type ClientStream, createStream, type Sink, type Stream } from './stream.ts'
 
 /** What a stream carries: the answer of one POST, or what belongs to no call. */
 type StreamKind = 'call' | 'session'

@@ -1,8 +1,8 @@
 // An RPC client on a clock that stands still, whose transport only records what it is given.
 
 import { type ClientCapabilities, type JsonObject, tenantId, upstreamName } from '../../src/protocol/messages.ts'
-import { createServerRequestQuotas } from '../../src/upstream/rpc/server-request-quota.ts'
-import { createLimitedWarnings } from '../../src/upstream/rpc/limited-warnings.ts'
+import { createServerRequestQuotas } from '../../src/upstream/rpc/server-requests.ts'
+import { createLimitedWarnings } from '../../src/upstream/rpc/notifications.ts'
 import { createRpcClient } from '../../src/upstream/rpc/rpc-client.ts'
 import {
   type Answerer,

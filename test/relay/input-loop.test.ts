@@ -20,7 +20,7 @@ import type { LegacyCall } from '../../src/relay/call/call.ts'
 import { declaredForSession } from '../../src/relay/client/declared-capabilities.ts'
 import { createInputLoop } from '../../src/relay/bridge/input-loop.ts'
 import type { Store } from '../../src/store/port.ts'
-import { createServerRequestQuotas } from '../../src/upstream/rpc/server-request-quota.ts'
+import { createServerRequestQuotas } from '../../src/upstream/rpc/server-requests.ts'
 import { until } from '../kit/until.ts'
 import { stillClock } from './kit.ts'
 

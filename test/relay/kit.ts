@@ -24,7 +24,7 @@ import { createSessions } from '../../src/session/sessions.ts'
 import { createSealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import type { Store } from '../../src/store/port.ts'
-import { createServerRequestQuotas } from '../../src/upstream/rpc/server-request-quota.ts'
+import { createServerRequestQuotas } from '../../src/upstream/rpc/server-requests.ts'
 import { createPool } from '../../src/upstream/pool/pool.ts'
 
 /** What a double offers and does. May be changed while it is connected. */

@@ -7,7 +7,7 @@ import { createModernTasks } from '../../src/relay/tasks/modern-for-session.ts'
 import type { LegacyCall } from '../../src/relay/call/call.ts'
 import { createMonotonicProgress } from '../../src/relay/call/monotonic-progress.ts'
 import type { Store } from '../../src/store/port.ts'
-import { createServerRequestQuotas } from '../../src/upstream/rpc/server-request-quota.ts'
+import { createServerRequestQuotas } from '../../src/upstream/rpc/server-requests.ts'
 import { stillClock } from './kit.ts'
 import { until } from '../kit/until.ts'
 

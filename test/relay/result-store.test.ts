@@ -9,7 +9,7 @@ import { createModernTasks } from '../../src/relay/tasks/modern-for-session.ts'
 import type { LegacyCall } from '../../src/relay/call/call.ts'
 import type { Store } from '../../src/store/port.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
-import { createServerRequestQuotas } from '../../src/upstream/rpc/server-request-quota.ts'
+import { createServerRequestQuotas } from '../../src/upstream/rpc/server-requests.ts'
 import { stillClock } from './kit.ts'
 
 const client = {} as Client

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { GatewayError, RpcError } from '../../src/protocol/messages.ts'
-import type { BusCaller } from '../../src/session/bus-server.ts'
+import type { BusCaller } from '../../src/session/bus.ts'
 import { until } from '../kit/until.ts'
 import { ada, call, never, wire } from './bus-kit.ts'
 

@@ -3,7 +3,7 @@
 
 import t from 'tap'
 import { getEventListeners } from 'node:events'
-import { createLimitedWarnings } from '../../src/upstream/rpc/limited-warnings.ts'
+import { createLimitedWarnings } from '../../src/upstream/rpc/notifications.ts'
 import { createUpstreamSubscriptions } from '../../src/upstream/modern/listen-streams.ts'
 import { upstreamName } from '../../src/protocol/messages.ts'
 import { handClock, never, recordingEvents, testConnector, until } from '../kit/connector.ts'

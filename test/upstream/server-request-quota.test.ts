@@ -3,7 +3,7 @@
 import t from 'tap'
 import { RpcError, tenantId, upstreamName } from '../../src/protocol/messages.ts'
 import { relatedTaskKey } from '../../src/protocol/translate/tasks.ts'
-import { createServerRequestQuotas, type ServerRequestLimits } from '../../src/upstream/rpc/server-request-quota.ts'
+import { createServerRequestQuotas } from '../../src/upstream/rpc/server-requests.ts'
 import { createConnector } from '../../src/upstream/connect/connect.ts'
 import { createEgress } from '../../src/upstream/http/egress.ts'
 import { noClient } from '../../src/protocol/seams.ts'
@@ -25,14 +25,14 @@ import { startUpstream } from '../kit/upstream.ts'
 const settled = () => new Promise(setImmediate)
 const unanswered = () => recordingClient(() => new Promise(() => {}))
 const kib = 1024
-const roomy: ServerRequestLimits = {
+const roomy = {
   request: 4 * kib,
   connection: 100 * kib,
   upstream: 100 * kib,
   tenant: 100 * kib,
   all: 100 * kib
 }
-const limited = (limits: Partial<ServerRequestLimits>) => createServerRequestQuotas({ ...roomy, ...limits })
+const limited = (limits: Partial<typeof roomy>) => createServerRequestQuotas({ ...roomy, ...limits })
 /** Of one connection. */
 const rpcIn = (quotas = createServerRequestQuotas()) => testRpcClient(undefined, undefined, true, quotas)
 const heavy = (id: unknown, kibs: number) =>

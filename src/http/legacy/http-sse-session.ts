@@ -12,8 +12,7 @@ import {
   type SessionId
 } from '../../protocol/messages.ts'
 import type { LiveSessions } from '../../session/live-sessions.ts'
-import { type Owner, sameOwner } from '../../session/session-record.ts'
-import type { Session, Sessions } from '../../session/sessions.ts'
+import { type Owner, sameOwner, type Session, type Sessions } from '../../session/sessions.ts'
 import { trackBacklog } from '../backpressure.ts'
 import type { Credential, RequestContext } from '../request-context.ts'
 import type { HttpSseServerStream } from './http-sse-stream.ts'

@@ -3,8 +3,7 @@
 
 import { errorMessage, errorObject, GatewayError, type Message, responseMessage } from '../../protocol/messages.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
-import type { NegotiatedClient } from '../../session/session-record.ts'
-import type { Session } from '../../session/sessions.ts'
+import type { NegotiatedClient, Session } from '../../session/sessions.ts'
 import type { Clock } from '../../time/clock.ts'
 import { checkTakesStream } from '../accept.ts'
 import { logSlowReader, refuseOverBacklog } from '../backpressure.ts'

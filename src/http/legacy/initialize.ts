@@ -3,24 +3,23 @@
 
 import { capabilitiesFit, maxCapabilitiesBytes } from '../../protocol/envelope.ts'
 import {
+  atLeast,
   GatewayError,
   type Implementation,
-  type JsonObject,
-  type RequestId,
-  type Revision,
-  atLeast,
   isLegacyRevision,
   isObject,
-  legacyRevisions,
+  type JsonObject,
   latestLegacy,
-  responseMessage
+  legacyRevisions,
+  type RequestId,
+  responseMessage,
+  type Revision
 } from '../../protocol/messages.ts'
 import { shapeCapabilities } from '../../protocol/translate/revision-shape.ts'
 import type { EndpointContext } from '../../relay/call/call.ts'
 import type { LegacyRelay } from '../../relay/legacy-relay.ts'
 import type { LiveSessions } from '../../session/live-sessions.ts'
-import type { NegotiatedClient, Owner } from '../../session/session-record.ts'
-import type { Session, Sessions } from '../../session/sessions.ts'
+import type { NegotiatedClient, Owner, Session, Sessions } from '../../session/sessions.ts'
 import { readAccept } from '../accept.ts'
 import { sendJson } from '../reply.ts'
 import { sseHeaders } from '../sse-writer.ts'

@@ -15,7 +15,7 @@ import {
 import { withRelatedTask } from '../../protocol/translate/task-translate.ts'
 import { jsonSizeOf } from '../../limits/limits.ts'
 import { unreachable } from '../../session/pending-server-requests.ts'
-import type { ServerRequestQuotas } from '../../upstream/rpc/server-request-quota.ts'
+import type { ServerRequestQuotas } from '../../upstream/rpc/server-requests.ts'
 import type { LegacyCall } from '../call/call.ts'
 import { declaredCapabilities } from './declared-capabilities.ts'
 import { isWebUrl, shapeServerRequest } from './server-messages.ts'

@@ -8,7 +8,7 @@ import { legacyTask, statusMessageOf, withRelatedTask } from '../../protocol/tra
 import { isTaskOver, readTask } from '../../protocol/translate/tasks.ts'
 import type { Store } from '../../store/port.ts'
 import { type Clock, timeoutSignal } from '../../time/clock.ts'
-import type { ServerRequestQuotas } from '../../upstream/rpc/server-request-quota.ts'
+import type { ServerRequestQuotas } from '../../upstream/rpc/server-requests.ts'
 import type { LegacyCall } from '../call/call.ts'
 import type { MonotonicProgress } from '../call/monotonic-progress.ts'
 import { cancelledTask, createModernTaskReader, taskFault, type TaskOfCall } from './await-modern-task.ts'

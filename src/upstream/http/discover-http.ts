@@ -57,7 +57,7 @@ export function discoverOverHttp(
           if (answer !== undefined) return answered(answer)
           const reason = failureError(name, origin, failure)
           const foreign = failure.kind === 'refused' ? foreignStatuses.has(failure.status) : failure.kind === 'garbled'
-          if (foreign) return answered({ kind: 'foreign', reason })
+          if (foreign) return answered({ kind: 'foreign', reason, silent: false })
           stopListening()
           reject(reason)
         }

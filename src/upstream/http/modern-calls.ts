@@ -6,7 +6,7 @@ import { foreignStatuses } from './discover-http.ts'
 import { type HttpOutcome, type HttpResponseSink, noResponse, type OpenRequest, sendRequest } from './request.ts'
 import { boundedError, failureError, isRpcError, lostError, NotExecutedError } from '../rpc/errors.ts'
 import type { Clock, Timer } from '../../time/clock.ts'
-import type { LimitedWarnings } from '../rpc/limited-warnings.ts'
+import type { LimitedWarnings } from '../rpc/notifications.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { HttpTarget } from './target.ts'
 

@@ -2,10 +2,9 @@
 // a connection of it is what the server said of itself, and the `subscriptions/listen` streams that are held open here.
 
 import { deadline } from '../../time/clock.ts'
-import { discoverModern, isNotModern, type DiscoverResult, type NotModern } from '../modern/discover.ts'
+import { discoverModern, type DiscoverResult, isNotModern, type NotModern } from '../modern/discover.ts'
 import { createUpstreamSubscriptions } from '../modern/listen-streams.ts'
-import { createModernCodec } from '../modern/modern-codec.ts'
-import { createModernRequests } from '../modern/modern-requests.ts'
+import { createModernCodec, createModernRequests } from '../modern/modern-requests.ts'
 import { closedError, lostError, NotExecutedError } from '../rpc/errors.ts'
 import { createRpcClient } from '../rpc/rpc-client.ts'
 import { discoverOverHttp } from './discover-http.ts'

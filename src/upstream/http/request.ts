@@ -2,8 +2,7 @@
 // was sent at all decides what the caller may be told. It repeats nothing and follows nothing.
 
 import { Readable } from 'node:stream'
-import { decodeJson, printable } from '../rpc/decode-json.ts'
-import { createByteChunks, type ByteChunks } from '../rpc/byte-chunks.ts'
+import { type ByteChunks, createByteChunks, decodeJson, printable } from '../rpc/decode-json.ts'
 import { createSseReader, type SseReader, type SseSink } from './sse-reader.ts'
 import { isObject } from '../../protocol/messages.ts'
 import type { IncomingHttpHeaders } from 'node:http'

@@ -2,7 +2,7 @@
 // memory.
 
 import { createParser } from 'eventsource-parser'
-import { decodeJsonText } from '../rpc/decode-json.ts'
+import { decodeJson } from '../rpc/decode-json.ts'
 
 export interface SseSink {
   /** One decoded JSON value. */
@@ -51,7 +51,7 @@ export function createSseReader(maxBytes: number, sink: SseSink): SseReader {
     let reason = `an event is larger than ${maxBytes} bytes`
     if (lost === undefined) {
       try {
-        return sink.message(decodeJsonText(text))
+        return sink.message(decodeJson(text))
       } catch (error) {
         reason = `an event is ${(error as Error).message}`
       }

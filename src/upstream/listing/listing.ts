@@ -12,8 +12,7 @@ import {
   type ServerCapabilities
 } from '../../protocol/messages.ts'
 import { paramHeadersOf } from '../../protocol/translate/param-headers.ts'
-import { createListBudget, maxPages } from '../rpc/list-budget.ts'
-import { printable } from '../rpc/decode-json.ts'
+import { createListBudget, maxPages, printable } from '../rpc/decode-json.ts'
 import { type ListKind, noClient, type Upstream } from '../../protocol/seams.ts'
 import { upstreamError } from '../rpc/errors.ts'
 
@@ -191,7 +190,7 @@ async function fetchPages(upstream: Upstream, spec: ListSpec, signal: AbortSigna
     }
     for (const item of found as unknown[]) {
       // Entries that are left out count too: they had to be read.
-      if (items.length >= maxItems || !budget.spend(item))
+      if (items.length >= maxItems || !budget(item))
         return endAt(`left out all after ${items.length} entries, which is the limit`)
       const fault = faultOf(item, spec, upstream.era)
       if (fault === undefined) items.push(item as JsonObject)

@@ -21,16 +21,15 @@ import {
 import { capabilitiesKey, clientInfoKey, serverInfoKey, versionKey } from '../../protocol/envelope.ts'
 import { boundedError, upstreamError } from '../rpc/errors.ts'
 import { printable } from '../rpc/decode-json.ts'
-import { serverInfoIn } from '../rpc/initialize.ts'
-import type { HandshakeResult } from '../rpc/link.ts'
+import { type HandshakeResult, handshakeResultOf } from '../rpc/link.ts'
 
 /** What came back for one `server/discover`. */
 export type DiscoverAnswer =
   | { readonly kind: 'result'; readonly result: JsonObject }
   /** `proper`: the transport carried the error as those of this era do. */
   | { readonly kind: 'error'; readonly error: RpcErrorObject; readonly proper: boolean }
-  /** No server of this era answers so. `silent`: there was no answer. */
-  | { readonly kind: 'foreign'; readonly reason: GatewayError; readonly silent?: boolean }
+  /** No server of this era answers so. */
+  | ({ readonly kind: 'foreign' } & NotModern)
 
 export interface DiscoverResult extends HandshakeResult {
   readonly revision: ModernRevision
@@ -69,11 +68,11 @@ export async function discoverModern(
 ): Promise<DiscoverResult | NotModern> {
   let answer = await ask(latestModern)
   if (answer.kind === 'error' && answer.proper && answer.error.code === rpcCodes.unsupportedRevision) {
-    const choice = commonRevision(name, supportedVersions(answer.error), answer.error)
-    if ('silent' in choice) return choice
-    answer = await ask(choice.revision)
+    const revision = commonRevision(name, supportedVersions(answer.error), answer.error)
+    if (typeof revision !== 'string') return revision
+    answer = await ask(revision)
   }
-  if (answer.kind === 'foreign') return { reason: answer.reason, silent: answer.silent === true }
+  if (answer.kind === 'foreign') return answer
   if (answer.kind === 'result') return discoverResult(name, answer.result)
   const { error, proper } = answer
   if (proper && modernOnlyCodes.has(error.code)) {
@@ -97,9 +96,9 @@ function commonRevision(
   name: UpstreamName,
   supported: readonly unknown[],
   cause: RpcErrorObject | undefined
-): { readonly revision: ModernRevision } | NotModern {
+): ModernRevision | NotModern {
   const revision = modernRevisions.find((each) => supported.includes(each))
-  if (revision !== undefined) return { revision }
+  if (revision !== undefined) return revision
   if (supported.some(isLegacyRevision)) return notModern(name, 'it offers older revisions only')
   const offered = supported
     .filter((each) => typeof each === 'string')
@@ -116,19 +115,13 @@ function commonRevision(
 }
 
 function discoverResult(name: UpstreamName, result: JsonObject): DiscoverResult | NotModern {
-  const { supportedVersions, capabilities, instructions, resultType = 'complete' } = result
+  const { supportedVersions, capabilities, resultType = 'complete' } = result
   if (!Array.isArray(supportedVersions) || !isObject(capabilities) || resultType !== 'complete')
     return notModern(name, 'what it answered to server/discover says nothing about revisions and capabilities')
-  const choice = commonRevision(name, supportedVersions, undefined)
-  if ('silent' in choice) return choice
+  const revision = commonRevision(name, supportedVersions, undefined)
+  if (typeof revision !== 'string') return revision
   // Before the revision was final, servers said who they are in the body.
-  const serverInfo = serverInfoIn(name, metaOf(result)[serverInfoKey], result['serverInfo'])
-  return {
-    revision: choice.revision,
-    capabilities,
-    serverInfo,
-    instructions: typeof instructions === 'string' ? instructions : undefined
-  }
+  return handshakeResultOf(name, revision, result, metaOf(result)[serverInfoKey], result['serverInfo'])
 }
 
 /** @param cause for the log */

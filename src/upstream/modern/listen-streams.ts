@@ -17,26 +17,6 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
-export interface UpstreamSubscriptions {
-  /** Listens for what may change in the lists, and reports it to `events`. Once. */
-  watchLists(capabilities: ServerCapabilities): void
-  /** `resources/subscribe`: resolves when the server has agreed. @throws GatewayError, RpcError */
-  subscribe(uri: string, signal: AbortSignal): Promise<Result>
-  unsubscribe(uri: string): void
-  /** @param reason what those who wait are told; where the connection has ended, they know it by then */
-  end(reason: Error): void
-}
-
-interface ListenStream {
-  /** The filter that the server agreed to first. */
-  readonly agreed: Promise<JsonObject>
-  /** Subscribers who wait for that. */
-  waiting: number
-  /** A subscriber has what it is open for. */
-  subscribed: boolean
-  stop(reason?: Error): void
-}
-
 const firstDelayMs = 1_000
 const maxDelayMs = 60_000
 /** A stream that lived this long does not count as a failure when it ends. */
@@ -47,18 +27,20 @@ const maxSubscriptions = 1_000
 const notOffered: ReadonlySet<number> = new Set([rpcCodes.methodNotFound, rpcCodes.invalidParams])
 const kinds: readonly ListKind[] = ['tools', 'prompts', 'resources']
 
+export type UpstreamSubscriptions = ReturnType<typeof createUpstreamSubscriptions>
+
 export function createUpstreamSubscriptions(
   { name, timeoutMs }: Pick<UpstreamDefinition, 'name' | 'timeoutMs'>,
   link: Pick<LinkContext, 'events' | 'clock' | 'random' | 'log' | 'warnings'>,
   rpc: Pick<RpcClient, 'request'>
-): UpstreamSubscriptions {
+) {
   const { events, clock, random, log } = link
   const notifyOwner = createConnectionNotifications(link)
-  const open = new Map<string, ListenStream>()
-  let lists: ListenStream | undefined
+  const open = new Map<string, ReturnType<typeof openStream>>()
+  let lists: ReturnType<typeof openStream> | undefined
 
   /** @param missed called after an interruption, during which something may have changed unnoticed */
-  function openStream(notifications: JsonObject, missed: () => void): ListenStream {
+  function openStream(notifications: JsonObject, missed: () => void) {
     const stop = new AbortController()
     const first = Promise.withResolvers<JsonObject>()
     // Subscribers who wait for it are told.
@@ -100,10 +82,13 @@ export function createUpstreamSubscriptions(
 
     listen()
     return {
+      /** The filter that the server agreed to first. */
       agreed: first.promise,
+      /** Subscribers who wait for that. */
       waiting: 0,
+      /** A subscriber has what it is open for. */
       subscribed: false,
-      stop(reason) {
+      stop(reason?: Error): void {
         if (reason !== undefined) first.reject(reason)
         timer?.close()
         stop.abort()
@@ -111,26 +96,18 @@ export function createUpstreamSubscriptions(
     }
   }
 
-  /** The stream of one resource, opened for the first subscriber. */
-  function streamOf(uri: string): ListenStream {
-    const found = open.get(uri)
-    if (found !== undefined) return found
-    if (open.size >= maxSubscriptions)
+  /** `resources/subscribe`: resolves when the server has agreed. @throws GatewayError, RpcError */
+  async function subscribe(uri: string, signal: AbortSignal): Promise<Result> {
+    if (!open.has(uri) && open.size >= maxSubscriptions)
       throw upstreamError(
         name,
         'too_many',
         `There are ${maxSubscriptions} subscriptions at upstream ${name} already, which is the limit. ` +
           'Unsubscribe from some.'
       )
-    const stream = openStream({ resourceSubscriptions: [uri] }, () =>
-      events.notification({ method: 'notifications/resources/updated', params: { uri } })
-    )
+    const updated = { method: 'notifications/resources/updated', params: { uri } }
+    const stream = open.get(uri) ?? openStream({ resourceSubscriptions: [uri] }, () => events.notification(updated))
     open.set(uri, stream)
-    return stream
-  }
-
-  async function subscribe(uri: string, signal: AbortSignal): Promise<Result> {
-    const stream = streamOf(uri)
     stream.waiting++
     const limit = deadline(clock, timeoutMs, signal)
     try {
@@ -154,7 +131,8 @@ export function createUpstreamSubscriptions(
   }
 
   return {
-    watchLists(capabilities) {
+    /** Listens for what may change in the lists, and reports it to `events`. Once. */
+    watchLists(capabilities: ServerCapabilities): void {
       const offered = kinds.filter((kind) => isObject(capabilities[kind]) && capabilities[kind]['listChanged'] === true)
       if (offered.length === 0) return
       lists = openStream(Object.fromEntries(offered.map((kind) => [`${kind}ListChanged`, true])), () => {
@@ -162,11 +140,12 @@ export function createUpstreamSubscriptions(
       })
     },
     subscribe,
-    unsubscribe(uri) {
+    unsubscribe(uri: string): void {
       open.get(uri)?.stop()
       open.delete(uri)
     },
-    end(reason) {
+    /** @param reason what those who wait are told; where the connection has ended, they know it by then */
+    end(reason: Error): void {
       lists?.stop(reason)
       for (const stream of open.values()) stream.stop(reason)
       open.clear()

@@ -1,24 +1,21 @@
 // Which arguments of which tools are repeated in headers (2026-07-28 basic/transports/streamable-http "Custom Headers
-// from Tool Parameters"): learned from the lists that pass by, and shared by the connections of one definition.
+// from Tool Parameters"): learned from the lists that pass by, or read for the headers of a call.
 
 import { isObject, type JsonObject, type Result } from '../../protocol/messages.ts'
-import { headersFor, paramHeadersOf, type ParamHeader } from '../../protocol/translate/param-headers.ts'
-
-export interface ParamHeaderCache {
-  /** Has a list of tools been seen at all? */
-  readonly known: boolean
-  /** Takes the page of `tools/list` for this cursor, undefined for the first. It counts when the list is complete. */
-  learn(result: Result, cursor: unknown): void
-  /** The list is read no further than this cursor, and counts as complete. */
-  stop(cursor: unknown): void
-  /** Headers of a call, names and values in turn. */
-  headers(tool: unknown, args: unknown): string[]
-}
+import { noClient } from '../../protocol/seams.ts'
+import { headersFor, type ParamHeader, paramHeadersOf } from '../../protocol/translate/param-headers.ts'
+import { deadline } from '../../time/clock.ts'
+import { createListBudget, maxPages } from '../rpc/decode-json.ts'
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { RpcClient } from '../rpc/rpc-client.ts'
+import type { LinkContext } from '../rpc/transport.ts'
 
 /** Characters that are kept of one list: names of tools, names of headers, and the keys that lead to values. */
 const maxLength = 1_048_576
 /** What keeping a name or a key takes besides its characters. */
 const overhead = 16
+/** From the start of one reading to the next: a refusal costs the server a few bytes, and us a whole list. */
+const everyMs = 1_000
 
 /** A list that is being read. */
 interface Draft {
@@ -29,7 +26,9 @@ interface Draft {
   next: unknown
 }
 
-export function createParamHeaderCache(): ParamHeaderCache {
+export type ParamHeaderCache = ReturnType<typeof createParamHeaderCache>
+
+export function createParamHeaderCache() {
   let known: Draft['tools'] | undefined
   /** Two that read the list at the same time share it: the later one starts it anew. */
   let draft: Draft | undefined
@@ -44,6 +43,7 @@ export function createParamHeaderCache(): ParamHeaderCache {
     return total
   }
 
+  /** The list is read no further than this cursor, and counts as complete. */
   function stop(cursor: unknown): void {
     if (draft === undefined || draft.next !== cursor) return
     known = draft.tools
@@ -51,10 +51,12 @@ export function createParamHeaderCache(): ParamHeaderCache {
   }
 
   return {
+    /** Has a list of tools been seen at all? */
     get known() {
       return known !== undefined
     },
-    learn({ tools, nextCursor }, cursor) {
+    /** Takes the page of `tools/list` for this cursor, undefined for the first. It counts when the list is complete. */
+    learn({ tools, nextCursor }: Result, cursor: unknown): void {
       if (!Array.isArray(tools)) return
       if (cursor === undefined) draft = { tools: new Map(), length: 0, next: undefined }
       if (draft === undefined || draft.next !== cursor) return
@@ -63,31 +65,86 @@ export function createParamHeaderCache(): ParamHeaderCache {
       if (typeof nextCursor !== 'string') stop(nextCursor)
     },
     stop,
-    headers(tool, args) {
+    /** Headers of a call, names and values in turn. */
+    headers(tool: unknown, args: unknown): string[] {
       const found = known?.get(tool as string)
       return found === undefined ? [] : Object.entries(headersFor(found, args)).flat()
     }
   }
 }
 
-export interface ParamHeaderCaches {
-  /** That of a definition, which is forgotten when the last one has released it. */
-  lease(hash: string): { readonly paramHeaders: ParamHeaderCache; release(): void }
-}
+export type ParamHeaderCaches = ReturnType<typeof createParamHeaderCaches>
 
-export function createParamHeaderCaches(): ParamHeaderCaches {
+/** Shared by the connections of one definition. */
+export function createParamHeaderCaches() {
   const caches = new Map<string, { readonly paramHeaders: ParamHeaderCache; users: number }>()
   return {
-    lease(hash) {
+    /** That of a definition, which is forgotten when the last one has released it. */
+    lease(hash: string) {
       const shared = caches.get(hash) ?? { paramHeaders: createParamHeaderCache(), users: 0 }
       caches.set(hash, shared)
       shared.users++
       return {
         paramHeaders: shared.paramHeaders,
-        release() {
+        release(): void {
           if (--shared.users === 0) caches.delete(hash)
         }
       }
+    }
+  }
+}
+
+/** Reads the tools of a server: once for all calls that need them at the same time, and not at every refusal. */
+export function createToolReader(
+  { name, connectMs }: Pick<UpstreamDefinition, 'name' | 'connectMs'>,
+  { clock, log }: Pick<LinkContext, 'clock' | 'log'>,
+  rpc: RpcClient,
+  paramHeaders: ParamHeaderCache
+) {
+  let count = 0
+  let reading: Promise<void> | undefined
+  let begunAt = -Infinity
+
+  async function readTools(): Promise<void> {
+    const limit = deadline(clock, connectMs, undefined)
+    const isWithin = createListBudget()
+    const cursors = new Set<unknown>()
+    try {
+      for (let cursor: unknown; ;) {
+        const request = cursor === undefined ? { method: 'tools/list' } : { method: 'tools/list', params: { cursor } }
+        const result = await rpc.request(request, noClient, limit.signal)
+        paramHeaders.learn(result, cursor)
+        const { tools, nextCursor } = result
+        const within = !Array.isArray(tools) || tools.every(isWithin)
+        if (typeof nextCursor !== 'string' || cursors.has(nextCursor) || cursors.size + 1 >= maxPages || !within) {
+          paramHeaders.stop(nextCursor)
+          count++
+          return
+        }
+        cursors.add((cursor = nextCursor))
+      }
+    } catch (err) {
+      log.warn({ err, upstream: name }, 'the tools of the upstream could not be read for the headers of calls')
+    } finally {
+      limit.close()
+    }
+  }
+
+  return {
+    /** How often they were read to the end. */
+    get count() {
+      return count
+    },
+    /** Never rejects. Undefined where it is not time yet. */
+    read(): Promise<void> | undefined {
+      if (reading !== undefined) return reading
+      // A clock that was set back must not stop the reading.
+      const passedMs = clock.now() - begunAt
+      if (passedMs >= 0 && passedMs < everyMs) return undefined
+      begunAt = clock.now()
+      return (reading = readTools().finally(() => {
+        reading = undefined
+      }))
     }
   }
 }

@@ -1,36 +1,27 @@
-// Bytes of an upstream to a JSON value. Refuses invalid UTF-8, and nesting on which JSON.stringify would overflow.
+// Bytes of an upstream to JSON values, within limits.
 
 import { isUtf8 } from 'node:buffer'
 import { depthOf, parseText } from '../../protocol/json.ts'
 
 /** Deeper than what we take from clients: a result may carry a document. JSON.stringify manages thousands of levels. */
 const maxLevels = 512
+/** Each Buffer takes about a hundred bytes of its own, which a peer that writes byte by byte would multiply. */
+const mergeAt = 1_024
+export const maxPages = 100
+/** Of one list: 4 MiB for the four of an upstream. */
+const maxListLength = 1_048_576
 
 /**
- * One JSON text in UTF-8.
+ * One JSON text: bytes in UTF-8, or text that was decoded before.
  * @throws SyntaxError that says what is wrong, without any of the text
  */
-export function decodeJson(bytes: Buffer): unknown {
-  if (!isUtf8(bytes)) throw new SyntaxError('not valid UTF-8')
+export function decodeJson(data: Buffer | string): unknown {
+  if (typeof data !== 'string' && !isUtf8(data)) throw new SyntaxError('not valid UTF-8')
   // Shorter texts cannot reach the limit: each level needs two characters.
-  if (bytes.length > 2 * maxLevels && depthOf(bytes) > maxLevels)
+  if (data.length > 2 * maxLevels && depthOf(typeof data === 'string' ? Buffer.from(data) : data) > maxLevels)
     throw new SyntaxError(`nested deeper than ${maxLevels} levels`)
-  return parse(bytes.toString())
-}
-
-/**
- * The same for text that was decoded before.
- * @throws SyntaxError
- */
-export function decodeJsonText(text: string): unknown {
-  if (text.length > 2 * maxLevels && depthOf(Buffer.from(text)) > maxLevels)
-    throw new SyntaxError(`nested deeper than ${maxLevels} levels`)
-  return parse(text)
-}
-
-function parse(text: string): unknown {
   try {
-    return parseText(text)
+    return parseText(data.toString())
   } catch {
     // The message of V8 quotes the text, which may be private.
     throw new SyntaxError('not valid JSON')
@@ -50,4 +41,40 @@ export function printable(text: string, maxLength: number): string {
 export function idIn(head: string, tail: string): number | undefined {
   const found = /^\s*\{"jsonrpc":"2\.0","id":(\d{1,15})[,}]/.exec(head) ?? /,"id":(\d{1,15})\}\s*$/.exec(tail)
   return found === null ? undefined : Number(found[1])
+}
+
+/** @returns whether one list of an upstream is still short enough with this entry */
+export function createListBudget(): (entry: unknown) => boolean {
+  let spent = 0
+  return (entry) => (spent += JSON.stringify(entry).length) <= maxListLength
+}
+
+export type ByteChunks = ReturnType<typeof createByteChunks>
+
+/** Bytes that come in pieces, joined once: many tiny pieces take little more memory than the bytes. */
+export function createByteChunks() {
+  let parts: Buffer[] = []
+  /** How many at the front are merged already: merging those again would be quadratic. */
+  let merged = 0
+  let size = 0
+  return {
+    get size() {
+      return size
+    },
+    add(chunk: Buffer): void {
+      parts.push(chunk)
+      size += chunk.length
+      if (parts.length - merged < mergeAt) return
+      parts.push(Buffer.concat(parts.splice(merged)))
+      merged = parts.length
+    },
+    /** All of it as one buffer, after which there is nothing left. */
+    take(): Buffer {
+      const [whole = Buffer.alloc(0)] = parts.length > 1 ? [Buffer.concat(parts, size)] : parts
+      parts = []
+      merged = 0
+      size = 0
+      return whole
+    }
+  }
 }

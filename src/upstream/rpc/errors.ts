@@ -6,12 +6,10 @@ import {
   GatewayError,
   isObject,
   type JsonObject,
-  type Result,
   RpcError,
   type RpcErrorObject,
   type UpstreamName
 } from '../../protocol/messages.ts'
-import { printable } from './decode-json.ts'
 import type { ErrorCode } from '../../protocol/error-table.ts'
 
 /** The server's own error, in an answer that proves that the request was not executed. */
@@ -50,15 +48,6 @@ export const timeoutError = (name: UpstreamName, timeoutMs: number): GatewayErro
     name,
     'upstream_timeout',
     `Upstream ${name} sent nothing for ${timeoutMs / 1000} s, so the request was cancelled there. ` +
-      'Whether it took effect is unknown.'
-  )
-
-/** The server refused the response to its own request, which another session or process of it may have sent. */
-export const unansweredError = (name: UpstreamName): GatewayError =>
-  uncertainError(
-    name,
-    'upstream_unavailable',
-    `Upstream ${name} asked something and refused the answer, so the request was given up. ` +
       'Whether it took effect is unknown.'
   )
 
@@ -156,17 +145,6 @@ function codeOf(error: Error): string {
   return typeof code === 'string' && /^[A-Z0-9_]{1,40}$/.test(code) ? ` (${code})` : ''
 }
 
-/** What a response of the server holds: its result, its own error, or an error that says that it holds neither. */
-export function resultOrError(name: UpstreamName, { result, error }: JsonObject): Result | Error {
-  if (isObject(result) && error === undefined) return result
-  if (isRpcError(error)) return new RpcError(boundedError(error))
-  return uncertainError(
-    name,
-    'upstream_protocol',
-    `Upstream ${name} answered with neither a result object nor an error.`
-  )
-}
-
 export function isRpcError(value: unknown): value is RpcErrorObject & JsonObject {
   return isObject(value) && Number.isSafeInteger(value['code']) && typeof value['message'] === 'string'
 }
@@ -175,9 +153,4 @@ export function isRpcError(value: unknown): value is RpcErrorObject & JsonObject
 export function boundedError({ code, message, data }: RpcErrorObject): RpcErrorObject {
   const bounded = { code, message: message.length > maxErrorLength ? `${message.slice(0, maxErrorLength)}…` : message }
   return data === undefined || JSON.stringify(data).length > maxErrorLength ? bounded : { ...bounded, data }
-}
-
-/** What the server is told of why a call was cancelled. */
-export function reasonText(reason: unknown): string {
-  return typeof reason === 'string' ? printable(reason, 200) : 'cancelled by the caller'
 }

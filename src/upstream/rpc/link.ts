@@ -1,8 +1,22 @@
 // A connection to an upstream before and after its handshake, as every transport makes it.
 
-import type { Implementation, Revision, ServerCapabilities } from '../../protocol/messages.ts'
+import {
+  type Implementation,
+  isLegacyRevision,
+  isObject,
+  type JsonObject,
+  latestLegacy,
+  legacyRevisions,
+  type Revision,
+  RpcError,
+  type ServerCapabilities,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import type { Log } from '../../observe/log.ts'
 import type { RpcClient } from './rpc-client.ts'
+import { type HandshakeParams, noClient } from '../../protocol/seams.ts'
+import { printable } from './decode-json.ts'
+import { upstreamError } from './errors.ts'
 
 export interface Link {
   readonly rpc: RpcClient
@@ -14,6 +28,13 @@ export interface Link {
   handshake(signal: AbortSignal): Promise<HandshakeResult>
   close(): Promise<void>
   destroy(reason: Error): void
+}
+
+export interface HandshakeResult {
+  readonly revision: Revision
+  readonly capabilities: ServerCapabilities
+  readonly serverInfo: Implementation
+  readonly instructions: string | undefined
 }
 
 /** @returns the link after its handshake; a link whose handshake fails is discarded */
@@ -32,9 +53,53 @@ export function discard(link: Link, log: Log): void {
   link.close().catch((err: unknown) => log.debug({ err }, 'closing a failed connection failed'))
 }
 
-export interface HandshakeResult {
-  readonly revision: Revision
-  readonly capabilities: ServerCapabilities
-  readonly serverInfo: Implementation
-  readonly instructions: string | undefined
+/**
+ * The handshake of the legacy era (2025-11-25 basic/lifecycle "Initialization"). The link sends
+ * `notifications/initialized` when its transport is ready.
+ * @throws GatewayError upstream_unavailable: the server refuses; upstream_protocol: it names no legacy revision
+ */
+export async function initialize(
+  rpc: RpcClient,
+  name: UpstreamName,
+  { capabilities, clientInfo }: HandshakeParams,
+  signal: AbortSignal
+): Promise<HandshakeResult> {
+  const params = { protocolVersion: latestLegacy, capabilities, clientInfo }
+  const result = await rpc.request({ method: 'initialize', params }, noClient, signal).catch((error: unknown) => {
+    if (!(error instanceof RpcError)) throw error
+    throw upstreamError(
+      name,
+      'upstream_unavailable',
+      `Upstream ${name} refused to initialize: ${printable(error.message, 300)} (${error.error.code}).`,
+      error
+    )
+  })
+  const { protocolVersion } = result
+  if (!isLegacyRevision(protocolVersion)) {
+    const offered = typeof protocolVersion === 'string' ? JSON.stringify(printable(protocolVersion, 40)) : 'no revision'
+    throw upstreamError(
+      name,
+      'upstream_protocol',
+      `Upstream ${name} answered initialize with ${offered}; the gateway speaks ${legacyRevisions.join(', ')}.`
+    )
+  }
+  return handshakeResultOf(name, protocolVersion, result, result['serverInfo'])
+}
+
+/** @param serverInfos the first that has the shape counts */
+export function handshakeResultOf<R extends Revision>(
+  name: UpstreamName,
+  revision: R,
+  { capabilities, instructions }: JsonObject,
+  ...serverInfos: readonly unknown[]
+): HandshakeResult & { readonly revision: R } {
+  const serverInfo = serverInfos.find(
+    (each) => isObject(each) && typeof each['name'] === 'string' && typeof each['version'] === 'string'
+  )
+  return {
+    revision,
+    capabilities: isObject(capabilities) ? capabilities : {},
+    serverInfo: (serverInfo as Implementation | undefined) ?? { name, version: 'unknown' },
+    instructions: typeof instructions === 'string' ? instructions : undefined
+  }
 }

@@ -1,31 +1,33 @@
-// What a server says besides its answers: to the client of a call while the call runs, or to the owner of the
-// connection. A flood of it is limited.
+// What a server says besides its answers: to the client of a call while the call or its task runs, to the owner of the
+// connection, or to the log. A flood of it is limited.
 
 import { createTokenBucket } from '../../limits/limits.ts'
-import { metaOf, type Notification, type Request } from '../../protocol/messages.ts'
+import { isObject, type Notification, type Result } from '../../protocol/messages.ts'
 import { legacyServerNotifications } from '../../protocol/methods.ts'
 import type { Client } from '../../protocol/seams.ts'
 import type { Clock } from '../../time/clock.ts'
-import type { LimitedWarnings } from './limited-warnings.ts'
 import type { LinkContext } from './transport.ts'
-
-export interface CallNotifications {
-  notify(notification: Notification): void
-  /** The call ends: the last progress is passed on if it was held back. */
-  end(): void
-}
+import type { Log } from '../../observe/log.ts'
 
 // Well above what a person could follow, well below what would fill a client's queue. A burst passes whole.
 const callLimit = { perSecond: 200, burst: 2_000 }
+// A server with many subscribed resources may change them all at once; nobody reads a hundred messages a second.
+const connectionLimit = { perSecond: 100, burst: 1_000 }
+const warningLimit = { perSecond: 20, burst: 50 }
+const maxTasks = 256
+/** Where the server does not say how long it keeps the task. */
+const defaultTtlMs = 3_600_000
 
-export function createCallNotifications(client: Client, clock: Clock, warnings: LimitedWarnings): CallNotifications {
+export type CallNotifications = ReturnType<typeof createCallNotifications>
+
+export function createCallNotifications(client: Client, clock: Clock, warnings: LimitedWarnings) {
   const bucket = createTokenBucket(clock, callLimit.perSecond, callLimit.burst)
   let flooded = false
   /** Of progress above the limit the newest message is worth more than those it replaces. */
   let held: Notification | undefined
 
   return {
-    notify(notification) {
+    notify(notification: Notification): void {
       if (bucket.take()) {
         held = undefined
         return client.notify(notification)
@@ -34,25 +36,57 @@ export function createCallNotifications(client: Client, clock: Clock, warnings: 
       flooded = true
       if (notification.method === 'notifications/progress') held = notification
     },
-    end() {
+    /** The call ends: the last progress is passed on if it was held back. */
+    end(): void {
       if (held !== undefined) client.notify(held)
     }
   }
 }
 
-/** The request with our progress token in place of the client's, so that no two calls have the same. */
-export function withProgressToken(request: Request, id: number): Request {
-  return { ...request, params: { ...request.params, _meta: { ...metaOf(request.params), progressToken: id } } }
+/** Who is told of progress. */
+export interface ProgressListener {
+  /** The client's own progress token. */
+  readonly token: unknown
+  readonly notifications: CallNotifications
+}
+
+export type TaskListeners = ReturnType<typeof createTaskListeners>
+
+/**
+ * The token of a request that made a task stays valid after its answer, until the task ends (2025-11-25
+ * basic/utilities/tasks "Task Progress Notifications").
+ */
+export function createTaskListeners(clock: Clock) {
+  const tasks = new Map<number, ProgressListener & { readonly until: number }>()
+
+  return {
+    /** Remembers who listens under the progress token `id`, if the result of its request is a task. */
+    keep({ id, token, notifications }: ProgressListener & { readonly id: number }, { task }: Result): void {
+      if (!isObject(task)) return
+      const { ttl } = task
+      const ttlMs = typeof ttl === 'number' && ttl > 0 ? ttl : defaultTtlMs
+      tasks.set(id, { token, notifications, until: clock.now() + ttlMs })
+      const [oldest] = tasks.keys()
+      // Progress of the oldest is dropped from now on.
+      if (tasks.size > maxTasks && oldest !== undefined) tasks.delete(oldest)
+    },
+    get(id: number): ProgressListener | undefined {
+      const task = tasks.get(id)
+      if (task === undefined || clock.now() < task.until) return task
+      tasks.delete(id)
+      return undefined
+    },
+    end: () => tasks.clear()
+  }
 }
 
 /** @returns what takes one notification of the server that belongs to no call */
-const connectionLimit = { perSecond: 100, burst: 1_000 }
-
-export function createConnectionNotifications(
-  link: Pick<LinkContext, 'events' | 'clock' | 'log' | 'warnings'>
-): (notification: Notification) => void {
-  const { events, clock, log, warnings } = link
-  // A server with many subscribed resources may change them all at once; nobody reads a hundred messages a second.
+export function createConnectionNotifications({
+  events,
+  clock,
+  log,
+  warnings
+}: Pick<LinkContext, 'events' | 'clock' | 'log' | 'warnings'>): (notification: Notification) => void {
   const bucket = createTokenBucket(clock, connectionLimit.perSecond, connectionLimit.burst)
 
   return (notification) => {
@@ -62,5 +96,31 @@ export function createConnectionNotifications(
     if (known === undefined) return log.debug('dropped a notification of the upstream whose method is not known')
     if (bucket.take()) return events.notification(notification)
     warnings.warn({}, 'the upstream floods its connection with notifications; some are left out')
+  }
+}
+
+export type LimitedWarnings = ReturnType<typeof createLimitedWarnings>
+
+/** Warnings about one connection, limited so that a server cannot fill the log. */
+export function createLimitedWarnings(upstream: string, clock: Clock, log: Log) {
+  const bucket = createTokenBucket(clock, warningLimit.perSecond, warningLimit.burst)
+  let omitted = 0
+
+  /** Logs how many were left out, if any were. */
+  function end(): void {
+    if (omitted > 0) log.warn({ upstream, warnings: omitted }, 'left out warnings about the upstream: too many at once')
+    omitted = 0
+  }
+
+  return {
+    warn(fields: object, text: string): void {
+      if (!bucket.take()) {
+        omitted++
+        return
+      }
+      end()
+      log.warn({ upstream, ...fields }, text)
+    },
+    end
   }
 }

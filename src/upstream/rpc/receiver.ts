@@ -4,56 +4,47 @@
 import {
   isObject,
   isRequestId,
-  metaOf,
   type JsonObject,
+  metaOf,
   type Notification,
   type Request,
   type RequestId,
-  type Result
+  type Result,
+  RpcError
 } from '../../protocol/messages.ts'
-import { noClient, type Client } from '../../protocol/seams.ts'
+import { type Client, noClient } from '../../protocol/seams.ts'
 import { relatedTaskKey } from '../../protocol/translate/tasks.ts'
-import { createConnectionNotifications, type CallNotifications } from './notifications.ts'
 import { printable } from './decode-json.ts'
-import { resultOrError } from './errors.ts'
+import { boundedError, isRpcError, uncertainError } from './errors.ts'
+import { createConnectionNotifications, type ProgressListener, type TaskListeners } from './notifications.ts'
 import type { Timer } from '../../time/clock.ts'
-import type { AbandonedRequests } from './abandoned-calls.ts'
-import type { ServerRequests } from './server-requests.ts'
-import type { TaskListeners } from './task-progress.ts'
+import type { ServerRequests, Tally } from './server-requests.ts'
 import type { MessageCodec, NotificationFilter, RpcClientOptions } from './transport.ts'
 
-export interface OpenCall {
+export interface OpenCall extends ProgressListener {
   readonly id: number
-  readonly method: string
   readonly client: Client
-  /** The client's own progress token. */
-  readonly token: unknown
-  readonly asTask: boolean
-  readonly codec: MessageCodec | undefined
   readonly filter: NotificationFilter | undefined
   /** Does nothing while there are open server requests: then it is not the server that keeps the client waiting. */
   readonly timer: Timer
   openServerRequests: number
-  /** Made when it is first read. */
-  readonly notifications: CallNotifications
+  /** Of the server requests that came on its own stream. */
+  serverRequestTally: Tally | undefined
   /** Ends the call; later outcomes change nothing. */
   settle(outcome: Result | Error): void
 }
 
-interface ReceiverParts {
-  readonly calls: ReadonlyMap<number, OpenCall>
-  readonly abandoned: AbandonedRequests
-  readonly serverRequests: ServerRequests
-  readonly taskListeners: TaskListeners
-}
-
-/** @returns what takes one decoded message; `from`: the call on whose own stream it came. Never throws. */
+/**
+ * @param settle takes the answer to a request; false where nobody waits for it
+ * @returns what takes one decoded message; `from`: the call on whose own stream it came. Never throws.
+ */
 export function createReceiver(
-  options: RpcClientOptions,
-  parts: ReceiverParts
+  { definition, link, revision, codec: codecNow }: RpcClientOptions,
+  calls: ReadonlyMap<number, OpenCall>,
+  settle: (id: number, outcome: Result | Error) => boolean,
+  serverRequests: ServerRequests,
+  taskListeners: TaskListeners
 ): (message: unknown, from?: number) => void {
-  const { definition, link } = options
-  const { calls, abandoned, serverRequests, taskListeners } = parts
   const { events, log, warnings, handshake } = link
   const upstream = definition.name
   const exclusive = handshake.exclusive ?? definition.isolation === 'session'
@@ -62,7 +53,7 @@ export function createReceiver(
   function receive(message: unknown, from?: number): void {
     if (Array.isArray(message)) {
       // Only 2025-03-26 has batches.
-      if (options.revision?.() !== '2025-03-26')
+      if (revision?.() !== '2025-03-26')
         return warnings.warn({}, 'left out a batch of the upstream: its revision has none')
       for (const each of message) if (!Array.isArray(each)) receive(each, from)
       return
@@ -71,31 +62,37 @@ export function createReceiver(
     const { id, method, params } = message
     if (typeof method !== 'string') return answer(message)
     const body: Request = isObject(params) ? { method, params } : { method }
-    const codec = options.codec?.()
+    const codec = codecNow?.()
     if (id === undefined) return notification(body, codec, from)
     if (codec !== undefined) return warnings.warn({}, 'the upstream sent a request, of which its revision has none')
     if (!isRequestId(id)) return warnings.warn({}, 'the upstream sent a request with an id that is none')
     serverRequest(id, body, from)
   }
 
-  function answer(message: JsonObject): void {
-    const id = message['id'] as number
-    const call = calls.get(id)
-    abandoned.answered(id)
+  function answer({ id, result, error }: JsonObject): void {
+    const outcome =
+      isObject(result) && error === undefined
+        ? result
+        : isRpcError(error)
+          ? new RpcError(boundedError(error))
+          : uncertainError(
+              upstream,
+              'upstream_protocol',
+              `Upstream ${upstream} answered with neither a result object nor an error.`
+            )
     // Late, doubled or invented.
-    if (call === undefined) return log.debug({ upstream }, 'dropped an answer that nobody waits for')
-    call.settle(resultOrError(upstream, message))
+    if (!settle(id as number, outcome)) log.debug({ upstream }, 'dropped an answer that nobody waits for')
   }
 
   function serverRequest(id: RequestId, body: Request, from: number | undefined): void {
+    const named = from === undefined ? undefined : calls.get(from)
     // On the stream of a call that is over, nobody is left to ask.
-    if (from !== undefined && !calls.has(from)) return serverRequests.receive(id, body, () => noClient.ask(body))
-    const call = owner(from)
+    if (from !== undefined && named === undefined) return serverRequests.receive(id, body, () => noClient.ask(body))
     // Where no client made the call, such as a listing, the owner of the connection is asked.
-    const paused =
-      call !== undefined ? [call] : from === undefined ? [...calls.values()] : [calls.get(from) as OpenCall]
+    const call = owner(from)
+    const about = call ?? named
     // 2025-11-25 basic/utilities/tasks: a task outlives the call that brought the request, and needs its answer.
-    const origin = metaOf(body.params)[relatedTaskKey] === undefined ? (from ?? call?.id) : undefined
+    const ofTask = metaOf(body.params)[relatedTaskKey] !== undefined
     serverRequests.receive(
       id,
       body,
@@ -104,9 +101,9 @@ export function createReceiver(
           call === undefined
             ? events.ask(request, options)
             : call.client.ask(request, { ...options, outlivesCall: from === undefined })
-        return pauseTimeouts(paused, options.signal, answer)
+        return pauseTimeouts(about === undefined ? [...calls.values()] : [about], options.signal, answer)
       },
-      origin === undefined ? undefined : { call: origin, certain: from !== undefined }
+      about === undefined || ofTask ? undefined : { call: about, certain: from !== undefined }
     )
   }
 
@@ -130,7 +127,7 @@ export function createReceiver(
   function progress(body: Notification): void {
     const id = body.params?.['progressToken'] as number
     const call = calls.get(id)
-    const listener = call ?? taskListeners.listener(id)
+    const listener = call ?? taskListeners.get(id)
     if (listener?.token === undefined)
       return log.debug({ upstream }, 'dropped progress of a call that is not in flight')
     call?.timer.refresh()

@@ -3,69 +3,64 @@
 
 import {
   metaOf,
-  notificationMessage,
-  requestMessage,
   type Notification,
+  notificationMessage,
   type Request,
+  requestMessage,
   type Result
 } from '../../protocol/messages.ts'
-import { createAbandonedRequests } from './abandoned-calls.ts'
-import { createCallNotifications, withProgressToken, type CallNotifications } from './notifications.ts'
-import { cancelledError, endedError, reasonText, timeoutError, unansweredError } from './errors.ts'
+import { withProgressToken } from '../../protocol/envelope.ts'
+import { printable } from './decode-json.ts'
+import { cancelledError, endedError, timeoutError, uncertainError } from './errors.ts'
+import { type CallNotifications, createCallNotifications, createTaskListeners } from './notifications.ts'
 import { createReceiver, type OpenCall } from './receiver.ts'
 import { createServerRequests } from './server-requests.ts'
-import { createTaskListeners } from './task-progress.ts'
 import type { Client } from '../../protocol/seams.ts'
 import type { RpcClientOptions } from './transport.ts'
 
-export interface RpcClient {
-  /** See `Upstream.request`. */
-  request(request: Request, client: Client, signal: AbortSignal): Promise<Result>
-  notify(notification: Notification): void
-  /** See `Upstream.abandonedCalls`. */
-  abandonedCalls(): Promise<void> | undefined
-  /** Takes a decoded message of the server. `from`: the call on whose own stream it came. Never throws. */
-  receive(message: unknown, from?: number): void
-  /** The server gave a sign of life for this call which is no message. */
-  refreshTimeout(id: number): void
-  fail(id: number, error: Error): void
-  /** Is the call still waiting for its answer? */
-  isOpen(id: number): boolean
-  /** The only open call, if there is exactly one. */
-  onlyOpen(): number | undefined
-  /** The server has forgotten its requests: they are withdrawn. */
-  withdrawServerRequests(reason: string): void
-  /** Ends all calls, and refuses new ones. */
-  end(reason: Error): void
-}
+export type RpcClient = ReturnType<typeof createRpcClient>
 
 /** Limited by connectMs instead of timeoutMs. A server may stumble over a cancellation ahead of its handshake. */
 const handshakes: ReadonlySet<string> = new Set(['initialize', 'server/discover'])
+/** A server need not answer what was cancelled (2025-11-25 basic/utilities/cancellation): the oldest are forgotten. */
+const maxAbandoned = 64
 
 const once = { once: true }
 
-export function createRpcClient(options: RpcClientOptions): RpcClient {
+export function createRpcClient(options: RpcClientOptions) {
   const { definition, link, transport } = options
   const { name, timeoutMs } = definition
   const { clock, warnings } = link
   const calls = new Map<number, OpenCall>()
   const taskListeners = createTaskListeners(clock)
-  const abandoned = createAbandonedRequests()
-  // A call whose server refuses the answer to its own request would wait until its timeout.
-  const serverRequests = createServerRequests(link, (message, call) =>
-    transport.post(
-      JSON.stringify(message),
-      call === undefined ? undefined : () => calls.get(call)?.settle(unansweredError(name))
-    )
-  )
+  /** Requests that were given up and that the server has not answered: it may go on with them. */
+  const abandoned = new Set<number>()
+  let drained: PromiseWithResolvers<void> | undefined
+  const serverRequests = createServerRequests(link, (message, call) => {
+    // The call would wait until its timeout. Another session or process of the server may have asked.
+    const refused = (): void =>
+      call?.settle(
+        uncertainError(
+          name,
+          'upstream_unavailable',
+          `Upstream ${name} asked something and refused the answer, so the request was given up. ` +
+            'Whether it took effect is unknown.'
+        )
+      )
+    transport.post(JSON.stringify(message), call === undefined ? undefined : refused)
+  })
   let lastId = 0
   let ended: Error | undefined
 
+  /** See `Upstream.request`. */
   function request(request: Request, client: Client, signal: AbortSignal): Promise<Result> {
     if (signal.aborted) return Promise.reject(cancelledError(name))
     if (ended !== undefined) return Promise.reject(endedError(name, ended))
     const id = ++lastId
-    const token = metaOf(request.params)['progressToken']
+    const { method, params } = request
+    const isHandshake = handshakes.has(method)
+    const asTask = params?.['task'] !== undefined
+    const token = metaOf(params)['progressToken']
     const codec = options.codec?.()
     const mapped = token === undefined ? request : withProgressToken(request, id)
     const outgoing = codec?.encode(mapped, client) ?? mapped
@@ -73,24 +68,30 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     let notifications: CallNotifications | undefined
     // A call may take as long as a person thinks: these functions must not hold on to what was sent.
     const giveUp = (reason: string, error: Error): void => {
-      abandon(call, reason)
+      // 2025-11-25 basic/utilities/cancellation: initialize is never cancelled.
+      if (!isHandshake) post({ method: 'notifications/cancelled', params: { requestId: id, reason } })
+      if (call.filter?.logs === true) codec?.abandoned()
+      transport.drop(id)
+      const [oldest] = abandoned.add(id)
+      if (abandoned.size > maxAbandoned && oldest !== undefined) abandoned.delete(oldest)
+      serverRequests.abandoned(call)
       call.settle(error)
     }
-    const onAbort = (): void => giveUp(reasonText(signal.reason), cancelledError(name))
+    const onAbort = (): void => {
+      const reason: unknown = signal.reason
+      giveUp(typeof reason === 'string' ? printable(reason, 200) : 'cancelled by the caller', cancelledError(name))
+    }
     const call: OpenCall = {
       id,
-      method: request.method,
       client,
       token,
-      asTask: request.params?.['task'] !== undefined,
-      codec,
       filter: codec?.notificationFilter(id, outgoing),
       timer: clock.timer(timeoutMs, () => {
-        if (call.openServerRequests > 0 || handshakes.has(call.method) || call.filter?.endless === true)
-          call.timer.refresh()
+        if (call.openServerRequests > 0 || isHandshake || call.filter?.endless === true) call.timer.refresh()
         else giveUp('timeout', timeoutError(name, timeoutMs))
       }),
       openServerRequests: 0,
+      serverRequestTally: undefined,
       get notifications() {
         return (notifications ??= createCallNotifications(client, clock, warnings))
       },
@@ -98,11 +99,12 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
         if (!calls.delete(id)) return
         call.timer.close()
         signal.removeEventListener('abort', onAbort)
-        serverRequests.ended(id)
+        if (call.serverRequestTally !== undefined) serverRequests.ended(call)
         notifications?.end()
-        const checked = outcome instanceof Error ? outcome : resultFor(call, outcome)
-        if (checked instanceof Error) reject(checked)
-        else resolve(checked)
+        const checked = outcome instanceof Error ? outcome : (codec?.checkResult(outcome, method, client) ?? outcome)
+        if (checked instanceof Error) return reject(checked)
+        if (codec === undefined && asTask && token !== undefined) taskListeners.keep(call, checked)
+        resolve(checked)
       }
     }
     calls.set(id, call)
@@ -115,48 +117,55 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     return promise
   }
 
-  function resultFor(call: OpenCall, result: Result): Result | Error {
-    if (call.codec !== undefined) return call.codec.checkResult(result, call.method, call.client)
-    if (call.asTask && call.token !== undefined)
-      taskListeners.keep(call.id, { token: call.token, notifications: call.notifications }, result)
-    return result
+  function resolveDrained(): void {
+    drained?.resolve()
+    drained = undefined
   }
 
-  /** 2025-11-25 basic/utilities/cancellation: initialize is never cancelled. */
-  function abandon({ id, method, filter, codec }: OpenCall, reason: string): void {
-    if (!handshakes.has(method)) post({ method: 'notifications/cancelled', params: { requestId: id, reason } })
-    if (filter?.logs === true) codec?.abandoned()
-    transport.drop(id)
-    abandoned.add(id)
-    serverRequests.abandoned(id)
+  /** @returns false where nobody waits for it */
+  function settle(id: number, outcome: Result | Error): boolean {
+    if (abandoned.delete(id) && abandoned.size === 0) resolveDrained()
+    const call = calls.get(id)
+    call?.settle(outcome)
+    return call !== undefined
   }
 
   const post = (notification: Notification): void => transport.post(JSON.stringify(notificationMessage(notification)))
 
   return {
     request,
-    notify(notification) {
+    notify(notification: Notification): void {
       if (ended === undefined) post(notification)
     },
-    abandonedCalls: abandoned.drained,
-    receive: createReceiver(options, { calls, abandoned, serverRequests, taskListeners }),
-    refreshTimeout(id) {
+    /** See `Upstream.abandonedCalls`. */
+    abandonedCalls(): Promise<void> | undefined {
+      if (abandoned.size === 0) return undefined
+      drained ??= Promise.withResolvers()
+      return drained.promise
+    },
+    receive: createReceiver(options, calls, settle, serverRequests, taskListeners),
+    /** The server gave a sign of life for this call which is no message. */
+    refreshTimeout(id: number): void {
       calls.get(id)?.timer.refresh()
     },
-    fail(id, error) {
-      abandoned.answered(id)
-      calls.get(id)?.settle(error)
+    fail(id: number, error: Error): void {
+      settle(id, error)
     },
-    isOpen: (id) => calls.has(id),
-    onlyOpen: () => (calls.size === 1 ? calls.keys().next().value : undefined),
+    /** Is the call still waiting for its answer? */
+    isOpen: (id: number): boolean => calls.has(id),
+    /** The only open call, if there is exactly one. */
+    onlyOpen: (): number | undefined => (calls.size === 1 ? calls.keys().next().value : undefined),
+    /** The server has forgotten its requests. */
     withdrawServerRequests: serverRequests.withdrawAll,
-    end(reason) {
+    /** Ends all calls, and refuses new ones. */
+    end(reason: Error): void {
       if (ended !== undefined) return
       ended = reason
       serverRequests.end('the connection has ended')
       warnings.end()
       taskListeners.end()
-      abandoned.end()
+      abandoned.clear()
+      resolveDrained()
       for (const call of [...calls.values()]) {
         transport.drop(call.id)
         call.settle(reason)

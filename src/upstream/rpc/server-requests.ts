@@ -14,36 +14,19 @@ import {
   rpcCodes,
   type ServerRequest
 } from '../../protocol/messages.ts'
-import { createTokenBucket, jsonSizeOf, type TokenBucket } from '../../limits/limits.ts'
+import { createQuota, createTokenBucket, jsonSizeOf } from '../../limits/limits.ts'
 import type { ServerRequestOptions } from '../../protocol/seams.ts'
 import type { LinkContext } from './transport.ts'
-
-export interface ServerRequests {
-  /**
-   * Takes one request of the server; the answer is sent when there is one.
-   * @param ask asks the client it is for
-   * @param origin the call that it is about, where there is one
-   */
-  receive(id: RequestId, request: ServerRequest, ask: Ask, origin?: ServerRequestOrigin): void
-  /** The server withdrew its request: the client is told, and no answer is sent any more. */
-  cancelled(id: RequestId, reason: string | undefined): void
-  /** A call has ended: what was asked on its own stream is withdrawn, and the server gets an error for an answer. */
-  ended(call: number): void
-  /** A call was given up: what was asked meanwhile is withdrawn too where no other call can have been meant. */
-  abandoned(call: number): void
-  /** The server has forgotten what it asked: all is withdrawn, and nothing is answered. */
-  withdrawAll(reason: string): void
-  /** The server is gone: the same, and no more are taken. */
-  end(reason: string): void
-}
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { OpenCall } from './receiver.ts'
 
 type Ask = (
   request: ServerRequest,
   options: Required<Pick<ServerRequestOptions, 'signal' | 'progress'>>
 ) => Promise<unknown>
 
-interface ServerRequestOrigin {
-  readonly call: number
+interface Origin {
+  readonly call: OpenCall
   /** Does the stream say so, or is it the only call it can be? */
   readonly certain: boolean
 }
@@ -53,42 +36,40 @@ interface ServerRequestOrigin {
 const limitOfCall = { perSecond: 10, burst: 20, open: 32 }
 // One caller may leave 64 calls waiting at once.
 const limitOfConnection = { perSecond: 50, burst: 100, open: 256 }
+const MiB = 1024 * 1024
+/**
+ * In bytes as `limits/json-size.ts` counts them: of one request, and of all that wait on a connection (of a modern
+ * server: in a session), of an upstream, of a tenant, and in the process.
+ */
+const defaultLimits = { request: MiB, connection: 4 * MiB, upstream: 8 * MiB, tenant: 16 * MiB, all: 64 * MiB }
 
 /** What is counted together: the requests of one call, or all those whose call no stream names. */
-interface Tally {
-  readonly bucket: TokenBucket
-  open: number
-}
+export type Tally = ReturnType<typeof newTally>
+
+const newTally = (clock: LinkContext['clock']) => ({
+  bucket: createTokenBucket(clock, limitOfCall.perSecond, limitOfCall.burst),
+  open: 0
+})
 
 interface OpenRequest {
   readonly withdrawn: AbortController
-  readonly origin: ServerRequestOrigin | undefined
+  readonly origin: Origin | undefined
   readonly tally: Tally
   /** Gives back what it takes of the quota. */
   readonly release: () => void
 }
 
+export type ServerRequests = ReturnType<typeof createServerRequests>
+
 /** @param send to the server; `call`: the one that goes on with this answer */
 export function createServerRequests(
   { handshake: { capabilities }, serverRequestQuota: quota, clock, warnings }: LinkContext,
-  send: (message: JsonObject, call?: number) => void
-): ServerRequests {
+  send: (message: JsonObject, call?: OpenCall) => void
+) {
   const open = new Map<RequestId, OpenRequest>()
   const bucket = createTokenBucket(clock, limitOfConnection.perSecond, limitOfConnection.burst)
-  const tallies = new Map<number, Tally>()
-  const unnamed = newTally()
+  const unnamed = newTally(clock)
   let over = false
-
-  function newTally(): Tally {
-    return { bucket: createTokenBucket(clock, limitOfCall.perSecond, limitOfCall.burst), open: 0 }
-  }
-
-  function tallyOf(origin: ServerRequestOrigin | undefined): Tally {
-    if (origin?.certain !== true) return unnamed
-    const tally = tallies.get(origin.call) ?? newTally()
-    tallies.set(origin.call, tally)
-    return tally
-  }
 
   function remove(id: RequestId): OpenRequest | undefined {
     const request = open.get(id)
@@ -103,7 +84,7 @@ export function createServerRequests(
   const refuseAs = (id: RequestId, code: 'cancelled' | 'too_many', message: string): void =>
     send(errorMessage(id, errorObject(new GatewayError(code, message), '')))
 
-  function withdraw(matches: (origin: ServerRequestOrigin) => boolean): void {
+  function withdraw(matches: (origin: Origin) => boolean): void {
     for (const [id, { withdrawn, origin }] of open) {
       if (origin === undefined || !matches(origin)) continue
       remove(id)
@@ -112,6 +93,7 @@ export function createServerRequests(
     }
   }
 
+  /** The server has forgotten what it asked: nothing is answered. */
   function withdrawAll(reason: string): void {
     const all = [...open.values()]
     for (const id of open.keys()) remove(id)
@@ -138,7 +120,12 @@ export function createServerRequests(
   }
 
   return {
-    receive(id, request, ask, origin) {
+    /**
+     * The answer is sent when there is one.
+     * @param ask asks the client it is for
+     * @param origin the call that it is about, where there is one
+     */
+    receive(id: RequestId, request: ServerRequest, ask: Ask, origin?: Origin): void {
       const { method, params } = request
       if (over) return
       // The server's own sign of life: no client has to hear of it (2025-11-25 basic/utilities/ping).
@@ -164,7 +151,7 @@ export function createServerRequests(
             `more than ${quota.maxBytes} bytes, with 64 for each JSON value beside its text.`
         )
       }
-      const tally = tallyOf(origin)
+      const tally = origin?.certain === true ? (origin.call.serverRequestTally ??= newTally(clock)) : unnamed
       const full = tally.open >= limitOfCall.open || open.size >= limitOfConnection.open
       if (full || !tally.bucket.take() || !bucket.take())
         return refuseAs(id, 'too_many', 'Too many requests to the client; ask less often.')
@@ -177,21 +164,61 @@ export function createServerRequests(
       forward(id, request, ask, { withdrawn: new AbortController(), origin, tally, release })
     },
 
-    cancelled(id, reason) {
+    /** The server withdrew its request: the client is told, and no answer is sent any more. */
+    cancelled(id: RequestId, reason: string | undefined): void {
       remove(id)?.withdrawn.abort(reason)
     },
 
-    ended(call) {
-      // Most calls have asked nothing, and nothing else waits meanwhile.
-      if (open.size > 0) withdraw((origin) => origin.call === call && origin.certain)
-      tallies.delete(call)
+    /** A call has ended: what was asked on its own stream is withdrawn, and the server gets an error for an answer. */
+    ended(call: OpenCall): void {
+      withdraw((origin) => origin.call === call && origin.certain)
     },
-    abandoned: (call) => withdraw((origin) => origin.call === call),
+    /** A call was given up: what was asked meanwhile is withdrawn too where no other call can have been meant. */
+    abandoned(call: OpenCall): void {
+      withdraw((origin) => origin.call === call)
+    },
 
     withdrawAll,
-    end(reason) {
+    /** The server is gone: no more are taken. */
+    end(reason: string): void {
       over = true
       withdrawAll(reason)
+    }
+  }
+}
+
+/** Of one connection, or of one session that a modern server asks. */
+export type ServerRequestQuota = ReturnType<ServerRequestQuotas['open']>
+
+export type ServerRequestQuotas = ReturnType<typeof createServerRequestQuotas>
+
+/**
+ * How much of what servers ask may wait for an answer, in one process. A request of a legacy server counts from when it
+ * comes until it is answered or withdrawn, wherever it waits meanwhile; relay/bridge counts input requests of a modern
+ * server.
+ */
+export function createServerRequestQuotas(limits = defaultLimits) {
+  const quota = createQuota()
+  let connections = 0
+  return {
+    /** @param holder whose requests count together; default: a new connection */
+    open({ tenant, name }: Pick<UpstreamDefinition, 'tenant' | 'name'>, holder = `connection ${++connections}`) {
+      const accounts = [
+        [holder, limits.connection],
+        [`upstream ${tenant} ${name}`, limits.upstream],
+        [`tenant ${tenant}`, limits.tenant],
+        ['all', limits.all]
+      ] as const
+      return {
+        /** Of a single request. */
+        maxBytes: limits.request,
+        /** @returns what gives the bytes back, once; undefined where there are not so many left */
+        take: (bytes: number) => quota.take(bytes, accounts)
+      } as const
+    },
+    /** Connections, upstreams, tenants and the process, as far as requests of them wait. */
+    get size() {
+      return quota.size
     }
   }
 }

@@ -5,8 +5,8 @@ import type { Log } from '../../observe/log.ts'
 import type { GatewayError, Notification, Request, Result, Revision } from '../../protocol/messages.ts'
 import type { Client, HandshakeParams, UpstreamEvents } from '../../protocol/seams.ts'
 import type { Clock } from '../../time/clock.ts'
-import type { LimitedWarnings } from './limited-warnings.ts'
-import type { ServerRequestQuota } from './server-request-quota.ts'
+import type { LimitedWarnings } from './notifications.ts'
+import type { ServerRequestQuota } from './server-requests.ts'
 
 /** What a connection is for: the lists of an upstream are read, or callers are served. */
 export type ConnectionUse = 'listing' | 'view' | 'calls'

@@ -3,8 +3,7 @@
 
 import { createTokenBucket } from '../../limits/limits.ts'
 import { isObject } from '../../protocol/messages.ts'
-import { createByteChunks } from '../rpc/byte-chunks.ts'
-import { decodeJson, idIn, printable } from '../rpc/decode-json.ts'
+import { createByteChunks, decodeJson, idIn, printable } from '../rpc/decode-json.ts'
 import { uncertainError } from '../rpc/errors.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'

@@ -14,14 +14,12 @@ import {
   type NotModern
 } from '../modern/discover.ts'
 import { createUpstreamSubscriptions } from '../modern/listen-streams.ts'
-import { createModernCodec } from '../modern/modern-codec.ts'
-import { createModernRequests } from '../modern/modern-requests.ts'
+import { createModernCodec, createModernRequests } from '../modern/modern-requests.ts'
 import { closedError, lostError, upstreamError } from '../rpc/errors.ts'
-import { initialize } from '../rpc/initialize.ts'
+import { type HandshakeResult, initialize, type Link } from '../rpc/link.ts'
 import { createRpcClient } from '../rpc/rpc-client.ts'
 import { createMask, createMessageReader, createStderrLog } from './child-output.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
-import type { HandshakeResult, Link } from '../rpc/link.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 import type { Supervisor } from './supervisor.ts'
 
