@@ -162,8 +162,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'request',
       'shown with the next request'
     ],
-    ['relay/tasks/result-store.ts maxStoredBytes', 'a stored result of a task', 'task', 'an error that says so'],
-    ['relay/tasks/result-store.ts markSlots', 'stored cancellations', 'caller', 'the oldest are replaced'],
+    ['relay/tasks/modern-for-session.ts maxStoredBytes', 'a stored result of a task', 'task', 'an error that says so'],
+    ['relay/tasks/modern-for-session.ts markSlots', 'stored cancellations', 'caller', 'the oldest are replaced'],
     [
       'relay/tasks/modern-for-session.ts maxResultTtlMs',
       'life of a result of a call that ended at once',
@@ -171,17 +171,17 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'no such task'
     ],
     ['relay/tasks/modern-for-session.ts cancelMs', 'cancellation of such a task', 'request', 'given up'],
-    ['relay/tasks/await-modern-task.ts maxFailures', 'failed polls in a row', 'request', 'an error'],
-    [
-      'relay/tasks/await-modern-task.ts maxInputRounds',
-      'input requests while one request waits',
-      'request',
-      'an error'
-    ],
+    ['relay/tasks/await-task.ts maxFailures', 'failed polls in a row', 'request', 'an error'],
+    ['relay/tasks/await-task.ts maxInputRounds', 'input requests while one request waits', 'request', 'an error'],
     ['relay/tasks/await-task.ts maxTaskMs', 'wait for a task', 'request', 'an error'],
-    ['relay/tasks/await-task.ts cancelMs', 'cancellation of a task that the client did not want', 'call', 'given up'],
     [
-      'relay/tasks/hosted-tasks.ts maxPerSession',
+      'relay/tasks/task-required-tools.ts cancelMs',
+      'cancellation of a task that the client did not want',
+      'call',
+      'given up'
+    ],
+    [
+      'relay/tasks/session-task-ids.ts maxHosted',
       'tasks that a client hosts for servers',
       'session',
       'the oldest are forgotten'

@@ -20,7 +20,7 @@ import { resolve } from './methods/shared.ts'
 import { createListenStreams } from './subscriptions/listen-streams.ts'
 import { createLegacyTasks } from './tasks/legacy-for-modern.ts'
 import { createOpenTasks } from './tasks/open-tasks.ts'
-import { createSealedTaskIds } from './tasks/sealed-ids.ts'
+import { createSealedTaskIds } from './tasks/caller-tasks.ts'
 
 export interface ModernRelayOptions {
   readonly runtime: Runtime
@@ -74,7 +74,7 @@ export function createModernRelay(options: ModernRelayOptions): ModernRelay {
 
   const catalogs = createCallerCatalogs(catalogOf, listings, clock)
   const taskIds = createSealedTaskIds(sealer)
-  const openTasks = createOpenTasks({ clock, pool, newId, log })
+  const openTasks = createOpenTasks(clock, pool, newId, log)
   const connections = createCallerConnections({
     pool,
     listings,

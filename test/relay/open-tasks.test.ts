@@ -23,12 +23,12 @@ function setUp() {
   const clock = stillClock()
   const touched: string[] = []
   let keys = 0
-  const openTasks = createOpenTasks({
+  const openTasks = createOpenTasks(
     clock,
-    pool: { touch: (scope) => void touched.push(scope) },
-    newId: () => String(++keys),
-    log: pino({ level: 'silent' })
-  })
+    { touch: (scope) => void touched.push(scope) },
+    () => String(++keys),
+    pino({ level: 'silent' })
+  )
   const signals: AbortSignal[] = []
   const connection = (): Upstream =>
     ({

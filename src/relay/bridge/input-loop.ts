@@ -2,26 +2,25 @@
 // made one. Of a modern server an answer that asks for input becomes questions to the client, and the request is sent
 // again with the answers (2026-07-28 basic/patterns/mrtr), until the server has its last word.
 
-import { definitionOf, scopeOf, type LegacyCall } from '../call/call.ts'
-import { GatewayError, metaOf, atLeast, type Request, type Result } from '../../protocol/messages.ts'
+import { GatewayError, atLeast, metaOf, type Request, type Result } from '../../protocol/messages.ts'
+import type { Client, Upstream } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
 import { withParam } from '../../protocol/translate/rewrite.ts'
-import type { Client, Upstream } from '../../protocol/seams.ts'
 import { wrapStructured } from '../../protocol/translate/wrap-structured.ts'
 import type { Store } from '../../store/port.ts'
-import type { ServerRequestQuotas } from '../../upstream/rpc/server-requests.ts'
-import { createModernTasks } from '../tasks/modern-for-session.ts'
-import { askSession } from '../client/ask-session.ts'
-import { declaredForSession } from '../client/declared-capabilities.ts'
-import { failureForSession } from '../client/client-errors.ts'
-import type { Listings } from '../catalog/listings.ts'
-import { forwardableRequest, withoutInputResponses } from '../client/modern-client.ts'
-import { callAsTask } from '../tasks/await-task.ts'
 import { abortable, pause, type Clock } from '../../time/clock.ts'
+import type { ServerRequestQuotas } from '../../upstream/rpc/server-requests.ts'
+import { definitionOf, scopeOf, type LegacyCall } from '../call/call.ts'
 import { createMonotonicProgress, type MonotonicProgress } from '../call/monotonic-progress.ts'
-import type { SessionTasks } from '../tasks/session-tasks.ts'
+import type { Listings } from '../catalog/listings.ts'
+import { askSession } from '../client/ask-session.ts'
+import { failureForSession } from '../client/client-errors.ts'
+import { declaredForSession } from '../client/declared-capabilities.ts'
+import { forwardableRequest, withoutInputResponses } from '../client/modern-client.ts'
 import type { SessionConnection } from '../connections/session-connections.ts'
-import { createRequiresTask } from '../tasks/task-required-tools.ts'
+import { createModernTasks } from '../tasks/modern-for-session.ts'
+import type { SessionTasks } from '../tasks/session-tasks.ts'
+import { callAsTask, requiresTask } from '../tasks/task-required-tools.ts'
 
 export interface InputLoopOptions {
   readonly clock: Clock
@@ -85,7 +84,6 @@ export function createInputLoop(options: InputLoopOptions): InputLoop {
       return sessionTasks.toClient(call.session, { definition, scope: scopeOf(definition, call.session) })(id)
     }
   })
-  const taskOnly = createRequiresTask(listings)
 
   /**
    * Below 2025-11-25 a client has no way to ask for a task; above, it is told that it has to ("Tool-Level Negotiation"
@@ -94,7 +92,7 @@ export function createInputLoop(options: InputLoopOptions): InputLoop {
   const needsTask = (call: LegacyCall, { name }: Upstream, { method, params }: Request): boolean =>
     method === 'tools/call' &&
     !atLeast(call.session.session.record.revision, '2025-11-25') &&
-    taskOnly(definitionOf(call, name), params?.['name'])
+    requiresTask(listings, definitionOf(call, name), params?.['name'])
 
   /** @returns the first result that asks for nothing */
   async function converse(

@@ -1,7 +1,7 @@
 // tools/call, prompts/get and resources/read of 2026-07-28: to the upstream under its own names, and back under the
 // public ones.
 
-import { GatewayError, rpcCodes, RpcError, type Result, type UpstreamName } from '../../protocol/messages.ts'
+import { GatewayError, RpcError, rpcCodes, type Result, type UpstreamName } from '../../protocol/messages.ts'
 import { tasksExtension } from '../../protocol/methods.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
 import {
@@ -12,7 +12,7 @@ import {
 } from '../../protocol/translate/rewrite.ts'
 import { checkArguments, definitionOf, excerpt, stringParam, type ModernCall } from '../call/call.ts'
 import { cappedTtlMs } from '../catalog/freshness.ts'
-import { taskForCaller } from '../tasks/caller-task.ts'
+import { taskForCaller, unknownTask } from '../tasks/caller-tasks.ts'
 import { converse, errorOf, forwardModern, type ModernServices } from './modern-forward.ts'
 import { resolve, withClientUri } from './shared.ts'
 
@@ -113,13 +113,9 @@ export async function taskMethod(call: ModernCall, services: ModernServices): Pr
   const task = taskIds.open(call, stringParam(call, 'taskId'))
   const legacy = task?.legacy
   const uris = task === undefined ? undefined : catalogs.of(call).uriMap(task.upstream)
-  // The same error for a forged id, a foreign one, and one of a server that makes no tasks any more.
   const isGone =
     legacy === undefined && task !== undefined && !catalogs.offers(call, task.upstream, 'extensions', tasksExtension)
-  if (task === undefined || uris === undefined || isGone) {
-    const message = 'Unknown task: it is none that you were given at this endpoint, or its upstream is gone.'
-    throw new GatewayError('invalid_params', message)
-  }
+  if (task === undefined || uris === undefined || isGone) throw unknownTask()
   const definition = definitionOf(call, task.upstream)
   if (legacy !== undefined) {
     try {

@@ -14,7 +14,7 @@ import { shapeInputRequests } from '../client/input-requests.ts'
 import { forwardableRequest, modernClientOf, withoutInputResponses } from '../client/modern-client.ts'
 import type { CallerConnections } from '../connections/caller-connections.ts'
 import type { LegacyTasks } from '../tasks/legacy-for-modern.ts'
-import type { SealedTaskIds } from '../tasks/sealed-ids.ts'
+import type { SealedTaskIds } from '../tasks/caller-tasks.ts'
 
 /** What the methods of 2026-07-28 work with. */
 export interface ModernServices {

@@ -3,7 +3,7 @@
 import type { UpstreamName } from '../../protocol/messages.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { ListenFilter } from './listen-filter.ts'
-import type { TaskRef } from '../tasks/sealed-ids.ts'
+import type { TaskRef } from '../tasks/caller-tasks.ts'
 
 /** URIs and task ids as the upstream knows them -> as the client wrote them. */
 export interface ListenNames {

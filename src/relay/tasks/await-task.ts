@@ -1,36 +1,39 @@
-// Waiting for tasks at upstreams: for their result, which 2025-11-25 answers `tasks/result` with, and for their next
-// state.
+// Waiting for tasks at upstreams: for the result of one of 2025-11-25 (`tasks/result`), for the next state of any, and
+// for the end of one of SEP-2663, which may ask the client of a session for input.
 
+import { hash } from 'node:crypto'
 import {
   GatewayError,
+  RpcError,
   isObject,
+  rpcCodes,
   type JsonObject,
-  metaOf,
   type Request,
-  type Result,
-  RpcError
+  type Result
 } from '../../protocol/messages.ts'
-import { type Client, noClient, type Upstream } from '../../protocol/seams.ts'
-import { hasCapability } from '../../protocol/translate/merge.ts'
-import { withParam } from '../../protocol/translate/rewrite.ts'
+import type { Client, Upstream } from '../../protocol/seams.ts'
 import {
+  legacyOutcome,
   pollDelayMs,
   statusMessageOf,
-  type TaskOutcome,
-  withoutRelatedTask
+  type TaskOutcome
 } from '../../protocol/translate/task-translate.ts'
 import { isTaskOver, readTask } from '../../protocol/translate/tasks.ts'
-import { type Clock, pause, timeoutSignal } from '../../time/clock.ts'
-import { createMonotonicProgress, type MonotonicProgress } from '../call/monotonic-progress.ts'
+import { pause, type Clock } from '../../time/clock.ts'
+import type { ServerRequestQuotas } from '../../upstream/rpc/server-requests.ts'
+import type { LegacyCall } from '../call/call.ts'
+import type { MonotonicProgress } from '../call/monotonic-progress.ts'
+import { askSession } from '../client/ask-session.ts'
 
 /**
  * The longest that a task is waited for. Asked for as well: a server that is told no time may keep a task for ever,
  * or for a moment.
  */
 export const maxTaskMs = 24 * 60 * 60_000
-const cancelMs = 30_000
-
-export const asTask = (request: Request): Request => withParam(request, 'task', { ttl: maxTaskMs })
+/** Of `tasks/get`, in a row. */
+const maxFailures = 3
+/** How often a task may ask for input while one request waits for it. */
+const maxInputRounds = 32
 
 /**
  * `tasks/result`, which blocks until the task has ended ("Result Retrieval" 3): longer than an upstream may be
@@ -90,73 +93,110 @@ export function resultOfTask(outcome: TaskOutcome): Result {
   return outcome.result
 }
 
-/**
- * Calls a tool as a task of 2025-11-25 for a client that knows no tasks: the call lasts as long as the task.
- * @throws RpcError the error that the task ended with; GatewayError upstream_*, cancelled
- */
-export function callAsTask(
-  upstream: Upstream,
-  request: Request,
-  client: Client,
-  signal: AbortSignal,
-  clock: Clock
-): Promise<Result> {
-  const { progressToken } = metaOf(request.params)
-  const progress = createMonotonicProgress(client, progressToken)
-  /** Aborted when the status of the task is not reported any more. */
-  const reporting = new AbortController()
-  let over = false
-  const caller: Client = {
-    ...client,
-    notify(notification) {
-      // The token stays good for the task, but the call is over.
-      if (over) return
-      // The server reports by itself, with numbers of its own.
-      if (notification.method === 'notifications/progress') reporting.abort()
-      progress.client.notify(notification)
-    }
-  }
-  const since = clock.now()
-  const making = upstream.request(asTask(request), caller, signal)
-
-  async function report(known: JsonObject, get: Request): Promise<void> {
-    const tell = createTaskProgress(progress)
-    const read = (): Promise<Result> => upstream.request(get, noClient, reporting.signal)
-    for await (const task of taskStates(read, clock, reporting.signal, known)) tell(task)
-  }
-
-  function cancel(taskId: string): void {
-    if (!hasCapability(upstream.capabilities, ['tasks', 'cancel'])) return
-    // Nobody is left to be told how that went.
-    const request = { method: 'tasks/cancel', params: { taskId } }
-    upstream.request(request, noClient, timeoutSignal(cancelMs)).catch(() => {})
-  }
-
-  // A function of its own, so that the request is not held in memory for as long as the task runs.
-  async function follow(): Promise<Result> {
-    const made = await making
-    const { task } = made
-    const state = readTask(task)
-    if (state === undefined || !isObject(task)) return made
-    const { taskId } = state
-    // A server that tells of no progress takes nothing from the result.
-    if (progressToken !== undefined && !reporting.signal.aborted)
-      report(task, { method: 'tasks/get', params: { taskId } }).catch(() => {})
-    try {
-      const outcome = await legacyTaskOutcome(
-        taskId,
-        (each) => upstream.request(each, each.method === 'tasks/result' ? caller : noClient, signal),
-        () => clock.now() - since < maxTaskMs
-      ).catch((error: unknown) => {
-        cancel(taskId)
-        throw error
-      })
-      return withoutRelatedTask(resultOfTask(outcome))
-    } finally {
-      over = true
-      reporting.abort()
-    }
-  }
-
-  return follow()
+/** A task of a call, at the upstream that runs it. */
+interface TaskOfCall {
+  readonly call: LegacyCall
+  readonly upstream: Upstream
+  /** As the upstream knows it. */
+  readonly id: string
+  readonly client: Client
 }
+
+/** A task that was cancelled has no result; 2025-11-25 names no error for it. */
+export const cancelledTask = { code: rpcCodes.internalError, message: 'The task was cancelled.' }
+
+const passingErrors: ReadonlySet<string> = new Set(['upstream_timeout', 'upstream_lost', 'upstream_unavailable'])
+
+/** Reads tasks of SEP-2663 on behalf of sessions: what a task asks for goes to the client of the session. */
+export function createModernTaskReader(clock: Clock, askRooms: Pick<ServerRequestQuotas, 'open'>, mint: () => string) {
+  // Digests of input requests that are being answered: two requests that wait for one task must not both ask the
+  // client.
+  const asking = new Set<string>()
+
+  /**
+   * The task as it stands. Repeated where an answer was lost, since reading changes nothing.
+   * @throws GatewayError, RpcError
+   */
+  async function read({ call, upstream, id, client }: TaskOfCall): Promise<JsonObject> {
+    for (let failures = 1; ; failures++) {
+      try {
+        const task = await upstream.request({ method: 'tasks/get', params: { taskId: id } }, client, call.signal)
+        if (readTask(task) === undefined || (task['status'] === 'completed' && !isObject(task['result'])))
+          throw taskFault(upstream, 'answered tasks/get with what is no task')
+        return task
+      } catch (error) {
+        const passing = error instanceof GatewayError && passingErrors.has(error.code)
+        if (!passing || failures === maxFailures) throw error
+        await pause(clock, pollDelayMs({}), call.signal)
+      }
+    }
+  }
+
+  /**
+   * Waits for the end of the task.
+   * @param options.known the task as it was created
+   * @param options.shown its id as the client knows it, where it does
+   * @param options.tell is given each state in between
+   * @throws GatewayError upstream_protocol, cancelled; whatever `askSession` throws
+   */
+  async function outcome(
+    of: TaskOfCall,
+    { known, shown, tell }: { known?: JsonObject; shown?: string; tell?: (task: JsonObject) => void }
+  ): Promise<TaskOutcome> {
+    const { call, upstream, id, client } = of
+    const own = new Set<string>()
+    const since = clock.now()
+    let rounds = 0
+
+    /**
+     * Keys are unique as long as the task lives ("Task Update Requests"), and remain for a while after they were
+     * answered.
+     */
+    async function answer(task: JsonObject, inputRequests: JsonObject): Promise<void> {
+      const nameOf = (key: string): string =>
+        hash('sha256', JSON.stringify([call.session.key, upstream.name, id, key]), 'base64url')
+      const open = Object.entries(inputRequests).filter(([key]) => !asking.has(nameOf(key)))
+      if (open.length === 0) return
+      if (++rounds > maxInputRounds)
+        throw taskFault(upstream, `asks for input more than ${maxInputRounds} times during one task`, unknownOutcome)
+      for (const [key] of open) {
+        asking.add(nameOf(key))
+        own.add(nameOf(key))
+      }
+      const inputResponses = await askSession(call, {
+        upstream: upstream.name,
+        requests: Object.fromEntries(open),
+        retained: task,
+        quotas: askRooms,
+        newElicitationId: mint,
+        ...(shown !== undefined && { taskId: shown })
+      })
+      await upstream.request({ method: 'tasks/update', params: { taskId: id, inputResponses } }, client, call.signal)
+    }
+
+    try {
+      for await (const task of taskStates(() => read(of), clock, call.signal, known)) {
+        if (task !== known) {
+          const ended = legacyOutcome(task)
+          if (ended !== undefined) return ended
+          const { status, inputRequests } = task
+          if (status === 'cancelled') return { error: cancelledTask }
+          if (status === 'input_required' && isObject(inputRequests)) await answer(task, inputRequests)
+        }
+        if (clock.now() - since > maxTaskMs)
+          throw taskFault(upstream, 'works on a task for more than a day', unknownOutcome)
+        tell?.(task)
+      }
+      throw new GatewayError('cancelled', 'The request was cancelled.')
+    } finally {
+      for (const name of own) asking.delete(name)
+    }
+  }
+
+  return { read, outcome }
+}
+
+const unknownOutcome = { outcome: 'unknown' }
+
+export const taskFault = ({ name }: Upstream, what: string, data: JsonObject = {}): GatewayError =>
+  new GatewayError('upstream_protocol', `Upstream ${name} ${what}.`, { data: { ...data, upstream: name } })

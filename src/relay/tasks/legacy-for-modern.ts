@@ -27,29 +27,24 @@ import { declaredForCaller } from '../client/declared-capabilities.ts'
 import { taskErrorForModern } from '../client/client-errors.ts'
 import { conversationOf } from '../client/modern-client.ts'
 import type { CallerConnections, Lease } from '../connections/caller-connections.ts'
-import { asTask, callAsTask, legacyTaskOutcome } from './await-task.ts'
+import { legacyTaskOutcome } from './await-task.ts'
 import { createLegacyTaskConnections, type LegacyTask, type LegacyTaskCall } from './legacy-task-connections.ts'
 import type { OpenTasks } from './open-tasks.ts'
-import type { LegacyTaskRef, SealedTaskIds } from './sealed-ids.ts'
-import { createRequiresTask, type RequiresTask } from './task-required-tools.ts'
+import type { LegacyTaskRef, SealedTaskIds } from './caller-tasks.ts'
+import { asTask, callAsTask, requiresTask } from './task-required-tools.ts'
 
-export interface LegacyTasks {
-  readonly requiresTask: RequiresTask
-  /** `tools/call` of such a tool. @returns a task, as the client gets it, or a result where the server made none */
-  create(call: ModernCall, definition: UpstreamDefinition, request: Request): Promise<Result>
-  /**
-   * `tasks/get`, `tasks/update` and `tasks/cancel` of what `create` made, with the client's own task id in the call.
-   * @throws GatewayError, RpcError
-   */
-  handle(call: ModernCall, definition: UpstreamDefinition, task: LegacyTask, map: UriMap): Promise<Result>
-  /**
-   * The lease for one request: what open tasks ask on the connection goes to their own clients, and a tool that
-   * requires it is called as a task, until that has ended.
-   */
-  dress(definition: UpstreamDefinition, lease: Lease, request: Request): Lease
-}
+export type LegacyTasks = ReturnType<typeof createLegacyTasks>
 
-export interface LegacyTasksOptions {
+export function createLegacyTasks({
+  connections,
+  pool,
+  listings,
+  taskIds,
+  openTasks,
+  node,
+  forward,
+  clock
+}: {
   readonly connections: Pick<CallerConnections, 'lease'>
   readonly pool: Pick<Pool, 'find'>
   readonly listings: Pick<Listings, 'all'>
@@ -60,12 +55,8 @@ export interface LegacyTasksOptions {
   /** Has another process answer the call. @throws GatewayError invalid_state where it is gone */
   readonly forward: (call: ModernCall, upstream: UpstreamName, node: string) => Promise<Result>
   readonly clock: Clock
-}
-
-export function createLegacyTasks(options: LegacyTasksOptions): LegacyTasks {
-  const { connections, listings, taskIds, openTasks, node, forward, clock } = options
-  const requiresTask = createRequiresTask(listings)
-  const tasks = createLegacyTaskConnections(options)
+}) {
+  const tasks = createLegacyTaskConnections(connections, pool, openTasks)
 
   /** `tasks/get`: with what it asks, or ended with, in it. */
   async function get(of: LegacyTaskCall): Promise<JsonObject> {
@@ -109,13 +100,14 @@ export function createLegacyTasks(options: LegacyTasksOptions): LegacyTasks {
         await tasks.send(of, 'tasks/get')
       })
     }
-    openTask.decline()
+    openTask.inputs.decline()
   }
 
   return {
-    requiresTask,
+    requiresTask: (definition: UpstreamDefinition, tool: unknown) => requiresTask(listings, definition, tool),
 
-    async create(call, definition, request) {
+    /** `tools/call` of such a tool. @returns a task, as the client gets it, or a result where the server made none */
+    async create(call: ModernCall, definition: UpstreamDefinition, request: Request): Promise<Result> {
       const lease = await abortable(connections.lease(definition, call), call.signal)
       try {
         const { upstream } = lease
@@ -148,7 +140,11 @@ export function createLegacyTasks(options: LegacyTasksOptions): LegacyTasks {
       }
     },
 
-    async handle(call, definition, task, map) {
+    /**
+     * `tasks/get`, `tasks/update` and `tasks/cancel` of what `create` made, with the client's own task id in the call.
+     * @throws GatewayError, RpcError
+     */
+    async handle(call: ModernCall, definition: UpstreamDefinition, task: LegacyTask, map: UriMap): Promise<Result> {
       const { method, params } = call.request
       const of = { call, definition, task }
       if (task.legacy.node !== node && tasks.opened(of) === undefined) {
@@ -169,14 +165,18 @@ export function createLegacyTasks(options: LegacyTasksOptions): LegacyTasks {
       return { resultType: 'complete' }
     },
 
-    dress(definition, lease, request) {
+    /**
+     * The lease for one request: what open tasks ask on the connection goes to their own clients, and a tool that
+     * requires it is called as a task, until that has ended.
+     */
+    dress(definition: UpstreamDefinition, lease: Lease, request: Request): Lease {
       const { upstream } = lease
       const own = (client: Client): Client => ({
         ...client,
         ask: (serverRequest, options) =>
           openTasks.ask(upstream, serverRequest, options, () => client.ask(serverRequest, options))
       })
-      const asOneTask = request.method === 'tools/call' && requiresTask(definition, request.params?.['name'])
+      const asOneTask = request.method === 'tools/call' && requiresTask(listings, definition, request.params?.['name'])
       return {
         ...lease,
         upstream: {

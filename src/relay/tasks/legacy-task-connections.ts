@@ -11,7 +11,7 @@ import { callerBindingOf, type ModernCall } from '../call/call.ts'
 import { conversationKey } from '../client/modern-client.ts'
 import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
 import type { OpenTask, OpenTasks } from './open-tasks.ts'
-import type { LegacyTaskRef, TaskRef } from './sealed-ids.ts'
+import { unknownTask, type LegacyTaskRef, type TaskRef } from './caller-tasks.ts'
 
 export type LegacyTask = Pick<TaskRef, 'id'> & { readonly legacy: LegacyTaskRef }
 
@@ -22,30 +22,11 @@ export interface LegacyTaskCall {
   readonly task: LegacyTask
 }
 
-export interface LegacyTaskConnections {
-  track(of: LegacyTaskCall, connection: Pick<LeasedConnection, 'upstream' | 'scope'>): OpenTask
-  /** The task where this process has it open. */
-  opened(of: LegacyTaskCall): OpenTask | undefined
-  /** @throws GatewayError invalid_params where the task is gone with its connection */
-  reach(of: LegacyTaskCall): Promise<OpenTask>
-  /**
-   * Sends a request that may be repeated: on another connection, where the one of the task is gone.
-   * @throws GatewayError invalid_params where the task is gone; whatever the upstream answers
-   */
-  send(of: LegacyTaskCall, method: string): Promise<{ readonly openTask: OpenTask; readonly result: Result }>
-}
-
-export interface LegacyTaskConnectionsOptions {
-  readonly connections: Pick<CallerConnections, 'lease'>
-  readonly pool: Pick<Pool, 'find'>
-  readonly openTasks: OpenTasks
-}
-
-export function createLegacyTaskConnections({
-  connections,
-  pool,
-  openTasks
-}: LegacyTaskConnectionsOptions): LegacyTaskConnections {
+export function createLegacyTaskConnections(
+  connections: Pick<CallerConnections, 'lease'>,
+  pool: Pick<Pool, 'find'>,
+  openTasks: OpenTasks
+) {
   // Many a server numbers its tasks, and each process of it begins anew; and another definition is another server.
   const keyOf = ({ call, definition: { name, hash }, task: { id, legacy } }: LegacyTaskCall): string =>
     JSON.stringify([callerBindingOf(call), name, hash, legacy.connection, id])
@@ -101,9 +82,15 @@ export function createLegacyTaskConnections({
 
   return {
     track,
+    /** The task where this process has it open. */
     opened,
-    reach: async (of) => onOwnConnection(of) ?? (await onAnotherConnection(of)),
-    async send(of, method) {
+    /** @throws GatewayError invalid_params where the task is gone with its connection */
+    reach: async (of: LegacyTaskCall) => onOwnConnection(of) ?? (await onAnotherConnection(of)),
+    /**
+     * Sends a request that may be repeated: on another connection, where the one of the task is gone.
+     * @throws GatewayError invalid_params where the task is gone; whatever the upstream answers
+     */
+    async send(of: LegacyTaskCall, method: string): Promise<{ readonly openTask: OpenTask; readonly result: Result }> {
       const { call, task } = of
       const sendOn = async (openTask: OpenTask): Promise<{ openTask: OpenTask; result: Result }> => {
         const request = { method, params: { taskId: task.id } }
@@ -125,12 +112,6 @@ export function createLegacyTaskConnections({
 
 /** What requests fail with when their connection ends. */
 const connectionErrors: ReadonlySet<string> = new Set<ErrorCode>(['upstream_lost', 'upstream_unavailable', 'cancelled'])
-
-const unknownTask = (): GatewayError =>
-  new GatewayError(
-    'invalid_params',
-    'Unknown task: it is none that you were given at this endpoint, or its upstream is gone.'
-  )
 
 const taskGone = ({ name }: UpstreamDefinition): GatewayError =>
   new GatewayError(

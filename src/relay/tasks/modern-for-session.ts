@@ -2,90 +2,73 @@
 // which calls shall be tasks, here the server decides: a call that ended at once is stored as a task that has ended,
 // and a task that the client did not ask for is waited for.
 
+import { hash } from 'node:crypto'
 import { GatewayError, isObject, type JsonObject, type Request, type Result } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
 import { legacyTask, statusMessageOf, withRelatedTask } from '../../protocol/translate/task-translate.ts'
 import { isTaskOver, readTask } from '../../protocol/translate/tasks.ts'
+import { bridgedTaskCountKey, bridgedTaskCountTtlMs, bridgedTaskKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
-import { type Clock, timeoutSignal } from '../../time/clock.ts'
+import { timeoutSignal, type Clock } from '../../time/clock.ts'
 import type { ServerRequestQuotas } from '../../upstream/rpc/server-requests.ts'
-import type { LegacyCall } from '../call/call.ts'
+import { sessionBindingOf, type LegacyCall } from '../call/call.ts'
 import type { MonotonicProgress } from '../call/monotonic-progress.ts'
-import { cancelledTask, createModernTaskReader, taskFault, type TaskOfCall } from './await-modern-task.ts'
-import { createTaskProgress, maxTaskMs, resultOfTask } from './await-task.ts'
-import { createResultStore, maxStoredBytes } from './result-store.ts'
+import {
+  cancelledTask,
+  createModernTaskReader,
+  createTaskProgress,
+  maxTaskMs,
+  resultOfTask,
+  taskFault
+} from './await-task.ts'
 
-export interface ModernTasksOptions {
+const maxResultTtlMs = 10 * 60_000
+const cancelMs = 5_000
+
+/** Bytes of JSON. As much as is held of a stream to a client. */
+const maxStoredBytes = 4 * 1024 * 1024
+/**
+ * Of one caller at one endpoint by the size of the result, so that large results do not replace small ones: 36 MiB in
+ * all.
+ */
+const slotsBySize = [
+  { slots: 64, maxBytes: 64 * 1024 },
+  { slots: 16, maxBytes: 1024 * 1024 },
+  { slots: 4, maxBytes: maxStoredBytes }
+]
+/** For the ends of tasks of servers. */
+const markSlots = 1_024
+
+export function createModernTasks({
+  clock,
+  store,
+  askRooms,
+  mint,
+  taskId
+}: {
   readonly clock: Clock
   readonly store: Store
   readonly askRooms: Pick<ServerRequestQuotas, 'open'>
   readonly mint: () => string
   readonly taskId: (call: LegacyCall, upstream: Upstream, id: string) => string
-}
-
-export interface ModernTasks {
-  /** `CreateTaskResult` of a call that became a task. @param wrapped whether its result will be wrapped */
-  created(upstream: Upstream, task: Result, wrapped: boolean): Result
-  /** The same for a call that is over. @param wanted `task` of the request */
-  ended(call: LegacyCall, upstream: Upstream, result: Result, wanted: unknown): Promise<Result>
-  /**
-   * Waits for a task that the client does not know; cancels it where the wait fails.
-   * @returns the result of the call
-   */
-  finished(call: LegacyCall, upstream: Upstream, task: Result, progress: MonotonicProgress): Promise<Result>
-  /**
-   * `tasks/get`, `tasks/result` and `tasks/cancel`, with an id that `created` or `ended` gave.
-   * @param shape the result of a tool for the client
-   */
-  handle(
-    call: LegacyCall,
-    upstream: Upstream,
-    request: Request,
-    client: Client,
-    shape: (result: Result, wrapped: boolean) => Result
-  ): Promise<Result>
-}
-
-const maxResultTtlMs = 10 * 60_000
-const cancelMs = 5_000
-
-/** Whose id it is: the gateway's own, the upstream's, or the upstream's with a result that has to be wrapped. */
-type Mark = 'own' | 'as' | 'wrap'
-const marked = (mark: Mark, id: string): string => `${mark}.${id}`
-
-export function createModernTasks({ clock, store, askRooms, mint, taskId }: ModernTasksOptions): ModernTasks {
+}) {
   const stored = createResultStore(store, mint)
-  const reader = createModernTaskReader({ clock, askRooms, mint })
-
-  async function cancel(of: TaskOfCall, shownId: string): Promise<Result> {
-    const { call, upstream, id, client } = of
-    const task = await reader.read(of)
-    const state = readTask(task)
-    if (state === undefined || isTaskOver(state)) throw taskOver()
-    await upstream.request({ method: 'tasks/cancel', params: { taskId: id } }, client, call.signal)
-    // There it is a wish; here it is done when it is answered, and stays so ("Task Cancellation" of both).
-    const lastUpdatedAt = new Date(clock.now()).toISOString()
-    const cancelled = { ...legacyTask(task), taskId: shownId, status: 'cancelled', lastUpdatedAt }
-    const { ttlMs } = task
-    const keptMs = Math.min(maxTaskMs, typeof ttlMs === 'number' ? Math.max(1, ttlMs) : maxTaskMs)
-    await stored.mark(call, upstream, taskId(call, upstream, shownId), inBrief(cancelled), keptMs)
-    return cancelled
-  }
+  const reader = createModernTaskReader(clock, askRooms, mint)
 
   return {
-    created: (upstream, task, wrapped) => {
-      const state = readTask(task)
-      if (state === undefined) throw taskFault(upstream, 'made a task without an id')
-      return { task: { ...legacyTask(task), taskId: marked(wrapped ? 'wrap' : 'as', state.taskId) } }
-    },
+    /** `CreateTaskResult` of a call that became a task. @param wrapped whether its result will be wrapped */
+    created: (upstream: Upstream, task: Result, wrapped: boolean): Result => ({
+      task: { ...legacyTask(task), taskId: `${wrapped ? 'wrap' : 'as'}.${idOf(upstream, task)}` }
+    }),
 
-    async ended(call, upstream, result, wanted) {
+    /** The same for a call that is over. @param wanted `task` of the request */
+    async ended(call: LegacyCall, upstream: Upstream, result: Result, wanted: unknown): Promise<Result> {
       const wantedMs = isObject(wanted) && typeof wanted['ttl'] === 'number' ? wanted['ttl'] : 0
       const ttl = Math.min(wantedMs > 0 ? wantedMs : maxResultTtlMs, maxResultTtlMs)
       const now = new Date(clock.now()).toISOString()
       const status = result['isError'] === true ? 'failed' : 'completed'
-      const taskOf = (id: string): JsonObject => ({ taskId: id, status, createdAt: now, lastUpdatedAt: now, ttl })
-      const made = await stored.add(call, upstream, taskOf, result, ttl).catch((error: unknown) => {
+      const task = { status, createdAt: now, lastUpdatedAt: now, ttl }
+      const made = await stored.add(call, upstream, task, result, ttl).catch((error: unknown) => {
         // The error of the store would invite to try again, and the tool would run twice.
         throw new GatewayError(
           'internal',
@@ -93,18 +76,20 @@ export function createModernTasks({ clock, store, askRooms, mint, taskId }: Mode
           { cause: error, data: { outcome: 'unknown', upstream: upstream.name } }
         )
       })
-      if (made !== undefined) return { task: made.task }
+      if (made !== undefined) return { task: made }
       const what =
         `has done its work, but its answer is longer than ${maxStoredBytes / 1024 / 1024} MiB, the most that is kept ` +
         'as a task. Call it without "task" to have such answers'
       throw taskFault(upstream, what, { outcome: 'unknown' })
     },
 
-    async finished(call, upstream, task, progress) {
-      const state = readTask(task)
-      if (state === undefined) throw taskFault(upstream, 'made a task without an id')
+    /**
+     * Waits for a task that the client does not know; cancels it where the wait fails.
+     * @returns the result of the call
+     */
+    async finished(call: LegacyCall, upstream: Upstream, task: Result, progress: MonotonicProgress): Promise<Result> {
+      const id = idOf(upstream, task)
       const { client } = progress
-      const id = state.taskId
       const tell = createTaskProgress(progress)
       const outcome = await reader
         .outcome({ call, upstream, id, client }, { known: task, tell })
@@ -117,8 +102,19 @@ export function createModernTasks({ clock, store, askRooms, mint, taskId }: Mode
       return resultOfTask(outcome)
     },
 
-    async handle(call, upstream, { method, params }, client, shape) {
+    /**
+     * `tasks/get`, `tasks/result` and `tasks/cancel`, with an id that `created` or `ended` gave.
+     * @param shape the result of a tool for the client
+     */
+    async handle(
+      call: LegacyCall,
+      upstream: Upstream,
+      { method, params }: Request,
+      client: Client,
+      shape: (result: Result, wrapped: boolean) => Result
+    ): Promise<Result> {
       const shownId = String(params?.['taskId'])
+      // The id is the gateway's own, the upstream's, or the upstream's with a result that has to be wrapped.
       const [, mark, id] = /^(own|as|wrap)\.(.*)$/s.exec(shownId) ?? []
       const clientId = taskId(call, upstream, shownId)
       const known = await stored.find(call, upstream, mark === 'own' ? shownId : clientId)
@@ -128,9 +124,20 @@ export function createModernTasks({ clock, store, askRooms, mint, taskId }: Mode
       switch (method) {
         case 'tasks/get':
           return known?.task ?? { ...legacyTask(await reader.read(of)), taskId: shownId }
-        case 'tasks/cancel':
-          if (known !== undefined) throw taskOver()
-          return await cancel(of, shownId)
+        case 'tasks/cancel': {
+          const task = known === undefined ? await reader.read(of) : undefined
+          const state = readTask(task)
+          if (task === undefined || state === undefined || isTaskOver(state))
+            throw new GatewayError('invalid_params', 'The task has ended: it cannot be cancelled any more.')
+          await upstream.request({ method, params: { taskId: id } }, client, call.signal)
+          // There it is a wish; here it is done when it is answered, and stays so ("Task Cancellation" of both).
+          const lastUpdatedAt = new Date(clock.now()).toISOString()
+          const cancelled = { ...legacyTask(task), taskId: shownId, status: 'cancelled', lastUpdatedAt }
+          const { ttlMs } = task
+          const keptMs = Math.min(maxTaskMs, typeof ttlMs === 'number' ? Math.max(1, ttlMs) : maxTaskMs)
+          await stored.put(call, upstream, clientId, { task: inBrief(cancelled) }, keptMs)
+          return cancelled
+        }
         case 'tasks/result': {
           if (known === undefined) {
             const result = resultOfTask(await reader.outcome(of, { shown: clientId }))
@@ -144,6 +151,12 @@ export function createModernTasks({ clock, store, askRooms, mint, taskId }: Mode
       }
     }
   }
+}
+
+function idOf(upstream: Upstream, task: Result): string {
+  const state = readTask(task)
+  if (state === undefined) throw taskFault(upstream, 'made a task without an id')
+  return state.taskId
 }
 
 /** What is kept of a cancelled task: what 2025-11-25 says of it, in reasonable length. */
@@ -161,5 +174,59 @@ function inBrief(task: JsonObject): JsonObject {
   }
 }
 
-const taskOver = (): GatewayError =>
-  new GatewayError('invalid_params', 'The task has ended: it cannot be cancelled any more.')
+const ownId = /^own\.(\d+-\d+)\./
+
+/** Is it the id of a task that ended here? */
+export const isStoredTaskId = (id: string): boolean => ownId.test(id)
+
+interface StoredTask {
+  readonly task: JsonObject
+  readonly result?: Result
+}
+
+/**
+ * Results of calls that ended at the gateway and are told as tasks, in the store. Each caller has a fixed number of
+ * slots, which are used in turn: a new task replaces the oldest, whichever process stored it, so that nothing has to be
+ * counted or cleared. All throw GatewayError unavailable.
+ */
+function createResultStore(store: Store, newId: () => string) {
+  /**
+   * The id of a task of the gateway names its slot. One of a server has a slot that follows from its id, and may lose
+   * it to another.
+   */
+  function keyOf({ session }: LegacyCall, { name }: Upstream, id: string): string {
+    const [, own] = ownId.exec(id) ?? []
+    const digits = hash('sha256', JSON.stringify([name, id])).slice(0, 8)
+    return bridgedTaskKey(...sessionBindingOf(session), own ?? `mark-${parseInt(digits, 16) % markSlots}`)
+  }
+
+  /** @param stored without a result: the end of a task that its server knows under `id` */
+  async function put(call: LegacyCall, upstream: Upstream, id: string, stored: StoredTask, ttlMs: number) {
+    const entry = { ...stored, upstream: upstream.name, id }
+    await store.set(keyOf(call, upstream, id), JSON.stringify(entry), { ttlMs })
+  }
+
+  return {
+    put,
+    /** @returns the task with the id that it got; undefined where the result is larger than `maxStoredBytes` */
+    async add(call: LegacyCall, upstream: Upstream, task: JsonObject, result: Result, ttlMs: number) {
+      const bytes = Buffer.byteLength(JSON.stringify(result))
+      const at = slotsBySize.findIndex(({ maxBytes }) => bytes <= maxBytes)
+      const size = slotsBySize[at]
+      if (size === undefined) return undefined
+      const countKey = bridgedTaskCountKey(...sessionBindingOf(call.session), String(at))
+      const turn = await store.count(countKey, 1, bridgedTaskCountTtlMs)
+      const taskId = `own.${at}-${turn % size.slots}.${newId()}`
+      const made = { taskId, ...task }
+      await put(call, upstream, taskId, { task: made, result }, ttlMs)
+      return made
+    },
+    /** What `add` or `put` stored under this id. */
+    async find(call: LegacyCall, upstream: Upstream, id: string): Promise<StoredTask | undefined> {
+      const text = await store.get(keyOf(call, upstream, id))
+      if (text === undefined) return undefined
+      const entry = JSON.parse(text) as StoredTask & { readonly upstream: string; readonly id: string }
+      return entry.id === id && entry.upstream === upstream.name ? entry : undefined
+    }
+  }
+}

@@ -13,7 +13,7 @@ import { toInputRequest } from '../client/input-requests.ts'
 import { createPendingInputs, type PendingInputs } from '../client/pending-inputs.ts'
 import { createKeepAlive } from '../connections/keep-alive.ts'
 
-export interface OpenTaskParams {
+interface OpenTaskParams {
   /** Opaque: caller, upstream, connection and task. */
   readonly key: string
   /** Opaque: the caller. */
@@ -29,6 +29,11 @@ export interface OpenTaskParams {
 }
 
 export interface OpenTask extends OpenTaskParams {
+  readonly stop: AbortController
+  readonly inputs: PendingInputs
+  listening: 'not' | 'now' | 'never again'
+  running: boolean
+  polledAt: number
   /** The client polled the task, and it turned out to run or not. */
   seen(running: boolean): void
   /**
@@ -41,41 +46,9 @@ export interface OpenTask extends OpenTaskParams {
    * @throws GatewayError invalid_params for one of the wrong shape
    */
   answer(responses: JsonObject): void
-  /** The client will not answer what the task asks. */
-  decline(): void
 }
 
-export interface OpenTasks {
-  find(key: string): OpenTask | undefined
-  track(task: OpenTaskParams): OpenTask
-  drop(key: string): void
-  /** Does one of them run on this connection? */
-  runsOn(definition: UpstreamDefinition, scope: string): boolean
-  /** A server request on a connection: of one of the tasks on it, or `otherwise`. */
-  ask(
-    upstream: Upstream | undefined,
-    request: ServerRequest,
-    options: ServerRequestOptions | undefined,
-    otherwise: () => Promise<unknown>
-  ): Promise<unknown>
-  close(): void
-}
-
-export interface OpenTasksOptions {
-  readonly clock: Clock
-  readonly pool: Pick<Pool, 'touch'>
-  /** Random: no two input requests of a task have the same key, even in two processes. */
-  readonly newId: () => string
-  readonly log: Log
-}
-
-interface Entry extends OpenTaskParams {
-  readonly stop: AbortController
-  readonly inputs: PendingInputs
-  listening: 'not' | 'now' | 'never again'
-  running: boolean
-  polledAt: number
-}
+export type OpenTasks = ReturnType<typeof createOpenTasks>
 
 const limits = { perOwner: 64, perTenant: 2_500, max: 10_000 }
 /** A client that has not polled its task for so long will not answer what the task asks. */
@@ -86,11 +59,12 @@ const unpolledMs = 60 * 60_000
 const firstRequestMs = 1_000
 const nextRequestMs = 25
 
-export function createOpenTasks({ clock, pool, newId, log }: OpenTasksOptions): OpenTasks {
-  const entries = new Map<string, Entry>()
-  const eviction = createFairEviction<Entry>(limits)
+/** @param newId random: no two input requests of a task have the same key, even in two processes */
+export function createOpenTasks(clock: Clock, pool: Pick<Pool, 'touch'>, newId: () => string, log: Log) {
+  const entries = new Map<string, OpenTask>()
+  const eviction = createFairEviction<OpenTask>(limits)
   /** Callers that share a connection may have been given the same task. */
-  const byTask = new WeakMap<Upstream, Map<string, Set<Entry>>>()
+  const byTask = new WeakMap<Upstream, Map<string, Set<OpenTask>>>()
 
   const keepAlive = createKeepAlive(clock, () => {
     const now = clock.now()
@@ -107,7 +81,7 @@ export function createOpenTasks({ clock, pool, newId, log }: OpenTasksOptions): 
     return idleMs
   })
 
-  function drop(entry: Entry): void {
+  function drop(entry: OpenTask): void {
     if (entries.get(entry.key) !== entry) return
     entries.delete(entry.key)
     eviction.delete(entry.definition.tenant, entry.owner, entry)
@@ -117,26 +91,17 @@ export function createOpenTasks({ clock, pool, newId, log }: OpenTasksOptions): 
     entry.stop.abort()
   }
 
-  /** A caller that has too many loses the one that it has not polled for longest. */
-  function evict({ definition: { tenant }, owner }: OpenTaskParams): void {
-    let evicted: Entry | undefined
-    for (const each of eviction.evictFrom(tenant, owner) ?? []) {
-      if (evicted === undefined || each.polledAt < evicted.polledAt) evicted = each
-    }
-    if (evicted !== undefined) drop(evicted)
-  }
-
-  const shape = ({ upstream, endpoint, capabilities }: Entry, request: ServerRequest): JsonObject =>
+  const shape = ({ upstream, endpoint, capabilities }: OpenTask, request: ServerRequest): JsonObject =>
     toInputRequest(request, upstream.name, endpoint, capabilities)
 
-  async function ask(entry: Entry, request: ServerRequest, signal: AbortSignal | undefined): Promise<unknown> {
+  async function ask(entry: OpenTask, request: ServerRequest, signal: AbortSignal | undefined): Promise<unknown> {
     // Refused at once where the client can never be asked.
     shape(entry, request)
     return await entry.inputs.add(`input-${newId()}`, request, signal)
   }
 
   /** 2025-11-25 "Input Required Status" 3: what a task asks comes when its result is asked for. */
-  async function listen(entry: Entry): Promise<void> {
+  async function listen(entry: OpenTask): Promise<void> {
     if (entry.listening !== 'not') return
     entry.listening = 'now'
     const { upstream, id, capabilities, stop } = entry
@@ -158,7 +123,7 @@ export function createOpenTasks({ clock, pool, newId, log }: OpenTasksOptions): 
     }
   }
 
-  async function inputRequestsOf(entry: Entry, expected: boolean): Promise<JsonObject> {
+  async function inputRequestsOf(entry: OpenTask, expected: boolean): Promise<JsonObject> {
     const { inputs, stop } = entry
     if (expected) {
       void listen(entry)
@@ -174,54 +139,59 @@ export function createOpenTasks({ clock, pool, newId, log }: OpenTasksOptions): 
     return inputs.show((request) => shape(entry, request))
   }
 
-  const taskOf = (entry: Entry): OpenTask => ({
-    ...entry,
-    seen(running) {
-      entry.polledAt = clock.now()
-      entry.running = running
-    },
-    inputRequests: (expected) => inputRequestsOf(entry, expected),
-    answer(responses) {
-      entry.inputs.check(responses)
-      entry.inputs.answer(responses)
-    },
-    decline: entry.inputs.decline
-  })
-
   return {
-    find(key) {
-      const entry = entries.get(key)
-      return entry === undefined ? undefined : taskOf(entry)
-    },
-    track(task) {
+    find: (key: string) => entries.get(key),
+    track(task: OpenTaskParams): OpenTask {
       const known = entries.get(task.key)
-      if (known !== undefined) return taskOf(known)
-      evict(task)
-      const entry: Entry = {
+      if (known !== undefined) return known
+      const { owner, definition } = task
+      // A caller that has too many loses the one that it has not polled for longest.
+      const [evicted] = [...(eviction.evictFrom(definition.tenant, owner) ?? [])].sort(
+        (a, b) => a.polledAt - b.polledAt
+      )
+      if (evicted !== undefined) drop(evicted)
+      const inputs = createPendingInputs()
+      const entry: OpenTask = {
         ...task,
         stop: new AbortController(),
-        inputs: createPendingInputs(),
+        inputs,
         listening: 'not',
         running: true,
-        polledAt: clock.now()
+        polledAt: clock.now(),
+        seen(running) {
+          entry.polledAt = clock.now()
+          entry.running = running
+        },
+        inputRequests: (expected) => inputRequestsOf(entry, expected),
+        answer(responses) {
+          inputs.check(responses)
+          inputs.answer(responses)
+        }
       }
       entries.set(task.key, entry)
-      eviction.add(task.definition.tenant, task.owner, entry)
-      const onConnection = byTask.get(task.upstream) ?? new Map<string, Set<Entry>>()
+      eviction.add(definition.tenant, owner, entry)
+      const onConnection = byTask.get(task.upstream) ?? new Map<string, Set<OpenTask>>()
       byTask.set(task.upstream, onConnection.set(task.id, (onConnection.get(task.id) ?? new Set()).add(entry)))
-      keepAlive.add(task.definition.idleMs)
-      return taskOf(entry)
+      keepAlive.add(definition.idleMs)
+      return entry
     },
-    drop(key) {
+    drop(key: string) {
       const entry = entries.get(key)
       if (entry !== undefined) drop(entry)
     },
-    runsOn: ({ hash }, scope) =>
+    /** Does one of them run on this connection? */
+    runsOn: ({ hash }: UpstreamDefinition, scope: string) =>
       [...entries.values()].some((each) => each.running && each.scope === scope && each.definition.hash === hash),
-    async ask(upstream, request, options, otherwise) {
+    /** A server request on a connection: of one of the tasks on it, or `otherwise`. */
+    async ask(
+      upstream: Upstream | undefined,
+      request: ServerRequest,
+      options: ServerRequestOptions | undefined,
+      otherwise: () => Promise<unknown>
+    ): Promise<unknown> {
       const id = relatedTaskOf(request.params)
       if (id === undefined || upstream === undefined) return await otherwise()
-      const named = (): Set<Entry> | undefined => byTask.get(upstream)?.get(id)
+      const named = (): Set<OpenTask> | undefined => byTask.get(upstream)?.get(id)
       // It may come together with the answer that creates the task.
       if (named() === undefined) await pause(clock, nextRequestMs, options?.signal)
       // Where two callers have the task, nobody can say whose client is meant.

@@ -1,15 +1,24 @@
-// Ids of tasks of 2025-11-25 (basic/utilities/tasks) between a session and its upstreams. Each side sees the ids of
-// the other only sealed, so that nobody can use the id of a task that was not told to it.
+// Ids of tasks of 2025-11-25 (basic/utilities/tasks) in messages between a session and its upstreams. Each side sees the
+// ids of the other only sealed, so that nobody can use the id of a task that was not told to it.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { GatewayError, type Request, type UpstreamName } from '../../protocol/messages.ts'
-import { mapRelatedTask, withTaskId } from '../../protocol/translate/tasks.ts'
-import type { LiveSession } from '../../session/live-sessions.ts'
+import {
+  GatewayError,
+  RpcError,
+  isObject,
+  rpcCodes,
+  type Notification,
+  type Request,
+  type ServerRequest,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import type { Upstream } from '../../protocol/seams.ts'
+import { mapRelatedTask, readTask, withCreatedTask, withTaskId, withTaskList } from '../../protocol/translate/tasks.ts'
+import type { LiveSession } from '../../session/live-sessions.ts'
 import type { Sealer } from '../../store/seal.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { sessionBindingOf } from '../call/call.ts'
-import { isStoredTaskId } from './result-store.ts'
+import { isStoredTaskId } from './modern-for-session.ts'
 
 /** The connections of a scope to one upstream, one after the other. */
 export interface UpstreamScope {
@@ -19,51 +28,32 @@ export interface UpstreamScope {
   readonly upstream?: Upstream
 }
 
-export interface SessionTaskIds {
-  /** The id of a task as the client knows it, wherever the task runs. */
-  toClient(session: LiveSession, source: UpstreamScope): (id: string) => string
-  toUpstream(session: LiveSession, source: UpstreamScope): (id: string) => string
-  /**
-   * A request of the client with task ids as its upstream, which is connected, knows them.
-   * @throws GatewayError invalid_params where it is about a task of another process of the upstream
-   */
-  outgoing(session: LiveSession, source: UpstreamScope, request: Request): Request
-  /** The upstream of a task. @returns undefined for an id that this principal was not given at this endpoint */
-  upstreamOf(session: LiveSession, publicId: string): UpstreamName | undefined
-  /** What tells the task from all others of its tenant. */
-  nameOf(source: UpstreamScope, id: string): string
-  /** Ids of tasks that the client hosts: another upstream could guess them. */
-  sealHosted(session: LiveSession, upstream: UpstreamName, id: string): string
-  openHosted(session: LiveSession, upstream: UpstreamName, id: string): string | undefined
-  /** Binds a cursor of `tasks/list` to whom it is given. */
-  sealCursor(session: LiveSession, text: string): string
-  openCursor(session: LiveSession, cursor: string): string | undefined
-}
+/** Tasks of a session's client that are remembered as hosted for upstreams. */
+const maxHosted = 1_000
 
-/** The connection is named where a task is known to it alone. */
-type NamedTask = readonly [upstream: UpstreamName, id: string, connection?: string]
-
-export function createSessionTaskIds(sealer: Sealer, pool: Pick<Pool, 'peek'>): SessionTaskIds {
+export function createSessionTaskIds(sealer: Sealer, pool: Pick<Pool, 'peek'>) {
   // Many a server numbers its tasks, and each process of it begins anew. A server behind a URL knows its tasks on all
   // connections.
   const connectionOf = ({ definition, scope, upstream }: UpstreamScope, id: string): string | undefined =>
     definition.type === 'stdio' && !isStoredTaskId(id) ? (upstream ?? pool.peek(definition, scope))?.id : undefined
+  /** What tells the task from all others of its tenant: with its connection, where it is known to that alone. */
   const nameOf = (source: UpstreamScope, id: string): string => {
     const connection = connectionOf(source, id)
     return JSON.stringify([source.definition.name, id, ...(connection === undefined ? [] : [connection])])
   }
 
-  function open(session: LiveSession, publicId: string): NamedTask | undefined {
+  function open(session: LiveSession, publicId: string): [upstream?: UpstreamName, id?: string, connection?: string] {
     const opened = sealer.open('task', sessionBindingOf(session), publicId)
-    return opened === undefined ? undefined : (JSON.parse(opened) as NamedTask)
+    return opened === undefined ? [] : JSON.parse(opened)
   }
 
   function openAt(session: LiveSession, source: UpstreamScope, publicId: string): string | undefined {
-    const [upstream, id, connection] = open(session, publicId) ?? []
+    const [upstream, id, connection] = open(session, publicId)
     if (id === undefined || upstream !== source.definition.name) return undefined
     return connection === connectionOf(source, id) ? id : undefined
   }
 
+  // Ids of tasks that the client hosts: another upstream could guess them.
   const sealHosted = (session: LiveSession, upstream: UpstreamName, id: string): string =>
     sealer.seal('client-task', [session.key, upstream], id)
   const openHosted = (session: LiveSession, upstream: UpstreamName, id: string): string | undefined =>
@@ -71,35 +61,92 @@ export function createSessionTaskIds(sealer: Sealer, pool: Pick<Pool, 'peek'>): 
   const toUpstream = (session: LiveSession, source: UpstreamScope) => (id: string) =>
     openAt(session, source, id) ?? sealHosted(session, source.definition.name, id)
 
+  /** The id of a task as the client knows it, wherever the task runs. */
+  const toClient = (session: LiveSession, source: UpstreamScope) => (id: string) =>
+    openHosted(session, source.definition.name, id) ??
+    sealer.seal('task', sessionBindingOf(session), nameOf(source, id))
+
+  /**
+   * Tasks that clients host for upstreams, each of which reaches only those that it asked for: session key -> task id of
+   * the client -> the upstream.
+   */
+  const hosted = new Map<string, Map<string, UpstreamName>>()
+
   return {
-    toClient: (session, source) => (id) =>
-      openHosted(session, source.definition.name, id) ??
-      sealer.seal('task', sessionBindingOf(session), nameOf(source, id)),
-    toUpstream,
-    outgoing(session, source, { method, params }) {
+    toClient,
+    /**
+     * A request of the client with task ids as its upstream, which is connected, knows them.
+     * @throws GatewayError invalid_params where it is about a task of another process of the upstream
+     */
+    outgoing(session: LiveSession, source: UpstreamScope, { method, params }: Request): Request {
       const related = mapRelatedTask(params, toUpstream(session, source))
       if (related === undefined) return { method }
       if (!method.startsWith('tasks/')) return { method, params: related }
       const own = withTaskId(related, (publicId) => {
         const id = openAt(session, source, publicId)
-        if (id === undefined) throw ofAnotherProcess(source.definition)
-        return id
+        if (id !== undefined) return id
+        const { name: upstream } = source.definition
+        throw new GatewayError(
+          'invalid_params',
+          `The task is none of the process of upstream ${upstream} that serves this session: that one is gone, or ` +
+            'serves another session. Whether it took effect is unknown: find out before you start it again.',
+          { data: { outcome: 'unknown', upstream } }
+        )
       })
       return { method, params: own }
     },
-    upstreamOf: (session, publicId) => open(session, publicId)?.[0],
+    /** The upstream of a task. @returns undefined for an id that this principal was not given at this endpoint */
+    upstreamOf: (session: LiveSession, publicId: string) => open(session, publicId)[0],
     nameOf,
-    sealHosted,
-    openHosted,
-    sealCursor: (session, text) => sealer.seal('tasks-cursor', sessionBindingOf(session), text),
-    openCursor: (session, cursor) => sealer.open('tasks-cursor', sessionBindingOf(session), cursor)
+    /** Binds a cursor of `tasks/list` to whom it is given. */
+    sealCursor: (session: LiveSession, text: string) => sealer.seal('tasks-cursor', sessionBindingOf(session), text),
+    openCursor: (session: LiveSession, cursor: string) =>
+      sealer.open('tasks-cursor', sessionBindingOf(session), cursor),
+    /**
+     * A server request to the client, with task ids as the client knows them, and its answer with those that the
+     * upstream knows.
+     * @throws RpcError -32602 where it names a task of another upstream
+     */
+    async serverRequest(
+      session: LiveSession,
+      source: UpstreamScope,
+      { method, params }: ServerRequest,
+      ask: (request: ServerRequest) => Promise<unknown>
+    ): Promise<unknown> {
+      const { name } = source.definition
+      let outgoing = mapRelatedTask(params, toClient(session, source))
+      if (method.startsWith('tasks/') && method !== 'tasks/list') {
+        outgoing = withTaskId(outgoing ?? {}, (id) => {
+          const own = openHosted(session, name, id)
+          if (own !== undefined) return own
+          const message = 'Unknown task: the client hosts none of this id for you.'
+          throw new RpcError({ code: rpcCodes.invalidParams, message })
+        })
+      }
+      const answer = await ask(outgoing === undefined ? { method } : { method, params: outgoing })
+      if (!isObject(answer)) return answer
+      const related = mapRelatedTask(answer, toUpstream(session, source))
+      const seal = (id: string): string => sealHosted(session, name, id)
+      if (method === 'tasks/get' || method === 'tasks/cancel') return withTaskId(related, seal)
+      if (method === 'tasks/list') return withTaskList(related, (id) => hosted.get(session.key)?.get(id) === name, seal)
+      if (!isObject(params?.['task'])) return related
+      const task = readTask(related['task'])
+      if (task !== undefined) {
+        const own = hosted.get(session.key) ?? new Map<string, UpstreamName>()
+        hosted.set(session.key, own.set(task.taskId, name))
+        const [oldest] = own.keys()
+        if (own.size > maxHosted && oldest !== undefined) own.delete(oldest)
+      }
+      return withCreatedTask(related, seal)
+    },
+    /** A notification of the client about a task that it hosts. @returns undefined where it hosts none of the id */
+    hostedFor(session: LiveSession, { method, params }: Notification) {
+      const id = params?.['taskId']
+      const upstream = typeof id === 'string' ? hosted.get(session.key)?.get(id) : undefined
+      if (upstream === undefined || params === undefined) return undefined
+      const sealed = withTaskId(params, (own) => sealHosted(session, upstream, own))
+      return { upstream, notification: { method, params: sealed } }
+    },
+    drop: (sessionKey: string) => void hosted.delete(sessionKey)
   }
 }
-
-const ofAnotherProcess = ({ name }: UpstreamDefinition): GatewayError =>
-  new GatewayError(
-    'invalid_params',
-    `The task is none of the process of upstream ${name} that serves this session: that one is gone, or serves ` +
-      'another session. Whether it took effect is unknown: find out before you start it again.',
-    { data: { outcome: 'unknown', upstream: name } }
-  )

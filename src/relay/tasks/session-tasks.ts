@@ -11,29 +11,9 @@ import type { Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { sessionBindingOf } from '../call/call.ts'
 import { createKeepAlive } from '../connections/keep-alive.ts'
-import { createHostedTasks, type HostedTasks } from './hosted-tasks.ts'
-import { createSessionTaskIds, type SessionTaskIds, type UpstreamScope } from './session-task-ids.ts'
+import { createSessionTaskIds, type UpstreamScope } from './session-task-ids.ts'
 
-export interface SessionTasks extends SessionTaskIds, HostedTasks {
-  /** The state of a task, as a result or a notification told it to the session, with the upstream's own id. */
-  noted(session: LiveSession, source: UpstreamScope, task: unknown): void
-  /** Remembers whose task it is, for `tasks/list`. */
-  created(session: LiveSession, source: UpstreamScope, id: string): Promise<void>
-  /** Whether the principal created a task at the endpoint. @throws GatewayError unavailable */
-  createdBy(session: LiveSession): Promise<(source: UpstreamScope, id: string) => boolean>
-  /** Sessions to which a task of a shared connection was told. */
-  sessionsOf(source: UpstreamScope, id: string): LiveSession[]
-  close(): void
-}
-
-export interface SessionTasksOptions {
-  readonly sealer: Sealer
-  readonly store: Store
-  readonly sessions: LiveSessions
-  readonly pool: Pick<Pool, 'peek' | 'touch'>
-  readonly clock: Clock
-  readonly log: Log
-}
+export type SessionTasks = ReturnType<typeof createSessionTasks>
 
 interface KnownTask {
   readonly key: string
@@ -46,9 +26,22 @@ interface KnownTask {
 
 const maxPerSession = 1_000
 
-export function createSessionTasks({ sealer, store, sessions, pool, clock, log }: SessionTasksOptions): SessionTasks {
+export function createSessionTasks({
+  sealer,
+  store,
+  sessions,
+  pool,
+  clock,
+  log
+}: {
+  readonly sealer: Sealer
+  readonly store: Store
+  readonly sessions: LiveSessions
+  readonly pool: Pick<Pool, 'peek' | 'touch'>
+  readonly clock: Clock
+  readonly log: Log
+}) {
   const ids = createSessionTaskIds(sealer, pool)
-  const hosted = createHostedTasks(ids)
   const known = new Map<string, KnownTask>()
   const bySession = new Map<string, Set<KnownTask>>()
 
@@ -81,18 +74,16 @@ export function createSessionTasks({ sealer, store, sessions, pool, clock, log }
 
   return {
     ...ids,
-    ...hosted,
 
-    noted(session, source, value) {
+    /** The state of a task, as a result or a notification told it to the session, with the upstream's own id. */
+    noted(session: LiveSession, source: UpstreamScope, value: unknown) {
       const state = readTask(value)
       if (state === undefined || sessions.get(session.key) === undefined) return
       const key = keyOf(source, state.taskId)
-      let task = known.get(key)
-      if (task === undefined) {
-        known.set(key, (task = { key, source, sessions: new Set(), running: false, until: Infinity }))
-      }
+      const task = known.get(key) ?? { key, source, sessions: new Set(), running: false, until: Infinity }
+      known.set(key, task)
       task.sessions.add(session.key)
-      const own = bySession.get(session.key) ?? new Set<KnownTask>()
+      const own = bySession.get(session.key) ?? new Set()
       bySession.set(session.key, own.add(task))
       const [oldest] = own
       if (own.size > maxPerSession && oldest !== undefined) forget(oldest)
@@ -102,7 +93,8 @@ export function createSessionTasks({ sealer, store, sessions, pool, clock, log }
       if (task.running) keepAlive.add(source.definition.idleMs)
     },
 
-    async created(session, source, id) {
+    /** Remembers whose task it is, for `tasks/list`. */
+    async created(session: LiveSession, source: UpstreamScope, id: string) {
       const kept = { ttlMs: tasksTtlMs, keep: tasksKept }
       await store.append(tasksKey(...sessionBindingOf(session)), ids.nameOf(source, id), kept).catch((err: unknown) => {
         log.warn(
@@ -112,16 +104,18 @@ export function createSessionTasks({ sealer, store, sessions, pool, clock, log }
       })
     },
 
-    async createdBy(session) {
+    /** Whether the principal created a task at the endpoint. @throws GatewayError unavailable */
+    async createdBy(session: LiveSession) {
       const entries = new Set(await store.entries(tasksKey(...sessionBindingOf(session))))
-      return (source, id) => entries.has(ids.nameOf(source, id))
+      return (source: UpstreamScope, id: string) => entries.has(ids.nameOf(source, id))
     },
 
-    sessionsOf: (source, id) =>
+    /** Sessions to which a task of a shared connection was told. */
+    sessionsOf: (source: UpstreamScope, id: string) =>
       [...(known.get(keyOf(source, id))?.sessions ?? [])].flatMap((key) => sessions.get(key) ?? []),
 
-    drop(sessionKey) {
-      hosted.drop(sessionKey)
+    drop(sessionKey: string) {
+      ids.drop(sessionKey)
       for (const task of [...(bySession.get(sessionKey) ?? [])]) {
         task.sessions.delete(sessionKey)
         if (task.sessions.size === 0) forget(task)

@@ -1,34 +1,113 @@
-// Which tools of legacy upstreams work only as tasks of 2025-11-25 (`execution.taskSupport: required`).
+// Tools of legacy upstreams that work only as tasks of 2025-11-25 (`execution.taskSupport: required`): which they are, and
+// how they are called for clients that know no tasks.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import {
+  isModernRevision,
+  isObject,
+  metaOf,
+  type JsonObject,
+  type Request,
+  type Result
+} from '../../protocol/messages.ts'
+import { noClient, type Client, type Upstream } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/translate/merge.ts'
-import { isModernRevision, isObject } from '../../protocol/messages.ts'
+import { withParam } from '../../protocol/translate/rewrite.ts'
+import { withoutRelatedTask } from '../../protocol/translate/task-translate.ts'
+import { readTask } from '../../protocol/translate/tasks.ts'
+import { timeoutSignal, type Clock } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
+import { createMonotonicProgress } from '../call/monotonic-progress.ts'
 import type { Listings } from '../catalog/listings.ts'
+import { createTaskProgress, legacyTaskOutcome, maxTaskMs, resultOfTask, taskStates } from './await-task.ts'
+
+const cancelMs = 30_000
+
+/** The names of such tools, by listing. */
+const taskTools = new WeakMap<Listing, ReadonlySet<unknown>>()
+
+/** In a server without the capability, `taskSupport` means nothing ("Tool-Level Negotiation"). */
+function taskToolsOf(listing: Listing): ReadonlySet<unknown> {
+  const known = taskTools.get(listing)
+  if (known !== undefined) return known
+  const { revision, capabilities, tools } = listing
+  const able = !isModernRevision(revision) && hasCapability(capabilities, ['tasks', 'requests', 'tools', 'call'])
+  const required = tools.filter(({ execution }) => isObject(execution) && execution['taskSupport'] === 'required')
+  const names = new Set(able ? required.map(({ name }) => name) : [])
+  taskTools.set(listing, names)
+  return names
+}
 
 /** Does the tool work only as a task? @param tool as the upstream knows it */
-export type RequiresTask = (definition: UpstreamDefinition, tool: unknown) => boolean
+export const requiresTask = (listings: Pick<Listings, 'all'>, definition: UpstreamDefinition, tool: unknown): boolean =>
+  // Views differ in which tools they hold, not in what a tool of one name is.
+  listings.all(definition).some((listing) => taskToolsOf(listing).has(tool))
 
-export function createRequiresTask(listings: Pick<Listings, 'all'>): RequiresTask {
-  const tools = new WeakMap<Listing, ReadonlySet<unknown>>()
+export const asTask = (request: Request): Request => withParam(request, 'task', { ttl: maxTaskMs })
 
-  /** In a server without the capability, `taskSupport` means nothing ("Tool-Level Negotiation"). */
-  function requiredIn(listing: Listing): ReadonlySet<unknown> {
-    const known = tools.get(listing)
-    if (known !== undefined) return known
-    const able =
-      !isModernRevision(listing.revision) && hasCapability(listing.capabilities, ['tasks', 'requests', 'tools', 'call'])
-    const names = new Set(
-      able
-        ? listing.tools
-            .filter(({ execution }) => isObject(execution) && execution['taskSupport'] === 'required')
-            .map(({ name }) => name)
-        : []
-    )
-    tools.set(listing, names)
-    return names
+/**
+ * Calls a tool as a task of 2025-11-25 for a client that knows no tasks: the call lasts as long as the task.
+ * @throws RpcError the error that the task ended with; GatewayError upstream_*, cancelled
+ */
+export function callAsTask(
+  upstream: Upstream,
+  request: Request,
+  client: Client,
+  signal: AbortSignal,
+  clock: Clock
+): Promise<Result> {
+  const { progressToken } = metaOf(request.params)
+  const progress = createMonotonicProgress(client, progressToken)
+  /** Aborted when the status of the task is not reported any more. */
+  const reporting = new AbortController()
+  let over = false
+  const caller: Client = {
+    ...client,
+    notify(notification) {
+      // The token stays good for the task, but the call is over.
+      if (over) return
+      // The server reports by itself, with numbers of its own.
+      if (notification.method === 'notifications/progress') reporting.abort()
+      progress.client.notify(notification)
+    }
+  }
+  const since = clock.now()
+  const making = upstream.request(asTask(request), caller, signal)
+
+  async function report(known: JsonObject, get: Request): Promise<void> {
+    const tell = createTaskProgress(progress)
+    const read = (): Promise<Result> => upstream.request(get, noClient, reporting.signal)
+    for await (const task of taskStates(read, clock, reporting.signal, known)) tell(task)
   }
 
-  // Views differ in which tools they hold, not in what a tool of one name is.
-  return (definition, tool) => listings.all(definition).some((listing) => requiredIn(listing).has(tool))
+  // A function of its own, so that the request is not held in memory for as long as the task runs.
+  async function follow(): Promise<Result> {
+    const made = await making
+    const { task } = made
+    const state = readTask(task)
+    if (state === undefined || !isObject(task)) return made
+    const params = { taskId: state.taskId }
+    // A server that tells of no progress takes nothing from the result.
+    if (progressToken !== undefined && !reporting.signal.aborted)
+      report(task, { method: 'tasks/get', params }).catch(() => {})
+    try {
+      const outcome = await legacyTaskOutcome(
+        state.taskId,
+        (each) => upstream.request(each, each.method === 'tasks/result' ? caller : noClient, signal),
+        () => clock.now() - since < maxTaskMs
+      ).catch((error: unknown) => {
+        if (hasCapability(upstream.capabilities, ['tasks', 'cancel'])) {
+          // Nobody is left to be told how that went.
+          upstream.request({ method: 'tasks/cancel', params }, noClient, timeoutSignal(cancelMs)).catch(() => {})
+        }
+        throw error
+      })
+      return withoutRelatedTask(resultOfTask(outcome))
+    } finally {
+      over = true
+      reporting.abort()
+    }
+  }
+
+  return follow()
 }
