@@ -57,7 +57,6 @@ export function createLegacyTasks({
   readonly clock: Clock
 }) {
   const tasks = createLegacyTaskConnections(connections, pool, openTasks)
-
   /** `tasks/get`: with what it asks, or ended with, in it. */
   async function get(of: LegacyTaskCall): Promise<JsonObject> {
     const { call, definition, task } = of
@@ -81,26 +80,6 @@ export function createLegacyTasks({
     // A request on its way, or answered a moment ago, is nothing that the client could do anything about.
     if (Object.keys(inputRequests).length === 0) return { ...modernTask(result), status: 'working' }
     return { ...modernTask(result), status: 'input_required', inputRequests }
-  }
-
-  async function update(of: LegacyTaskCall, responses: unknown): Promise<void> {
-    if (!isObject(responses)) throw new GatewayError('invalid_params', '"inputResponses" must be an object.')
-    // A task that is not open here asks for nothing, but the client learns whether it is there.
-    const openTask = tasks.opened(of) ?? (await tasks.send(of, 'tasks/get')).openTask
-    openTask.seen(true)
-    openTask.answer(responses)
-  }
-
-  async function cancel(of: LegacyTaskCall): Promise<void> {
-    const openTask = await tasks.reach(of)
-    if (hasCapability(openTask.upstream.capabilities, ['tasks', 'cancel'])) {
-      await tasks.send(of, 'tasks/cancel').catch(async (error: unknown) => {
-        // Invalid params for a task that has ended; in SEP-2663 that is no error. One that is unknown stays unknown.
-        if (!(error instanceof RpcError) || error.error.code !== rpcCodes.invalidParams) throw error
-        await tasks.send(of, 'tasks/get')
-      })
-    }
-    openTask.inputs.decline()
   }
 
   return {
@@ -131,8 +110,7 @@ export function createLegacyTasks({
           connection: upstream.id,
           ...(typeof createdAt === 'string' && { createdAt: createdAt.slice(0, 64) })
         }
-        const made = { call, definition, task: { id: state.taskId, legacy } }
-        tasks.track(made, lease).seen(!isTaskOver(state))
+        tasks.track({ call, definition, task: { id: state.taskId, legacy } }, lease).seen(!isTaskOver(state))
         const taskId = taskIds.toClient(call, name, state.taskId, legacy)
         return { ...rest, ...modernTask(task), resultType: 'task', taskId }
       } finally {
@@ -160,8 +138,24 @@ export function createLegacyTasks({
         const own = isObject(result) && { result: rewriteToolResult(result, map) }
         return { ...shown, ...own, taskId: params?.['taskId'], resultType: 'complete' }
       }
-      if (method === 'tasks/update') await update(of, params?.['inputResponses'])
-      else await cancel(of)
+      if (method === 'tasks/update') {
+        const responses = params?.['inputResponses']
+        if (!isObject(responses)) throw new GatewayError('invalid_params', '"inputResponses" must be an object.')
+        // A task that is not open here asks for nothing, but the client learns whether it is there.
+        const openTask = tasks.opened(of) ?? (await tasks.send(of, 'tasks/get')).openTask
+        openTask.seen(true)
+        openTask.answer(responses)
+        return { resultType: 'complete' }
+      }
+      const { upstream, inputs } = await tasks.reach(of)
+      if (hasCapability(upstream.capabilities, ['tasks', 'cancel'])) {
+        await tasks.send(of, method).catch(async (error: unknown) => {
+          // Invalid params for a task that has ended; in SEP-2663 that is no error. One that is unknown stays unknown.
+          if (!(error instanceof RpcError) || error.error.code !== rpcCodes.invalidParams) throw error
+          await tasks.send(of, 'tasks/get')
+        })
+      }
+      inputs.decline()
       return { resultType: 'complete' }
     },
 

@@ -1,5 +1,5 @@
-// Ids of tasks of 2025-11-25 (basic/utilities/tasks) in messages between a session and its upstreams. Each side sees the
-// ids of the other only sealed, so that nobody can use the id of a task that was not told to it.
+// Ids of tasks of 2025-11-25 (basic/utilities/tasks) in messages between a session and its upstreams. Each side sees
+// those of the other only sealed, so that nobody can use the id of a task that was not told to it.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import {
@@ -67,8 +67,8 @@ export function createSessionTaskIds(sealer: Sealer, pool: Pick<Pool, 'peek'>) {
     sealer.seal('task', sessionBindingOf(session), nameOf(source, id))
 
   /**
-   * Tasks that clients host for upstreams, each of which reaches only those that it asked for: session key -> task id of
-   * the client -> the upstream.
+   * Tasks that clients host for upstreams, each of which reaches only those that it asked for: session key -> task id
+   * of the client -> the upstream.
    */
   const hosted = new Map<string, Map<string, UpstreamName>>()
 

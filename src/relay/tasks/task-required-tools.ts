@@ -1,5 +1,5 @@
-// Tools of legacy upstreams that work only as tasks of 2025-11-25 (`execution.taskSupport: required`): which they are, and
-// how they are called for clients that know no tasks.
+// Tools of legacy upstreams that work only as tasks of 2025-11-25 (`execution.taskSupport: required`): which they are,
+// and how they are called for clients that know no tasks.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import {
