@@ -188,20 +188,10 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['relay/tasks/session-tasks.ts maxPerSession', 'tasks that are followed', 'session', 'the oldest are forgotten'],
     ['protocol/translate/tasks.ts maxTaskId chars', 'the id of a task', 'task', 'refused as invalid'],
-    ['protocol/translate/task-translate.ts shortestPollMs', 'shortest interval of polling', 'task', '-'],
-    ['protocol/translate/task-translate.ts longestPollMs', 'longest interval of polling', 'task', '-'],
-    [
-      'protocol/translate/task-translate.ts defaultPollMs',
-      'interval of polling where the server names none',
-      'task',
-      '-'
-    ],
-    [
-      'protocol/translate/task-translate.ts longestStatus chars',
-      'a status message shown as progress',
-      'message',
-      'cut'
-    ],
+    ['protocol/translate/tasks.ts shortestPollMs', 'shortest interval of polling', 'task', '-'],
+    ['protocol/translate/tasks.ts longestPollMs', 'longest interval of polling', 'task', '-'],
+    ['protocol/translate/tasks.ts defaultPollMs', 'interval of polling where the server names none', 'task', '-'],
+    ['protocol/translate/tasks.ts longestStatus chars', 'a status message shown as progress', 'message', 'cut'],
     [
       'upstream/rpc/notifications.ts maxTasks',
       'tasks whose progress is passed on',
@@ -276,7 +266,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['upstream/rpc/decode-json.ts maxPages', 'pages', 'list of an upstream', 'the rest is left out'],
     ['upstream/rpc/decode-json.ts maxListLength chars', 'text', 'list of an upstream', 'the rest is left out'],
     ['protocol/naming.ts maxNameLength chars', 'a public name', 'tool or prompt', 'shortened, with a hash at its end'],
-    ['protocol/translate/merge.ts maxInstructions chars', 'merged instructions', 'endpoint', 'cut'],
+    ['protocol/methods.ts maxInstructions chars', 'merged instructions', 'endpoint', 'cut'],
     [
       'protocol/translate/revision-shape.ts maxValues',
       'values of an argument that are completed for older revisions',
@@ -613,14 +603,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['upstream/stdio/child-output.ts minLength chars', 'the shortest secret that is masked', 'value', '-']
   ],
   Authentication: [
-    ['auth/token-cache.ts maxAgeMs', 'time that a good token is remembered', 'token', 'verified again'],
+    ['auth/authenticate.ts maxAgeMs', 'time that a good token is remembered', 'token', 'verified again'],
     ['auth/jwks.ts maxAgeMs', 'age of a key set', 'issuer', 'fetched again'],
     ['auth/jwks.ts cooldownMs', 'interval of fetches for unknown kids', 'issuer', 'not fetched'],
     ['auth/jwks.ts firstTryMs', 'interval of fetches while there are no keys', 'issuer', 'not fetched'],
     ['auth/jwks.ts staleMs', 'life of known keys while the issuer cannot be reached', 'issuer', '401'],
-    ['auth/jwkset.ts maxKeys', 'keys', 'key set', 'not taken'],
-    ['auth/claims.ts maxNameLength chars', 'a subject, a client id or a group', 'token', '401'],
-    ['auth/claims.ts maxGroups', 'groups', 'token', '401']
+    ['auth/jwks.ts maxKeys', 'keys', 'key set', 'not taken'],
+    ['auth/token.ts maxNameLength chars', 'a subject, a client id or a group', 'token', '401'],
+    ['auth/token.ts maxGroups', 'groups', 'token', '401']
   ],
   Store: [
     ['store/redis-connection.ts commandMs', 'one command', 'command', '503'],

@@ -1,73 +1,28 @@
 // Who calls: the Authorization header of a request, for a tenant and an endpoint, to a principal, or to a refusal with
 // its challenge.
 
-import type { Tenant } from '../config/snapshot.ts'
+import { hash, timingSafeEqual } from 'node:crypto'
+import type { KeyConfig, Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
-import { readBearer } from './bearer.ts'
-import { challenge } from './challenge.ts'
+import { challenge, readBearer, refusalOf, refused } from './bearer.ts'
 import type { Fetch } from './fetch.ts'
 import { createKeySource, type KeySource } from './jwks.ts'
-import { createKeyring, type Keyring } from './keys.ts'
 import { anonymousPrincipal, keyPrincipal, reservedIssuerPrefix, type Principal } from './principal.ts'
-import { refusalOf, refused } from './refusal.ts'
-import { createTokenCache, digestOf, type TokenCache } from './token-cache.ts'
 import { isJwt, verifyToken, type TrustedIssuer } from './token.ts'
 
-export interface Authenticator {
-  /**
-   * @param resource URL of the endpoint as its metadata says it; tokens must name it in `aud`
-   * @param metadataUrl where the metadata of the resource is served
-   * @param rawHeaders as node has them: name, value, name, value
-   * @param aliases further URLs of the very same endpoint, which `aud` may name instead
-   * @throws GatewayError `unauthenticated`, `insufficient_scope` or `invalid_request`, each with WWW-Authenticate in
-   * its headers; `unavailable` with Retry-After where an issuer's keys cannot be had
-   */
-  authenticate(
-    tenant: Tenant,
-    resource: string,
-    metadataUrl: string,
-    rawHeaders: readonly string[],
-    aliases?: readonly string[]
-  ): Promise<Principal>
-  /** Forgets all tokens; keys of issuers that are still trusted stay. */
-  reload(tenants: Iterable<Tenant>): void
-  close(): void
-}
+export type Authenticator = ReturnType<typeof createAuthenticator>
 
-export interface AuthenticatorOptions {
-  /** The time of day. */
-  readonly clock: Pick<Clock, 'now'>
-  readonly fetch: Fetch
-  readonly log: Log
-}
-
-/** What belongs to one compiled tenant: a new snapshot begins with nothing of it. */
-interface TenantCredentials {
-  readonly keyring: Keyring
-  readonly issuers: ReadonlyMap<string, TrustedIssuer>
-  readonly cache: TokenCache
-}
-
-export function createAuthenticator({ clock, fetch, log }: AuthenticatorOptions): Authenticator {
-  let credentials = new WeakMap<Tenant, TenantCredentials>()
+/** @param clock the time of day */
+export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 'now'>; fetch: Fetch; log: Log }) {
+  // What belongs to one compiled tenant: a new snapshot begins with nothing of it.
+  let credentials = new WeakMap<Tenant, ReturnType<typeof credentialsOf>>()
   // Never shared between tenants, even for the same issuer: one tenant's flood of kids must not use up another one's
   // cooldown.
   const keySources = new Map<string, KeySource>()
 
-  function keysOf(tenant: Tenant, issuer: Tenant['auth']['issuers'][number]): KeySource {
-    const id = keySourceId(tenant, issuer)
-    const known = keySources.get(id)
-    if (known !== undefined) return known
-    const source = createKeySource(issuer, { fetch, clock, log })
-    keySources.set(id, source)
-    return source
-  }
-
-  function credentialsOf(tenant: Tenant): TenantCredentials {
-    const known = credentials.get(tenant)
-    if (known !== undefined) return known
+  function credentialsOf(tenant: Tenant) {
     const issuers = new Map<string, TrustedIssuer>()
     for (const config of tenant.auth.issuers) {
       if (config.issuer.startsWith(reservedIssuerPrefix)) continue
@@ -76,7 +31,10 @@ export function createAuthenticator({ clock, fetch, log }: AuthenticatorOptions)
           { tenant: tenant.id, issuer: config.issuer },
           'tokens without typ "at+jwt" are accepted from this issuer'
         )
-      issuers.set(config.issuer, { config, keys: keysOf(tenant, config) })
+      const id = keySourceId(tenant, config)
+      const keys = keySources.get(id) ?? createKeySource(config, { fetch, clock, log })
+      keySources.set(id, keys)
+      issuers.set(config.issuer, { config, keys })
     }
     const made = { keyring: createKeyring(tenant.auth.keys), issuers, cache: createTokenCache(clock) }
     credentials.set(tenant, made)
@@ -88,7 +46,7 @@ export function createAuthenticator({ clock, fetch, log }: AuthenticatorOptions)
     audiences: readonly [string, ...string[]],
     rawHeaders: readonly string[]
   ): Promise<Principal> {
-    const { keyring, issuers, cache } = credentialsOf(tenant)
+    const { keyring, issuers, cache } = credentials.get(tenant) ?? credentialsOf(tenant)
     const token = readBearer(rawHeaders)
     if (token === undefined)
       throw refused(
@@ -101,59 +59,62 @@ export function createAuthenticator({ clock, fetch, log }: AuthenticatorOptions)
     const key = keyring.find(token)
     if (key === undefined && !isJwt(token))
       throw refused('unknown_key', 'This is neither an API key of the tenant nor a JWT of one of its issuers.')
+    const { leewaySeconds } = tenant.auth
     const principal =
       key !== undefined
         ? keyPrincipal(tenant.id, key)
-        : await verifyToken(token, {
-            tenant: tenant.id,
-            issuers,
-            audiences,
-            leewaySeconds: tenant.auth.leewaySeconds,
-            now: clock.now()
-          })
+        : await verifyToken(token, { tenant: tenant.id, issuers, audiences, leewaySeconds, now: clock.now() })
     cache.set(digest, principal)
     return principal
   }
 
   /** @returns what to throw: the same error with the challenge of the endpoint, where a credential was refused */
   function challenged(error: unknown, { id, auth }: Tenant, metadataUrl: string): unknown {
-    const refusal = refusalOf(error)
+    const refusal = error instanceof GatewayError ? refusalOf(error) : undefined
     if (!(error instanceof GatewayError) || refusal === undefined) return error
     const { reason, detail } = refusal
     log[reason === 'missing' ? 'debug' : 'info']({ tenant: id, reason, detail }, 'authentication refused')
-    // RFC 6750 section 3.1: no error code where no bearer token was sent.
-    const code =
-      reason === 'missing' || reason === 'scheme'
-        ? undefined
-        : error.code === 'invalid_request'
-          ? 'invalid_request'
-          : 'invalid_token'
-    const value = challenge({ metadataUrl, scopes: auth.requiredScopes, error: code, description: error.message })
-    return new GatewayError(error.code, error.message, { cause: refusal, headers: { 'WWW-Authenticate': value } })
-  }
-
-  function outOfScope(
-    { id, auth: { requiredScopes: scopes } }: Tenant,
-    metadataUrl: string,
-    { issuer, subject }: Principal
-  ): GatewayError {
-    const description = `The token needs all of these scopes: ${scopes.join(' ')}. Ask for a token with them.`
-    log.info({ tenant: id, issuer, subject, reason: 'scope' }, 'authentication refused')
-    const value = challenge({ metadataUrl, scopes, error: 'insufficient_scope', description })
-    return new GatewayError('insufficient_scope', description, { headers: { 'WWW-Authenticate': value } })
+    const { code, message } = error
+    const name =
+      reason === 'missing' || reason === 'scheme' ? undefined : code === 'invalid_request' ? code : 'invalid_token'
+    return new GatewayError(code, message, {
+      cause: refusal,
+      headers: { 'WWW-Authenticate': challenge(metadataUrl, auth.requiredScopes, name, message) }
+    })
   }
 
   return {
-    async authenticate(tenant, resource, metadataUrl, rawHeaders, aliases = []) {
+    /**
+     * @param resource URL of the endpoint as its metadata says it; tokens must name it in `aud`
+     * @param metadataUrl where the metadata of the resource is served
+     * @param rawHeaders as node has them: name, value, name, value
+     * @param aliases further URLs of the very same endpoint, which `aud` may name instead
+     * @throws GatewayError `unauthenticated`, `insufficient_scope` or `invalid_request`, each with WWW-Authenticate in
+     * its headers; `unavailable` with Retry-After where an issuer's keys cannot be had
+     */
+    async authenticate(
+      tenant: Tenant,
+      resource: string,
+      metadataUrl: string,
+      rawHeaders: readonly string[],
+      aliases: readonly string[] = []
+    ): Promise<Principal> {
       if (tenant.auth.mode === 'none') return anonymousPrincipal(tenant.id)
       const principal = await identify(tenant, [resource, ...aliases], rawHeaders).catch((error: unknown) => {
         throw challenged(error, tenant, metadataUrl)
       })
-      if (tenant.auth.requiredScopes.every((scope) => principal.scopes.has(scope))) return principal
-      throw outOfScope(tenant, metadataUrl, principal)
+      const scopes = tenant.auth.requiredScopes
+      if (scopes.every((scope) => principal.scopes.has(scope))) return principal
+      const { issuer, subject } = principal
+      log.info({ tenant: tenant.id, issuer, subject, reason: 'scope' }, 'authentication refused')
+      const description = `The token needs all of these scopes: ${scopes.join(' ')}. Ask for a token with them.`
+      throw new GatewayError('insufficient_scope', description, {
+        headers: { 'WWW-Authenticate': challenge(metadataUrl, scopes, 'insufficient_scope', description) }
+      })
     },
 
-    reload(tenants) {
+    /** Forgets all tokens; keys of issuers that are still trusted stay. */
+    reload(tenants: Iterable<Tenant>): void {
       credentials = new WeakMap()
       const trusted = new Set(
         [...tenants].flatMap((tenant) => tenant.auth.issuers.map((issuer) => keySourceId(tenant, issuer)))
@@ -165,7 +126,7 @@ export function createAuthenticator({ clock, fetch, log }: AuthenticatorOptions)
       }
     },
 
-    close() {
+    close(): void {
       for (const source of keySources.values()) source.close()
       keySources.clear()
     }
@@ -175,3 +136,71 @@ export function createAuthenticator({ clock, fetch, log }: AuthenticatorOptions)
 /** Under an equal id the keys stay over a reload. */
 const keySourceId = (tenant: Tenant, { issuer, jwksUri }: Tenant['auth']['issuers'][number]): string =>
   JSON.stringify([tenant.id, issuer, jwksUri])
+
+/** API keys of a tenant: known by their SHA-256 only. */
+export function createKeyring(keys: readonly KeyConfig[]) {
+  const entries = keys
+    .map((key) => ({ key, digest: Buffer.from(key.sha256, 'hex') }))
+    .filter((entry) => entry.digest.length === 32)
+  return {
+    find(presented: string): KeyConfig | undefined {
+      if (entries.length === 0) return undefined
+      const digest = hash('sha256', presented, 'buffer')
+      let found: KeyConfig | undefined
+      // Every entry is compared, so that the time does not tell which one came close.
+      for (const entry of entries) if (timingSafeEqual(entry.digest, digest)) found = entry.key
+      return found
+    }
+  }
+}
+
+/**
+ * The token itself is never a key, and a token that is good at one resource says nothing of another. No token contains
+ * a line feed.
+ */
+export function digestOf(resource: string, token: string): string {
+  return hash('sha256', `${resource}\n${token}`, 'base64url')
+}
+
+const maxAgeMs = 60_000
+
+/**
+ * Remembers good tokens, so that a call costs one hash and one lookup. One per tenant: no tenant's flood pushes out the
+ * tokens of another. Refused tokens are not remembered: they could be made up to fill it.
+ * @param max entries; the oldest is dropped first
+ */
+export function createTokenCache(clock: Pick<Clock, 'now'>, max = 5000) {
+  // In order of insertion, which is the order of expiry but for tokens that end sooner.
+  const entries = new Map<string, { readonly principal: Principal; readonly since: number; readonly until: number }>()
+
+  // `since`: a clock that is set back must not prolong an entry.
+  const isAlive = ({ since, until }: { since: number; until: number }, now: number): boolean =>
+    now >= since && now < until
+
+  return {
+    get(digest: string): Principal | undefined {
+      const entry = entries.get(digest)
+      if (entry === undefined) return undefined
+      if (isAlive(entry, clock.now())) return entry.principal
+      entries.delete(digest)
+      return undefined
+    },
+
+    set(digest: string, principal: Principal): void {
+      const now = clock.now()
+      const until = Math.min(now + maxAgeMs, principal.expiresAt ?? Infinity)
+      // No entry outlives `exp`: within the leeway a token is verified each time.
+      if (until <= now) return
+      entries.delete(digest)
+      for (const [oldest, entry] of entries) {
+        if (entries.size < max && isAlive(entry, now)) break
+        entries.delete(oldest)
+      }
+      entries.set(digest, { principal, since: now, until })
+    },
+
+    get size() {
+      return entries.size
+    }
+  }
+}

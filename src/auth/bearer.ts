@@ -1,6 +1,8 @@
-// Reads the bearer token from the Authorization header. Query, body and cookies are never read (RFC 6750 section 5.3).
+// Bearer tokens (RFC 6750): read from the Authorization header or refused, with a challenge; and the metadata that
+// tells a host where to get one (RFC 9728). No message or log line ever holds the credential.
 
-import { ambiguous, refused } from './refusal.ts'
+import type { AuthConfig } from '../config/snapshot.ts'
+import { GatewayError } from '../protocol/messages.ts'
 
 /** Bytes. Longer tokens are refused before any of them is decoded. */
 export const maxTokenBytes = 8192
@@ -11,6 +13,7 @@ const credentials = /^bearer +([\w\-.~+/]+=*)$/i
 const scheme = /^bearer(?:[ \t]|$)/i
 
 /**
+ * Query, body and cookies are never read (RFC 6750 section 5.3).
  * @param rawHeaders of node's IncomingMessage: name, value, name, value. In `headers` node drops a second Authorization
  * silently.
  * @returns the token, or undefined where there is no Authorization header
@@ -21,7 +24,11 @@ export function readBearer(rawHeaders: readonly string[]): string | undefined {
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] ?? ''
     if (name.length !== 13 || name.toLowerCase() !== 'authorization') continue
-    if (value !== undefined) throw ambiguous('The request carries two Authorization headers. Send one.')
+    // RFC 6750 section 3.1.
+    if (value !== undefined)
+      throw new GatewayError('invalid_request', 'The request carries two Authorization headers. Send one.', {
+        cause: { reason: 'duplicate' } satisfies Refusal
+      })
     value = rawHeaders[index + 1] ?? ''
   }
   if (value === undefined) return undefined
@@ -30,14 +37,86 @@ export function readBearer(rawHeaders: readonly string[]): string | undefined {
       'scheme',
       'The Authorization header is not "Bearer" followed by a token. Other schemes are not used here.'
     )
-  if (value.length > maxTokenBytes + 64) throw tooLong()
   const token = credentials.exec(value)?.[1]
+  if (value.length > maxTokenBytes + 64 || (token !== undefined && token.length > maxTokenBytes))
+    throw refused('size', `The token is longer than ${maxTokenBytes} bytes. Ask the issuer for one with fewer claims.`)
   if (token === undefined)
     throw refused('syntax', 'The Authorization header must be "Bearer", one space and one token, and nothing else.')
-  if (token.length > maxTokenBytes) throw tooLong()
   return token
 }
 
-function tooLong() {
-  return refused('size', `The token is longer than ${maxTokenBytes} bytes. Ask the issuer for one with fewer claims.`)
+/** For the log: why a credential was refused. */
+interface Refusal {
+  readonly reason: string
+  /** A cause, or one short claim of the token, such as the unknown issuer. */
+  readonly detail?: string | undefined
+}
+
+/** @param message goes to the caller. @returns the challenge is added where the endpoint is known */
+export function refused(reason: string, message: string, detail?: string): GatewayError {
+  return new GatewayError('unauthenticated', message, {
+    cause: { reason, detail: detail?.slice(0, 200) } satisfies Refusal
+  })
+}
+
+export function refusalOf(error: GatewayError): Refusal | undefined {
+  const { cause } = error
+  return typeof cause === 'object' && cause !== null && 'reason' in cause ? (cause as Refusal) : undefined
+}
+
+/**
+ * @param scopes all that the operation needs, not only what is missing: a client replaces its scopes by these
+ * @param error left out where no bearer token was presented (RFC 6750 section 3.1)
+ * @returns the value of WWW-Authenticate (RFC 6750 section 3, RFC 9728 section 5.1)
+ */
+export function challenge(
+  metadataUrl: string,
+  scopes: readonly string[],
+  error?: 'invalid_request' | 'invalid_token' | 'insufficient_scope',
+  description = ''
+): string {
+  const parameters = [`resource_metadata="${quotable(metadataUrl)}"`]
+  if (error !== undefined) parameters.unshift(`error="${error}"`, `error_description="${quotable(description)}"`)
+  const named = advertisedScopes(scopes)
+  if (named.length > 0) parameters.push(`scope="${named.join(' ')}"`)
+  return `Bearer ${parameters.join(', ')}`
+}
+
+// RFC 6750 section 3: characters of error_description. Anything else could end the quoted string or the header.
+const quotable = (text: string): string => text.replaceAll('"', "'").replace(/[^\x20\x21\x23-\x5B\x5D-\x7E]/g, '?')
+
+/** RFC 6749 section 3.3 scope-token. */
+export const scopeToken = /^[\x21\x23-\x5B\x5D-\x7E]+$/
+
+// 2026-07-28 basic/authorization: not `offline_access`, which does not concern a resource server.
+const advertisedScopes = (scopes: readonly string[]): string[] =>
+  scopes.filter((scope) => scope !== 'offline_access' && scopeToken.test(scope))
+
+/** RFC 9728 section 3.1: the well-known part goes between the host and the path of the resource. */
+export function metadataUrlOf(resource: string): string {
+  const url = new URL(resource)
+  const path = url.pathname === '/' ? '' : url.pathname
+  return `${url.origin}/.well-known/oauth-protected-resource${path}${url.search}`
+}
+
+/**
+ * Protected resource metadata (RFC 9728).
+ * @param resource URL of the endpoint, exactly as clients connect to it and as tokens name it in `aud`
+ * @param name what a person may be shown
+ */
+export function resourceMetadata(
+  resource: string,
+  { issuers, requiredScopes }: Pick<AuthConfig, 'issuers' | 'requiredScopes'>,
+  name?: string
+) {
+  const scopes = advertisedScopes(requiredScopes)
+  return {
+    resource,
+    // MCP wants at least one here. A tenant with nothing but API keys has none to name, and RFC 9728 section 3.2
+    // forbids empty arrays.
+    ...(issuers.length > 0 && { authorization_servers: issuers.map(({ issuer }) => issuer) }),
+    ...(scopes.length > 0 && { scopes_supported: scopes }),
+    bearer_methods_supported: ['header'],
+    ...(name !== undefined && { resource_name: name })
+  }
 }

@@ -1,61 +1,50 @@
-// HTTP requests to an identity provider, which may be hostile or broken: no redirects, no compression, few bytes,
-// little time.
+// Requests to an identity provider, which may be hostile or broken: no redirects, no compression, few bytes, little
+// time. And where it publishes its keys: RFC 8414, then OpenID Connect Discovery.
 
+import { isIP } from 'node:net'
+import { allowInsecureRequests, customFetch, discoveryRequest, processDiscoveryResponse } from 'oauth4webapi'
 import { request } from 'undici'
 import { deadline, steadyClock } from '../time/clock.ts'
 
-interface FetchInit {
-  readonly headers?: Record<string, string>
-  readonly signal?: AbortSignal | undefined
-}
-
 /** A GET whose response is complete and limited in size. Another implementation must keep the same promises. */
-export type Fetch = (url: string, init?: FetchInit) => Promise<Response>
+export type Fetch = (
+  url: string,
+  init?: { readonly headers?: Record<string, string>; readonly signal?: AbortSignal | undefined }
+) => Promise<Response>
 
-export interface FetchLimits {
-  readonly maxBytes?: number
-  /** For everything together: name, connection, headers, body. */
-  readonly timeoutMs?: number
-}
-
-/** @throws Error for redirects, compressed, oversized and slow answers, and where there is no connection */
-export function createFetch({ maxBytes = 256 * 1024, timeoutMs = 5000 }: FetchLimits = {}): Fetch {
-  return async (url, init = {}) => {
-    const limit = deadline(steadyClock, timeoutMs, init.signal)
+/**
+ * @param timeoutMs for everything together: name, connection, headers, body
+ * @throws Error for redirects, compressed, oversized and slow answers, and where there is no connection
+ */
+export function createFetch({ maxBytes = 256 * 1024, timeoutMs = 5000 } = {}): Fetch {
+  return async (url, { headers, signal } = {}) => {
+    const limit = deadline(steadyClock, timeoutMs, signal)
     try {
-      return await get(url, init.headers, maxBytes, limit.signal)
+      const answer = await request(url, {
+        headers: { ...headers, 'accept-encoding': 'identity' },
+        signal: limit.signal,
+        // One request in minutes: a kept-alive connection would be stale.
+        reset: true
+      })
+      const bytes = await bounded(answer.body, maxBytes)
+      const { statusCode: status, headers: received } = answer
+      // SSRF: a redirect could lead to any address that the gateway can reach and the provider cannot.
+      if (status >= 300 && status < 400)
+        throw new Error(`${url} redirects, which is not followed; configure the final URL`)
+      // The limit counts bytes as received, which says nothing of their size when inflated.
+      if ((received['content-encoding'] ?? 'identity') !== 'identity')
+        throw new Error(`${url} answers compressed although told not to`)
+      const type = received['content-type']
+      return new Response(status === 204 ? null : bytes, {
+        status,
+        headers: typeof type === 'string' ? { 'content-type': type } : {}
+      })
     } catch (error) {
       throw limit.passed() ? new Error(`${url} did not answer within ${timeoutMs / 1000} s`) : error
     } finally {
       limit.close()
     }
   }
-}
-
-async function get(
-  url: string,
-  headers: FetchInit['headers'],
-  maxBytes: number,
-  signal: AbortSignal
-): Promise<Response> {
-  const answer = await request(url, {
-    headers: { ...headers, 'accept-encoding': 'identity' },
-    signal,
-    // One request in minutes: a kept-alive connection would be stale.
-    reset: true
-  })
-  const bytes = await bounded(answer.body, maxBytes)
-  // SSRF: a redirect could lead to any address that the gateway can reach and the provider cannot.
-  if (answer.statusCode >= 300 && answer.statusCode < 400)
-    throw new Error(`${url} redirects, which is not followed; configure the final URL`)
-  // The limit counts bytes as received, which says nothing of their size when inflated.
-  if ((answer.headers['content-encoding'] ?? 'identity') !== 'identity')
-    throw new Error(`${url} answers compressed although told not to`)
-  const type = answer.headers['content-type']
-  return new Response(answer.statusCode === 204 ? null : bytes, {
-    status: answer.statusCode,
-    headers: typeof type === 'string' ? { 'content-type': type } : {}
-  })
 }
 
 async function bounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
@@ -68,4 +57,48 @@ async function bounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<U
     chunks.push(chunk)
   }
   return new Uint8Array(Buffer.concat(chunks))
+}
+
+/**
+ * @param issuer configured by the operator; whether it may be http is decided when the configuration is compiled
+ * @returns `jwks_uri` of the issuer's metadata
+ * @throws AggregateError with the problem of each of the two documents
+ */
+export async function discoverJwksUri(issuer: string, fetch: Fetch, signal: AbortSignal): Promise<string> {
+  const problems: unknown[] = []
+  for (const algorithm of ['oauth2', 'oidc'] as const) {
+    try {
+      const identifier = new URL(issuer)
+      const response = await discoveryRequest(identifier, {
+        algorithm,
+        signal,
+        [customFetch]: fetch,
+        [allowInsecureRequests]: true
+      })
+      const metadata = await processDiscoveryResponse(identifier, response)
+      // RFC 8414 section 3.3: identical, where the library compares normalised URLs.
+      if (metadata.issuer !== issuer) throw new Error(`the metadata is of issuer ${metadata.issuer}, not of ${issuer}`)
+      return trustedUri(issuer, metadata.jwks_uri)
+    } catch (problem) {
+      problems.push(problem)
+    }
+  }
+  const said = problems.map((problem) => (problem instanceof Error ? problem.message : String(problem))).join('; ')
+  throw new AggregateError(problems, `no usable metadata of issuer ${issuer}: ${said}`)
+}
+
+// SSRF: a hostile issuer could name an address that only the gateway can reach. Over https the server there must hold a
+// certificate for its name before it sees a byte of a request; plain http and bare addresses are accepted only where
+// the configured issuer URL has them.
+function trustedUri(issuer: string, jwksUri: unknown): string {
+  if (typeof jwksUri !== 'string' || !URL.canParse(jwksUri)) throw new Error('the metadata has no jwks_uri')
+  const from = new URL(issuer)
+  const to = new URL(jwksUri)
+  if (to.origin === from.origin) return jwksUri
+  if (to.protocol !== 'https:')
+    throw new Error(`jwks_uri ${jwksUri} is neither https nor of the issuer's own origin; set jwksUri if it is right`)
+  if (isIP(to.hostname.replace(/^\[|\]$/g, '')) !== 0 && to.hostname !== from.hostname) {
+    throw new Error(`jwks_uri ${jwksUri} is a bare address; set jwksUri if it is right`)
+  }
+  return jwksUri
 }

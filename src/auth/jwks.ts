@@ -1,31 +1,13 @@
 // The keys of one issuer for one tenant: fetched when needed, by one request at a time, and kept for a while when the
 // issuer is away. Not jose's remote key set, which reads the system clock and forgets its keys in an outage.
 
-import { errors, type CryptoKey } from 'jose'
+import { createLocalJWKSet, errors, type CryptoKey, type JWK } from 'jose'
 import type { IssuerConfig } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
-import { GatewayError } from '../protocol/messages.ts'
-import { discoverJwksUri } from './discovery.ts'
-import type { Fetch } from './fetch.ts'
-import { readKeySet, type KeySet } from './jwkset.ts'
-import { refused } from './refusal.ts'
+import { GatewayError, isObject, type JsonObject } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
-
-export interface KeySource {
-  /**
-   * The key that a token's header names. Nothing of the header but `alg` and `kid` is looked at.
-   * @throws GatewayError `unauthenticated` where the issuer has no such key, `unavailable` where it cannot be asked
-   */
-  key(header: { readonly alg: string; readonly kid?: string }): Promise<CryptoKey>
-  /** Aborts a request in flight. */
-  close(): void
-}
-
-export interface KeySourceOptions {
-  readonly fetch: Fetch
-  readonly clock: Pick<Clock, 'now'>
-  readonly log: Log
-}
+import { refused } from './bearer.ts'
+import { discoverJwksUri, type Fetch } from './fetch.ts'
 
 /** A withdrawn key is refused at the latest after this time. */
 const maxAgeMs = 10 * 60_000
@@ -36,10 +18,14 @@ const firstTryMs = 5000
 /** How long known keys outlive `maxAgeMs` while the issuer cannot be reached. */
 const staleMs = 60 * 60_000
 
+export type KeySource = ReturnType<typeof createKeySource>
+
+type KeyHeader = Readonly<Record<'alg', string> & Partial<Record<'kid', string>>>
+
 export function createKeySource(
   config: Pick<IssuerConfig, 'issuer' | 'jwksUri'>,
-  { fetch, clock, log }: KeySourceOptions
-): KeySource {
+  { fetch, clock, log }: { fetch: Fetch; clock: Pick<Clock, 'now'>; log: Log }
+) {
   const { issuer } = config
   const closing = new AbortController()
   let uri = config.jwksUri
@@ -80,18 +66,20 @@ export function createKeySource(
     }
   }
 
+  const cooldown = (): number => (known === undefined ? firstTryMs : cooldownMs)
+
   /** Joins the request in flight, starts one, or does nothing where the last one is too recent. */
   function refreshIfAllowed(): Promise<void> | undefined {
     if (pending !== undefined) return pending
     const now = clock.now()
-    if (within(triedAt, known === undefined ? firstTryMs : cooldownMs, now) || closing.signal.aborted) return undefined
+    if (within(triedAt, cooldown(), now) || closing.signal.aborted) return undefined
     triedAt = now
     pending = refresh(now)
     return pending
   }
 
   function unavailable(): GatewayError {
-    const waitMs = (known === undefined ? firstTryMs : cooldownMs) - (clock.now() - (triedAt ?? 0))
+    const waitMs = cooldown() - (clock.now() - (triedAt ?? 0))
     const seconds = Math.max(1, Math.min(cooldownMs / 1000, Math.ceil(waitMs / 1000)))
     return new GatewayError(
       'unavailable',
@@ -101,7 +89,11 @@ export function createKeySource(
   }
 
   return {
-    async key(header) {
+    /**
+     * The key that a token's header names. Nothing of the header but `alg` and `kid` is looked at.
+     * @throws GatewayError `unauthenticated` where the issuer has no such key, `unavailable` where it cannot be asked
+     */
+    async key(header: KeyHeader): Promise<CryptoKey> {
       if (!within(known?.at, maxAgeMs, clock.now())) {
         const attempt = refreshIfAllowed()
         // In an outage no caller waits for another timeout while the known keys may still serve.
@@ -121,21 +113,18 @@ export function createKeySource(
       return key
     },
 
-    close() {
+    /** Aborts a request in flight. */
+    close(): void {
       closing.abort()
     }
   }
 }
 
 /** A start in the future counts as long ago: a clock that is set back must not prolong anything. */
-function within(since: number | undefined, durationMs: number, now: number): boolean {
-  return since !== undefined && now >= since && now < since + durationMs
-}
+const within = (since: number | undefined, durationMs: number, now: number): boolean =>
+  since !== undefined && now >= since && now < since + durationMs
 
-async function find(
-  set: KeySet | undefined,
-  header: { readonly alg: string; readonly kid?: string }
-): Promise<CryptoKey | undefined> {
+async function find(set: KeySet | undefined, header: KeyHeader): Promise<CryptoKey | undefined> {
   try {
     return await set?.find(header)
   } catch (error) {
@@ -147,4 +136,56 @@ async function find(
       error instanceof Error ? error.name : undefined
     )
   }
+}
+
+type KeySet = ReturnType<typeof readKeySet>
+
+const maxKeys = 100
+
+/**
+ * Reads a JSON Web Key Set (RFC 7517): it is accepted whole, or not at all.
+ * @returns `size`: how many keys may be used; `ignored`: why others may not, for the log
+ * @throws Error where the document is no key set, has too many keys, or two different ones under one name
+ */
+export function readKeySet(document: unknown) {
+  const keys = isObject(document) ? document['keys'] : undefined
+  if (!Array.isArray(keys)) throw new Error('the answer is not a key set: it has no "keys" array')
+  if (keys.length > maxKeys) throw new Error(`the key set has ${keys.length} keys; at most ${maxKeys} are taken`)
+  const usable = new Map<string, JWK>()
+  const ignored: string[] = []
+  for (const key of keys as unknown[]) {
+    if (!isObject(key)) throw new Error('a member of the key set is not an object')
+    const problem = whyUnusable(key)
+    if (problem !== undefined) {
+      ignored.push(problem)
+      continue
+    }
+    const id = JSON.stringify([key['kid'] ?? material(key), key['kty'], key['crv'], key['alg']])
+    const other = usable.get(id)
+    // With two keys under one id, an attacker could choose which of them a signature is checked with.
+    if (other !== undefined && material(other) !== material(key))
+      throw new Error('the key set has two different keys of the same kid')
+    usable.set(id, key)
+  }
+  return { find: createLocalJWKSet({ keys: [...usable.values()] }), size: usable.size, ignored }
+}
+
+const material = ({ n, e, x, y }: JsonObject): string => JSON.stringify([n, e, x, y])
+
+function whyUnusable({ kty, use, d, n, e }: JsonObject): string | undefined {
+  if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP') return 'not an asymmetric key'
+  if (use !== undefined && use !== 'sig') return 'not for signatures'
+  if (d !== undefined) return 'a private key that was published: revoke it'
+  if (kty !== 'RSA') return undefined
+  if (typeof n !== 'string' || typeof e !== 'string') return 'an RSA key without modulus or exponent'
+  const bits = modulusBits(n)
+  if (bits < 2048) return `an RSA key of ${bits} bits: 2048 are needed`
+  // Far larger numbers make each verification slow enough to be an attack.
+  return bits > 8192 || e.length > 6 ? 'an RSA key of absurd size' : undefined
+}
+
+function modulusBits(n: string): number {
+  const bytes = Buffer.from(n, 'base64url')
+  const first = bytes.findIndex((byte) => byte !== 0)
+  return first === -1 ? 0 : (bytes.length - first) * 8 - Math.clz32(bytes[first] ?? 0) + 24
 }

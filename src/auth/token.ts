@@ -1,47 +1,43 @@
 // A JWT access token (RFC 9068) to a principal. The cheap refusals come first: garbage never costs a signature check or
 // a request.
 
-import {
-  decodeJwt,
-  decodeProtectedHeader,
-  errors,
-  jwtVerify,
-  type CryptoKey,
-  type JWTPayload,
-  type ProtectedHeaderParameters
-} from 'jose'
+import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose'
 import type { IssuerConfig } from '../config/snapshot.ts'
-import { maxTokenBytes } from './bearer.ts'
-import { checkTimes, isAccessTokenType, principalOf, type TokenChecks } from './claims.ts'
+import type { JsonObject, TenantId } from '../protocol/messages.ts'
+import { maxTokenBytes, refused, scopeToken } from './bearer.ts'
 import type { KeySource } from './jwks.ts'
 import type { Principal } from './principal.ts'
-import { refused } from './refusal.ts'
 
 export interface TrustedIssuer {
   readonly config: IssuerConfig
   readonly keys: KeySource
 }
 
-export interface VerifyOptions extends Omit<TokenChecks, 'issuer'> {
-  /** Those of the tenant, by `iss`. Tokens of any other issuer are refused unread. */
-  readonly issuers: ReadonlyMap<string, TrustedIssuer>
+interface TokenChecks {
+  readonly tenant: TenantId
+  readonly issuer: IssuerConfig
+  /** What `aud` may say: the URL of the endpoint as in its metadata, then further URLs of the very same endpoint. */
+  readonly audiences: readonly [string, ...string[]]
+  readonly leewaySeconds: number
+  /** Epoch milliseconds. */
+  readonly now: number
 }
 
 // RFC 9068 section 2.1 and RFC 8725 section 3.1. With a symmetric algorithm in this list, a public key would serve as
 // the secret.
 const asymmetric = new Set('RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' '))
-const compact = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
 /** Exactly three parts of base64url without padding: one token, one spelling of its separators, nothing behind it. */
-export function isJwt(token: string): boolean {
-  return compact.test(token)
-}
+export const isJwt = (token: string): boolean => /^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)
 
 /**
- * @throws GatewayError `unauthenticated` with a `Refusal` as its cause; `unavailable` where the issuer's keys cannot be
- * had
+ * @param options `issuers`: those of the tenant, by `iss`. Tokens of any other issuer are refused unread
+ * @throws GatewayError `unauthenticated`; `unavailable` where the issuer's keys cannot be had
  */
-export async function verifyToken(token: string, options: VerifyOptions): Promise<Principal> {
+export async function verifyToken(
+  token: string,
+  options: Omit<TokenChecks, 'issuer'> & { readonly issuers: ReadonlyMap<string, TrustedIssuer> }
+): Promise<Principal> {
   if (token.length > maxTokenBytes) throw refused('size', `The token is longer than ${maxTokenBytes} bytes.`)
   if (!isJwt(token)) throw refused('malformed', 'The token is not a signed JWT of three parts.')
   const { header, claims } = decode(token)
@@ -64,47 +60,33 @@ export async function verifyToken(token: string, options: VerifyOptions): Promis
     throw refused('algorithm', `The token must be signed with one of ${config.algorithms.join(', ')}.`, shown(alg))
   }
   if (kid !== undefined && typeof kid !== 'string') throw refused('kid', 'The "kid" of the token must be a string.')
-  const typ = typeOf(header, config)
+  // RFC 7515 section 4.1.9: a media type, so case does not count.
+  const typ = typeof header.typ === 'string' ? header.typ.toLowerCase() : undefined
+  const untyped = header.typ === undefined || typ === 'jwt' || typ === 'application/jwt'
+  if (!isAccessTokenType(typ) && (config.requireTyp || !untyped))
+    throw refused(
+      'type',
+      'The token is not an access token: its header needs typ "at+jwt" (RFC 9068).',
+      shown(header.typ)
+    )
   const checks: TokenChecks = { ...options, issuer: config }
   checkTimes(claims, checks)
   const key = await trusted.keys.key(kid === undefined ? { alg } : { alg, kid })
-  return principalOf(await signedClaims(token, key, alg, checks), typ, checks)
+  const { audiences, leewaySeconds, now } = checks
+  const { payload } = await jwtVerify(token, key, {
+    algorithms: [alg],
+    issuer: config.issuer,
+    audience: [...audiences, ...config.audiences],
+    requiredClaims: ['exp', 'iat', 'sub'],
+    clockTolerance: leewaySeconds,
+    currentDate: new Date(now)
+  }).catch((error: unknown) => {
+    throw refusalOfJose(error, audiences[0])
+  })
+  return principalOf(payload, typ, checks)
 }
 
-async function signedClaims(
-  token: string,
-  key: CryptoKey,
-  alg: string,
-  { issuer, audiences, leewaySeconds, now }: TokenChecks
-): Promise<JWTPayload> {
-  try {
-    const { payload } = await jwtVerify(token, key, {
-      algorithms: [alg],
-      issuer: issuer.issuer,
-      audience: [...audiences, ...issuer.audiences],
-      requiredClaims: ['exp', 'iat', 'sub'],
-      clockTolerance: leewaySeconds,
-      currentDate: new Date(now)
-    })
-    return payload
-  } catch (error) {
-    if (error instanceof errors.JWSSignatureVerificationFailed)
-      throw refused('signature', 'The signature of the token does not hold.')
-    if (error instanceof errors.JWTExpired) throw refused('expired', 'The token has expired. Get a new one.')
-    if (error instanceof errors.JWTClaimValidationFailed) {
-      if (error.claim === 'aud')
-        throw refused(
-          'audience',
-          `The token is not for this resource. Ask the issuer for one with resource=${audiences[0]}.`,
-          JSON.stringify(error.payload.aud)
-        )
-      throw refused('claims', `The token's "${error.claim}" claim is missing or wrong.`, error.claim)
-    }
-    throw refused('malformed', 'The token cannot be verified.', error instanceof Error ? error.name : undefined)
-  }
-}
-
-function decode(token: string): { header: ProtectedHeaderParameters; claims: JWTPayload } {
+function decode(token: string) {
   try {
     return { header: decodeProtectedHeader(token), claims: decodeJwt(token) }
   } catch (error) {
@@ -112,21 +94,136 @@ function decode(token: string): { header: ProtectedHeaderParameters; claims: JWT
   }
 }
 
-// Not String(): an object with a `toString` of its own makes that throw.
-function shown(value: unknown): string | undefined {
-  return JSON.stringify(value)
+function refusalOfJose(error: unknown, resource: string): Error {
+  if (error instanceof errors.JWSSignatureVerificationFailed)
+    return refused('signature', 'The signature of the token does not hold.')
+  if (error instanceof errors.JWTExpired) return refused('expired', 'The token has expired. Get a new one.')
+  if (!(error instanceof errors.JWTClaimValidationFailed))
+    return refused('malformed', 'The token cannot be verified.', error instanceof Error ? error.name : undefined)
+  return error.claim === 'aud'
+    ? refused(
+        'audience',
+        `The token is not for this resource. Ask the issuer for one with resource=${resource}.`,
+        shown(error.payload.aud)
+      )
+    : refused('claims', `The token's "${error.claim}" claim is missing or wrong.`, error.claim)
 }
 
-/** @returns `typ` in small letters (RFC 7515 section 4.1.9: a media type, so case does not count) */
-function typeOf(header: ProtectedHeaderParameters, config: IssuerConfig): string | undefined {
-  const typ = typeof header.typ === 'string' ? header.typ.toLowerCase() : undefined
-  if (isAccessTokenType(typ)) return typ
-  const untyped = header.typ === undefined || typ === 'jwt' || typ === 'application/jwt'
-  if (config.requireTyp || !untyped)
+// Not String(): an object with a `toString` of its own makes that throw.
+const shown = (value: unknown): string | undefined => JSON.stringify(value)
+
+const maxNameLength = 512
+const maxGroups = 256
+
+/**
+ * Comes before the signature, so that an expired token costs next to nothing.
+ * @returns `exp`
+ */
+function checkTimes(claims: JsonObject, { issuer, leewaySeconds, now }: TokenChecks): number {
+  const seconds = now / 1000
+  const { exp, iat, nbf } = claims
+  if (!isTime(exp) || !isTime(iat) || (nbf !== undefined && !isTime(nbf))) {
+    throw refused('claims', 'The token needs "exp" and "iat" as numbers, and "nbf" as a number if there is one.')
+  }
+  if (exp + leewaySeconds <= seconds) throw refused('expired', 'The token has expired. Get a new one.')
+  if (nbf !== undefined && nbf - leewaySeconds > seconds)
+    throw refused('not_yet', 'The token is not valid yet ("nbf"). Check the clocks.')
+  if (iat - leewaySeconds > seconds)
+    throw refused('not_yet', 'The token was issued in the future ("iat"). Check the clocks.')
+  if (exp - iat > issuer.maxLifetimeSeconds) {
+    throw refused(
+      'lifetime',
+      `The token lives longer than ${issuer.maxLifetimeSeconds} seconds. Set a shorter lifetime at its issuer.`
+    )
+  }
+  return exp
+}
+
+/**
+ * What the claims must say beyond what jose checks.
+ * @param claims of a token whose signature holds
+ * @param typ of its header, in small letters
+ * @throws GatewayError `unauthenticated`
+ */
+export function principalOf(claims: JsonObject, typ: string | undefined, checks: TokenChecks): Principal {
+  const exp = checkTimes(claims, checks)
+  checkAudience(claims['aud'], checks)
+  // RFC 9449, RFC 8705: such a token is worth something only with a proof, and as a plain bearer token it may be
+  // stolen.
+  if (claims['cnf'] !== undefined)
+    throw refused('bound', 'The token is bound to a key of its client ("cnf"). Send an unbound bearer token.')
+  const subject = claims['sub']
+  // RFC 9068 says `client_id`; Auth0, Keycloak and Entra (v2) say `azp`, Okta `cid`, Entra (v1) `appid`.
+  const clientId = claims['client_id'] ?? claims['azp'] ?? claims['cid'] ?? claims['appid']
+  if (!isName(subject)) throw refused('claims', `The token needs "sub": a string of 1 to ${maxNameLength} characters.`)
+  if (!isName(clientId))
+    throw refused(
+      'claims',
+      `The token needs "client_id" (or "azp", "cid", "appid"): a string of 1 to ${maxNameLength} characters.`
+    )
+  if (!isAccessTokenType(typ)) checkUntyped(claims)
+  const { groups } = claims
+  return {
+    kind: 'token',
+    tenant: checks.tenant,
+    issuer: checks.issuer.issuer,
+    subject,
+    clientId,
+    scopes: scopesOf(claims),
+    groups: Array.isArray(groups) ? groups.filter(isName).slice(0, maxGroups) : [],
+    expiresAt: exp * 1000
+  }
+}
+
+/** RFC 9068 section 2.1. */
+const isAccessTokenType = (typ: string | undefined): boolean => typ === 'at+jwt' || typ === 'application/at+jwt'
+
+// RFC 9700 section 2.3: a token for several resources can be replayed by each of them at the others.
+function checkAudience(aud: unknown, { audiences, issuer }: TokenChecks): void {
+  const named: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
+  const accepted = new Set<unknown>([...audiences, ...issuer.audiences])
+  const ours = (one: unknown): boolean => accepted.has(one)
+  if (named.length > 0 && named.every(ours)) return
+  const advice = named.some(ours) ? 'for other resources too' : 'not for this resource'
+  throw refused(
+    'audience',
+    `The token is ${advice}. Ask the issuer for one with resource=${audiences[0]} and no other audience.`,
+    shown(aud)
+  )
+}
+
+// Without a `typ`, an ID token of the same issuer looks much alike: the claims must hold what only access tokens have,
+// and nothing else. `typ` and `token_use` as claims are how Keycloak and Cognito tell their kinds of token apart.
+function checkUntyped(claims: JsonObject): void {
+  const { typ, token_use: use } = claims
+  const other = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'].find((claim) => claims[claim] !== undefined)
+  if (other !== undefined || (typ !== undefined && typ !== 'Bearer') || (use !== undefined && use !== 'access')) {
     throw refused(
       'type',
-      'The token is not an access token: its header needs typ "at+jwt" (RFC 9068).',
-      shown(header.typ)
+      'This is not an access token but another token of its issuer, such as an ID token. Send the access token.',
+      other
     )
-  return typ
+  }
+  if (claims['scope'] === undefined && claims['scp'] === undefined) {
+    throw refused('type', 'A token without typ "at+jwt" needs a "scope" or "scp" claim.')
+  }
 }
+
+/** A claim of the wrong shape grants nothing. `*` is a name like any other, not a pattern. */
+function scopesOf({ scope, scp }: JsonObject): ReadonlySet<string> {
+  const given = scope === undefined ? scp : scope
+  const listed: unknown[] =
+    typeof given === 'string'
+      ? given.split(' ').filter((word) => word !== '')
+      : scope === undefined && Array.isArray(scp)
+        ? scp
+        : []
+  return new Set(listed.every((one) => typeof one === 'string' && scopeToken.test(one)) ? (listed as string[]) : [])
+}
+
+function isName(value: unknown): value is string {
+  // Control characters would forge lines wherever the name is shown.
+  return typeof value === 'string' && value.length > 0 && value.length <= maxNameLength && !/\p{Cc}/u.test(value)
+}
+
+const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)

@@ -2,8 +2,8 @@
 
 import { createHash } from 'node:crypto'
 import { join, resolve } from 'node:path'
-import { canonicalJsonOf } from '../protocol/canonical.ts'
-import { endpointName, tenantId, upstreamName, type TenantId } from '../protocol/messages.ts'
+import { canonicalJsonOf } from '../protocol/json.ts'
+import { endpointName, tenantId, type TenantId, upstreamName } from '../protocol/messages.ts'
 import { keyDigest } from './rules.ts'
 import type { ConfigInput, TenantInput } from './schema.ts'
 import type { AuthConfig, Endpoint, Snapshot, StoreConfig, Tenant, UpstreamDefinition } from './snapshot.ts'

@@ -3,7 +3,7 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../auth/authenticate.ts'
-import { metadataUrlOf } from '../auth/metadata.ts'
+import { metadataUrlOf } from '../auth/bearer.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { Endpoint } from '../config/snapshot.ts'
 import { GatewayError } from '../protocol/messages.ts'

@@ -2,7 +2,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatewayError, latestModern } from '../protocol/messages.ts'
-import { classifyHttpBody, isModernVersionHeader, type RoutingHeaders } from '../protocol/classify-http.ts'
+import { classifyHttpBody, isModernVersionHeader, type RoutingHeaders } from '../protocol/envelope.ts'
 import type { LegacyHttpHandler } from './legacy/legacy.ts'
 import type { ModernHttpHandler } from './modern/modern.ts'
 import { sendAccepted } from './reply.ts'

@@ -2,7 +2,7 @@
 // has.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { resourceMetadata } from '../auth/metadata.ts'
+import { resourceMetadata } from '../auth/bearer.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'

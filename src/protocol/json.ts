@@ -2,7 +2,7 @@
 // accepts and what does harm later: invalid UTF-8, a byte order mark, deep nesting (JSON.stringify overflows the
 // stack), millions of values (each takes far more memory than its text).
 
-import { GatewayError } from './messages.ts'
+import { GatewayError, isObject } from './messages.ts'
 
 export const maxDepth = 64
 /** About 15 MiB of memory, where all of them are empty objects. */
@@ -186,4 +186,17 @@ function sizeOf(bytes: Uint8Array): { readonly depth: number; readonly values: n
     } else if (byte === 0x5d || byte === 0x7d) depth--
   }
   return { depth: deepest, values }
+}
+
+// One text for equal JSON values: members of objects are sorted by name (after RFC 8785).
+
+/** @param value decoded JSON; members that are undefined are left out */
+export function canonicalJsonOf(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJsonOf).join(',')}]`
+  if (!isObject(value)) return JSON.stringify(value) ?? 'null'
+  return `{${Object.keys(value)
+    .sort()
+    .filter((name) => value[name] !== undefined)
+    .map((name) => `${JSON.stringify(name)}:${canonicalJsonOf(value[name])}`)
+    .join(',')}}`
 }

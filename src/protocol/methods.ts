@@ -1,105 +1,192 @@
-// The methods of MCP that the gateway knows, each in one row: who sends it, in which eras, and what it needs. In
-// 2026-07-28 a server sends no requests of its own: what it may ask a client goes into input requests
-// (basic/patterns/mrtr). Notifications that belong to one message (progress, cancelled, initialized, acknowledged) are
-// the transports' business and not listed.
+// The methods of MCP that the gateway knows, and the capabilities that they need. What legacy clients may request is
+// the table of relay/methods/legacy.ts. Notifications that belong to one message (progress, cancelled, initialized,
+// acknowledged) are the transports' business and not listed.
 
-import type { Era } from './messages.ts'
+import { isObject, type ClientCapabilities, type JsonObject, type ServerCapabilities } from './messages.ts'
 import type { ListKind } from './seams.ts'
 
-export interface Method {
-  readonly method: string
-  readonly kind: 'request' | 'notification'
-  readonly sender: 'client' | 'server' | 'either'
-  readonly eras: readonly Era[]
-  /** Path of the capability that the receiver of a request must have declared; empty: it needs none. */
-  readonly capability: readonly string[]
+export const tasksExtension = 'io.modelcontextprotocol/tasks'
+/** An extension that passes through the gateway completely. */
+export const uiExtension = 'io.modelcontextprotocol/ui'
+
+interface ClientRequest {
+  /** Path of the capability that the server must have declared. */
+  readonly capability?: readonly string[]
   /** Member of `params` that the header Mcp-Name repeats (2026-07-28 "Standard Request Headers"; tasks: SEP-2663). */
   readonly nameParam?: string
   /** A server may answer it with `input_required` (2026-07-28 basic/patterns/mrtr). */
   readonly takesInput?: true
-  /** The list that a notification reports as changed. */
-  readonly changedList?: ListKind
-  /** A server may send it on a `subscriptions/listen` stream (2026-07-28 basic/patterns/subscriptions). */
-  readonly onListenStream?: true
 }
 
-export const tasksExtension = 'io.modelcontextprotocol/tasks'
+const taskRequest: ClientRequest = { capability: ['extensions', tasksExtension], nameParam: 'taskId' }
 
-type Eras = Method['eras']
-type Extras = Partial<Method>
-const both: Eras = ['legacy', 'modern']
-const legacy: Eras = ['legacy']
-const modern: Eras = ['modern']
-const modernTasks = ['extensions', tasksExtension]
-
-const row =
-  (kind: Method['kind'], sender: Method['sender']) =>
-  (eras: Eras, method: string, capability: readonly string[] = [], extras: Extras = {}): Method => ({
-    method,
-    kind,
-    sender,
-    eras,
-    capability,
-    ...extras
+/** What a client of 2026-07-28 may request. */
+export const modernClientRequests: ReadonlyMap<string, ClientRequest> = new Map(
+  Object.entries<ClientRequest>({
+    'server/discover': {},
+    'tools/list': { capability: ['tools'] },
+    'tools/call': { capability: ['tools'], nameParam: 'name', takesInput: true },
+    'prompts/list': { capability: ['prompts'] },
+    'prompts/get': { capability: ['prompts'], nameParam: 'name', takesInput: true },
+    'resources/list': { capability: ['resources'] },
+    'resources/templates/list': { capability: ['resources'] },
+    'resources/read': { capability: ['resources'], nameParam: 'uri', takesInput: true },
+    'subscriptions/listen': {},
+    'completion/complete': { capability: ['completions'] },
+    'tasks/get': taskRequest,
+    'tasks/update': taskRequest,
+    'tasks/cancel': taskRequest
   })
+)
 
-const fromClient = row('request', 'client')
-const fromServer = row('request', 'server')
-const fromEither = row('request', 'either')
-const notification = row('notification', 'server')
+/** What a modern server may ask by an input request (2026-07-28 basic/patterns/mrtr) -> the capability it needs. */
+export const inputRequestCapabilities: ReadonlyMap<unknown, string> = new Map([
+  ['sampling/createMessage', 'sampling'],
+  ['elicitation/create', 'elicitation'],
+  ['roots/list', 'roots']
+])
 
-const table: readonly Method[] = [
-  fromClient(legacy, 'initialize'),
-  fromClient(modern, 'server/discover'),
-  fromEither(legacy, 'ping'),
-  fromClient(both, 'tools/list', ['tools']),
-  fromClient(both, 'tools/call', ['tools'], { nameParam: 'name', takesInput: true }),
-  fromClient(both, 'prompts/list', ['prompts']),
-  fromClient(both, 'prompts/get', ['prompts'], { nameParam: 'name', takesInput: true }),
-  fromClient(both, 'resources/list', ['resources']),
-  fromClient(both, 'resources/templates/list', ['resources']),
-  fromClient(both, 'resources/read', ['resources'], { nameParam: 'uri', takesInput: true }),
-  fromClient(legacy, 'resources/subscribe', ['resources', 'subscribe']),
-  fromClient(legacy, 'resources/unsubscribe', ['resources', 'subscribe']),
-  fromClient(modern, 'subscriptions/listen'),
-  fromClient(both, 'completion/complete', ['completions']),
-  fromClient(legacy, 'logging/setLevel', ['logging']),
-  // 2025-11-25 basic/utilities/tasks: the receiver of the request that became a task keeps the task, be it the server
-  // or the client.
-  fromEither(legacy, 'tasks/get', ['tasks']),
-  fromEither(legacy, 'tasks/result', ['tasks']),
-  fromEither(legacy, 'tasks/list', ['tasks']),
-  fromEither(legacy, 'tasks/cancel', ['tasks']),
-  fromClient(modern, 'tasks/get', modernTasks, { nameParam: 'taskId' }),
-  fromClient(modern, 'tasks/update', modernTasks, { nameParam: 'taskId' }),
-  fromClient(modern, 'tasks/cancel', modernTasks, { nameParam: 'taskId' }),
-  fromServer(both, 'sampling/createMessage', ['sampling']),
-  fromServer(both, 'elicitation/create', ['elicitation']),
-  fromServer(both, 'roots/list', ['roots']),
-  notification(both, 'notifications/message'),
-  notification(both, 'notifications/tools/list_changed', [], { changedList: 'tools', onListenStream: true }),
-  notification(both, 'notifications/prompts/list_changed', [], { changedList: 'prompts', onListenStream: true }),
-  notification(both, 'notifications/resources/list_changed', [], { changedList: 'resources', onListenStream: true }),
-  notification(both, 'notifications/resources/updated', [], { onListenStream: true }),
-  notification(legacy, 'notifications/elicitation/complete'),
-  notification(legacy, 'notifications/tasks/status'),
-  notification(modern, 'notifications/tasks', [], { onListenStream: true })
-]
+/** What a legacy server may request, but for `ping` -> the capability it needs. */
+export const legacyServerRequests: ReadonlyMap<unknown, string> = new Map([
+  ...inputRequestCapabilities,
+  // 2025-11-25 basic/utilities/tasks: the receiver of the request that became a task keeps it, be it the client.
+  ...['get', 'result', 'list', 'cancel'].map((verb) => [`tasks/${verb}`, 'tasks'] as const)
+])
 
-const select = (era: Era, kind: Method['kind'], sender: 'client' | 'server'): ReadonlyMap<string, Method> =>
-  new Map(
-    table
-      .filter((each) => each.kind === kind && each.eras.includes(era) && [sender, 'either'].includes(each.sender))
-      .map((each) => [each.method, each])
+/** Notification -> the list that it reports as changed. */
+export const changedLists: ReadonlyMap<string, ListKind> = new Map(
+  (['tools', 'prompts', 'resources'] as const).map((kind) => [`notifications/${kind}/list_changed`, kind])
+)
+
+/** What else a legacy server may report outside of any call. */
+export const legacyServerNotifications: ReadonlySet<string> = new Set([
+  'notifications/message',
+  'notifications/resources/updated',
+  'notifications/elicitation/complete',
+  'notifications/tasks/status'
+])
+
+/** What a server may send on the stream of `subscriptions/listen` (2026-07-28 basic/patterns/subscriptions). */
+export const listenNotifications: ReadonlySet<string> = new Set([
+  ...changedLists.keys(),
+  'notifications/resources/updated',
+  'notifications/tasks'
+])
+
+/**
+ * The part of `required` (`data.requiredCapabilities` of error -32021) that a client did not declare. A capability
+ * counts as declared when it is present; its settings are not compared.
+ * @returns undefined where nothing is missing
+ */
+export function missingCapabilities(required: unknown, declared: ClientCapabilities): JsonObject | undefined {
+  if (!isObject(required)) return undefined
+  const missing = Object.entries(required).flatMap(([name, inner]) => {
+    const given = declared[name]
+    if (!isObject(given)) return [[name, inner]]
+    // 2026-07-28 client/elicitation: an empty object means form mode.
+    const formOnly = name === 'elicitation' && !isObject(given['url'])
+    const within = missingCapabilities(inner, formOnly ? { form: {}, ...given } : given)
+    return within === undefined ? [] : [[name, within]]
+  })
+  return missing.length === 0 ? undefined : (Object.fromEntries(missing) as JsonObject)
+}
+
+/** Is the capability declared, as an object or as true, at this path? */
+export function hasCapability(capabilities: JsonObject, path: readonly string[]): boolean {
+  let value: unknown = capabilities
+  for (const member of path) value = isObject(value) ? value[member] : undefined
+  return isObject(value) || value === true
+}
+
+type Members<T> = ReadonlyArray<T | undefined>
+
+/**
+ * The union of what the upstreams offer, reduced to what the gateway passes on.
+ * @param members undefined for an upstream that is not known yet: capabilities are fixed for a session, so it counts as
+ * offering everything
+ */
+export function mergeCapabilities(members: Members<ServerCapabilities>): ServerCapabilities {
+  const declares = (...path: readonly string[]): boolean =>
+    members.some((member) => member === undefined || hasCapability(member, path))
+  const merged = mergeLists(members, declares('resources', 'subscribe'))
+  // 2025-11-25 basic/utilities/tasks: `list` and `cancel` mean nothing unless tool calls can be tasks.
+  if (declares('tasks', 'requests', 'tools', 'call')) {
+    merged['tasks'] = {
+      ...(declares('tasks', 'list') && { list: {} }),
+      ...(declares('tasks', 'cancel') && { cancel: {} }),
+      requests: { tools: { call: {} } }
+    }
+  }
+  if (members.length === 1 && isObject(members[0]?.['extensions'])) {
+    // The extension has the methods of 2026-07-28; legacy clients have the tasks of 2025-11-25.
+    const { [tasksExtension]: _tasks, ...others } = members[0]['extensions']
+    if (Object.keys(others).length > 0) merged['extensions'] = others
+  }
+  return merged
+}
+
+/**
+ * The union for `server/discover`: what works from end to end.
+ * @param members undefined for an upstream that is not known yet: it counts as offering lists, which are empty until it
+ * is there, and what belongs to them, but nothing else
+ */
+export function mergeModernCapabilities(
+  members: Members<{ readonly modern: boolean; readonly capabilities: ServerCapabilities }>
+): ServerCapabilities {
+  const declares = (modern: boolean, ...path: readonly string[]): boolean =>
+    members.some((member) => member?.modern === modern && hasCapability(member.capabilities, path))
+  const merged = mergeLists(
+    members.map((member) => member?.capabilities),
+    declares(true, 'resources', 'subscribe') || declares(false, 'resources', 'subscribe')
   )
+  const extensions: JsonObject = {}
+  for (const member of members) {
+    const declared = member?.capabilities['extensions']
+    if (isObject(declared) && isObject(declared[uiExtension]))
+      extensions[uiExtension] = { ...declared[uiExtension], ...(extensions[uiExtension] as JsonObject | undefined) }
+  }
+  // The tasks of 2025-11-25 are translated.
+  if (declares(false, 'tasks', 'requests', 'tools', 'call') || declares(true, 'extensions', tasksExtension))
+    extensions[tasksExtension] = {}
+  if (Object.keys(extensions).length > 0) merged['extensions'] = extensions
+  return merged
+}
 
-/** By name: what a client of 2026-07-28 may request. */
-export const modernClientRequests = select('modern', 'request', 'client')
-/** By name: what a legacy server may request of a client. */
-export const legacyServerRequests = select('legacy', 'request', 'server')
-/** By name: what a modern server may ask a client by an input request. */
-export const inputRequestMethods = select('modern', 'request', 'server')
-/** By name: what a legacy server may report outside of any call. */
-export const legacyServerNotifications = select('legacy', 'notification', 'server')
-/** By name: what a modern server may report on the stream of a call or of `subscriptions/listen`. */
-export const modernServerNotifications = select('modern', 'notification', 'server')
+/** What both eras have alike. The gateway itself serves lists, so `listChanged` can be promised for each. */
+function mergeLists(members: Members<ServerCapabilities>, subscribe: boolean): ServerCapabilities {
+  const merged: JsonObject = {}
+  const offered = (name: string): boolean => members.some((member) => member === undefined || isObject(member[name]))
+  for (const name of ['tools', 'prompts', 'resources']) if (offered(name)) merged[name] = { listChanged: true }
+  if (subscribe) merged['resources'] = { subscribe: true, listChanged: true }
+  for (const name of ['completions', 'logging']) if (offered(name)) merged[name] = {}
+  if (members.length === 1 && isObject(members[0]?.['experimental']))
+    merged['experimental'] = members[0]['experimental']
+  return merged
+}
+
+const maxInstructions = 16_384
+
+/**
+ * Instructions under one heading per upstream, with the prefix rule stated. A single unprefixed upstream keeps its own
+ * text as it is.
+ */
+export function mergeInstructions(
+  own: string | undefined,
+  members: ReadonlyArray<{
+    readonly upstream: string
+    readonly prefix: string
+    readonly instructions: string | undefined
+  }>,
+  separator: string
+): string | undefined {
+  const parts = members.map(({ upstream, prefix, instructions }) => {
+    if (members.length === 1 && prefix === '') return instructions
+    if (instructions === undefined || instructions === '') return undefined
+    const rule = prefix === '' ? '' : ` (its tools and prompts are named ${prefix}${separator}…)`
+    return `## ${upstream}${rule}\n\n${instructions}`
+  })
+  const given = [own, ...parts].filter((part) => part !== undefined)
+  if (given.length === 0) return undefined
+  const text = given.join('\n\n')
+  return text.length <= maxInstructions ? text : text.slice(0, maxInstructions) + '\n\n[shortened by the gateway]'
+}

@@ -1,7 +1,7 @@
 // Public names and resource URIs of an endpoint: pure functions of the configuration, so that restarts and replicas
 // keep them. A public name is resolved by the catalog, never by splitting it.
 
-import { publicName, upstreamName, type PublicName, type UpstreamName } from './messages.ts'
+import { GatewayError, type PublicName, type UpstreamName, publicName, upstreamName } from './messages.ts'
 
 /** Hosts refuse longer tool names, and the conformance suite's `tools-name-format` fails them. */
 export const maxNameLength = 64
@@ -58,4 +58,49 @@ export function unwrapUri(uri: string): { readonly upstream: UpstreamName; reado
   if (slash <= start) return undefined
   const rest = uri.slice(slash + 1)
   return { upstream: upstreamName(uri.slice(start, slash)), uri: own ? rest : `ui://${rest}` }
+}
+
+// Pages of a list that is held in memory. The cursor names the last entry sent, so that it stays valid across restarts,
+// replicas and changes elsewhere in the list. It grants no access: it is a position in the caller's own list.
+
+export interface Page<Entry> {
+  readonly entries: readonly Entry[]
+  readonly nextCursor: string | undefined
+}
+
+const prefix = 'after:'
+
+/**
+ * @param cursor from the client; absent for the first page
+ * @throws GatewayError invalid_params on a foreign cursor or one whose entry is gone (specification,
+ * server/utilities/pagination)
+ */
+export function pageOf<Entry>(
+  list: readonly Entry[],
+  cursor: unknown,
+  size: number,
+  nameOf: (entry: Entry) => string
+): Page<Entry> {
+  let start = 0
+  if (cursor !== undefined) {
+    const name = typeof cursor === 'string' ? decode(cursor) : undefined
+    const at = name === undefined ? -1 : list.findIndex((entry) => nameOf(entry) === name)
+    if (at === -1)
+      throw new GatewayError('invalid_params', 'Unknown or outdated cursor. Start the list again without a cursor.')
+    start = at + 1
+  }
+  const entries = list.slice(start, start + size)
+  const last = entries.at(-1)
+  return { entries, nextCursor: last === undefined || start + size >= list.length ? undefined : encode(nameOf(last)) }
+}
+
+const encode = (name: string): string => btoa(prefix + encodeURIComponent(name))
+
+function decode(cursor: string): string | undefined {
+  try {
+    const text = atob(cursor)
+    return text.startsWith(prefix) ? decodeURIComponent(text.slice(prefix.length)) : undefined
+  } catch {
+    return undefined // A foreign cursor: the caller gets invalid_params.
+  }
 }

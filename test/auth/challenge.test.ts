@@ -1,36 +1,33 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { challenge } from '../../src/auth/challenge.ts'
+import { challenge } from '../../src/auth/bearer.ts'
 import { metadataUrl, tenantWith, testAuthenticator } from '../kit/authenticator.ts'
 import { GatewayError } from '../../src/protocol/messages.ts'
 
 t.test('without a token the challenge names metadata and scopes, and no error', async (t) => {
   t.equal(
-    challenge({ metadataUrl, scopes: ['mcp', 'files:read'] }),
+    challenge(metadataUrl, ['mcp', 'files:read']),
     `Bearer resource_metadata="${metadataUrl}", scope="mcp files:read"`
   )
-  t.equal(challenge({ metadataUrl, scopes: [] }), `Bearer resource_metadata="${metadataUrl}"`)
+  t.equal(challenge(metadataUrl, []), `Bearer resource_metadata="${metadataUrl}"`)
 })
 
 t.test('with a token it says what was wrong', async (t) => {
   t.equal(
-    challenge({ metadataUrl, scopes: [], error: 'invalid_token', description: 'expired' }),
+    challenge(metadataUrl, [], 'invalid_token', 'expired'),
     `Bearer error="invalid_token", error_description="expired", resource_metadata="${metadataUrl}"`
   )
 })
 
 t.test('offline_access is never asked for', async (t) => {
-  t.equal(
-    challenge({ metadataUrl, scopes: ['offline_access', 'mcp'] }),
-    `Bearer resource_metadata="${metadataUrl}", scope="mcp"`
-  )
+  t.equal(challenge(metadataUrl, ['offline_access', 'mcp']), `Bearer resource_metadata="${metadataUrl}", scope="mcp"`)
 })
 
 t.test('nothing in it can end a quoted string or the header', async () => {
   const grammar = /^Bearer [a-z_]+="[\x20\x21\x23-\x5B\x5D-\x7E]*"(, [a-z_]+="[\x20\x21\x23-\x5B\x5D-\x7E]*")*$/
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.array(fc.string({ unit: 'binary' })), (text, scopes) => {
-      return grammar.test(challenge({ metadataUrl: text, scopes, error: 'invalid_token', description: text }))
+      return grammar.test(challenge(text, scopes, 'invalid_token', text))
     })
   )
 })

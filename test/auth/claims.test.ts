@@ -1,5 +1,5 @@
 import t from 'tap'
-import { principalOf } from '../../src/auth/claims.ts'
+import { principalOf } from '../../src/auth/token.ts'
 import { tenantId } from '../../src/protocol/messages.ts'
 import { resource, trust } from '../kit/authenticator.ts'
 

@@ -1,8 +1,7 @@
-import { createServer } from 'node:http'
 import t from 'tap'
-import { discoverJwksUri } from '../../src/auth/discovery.ts'
-import { createFetch } from '../../src/auth/fetch.ts'
-import { listen, type Teardown } from '../kit/listen.ts'
+import { createServer } from 'node:http'
+import { createFetch, discoverJwksUri } from '../../src/auth/fetch.ts'
+import { type Teardown, listen } from '../kit/listen.ts'
 
 type Documents = Record<string, (origin: string) => unknown>
 

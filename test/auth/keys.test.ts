@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import t from 'tap'
 import { testAuthenticator, metadataUrl, outcome, resource, tenantWith } from '../kit/authenticator.ts'
-import { createKeyring } from '../../src/auth/keys.ts'
+import { createKeyring } from '../../src/auth/authenticate.ts'
 
 const key = (name: string, secret: string, ...scopes: string[]) => ({ name, sha256: hash('sha256', secret), scopes })
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { metadataUrlOf, resourceMetadata } from '../../src/auth/metadata.ts'
+import { metadataUrlOf, resourceMetadata } from '../../src/auth/bearer.ts'
 import { metadataUrl, resource, tenantWith, trust } from '../kit/authenticator.ts'
 
 t.test('the metadata name the resource, its issuers and its scopes', async (t) => {

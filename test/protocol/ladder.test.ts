@@ -3,7 +3,7 @@
 import t from 'tap'
 import { errorTable } from '../../src/protocol/error-table.ts'
 import { GatewayError, rpcCodeOf } from '../../src/protocol/messages.ts'
-import { classifyHttpBody, isModernVersionHeader, type ClassifiedBody } from '../../src/protocol/classify-http.ts'
+import { classifyHttpBody, isModernVersionHeader, type ClassifiedBody } from '../../src/protocol/envelope.ts'
 import { axes, bodyOf, expectedOf, headersOf, type Case } from '../kit/classify-oracle.ts'
 import { envelope } from '../kit/modern-client.ts'
 

@@ -12,7 +12,7 @@ import {
   rpcCodeOf
 } from '../../src/protocol/messages.ts'
 import { isLogLevel, logLevels, moreVerboseLevel, passesLogLevel } from '../../src/protocol/seams.ts'
-import { hasCapability, mergeCapabilities, mergeInstructions } from '../../src/protocol/translate/merge.ts'
+import { hasCapability, mergeCapabilities, mergeInstructions } from '../../src/protocol/methods.ts'
 
 t.test('capabilities are what at least one upstream offers, in terms of what the gateway passes on', async (t) => {
   t.same(mergeCapabilities([]), {})

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { GatewayError } from '../../src/protocol/messages.ts'
-import { pageOf } from '../../src/protocol/pagination.ts'
+import { pageOf } from '../../src/protocol/naming.ts'
 
 const self = (entry: string) => entry
 const names = fc.uniqueArray(fc.string({ unit: 'grapheme' }), { maxLength: 60 })

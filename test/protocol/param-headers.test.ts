@@ -4,13 +4,14 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { parseText } from '../../src/protocol/json.ts'
-import { decodeHeader, encodeHeader } from '../../src/protocol/translate/header-values.ts'
 import {
+  type ParamHeader,
+  decodeHeader,
+  encodeHeader,
   headersFor,
   paramHeadersOf,
   paramMismatch,
-  withoutParamHeaders,
-  type ParamHeader
+  withoutParamHeaders
 } from '../../src/protocol/translate/param-headers.ts'
 
 const region = { type: 'string', 'x-mcp-header': 'Region' }

@@ -1,9 +1,8 @@
 // What a request needs of a client against what the client declares, and one text for one value.
 
 import t from 'tap'
-import { canonicalJsonOf } from '../../src/protocol/canonical.ts'
-import { mergeModernCapabilities } from '../../src/protocol/translate/merge.ts'
-import { missingCapabilities } from '../../src/protocol/client-capabilities.ts'
+import { canonicalJsonOf } from '../../src/protocol/json.ts'
+import { mergeModernCapabilities, missingCapabilities } from '../../src/protocol/methods.ts'
 
 t.test('what a client did not declare', async (t) => {
   t.same(missingCapabilities({ sampling: {} }, {}), { sampling: {} })

@@ -7,12 +7,12 @@ import {
   modernOutcome,
   modernTask,
   pollDelayMs,
+  relatedTaskKey,
   relatedTaskOf,
   statusMessageOf,
   withRelatedTask,
   withoutRelatedTask
-} from '../../src/protocol/translate/task-translate.ts'
-import { relatedTaskKey } from '../../src/protocol/translate/tasks.ts'
+} from '../../src/protocol/translate/tasks.ts'
 
 const times = { createdAt: '2025-11-25T10:30:00Z', lastUpdatedAt: '2025-11-25T10:40:00Z' }
 const old = (status: string, more = {}) => ({ taskId: 'a', status, ...times, ttl: 60_000, pollInterval: 500, ...more })

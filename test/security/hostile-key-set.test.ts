@@ -1,11 +1,11 @@
 // Attack: the key set of an issuer is huge, endless, slow, redirected, compressed, or no key set at all.
 
-import { getEventListeners } from 'node:events'
 import t from 'tap'
+import { getEventListeners } from 'node:events'
 import { createFetch } from '../../src/auth/fetch.ts'
-import { readKeySet } from '../../src/auth/jwkset.ts'
-import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
-import { forgingIssuer, type Behaviour } from '../kit/forging-issuer.ts'
+import { readKeySet } from '../../src/auth/jwks.ts'
+import { outcome, resource, tenantWith, testAuthenticator, trust } from '../kit/authenticator.ts'
+import { type Behaviour, forgingIssuer } from '../kit/forging-issuer.ts'
 
 const now = Date.now()
 const behaviours: Behaviour[] = [

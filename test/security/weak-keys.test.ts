@@ -1,10 +1,10 @@
 // Attack: an issuer publishes keys that are too short, of another curve, or not for signatures.
 
-import { createSign, generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
-import { readKeySet } from '../../src/auth/jwkset.ts'
-import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
-import { assemble, forgingIssuer, forgedKey } from '../kit/forging-issuer.ts'
+import { createSign, generateKeyPairSync } from 'node:crypto'
+import { readKeySet } from '../../src/auth/jwks.ts'
+import { outcome, resource, tenantWith, testAuthenticator, trust } from '../kit/authenticator.ts'
+import { assemble, forgedKey, forgingIssuer } from '../kit/forging-issuer.ts'
 
 const now = Date.now()
 

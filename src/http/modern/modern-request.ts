@@ -16,8 +16,7 @@ import {
   RpcError
 } from '../../protocol/messages.ts'
 import type { Log } from '../../observe/log.ts'
-import type { ModernRequest } from '../../protocol/classify-http.ts'
-import { withServerInfo } from '../../protocol/envelope.ts'
+import { type ModernRequest, withServerInfo } from '../../protocol/envelope.ts'
 import { errorTable } from '../../protocol/error-table.ts'
 import { type Client, type LogLevel, passesLogLevel } from '../../protocol/seams.ts'
 import type { ModernCall } from '../../relay/call/call.ts'

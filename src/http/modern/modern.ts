@@ -1,7 +1,7 @@
 // Handles 2026-07-28: one POST, one request, one answer (basic/transports/streamable-http). A classified request goes
 // on to the relay when its method exists and its headers repeat its arguments.
 
-import type { ModernRequest } from '../../protocol/classify-http.ts'
+import type { ModernRequest } from '../../protocol/envelope.ts'
 import { GatewayError, latestModern, type Result } from '../../protocol/messages.ts'
 import type { ModernCall } from '../../relay/call/call.ts'
 import { modernClientRequests } from '../../protocol/methods.ts'

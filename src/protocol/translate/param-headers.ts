@@ -1,9 +1,38 @@
-// Tool arguments that are repeated in `Mcp-Param-*` headers (2026-07-28 basic/transports/streamable-http "Custom
-// Headers from Tool Parameters"): which ones a schema names, how a header encodes a value, and whether received headers
-// agree with the body.
+// Values of headers (2026-07-28 basic/transports/streamable-http "Value Encoding"), and tool arguments that are
+// repeated in `Mcp-Param-*` headers ("Custom Headers from Tool Parameters").
 
-import { decodeHeader, encodeHeader } from './header-values.ts'
-import { isObject, type JsonObject } from '../messages.ts'
+import { type JsonObject, isObject } from '../messages.ts'
+
+const prefix = '=?base64?'
+const suffix = '?='
+const isSentinel = (text: string): boolean =>
+  text.startsWith(prefix) && text.endsWith(suffix) && text.length >= prefix.length + suffix.length
+
+/** Texts that a header carries unencoded. Tabs are encoded, because some proxies turn them into spaces. */
+const plain = /^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/
+/** RFC 9110 section 5.5, without obs-text. */
+const visible = /^[\t\x20-\x7e]*$/
+
+/** The value of a header for a text: unchanged where possible, else `=?base64?...?=`. */
+export const encodeHeader = (text: string): string =>
+  plain.test(text) && !isSentinel(text) ? text : prefix + Buffer.from(text).toString('base64') + suffix
+
+/** @returns the text that a header value encodes; undefined where the value is malformed */
+export function decodeHeader(value: string): string | undefined {
+  if (!visible.test(value)) return undefined
+  if (!isSentinel(value)) return value
+  const base64 = value.slice(prefix.length, -suffix.length)
+  const bytes = Buffer.from(base64, 'base64')
+  // `Buffer` skips what is not base64, missing padding and stray last bits, which other parsers on the way may not.
+  if (bytes.toString('base64') !== base64) return undefined
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return undefined // Not UTF-8: the sender gets an error.
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export interface ParamHeader {
   /** With its prefix and in the case of the schema, such as `Mcp-Param-Region`. */
@@ -32,30 +61,16 @@ const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
  * Keywords whose value is a schema or an array of schemas, and those whose value has schemas as members (JSON Schema
  * 2020-12 and draft 7).
  */
-const within = [
-  'items',
-  'prefixItems',
-  'additionalItems',
-  'contains',
-  'additionalProperties',
-  'unevaluatedProperties',
-  'unevaluatedItems',
-  'propertyNames',
-  'contentSchema',
-  'oneOf',
-  'anyOf',
-  'allOf',
-  'not',
-  'if',
-  'then',
-  'else'
-]
+const within = (
+  'items prefixItems additionalItems contains additionalProperties unevaluatedProperties unevaluatedItems ' +
+  'propertyNames contentSchema oneOf anyOf allOf not if then else'
+).split(' ')
 const named = ['patternProperties', 'dependentSchemas', 'dependencies', '$defs', 'definitions']
 
 /**
- * The annotations of an `inputSchema`. They may only stand in chains of `properties`: under `items`, `anyOf`, `$defs`
- * and the like there is no single value, and an annotation makes the whole tool invalid.
- * @returns the annotations, in the order of the schema, or a sentence that says why one of them is invalid
+ * Annotations may only stand in chains of `properties`: under `items`, `anyOf`, `$defs` and the like there is no single
+ * value, and an annotation makes the whole tool invalid.
+ * @returns in the order of the schema; or a sentence that says why one of them is invalid
  */
 export function paramHeadersOf(inputSchema: JsonObject): readonly ParamHeader[] | string {
   const found: ParamHeader[] = []
@@ -135,7 +150,7 @@ export function withoutParamHeaders(schema: JsonObject): JsonObject {
   return strip(schema, 0) as JsonObject
 }
 
-/** The headers of a call with these arguments: none for an absent or null value, an empty one for an empty string. */
+/** None for an absent or null value, an empty one for an empty string. */
 export function headersFor(annotations: readonly ParamHeader[], args: unknown): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const { header, path } of annotations) {
@@ -146,8 +161,7 @@ export function headersFor(annotations: readonly ParamHeader[], args: unknown): 
 }
 
 /**
- * Compares the headers with the arguments ("Server Behavior for Custom Headers"). Headers that no annotation names are
- * ignored.
+ * "Server Behavior for Custom Headers". Headers that no annotation names are ignored.
  * @param given lower-case name of each `Mcp-Param-*` header -> its values, one for each time that it came
  * @returns a sentence about the first header that differs; undefined where all agree
  */
@@ -177,27 +191,21 @@ export function paramMismatch(
       )
     if (text === undefined)
       return `The header ${header} is there, but the body has no value at ${where} that it could repeat. Leave it out.`
-    if (!same(decoded, text, argument)) return `The header ${header} does not say the same as ${where}.`
+    // `42.0` and `42` are the same integer ("Server Validation").
+    const sameInteger =
+      Number.isSafeInteger(argument) && /^-?\d{1,64}(?:\.0{1,64})?$/.test(decoded) && Number(decoded) === argument
+    if (decoded !== text && !sameInteger) return `The header ${header} does not say the same as ${where}.`
   }
   return undefined
 }
 
-/** `42.0` and `42` are the same integer ("Server Validation"). */
-function same(decoded: string, text: string, argument: unknown): boolean {
-  return (
-    decoded === text ||
-    (Number.isSafeInteger(argument) && /^-?\d{1,64}(?:\.0{1,64})?$/.test(decoded) && Number(decoded) === argument)
-  )
-}
-
 /** The text that a header repeats for a value; undefined for values without one. */
 function mirrored(value: unknown): string | undefined {
-  if (typeof value === 'string') return value
-  if (typeof value === 'boolean') return String(value)
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) return undefined
   // A number that is not an integer does not fit the schema: the tool reports that.
-  if (typeof value === 'number')
-    return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : String(value)
-  return undefined
+  return typeof value === 'string' || typeof value === 'boolean' || typeof value === 'number'
+    ? String(value)
+    : undefined
 }
 
 /** Includes numbers of many digits, which protocol/json.ts keeps as raw JSON. */
@@ -218,3 +226,5 @@ const shown = (path: readonly string[]): string =>
     .map((key) => JSON.stringify(key.slice(0, 60)).slice(1, -1))
     .join('.')
     .slice(0, 200)
+
+// Texts as values of headers and back (2026-07-28 basic/transports/streamable-http "Value Encoding").

@@ -2,15 +2,15 @@
 // made one. Of a modern server an answer that asks for input becomes questions to the client, and the request is sent
 // again with the answers (2026-07-28 basic/patterns/mrtr), until the server has its last word.
 
-import { GatewayError, atLeast, metaOf, type Request, type Result } from '../../protocol/messages.ts'
+import { atLeast, GatewayError, metaOf, type Request, type Result } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
-import { hasCapability } from '../../protocol/translate/merge.ts'
+import { hasCapability } from '../../protocol/methods.ts'
 import { withParam } from '../../protocol/translate/rewrite.ts'
 import { wrapStructured } from '../../protocol/translate/wrap-structured.ts'
 import type { Store } from '../../store/port.ts'
-import { abortable, pause, type Clock } from '../../time/clock.ts'
+import { abortable, type Clock, pause } from '../../time/clock.ts'
 import type { ServerRequestQuotas } from '../../upstream/rpc/server-requests.ts'
-import { definitionOf, scopeOf, type LegacyCall } from '../call/call.ts'
+import { definitionOf, type LegacyCall, scopeOf } from '../call/call.ts'
 import { createMonotonicProgress, type MonotonicProgress } from '../call/monotonic-progress.ts'
 import type { Listings } from '../catalog/listings.ts'
 import { askSession } from '../client/ask-session.ts'

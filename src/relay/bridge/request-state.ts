@@ -2,20 +2,20 @@
 // and to this very request. The client holds it, so no process has to.
 
 import { callerBindingOf, definitionOf, type EndpointContext, type ModernCall } from '../call/call.ts'
-import { canonicalJsonOf } from '../../protocol/canonical.ts'
+import { canonicalJsonOf } from '../../protocol/json.ts'
 import {
   GatewayError,
-  RpcError,
-  rpcCodes,
   isObject,
-  type UpstreamName,
   type JsonObject,
-  type Result
+  type Result,
+  rpcCodes,
+  RpcError,
+  type UpstreamName
 } from '../../protocol/messages.ts'
 import type { Sealer } from '../../store/seal.ts'
 import { lossError } from '../../session/parked-calls.ts'
 import { conversationOf, withoutInputResponses } from '../client/modern-client.ts'
-import { hasCapability } from '../../protocol/translate/merge.ts'
+import { hasCapability } from '../../protocol/methods.ts'
 import { shapeInputRequests } from '../client/input-requests.ts'
 import { hash } from 'node:crypto'
 

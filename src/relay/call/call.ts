@@ -6,16 +6,16 @@ import type { Principal } from '../../auth/principal.ts'
 import type { Endpoint, Snapshot, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { CallRecord } from '../../observe/calls.ts'
 import type { Log } from '../../observe/log.ts'
-import { canonicalJsonOf } from '../../protocol/canonical.ts'
+import { canonicalJsonOf } from '../../protocol/json.ts'
 import {
+  type EndpointName,
   GatewayError,
+  type Implementation,
   isObject,
   metaOf,
-  type EndpointName,
+  type Request,
   type TenantId,
-  type UpstreamName,
-  type Implementation,
-  type Request
+  type UpstreamName
 } from '../../protocol/messages.ts'
 import type { Client } from '../../protocol/seams.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'

@@ -11,13 +11,13 @@ import {
   type ServerCapabilities,
   type UpstreamName
 } from '../../protocol/messages.ts'
-import { tasksExtension } from '../../protocol/methods.ts'
 import {
   hasCapability,
   mergeCapabilities,
   mergeInstructions,
-  mergeModernCapabilities
-} from '../../protocol/translate/merge.ts'
+  mergeModernCapabilities,
+  tasksExtension
+} from '../../protocol/methods.ts'
 import { publicNameFor, unwrapUri, wrapUri } from '../../protocol/naming.ts'
 import { rewriteResource, rewriteTool, type UriMap } from '../../protocol/translate/rewrite.ts'
 import { shapeEntry, shapeTool } from '../../protocol/translate/revision-shape.ts'

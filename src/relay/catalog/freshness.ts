@@ -1,7 +1,7 @@
 // How long the lists of upstreams hold (2026-07-28 server/utilities/caching), how often they are read, and what a
 // reading has changed.
 
-import { hasCapability } from '../../protocol/translate/merge.ts'
+import { hasCapability } from '../../protocol/methods.ts'
 import { isModernRevision } from '../../protocol/messages.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import type { ListName } from './catalog.ts'

@@ -1,7 +1,7 @@
 // Input requests of a modern server (2026-07-28 basic/patterns/mrtr), sent to the client of a session as server
 // requests of its own revision; its responses in the form that the server expects.
 
-import { capabilityForInputRequest } from '../../protocol/client-capabilities.ts'
+import { inputRequestCapabilities } from '../../protocol/methods.ts'
 import {
   GatewayError,
   isObject,
@@ -12,7 +12,7 @@ import {
   type ServerRequest,
   type UpstreamName
 } from '../../protocol/messages.ts'
-import { withRelatedTask } from '../../protocol/translate/task-translate.ts'
+import { withRelatedTask } from '../../protocol/translate/tasks.ts'
 import { jsonSizeOf } from '../../limits/limits.ts'
 import { unreachable } from '../../session/pending-server-requests.ts'
 import type { ServerRequestQuotas } from '../../upstream/rpc/server-requests.ts'
@@ -133,7 +133,7 @@ function shapeForSession(
   request: unknown,
   newElicitationId: () => string
 ): ServerRequest {
-  const capability = isObject(request) ? capabilityForInputRequest(request['method']) : undefined
+  const capability = isObject(request) ? inputRequestCapabilities.get(request['method']) : undefined
   if (!isObject(request) || capability === undefined)
     throw malformed(upstream, 'an input request of a kind that 2026-07-28 does not have')
   const method = String(request['method'])
@@ -172,7 +172,7 @@ function shapeForSession(
   }
 }
 
-const requiredFor = (method: string): JsonObject => ({ [capabilityForInputRequest(method) ?? method]: {} })
+const requiredFor = (method: string): JsonObject => ({ [inputRequestCapabilities.get(method) ?? method]: {} })
 
 const malformed = (upstream: UpstreamName, what: string): GatewayError =>
   new GatewayError('upstream_protocol', `Upstream ${upstream} answered with ${what}.`, { data: { upstream } })

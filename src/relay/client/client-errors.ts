@@ -1,7 +1,7 @@
 // Errors of upstreams as a client of 2026-07-28 may get them (basic/index "Error Codes"). Errors about headers and
 // revisions concern one hop each, so they become errors of the gateway.
 
-import { missingCapabilities } from '../../protocol/client-capabilities.ts'
+import { hasCapability, missingCapabilities } from '../../protocol/methods.ts'
 import {
   type ClientCapabilities,
   errorObject,
@@ -21,7 +21,6 @@ import { withoutParam } from '../../protocol/translate/rewrite.ts'
 import type { LegacyCall } from '../call/call.ts'
 import { ClientCannotAnswer } from './ask-session.ts'
 import type { Endpoint } from '../../config/snapshot.ts'
-import { hasCapability } from '../../protocol/translate/merge.ts'
 import { declaredCapabilities } from './declared-capabilities.ts'
 import { isWebUrl, withUpstreamName } from './server-messages.ts'
 

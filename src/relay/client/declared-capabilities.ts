@@ -13,8 +13,7 @@ import {
   type Revision,
   type ServerCapabilities
 } from '../../protocol/messages.ts'
-import { tasksExtension } from '../../protocol/methods.ts'
-import { hasCapability, uiExtension } from '../../protocol/translate/merge.ts'
+import { hasCapability, tasksExtension, uiExtension } from '../../protocol/methods.ts'
 import type { LegacyCall, ModernCall } from '../call/call.ts'
 
 /** The client of a session, or the sender of a request of 2026-07-28. */

@@ -2,7 +2,7 @@
 // of legacy ones. Refuses what the client did not declare and what 2026-07-28 has no form for.
 
 import type { Endpoint } from '../../config/snapshot.ts'
-import { capabilityForInputRequest } from '../../protocol/client-capabilities.ts'
+import { inputRequestCapabilities } from '../../protocol/methods.ts'
 import {
   type ClientCapabilities,
   GatewayError,
@@ -51,7 +51,7 @@ function shapeInputRequest(
   endpoint: Endpoint,
   capabilities: ClientCapabilities
 ): JsonObject {
-  const capability = isObject(request) ? capabilityForInputRequest(request['method']) : undefined
+  const capability = isObject(request) ? inputRequestCapabilities.get(request['method']) : undefined
   if (!isObject(request) || capability === undefined)
     throw malformed(upstream, 'an input request of a kind that 2026-07-28 does not have')
   if (!isObject(capabilities[capability]))

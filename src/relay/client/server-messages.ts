@@ -15,11 +15,10 @@ import {
 import { wrapUri } from '../../protocol/naming.ts'
 import { shapeRequestedSchema, shapeSamplingMessages } from '../../protocol/translate/revision-shape.ts'
 import { rewriteSampling } from '../../protocol/translate/rewrite.ts'
-import { withoutRelatedTask } from '../../protocol/translate/task-translate.ts'
+import { mapRelatedTask, type TaskIdMap, withoutRelatedTask, withTaskId } from '../../protocol/translate/tasks.ts'
 import { type AskedClient, isAggregated } from './declared-capabilities.ts'
 import { passesLogLevel } from '../../protocol/seams.ts'
-import { hasCapability } from '../../protocol/translate/merge.ts'
-import { mapRelatedTask, type TaskIdMap, withTaskId } from '../../protocol/translate/tasks.ts'
+import { hasCapability } from '../../protocol/methods.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { EndpointContext, ModernCall } from '../call/call.ts'
 

@@ -1,12 +1,12 @@
 // resources/subscribe and resources/unsubscribe of sessions.
 
 import { GatewayError, type Result } from '../../protocol/messages.ts'
-import { hasCapability } from '../../protocol/translate/merge.ts'
+import { hasCapability } from '../../protocol/methods.ts'
 import type { LegacyCall } from '../call/call.ts'
 import type { SubscriptionRequest } from '../subscriptions/resource-subscriptions.ts'
 import { subscribedScopeOf } from '../subscriptions/session-subscribers.ts'
-import { connect, send, type LegacyServices } from './legacy-forward.ts'
-import { resolveResource, withClientUri, type Target } from './shared.ts'
+import { connect, type LegacyServices, send } from './legacy-forward.ts'
+import { resolveResource, type Target, withClientUri } from './shared.ts'
 
 const maxUriLength = 8_192
 

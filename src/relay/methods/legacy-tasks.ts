@@ -1,22 +1,22 @@
 // The methods of tasks (2025-11-25 basic/utilities/tasks), and the calls that create them.
 
 import {
-  GatewayError,
-  RpcError,
   atLeast,
-  type UpstreamName,
+  GatewayError,
   type Request,
-  type Result
+  type Result,
+  RpcError,
+  type UpstreamName
 } from '../../protocol/messages.ts'
-import { hasCapability } from '../../protocol/translate/merge.ts'
+import { hasCapability } from '../../protocol/methods.ts'
 import { rewriteToolResult, withoutParam } from '../../protocol/translate/rewrite.ts'
 import { readTask, withCreatedTask, withTaskId, withTaskList } from '../../protocol/translate/tasks.ts'
-import { methodNotFound, stringParam, type LegacyCall } from '../call/call.ts'
+import { type LegacyCall, methodNotFound, stringParam } from '../call/call.ts'
 import type { SessionConnection } from '../connections/session-connections.ts'
 import { legacyTaskOutcome, resultOfTask } from '../tasks/await-task.ts'
-import { connect, forwardLegacy, send, type LegacyServices } from './legacy-forward.ts'
+import { connect, forwardLegacy, type LegacyServices, send } from './legacy-forward.ts'
 import type { LegacyMethod } from './legacy.ts'
-import { targetOf, type Target } from './shared.ts'
+import { type Target, targetOf } from './shared.ts'
 
 export const legacyTaskMethods: ReadonlyArray<readonly [method: string, handle: LegacyMethod]> = [
   ['tasks/get', (call, services) => getOrCancelTask(call, services, [])],

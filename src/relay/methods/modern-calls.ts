@@ -1,16 +1,15 @@
 // tools/call, prompts/get and resources/read of 2026-07-28: to the upstream under its own names, and back under the
 // public ones.
 
-import { GatewayError, RpcError, rpcCodes, type Result, type UpstreamName } from '../../protocol/messages.ts'
-import { tasksExtension } from '../../protocol/methods.ts'
-import { hasCapability } from '../../protocol/translate/merge.ts'
+import { GatewayError, type Result, rpcCodes, RpcError, type UpstreamName } from '../../protocol/messages.ts'
+import { hasCapability, tasksExtension } from '../../protocol/methods.ts'
 import {
   rewritePromptResult,
   rewriteReadResult,
   rewriteToolResult,
   withParam
 } from '../../protocol/translate/rewrite.ts'
-import { checkArguments, definitionOf, excerpt, stringParam, type ModernCall } from '../call/call.ts'
+import { checkArguments, definitionOf, excerpt, type ModernCall, stringParam } from '../call/call.ts'
 import { cappedTtlMs } from '../catalog/freshness.ts'
 import { taskForCaller, unknownTask } from '../tasks/caller-tasks.ts'
 import { converse, errorOf, forwardModern, type ModernServices } from './modern-forward.ts'

@@ -3,10 +3,9 @@
 
 import { GatewayError, latestModern, modernRevisions, type Result } from '../../protocol/messages.ts'
 import { shapeCompletion } from '../../protocol/translate/revision-shape.ts'
-import { modernClientRequests } from '../../protocol/methods.ts'
-import { hasCapability } from '../../protocol/translate/merge.ts'
+import { hasCapability, modernClientRequests } from '../../protocol/methods.ts'
 import { checkProgressToken, excerpt, type ModernCall } from '../call/call.ts'
-import { completionRequest, listPage, lists, noSuggestions, suggestionsAfter, type List } from './shared.ts'
+import { completionRequest, type List, listPage, lists, noSuggestions, suggestionsAfter } from './shared.ts'
 import { callTool, getPrompt, readResource, taskMethod } from './modern-calls.ts'
 import { forwardModern, type ModernServices } from './modern-forward.ts'
 

@@ -3,18 +3,18 @@
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import {
   GatewayError,
-  RpcError,
   isObject,
-  rpcCodes,
   type Request,
   type Result,
-  type Revision
+  type Revision,
+  rpcCodes,
+  RpcError
 } from '../../protocol/messages.ts'
-import { withRef, type UriMap } from '../../protocol/translate/rewrite.ts'
-import { definitionOf, excerpt, stringParam, type Call, type EndpointContext } from '../call/call.ts'
+import { type UriMap, withRef } from '../../protocol/translate/rewrite.ts'
+import { type Call, definitionOf, type EndpointContext, excerpt, stringParam } from '../call/call.ts'
 import type { Catalog, ListName, Route } from '../catalog/catalog.ts'
 import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
-import { pageOf } from '../../protocol/pagination.ts'
+import { pageOf } from '../../protocol/naming.ts'
 
 /** A resolved name: everything that the rest of the call needs to know about its upstream. */
 export interface Target {

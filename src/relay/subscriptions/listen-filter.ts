@@ -1,8 +1,7 @@
 // What a client asks `subscriptions/listen` for: read strictly, bounded, and compared with what it is granted. Pure.
 
 import { type ClientCapabilities, GatewayError, isObject, type JsonObject } from '../../protocol/messages.ts'
-import { tasksExtension } from '../../protocol/methods.ts'
-import { hasCapability } from '../../protocol/translate/merge.ts'
+import { hasCapability, tasksExtension } from '../../protocol/methods.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 
 const maxEntries = 1_000

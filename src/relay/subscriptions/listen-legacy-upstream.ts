@@ -3,7 +3,7 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import { hasCapability } from '../../protocol/translate/merge.ts'
+import { hasCapability } from '../../protocol/methods.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
 import { boundedMeta, type ListenTarget, type UpstreamPart } from './listen-upstream.ts'

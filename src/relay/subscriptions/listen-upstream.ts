@@ -4,8 +4,7 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import { tasksExtension } from '../../protocol/methods.ts'
-import { hasCapability } from '../../protocol/translate/merge.ts'
+import { hasCapability, tasksExtension } from '../../protocol/methods.ts'
 import { isObject, type JsonObject, type Notification } from '../../protocol/messages.ts'
 import { type Client, noClient, type Upstream } from '../../protocol/seams.ts'
 import { backoffMs, type Clock, timeoutSignal } from '../../time/clock.ts'

@@ -4,22 +4,23 @@
 import { hash } from 'node:crypto'
 import {
   GatewayError,
-  RpcError,
   isObject,
-  rpcCodes,
   type JsonObject,
   type Request,
-  type Result
+  type Result,
+  rpcCodes,
+  RpcError
 } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
 import {
+  isTaskOver,
   legacyOutcome,
   pollDelayMs,
+  readTask,
   statusMessageOf,
   type TaskOutcome
-} from '../../protocol/translate/task-translate.ts'
-import { isTaskOver, readTask } from '../../protocol/translate/tasks.ts'
-import { pause, type Clock } from '../../time/clock.ts'
+} from '../../protocol/translate/tasks.ts'
+import { type Clock, pause } from '../../time/clock.ts'
 import type { ServerRequestQuotas } from '../../upstream/rpc/server-requests.ts'
 import type { LegacyCall } from '../call/call.ts'
 import type { MonotonicProgress } from '../call/monotonic-progress.ts'

@@ -4,15 +4,14 @@
 
 import type { Principal } from '../../auth/principal.ts'
 import {
+  type ClientCapabilities,
   GatewayError,
   isObject,
-  type ClientCapabilities,
   type JsonObject,
   type UpstreamName
 } from '../../protocol/messages.ts'
 import { rewriteToolResult, type UriMap } from '../../protocol/translate/rewrite.ts'
-import { taskError } from '../../protocol/translate/task-translate.ts'
-import { withTaskId } from '../../protocol/translate/tasks.ts'
+import { taskError, withTaskId } from '../../protocol/translate/tasks.ts'
 import type { Sealer } from '../../store/seal.ts'
 import { callerBindingOf, type EndpointContext, type ModernCall } from '../call/call.ts'
 import { taskErrorForModern } from '../client/client-errors.ts'

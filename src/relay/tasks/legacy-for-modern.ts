@@ -15,10 +15,9 @@ import {
   type UpstreamName
 } from '../../protocol/messages.ts'
 import { type Client, noClient } from '../../protocol/seams.ts'
-import { hasCapability } from '../../protocol/translate/merge.ts'
+import { hasCapability } from '../../protocol/methods.ts'
 import { rewriteToolResult, type UriMap, withParam } from '../../protocol/translate/rewrite.ts'
-import { modernOutcome, modernTask, withoutRelatedTask } from '../../protocol/translate/task-translate.ts'
-import { isTaskOver, readTask } from '../../protocol/translate/tasks.ts'
+import { isTaskOver, modernOutcome, modernTask, readTask, withoutRelatedTask } from '../../protocol/translate/tasks.ts'
 import { abortable, type Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import type { ModernCall } from '../call/call.ts'

@@ -5,13 +5,12 @@
 import { hash } from 'node:crypto'
 import { GatewayError, isObject, type JsonObject, type Request, type Result } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
-import { legacyTask, statusMessageOf, withRelatedTask } from '../../protocol/translate/task-translate.ts'
-import { isTaskOver, readTask } from '../../protocol/translate/tasks.ts'
+import { isTaskOver, legacyTask, readTask, statusMessageOf, withRelatedTask } from '../../protocol/translate/tasks.ts'
 import { bridgedTaskCountKey, bridgedTaskCountTtlMs, bridgedTaskKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
-import { timeoutSignal, type Clock } from '../../time/clock.ts'
+import { type Clock, timeoutSignal } from '../../time/clock.ts'
 import type { ServerRequestQuotas } from '../../upstream/rpc/server-requests.ts'
-import { sessionBindingOf, type LegacyCall } from '../call/call.ts'
+import { type LegacyCall, sessionBindingOf } from '../call/call.ts'
 import type { MonotonicProgress } from '../call/monotonic-progress.ts'
 import {
   cancelledTask,

@@ -5,17 +5,16 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import {
   isModernRevision,
   isObject,
-  metaOf,
   type JsonObject,
+  metaOf,
   type Request,
   type Result
 } from '../../protocol/messages.ts'
-import { noClient, type Client, type Upstream } from '../../protocol/seams.ts'
-import { hasCapability } from '../../protocol/translate/merge.ts'
+import { type Client, noClient, type Upstream } from '../../protocol/seams.ts'
+import { hasCapability } from '../../protocol/methods.ts'
 import { withParam } from '../../protocol/translate/rewrite.ts'
-import { withoutRelatedTask } from '../../protocol/translate/task-translate.ts'
-import { readTask } from '../../protocol/translate/tasks.ts'
-import { timeoutSignal, type Clock } from '../../time/clock.ts'
+import { readTask, withoutRelatedTask } from '../../protocol/translate/tasks.ts'
+import { type Clock, timeoutSignal } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import { createMonotonicProgress } from '../call/monotonic-progress.ts'
 import type { Listings } from '../catalog/listings.ts'

@@ -11,7 +11,7 @@ import {
   type UpstreamName
 } from '../../protocol/messages.ts'
 import { modernClientRequests } from '../../protocol/methods.ts'
-import { encodeHeader } from '../../protocol/translate/header-values.ts'
+import { encodeHeader } from '../../protocol/translate/param-headers.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { ParamHeaderCache } from '../modern/param-header-cache.ts'
 import type { Egress, SocketPool } from './egress.ts'

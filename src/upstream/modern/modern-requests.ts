@@ -26,7 +26,7 @@ import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext, MessageCodec, NotificationFilter } from '../rpc/transport.ts'
 import type { UpstreamSubscriptions } from './listen-streams.ts'
 import { logLevelKey, serverInfoKey, subscriptionIdKey, withEnvelope } from '../../protocol/envelope.ts'
-import { modernClientRequests, modernServerNotifications, tasksExtension } from '../../protocol/methods.ts'
+import { modernClientRequests, listenNotifications, tasksExtension } from '../../protocol/methods.ts'
 
 interface ModernCodec extends MessageCodec {
   /** In which requests are sent from now on. */
@@ -113,7 +113,7 @@ function streamFilter(id: number): NotificationFilter {
       if (own !== undefined && own !== id) return undefined
       if (method === 'notifications/subscriptions/acknowledged' && !acknowledged) acknowledged = true
       // Nothing may come ahead of it.
-      else if (!acknowledged || modernServerNotifications.get(method)?.onListenStream !== true) return undefined
+      else if (!acknowledged || !listenNotifications.has(method)) return undefined
       return params === undefined ? notification : { method, params: withoutMeta(params, subscriptionIdKey) }
     }
   }

@@ -3,7 +3,7 @@
 
 import { createTokenBucket } from '../../limits/limits.ts'
 import { isObject, type Notification, type Result } from '../../protocol/messages.ts'
-import { legacyServerNotifications } from '../../protocol/methods.ts'
+import { changedLists, legacyServerNotifications } from '../../protocol/methods.ts'
 import type { Client } from '../../protocol/seams.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { LinkContext } from './transport.ts'
@@ -91,9 +91,10 @@ export function createConnectionNotifications({
 
   return (notification) => {
     // Whoever takes these coalesces them, so none is too many.
-    const known = legacyServerNotifications.get(notification.method)
-    if (known?.changedList !== undefined) return events.listChanged(known.changedList)
-    if (known === undefined) return log.debug('dropped a notification of the upstream whose method is not known')
+    const list = changedLists.get(notification.method)
+    if (list !== undefined) return events.listChanged(list)
+    if (!legacyServerNotifications.has(notification.method))
+      return log.debug('dropped a notification of the upstream whose method is not known')
     if (bucket.take()) return events.notification(notification)
     warnings.warn({}, 'the upstream floods its connection with notifications; some are left out')
   }

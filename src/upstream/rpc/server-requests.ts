@@ -130,7 +130,7 @@ export function createServerRequests(
       if (over) return
       // The server's own sign of life: no client has to hear of it (2025-11-25 basic/utilities/ping).
       if (method === 'ping') return send(responseMessage(id, {}))
-      const capability = legacyServerRequests.get(method)?.capability[0]
+      const capability = legacyServerRequests.get(method)
       if (capability === undefined)
         return refuse(id, rpcCodes.methodNotFound, 'No client can be asked this: MCP has no such request of servers.')
       // Servers tell the model of it in the result of their tool: it says what to change.
