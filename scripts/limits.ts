@@ -13,8 +13,8 @@ type Row = readonly [source: string, what: string, per: string, beyond: string]
 
 const sections: Readonly<Record<string, readonly Row[]>> = {
   'Messages from clients': [
-    ['http/sockets.ts socketLimits.maxHeaderSize bytes', 'all headers together', 'request', '431'],
-    ['http/cors.ts maxParamHeaders', '`Mcp-Param-*` headers', 'request', '400'],
+    ['http/server.ts socketLimits.maxHeaderSize bytes', 'all headers together', 'request', '431'],
+    ['http/headers.ts maxParamHeaders', '`Mcp-Param-*` headers', 'request', '400'],
     ['http/modern/modern-listen.ts maxRequestBytes', 'the body of `subscriptions/listen`', 'request', '413'],
     ['protocol/json.ts maxDepth', 'levels of nested JSON', 'message', '400'],
     ['protocol/json.ts maxValues', 'JSON values', 'message', '400'],
@@ -24,21 +24,21 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
   ],
   'Streams to clients': [
     [
-      'http/backpressure.ts maxBacklogBytes',
+      'http/reply.ts maxBacklogBytes',
       'answers that wait to be read',
       'session or modern caller',
       '429 for further requests'
     ],
-    ['http/backpressure.ts smallBacklogBytes', 'unread bytes that are not counted at all', 'connection', 'counted'],
+    ['http/reply.ts smallBacklogBytes', 'unread bytes that are not counted at all', 'connection', 'counted'],
     [
-      'http/sse-writer.ts maxQueuedBytes',
+      'http/reply.ts maxQueuedBytes',
       'unread progress and log messages of a modern call',
       'connection',
       'left out; the result never is'
     ],
-    ['http/backpressure.ts stalledMs', 'time without any progress of the reader', 'connection', 'closed'],
-    ['http/legacy/legacy.ts quietMs', 'silence before a call is answered by a stream', 'call', 'the stream begins'],
-    ['http/sse-writer.ts usualRetryMs', '`retry` for a stream that was cut', 'stream', 'the client comes back'],
+    ['http/reply.ts stalledMs', 'time without any progress of the reader', 'connection', 'closed'],
+    ['http/legacy/streams.ts quietMs', 'silence before a call is answered by a stream', 'call', 'the stream begins'],
+    ['http/reply.ts usualRetryMs', '`retry` for a stream that was cut', 'stream', 'the client comes back'],
     ['session/streams.ts leaveRetryMs', '`retry` when the gateway stops', 'stream', 'the client comes back'],
     ['session/stream.ts maxHeld chars', 'events held for resumption', 'stream', 'the oldest are dropped'],
     [

@@ -6,14 +6,12 @@ import { type Authenticator, createAuthenticator } from './auth/authenticate.ts'
 import { createFetch } from './auth/fetch.ts'
 import { changedFixedSettings, refuseOpenTenants } from './config/rules.ts'
 import type { Snapshot } from './config/snapshot.ts'
-import { createMcpHandler } from './http/route-by-era.ts'
 import { createLegacyHandler } from './http/legacy/legacy.ts'
 import { createModernHandler } from './http/modern/modern.ts'
 import { createHttpSseHandler } from './http/legacy/http-sse.ts'
-import { createRevalidator, type Revalidator } from './http/revalidation.ts'
-import { createServer } from './http/server.ts'
-import { abortCalls } from './http/sockets.ts'
-import type { ServerAddress } from './http/endpoints.ts'
+import { createRevalidator, type Revalidator } from './http/admission.ts'
+import type { ServerAddress } from './http/headers.ts'
+import { abortCalls, createServer } from './http/server.ts'
 import type { Log } from './observe/log.ts'
 import type { EndpointName, TenantId } from './protocol/messages.ts'
 import type { EndpointContext } from './relay/call/call.ts'
@@ -141,8 +139,7 @@ export async function createGateway(
   const server = await createServer({
     state,
     authenticator,
-    mcp: createMcpHandler(legacy, modern),
-    httpSse,
+    handlers: { legacy, modern, httpSse },
     store,
     sealer,
     log,

@@ -1,70 +1,116 @@
-// Lets a request in: finds its endpoint, checks that the store is usable, and authenticates its caller. All of it
-// before the body is read, so that what an unknown caller sends is never buffered.
+// Lets a request in: finds its endpoint and authenticates its caller, before the body is read, so that what an unknown
+// caller sends is never buffered. Checks everybody with an open stream or call again.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { metadataUrlOf } from '../auth/bearer.ts'
 import type { Principal } from '../auth/principal.ts'
-import type { Endpoint } from '../config/snapshot.ts'
-import { GatewayError } from '../protocol/messages.ts'
+import type { Endpoint, Snapshot } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import { endpointName, GatewayError, tenantId } from '../protocol/messages.ts'
 import type { EndpointContext } from '../relay/call/call.ts'
 import type { Sealer } from '../store/seal.ts'
-import { corsHeadersOf } from './cors.ts'
-import {
-  addressOf,
-  endpointOf,
-  noEndpoint,
-  pathOf,
-  type PathParams,
-  resourceOf,
-  type ServerState,
-  type UrlSuffix
-} from './endpoints.ts'
-import { readTarget } from './guard.ts'
-import type { RequestContext } from './request-context.ts'
+import { every, type Clock, type Timer } from '../time/clock.ts'
+import { corsHeadersOf, readTarget, type ServerAddress } from './headers.ts'
+import type { ReplyHeaders } from './reply.ts'
 
-/** @throws GatewayError not_found, unavailable, unauthenticated and the other refusals of the authenticator */
-export type Admit = (request: FastifyRequest, reply: FastifyReply, suffix: UrlSuffix) => Promise<RequestContext>
-
-/** The names of an endpoint in tokens and challenges. */
-interface ResourceUrls {
-  readonly resource: string
-  readonly metadata: string
-  readonly aliases: readonly string[]
+/** What changes while the server runs. */
+export interface ServerState {
+  readonly snapshot: Snapshot
+  /** Known once the port is bound. */
+  readonly address: ServerAddress | undefined
+  readonly draining: boolean
 }
 
-/** @param sealer not ready until the key is loaded that event ids are sealed with; no session can be served before */
-export function createAdmission(
-  state: ServerState,
-  authenticator: Authenticator,
-  sealer: Pick<Sealer, 'ready'>
-): Admit {
+/** @throws GatewayError unavailable before the port is bound */
+export function addressOf({ address }: ServerState): ServerAddress {
+  if (address === undefined) throw new GatewayError('unavailable', 'The gateway is starting.')
+  return address
+}
+
+/** The parameters of the routes `/t/:tenant/...` and `/t/:tenant/:endpoint/...`. */
+export interface PathParams {
+  readonly tenant?: string
+  readonly endpoint?: string
+}
+
+/** @throws GatewayError not_found */
+export function endpointOf({ tenant, endpoint }: PathParams, snapshot: Snapshot): EndpointContext {
+  const found = tenant === undefined ? undefined : snapshot.tenants.get(tenantId(tenant))
+  // `default` has the short path only: one endpoint, one resource URL, one audience.
+  const named = endpoint === 'default' ? undefined : found?.endpoints.get(endpointName(endpoint ?? 'default'))
+  if (found === undefined || named === undefined) throw noEndpoint()
+  return { snapshot, tenant: found, endpoint: named }
+}
+
+const noEndpoint = (): GatewayError =>
+  new GatewayError(
+    'not_found',
+    'There is no such endpoint. Endpoints are /t/{tenant}/mcp and /t/{tenant}/{endpoint}/mcp, as configured.'
+  )
+
+/** The last part of a path: Streamable HTTP, or one of the two of HTTP+SSE (2024-11-05 basic/transports). */
+export type UrlSuffix = 'mcp' | 'sse' | 'messages'
+
+/** `/t/{tenant}/mcp`, `/t/{tenant}/{endpoint}/sse` and so on. */
+export function pathOf({ path }: Endpoint, suffix: UrlSuffix): string {
+  return path.slice(0, -'mcp'.length) + suffix
+}
+
+/**
+ * The resource (RFC 9728) of a URL, the URL of its metadata, and the aliases under which a token may name it. A client
+ * refuses metadata whose resource is not the URL that it was given (section 3.3), so HTTP+SSE is a resource of its own.
+ * A token for the Streamable HTTP URL is good there too, because it is the same endpoint.
+ */
+export function resourceOf(endpoint: Endpoint, suffix: UrlSuffix, publicUrl: string) {
+  const streamable = publicUrl + endpoint.path
+  const resource = suffix === 'mcp' ? streamable : publicUrl + pathOf(endpoint, 'sse')
+  return { resource, metadata: metadataUrlOf(resource), aliases: suffix === 'mcp' ? [] : [streamable] }
+}
+
+/** What lets a caller in, and for how long. */
+export interface Credential {
+  /** For what outlives the check of its request: rejects as the request itself would be refused now. */
+  revalidate(): Promise<void>
+  /** Epoch ms, leeway included. */
+  readonly validUntil: number
+}
+
+/** A request that has passed Host, Origin, authentication and the parser. */
+export interface RequestContext extends EndpointContext, Credential {
+  readonly principal: Principal
+  readonly incoming: IncomingMessage
+  readonly raw: ServerResponse
+  /** CORS; sent with every reply. */
+  readonly headers: ReplyHeaders
+  readonly requestId: string
+  /** Length of the body as it was sent; 0 until it was read. */
+  bodyBytes: number
+}
+
+/**
+ * @param sealer not ready until the key is loaded that event ids are sealed with; no session can be served before
+ * @returns what lets in, or throws GatewayError not_found, unavailable, or as the authenticator refuses
+ */
+export function createAdmission(state: ServerState, authenticator: Authenticator, sealer: Pick<Sealer, 'ready'>) {
   // Made once for each endpoint, because every request needs them.
-  const urls = new WeakMap<Endpoint, Partial<Record<UrlSuffix, ResourceUrls>>>()
-
-  function urlsOf(endpoint: Endpoint, suffix: UrlSuffix): ResourceUrls {
-    let ofEndpoint = urls.get(endpoint)
-    if (ofEndpoint === undefined) urls.set(endpoint, (ofEndpoint = {}))
-    return (ofEndpoint[suffix] ??= resourceUrls(endpoint, suffix))
-  }
-
-  function resourceUrls(endpoint: Endpoint, suffix: UrlSuffix): ResourceUrls {
-    const { publicUrl } = addressOf(state)
-    const { path, aliases } = resourceOf(endpoint, suffix)
-    const resource = publicUrl + path
-    return { resource, metadata: metadataUrlOf(resource), aliases: aliases.map((alias) => publicUrl + alias) }
-  }
+  const perEndpoint = (): WeakMap<Endpoint, ReturnType<typeof resourceOf>> => new WeakMap()
+  const resources = { mcp: perEndpoint(), sse: perEndpoint(), messages: perEndpoint() }
 
   function authenticate(
     { tenant, endpoint }: EndpointContext,
     suffix: UrlSuffix,
     rawHeaders: readonly string[]
   ): Promise<Principal> {
-    const { resource, metadata, aliases } = urlsOf(endpoint, suffix)
+    const known = resources[suffix]
+    let names = known.get(endpoint)
+    if (names === undefined) known.set(endpoint, (names = resourceOf(endpoint, suffix, addressOf(state).publicUrl)))
+    const { resource, metadata, aliases } = names
     return authenticator.authenticate(tenant, resource, metadata, rawHeaders, aliases)
   }
 
-  return async (request, reply, suffix) => {
+  return async (request: FastifyRequest, reply: FastifyReply, suffix: UrlSuffix): Promise<RequestContext> => {
     const params = request.params as PathParams
     const { rawHeaders } = request.raw
     const place = endpointOf(params, state.snapshot)
@@ -93,3 +139,99 @@ export function createAdmission(
     }
   }
 }
+
+/** A stream or a call that is open. */
+export interface RevalidationTarget {
+  /** A newer token of the same caller may take the place of the one before. */
+  readonly credential: Credential
+  /** Whether its session exists. Loading a session keeps it alive, as it should: its client is listening. */
+  sessionExists?(): Promise<boolean>
+  /** Keeps proxies from cutting a quiet connection. */
+  beat(): void
+  onValid?(): void
+  /** Its caller would not be let in now. May be called more than once. */
+  onInvalid(): void
+}
+
+interface Watch {
+  readonly target: RevalidationTarget
+  expiry: Timer | undefined
+}
+
+export type Revalidator = ReturnType<typeof createRevalidator>
+
+/**
+ * Checks callers again with every heartbeat, when their token expires, and when the configuration changed: whoever was
+ * let in once would stay in for as long as the connection lasts. One heartbeat for all, not a timer each.
+ */
+export function createRevalidator(clock: Clock, intervalMs: number, log: Log) {
+  const watches = new Set<Watch>()
+  const heartbeat = every(clock, intervalMs, () => {
+    for (const watch of watches) {
+      watch.target.beat()
+      revalidate(watch)
+      armExpiry(watch)
+    }
+  })
+
+  function revalidate(watch: Watch): void {
+    isStillValid(watch.target).then(
+      (valid) => {
+        if (!watches.has(watch)) return
+        if (valid) watch.target.onValid?.()
+        else watch.target.onInvalid()
+      },
+      (err: unknown) => log.debug({ err }, 'a caller with an open stream could not be checked again; next time')
+    )
+  }
+
+  /** Only when the expiry is near: most calls are over long before their tokens. */
+  function armExpiry(watch: Watch): void {
+    const leftMs = watch.target.credential.validUntil - clock.now()
+    if (watch.expiry !== undefined || leftMs > intervalMs) return
+    watch.expiry = clock.timer(Math.max(0, leftMs) + 1, () => {
+      watch.expiry = undefined
+      if (clock.now() >= watch.target.credential.validUntil) watch.target.onInvalid()
+      else armExpiry(watch) // A newer token came.
+    })
+  }
+
+  return {
+    intervalMs,
+    /** @returns how to stop */
+    watch(target: RevalidationTarget): () => void {
+      const watch: Watch = { target, expiry: undefined }
+      watches.add(watch)
+      armExpiry(watch)
+      return () => {
+        watches.delete(watch)
+        watch.expiry?.close()
+      }
+    },
+    /** Those that cannot be checked now, as the store is away, are checked again with the next heartbeat. */
+    revalidateAll(): void {
+      for (const watch of watches) revalidate(watch)
+    },
+    close(): void {
+      heartbeat.close()
+      watches.clear()
+    }
+  }
+}
+
+async function isStillValid({ credential, sessionExists }: RevalidationTarget): Promise<boolean> {
+  try {
+    await credential.revalidate()
+    return sessionExists === undefined || (await sessionExists())
+  } catch (error) {
+    if (error instanceof GatewayError && !error.row.retry) return false
+    throw error
+  }
+}
+
+export const noLongerAccepted = (): GatewayError =>
+  new GatewayError(
+    'unauthenticated',
+    'The token or key of this request is no longer accepted. Whether the call took effect is unknown.',
+    { data: { outcome: 'unknown' } }
+  )

@@ -1,8 +1,11 @@
-// Whole replies: a JSON body, an acceptance without a body, a refusal.
+// What goes out on a response: whole replies and server-sent events. What a client has asked for and does not read
+// waits in memory: beyond a size its next requests are refused, beyond a time its connection is closed.
 
 import type { ServerResponse } from 'node:http'
+import type { Log } from '../observe/log.ts'
 import { errorMessage, errorObject, GatewayError, isObject, isRequestId, type RequestId } from '../protocol/messages.ts'
-import { closeIfStalled } from './backpressure.ts'
+import type { LiveSession } from '../session/live-sessions.ts'
+import type { Sink } from '../session/stream.ts'
 
 export type ReplyHeaders = Readonly<Record<string, string>>
 
@@ -25,11 +28,7 @@ export function sendAccepted(raw: ServerResponse, headers: ReplyHeaders): void {
   raw.writeHead(202, { ...headers, 'Content-Length': 0 }).end()
 }
 
-/**
- * A refusal of the whole HTTP request: status and headers of the error's row, an error object as body. Without a
- * readable id the body has none (2025-11-25 schema: `id` is left out), and the status says what an ordinary answer
- * could not.
- */
+/** A refusal of the whole HTTP request. Without a readable id, the status says what an ordinary answer could not. */
 export function sendError(
   raw: ServerResponse,
   error: unknown,
@@ -57,3 +56,129 @@ export const stopping = (): GatewayError =>
   new GatewayError('shutting_down', 'The gateway is stopping. Retry: another process will answer.', {
     headers: { Connection: 'close' }
   })
+
+/** Smaller backlogs are left to the kernel. */
+export const smallBacklogBytes = 65_536
+/** Of one session or caller, over all its connections. */
+export const maxBacklogBytes = 32 * 1024 * 1024
+/** How long a connection may make no progress. */
+const stalledMs = 15_000
+
+/** Counts a connection's backlog into that of its session, until it is closed. */
+export function trackBacklog(session: LiveSession, raw: ServerResponse, backlogBytes: () => number): void {
+  session.unread.add(backlogBytes)
+  raw.once('close', () => session.unread.delete(backlogBytes))
+}
+
+/** @throws GatewayError too_many */
+export function refuseOverBacklog(session: LiveSession): void {
+  let sum = 0
+  for (const backlogBytes of session.unread) sum += backlogBytes()
+  refuseBacklog(sum, 'session')
+}
+
+/** @throws GatewayError too_many */
+export function refuseBacklog(bytes: number, whose: 'session' | 'caller'): void {
+  if (bytes <= maxBacklogBytes) return
+  throw new GatewayError(
+    'too_many',
+    `More than ${maxBacklogBytes / 1024 / 1024} MiB of answers to this ${whose} wait to be read. Read them before ` +
+      'asking for more.'
+  )
+}
+
+/** @throws GatewayError too_many */
+export function refuseCall(callsInFlight: number, maxCalls: number, whose: 'session' | 'caller'): void {
+  if (callsInFlight < maxCalls) return
+  throw new GatewayError(
+    'too_many',
+    `More than ${maxCalls} requests of this ${whose} are in flight (limits.callsPerSession). ` +
+      'Wait for answers before sending more.'
+  )
+}
+
+/**
+ * Closes a connection that reads nothing of its backlog. Node sees progress where the queue is not what it was when it
+ * was written, so the time may pass once in vain; it begins again with every progress.
+ */
+function closeIfStalled(raw: ServerResponse): void {
+  if (raw.writableLength > smallBacklogBytes) raw.setTimeout(stalledMs, () => raw.destroy())
+}
+
+export const sseHeaders: ReplyHeaders = {
+  'Content-Type': 'text/event-stream; charset=utf-8',
+  'Cache-Control': 'no-store, no-transform',
+  'X-Accel-Buffering': 'no', // nginx would hold progress back until the result is there
+  'X-Content-Type-Options': 'nosniff'
+}
+
+/** Beyond so much in Node's queue, which has no end of its own, a connection is closed. */
+export const maxQueuedBytes = 1024 * 1024
+
+/** How long a client waits before it comes back for a stream that was cut, in milliseconds. */
+const usualRetryMs = 1_000
+
+export type SseWriter = ReturnType<typeof createSseWriter>
+
+export function createSseWriter(
+  { raw, tenant, endpoint }: { raw: ServerResponse; tenant: { id: string }; endpoint: { name: string } },
+  log: Pick<Log, 'warn'>
+) {
+  const open = (): boolean => !raw.destroyed && !raw.writableEnded
+  const write = (text: string): boolean => {
+    if (!open()) return true
+    // One message may be larger than the cap; what must not happen is that messages pile up behind it.
+    if (raw.writableLength > maxQueuedBytes) {
+      overflow()
+      return true
+    }
+    return raw.write(text)
+  }
+  const overflow = (): void => {
+    if (raw.destroyed) return
+    raw.destroy()
+    log.warn({ tenant: tenant.id, endpoint: endpoint.name }, 'a client did not read its stream; closed')
+  }
+  const event = (id: string, data: string | undefined, retryMs = usualRetryMs): boolean =>
+    write(
+      data === undefined ? `id: ${id}\nretry: ${retryMs}\ndata:\n\n` : `event: message\nid: ${id}\ndata: ${data}\n\n`
+    )
+  const comment = (text: string): void => {
+    // A backlog keeps the connection alive as well.
+    if (!raw.writableNeedDrain) write(`: ${text}\n\n`)
+  }
+  const end = (): void => {
+    if (!open()) return
+    raw.end()
+    closeIfStalled(raw)
+  }
+  return {
+    // JSON.stringify escapes every line break, so a message is always one `data:` line.
+    event: (id, data) => event(id, data),
+    drained: () =>
+      new Promise((resolve) => {
+        if (!open() || !raw.writableNeedDrain) return resolve()
+        const done = (): void => {
+          raw.off('drain', done).off('close', done).off('timeout', overflow)
+          raw.setTimeout(0)
+          resolve()
+        }
+        raw.once('drain', done).once('close', done).once('timeout', overflow)
+        raw.setTimeout(stalledMs)
+      }),
+    overflow,
+    /** A message, or another event, from which nothing can be resumed. @returns as `event` */
+    eventWithoutId: (data: string, name = 'message') => write(`event: ${name}\ndata: ${data}\n\n`),
+    comment,
+    /** Keeps proxies from cutting a quiet connection. */
+    beat: () => comment('keep-alive'),
+    pause(id, retryMs) {
+      event(id, undefined, retryMs)
+      end()
+    },
+    end,
+    get open() {
+      return open()
+    }
+  } satisfies Sink & Record<string, unknown>
+}

@@ -1,28 +1,38 @@
-// Every URL of the gateway, with its methods. A method that a URL does not have is answered 405, with those that it
-// has.
+// Every URL of the gateway, with its methods; any other method is answered 405 with those. Both eras share the URL of
+// Streamable HTTP: each request shows which one it belongs to, and nothing is remembered of the one before.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Authenticator } from '../auth/authenticate.ts'
 import { resourceMetadata } from '../auth/bearer.ts'
-import { GatewayError } from '../protocol/messages.ts'
+import { classifyHttpBody, isModernVersionHeader } from '../protocol/envelope.ts'
+import { GatewayError, latestModern, type RequestId } from '../protocol/messages.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
-import { checkContent } from './accept.ts'
-import type { Admit } from './admission.ts'
-import { answerPreflight, corsHeadersOf } from './cors.ts'
-import { addressOf, endpointOf, type PathParams, resourceOf, type ServerState, type UrlSuffix } from './endpoints.ts'
+import {
+  addressOf,
+  createAdmission,
+  endpointOf,
+  resourceOf,
+  type PathParams,
+  type RequestContext,
+  type ServerState,
+  type UrlSuffix
+} from './admission.ts'
+import { checkContent, corsHeadersOf } from './headers.ts'
 import type { HttpSseHandler } from './legacy/http-sse.ts'
-import { idOf, sendJson } from './reply.ts'
-import type { RequestContext } from './request-context.ts'
-import type { McpHandler } from './route-by-era.ts'
+import type { LegacyHandler } from './legacy/legacy.ts'
+import type { ModernHandler } from './modern/modern.ts'
+import { idOf, sendAccepted, sendJson } from './reply.ts'
 
 export interface RoutesOptions {
-  readonly server: FastifyInstance
-  readonly admit: Admit
-  /** Answers with an error instead. */
-  readonly refuse: (request: FastifyRequest, reply: FastifyReply, error: unknown, id?: ReturnType<typeof idOf>) => void
   readonly state: ServerState
-  readonly mcp: McpHandler
-  readonly httpSse: HttpSseHandler
+  readonly authenticator: Authenticator
+  /** Each rejects with GatewayError where it refuses a request as a whole. */
+  readonly handlers: {
+    readonly legacy: LegacyHandler
+    readonly modern: ModernHandler
+    readonly httpSse: HttpSseHandler
+  }
   readonly store: Pick<Store, 'ping'>
   readonly sealer: Pick<Sealer, 'ready'>
 }
@@ -33,9 +43,19 @@ interface Route {
   readonly handler: (request: FastifyRequest, reply: FastifyReply) => void | Promise<void>
 }
 
+/** Headers that come twice have been refused. */
+type SingleHeaders = Readonly<Record<string, string | undefined>>
+
 type Method = 'GET' | 'POST' | 'DELETE'
 
-export function addRoutes({ server, admit, refuse, state, mcp, httpSse, store, sealer }: RoutesOptions): void {
+/** @param refuse answers with an error instead */
+export function addRoutes(
+  server: FastifyInstance,
+  { state, authenticator, handlers: { legacy, modern, httpSse }, store, sealer }: RoutesOptions,
+  refuse: (request: FastifyRequest, reply: FastifyReply, error: unknown, id?: RequestId) => void
+): void {
+  const admit = createAdmission(state, authenticator, sealer)
+
   /** @param routes in the order in which their methods are named in Allow */
   function serve(url: string, routes: Partial<Record<Method, Route>>): void {
     const methods = Object.keys(routes)
@@ -43,7 +63,11 @@ export function addRoutes({ server, admit, refuse, state, mcp, httpSse, store, s
     for (const [method, route] of Object.entries(routes)) server.route({ method, url, ...route })
     server.route({ method: 'OPTIONS', url, handler: (_request, reply) => answerPreflight(reply, allow) })
     const others = ['GET', 'POST', 'DELETE', 'PUT', 'PATCH', 'HEAD', 'TRACE'].filter((name) => !methods.includes(name))
-    server.route({ method: others, url, ...notAllowed(allow) })
+    // In the hook, so that no body is read for it.
+    const onRequest = async (): Promise<never> => {
+      throw new GatewayError('method_not_allowed', `Use one of ${allow} here.`, { headers: { Allow: allow } })
+    }
+    server.route({ method: others, url, onRequest, handler: onRequest })
   }
 
   /** For callers that are let in. */
@@ -65,12 +89,40 @@ export function addRoutes({ server, admit, refuse, state, mcp, httpSse, store, s
     }
   }
 
+  async function post(context: RequestContext, body: unknown): Promise<void> {
+    const headers = context.incoming.headers as SingleHeaders
+    const routing = {
+      version: headers['mcp-protocol-version'],
+      method: headers['mcp-method'],
+      name: headers['mcp-name']
+    }
+    const message = classifyHttpBody(routing, body)
+    if (message.kind === 'legacy') return await legacy.post(context, body)
+    if (message.kind === 'notification') return sendAccepted(context.raw, context.headers)
+    // Not awaited: an async function that waits holds the body, for as long as a stream is open.
+    return modern.post(context, message)
+  }
+
+  /** "Earlier Streamable HTTP Revisions": GET and DELETE are for sessions, of which 2026-07-28 has none. */
+  const ofSession = (act: (context: RequestContext) => Promise<void>): Route =>
+    admitted('mcp', async (context) => {
+      const { 'mcp-session-id': session, 'mcp-protocol-version': version } = context.incoming.headers as SingleHeaders
+      if (session === undefined && isModernVersionHeader(version))
+        throw new GatewayError(
+          'method_not_allowed',
+          `Revision ${latestModern} has neither streams by GET nor sessions to DELETE: use POST, and ` +
+            'subscriptions/listen for what changes.',
+          { headers: { Allow: 'POST' } }
+        )
+      await act(context)
+    })
+
   /** Public by nature. */
-  const metadata = (suffix: 'mcp' | 'sse'): Route => ({
+  const metadata = (suffix: UrlSuffix): Route => ({
     handler(request, reply) {
       const { tenant, endpoint } = endpointOf(request.params as PathParams, state.snapshot)
       reply.hijack()
-      const resource = addressOf(state).publicUrl + resourceOf(endpoint, suffix).path
+      const { resource } = resourceOf(endpoint, suffix, addressOf(state).publicUrl)
       const body = resourceMetadata(resource, tenant.auth, `${tenant.id}/${endpoint.name}`)
       sendJson(reply.raw, 200, body, corsHeadersOf(reply))
     }
@@ -78,13 +130,13 @@ export function addRoutes({ server, admit, refuse, state, mcp, httpSse, store, s
 
   for (const endpoint of ['/t/:tenant', '/t/:tenant/:endpoint']) {
     serve(`${endpoint}/mcp`, {
-      GET: admitted('mcp', (context) => mcp.get(context)),
-      POST: admitted('mcp', (context, body) => mcp.post(context, body)),
-      DELETE: admitted('mcp', (context) => mcp.remove(context))
+      GET: ofSession(legacy.get),
+      POST: admitted('mcp', post),
+      DELETE: ofSession(legacy.remove)
     })
     // 2024-11-05 basic/transports. The 405 for a POST here tells clients of both transports to try this one.
-    serve(`${endpoint}/sse`, { GET: admitted('sse', (context) => httpSse.open(context)) })
-    serve(`${endpoint}/messages`, { POST: admitted('messages', (context, body) => httpSse.post(context, body)) })
+    serve(`${endpoint}/sse`, { GET: admitted('sse', httpSse.open) })
+    serve(`${endpoint}/messages`, { POST: admitted('messages', httpSse.post) })
     // RFC 9728 section 3.1: the well-known part is put in front of the path of the resource.
     for (const suffix of ['mcp', 'sse'] as const)
       serve(`/.well-known/oauth-protected-resource${endpoint}/${suffix}`, { GET: metadata(suffix) })
@@ -113,10 +165,10 @@ export function addRoutes({ server, admit, refuse, state, mcp, httpSse, store, s
   })
 }
 
-/** In the hook, so that no body is read for it. */
-function notAllowed(allow: string): Required<Route> {
-  const refuse = async (): Promise<never> => {
-    throw new GatewayError('method_not_allowed', `Use one of ${allow} here.`, { headers: { Allow: allow } })
-  }
-  return { onRequest: refuse, handler: refuse }
+function answerPreflight(reply: FastifyReply, allow: string): void {
+  reply.hijack()
+  const cors = corsHeadersOf(reply)
+  // Caches on the way must not give one tool's answer for another's.
+  const vary = 'access-control-allow-origin' in cors ? { vary: 'Origin, Access-Control-Request-Headers' } : {}
+  reply.raw.writeHead(204, { Allow: allow, ...cors, ...vary }).end()
 }

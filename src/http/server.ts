@@ -1,47 +1,47 @@
-// The HTTP server: limits of its sockets, and the checks that every request passes, in their order: Host and Origin,
-// then the token (by its route), then the body. Only this folder knows Fastify.
+// The HTTP server: limits of its sockets, against clients that send slowly or never leave; the checks that every
+// request passes, in their order: Host and Origin, then the token (by its route), then the body; and how it closes.
 
 import cors from '@fastify/cors'
 import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
-import type { AddressInfo } from 'node:net'
-import type { Authenticator } from '../auth/authenticate.ts'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
-import { GatewayError, isObject } from '../protocol/messages.ts'
+import { GatewayError, isObject, tenantId } from '../protocol/messages.ts'
 import { parseJson } from '../protocol/json.ts'
-import type { Store } from '../store/port.ts'
-import type { Sealer } from '../store/seal.ts'
-import type { Clock } from '../time/clock.ts'
-import { createAdmission } from './admission.ts'
-import { allowedOrigins, corsHeadersOf, corsOptionsOf } from './cors.ts'
-import { addressOf, type ServerState } from './endpoints.ts'
-import { checkNames, hostCheck, type HostCheck } from './guard.ts'
-import type { HttpSseHandler } from './legacy/http-sse.ts'
+import { every, type Clock } from '../time/clock.ts'
+import { addressOf, type PathParams, type RequestContext } from './admission.ts'
+import {
+  checkNames,
+  corsHeadersOf,
+  corsOptionsOf,
+  hostCheck,
+  isAllowedOrigin,
+  notJson,
+  type HostCheck
+} from './headers.ts'
 import { idOf, sendError, stopping } from './reply.ts'
-import type { RequestContext } from './request-context.ts'
-import type { McpHandler } from './route-by-era.ts'
-import { addRoutes } from './routes.ts'
-import { createServerClosing, socketLimits } from './sockets.ts'
+import { addRoutes, type RoutesOptions } from './routes.ts'
 
-export interface ServerOptions {
-  readonly state: ServerState
-  readonly authenticator: Authenticator
-  readonly mcp: McpHandler
-  readonly httpSse: HttpSseHandler
-  readonly store: Store
-  readonly sealer: Sealer
-  readonly log: Log
-  readonly requestId: () => string
+const socketLimits = {
+  forceCloseConnections: 'idle' as const,
+  keepAliveTimeout: 72_000,
+  requestTimeout: 30_000,
+  maxRequestsPerSocket: 1_000,
+  http: {
+    headersTimeout: 10_000,
+    // How often slow senders are looked for; Node's default lets them sit for half a minute more.
+    connectionsCheckingInterval: 2_000,
+    /**
+     * Of all headers of a request together, in bytes; more is answered 431. Twice what Node allows: Mcp-Name repeats
+     * the whole URI of a resource, and Mcp-Param-* the arguments of a tool, in base64 where they are not plain ASCII.
+     */
+    maxHeaderSize: 32_768
+  }
 }
 
-export interface HttpServer {
-  /** @returns the address that was bound */
-  listen(listen: Snapshot['listen']): Promise<AddressInfo>
-  /**
-   * Stops accepting. Resolves when the last connection is closed: at the latest 2 s after `drainMs`, when they are all
-   * cut.
-   */
-  close(drainMs: number, clock: Clock): Promise<void>
+export interface ServerOptions extends RoutesOptions {
+  readonly log: Log
+  readonly requestId: () => string
 }
 
 declare module 'fastify' {
@@ -53,7 +53,7 @@ declare module 'fastify' {
   }
 }
 
-export async function createServer(options: ServerOptions): Promise<HttpServer> {
+export async function createServer(options: ServerOptions) {
   const { state, log, requestId } = options
   const server = fastify({
     ...socketLimits,
@@ -67,13 +67,21 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
     frameworkErrors: (error, request, reply) => refuse(request, reply, error),
     routerOptions: { maxParamLength: 128 }
   })
-  const close = createServerClosing(server)
+  const sockets = new Set<Socket>()
+  server.server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
 
-  const refuse = (request: FastifyRequest, reply: FastifyReply, error: unknown, id = idOf(request.body)): void => {
+  const refuse = (request: FastifyRequest, reply: FastifyReply, thrown: unknown, id = idOf(request.body)): void => {
     reply.hijack()
-    const ours = translateFastifyError(error)
-    logRefusal(log, request, ours)
-    sendError(reply.raw, ours, request.id, corsHeadersOf(reply), id)
+    const error = translateFastifyError(thrown)
+    if (error instanceof GatewayError) {
+      const cause = error.cause === undefined ? {} : { err: error.cause }
+      const { method, routeOptions } = request
+      log[error.row.level]({ reason: error.code, path: routeOptions.url, method, ...cause }, 'refused')
+    } else log.error({ err: error, requestId: request.id }, 'a request failed by a fault of the gateway')
+    sendError(reply.raw, error, request.id, corsHeadersOf(reply), id)
   }
   server.setErrorHandler((error, request, reply) => refuse(request, reply, error))
   server.setNotFoundHandler((request, reply) => refuse(request, reply, noPage()))
@@ -93,10 +101,10 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   server.decorateRequest('context', undefined)
 
   let hosts: { readonly snapshot: Snapshot; readonly check: HostCheck } | undefined
-  function currentHostCheck(): HostCheck {
-    const { snapshot } = state
-    if (hosts?.snapshot !== snapshot) hosts = { snapshot, check: hostCheck(addressOf(state), snapshot.hosts) }
-    return hosts.check
+  function originAllowed({ headers: { origin }, params }: FastifyRequest): boolean {
+    const { tenant } = (params ?? {}) as PathParams
+    const allowed = tenant === undefined ? undefined : state.snapshot.tenants.get(tenantId(tenant))?.origins
+    return isAllowedOrigin(origin, addressOf(state).publicUrl, allowed)
   }
 
   // First: Host and Origin. A refusal waits for the CORS headers, with which a page of an allowed origin can read it.
@@ -104,37 +112,61 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   server.addHook('onRequest', (request, _reply, done) => {
     if (isHealth(request)) return done()
     try {
-      checkNames(request.raw, currentHostCheck(), addressOf(state).publicUrl, allowedOrigins(request, state))
+      const { snapshot } = state
+      if (hosts?.snapshot !== snapshot) hosts = { snapshot, check: hostCheck(addressOf(state), snapshot.hosts) }
+      checkNames(request.raw, hosts.check, originAllowed(request))
     } catch (error) {
       request.refusal = error
     }
     done()
   })
-  // Second: CORS headers.
+  // Second: CORS headers. The plugin only prepares them; it answers nothing.
   await server.register(cors, {
     delegator: (request: FastifyRequest, done: (error: null, options: ReturnType<typeof corsOptionsOf>) => void) =>
-      done(null, corsOptionsOf(request, state))
+      done(null, corsOptionsOf(request.headers, originAllowed(request)))
   })
   // Third: refusals that need no body, so that none is buffered or parsed for them.
   server.addHook('onRequest', (request, _reply, done) => {
-    if (isHealth(request)) return done()
     if (request.refusal !== undefined) throw request.refusal
     // The plugin has a route of its own, OPTIONS for any path.
     if (request.is404 || request.routeOptions.url === '*') throw noPage()
-    if (state.draining) throw stopping()
+    if (state.draining && !isHealth(request)) throw stopping()
     done()
   })
   // Then the hook and the handler of the route.
-  const admit = createAdmission(state, options.authenticator, options.sealer)
-  addRoutes({ server, admit, refuse, ...options })
+  addRoutes(server, options, refuse)
 
   return {
-    async listen({ host, port }) {
+    /** @returns the address that was bound */
+    async listen({ host, port }: Snapshot['listen']): Promise<AddressInfo> {
       await server.listen({ host, port })
       return server.server.address() as AddressInfo
     },
-    close
+    /** Stops accepting. Resolves when the last connection is closed; what is left 2 s after `drainMs` is cut. */
+    async close(drainMs: number, clock: Clock): Promise<void> {
+      const closed = server.close()
+      // Connections that become idle while others still work would otherwise sit out their keep-alive time.
+      const idle = every(clock, 50, () => server.server.closeIdleConnections())
+      // To Node a connection that never sent a byte is a busy one; clients and browsers open such in advance.
+      const silent = clock.timer(1_000, () => {
+        for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+      })
+      const forced = clock.timer(drainMs + 2_000, () => server.server.closeAllConnections())
+      await closed
+      for (const timer of [idle, silent, forced]) timer.close()
+    }
   }
+}
+
+/** Ends the calls that take longer than the drain. */
+export function abortCalls(calls: ReadonlySet<AbortController>, log: Log): void {
+  log.warn({ calls: calls.size }, 'drain time is over; aborting calls in flight')
+  const stopped = new GatewayError(
+    'shutting_down',
+    'The gateway stopped before the upstream had answered. Whether the call took effect is unknown.',
+    { data: { outcome: 'unknown' } }
+  )
+  for (const call of calls) call.abort(stopped)
 }
 
 /** Health is for probes, which know neither names nor tokens. */
@@ -146,13 +178,6 @@ const noPage = (): GatewayError =>
     'There is no such page. MCP endpoints are /t/{tenant}/mcp and /t/{tenant}/{endpoint}/mcp.'
   )
 
-function logRefusal(log: Log, { id, method, routeOptions }: FastifyRequest, error: unknown): void {
-  if (!(error instanceof GatewayError))
-    return log.error({ err: error, requestId: id }, 'a request failed by a fault of the gateway')
-  const cause = error.cause === undefined ? {} : { err: error.cause }
-  log[error.row.level]({ reason: error.code, path: routeOptions.url, method, ...cause }, 'refused')
-}
-
 /** Fastify's own errors in our words; any other error as it is. */
 function translateFastifyError(error: unknown): unknown {
   switch (isObject(error) ? error['code'] : undefined) {
@@ -161,10 +186,7 @@ function translateFastifyError(error: unknown): unknown {
         headers: { Connection: 'close' }
       })
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new GatewayError(
-        'unsupported_media_type',
-        'The body must be sent with Content-Type: application/json (UTF-8).'
-      )
+      return notJson()
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
     case 'FST_ERR_CTP_EMPTY_JSON_BODY':
       return new GatewayError('invalid_request', 'The body does not have the length that Content-Length says.')

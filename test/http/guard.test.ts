@@ -1,7 +1,7 @@
 // The compiled checks of Host and Origin, for addresses that a test cannot listen on.
 
 import t from 'tap'
-import { hostCheck, isAllowedOrigin, readTarget, refuseDuplicateHeaders } from '../../src/http/guard.ts'
+import { hostCheck, isAllowedOrigin, readTarget, refuseDuplicateHeaders } from '../../src/http/headers.ts'
 import { GatewayError } from '../../src/protocol/messages.ts'
 
 const outcome = (run: () => void): string => {

@@ -3,18 +3,21 @@
 import { createServer, type ServerResponse } from 'node:http'
 import fc from 'fast-check'
 import t from 'tap'
-import { createSseWriter, maxQueuedBytes } from '../../src/http/sse-writer.ts'
+import { createSseWriter, maxQueuedBytes, type SseWriter } from '../../src/http/reply.ts'
 import { createStream } from '../../src/session/stream.ts'
 import { eventsOf, open, send } from '../kit/client.ts'
 import { listen } from '../kit/listen.ts'
 import { until } from '../kit/until.ts'
+
+const writerOn = (raw: ServerResponse, warn: () => void): SseWriter =>
+  createSseWriter({ raw, tenant: { id: 'acme' }, endpoint: { name: 'default' } }, { warn })
 
 t.test('whatever JSON goes in comes out again, one event each', async (t) => {
   const values: unknown[] = []
   const origin = await listen(
     t,
     createServer((_request, response) => {
-      const stream = createSseWriter(response, () => {})
+      const stream = writerOn(response, () => {})
       for (const value of values) {
         stream.comment('beat')
         stream.event('s.1.x', JSON.stringify(value))
@@ -52,7 +55,7 @@ t.test('a reader that does not read is cut off before its queue grows past the c
     () => {}
   )
   const raw = await until('the request is there', () => response)
-  const stream = createSseWriter(raw, () => {
+  const stream = writerOn(raw, () => {
     overflows++
   })
   const message = 'x'.repeat(64 * 1024)
@@ -80,7 +83,7 @@ t.test('a reader that catches up gets all of it, however much that is', async (t
   const origin = await listen(
     t,
     createServer((_request, response) => {
-      const sink = createSseWriter(response, () => {
+      const sink = writerOn(response, () => {
         overflows++
       })
       const { event } = sink

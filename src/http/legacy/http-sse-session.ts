@@ -1,44 +1,143 @@
-// The session behind a stream of HTTP+SSE: how a POST finds it, what a POST may carry, and how it is initialized.
+// The session behind a stream of HTTP+SSE: the stream, on which answers, server requests and notifications all ride and
+// which cannot be resumed; how a POST finds the session, what a POST may carry, and how the session is initialized.
 
 import type { ServerResponse } from 'node:http'
+import type { Log } from '../../observe/log.ts'
 import {
   classifyMessage,
-  type EndpointName,
   errorMessage,
   errorObject,
   GatewayError,
-  type Message,
   responseMessage,
+  type Message,
   type SessionId
 } from '../../protocol/messages.ts'
-import type { LiveSessions } from '../../session/live-sessions.ts'
-import { type Owner, sameOwner, type Session, type Sessions } from '../../session/sessions.ts'
-import { trackBacklog } from '../backpressure.ts'
-import type { Credential, RequestContext } from '../request-context.ts'
-import type { HttpSseServerStream } from './http-sse-stream.ts'
-import { type InitializeOptions, initializeResult, ownerOf, readInitializeParams } from './initialize.ts'
+import type { LiveSessions, SessionStream } from '../../session/live-sessions.ts'
+import { sameOwner, type Session, type Sessions } from '../../session/sessions.ts'
+import type { Clock } from '../../time/clock.ts'
+import type { Credential, RequestContext } from '../admission.ts'
+import { createSseWriter, maxBacklogBytes, sseHeaders, trackBacklog } from '../reply.ts'
 import {
   checkBatch,
+  initializeResult,
   invalidMessage,
+  readInitializeParams,
   refuseInitialize,
-  type SessionMessagesOptions,
-  settleInvalidResponse
-} from './session-messages.ts'
+  settleInvalidResponse,
+  type LegacyOptions
+} from './messages.ts'
 
 /** What the id in the messages URL stands for. */
 export interface HttpSseSession {
-  readonly owner: Owner
-  readonly endpoint: EndpointName
   /**
    * Of the record in the store. No client learns it, so that neither id of a session means anything to the other
    * transport.
    */
   readonly recordId: SessionId
   session: Session
-  readonly stream: HttpSseServerStream
+  readonly stream: ReturnType<typeof openHttpSseStream>
   /** The connection of the stream. */
   readonly raw: ServerResponse
   phase: 'new' | 'initializing' | 'ready'
+}
+
+/** Requests are refused long before; this is for servers that send without end. */
+const maxQueuedChars = 2 * maxBacklogBytes
+
+/**
+ * @param messagesPath where the client is to post, for the first event
+ * @param clock the time of day
+ * @param onEnd called once, whoever ended it
+ */
+export function openHttpSseStream(
+  context: RequestContext,
+  messagesPath: string,
+  clock: Clock,
+  log: Log,
+  onEnd: () => void
+) {
+  const { raw } = context
+  const writer = createSseWriter(context, log)
+  let credential: Credential = context
+  let held = 0
+  let finishing = false
+  let ended = false
+  // Written as fast as the connection takes it: large answers wait for a slow reader, and `drained` gives up one that
+  // reads nothing.
+  const queue: string[] = []
+  let queuedChars = 0
+  let full = false
+
+  // 'close' alone does not do: it never comes while a client does not read what it was sent.
+  const end = (): void => {
+    if (ended) return
+    ended = true
+    queue.length = queuedChars = 0
+    writer.end()
+    onEnd()
+  }
+  const flow = (): void => {
+    while (!full && queue.length > 0) {
+      const text = queue.shift() ?? ''
+      queuedChars -= text.length
+      if (writer.eventWithoutId(text)) continue
+      full = true
+      void writer.drained().then(() => {
+        full = false
+        flow()
+      })
+    }
+    if (finishing && held === 0 && queue.length === 0) end()
+  }
+
+  raw.writeHead(200, { ...context.headers, ...sseHeaders })
+  raw.once('close', end)
+  writer.eventWithoutId(messagesPath, 'endpoint')
+  return {
+    /** @returns false where the stream has ended, or may no longer be written to. Never throws */
+    send(message: unknown): boolean {
+      // A stream outlives the check of its token: nothing is sent on it after the token has expired.
+      if (clock.now() >= credential.validUntil) end()
+      if (ended) return false
+      const text = JSON.stringify(message)
+      queue.push(text)
+      queuedChars += text.length
+      flow()
+      if (queuedChars > maxQueuedChars) writer.overflow()
+      return true
+    },
+    beat: writer.beat,
+    /** A message is still to come: `finish` waits until the returned function was called. */
+    hold() {
+      held++
+      return () => {
+        held--
+        flow()
+      }
+    },
+    finish() {
+      finishing = true
+      flow()
+    },
+    /** At once, whatever is still to come. */
+    end,
+    /** A newer token of the same caller takes over. Nothing else is held of its request. */
+    renew({ revalidate, validUntil }: Credential) {
+      if (validUntil > credential.validUntil) credential = { revalidate, validUntil }
+    },
+    get credential() {
+      return credential
+    },
+    /** What the client has not read yet, in bytes (characters count as one). */
+    backlogBytes: () => queuedChars + raw.writableLength,
+    get attached() {
+      return !ended
+    },
+    /** Whether new requests are taken. */
+    get open() {
+      return !ended && !finishing
+    }
+  } satisfies SessionStream & Record<string, unknown>
 }
 
 /** The session that a POST names by its URL. @throws GatewayError invalid_request, session_unknown, unavailable */
@@ -56,25 +155,22 @@ export async function findHttpSseSession(
     )
   }
   const entry = entries.get(id)
-  if (
-    entry?.stream.open !== true ||
-    !sameOwner(entry.owner, ownerOf(context)) ||
-    entry.endpoint !== context.endpoint.name
-  )
-    throw sessionEnded()
-  const session = await sessions.load(entry.recordId, entry.owner, entry.endpoint)
+  if (entry?.stream.open !== true) throw sessionEnded()
+  const { owner, endpoint } = entry.session.record
+  if (!sameOwner(owner, context.principal) || endpoint !== context.endpoint.name) throw sessionEnded()
+  const session = await sessions.load(entry.recordId, owner, endpoint)
   if (session === undefined) entry.stream.end()
   // The stream may also have ended meanwhile.
   if (session === undefined || !entry.stream.open) throw sessionEnded()
   // A record that was read before `initialize` was answered may come after the one that `initialize` wrote.
   if (session.record.touchedAt >= entry.session.record.touchedAt) entry.session = session
-  entry.stream.renew(credentialOf(context))
+  entry.stream.renew(context)
   return entry
 }
 
 /** Answers `initialize` on the stream, also with an error. Never rejects. */
 export async function initializeHttpSse(
-  { relay, sessions, live, serverInfo, log }: InitializeOptions & SessionMessagesOptions,
+  { relay, sessions, live, serverInfo, log }: LegacyOptions,
   context: RequestContext,
   entry: HttpSseSession,
   { id, request }: Message & { kind: 'request' }
@@ -91,7 +187,7 @@ export async function initializeHttpSse(
     if (!stream.attached) return
     entry.session = session
     entry.phase = 'ready'
-    stream.push(responseMessage(id, initializeResult(context, client.revision, described, serverInfo)))
+    stream.send(responseMessage(id, initializeResult(context, client.revision, described, serverInfo)))
     const current = live.use(session)
     trackBacklog(current, entry.raw, stream.backlogBytes)
     current.setStream(stream)
@@ -99,7 +195,7 @@ export async function initializeHttpSse(
     entry.phase = 'new'
     if (!(error instanceof GatewayError))
       log.error({ err: error, requestId: context.requestId }, 'initialize failed by a fault of the gateway')
-    stream.push(errorMessage(id, errorObject(error, context.requestId)))
+    stream.send(errorMessage(id, errorObject(error, context.requestId)))
   }
 }
 
@@ -113,23 +209,18 @@ export function readHttpSseBody(
   live: LiveSessions,
   maxMessages: number
 ): Message[] {
-  if (!Array.isArray(body)) return [valid(body, session, live)]
-  checkBatch(body, phase === 'ready' ? session.record.revision : undefined, maxMessages)
-  const batch = body.map((message: unknown) => valid(message, session, live))
-  refuseInitialize(batch)
-  return batch
+  const isBatch = Array.isArray(body)
+  if (isBatch) checkBatch(body, phase === 'ready' ? session.record.revision : undefined, maxMessages)
+  const messages = (isBatch ? body : [body]).map((given: unknown) => {
+    const message = classifyMessage(given)
+    if (message.kind !== 'invalid') return message
+    const current = live.get(session.key)
+    if (current !== undefined) settleInvalidResponse(current, given, message.id)
+    throw invalidMessage(message.reason)
+  })
+  if (isBatch) refuseInitialize(messages)
+  return messages
 }
-
-function valid(given: unknown, { key }: Session, live: LiveSessions): Message {
-  const message = classifyMessage(given)
-  if (message.kind !== 'invalid') return message
-  const session = live.get(key)
-  if (session !== undefined) settleInvalidResponse(session, given, message.id)
-  throw invalidMessage(message.reason)
-}
-
-/** All that a stream holds of a request that may be long over. */
-export const credentialOf = ({ revalidate, validUntil }: RequestContext): Credential => ({ revalidate, validUntil })
 
 const sessionEnded = (): GatewayError =>
   new GatewayError(

@@ -1,50 +1,31 @@
 // Handles the transport of 2024-11-05, HTTP+SSE: a client opens a stream, is told where to post, and gets every message
 // on the stream (2024-11-05 basic/transports). Stream and session are one: neither outlives the other.
 
-import { errorMessage, errorObject, GatewayError, type Message, responseMessage } from '../../protocol/messages.ts'
+import { errorMessage, errorObject, GatewayError, responseMessage, type Message } from '../../protocol/messages.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { NegotiatedClient, Session } from '../../session/sessions.ts'
-import type { Clock } from '../../time/clock.ts'
-import { checkTakesStream } from '../accept.ts'
-import { logSlowReader, refuseOverBacklog } from '../backpressure.ts'
-import { pathOf } from '../endpoints.ts'
-import { sendAccepted, stopping } from '../reply.ts'
-import type { RequestContext } from '../request-context.ts'
-import type { Revalidator } from '../revalidation.ts'
+import { pathOf, type RequestContext } from '../admission.ts'
+import { checkTakesStream } from '../headers.ts'
+import { refuseOverBacklog, sendAccepted, stopping } from '../reply.ts'
 import {
-  credentialOf,
   findHttpSseSession,
-  type HttpSseSession,
   initializeHttpSse,
-  readHttpSseBody
+  openHttpSseStream,
+  readHttpSseBody,
+  type HttpSseSession
 } from './http-sse-session.ts'
-import { type HttpSseServerStream, openHttpSseStream } from './http-sse-stream.ts'
-import { checkRevision, type InitializeOptions, ownerOf } from './initialize.ts'
-import { createSessionMessages, isRequest, type SessionMessagesOptions } from './session-messages.ts'
+import { checkRevision, createSessionMessages, isRequest, ownerOf, type LegacyOptions } from './messages.ts'
 
-export interface HttpSseHandlerOptions extends InitializeOptions, SessionMessagesOptions {
-  readonly revalidator: Revalidator
-  /** The time of day. */
-  readonly clock: Clock
+export interface HttpSseOptions extends LegacyOptions {
   readonly randomBytes: (size: number) => Buffer
 }
 
-export interface HttpSseHandler {
-  /** GET: opens session and stream. @throws GatewayError not_acceptable, too_many, unavailable, shutting_down */
-  open(context: RequestContext): Promise<void>
-  /**
-   * POST: requests are answered on the stream.
-   * @throws GatewayError invalid_request, unsupported_version, session_unknown, unavailable
-   */
-  post(context: RequestContext, body: unknown): Promise<void>
-  /** Ends every stream as soon as its calls in flight are answered. Resolves when the last one has ended. */
-  close(): Promise<void>
-}
+export type HttpSseHandler = ReturnType<typeof createHttpSseHandler>
 
 /** Until `initialize` says who the client is. */
 const unknownClient: NegotiatedClient = { revision: '2024-11-05', clientInfo: undefined, capabilities: {} }
 
-export function createHttpSseHandler(options: HttpSseHandlerOptions): HttpSseHandler {
+export function createHttpSseHandler(options: HttpSseOptions) {
   const { relay, sessions, live, revalidator, clock, randomBytes, log } = options
   const messages = createSessionMessages(options)
   const entries = new Map<string, HttpSseSession>()
@@ -59,20 +40,26 @@ export function createHttpSseHandler(options: HttpSseHandlerOptions): HttpSseHan
       .catch((err: unknown) => log.warn({ err }, 'the record of an ended session stays in the store until it expires'))
   }
 
-  function handle(context: RequestContext, session: LiveSession, stream: HttpSseServerStream, message: Message): void {
+  function handle(
+    context: RequestContext,
+    session: LiveSession,
+    stream: HttpSseSession['stream'],
+    message: Message
+  ): void {
     if (message.kind !== 'request') return messages.accept(context, session, message)
     const release = stream.hold()
     // `run` never rejects.
-    void messages.run(context, session, message, stream.push).then((final) => {
-      if (final !== undefined) stream.push(final)
+    void messages.run(context, session, message, stream.send).then((final) => {
+      if (final !== undefined) stream.send(final)
       release()
     })
   }
 
   return {
-    async open(context) {
+    /** GET: opens session and stream. @throws GatewayError not_acceptable, too_many, unavailable, shutting_down */
+    async open(context: RequestContext): Promise<void> {
       checkTakesStream(context.incoming.headers)
-      const { raw, headers, endpoint } = context
+      const { raw, endpoint } = context
       const owner = ownerOf(context)
       // Before `initialize`: a stream costs something, so it counts for limits.sessionsPerPrincipal.
       const { id: recordId, session } = await sessions.open(owner, endpoint.name, unknownClient)
@@ -84,23 +71,16 @@ export function createHttpSseHandler(options: HttpSseHandlerOptions): HttpSseHan
       const id = randomBytes(32).toString('base64url')
       const ending = Promise.withResolvers<void>()
       endings.add(ending.promise)
-      const stream = openHttpSseStream({
-        raw,
-        headers,
-        messagesPath: `${pathOf(endpoint, 'messages')}?sessionId=${id}`,
-        credential: credentialOf(context),
-        clock,
-        onOverflow: () => logSlowReader(log, context),
-        onEnd() {
-          stop()
-          entries.delete(id)
-          void endSession(entry.session).then(() => {
-            endings.delete(ending.promise)
-            ending.resolve()
-          })
-        }
+      const messagesPath = `${pathOf(endpoint, 'messages')}?sessionId=${id}`
+      const stream = openHttpSseStream(context, messagesPath, clock, log, () => {
+        stop()
+        entries.delete(id)
+        void endSession(entry.session).then(() => {
+          endings.delete(ending.promise)
+          ending.resolve()
+        })
       })
-      const entry: HttpSseSession = { owner, endpoint: endpoint.name, recordId, session, stream, raw, phase: 'new' }
+      const entry: HttpSseSession = { recordId, session, stream, raw, phase: 'new' }
       entries.set(id, entry)
       const stop = revalidator.watch({
         get credential() {
@@ -116,7 +96,11 @@ export function createHttpSseHandler(options: HttpSseHandlerOptions): HttpSseHan
       })
     },
 
-    async post(context, body) {
+    /**
+     * POST: requests are answered on the stream.
+     * @throws GatewayError invalid_request, unsupported_version, session_unknown, unavailable
+     */
+    async post(context: RequestContext, body: unknown): Promise<void> {
       checkRevision(context)
       const entry = await findHttpSseSession(entries, sessions, context)
       const { stream } = entry
@@ -145,7 +129,7 @@ export function createHttpSseHandler(options: HttpSseHandlerOptions): HttpSseHan
         sendAccepted(context.raw, context.headers)
         const text = 'This endpoint does not offer server/discover. Send initialize.'
         const error = errorObject(new GatewayError('method_not_found', text), context.requestId)
-        stream.push(errorMessage(first.id, error))
+        stream.send(errorMessage(first.id, error))
         return
       }
       // basic/lifecycle: a ping may come before all else.
@@ -155,10 +139,11 @@ export function createHttpSseHandler(options: HttpSseHandlerOptions): HttpSseHan
           'This session is not initialized. Send initialize, once, and wait for its answer.'
         )
       sendAccepted(context.raw, context.headers)
-      stream.push(responseMessage(first.id, {}))
+      stream.send(responseMessage(first.id, {}))
     },
 
-    async close() {
+    /** Ends every stream as soon as its calls in flight are answered. Resolves when the last one has ended. */
+    async close(): Promise<void> {
       closed = true
       for (const { stream } of entries.values()) stream.finish()
       await Promise.all(endings)

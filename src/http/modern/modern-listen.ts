@@ -2,67 +2,47 @@
 // the end, in which every message carries the id of its request. Nothing can be resumed: a client that loses the stream
 // listens again.
 
-import type { Log } from '../../observe/log.ts'
-import { type Envelope, subscriptionIdKey, withServerInfo } from '../../protocol/envelope.ts'
+import { subscriptionIdKey, withServerInfo, type ModernRequest } from '../../protocol/envelope.ts'
 import {
   errorMessage,
   errorObject,
   GatewayError,
-  type Implementation,
-  type JsonObject,
   metaOf,
-  type Notification,
   notificationMessage,
-  type Request,
-  type RequestId,
-  responseMessage
+  responseMessage,
+  type JsonObject,
+  type Notification,
+  type RequestId
 } from '../../protocol/messages.ts'
 import type { Client } from '../../protocol/seams.ts'
-import type { ModernRelay } from '../../relay/modern-relay.ts'
-import { readAccept } from '../accept.ts'
-import type { Clock } from '../../time/clock.ts'
-import { logSlowReader } from '../backpressure.ts'
-import type { RequestContext } from '../request-context.ts'
-import type { Revalidator } from '../revalidation.ts'
-import { createSseWriter, sseHeaders } from '../sse-writer.ts'
+import type { RequestContext } from '../admission.ts'
+import { readAccept } from '../headers.ts'
+import { createSseWriter, sseHeaders } from '../reply.ts'
+import type { ModernHandlerOptions } from './modern.ts'
 
 /** A filter of so many bytes names thousands of resources; more only fills memory. */
 const maxRequestBytes = 256 * 1024
 
-export interface ModernListenOptions {
-  readonly relay: Pick<ModernRelay, 'listen'>
-  readonly revalidator: Revalidator
-  /** The time of day. */
-  readonly clock: Clock
-  readonly log: Log
-  readonly serverInfo: Implementation
-}
-
-export interface ModernListen {
-  /**
-   * Answers the request, and resolves when its stream has ended.
-   * @param request without its envelope
-   * @throws GatewayError before anything was written: too_large, not_acceptable, invalid_params, missing_capability,
-   * too_many, shutting_down
-   */
-  listen(context: RequestContext, id: RequestId, request: Request, envelope: Envelope): Promise<void>
-  /** The gateway stops: ends every stream, and says so on it. */
-  endStreams(): void
-}
-
-export function createModernListen({ relay, revalidator, clock, log, serverInfo }: ModernListenOptions): ModernListen {
+/** @param clock the time of day */
+export function createModernListen({ relay, revalidator, clock, log, serverInfo }: ModernHandlerOptions) {
   const open = new Set<AbortController>()
   let left = false
 
   return {
-    async listen(context, id, request, { capabilities }) {
+    /**
+     * Answers the request, and resolves when its stream has ended.
+     * @param request without its envelope
+     * @throws GatewayError before anything was written: too_large, not_acceptable, invalid_params, missing_capability,
+     * too_many, shutting_down
+     */
+    async listen(context: RequestContext, { id, request, envelope: { capabilities } }: ModernRequest): Promise<void> {
       const { raw, snapshot, tenant, endpoint, principal } = context
       if (context.bodyBytes > maxRequestBytes)
         throw new GatewayError(
           'too_large',
           `A subscriptions/listen may have ${maxRequestBytes / 1024} KiB; open several streams instead.`
         )
-      if (!readAccept(context.incoming.headers.accept).stream)
+      if (!readAccept(context.incoming.headers).stream)
         throw new GatewayError(
           'not_acceptable',
           'The answer to subscriptions/listen is a stream; it needs text/event-stream in Accept.'
@@ -103,7 +83,8 @@ export function createModernListen({ relay, revalidator, clock, log, serverInfo 
       return conclude(context, over, stop.signal, stream)
     },
 
-    endStreams() {
+    /** The gateway stops: ends every stream, and says so on it. */
+    endStreams(): void {
       left = true
       for (const stop of open) stop.abort(stopping())
     }
@@ -132,7 +113,7 @@ export function createModernListen({ relay, revalidator, clock, log, serverInfo 
 
   function openStream(context: RequestContext, id: RequestId) {
     const { raw } = context
-    const writer = createSseWriter(raw, () => logSlowReader(log, context))
+    const writer = createSseWriter(context, log)
     const tagged = (holder: JsonObject | undefined): JsonObject => ({
       ...holder,
       _meta: { ...metaOf(holder), [subscriptionIdKey]: id }
@@ -143,7 +124,7 @@ export function createModernListen({ relay, revalidator, clock, log, serverInfo 
     function write(message: JsonObject): void {
       if (!begun) raw.writeHead(200, { ...context.headers, ...sseHeaders })
       begun = true
-      if (writer.eventWithoutId('message', JSON.stringify(message)) || full) return
+      if (writer.eventWithoutId(JSON.stringify(message)) || full) return
       // `drained` gives up a client that reads nothing at all, however little waits.
       full = true
       void writer.drained().then(() => {

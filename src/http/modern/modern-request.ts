@@ -6,26 +6,24 @@ import {
   errorMessage,
   errorObject,
   GatewayError,
+  notificationMessage,
+  responseMessage,
+  rpcCodes,
+  RpcError,
   type Implementation,
   type Notification,
-  notificationMessage,
   type RequestId,
-  responseMessage,
-  type Result,
-  rpcCodes,
-  RpcError
+  type Result
 } from '../../protocol/messages.ts'
 import type { Log } from '../../observe/log.ts'
-import { type ModernRequest, withServerInfo } from '../../protocol/envelope.ts'
+import { withServerInfo, type ModernRequest } from '../../protocol/envelope.ts'
 import { errorTable } from '../../protocol/error-table.ts'
-import { type Client, type LogLevel, passesLogLevel } from '../../protocol/seams.ts'
+import { passesLogLevel, type Client, type LogLevel } from '../../protocol/seams.ts'
 import type { ModernCall } from '../../relay/call/call.ts'
 import type { Clock } from '../../time/clock.ts'
-import type { Accepts } from '../accept.ts'
-import { logSlowReader } from '../backpressure.ts'
-import type { RequestContext } from '../request-context.ts'
-import { noLongerAccepted, type Revalidator } from '../revalidation.ts'
-import { createModernReply, type ModernReply } from './modern-reply.ts'
+import { noLongerAccepted, type RequestContext, type Revalidator } from '../admission.ts'
+import type { Accepts } from '../headers.ts'
+import { createSseWriter, maxQueuedBytes, sendError, sendJson, sseHeaders, type SseWriter } from '../reply.ts'
 
 export interface ModernRequestOptions {
   readonly revalidator: Revalidator
@@ -36,31 +34,23 @@ export interface ModernRequestOptions {
   readonly calls: Set<AbortController>
 }
 
-/** Performs one call and answers with its result or its error. Never rejects. */
-export type RunModernRequest = (
-  context: RequestContext,
-  request: ModernRequest,
-  accepts: Accepts,
-  perform: (call: ModernCall) => Promise<Result>
-) => Promise<void>
-
-export function createRunModernRequest({
-  revalidator,
-  clock,
-  log,
-  serverInfo,
-  calls
-}: ModernRequestOptions): RunModernRequest {
+/** @returns what performs one call and answers with its result or its error. It never rejects */
+export function createRunModernRequest({ revalidator, clock, log, serverInfo, calls }: ModernRequestOptions) {
   // A third of the longest silence afterwards: until then the status can still say what went wrong.
   const quietMs = revalidator.intervalMs / 3
 
-  return async (context, { id, request, envelope }, accepts, perform) => {
-    const { raw, headers, snapshot, tenant, endpoint, principal } = context
+  return async (
+    context: RequestContext,
+    { id, request, envelope }: ModernRequest,
+    accepts: Accepts,
+    perform: (call: ModernCall) => Promise<Result>
+  ): Promise<void> => {
+    const { raw, snapshot, tenant, endpoint, principal } = context
     if (raw.destroyed) return
     const controller = new AbortController()
     const { signal } = controller
     let over = false
-    const reply = createModernReply({ raw, accepts, headers, onOverflow: () => logSlowReader(log, context) })
+    const reply = createModernReply(context, accepts, log)
     raw.once('close', () => {
       if (!over) controller.abort(new GatewayError('cancelled', 'The caller closed the connection.'))
     })
@@ -99,7 +89,13 @@ export function createRunModernRequest({
     }
   }
 
-  function fail(reply: ModernReply, id: RequestId, signal: AbortSignal, error: unknown, requestId: string): void {
+  function fail(
+    reply: ReturnType<typeof createModernReply>,
+    id: RequestId,
+    signal: AbortSignal,
+    error: unknown,
+    requestId: string
+  ): void {
     // Aborted by the gateway: the reason says why. An ordinary answer, because a status such as 503 invites to repeat
     // what may have been done.
     if (signal.aborted) return reply.end(errorMessage(id, errorObject(signal.reason, requestId)))
@@ -112,7 +108,86 @@ export function createRunModernRequest({
     if (!(error instanceof GatewayError))
       log.error({ err: error, requestId }, 'a request failed by a fault of the gateway')
     else if (error.row.status === 200) return reply.end(message)
-    reply.refuse(error, requestId, id, message)
+    reply.refuse(error, id, message)
+  }
+}
+
+/**
+ * The answer: a single JSON object while no message comes before it, else a stream. Nothing of it can be resumed, so no
+ * event has an id, and a broken connection is the end of it.
+ */
+function createModernReply(context: RequestContext, accepts: Accepts, log: Log) {
+  const { raw, headers } = context
+  let sink: SseWriter | undefined
+  let ended = false
+  /** What the connection cannot take yet: Node would queue without end. */
+  const waiting: string[] = []
+  let behind = 0
+  let sending = false
+
+  const start = (): SseWriter | undefined => {
+    if (sink !== undefined || !accepts.stream || raw.headersSent || raw.destroyed) return sink
+    raw.writeHead(200, { ...headers, ...sseHeaders })
+    return (sink = createSseWriter(context, log))
+  }
+
+  function send(to: SseWriter, message: unknown): void {
+    const text = JSON.stringify(message)
+    if (!sending && !raw.writableNeedDrain) return void to.eventWithoutId(text)
+    waiting.push(text)
+    behind += text.length
+    if (!sending) void sendWaiting(to)
+  }
+
+  async function sendWaiting(to: SseWriter): Promise<void> {
+    sending = true
+    while (waiting.length > 0 && to.open) {
+      await to.drained()
+      const text = waiting.shift() ?? ''
+      behind -= text.length
+      to.eventWithoutId(text)
+    }
+    sending = false
+    if (ended) to.end()
+  }
+
+  const end = (message: unknown, status = 200): void => {
+    if (ended) return
+    ended = true
+    if (sink === undefined && (accepts.json || status !== 200)) return sendJson(raw, status, message, headers)
+    const to = start()
+    if (to === undefined) return
+    send(to, message)
+    if (!sending) to.end()
+  }
+
+  return {
+    /**
+     * Streams a message ahead of the last one. Never throws.
+     * @returns false, sending nothing, where the caller takes only JSON, has gone, has its answer, or does not keep up
+     */
+    push(message: unknown): boolean {
+      if (ended || behind > maxQueuedBytes) return false
+      const to = start()
+      if (to?.open !== true) return false
+      send(to, message)
+      return true
+    },
+    /** Starts the stream. */
+    beat() {
+      if (!ended) start()?.beat()
+    },
+    /** @param status of a JSON answer; a stream has had its own already */
+    end,
+    /** The last message is an error of ours. @param message the same as a message, for a stream */
+    refuse(error: unknown, id: RequestId, message: unknown) {
+      if (sink !== undefined) return end(message)
+      ended = true
+      sendError(raw, error, context.requestId, headers, id)
+    },
+    get started() {
+      return sink !== undefined
+    }
   }
 }
 

@@ -1,15 +1,21 @@
 // Handles 2026-07-28: one POST, one request, one answer (basic/transports/streamable-http). A classified request goes
 // on to the relay when its method exists and its headers repeat its arguments.
 
+import type { ServerResponse } from 'node:http'
 import type { ModernRequest } from '../../protocol/envelope.ts'
-import { GatewayError, latestModern, type Result } from '../../protocol/messages.ts'
-import type { ModernCall } from '../../relay/call/call.ts'
+import { GatewayError, latestModern, type JsonObject, type Result } from '../../protocol/messages.ts'
 import { modernClientRequests } from '../../protocol/methods.ts'
+import {
+  paramHeaderPrefix,
+  paramHeadersOf,
+  paramMismatch,
+  type ParamHeader
+} from '../../protocol/translate/param-headers.ts'
+import type { ModernCall } from '../../relay/call/call.ts'
 import type { ModernRelay } from '../../relay/modern-relay.ts'
-import { formatsOf } from '../accept.ts'
-import type { RequestContext } from '../request-context.ts'
-import { createCallerLimits } from './caller-limits.ts'
-import { createParamHeaderCheck } from './check-param-headers.ts'
+import type { RequestContext } from '../admission.ts'
+import { formatsOf } from '../headers.ts'
+import { refuseBacklog, refuseCall } from '../reply.ts'
 import { createModernListen } from './modern-listen.ts'
 import { createRunModernRequest, type ModernRequestOptions } from './modern-request.ts'
 
@@ -17,21 +23,13 @@ export interface ModernHandlerOptions extends ModernRequestOptions {
   readonly relay: ModernRelay
 }
 
-export interface ModernHttpHandler {
-  /**
-   * Rejects with what is refused before the request runs: GatewayError unknown_method, not_acceptable, too_many, and
-   * what `listen` is refused with.
-   */
-  post(context: RequestContext, request: ModernRequest): Promise<void>
-  /** The gateway stops: ends every listen stream, and says so on it. Calls go on. */
-  endStreams(): void
-}
+export type ModernHandler = ReturnType<typeof createModernHandler>
 
-export function createModernHandler(options: ModernHandlerOptions): ModernHttpHandler {
+export function createModernHandler(options: ModernHandlerOptions) {
   const { relay, log } = options
   const run = createRunModernRequest(options)
   const { listen, endStreams } = createModernListen(options)
-  const callers = createCallerLimits()
+  const admit = createCallerLimits()
   const checkParamHeaders = createParamHeaderCheck(relay)
 
   async function callTool(context: RequestContext, call: ModernCall): Promise<Result> {
@@ -50,7 +48,11 @@ export function createModernHandler(options: ModernHandlerOptions): ModernHttpHa
   }
 
   return {
-    async post(context, message) {
+    /**
+     * Rejects with what is refused before the request runs: GatewayError unknown_method, not_acceptable, too_many, and
+     * what `listen` is refused with.
+     */
+    async post(context: RequestContext, message: ModernRequest): Promise<void> {
       const { method } = message.request
       if (!modernClientRequests.has(method))
         throw new GatewayError(
@@ -59,12 +61,72 @@ export function createModernHandler(options: ModernHandlerOptions): ModernHttpHa
             'serve it.'
         )
       // Not awaited: an async function that waits holds the body, for as long as a stream is open.
-      if (method === 'subscriptions/listen') return listen(context, message.id, message.request, message.envelope)
+      if (method === 'subscriptions/listen') return listen(context, message)
       const accepts = formatsOf(context.incoming.headers)
       if (context.raw.destroyed) return
-      callers.admit(context)
+      admit(context)
       await run(context, message, accepts, method === 'tools/call' ? (call) => callTool(context, call) : relay.call)
     },
+    /** The gateway stops: ends every listen stream, and says so on it. Calls go on. */
     endStreams
   }
+}
+
+/**
+ * Bounds what one caller has open at once. There are no sessions to count by, so requests are counted by principal.
+ * @returns what counts a request until its answer has left, and throws GatewayError too_many
+ */
+function createCallerLimits(): (context: RequestContext) => void {
+  const answersOf = new Map<string, Set<ServerResponse>>()
+  return ({ tenant, principal: { issuer, subject, clientId }, snapshot: { limits }, raw }) => {
+    const key = JSON.stringify([tenant.id, issuer, subject, clientId])
+    const answers = answersOf.get(key) ?? new Set()
+    refuseCall(answers.size, limits.callsPerSession, 'caller')
+    let backlogBytes = 0
+    for (const answer of answers) backlogBytes += answer.writableLength
+    refuseBacklog(backlogBytes, 'caller')
+    answersOf.set(key, answers.add(raw))
+    // Until an answer is read, it is in memory: the result alone does not end the count.
+    raw.once('close', () => {
+      answers.delete(raw)
+      if (answers.size === 0) answersOf.delete(key)
+    })
+  }
+}
+
+/**
+ * Checks the headers `Mcp-Param-*` of a tool call against the schema that the endpoint publishes (2026-07-28
+ * basic/transports/streamable-http "Server Behavior for Custom Headers").
+ * @returns the check, which rejects with GatewayError header_mismatch
+ */
+function createParamHeaderCheck(
+  relay: Pick<ModernRelay, 'schemaOf'>
+): (rawHeaders: readonly string[], call: ModernCall) => Promise<void> {
+  // Read once for each schema object, which lives as long as its listing.
+  const known = new WeakMap<JsonObject, readonly ParamHeader[]>()
+
+  return async (rawHeaders, call) => {
+    const { name, arguments: args } = call.request.params ?? {}
+    const schema = typeof name === 'string' ? await relay.schemaOf(call, name) : undefined
+    if (schema === undefined) return // The relay refuses an unknown tool.
+    let annotations = known.get(schema)
+    if (annotations === undefined) {
+      const found = paramHeadersOf(schema)
+      // Clients leave out a tool whose annotations are invalid, so there is nothing to check.
+      known.set(schema, (annotations = typeof found === 'string' ? [] : found))
+    }
+    if (annotations.length === 0) return
+    const mismatch = paramMismatch(annotations, args, paramHeadersIn(rawHeaders))
+    if (mismatch !== undefined) throw new GatewayError('header_mismatch', mismatch)
+  }
+}
+
+/** Each as often as it came: Node would join them, and a proxy on the way may have read the first only. */
+function paramHeadersIn(rawHeaders: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, string[]>()
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]?.toLowerCase() ?? ''
+    if (name.startsWith(paramHeaderPrefix)) found.set(name, [...(found.get(name) ?? []), rawHeaders[at + 1] ?? ''])
+  }
+  return found
 }
