@@ -438,7 +438,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'upstream connection',
       'the connection ends'
     ],
-    ['upstream/http/session-replay.ts maxAtOnce', 'calls sent again at once after a lost session', 'upstream', 'wait'],
+    ['upstream/http/streamable-link.ts maxAtOnce', 'calls sent again at once after a lost session', 'upstream', 'wait'],
     [
       'upstream/http/streamable-calls.ts maxResumes',
       'resumptions in a row that bring nothing',
@@ -459,7 +459,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['upstream/http/streamable-calls.ts lingerMs', 'wait for the end of a stream after its answer', 'call', 'closed'],
     [
-      'upstream/http/modern-calls.ts lingerMs',
+      'upstream/http/modern-link.ts lingerMs',
       'wait for the end of a stream after its answer, modern',
       'call',
       'closed'
@@ -507,7 +507,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['upstream/connect/discovery-cache.ts maxEntries', 'remembered findings', 'process', 'the oldest are forgotten'],
     [
-      'upstream/http/egress.ts keepAliveMs keepAliveMarginMs',
+      'upstream/http/target.ts keepAliveMs keepAliveMarginMs',
       'life of an idle socket; margin below what the server names',
       'socket',
       'closed'
@@ -549,13 +549,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the pause begins anew'
     ],
     [
-      'upstream/http/restart-delay.ts backoff',
+      'upstream/http/streamable-session.ts restartBackoff',
       'pause before a lost session is opened again',
       'upstream connection',
       'opened again'
     ],
     [
-      'upstream/http/restart-delay.ts provenMs',
+      'upstream/http/streamable-session.ts provenMs',
       'life after which a session counts as good',
       'session',
       'the pause begins anew'

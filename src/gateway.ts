@@ -27,7 +27,7 @@ import { createSealer } from './store/seal.ts'
 import { steadyClock, wallClock } from './time/clock.ts'
 import { createServerRequestQuotas } from './upstream/rpc/server-requests.ts'
 import { createConnector } from './upstream/connect/connect.ts'
-import { createEgress } from './upstream/http/egress.ts'
+import { createEgress } from './upstream/http/target.ts'
 import { createPool } from './upstream/pool/pool.ts'
 import { createSupervisor } from './upstream/stdio/supervisor.ts'
 

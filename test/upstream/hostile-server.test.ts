@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { boundedError } from '../../src/upstream/rpc/errors.ts'
-import { createRestartDelay } from '../../src/upstream/http/restart-delay.ts'
+import { createRestartDelay } from '../../src/upstream/http/streamable-session.ts'
 import {
   callOf,
   handClock,

@@ -4,7 +4,7 @@
 import t from 'tap'
 import { createServer } from 'node:http'
 import { createConnector } from '../../src/upstream/connect/connect.ts'
-import { createEgress } from '../../src/upstream/http/egress.ts'
+import { createEgress } from '../../src/upstream/http/target.ts'
 import {
   handClock,
   handshake,

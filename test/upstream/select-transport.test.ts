@@ -4,7 +4,7 @@
 import { connect as connectTo, createServer, type AddressInfo } from 'node:net'
 import t from 'tap'
 import { createConnector } from '../../src/upstream/connect/connect.ts'
-import { createEgress } from '../../src/upstream/http/egress.ts'
+import { createEgress } from '../../src/upstream/http/target.ts'
 import { startReference } from '../conformance/reference.ts'
 import {
   callOf,

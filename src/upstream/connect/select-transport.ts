@@ -6,10 +6,10 @@ import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, deadline } from '../../time/clock.ts'
 import { openHttpSse } from '../http/http-sse-link.ts'
 import { openStreamable } from '../http/streamable-link.ts'
-import { discard, type Link, withHandshake } from '../rpc/link.ts'
+import { type Link, discard, withHandshake } from '../rpc/link.ts'
 import { createDiscoveryCache } from './discovery-cache.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
-import type { Egress } from '../http/egress.ts'
+import type { Egress } from '../http/target.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
 /**

@@ -2,9 +2,9 @@
 
 import {
   type Implementation,
-  isObject,
   type JsonObject,
   type ModernRevision,
+  isObject,
   requestMessage
 } from '../../protocol/messages.ts'
 import { type DiscoverAnswer, discoverRequest } from '../modern/discover.ts'

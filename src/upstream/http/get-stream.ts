@@ -1,18 +1,12 @@
 // The standalone stream of a Streamable HTTP session: opened by GET, opened again when it ends, for as long as the
 // session lives (2025-11-25 basic/transports "Listening for Messages from the Server").
 
-import { backoffMs, type Clock, type Timer } from '../../time/clock.ts'
+import { type Timer, backoffMs } from '../../time/clock.ts'
 import { type HttpOutcome, type HttpResponseSink, type OpenRequest, sendRequest } from './request.ts'
-import type { Log } from '../../observe/log.ts'
+import type { LinkContext } from '../rpc/transport.ts'
 import type { HttpTarget } from './target.ts'
 
-export interface GetStreamOptions {
-  readonly target: HttpTarget
-  /** Of the session. */
-  readonly headers: readonly string[]
-  readonly clock: Clock
-  readonly random: () => number
-  readonly log: Log
+interface GetStreamEvents {
   message(value: unknown): void
   /** The stream was cut and is open again: something may have been missed. */
   reconnected(): void
@@ -27,9 +21,16 @@ const maxRetryMs = 3_600_000
 /** A server may ask us back at once, but not in a tight loop. */
 const minDelayMs = 50
 
-/** @returns stops listening */
-export function openGetStream(options: GetStreamOptions): () => void {
-  const { target, clock, random, log } = options
+/**
+ * @param sessionHeaders names and values in turn
+ * @returns stops listening
+ */
+export function openGetStream(
+  target: HttpTarget,
+  sessionHeaders: readonly string[],
+  { clock, random, log }: LinkContext,
+  events: GetStreamEvents
+): () => void {
   const { name: upstream } = target
   let request: OpenRequest | undefined
   let timer: Timer | undefined
@@ -43,13 +44,13 @@ export function openGetStream(options: GetStreamOptions): () => void {
   const sink: HttpResponseSink = {
     begin(_sessionId, streamed) {
       if (!streamed) return
-      if (cut) options.reconnected()
+      if (cut) events.reconnected()
       wasOpen = true
       cut = false
     },
     message(value) {
       failures = 0
-      options.message(value)
+      events.message(value)
     },
     eventId(id) {
       failures = 0
@@ -64,7 +65,7 @@ export function openGetStream(options: GetStreamOptions): () => void {
   }
 
   function open(): void {
-    const headers = ['accept', 'text/event-stream', ...options.headers]
+    const headers = ['accept', 'text/event-stream', ...sessionHeaders]
     if (lastEventId !== undefined) headers.push('last-event-id', lastEventId)
     request = sendRequest(target, { method: 'GET', headers, body: null }, sink)
   }
@@ -73,7 +74,7 @@ export function openGetStream(options: GetStreamOptions): () => void {
     if (outcome.kind === 'refused') {
       const { status } = outcome
       // 405: the server has no such stream. Many say 404 or 400 instead; after it was open, these mean the session.
-      if (wasOpen && (status === 404 || status === 400)) return options.sessionLost()
+      if (wasOpen && (status === 404 || status === 400)) return events.sessionLost()
       if (status < 500 && status !== 429) return log.debug({ upstream, status }, 'the upstream has no GET stream')
     }
     if (!wasOpen && (outcome.kind === 'garbled' || (outcome.kind === 'answered' && !outcome.streamed))) {

@@ -3,20 +3,19 @@
 // is sent again.
 
 import { GatewayError, isObject } from '../../protocol/messages.ts'
-import { noClient } from '../../protocol/seams.ts'
-import { deadline, type Timer } from '../../time/clock.ts'
+import { type Timer, deadline } from '../../time/clock.ts'
 import { idIn } from '../rpc/decode-json.ts'
 import { closedError, failureError, lostError } from '../rpc/errors.ts'
+import { createHttpSseStream } from './http-sse-stream.ts'
+import { type HttpOutcome, type HttpRequest, type OpenRequest, sendRequest } from './request.ts'
+import { type Egress, openTarget, postHeaders, revisionHeader } from './target.ts'
+import { noClient } from '../../protocol/seams.ts'
 import { type HandshakeResult, initialize, type Link } from '../rpc/link.ts'
 import { createRpcClient } from '../rpc/rpc-client.ts'
-import { createHttpSseStream } from './http-sse-stream.ts'
 import { createPostQueue, sendForStatus } from './post-queue.ts'
-import { type HttpOutcome, type HttpRequest, type OpenRequest, sendRequest } from './request.ts'
-import { openTarget, postHeaders, revisionHeader } from './target.ts'
+import type { UnusableEvent } from './sse-reader.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { LinkContext } from '../rpc/transport.ts'
-import type { Egress } from './egress.ts'
-import type { UnusableEvent } from './sse-reader.ts'
 
 export interface HttpSseLink extends Link {
   /**
@@ -32,20 +31,14 @@ export interface HttpSseLink extends Link {
  */
 const lingerMs = 1_000
 
-/** The POST of a request that the server has not answered yet. */
-interface OpenPost {
-  request: OpenRequest | undefined
-  /** Since the answer came on the stream. */
-  timer: Timer | undefined
-}
-
 export function openHttpSse(definition: HttpDefinition, egress: Egress, link: LinkContext): HttpSseLink {
   const { name, connectMs } = definition
   const { events, clock, log, warnings } = link
   const target = openTarget(definition, egress, link.handshake.clientInfo)
   const { origin } = target
   const ending = new AbortController()
-  const posts = new Map<number, OpenPost>()
+  /** The POSTs of requests that the server has not answered yet; `timer` runs since the answer came on the stream. */
+  const posts = new Map<number, { request?: OpenRequest; timer?: Timer }>()
   let handshakeResult: HandshakeResult | undefined
   let ready = false
   let ended: Error | undefined
@@ -61,7 +54,7 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
       drop: abort
     }
   })
-  const stream = createHttpSseStream({ target, log, message, unusable, ended: end })
+  const stream = createHttpSseStream(target, log, message, unusable, end)
   const queue = createPostQueue(target, log, async (body, signal) => {
     const outcome = await sendForStatus(target, requestOf(body), signal)
     if (outcome.kind === 'refused') checkSession(outcome.status)
@@ -77,7 +70,7 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
   })
 
   function post(id: number, body: string): void {
-    const open: OpenPost = { request: undefined, timer: undefined }
+    const open: { request?: OpenRequest; timer?: Timer } = {}
     posts.set(id, open)
     open.request = sendRequest(target, requestOf(body), {
       message() {},
@@ -95,16 +88,11 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
     const { status, body } = outcome
     // The server's own error for this very request says more than the status.
     if (status < 500 && isObject(body) && body['id'] === id) rpc.receive(body, id)
-    rpc.fail(id, ready && status === 404 ? forgottenError() : failureError(name, origin, outcome))
+    const text = `Upstream ${name} forgot its session (HTTP 404), so the request was not executed. Try again.`
+    const forgotten = new GatewayError('upstream_unavailable', text, { data: { upstream: name, status } })
+    rpc.fail(id, ready && status === 404 ? forgotten : failureError(name, origin, outcome))
     checkSession(status)
   }
-
-  const forgottenError = (): GatewayError =>
-    new GatewayError(
-      'upstream_unavailable',
-      `Upstream ${name} forgot its session (HTTP 404), so the request was not executed. Try again.`,
-      { data: { upstream: name, status: 404 } }
-    )
 
   function abort(id: number): void {
     const open = posts.get(id)

@@ -1,38 +1,27 @@
 // The stream of an HTTP+SSE session (2024-11-05 basic/transports "HTTP with SSE"): its first event says where to post,
-// every later one brings a message. It is opened once; what it says before its first event tells whether this transport
-// is spoken at the URL at all.
+// every later one brings a message. What it says before its first event tells whether this transport is spoken at the
+// URL at all.
 
 import { GatewayError } from '../../protocol/messages.ts'
 import { abortable } from '../../time/clock.ts'
 import { printable } from '../rpc/decode-json.ts'
-import { failureError, lostError } from '../rpc/errors.ts'
-import { type HttpOutcome, type OpenRequest, sendRequest } from './request.ts'
+import { failureError, lostError, upstreamError } from '../rpc/errors.ts'
+import { type HttpOutcome, type HttpResponseSink, type OpenRequest, sendRequest } from './request.ts'
 import type { Log } from '../../observe/log.ts'
 import type { UnusableEvent } from './sse-reader.ts'
 import type { HttpTarget } from './target.ts'
 
-export interface HttpSseStreamOptions {
-  readonly target: HttpTarget
-  readonly log: Log
-  message(value: unknown): void
-  unusable(event: UnusableEvent): void
-  /** The stream ended, or must not be used. */
-  ended(reason: Error): void
-}
-
-export interface HttpSseStream {
-  /** Where messages are posted; empty until the server has said it. */
-  readonly postPath: string
-  /** See `HttpSseLink.openStream`. */
-  open(signal: AbortSignal): Promise<GatewayError | undefined>
-  close(reason: Error): void
-}
-
 /** Statuses of 4xx that say nothing about the transport. */
 const neutralStatuses: ReadonlySet<number> = new Set([401, 403, 408, 429])
 
-export function createHttpSseStream(options: HttpSseStreamOptions): HttpSseStream {
-  const { target, log } = options
+/** @param lost the stream ended, or must not be used */
+export function createHttpSseStream(
+  target: HttpTarget,
+  log: Log,
+  message: (value: unknown) => void,
+  unusable: (event: UnusableEvent) => void,
+  lost: (reason: Error) => void
+) {
   const { name, origin } = target
   const base = origin + target.path
   const first = Promise.withResolvers<GatewayError | undefined>()
@@ -53,25 +42,16 @@ export function createHttpSseStream(options: HttpSseStreamOptions): HttpSseStrea
     }
     // A server that names another origin would have the credentials of the definition sent there.
     const where = url === undefined ? 'a place that is no URL' : printable(url.origin, 200)
-    options.ended(
-      new GatewayError(
-        'upstream_protocol',
-        `Upstream ${name} wants its messages at ${where}, which is not the origin of its url; they would carry its ` +
-          'credentials there. Set its url to where the server itself says it is.',
-        { data: { upstream: name } }
-      )
-    )
+    const text =
+      `Upstream ${name} wants its messages at ${where}, which is not the origin of its url; they would carry its ` +
+      'credentials there. Set its url to where the server itself says it is.'
+    lost(upstreamError(name, 'upstream_protocol', text))
   }
 
   /** There is something at the URL, but it is not this transport. */
   function absent(reason: string): void {
-    first.resolve(
-      new GatewayError(
-        'upstream_protocol',
-        `Upstream ${name} does not speak HTTP+SSE at ${origin}: ${reason}. Check its url and type.`,
-        { data: { upstream: name } }
-      )
-    )
+    const text = `Upstream ${name} does not speak HTTP+SSE at ${origin}: ${reason}. Check its url and type.`
+    first.resolve(upstreamError(name, 'upstream_protocol', text))
     stop()
   }
 
@@ -89,10 +69,10 @@ export function createHttpSseStream(options: HttpSseStreamOptions): HttpSseStrea
       const status = kind === 'refused' ? outcome.status : 0
       if (status >= 400 && status < 500 && !neutralStatuses.has(status))
         return absent(`GET is refused (HTTP ${status})`)
-      return options.ended(failureError(name, origin, outcome))
+      return lost(failureError(name, origin, outcome))
     }
-    if (kind === 'garbled') return options.ended(failureError(name, origin, outcome))
-    options.ended(lostError(name, 'ended', kind === 'broken' ? outcome.cause : undefined))
+    if (kind === 'garbled') return lost(failureError(name, origin, outcome))
+    lost(lostError(name, 'ended', kind === 'broken' ? outcome.cause : undefined))
   }
 
   function stop(): void {
@@ -100,43 +80,41 @@ export function createHttpSseStream(options: HttpSseStreamOptions): HttpSseStrea
     request?.abort()
   }
 
-  function start(): void {
-    const headers = ['accept', 'text/event-stream', ...target.headers]
-    request = sendRequest(
-      target,
-      { method: 'GET', headers, body: null },
-      {
-        begin(_sessionId, streamed) {
-          streaming = streamed
-        },
-        endpoint,
-        message(value) {
-          if (!streaming || postPath === '') return absent('it does not begin with the event "endpoint"')
-          options.message(value)
-        },
-        unusable(event) {
-          if (postPath === '') absent(event.reason)
-          else options.unusable(event)
-        },
-        end: ended
-      }
-    )
-    if (closed) request.abort()
+  const sink: HttpResponseSink = {
+    begin(_sessionId, streamed) {
+      streaming = streamed
+    },
+    endpoint,
+    message(value) {
+      if (!streaming || postPath === '') return absent('it does not begin with the event "endpoint"')
+      message(value)
+    },
+    unusable(event) {
+      if (postPath === '') absent(event.reason)
+      else unusable(event)
+    },
+    end: ended
   }
 
   return {
+    /** Where messages are posted; empty until the server has said it. */
     get postPath() {
       return postPath
     },
-    open(signal) {
-      if (request === undefined && !closed) start()
+    /** See `HttpSseLink.openStream`. */
+    open(signal: AbortSignal): Promise<GatewayError | undefined> {
+      if (request === undefined && !closed) {
+        const headers = ['accept', 'text/event-stream', ...target.headers]
+        request = sendRequest(target, { method: 'GET', headers, body: null }, sink)
+        if (closed) request.abort()
+      }
       return abortable(
         first.promise,
         signal,
         () => new GatewayError('cancelled', `Connecting to upstream ${name} was given up.`)
       )
     },
-    close(reason) {
+    close(reason: Error): void {
       first.reject(reason)
       stop()
     }

@@ -1,20 +1,20 @@
 // MCP over Streamable HTTP as a client of 2026-07-28: no session, and no streams but those of its requests. What makes
 // a connection of it is what the server said of itself, and the `subscriptions/listen` streams that are held open here.
 
-import { deadline } from '../../time/clock.ts'
-import { discoverModern, type DiscoverResult, isNotModern, type NotModern } from '../modern/discover.ts'
+import { isObject, isSpecifiedCode } from '../../protocol/messages.ts'
+import { discoverOverHttp, foreignStatuses } from './discover-http.ts'
+import { type HttpOutcome, type HttpResponseSink, type OpenRequest, noResponse, sendRequest } from './request.ts'
+import { NotExecutedError, boundedError, closedError, failureError, isRpcError, lostError } from '../rpc/errors.ts'
+import { type Timer, deadline } from '../../time/clock.ts'
+import { type RpcClient, createRpcClient } from '../rpc/rpc-client.ts'
+import { type Egress, type HttpTarget, modernHeaders, openTarget } from './target.ts'
+import { type DiscoverResult, type NotModern, discoverModern, isNotModern } from '../modern/discover.ts'
 import { createUpstreamSubscriptions } from '../modern/listen-streams.ts'
 import { createModernCodec, createModernRequests } from '../modern/modern-requests.ts'
-import { closedError, lostError, NotExecutedError } from '../rpc/errors.ts'
-import { createRpcClient } from '../rpc/rpc-client.ts'
-import { discoverOverHttp } from './discover-http.ts'
-import { createModernHttpCalls } from './modern-calls.ts'
-import { modernHeaders, openTarget } from './target.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { ParamHeaderCaches } from '../modern/param-header-cache.ts'
 import type { Link } from '../rpc/link.ts'
 import type { LinkContext } from '../rpc/transport.ts'
-import type { Egress } from './egress.ts'
 
 export interface ModernLink extends Link {
   /**
@@ -31,7 +31,7 @@ export function openModernHttp(
   link: LinkContext
 ): ModernLink {
   const { name, connectMs } = definition
-  const { events, clock, log, warnings } = link
+  const { events, clock, log } = link
   const { clientInfo } = link.handshake
   const target = openTarget(definition, egress, clientInfo)
   const { paramHeaders, release } = caches.lease(definition.hash)
@@ -46,13 +46,18 @@ export function openModernHttp(
     link,
     codec: () => codec,
     transport: {
-      request: (id, body, request) => calls.send(id, body, modernHeaders(request, target.headers, paramHeaders)),
+      request(id, body, request) {
+        new ModernHttpCall(calls, id).post(modernHeaders(request, target.headers, paramHeaders), body)
+      },
       // Nothing but requests is sent in this revision: closing the response cancels one.
       post() {},
-      drop: (id) => calls.drop(id)
+      drop(id) {
+        calls.open.get(id)?.abort()
+        calls.open.delete(id)
+      }
     }
   })
-  const calls = createModernHttpCalls({ target, rpc, clock, warnings, checkEra })
+  const calls: CallContext = { target, rpc, link, open: new Map(), checkEra }
   const subscriptions = createUpstreamSubscriptions(definition, link, rpc)
   const request = createModernRequests({
     definition,
@@ -129,5 +134,104 @@ export function openModernHttp(
       destroy(closedError(name))
     },
     destroy
+  }
+}
+
+interface CallContext {
+  readonly target: HttpTarget
+  readonly rpc: RpcClient
+  readonly link: LinkContext
+  readonly open: Map<number, ModernHttpCall>
+  /** A request was refused in a way that a server of this era does not have: is it still one? */
+  checkEra(): void
+}
+
+/** A server closes the stream after its answer; one that does not is not waited for. */
+const lingerMs = 1_000
+
+/**
+ * A POST whose response is all there is to the call. Nothing is resumed and nothing is sent again; closing the response
+ * is how a request is cancelled (basic/transports/streamable-http). A class, because there is one for each call: its
+ * methods are not made anew.
+ */
+class ModernHttpCall implements HttpResponseSink {
+  private readonly connection: CallContext
+  private readonly id: number
+  private request: OpenRequest | undefined
+  private timer: Timer | undefined
+  private streaming = false
+
+  constructor(connection: CallContext, id: number) {
+    this.connection = connection
+    this.id = id
+  }
+
+  post(headers: string[], body: string): void {
+    const { target, rpc, open } = this.connection
+    this.request = sendRequest(target, { method: 'POST', headers, body }, this)
+    // It may have ended before we got here.
+    if (rpc.isOpen(this.id)) open.set(this.id, this)
+  }
+
+  abort(): void {
+    this.timer?.close()
+    this.request?.abort()
+  }
+
+  begin(_sessionId: string | undefined, streamed: boolean): void {
+    this.streaming = streamed
+  }
+
+  message(value: unknown): void {
+    const { id, connection } = this
+    const { rpc, link, open } = connection
+    const { warnings, clock } = link
+    if (isObject(value)) {
+      const { method, params } = value
+      // Each request has a response of its own: what another one is told is not for this one to say.
+      if (typeof method !== 'string' && value['id'] !== id) {
+        return warnings.warn({}, 'left out an answer of the upstream that came to another request than its own')
+      }
+      if (method === 'notifications/progress' && (!isObject(params) || params['progressToken'] !== id)) {
+        return warnings.warn({}, 'left out progress of the upstream that came on the stream of another request')
+      }
+    }
+    rpc.receive(value, id)
+    if (this.timer !== undefined || !this.streaming || rpc.isOpen(id) || open.get(id) !== this) return
+    this.timer = clock.timer(lingerMs, () => {
+      open.delete(id)
+      this.abort()
+    })
+    this.timer.unref()
+  }
+
+  end(outcome: HttpOutcome): void {
+    const { id, connection } = this
+    const { target, rpc, open } = connection
+    this.timer?.close()
+    open.delete(id)
+    if (!rpc.isOpen(id)) return
+    if (outcome.kind === 'refused') return this.refused(outcome)
+    if (outcome.kind === 'answered' && outcome.streamed) {
+      return rpc.fail(id, lostError(target.name, 'ended before its answer came'))
+    }
+    const failure = outcome.kind === 'answered' ? noResponse(outcome.status) : outcome
+    rpc.fail(id, failureError(target.name, target.origin, failure))
+  }
+
+  private refused(outcome: HttpOutcome & { kind: 'refused' }): void {
+    const { id, connection } = this
+    const { target, rpc } = connection
+    const { status, body } = outcome
+    const error = isObject(body) && isObject(body['error']) ? body['error'] : undefined
+    if (foreignStatuses.has(status) && !isSpecifiedCode(error?.['code'])) connection.checkEra()
+    // The response is about this request even where the server could not read its id.
+    const own = isObject(body) && (body['id'] === id || body['id'] === undefined || body['id'] === null)
+    // Nothing came for this request before: a server answers 200 where it sends anything ahead of its answer.
+    if (isRpcError(error) && own && status === 400) return rpc.fail(id, new NotExecutedError(boundedError(error)))
+    if (error !== undefined && own && status >= 400 && status < 500 && status !== 401 && status !== 403) {
+      rpc.receive({ ...body, id }, id)
+    }
+    rpc.fail(id, failureError(target.name, target.origin, outcome))
   }
 }

@@ -3,7 +3,7 @@
 
 import { notificationMessage } from '../../protocol/messages.ts'
 import { failureError } from '../rpc/errors.ts'
-import { sendRequest, type HttpOutcome, type HttpRequest } from './request.ts'
+import { type HttpOutcome, type HttpRequest, sendRequest } from './request.ts'
 import type { Log } from '../../observe/log.ts'
 import type { HttpTarget } from './target.ts'
 

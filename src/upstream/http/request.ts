@@ -3,7 +3,7 @@
 
 import { Readable } from 'node:stream'
 import { type ByteChunks, createByteChunks, decodeJson, printable } from '../rpc/decode-json.ts'
-import { createSseReader, type SseReader, type SseSink } from './sse-reader.ts'
+import { type SseReader, type SseSink, createSseReader } from './sse-reader.ts'
 import { isObject } from '../../protocol/messages.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'

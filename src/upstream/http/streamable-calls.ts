@@ -4,7 +4,7 @@
 
 import { failureError, isRpcError, lostError } from '../rpc/errors.ts'
 import { GatewayError, isObject } from '../../protocol/messages.ts'
-import { type HttpOutcome, type HttpResponseSink, noResponse, type OpenRequest, sendRequest } from './request.ts'
+import { type HttpOutcome, type HttpResponseSink, type OpenRequest, noResponse, sendRequest } from './request.ts'
 import type { Clock, Timer } from '../../time/clock.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { HttpTarget } from './target.ts'
@@ -18,14 +18,17 @@ export interface HttpSession {
   readonly postHeaders: string[]
 }
 
-/** What calls need to know of the session that they are sent in, and do to it. */
-export interface SessionOfCalls {
-  readonly current: HttpSession
+/** What the calls of a connection share. */
+export interface StreamableCallContext {
+  readonly target: HttpTarget
+  readonly rpc: RpcClient
+  readonly clock: Clock
+  readonly open: Map<number, StreamableCall>
   /**
    * Makes a new session in place of the one that the server forgot, once for all calls. Rejects with the error for this
    * call.
    */
-  renew(forgotten: HttpSession, id: number): Promise<void>
+  renew(forgotten: HttpSession, id: number): Promise<HttpSession>
   /**
    * The server refused the call with this code. @returns true where only a newer era refuses so; the call has failed
    * then
@@ -33,19 +36,6 @@ export interface SessionOfCalls {
   upgraded(session: HttpSession, id: number, code: number): boolean
   /** The server refused something of this session as a bad request: finds out whether it still knows the session. */
   check(session: HttpSession): void
-}
-
-export interface StreamableCallsOptions {
-  readonly target: HttpTarget
-  readonly rpc: RpcClient
-  readonly clock: Clock
-  readonly session: SessionOfCalls
-}
-
-export interface StreamableCalls {
-  /** @param begun for the handshake, whose answer carries the session id */
-  send(id: number, body: string, session: HttpSession, begun?: (sessionId: string | undefined) => void): void
-  drop(id: number): void
 }
 
 /** Without `retry` from the server. */
@@ -57,27 +47,9 @@ const maxResumes = 5
 /** A server closes the stream after its answer; one that does not is not waited for. */
 const lingerMs = 1_000
 
-interface Connection extends StreamableCallsOptions {
-  readonly open: Map<number, StreamableCall>
-}
-
-export function createStreamableCalls(options: StreamableCallsOptions): StreamableCalls {
-  const open = new Map<number, StreamableCall>()
-  const connection: Connection = { ...options, open }
-  return {
-    send(id, body, session, begun) {
-      new StreamableCall(connection, id, session).post(body, begun)
-    },
-    drop(id) {
-      open.get(id)?.abort()
-      open.delete(id)
-    }
-  }
-}
-
 /** A class, because there is one for each call: its methods are not made anew. */
-class StreamableCall implements HttpResponseSink {
-  private readonly connection: Connection
+export class StreamableCall implements HttpResponseSink {
+  private readonly connection: StreamableCallContext
   private readonly id: number
   private readonly session: HttpSession
   /** Until the server has begun to answer. */
@@ -93,12 +65,13 @@ class StreamableCall implements HttpResponseSink {
   private resumes = 0
   private resuming = false
 
-  constructor(connection: Connection, id: number, session: HttpSession) {
+  constructor(connection: StreamableCallContext, id: number, session: HttpSession) {
     this.connection = connection
     this.id = id
     this.session = session
   }
 
+  /** @param begun for the handshake, whose answer carries the session id */
   post(body: string, begun?: (sessionId: string | undefined) => void, again = false): void {
     this.body = body
     this.begun = begun
@@ -179,8 +152,8 @@ class StreamableCall implements HttpResponseSink {
     const { status, body } = outcome
     if (status === 404 && session.id !== undefined) return this.forgotten()
     const error = isObject(body) ? body['error'] : undefined
-    if (status === 400 && isRpcError(error) && connection.session.upgraded(session, id, error.code)) return
-    if (status === 400 && session.id !== undefined) connection.session.check(session)
+    if (status === 400 && isRpcError(error) && connection.upgraded(session, id, error.code)) return
+    if (status === 400 && session.id !== undefined) connection.check(session)
     // The server's own error for this very request says more than the status.
     if (status < 500 && status !== 401 && status !== 403 && isObject(body) && body['id'] === id) rpc.receive(body, id)
     this.fail(outcome)
@@ -191,18 +164,13 @@ class StreamableCall implements HttpResponseSink {
     const { id, body, connection, session, again } = this
     const { rpc, target } = connection
     if (again) {
-      return rpc.fail(
-        id,
-        new GatewayError(
-          'upstream_unavailable',
-          `Upstream ${target.name} forgot its session (HTTP 404) twice in a row; the request was not executed.`,
-          { data: { upstream: target.name, status: 404 } }
-        )
-      )
+      const text = `Upstream ${target.name} forgot its session (HTTP 404) twice in a row; the request was not executed.`
+      const data = { upstream: target.name, status: 404 }
+      return rpc.fail(id, new GatewayError('upstream_unavailable', text, { data }))
     }
-    connection.session.renew(session, id).then(
-      () => {
-        if (rpc.isOpen(id)) new StreamableCall(connection, id, connection.session.current).post(body, undefined, true)
+    connection.renew(session, id).then(
+      (current) => {
+        if (rpc.isOpen(id)) new StreamableCall(connection, id, current).post(body, undefined, true)
       },
       (error: unknown) => rpc.fail(id, error as Error)
     )

@@ -1,17 +1,18 @@
 // MCP over Streamable HTTP as a client of the legacy era (2025-11-25 basic/transports "Streamable HTTP"): puts together
 // the session, its calls and its end.
 
-import { GatewayError, modernOnlyCodes } from '../../protocol/messages.ts'
-import { closedError, failureError, lostError } from '../rpc/errors.ts'
-import { createRpcClient } from '../rpc/rpc-client.ts'
-import { createSessionReplay } from './session-replay.ts'
-import { createStreamableCalls, type HttpSession } from './streamable-calls.ts'
+import { createSemaphore } from '../../limits/limits.ts'
+import { type Request, type Result, modernOnlyCodes } from '../../protocol/messages.ts'
+import { type Client, noClient } from '../../protocol/seams.ts'
+import { closedError, failureError, lostError, upstreamError } from '../rpc/errors.ts'
+import { type RpcClient, createRpcClient } from '../rpc/rpc-client.ts'
+import { type HttpSession, StreamableCall, type StreamableCallContext } from './streamable-calls.ts'
 import { blankSession, createStreamableSession } from './streamable-session.ts'
-import { openTarget } from './target.ts'
+import { type Egress, openTarget } from './target.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
 import type { Link } from '../rpc/link.ts'
 import type { LinkContext } from '../rpc/transport.ts'
-import type { Egress } from './egress.ts'
 
 export function openStreamable(definition: HttpDefinition, egress: Egress, link: LinkContext): Link {
   const { name } = definition
@@ -30,33 +31,32 @@ export function openStreamable(definition: HttpDefinition, egress: Egress, link:
     revision: () => session.handshakeResult?.revision,
     transport: {
       request(id, body, { method }) {
-        if (method === 'initialize') calls.send(id, body, blank, session.identify)
-        else calls.send(id, body, session.current)
+        if (method === 'initialize') new StreamableCall(calls, id, blank).post(body, session.identify)
+        else new StreamableCall(calls, id, session.current).post(body)
       },
       post: (body, lost) => session.queue.enqueue(body, ending.signal, lost),
-      drop: (id) => calls.drop(id)
-    }
-  })
-  const replay = createSessionReplay(name, rpc, log)
-  const session = createStreamableSession({ definition, target, link, rpc, replay, ended: ending.signal, lost })
-  const calls = createStreamableCalls({
-    target,
-    rpc,
-    clock,
-    session: {
-      get current() {
-        return session.current
-      },
-      renew(forgotten, id) {
-        awaitingRenewal.add(id)
-        return session.renew(forgotten).finally(() => awaitingRenewal.delete(id))
-      },
-      upgraded,
-      check(suspect) {
-        if (!retired) session.check(suspect)
+      drop(id) {
+        calls.open.get(id)?.abort()
+        calls.open.delete(id)
       }
     }
   })
+  const replay = createSessionReplay(name, rpc, log)
+  const session = createStreamableSession(definition, target, link, rpc, replay, ending.signal, lost)
+  const calls: StreamableCallContext = {
+    target,
+    rpc,
+    clock,
+    open: new Map(),
+    renew(forgotten, id) {
+      awaitingRenewal.add(id)
+      return session.renew(forgotten).finally(() => awaitingRenewal.delete(id))
+    },
+    upgraded,
+    check(suspect) {
+      if (!retired) session.check(suspect)
+    }
+  }
 
   /** The session cannot be had again. Calls that wait for it were not executed; of the others nobody knows. */
   function lost(reason: Error): void {
@@ -74,12 +74,8 @@ export function openStreamable(definition: HttpDefinition, egress: Egress, link:
     // The refusal of the handshake is for `connect`, which finds out the era.
     if (used === blank || !modernOnlyCodes.has(code)) return false
     const what = 'was upgraded and speaks another revision now'
-    rpc.fail(
-      id,
-      new GatewayError('upstream_unavailable', `Upstream ${name} ${what}; the request was not executed. Try again.`, {
-        data: { upstream: name }
-      })
-    )
+    const text = `Upstream ${name} ${what}; the request was not executed. Try again.`
+    rpc.fail(id, upstreamError(name, 'upstream_unavailable', text))
     if (retired || ending.signal.aborted) return true
     retired = true
     session.stop()
@@ -114,5 +110,65 @@ export function openStreamable(definition: HttpDefinition, egress: Egress, link:
     handshake: session.begin,
     close: () => (closing ??= close()),
     destroy
+  }
+}
+
+/** Requests to a server that has just lost its sessions. */
+const maxAtOnce = 8
+
+/**
+ * What a session was told and a new one has to be told again: its log level and its subscriptions (2025-11-25
+ * server/utilities/logging, server/resources "Subscriptions").
+ */
+function createSessionReplay(name: string, rpc: RpcClient, log: Log) {
+  let level: Request | undefined
+  // No limit of its own, which one of the client sessions behind the connection could use up for all: it never holds
+  // more than the relay's subscriptions, which are limited for each session. URIs only, nothing else of a client's
+  // request.
+  const subscriptions = new Set<string>()
+  const limited = createSemaphore(maxAtOnce)
+  let rounds = 0
+
+  function granted(request: Request): void {
+    const uri = request.params?.['uri']
+    if (request.method === 'logging/setLevel') level = request
+    else if (typeof uri === 'string') subscriptions.add(uri)
+  }
+
+  return {
+    subscriptions,
+    /** As that of the RPC client, but remembers what the server granted. */
+    request(request: Request, client: Client, signal: AbortSignal): Promise<Result> {
+      const { method, params } = request
+      if (method === 'resources/unsubscribe') subscriptions.delete(params?.['uri'] as string)
+      const result = rpc.request(request, client, signal)
+      if (method === 'resources/subscribe' || method === 'logging/setLevel') {
+        // Where it is refused, there is nothing to remember.
+        result.then(
+          () => granted(request),
+          () => {}
+        )
+      }
+      return result
+    },
+    /** Sends it all again. What the server refuses now is logged; nobody waits for it. */
+    repeat(signal: AbortSignal): void {
+      const round = ++rounds
+      const send = (request: Request, holds: () => boolean): void => {
+        limited(async () => {
+          // Another session has begun meanwhile, the connection has ended, or the client unsubscribed.
+          if (round === rounds && !signal.aborted && holds()) await rpc.request(request, noClient, signal)
+        }).catch((err: unknown) =>
+          log.warn(
+            { err, upstream: name, method: request.method },
+            'the new session refused what the old one had granted'
+          )
+        )
+      }
+      const known = level
+      if (known !== undefined) send(known, () => known === level)
+      for (const uri of subscriptions)
+        send({ method: 'resources/subscribe', params: { uri } }, () => subscriptions.has(uri))
+    }
   }
 }

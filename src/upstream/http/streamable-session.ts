@@ -1,52 +1,25 @@
 // The session of a connection over Streamable HTTP: its handshake, its GET stream, and its renewal once the server has
 // forgotten it (2025-11-25 basic/transports "Session Management").
 
-import { GatewayError, isObject, requestMessage } from '../../protocol/messages.ts'
-import { deadline, settledWithin } from '../../time/clock.ts'
+import { isObject, requestMessage } from '../../protocol/messages.ts'
+import { type Clock, backoffMs, deadline, pause, settledWithin } from '../../time/clock.ts'
+import { upstreamError } from '../rpc/errors.ts'
 import { type HandshakeResult, initialize } from '../rpc/link.ts'
 import { openGetStream } from './get-stream.ts'
-import { createPostQueue, type PostQueue, sendForStatus } from './post-queue.ts'
-import { createRestartDelay } from './restart-delay.ts'
+import { createPostQueue, sendForStatus } from './post-queue.ts'
 import { type HttpTarget, postHeaders, revisionHeader } from './target.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 import type { HttpOutcome } from './request.ts'
-import type { SessionReplay } from './session-replay.ts'
 import type { HttpSession } from './streamable-calls.ts'
 
-export interface StreamableSessionOptions {
-  readonly definition: UpstreamDefinition
-  readonly target: HttpTarget
-  readonly link: LinkContext
-  readonly rpc: RpcClient
-  readonly replay: SessionReplay
-  /** Aborted when the connection ends. */
-  readonly ended: AbortSignal
-  /** There is no new session in place of the forgotten one. */
-  lost(reason: Error): void
-}
-
-export interface StreamableSession {
-  readonly current: HttpSession
-  readonly handshakeResult: HandshakeResult | undefined
-  /** Does the handshake. */
-  begin(signal: AbortSignal): Promise<HandshakeResult>
-  /** The server answered the handshake with this session id. */
-  identify(sessionId: string | undefined): void
-  /** Makes a new session in place of the one that the server forgot. Once for all who find out at the same time. */
-  renew(forgotten: HttpSession): Promise<void>
-  /**
-   * Some servers answer 400, not 404, once they have forgotten a session: asks this one, and renews the session if it
-   * has.
-   */
-  check(suspect: HttpSession): void
-  /** Notifications and responses. */
-  readonly queue: PostQueue
-  /** Ends the GET stream. */
-  stop(): void
-  /** Tells the server that the session is over. In bounded time; never rejects. */
-  close(): Promise<void>
+/** What the session was told and a new one has to be told again. */
+interface SessionReplay {
+  /** Sends it all. */
+  repeat(signal: AbortSignal): void
+  /** URIs. */
+  readonly subscriptions: ReadonlySet<string>
 }
 
 /** For each step of the close. */
@@ -55,51 +28,44 @@ const closeMs = 1_000
 /** Before the handshake. */
 export const blankSession = (target: HttpTarget): HttpSession => sessionOf(target, undefined, undefined)
 
-export function createStreamableSession(options: StreamableSessionOptions): StreamableSession {
-  const { definition, target, link, rpc, replay, ended } = options
-  const { name, connectMs } = definition
+/**
+ * @param ended aborted when the connection ends
+ * @param lost there is no new session in place of the forgotten one
+ */
+export function createStreamableSession(
+  { name, connectMs }: UpstreamDefinition,
+  target: HttpTarget,
+  link: LinkContext,
+  rpc: RpcClient,
+  replay: SessionReplay,
+  ended: AbortSignal,
+  lost: (reason: Error) => void
+) {
   const { events, clock, log } = link
   const restartDelay = createRestartDelay(clock)
-  let current = blankSession(target)
-  let handshakeResult: HandshakeResult | undefined
+  const state = { current: blankSession(target), handshakeResult: undefined as HandshakeResult | undefined }
   let sessionId: string | undefined
   let renewal: Promise<void> | undefined
   let checking = false
   let stopStream = (): void => {}
 
-  const send = (
-    session: HttpSession,
-    method: 'POST' | 'DELETE',
-    body: string | null,
-    signal: AbortSignal
-  ): Promise<HttpOutcome> =>
-    sendForStatus(
-      target,
-      { method, headers: method === 'POST' ? session.postHeaders : [...session.headers], body },
-      signal
-    )
-
-  const queue = createPostQueue(target, log, (body, signal) => send(current, 'POST', body, signal))
+  const post = ({ postHeaders: headers }: HttpSession, body: string, signal: AbortSignal): Promise<HttpOutcome> =>
+    sendForStatus(target, { method: 'POST', headers, body }, signal)
+  const queue = createPostQueue(target, log, (body, signal) => post(state.current, body, signal))
 
   async function begin(signal: AbortSignal): Promise<HandshakeResult> {
     sessionId = undefined
     const result = await initialize(rpc, name, link.handshake, signal)
     if (sessionId !== undefined && !/^[\x21-\x7e]{1,4096}$/.test(sessionId)) {
-      throw new GatewayError('upstream_protocol', `Upstream ${name} issued a session id that is not visible ASCII.`, {
-        data: { upstream: name }
-      })
+      const text = `Upstream ${name} issued a session id that is not visible ASCII.`
+      throw upstreamError(name, 'upstream_protocol', text)
     }
-    handshakeResult = result
-    const session = (current = sessionOf(target, sessionId, result))
+    state.handshakeResult = result
+    const session = (state.current = sessionOf(target, sessionId, result))
     restartDelay.sessionBegan()
     await queue.postInitialized(signal)
     stopStream()
-    stopStream = openGetStream({
-      target,
-      headers: session.headers,
-      clock,
-      random: link.random,
-      log,
+    stopStream = openGetStream(target, session.headers, link, {
       message: (value) => rpc.receive(value),
       reconnected: announceAll,
       sessionLost: () => renewInBackground(session)
@@ -110,19 +76,24 @@ export function createStreamableSession(options: StreamableSessionOptions): Stre
   /** Something may have changed without a notification that reached us. */
   function announceAll(): void {
     for (const kind of ['tools', 'prompts', 'resources'] as const) {
-      if (isObject(handshakeResult?.capabilities[kind])) events.listChanged(kind)
+      if (isObject(state.handshakeResult?.capabilities[kind])) events.listChanged(kind)
     }
     for (const uri of replay.subscriptions) {
       events.notification({ method: 'notifications/resources/updated', params: { uri } })
     }
   }
 
-  /** 2025-11-25 "Session Management" 4: a 404 means a new session. */
-  function renew(forgotten: HttpSession): Promise<void> {
-    if (renewal === undefined && current !== forgotten) return Promise.resolve()
-    return (renewal ??= begunAgain().finally(() => {
-      renewal = undefined
-    }))
+  /**
+   * 2025-11-25 "Session Management" 4: a 404 means a new session. Once for all who find out at the same time.
+   * @returns the new one
+   */
+  async function renew(forgotten: HttpSession): Promise<HttpSession> {
+    if (renewal !== undefined || state.current === forgotten) {
+      await (renewal ??= begunAgain().finally(() => {
+        renewal = undefined
+      }))
+    }
+    return state.current
   }
 
   function renewInBackground(forgotten: HttpSession): void {
@@ -138,13 +109,14 @@ export function createStreamableSession(options: StreamableSessionOptions): Stre
       await begin(limit.signal)
     } catch (cause) {
       const error = limit.passed()
-        ? new GatewayError(
+        ? upstreamError(
+            name,
             'upstream_unavailable',
             `Upstream ${name} forgot its session and did not start a new one within ${connectMs / 1000} s (connectMs).`,
-            { cause, data: { upstream: name } }
+            cause
           )
         : cause
-      options.lost(error as Error)
+      lost(error as Error)
       throw error
     } finally {
       limit.close()
@@ -155,11 +127,15 @@ export function createStreamableSession(options: StreamableSessionOptions): Stre
     announceAll()
   }
 
+  /**
+   * Some servers answer 400, not 404, once they have forgotten a session: asks this one, and renews the session if it
+   * has.
+   */
   function check(suspect: HttpSession): void {
-    if (checking || current !== suspect) return
+    if (checking || state.current !== suspect) return
     checking = true
     const limit = deadline(clock, connectMs, ended)
-    void send(suspect, 'POST', JSON.stringify(requestMessage('still-there', { method: 'ping' })), limit.signal)
+    void post(suspect, JSON.stringify(requestMessage('still-there', { method: 'ping' })), limit.signal)
       .then((outcome) => {
         if (outcome.kind === 'refused' && (outcome.status === 400 || outcome.status === 404)) renewInBackground(suspect)
       })
@@ -169,31 +145,31 @@ export function createStreamableSession(options: StreamableSessionOptions): Stre
       })
   }
 
-  return {
-    get current() {
-      return current
-    },
-    get handshakeResult() {
-      return handshakeResult
-    },
+  return Object.assign(state, {
     begin,
-    identify(id) {
+    /** The server answered the handshake with this session id. */
+    identify(id: string | undefined): void {
       sessionId = id
     },
     renew,
     check,
+    /** Notifications and responses. */
     queue,
-    stop: () => stopStream(),
-    async close() {
+    /** Ends the GET stream. */
+    stop: (): void => stopStream(),
+    /** Tells the server that the session is over. In bounded time; never rejects. */
+    async close(): Promise<void> {
       // Responses and cancels of the last call: the end of the session must not overtake them.
       await settledWithin(clock, closeMs, queue.drained())
-      if (current.id === undefined) return
+      const { id, headers } = state.current
+      if (id === undefined) return
       const stop = new AbortController()
+      const request = { method: 'DELETE' as const, headers: [...headers], body: null }
       // 2025-11-25 "Session Management" 5; the server may say 405.
-      await settledWithin(clock, closeMs, send(current, 'DELETE', null, stop.signal))
+      await settledWithin(clock, closeMs, sendForStatus(target, request, stop.signal))
       stop.abort()
     }
-  }
+  })
 }
 
 function sessionOf(target: HttpTarget, id: string | undefined, result: HandshakeResult | undefined): HttpSession {
@@ -203,4 +179,29 @@ function sessionOf(target: HttpTarget, id: string | undefined, result: Handshake
     ...revisionHeader(result?.revision)
   ]
   return { id, headers, postHeaders: [...postHeaders, ...headers] }
+}
+
+/** How soon a session that the server forgot is made anew, from the second time on. */
+const restartBackoff = { firstMs: 1_000, maxMs: 60_000 }
+/** A session that lived so long was a good one. */
+const provenMs = 60_000
+
+/**
+ * At once the first time, then later and later: a server that forgets each session as soon as it has it does not decide
+ * how often we connect.
+ */
+export function createRestartDelay(clock: Clock) {
+  let restarts = 0
+  let since = clock.now()
+
+  return {
+    /** Resolves when it is time for the next session, or when the signal is aborted. */
+    wait(signal: AbortSignal): Promise<void> {
+      if (clock.now() - since >= provenMs) restarts = 0
+      return restarts++ === 0 ? Promise.resolve() : pause(clock, backoffMs(restarts - 2, restartBackoff), signal)
+    },
+    sessionBegan(): void {
+      since = clock.now()
+    }
+  }
 }

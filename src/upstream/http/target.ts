@@ -1,20 +1,26 @@
-// Where the requests of one connection go, and what each of them carries besides what its session or revision adds: the
-// definition's own headers, none of them ours.
+// Where the requests of one connection go, over which sockets, and with which headers. The only place that makes HTTP
+// dispatchers.
 
+import { type Dispatcher, Pool } from 'undici'
 import { versionKey } from '../../protocol/envelope.ts'
 import {
-  atLeast,
   type Implementation,
-  metaOf,
   type Request,
   type Revision,
-  type UpstreamName
+  type UpstreamName,
+  atLeast,
+  metaOf
 } from '../../protocol/messages.ts'
 import { modernClientRequests } from '../../protocol/methods.ts'
 import { encodeHeader } from '../../protocol/translate/param-headers.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { ParamHeaderCache } from '../modern/param-header-cache.ts'
-import type { Egress, SocketPool } from './egress.ts'
+
+interface SocketPool {
+  readonly dispatcher: Dispatcher
+  /** The last one to release it closes the sockets. Idempotent. */
+  release(): void
+}
 
 export interface HttpTarget extends SocketPool {
   readonly name: UpstreamName
@@ -25,6 +31,56 @@ export interface HttpTarget extends SocketPool {
   readonly maxBytes: number
   /** Names and values in turn. */
   readonly headers: readonly string[]
+}
+
+// An idle socket that the server closes just as we write is a call whose outcome nobody knows. Node's servers close
+// after 5 s.
+const keepAliveMs = 4_000
+const keepAliveMarginMs = 2_000
+
+export type Egress = ReturnType<typeof createEgress>
+
+/**
+ * One pool of sockets per connection definition, so that no two tenants and no two credentials ever share a socket; no
+ * redirects, no retries, no decompression.
+ */
+export function createEgress() {
+  const pools = new Map<string, { readonly pool: Pool; users: number }>()
+  return {
+    open(definition: HttpDefinition): SocketPool {
+      let shared = pools.get(definition.hash)
+      if (shared === undefined) pools.set(definition.hash, (shared = { pool: poolFor(definition), users: 0 }))
+      const { pool } = shared
+      const mine = shared
+      mine.users++
+      let released = false
+      return {
+        dispatcher: pool,
+        release() {
+          if (released) return
+          released = true
+          if (--mine.users > 0) return
+          pools.delete(definition.hash)
+          // Nobody is left to hear how it went.
+          pool.destroy().catch(() => {})
+        }
+      }
+    }
+  }
+}
+
+function poolFor(definition: HttpDefinition): Pool {
+  return new Pool(new URL(definition.url).origin, {
+    pipelining: 1,
+    allowH2: false,
+    keepAliveTimeout: keepAliveMs,
+    keepAliveMaxTimeout: keepAliveMs,
+    keepAliveTimeoutThreshold: keepAliveMarginMs,
+    connect: { timeout: definition.connectMs },
+    // Whoever waits for an answer has a clock of its own (`Exchange`), which knows what counts as a sign of life.
+    headersTimeout: 0,
+    bodyTimeout: 0
+  })
 }
 
 /** Ours to set; what a definition says for them is left out. */

@@ -2,7 +2,7 @@
 // leaves an upstream that fails alone for a while. It knows a scope as an opaque string, and not who is behind it.
 
 import { GatewayError } from '../../protocol/messages.ts'
-import { settledWithin, type Clock, type Timer } from '../../time/clock.ts'
+import { type Clock, type Timer, settledWithin } from '../../time/clock.ts'
 import { UnreachableError } from '../rpc/errors.ts'
 import { createConnectBackoff } from './connect-backoff.ts'
 import { type PooledConnection, createPooledConnection } from './pooled-connection.ts'

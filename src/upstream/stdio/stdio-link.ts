@@ -6,17 +6,17 @@ import { noClient } from '../../protocol/seams.ts'
 import { deadline } from '../../time/clock.ts'
 import {
   type DiscoverAnswer,
+  type DiscoverResult,
+  type NotModern,
   discoverModern,
   discoverRequest,
-  type DiscoverResult,
   isNotModern,
-  notModern,
-  type NotModern
+  notModern
 } from '../modern/discover.ts'
 import { createUpstreamSubscriptions } from '../modern/listen-streams.ts'
 import { createModernCodec, createModernRequests } from '../modern/modern-requests.ts'
 import { closedError, lostError, upstreamError } from '../rpc/errors.ts'
-import { type HandshakeResult, initialize, type Link } from '../rpc/link.ts'
+import { type HandshakeResult, type Link, initialize } from '../rpc/link.ts'
 import { createRpcClient } from '../rpc/rpc-client.ts'
 import { createMask, createMessageReader, createStderrLog } from './child-output.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
