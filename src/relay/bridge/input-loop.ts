@@ -162,7 +162,7 @@ export function createInputLoop(options: InputLoopOptions): InputLoop {
           ? await tasks.handle(call, upstream, given, client, (result, wrapped) => forSession(call, result, wrapped))
           : await conversation(call, upstream, given, client, wrapsResult)
       } catch (error) {
-        const result = failureForSession(error, call, upstream, declaredForSession(call, upstream.capabilities))
+        const result = failureForSession(error, call, upstream.name, declaredForSession(call, upstream.capabilities))
         const wanted = wantedTask(given)
         return wanted === undefined ? result : await tasks.ended(call, upstream, result, wanted)
       }

@@ -18,7 +18,8 @@ import { unreachable } from '../../session/pending-server-requests.ts'
 import type { ServerRequestQuotas } from '../../upstream/rpc/server-requests.ts'
 import type { LegacyCall } from '../call/call.ts'
 import { declaredCapabilities } from './declared-capabilities.ts'
-import { isWebUrl, shapeServerRequest } from './server-messages.ts'
+import { inputRequestOf, malformedInput } from './input-requests.ts'
+import { shapeServerRequest } from './server-messages.ts'
 
 /** The client cannot be asked what a server wants to know. `message` is for a person or a model. */
 export class ClientCannotAnswer extends Error {
@@ -32,19 +33,6 @@ export class ClientCannotAnswer extends Error {
   }
 }
 
-export interface SessionInputRequests {
-  readonly upstream: UpstreamName
-  /** `inputRequests` as the server sent them. */
-  readonly requests: unknown
-  /** All that the server sent with them, which stays in memory until the last response is there. */
-  readonly retained: JsonObject
-  readonly quotas: Pick<ServerRequestQuotas, 'open'>
-  /** 2025-11-25 requires an id of elicitations by URL; 2026-07-28 has none. */
-  readonly newElicitationId: () => string
-  /** The task that the input requests belong to, as the client knows it. */
-  readonly taskId?: string
-}
-
 // As many as a server may have open at a client of its own revision.
 const maxRequests = 32
 
@@ -52,21 +40,41 @@ const maxRequests = 32
  * Sends all requests at once; the first failure withdraws the others.
  * @returns `inputResponses`
  * @throws ClientCannotAnswer, where that can be known before any request is sent; RpcError the client's own error;
- * GatewayError
- * upstream_protocol, cancelled, upstream_timeout, too_many
+ * GatewayError upstream_protocol, cancelled, upstream_timeout, too_many
  */
-export async function askSession(call: LegacyCall, input: SessionInputRequests): Promise<JsonObject> {
-  const { upstream, requests, retained, quotas, newElicitationId, taskId } = input
-  if (!isObject(requests)) throw malformed(upstream, '"inputRequests" that are no object')
+export async function askSession(
+  call: LegacyCall,
+  {
+    upstream,
+    requests,
+    retained,
+    quotas,
+    newElicitationId,
+    taskId
+  }: {
+    readonly upstream: UpstreamName
+    /** `inputRequests` as the server sent them. */
+    readonly requests: unknown
+    /** All that the server sent with them, which stays in memory until the last response is there. */
+    readonly retained: JsonObject
+    readonly quotas: Pick<ServerRequestQuotas, 'open'>
+    /** 2025-11-25 requires an id of elicitations by URL; 2026-07-28 has none. */
+    readonly newElicitationId: () => string
+    /** The task that the input requests belong to, as the client knows it. */
+    readonly taskId?: string
+  }
+): Promise<JsonObject> {
+  if (!isObject(requests)) throw malformedInput(upstream, '"inputRequests" that are no object')
   const entries = Object.entries(requests)
-  if (entries.length > maxRequests) throw malformed(upstream, `more than ${maxRequests} input requests at once`)
-  const shaped = entries.map(([key, request]): [string, ServerRequest] => [
-    key,
-    shapeForSession(call, upstream, request, newElicitationId)
-  ])
+  if (entries.length > maxRequests) throw malformedInput(upstream, `more than ${maxRequests} input requests at once`)
+  const shaped = entries.map(([key, request]) => {
+    const asked = shapeForSession(call, upstream, request, newElicitationId)
+    const params = taskId === undefined ? asked.params : withRelatedTask(asked.params ?? {}, taskId)
+    return [key, params === undefined ? asked : { ...asked, params }] as const
+  })
   const { maxBytes, take } = quotas.open({ tenant: call.session.tenant, name: upstream }, `session ${call.session.key}`)
   if (entries.some(([, request]) => jsonSizeOf(request, maxBytes) > maxBytes)) {
-    throw malformed(
+    throw malformedInput(
       upstream,
       `an input request that is too large to be kept until the client answers it: ` +
         `more than ${maxBytes} bytes, with 64 for each JSON value beside its text`
@@ -85,11 +93,7 @@ export async function askSession(call: LegacyCall, input: SessionInputRequests):
   try {
     return Object.fromEntries(
       await Promise.all(
-        shaped.map(async ([key, request]) => {
-          const related =
-            taskId === undefined ? request : { ...request, params: withRelatedTask(request.params ?? {}, taskId) }
-          return [key, await ask(call, upstream, related, signal)] as const
-        })
+        shaped.map(async ([key, request]) => [key, await ask(call, upstream, request, signal)] as const)
       )
     )
   } catch (error) {
@@ -133,20 +137,10 @@ function shapeForSession(
   request: unknown,
   newElicitationId: () => string
 ): ServerRequest {
-  const capability = isObject(request) ? inputRequestCapabilities.get(request['method']) : undefined
-  if (!isObject(request) || capability === undefined)
-    throw malformed(upstream, 'an input request of a kind that 2026-07-28 does not have')
-  const method = String(request['method'])
-  const params = request['params'] ?? (capability === 'roots' ? {} : undefined)
-  if (!isObject(params)) throw malformed(upstream, 'an input request without params')
+  const { method, capability, params = {} } = inputRequestOf(request, upstream)
   const byUrl = capability === 'elicitation' && params['mode'] === 'url'
-  if (byUrl && !isWebUrl(params['url'])) throw malformed(upstream, 'an elicitation whose URL is not http or https')
-  const {
-    endpoint,
-    session: {
-      session: { record }
-    }
-  } = call
+  const { endpoint, session } = call
+  const { record } = session.session
   const cannotAnswer = (why: string): ClientCannotAnswer => {
     if (!byUrl)
       return new ClientCannotAnswer(`Upstream ${upstream} asks for ${capability}. ${why}`, requiredFor(method))
@@ -173,6 +167,3 @@ function shapeForSession(
 }
 
 const requiredFor = (method: string): JsonObject => ({ [inputRequestCapabilities.get(method) ?? method]: {} })
-
-const malformed = (upstream: UpstreamName, what: string): GatewayError =>
-  new GatewayError('upstream_protocol', `Upstream ${upstream} answered with ${what}.`, { data: { upstream } })

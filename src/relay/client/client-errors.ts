@@ -1,5 +1,5 @@
-// Errors of upstreams as a client of 2026-07-28 may get them (basic/index "Error Codes"). Errors about headers and
-// revisions concern one hop each, so they become errors of the gateway.
+// Errors of upstreams as clients may get them: of 2026-07-28 (basic/index "Error Codes"), and of sessions (2025-11-25
+// schema), among them web pages that a person has to visit (client/elicitation "URL Elicitation Required Error").
 
 import { hasCapability, missingCapabilities } from '../../protocol/methods.ts'
 import {
@@ -16,43 +16,32 @@ import {
   type RpcErrorObject,
   type UpstreamName
 } from '../../protocol/messages.ts'
-import type { Upstream } from '../../protocol/seams.ts'
 import { withoutParam } from '../../protocol/translate/rewrite.ts'
 import type { LegacyCall } from '../call/call.ts'
 import { ClientCannotAnswer } from './ask-session.ts'
-import type { Endpoint } from '../../config/snapshot.ts'
 import { declaredCapabilities } from './declared-capabilities.ts'
 import { isWebUrl, withUpstreamName } from './server-messages.ts'
+
+/** More pages than anyone visits for one call. */
+const maxUrls = 16
 
 /** @param capabilities as the client declared them */
 export function errorForModern(error: unknown, upstream: UpstreamName, capabilities: ClientCapabilities): unknown {
   if (!(error instanceof RpcError)) return error
-  const { code, data } = error.error
-  const ours = (message: string): GatewayError =>
-    new GatewayError('upstream_protocol', message, { cause: error, data: { upstream } })
-  switch (code) {
-    case rpcCodes.resourceNotFound:
-      return new RpcError({ ...error.error, code: rpcCodes.invalidParams })
-    case rpcCodes.missingCapability: {
-      const missing = missingCapabilities(isObject(data) ? data['requiredCapabilities'] : undefined, capabilities)
-      // The client can do nothing about a capability that it declared and the gateway did not pass on.
-      return missing === undefined
-        ? ours(`Upstream ${upstream} needs a capability that does not pass through the gateway.`)
-        : error
-    }
-    case rpcCodes.headerMismatch:
-    case rpcCodes.unsupportedRevision:
-      return ours(`The gateway and upstream ${upstream} do not agree on the protocol (error ${code}).`)
-    case rpcCodes.urlElicitationRequired:
-      return ours(
-        `Upstream ${upstream} wants a web page to be visited first, ` +
-          `in a way (error ${code}) that 2026-07-28 does not have.`
-      )
-    default:
-      return isReservedForMcp(code)
-        ? ours(`Upstream ${upstream} answered with error ${code}, which 2026-07-28 does not have.`)
-        : error
-  }
+  const { code } = error.error
+  if (code === rpcCodes.resourceNotFound) return new RpcError({ ...error.error, code: rpcCodes.invalidParams })
+  if (code === rpcCodes.urlElicitationRequired)
+    return ours(
+      error,
+      upstream,
+      `Upstream ${upstream} wants a web page to be visited first, ` +
+        `in a way (error ${code}) that 2026-07-28 does not have.`
+    )
+  const ofHop = errorOfHop(error, upstream, capabilities)
+  if (ofHop !== undefined) return ofHop
+  return isReservedForMcp(code) && code !== rpcCodes.missingCapability
+    ? ours(error, upstream, `Upstream ${upstream} answered with error ${code}, which 2026-07-28 does not have.`)
+    : error
 }
 
 /** The error that a task ended with: the same rules as for an error that is thrown. */
@@ -64,9 +53,8 @@ export function taskErrorForModern(
   return errorObject(errorForModern(new RpcError(error), upstream, capabilities), '')
 }
 
-// Errors of modern servers as the client of a session may get them (2025-11-25 schema).
-
 /**
+ * An error of a modern server for the client of a session.
  * @param declared as the server was told
  * @returns the result of a tool that could not do its work, where the client lacks a capability
  * @throws RpcError, GatewayError
@@ -74,69 +62,81 @@ export function taskErrorForModern(
 export function failureForSession(
   error: unknown,
   call: LegacyCall,
-  { name }: Upstream,
+  upstream: UpstreamName,
   declared: ClientCapabilities
 ): Result {
   // A call that became a task ends with the result of the tool, not with a task.
   const request = withoutParam(call.request, 'task')
   if (error instanceof ClientCannotAnswer)
-    return missingCapability(request, name, error.message, error.requiredCapabilities, error)
+    return missingCapability(request, upstream, error.message, error.requiredCapabilities, error)
   if (!(error instanceof RpcError)) throw error
+  const ofHop = errorOfHop(error, upstream, declared)
+  if (ofHop !== undefined) throw ofHop
   const { code, data } = error.error
-  const ours = (message: string): GatewayError =>
-    new GatewayError('upstream_protocol', message, { cause: error, data: { upstream: name } })
-  switch (code) {
-    case rpcCodes.missingCapability: {
-      const missing = missingCapabilities(isObject(data) ? data['requiredCapabilities'] : undefined, declared)
-      if (missing === undefined)
-        throw ours(`Upstream ${name} needs a capability that does not pass through the gateway.`)
-      const message =
-        `Upstream ${name} needs a capability that this client does not offer: ` +
-        `${pathsOf(missing).join(', ')}. It said: ${error.message.slice(0, 300)}`
-      return missingCapability(request, name, message, missing, error)
-    }
-    case rpcCodes.headerMismatch:
-    case rpcCodes.unsupportedRevision:
-      throw ours(`The gateway and upstream ${name} do not agree on the protocol (error ${code}).`)
-    case rpcCodes.invalidParams:
-      // 2026-07-28 server/resources "Error Handling": only the URI tells it from other invalid params; legacy revisions
-      // have a code of its own.
-      if (call.request.method === 'resources/read' && isObject(data) && typeof data['uri'] === 'string') {
-        throw new RpcError({ ...error.error, code: rpcCodes.resourceNotFound })
-      }
-      throw error
-    default:
-      if (isUrlElicitationRequired(error) && !supportsUrlElicitation(call))
-        return urlsAsText(error, call, request, name)
-      throw error
+  const missing = code === rpcCodes.missingCapability ? missingOf(error, declared) : undefined
+  if (missing !== undefined) {
+    const message =
+      `Upstream ${upstream} needs a capability that this client does not offer: ` +
+      `${pathsOf(missing).join(', ')}. It said: ${error.message.slice(0, 300)}`
+    return missingCapability(request, upstream, message, missing, error)
   }
+  // 2026-07-28 server/resources "Error Handling": only the URI tells it from other invalid params; legacy revisions
+  // have a code of its own.
+  const isResource = call.request.method === 'resources/read' && isObject(data) && typeof data['uri'] === 'string'
+  if (code === rpcCodes.invalidParams && isResource)
+    throw new RpcError({ ...error.error, code: rpcCodes.resourceNotFound })
+  const elicitations = elicitationsOf(error)
+  if (elicitations === undefined || supportsUrlElicitation(call)) throw error
+  return urlsAsText(error, elicitations, call, request, upstream)
 }
 
-/** `{ sampling: { tools: {} } }` -> `sampling.tools`. */
-function pathsOf(capabilities: JsonObject): string[] {
-  return Object.entries(capabilities).flatMap(([name, inner]) => {
-    const below = isObject(inner) ? pathsOf(inner) : []
-    return below.length === 0 ? [name.slice(0, 100)] : below.map((path) => `${name.slice(0, 100)}.${path}`)
-  })
+/**
+ * An error of a legacy server for the client of a session: -32042 with the name of the upstream and without URLs that
+ * are no pages.
+ * @returns, @throws as `missingCapability` where the client cannot be sent to pages; throws every other error as it is
+ */
+export function urlElicitationForSession(
+  error: unknown,
+  call: LegacyCall,
+  request: Request,
+  upstream: UpstreamName
+): Result {
+  const elicitations = error instanceof RpcError ? elicitationsOf(error) : undefined
+  if (!(error instanceof RpcError) || elicitations === undefined) throw error
+  if (!supportsUrlElicitation(call)) return urlsAsText(error, elicitations, call, request, upstream)
+  const named = elicitations
+    .filter((each) => !isObject(each) || each['url'] === undefined || isWebUrl(each['url']))
+    .map((each) => (isObject(each) ? withUpstreamName(each, upstream, call.endpoint) : each))
+  throw new RpcError({ ...error.error, data: { ...(error.error.data as JsonObject), elicitations: named } })
 }
 
-// Web pages that a person has to visit before a call can succeed (2025-11-25 client/elicitation "URL Elicitation
-// Required Error"), for clients of sessions. Those that cannot be sent to a page read in words where it is.
+const ours = (cause: RpcError, upstream: UpstreamName, message: string): GatewayError =>
+  new GatewayError('upstream_protocol', message, { cause, data: { upstream } })
 
-/** More pages than anyone visits for one call. */
-const maxUrls = 16
+const missingOf = ({ error: { data } }: RpcError, declared: ClientCapabilities): JsonObject | undefined =>
+  missingCapabilities(isObject(data) ? data['requiredCapabilities'] : undefined, declared)
+
+/** Errors about headers, revisions and capabilities that concern the gateway and the upstream alone. */
+function errorOfHop(error: RpcError, upstream: UpstreamName, declared: ClientCapabilities): GatewayError | undefined {
+  const { code } = error.error
+  if (code === rpcCodes.headerMismatch || code === rpcCodes.unsupportedRevision)
+    return ours(error, upstream, `The gateway and upstream ${upstream} do not agree on the protocol (error ${code}).`)
+  // The client can do nothing about a capability that it declared and the gateway did not pass on.
+  if (code === rpcCodes.missingCapability && missingOf(error, declared) === undefined)
+    return ours(error, upstream, `Upstream ${upstream} needs a capability that does not pass through the gateway.`)
+  return undefined
+}
 
 /**
  * What a call ends with where the client lacks a capability: legacy revisions have no error for it. Of a tool it is a
- * result, which the
- * model reads (2025-11-25 server/tools "Error Handling").
+ * result, which the model reads (2025-11-25 server/tools "Error Handling").
  * @param request as it was sent: with `task` where the answer has to be a task
  * @param requiredCapabilities as 2026-07-28 would have them
  * @throws GatewayError upstream_protocol for every other request
  */
-export function missingCapability(
+function missingCapability(
   { method, params }: Request,
-  upstream: string,
+  upstream: UpstreamName,
   message: string,
   requiredCapabilities: JsonObject,
   cause: Error
@@ -146,19 +146,28 @@ export function missingCapability(
   throw new GatewayError('upstream_protocol', message, { cause, data: { requiredCapabilities, upstream } })
 }
 
-/** Before 2025-11-25 any server could use the code for errors of its own, so its data decides. */
-export const isUrlElicitationRequired = ({ error: { code, data } }: RpcError): boolean =>
+/**
+ * The pages of error -32042. Before 2025-11-25 any server could use the code for errors of its own, so its data
+ * decides.
+ */
+const elicitationsOf = ({ error: { code, data } }: RpcError): unknown[] | undefined =>
   code === rpcCodes.urlElicitationRequired && isObject(data) && Array.isArray(data['elicitations'])
+    ? data['elicitations']
+    : undefined
 
 /** Can the client be sent to a page, and does its revision have error -32042? */
-export const supportsUrlElicitation = ({ endpoint, session }: LegacyCall): boolean =>
+const supportsUrlElicitation = ({ endpoint, session }: LegacyCall): boolean =>
   hasCapability(declaredCapabilities(session.session.record, endpoint, 'legacy'), ['elicitation', 'url'])
 
-/**
- * Error -32042 for a client that cannot be sent to pages: their URLs in words. @returns, @throws as `missingCapability`
- */
-export function urlsAsText(error: RpcError, { session }: LegacyCall, request: Request, upstream: UpstreamName): Result {
-  const urls = elicitationsOf(error)
+/** For a client that cannot be sent to pages: their URLs in words. @returns, @throws as `missingCapability` */
+function urlsAsText(
+  error: RpcError,
+  elicitations: readonly unknown[],
+  { session }: LegacyCall,
+  request: Request,
+  upstream: UpstreamName
+): Result {
+  const urls = elicitations
     .filter(isObject)
     .filter(({ url }) => isWebUrl(url))
     .slice(0, maxUrls)
@@ -177,29 +186,10 @@ export function urlsAsText(error: RpcError, { session }: LegacyCall, request: Re
   return missingCapability(request, upstream, message, { elicitation: { url: {} } }, error)
 }
 
-/**
- * An error of an upstream for the client of a session: -32042 with the name of the upstream and without URLs that are
- * no pages.
- * @returns, @throws as `urlsAsText` where the client cannot be sent to pages; throws every other error as it is
- */
-export function urlElicitationForSession(
-  error: unknown,
-  call: LegacyCall,
-  request: Request,
-  upstream: UpstreamName
-): Result {
-  if (!(error instanceof RpcError) || !isUrlElicitationRequired(error)) throw error
-  if (!supportsUrlElicitation(call)) return urlsAsText(error, call, request, upstream)
-  throw withUpstreamNames(error, upstream, call.endpoint)
-}
-
-function withUpstreamNames(error: RpcError, upstream: UpstreamName, endpoint: Endpoint): RpcError {
-  const elicitations = elicitationsOf(error)
-    .filter((each) => !isObject(each) || each['url'] === undefined || isWebUrl(each['url']))
-    .map((each) => (isObject(each) ? withUpstreamName(each, upstream, endpoint) : each))
-  return new RpcError({ ...error.error, data: { ...(error.error.data as JsonObject), elicitations } })
-}
-
-function elicitationsOf({ error: { data } }: RpcError): unknown[] {
-  return isObject(data) && Array.isArray(data['elicitations']) ? data['elicitations'] : []
+/** `{ sampling: { tools: {} } }` -> `sampling.tools`. */
+function pathsOf(capabilities: JsonObject): string[] {
+  return Object.entries(capabilities).flatMap(([name, inner]) => {
+    const below = isObject(inner) ? pathsOf(inner) : []
+    return below.length === 0 ? [name.slice(0, 100)] : below.map((path) => `${name.slice(0, 100)}.${path}`)
+  })
 }

@@ -26,12 +26,8 @@ export interface AskedClient {
 type Rule = (declared: JsonObject, revision: Revision, aggregated: boolean) => JsonObject | undefined
 
 const asDeclared: Rule = (declared) => declared
-const asFlag: Rule = () => ({})
 // Nobody can say which of the servers behind the endpoint it is meant for.
 const unlessAggregated: Rule = (declared, _revision, aggregated) => (aggregated ? undefined : declared)
-const since20251125: Rule = (declared, revision) => (atLeast(revision, '2025-11-25') ? declared : undefined)
-
-const withoutListChanged: Rule = ({ listChanged: _listChanged, ...declared }) => declared
 
 // Tools in sampling, and context by a capability of its own, came with 2025-11-25. Context of "this server" would mean
 // all servers of the endpoint.
@@ -45,23 +41,20 @@ const sampling: Rule = (declared, revision, aggregated) => {
 const elicitation: Rule = (declared, revision) =>
   atLeast(revision, '2025-11-25') ? declared : atLeast(revision, '2025-06-18') ? {} : undefined
 
-// In one spelling: each set of capabilities gets legacy connections of its own. client/elicitation: an empty object
-// means form mode.
-const modes: Rule = ({ form, url }) => ({
-  ...((isObject(form) || !isObject(url)) && { form: {} }),
-  ...(isObject(url) && { url: {} })
-})
-const samplingFlags: Rule = ({ tools, context }, _revision, aggregated) => ({
-  ...(isObject(tools) && { tools: {} }),
-  ...(isObject(context) && !aggregated && { context: {} })
-})
-
 const extensions =
   (...names: readonly string[]): Rule =>
   (declared) => {
     const known = names.filter((name) => isObject(declared[name]))
     return known.length === 0 ? undefined : Object.fromEntries(known.map((name) => [name, declared[name]]))
   }
+
+const toModern: Readonly<Record<string, Rule>> = {
+  roots: ({ listChanged: _listChanged, ...declared }) => declared,
+  sampling,
+  elicitation,
+  extensions: extensions(uiExtension),
+  experimental: unlessAggregated
+}
 
 // From the era of the client to that of the server. Tasks of 2025-11-25 end at the gateway, which follows them itself
 // in the other era.
@@ -70,29 +63,24 @@ const table: Readonly<Record<`${Era} to ${Era}`, Readonly<Record<string, Rule>>>
     roots: asDeclared,
     sampling,
     elicitation,
-    tasks: since20251125,
+    tasks: (declared, revision) => (atLeast(revision, '2025-11-25') ? declared : undefined),
     extensions: asDeclared,
     experimental: unlessAggregated
   },
-  'legacy to modern': {
-    roots: withoutListChanged,
-    sampling,
-    elicitation,
-    extensions: extensions(uiExtension),
-    experimental: unlessAggregated
-  },
-  'modern to modern': {
-    roots: withoutListChanged,
-    sampling,
-    elicitation,
-    tasks: () => undefined,
-    extensions: extensions(uiExtension, tasksExtension),
-    experimental: unlessAggregated
-  },
+  'legacy to modern': toModern,
+  'modern to modern': { ...toModern, tasks: () => undefined, extensions: extensions(uiExtension, tasksExtension) },
+  // In one spelling: each set of capabilities gets legacy connections of its own.
   'modern to legacy': {
-    elicitation: modes,
-    sampling: samplingFlags,
-    roots: asFlag,
+    // client/elicitation: an empty object means form mode.
+    elicitation: ({ form, url }) => ({
+      ...((isObject(form) || !isObject(url)) && { form: {} }),
+      ...(isObject(url) && { url: {} })
+    }),
+    sampling: ({ tools, context }, _revision, aggregated) => ({
+      ...(isObject(tools) && { tools: {} }),
+      ...(isObject(context) && !aggregated && { context: {} })
+    }),
+    roots: () => ({}),
     extensions: extensions(uiExtension)
   }
 }
@@ -117,13 +105,11 @@ export function declaredCapabilities(client: AskedClient, endpoint: Endpoint, se
  * What a legacy server is told of a session. A connection of several sessions declares nothing: its server could not
  * say whom it asks.
  */
-export function declaredAtHandshake(
+export const declaredAtHandshake = (
   { isolation }: UpstreamDefinition,
   endpoint: Endpoint,
   client: AskedClient
-): ClientCapabilities {
-  return isolation === 'session' ? declaredCapabilities(client, endpoint, 'legacy') : {}
-}
+): ClientCapabilities => (isolation === 'session' ? declaredCapabilities(client, endpoint, 'legacy') : {})
 
 /**
  * What a modern server is told of a session. Where it has tasks they are declared: the gateway follows them for clients
@@ -136,12 +122,10 @@ export function declaredForSession({ endpoint, session }: LegacyCall, server: Se
 }
 
 /** What a server is told of the sender of a request of 2026-07-28. */
-export function declaredForCaller(
-  { client, endpoint }: Pick<ModernCall, 'client' | 'endpoint'>,
+export const declaredForCaller = (
+  { client: { capabilities }, endpoint }: Pick<ModernCall, 'client' | 'endpoint'>,
   server: Era
-): ClientCapabilities {
-  return declaredCapabilities({ revision: latestModern, capabilities: client.capabilities }, endpoint, server)
-}
+): ClientCapabilities => declaredCapabilities({ revision: latestModern, capabilities }, endpoint, server)
 
 /** May a server that was told this send no server requests? */
 export const allowsNoServerRequests = ({ elicitation, sampling, roots }: ClientCapabilities): boolean =>

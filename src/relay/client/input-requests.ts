@@ -35,7 +35,7 @@ export function shapeInputRequests(
   endpoint: Endpoint,
   capabilities: ClientCapabilities
 ): JsonObject {
-  if (!isObject(requests)) throw malformed(upstream, '"inputRequests" that are no object')
+  if (!isObject(requests)) throw malformedInput(upstream, '"inputRequests" that are no object')
   // Assignment would take a key named __proto__ for the prototype.
   return Object.fromEntries(
     Object.entries(requests).map(([key, request]) => [
@@ -51,32 +51,45 @@ function shapeInputRequest(
   endpoint: Endpoint,
   capabilities: ClientCapabilities
 ): JsonObject {
-  const capability = isObject(request) ? inputRequestCapabilities.get(request['method']) : undefined
-  if (!isObject(request) || capability === undefined)
-    throw malformed(upstream, 'an input request of a kind that 2026-07-28 does not have')
-  if (!isObject(capabilities[capability]))
-    throw malformed(upstream, `an input request for ${capability}, which the client did not declare`)
-  const { method, params } = request
-  if (params === undefined && capability === 'roots') return request
-  if (!isObject(params)) throw malformed(upstream, 'an input request without params')
-  if (params['mode'] === 'url' && !isWebUrl(params['url']))
-    throw malformed(upstream, 'an elicitation whose URL is not http or https')
+  const { method, params } = inputRequestOf(request, upstream, capabilities)
+  if (params === undefined) return request as JsonObject
   try {
     return {
-      ...request,
-      ...shapeServerRequest({ method: String(method), params }, upstream, endpoint, {
-        revision: latestModern,
-        capabilities
-      })
+      ...(request as JsonObject),
+      ...shapeServerRequest({ method, params }, upstream, endpoint, { revision: latestModern, capabilities })
     }
   } catch (error) {
     throw error instanceof RpcError
-      ? malformed(upstream, 'an input request for something that the client did not declare', error)
+      ? malformedInput(upstream, 'an input request for something that the client did not declare', error)
       : error
   }
 }
 
-const malformed = (upstream: UpstreamName, what: string, cause?: unknown): GatewayError =>
+/**
+ * @param capabilities what may be asked; any where they are checked elsewhere
+ * @returns without params: a request for roots
+ * @throws GatewayError upstream_protocol
+ */
+export function inputRequestOf(
+  request: unknown,
+  upstream: UpstreamName,
+  capabilities?: ClientCapabilities
+): { readonly method: string; readonly capability: string; readonly params: JsonObject | undefined } {
+  const capability = isObject(request) ? inputRequestCapabilities.get(request['method']) : undefined
+  if (!isObject(request) || capability === undefined)
+    throw malformedInput(upstream, 'an input request of a kind that 2026-07-28 does not have')
+  if (capabilities !== undefined && !isObject(capabilities[capability]))
+    throw malformedInput(upstream, `an input request for ${capability}, which the client did not declare`)
+  const method = String(request['method'])
+  const { params } = request
+  if (params === undefined && capability === 'roots') return { method, capability, params }
+  if (!isObject(params)) throw malformedInput(upstream, 'an input request without params')
+  if (params['mode'] === 'url' && !isWebUrl(params['url']))
+    throw malformedInput(upstream, 'an elicitation whose URL is not http or https')
+  return { method, capability, params }
+}
+
+export const malformedInput = (upstream: UpstreamName, what: string, cause?: unknown): GatewayError =>
   new GatewayError('upstream_protocol', `Upstream ${upstream} answered with ${what}.`, { cause, data: { upstream } })
 
 /**

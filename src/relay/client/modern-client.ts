@@ -1,5 +1,5 @@
-// The sender of a request of 2026-07-28 as one upstream sees it: which capabilities it has, and which notifications it
-// gets.
+// A request of 2026-07-28 and its sender as one upstream sees them: without what is for the gateway alone, and with the
+// notifications that the client wants.
 
 import { GatewayError, isObject, metaOf, type Request, type UpstreamName } from '../../protocol/messages.ts'
 import { type Client, noClient } from '../../protocol/seams.ts'
@@ -47,8 +47,6 @@ export function modernClientOf(call: ModernCall, upstream: UpstreamName, isOver:
     ask: noClient.ask
   }
 }
-
-// What of a request of 2026-07-28 is for the gateway alone, and how a client names a conversation with legacy servers.
 
 /** In `_meta`: the handle by which a client of 2026-07-28 keeps apart what legacy servers remember of it. */
 export const conversationKey = 'io.gatehouse/conversation'

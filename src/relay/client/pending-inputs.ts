@@ -10,34 +10,6 @@ import {
   type ServerRequest
 } from '../../protocol/messages.ts'
 
-export interface PendingInputs {
-  readonly size: number
-  /**
-   * Resolves with the client's response.
-   * @param key of the input request, used once
-   * @param signal aborted when the server withdraws its request
-   * @param onRemoved called once, at once when the request is answered or refused
-   * @throws GatewayError cancelled; what `show`, `decline` and `cancel` reject with
-   */
-  add(key: string, request: ServerRequest, signal: AbortSignal | undefined, onRemoved?: () => void): Promise<unknown>
-  /**
-   * @param shape throws where this client cannot be asked: the server gets that error, and the client is not shown the
-   * request
-   * @returns `inputRequests`
-   */
-  show(shape: (request: ServerRequest) => JsonObject): JsonObject
-  /**
-   * @param advice what the client can do about it; @throws GatewayError invalid_params for a response of the wrong
-   * shape
-   */
-  check(responses: JsonObject, advice?: string): void
-  /** Responses to what was never shown are ignored (SEP-2663). @returns whether all that was shown is answered */
-  answer(responses: JsonObject): boolean
-  /** Nobody will answer. */
-  decline(): void
-  cancel(error: Error): void
-}
-
 interface PendingInput {
   readonly request: ServerRequest
   readonly resolve: (response: unknown) => void
@@ -45,36 +17,48 @@ interface PendingInput {
   isShown: boolean
 }
 
-export function createPendingInputs(): PendingInputs {
+export type PendingInputs = ReturnType<typeof createPendingInputs>
+
+export function createPendingInputs() {
   const pending = new Map<string, PendingInput>()
   const shown = (): Array<[string, PendingInput]> => [...pending].filter(([, { isShown }]) => isShown)
   return {
-    get size() {
+    get size(): number {
       return pending.size
     },
-    add: (key, request, signal, onRemoved) =>
-      new Promise((resolve, reject) => {
-        const remove = (): void => {
+    /**
+     * Resolves with the client's response.
+     * @param key of the input request, used once
+     * @param signal aborted when the server withdraws its request
+     * @param onRemoved called once, at once when the request is answered or refused
+     * @throws GatewayError cancelled; what `show`, `decline` and `cancel` reject with
+     */
+    add(
+      key: string,
+      request: ServerRequest,
+      signal: AbortSignal | undefined,
+      onRemoved?: () => void
+    ): Promise<unknown> {
+      const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+      const removed =
+        <T>(settle: (value: T) => void) =>
+        (value: T): void => {
           if (pending.delete(key)) onRemoved?.()
           signal?.removeEventListener('abort', withdraw)
+          settle(value)
         }
-        const input: PendingInput = {
-          request,
-          isShown: false,
-          resolve(response) {
-            remove()
-            resolve(response)
-          },
-          reject(error) {
-            remove()
-            reject(error)
-          }
-        }
-        const withdraw = (): void => input.reject(new GatewayError('cancelled', 'The server withdrew its request.'))
-        pending.set(key, input)
-        signal?.addEventListener('abort', withdraw, { once: true })
-      }),
-    show(shape) {
+      const input: PendingInput = { request, isShown: false, resolve: removed(resolve), reject: removed(reject) }
+      const withdraw = (): void => input.reject(new GatewayError('cancelled', 'The server withdrew its request.'))
+      pending.set(key, input)
+      signal?.addEventListener('abort', withdraw, { once: true })
+      return promise
+    },
+    /**
+     * @param shape throws where this client cannot be asked: the server gets that error, and the client is not shown
+     * the request
+     * @returns `inputRequests`
+     */
+    show(shape: (request: ServerRequest) => JsonObject): JsonObject {
       const inputRequests: JsonObject = {}
       for (const [key, input] of [...pending]) {
         try {
@@ -86,25 +70,21 @@ export function createPendingInputs(): PendingInputs {
       }
       return inputRequests
     },
-    check(responses, advice = '') {
-      for (const [
-        key,
-        {
-          request: { method }
-        }
-      ] of shown()) {
-        if (!Object.hasOwn(responses, key) || isInputResponse(method, responses[key])) continue
-        throw new GatewayError(
-          'invalid_params',
-          `inputResponses[${JSON.stringify(key)}] is no result of ${method}.${advice}`
-        )
+    /** @param advice what the client can do about it; @throws GatewayError invalid_params: of the wrong shape */
+    check(responses: JsonObject, advice = ''): void {
+      for (const [key, { request }] of shown()) {
+        if (!Object.hasOwn(responses, key) || isInputResponse(request.method, responses[key])) continue
+        const message = `inputResponses[${JSON.stringify(key)}] is no result of ${request.method}.${advice}`
+        throw new GatewayError('invalid_params', message)
       }
     },
-    answer(responses) {
+    /** Responses to what was never shown are ignored (SEP-2663). @returns whether all that was shown is answered */
+    answer(responses: JsonObject): boolean {
       for (const [key, { resolve }] of shown()) if (Object.hasOwn(responses, key)) resolve(responses[key])
       return shown().length === 0
     },
-    decline() {
+    /** Nobody will answer. */
+    decline(): void {
       for (const { request, resolve, reject } of [...pending.values()]) {
         try {
           resolve(declinedResponse(request))
@@ -113,18 +93,16 @@ export function createPendingInputs(): PendingInputs {
         }
       }
     },
-    cancel(error) {
+    cancel(error: Error): void {
       for (const { reject } of [...pending.values()]) reject(error)
     }
   }
 }
 
-// Responses of a client of 2026-07-28 to input requests, and what a legacy server is answered where there is none.
-
 const actions: ReadonlySet<unknown> = new Set(['accept', 'decline', 'cancel'])
 
 /** Has it the form of a result of the method? All else about it is for the upstream to judge. */
-export function isInputResponse(method: string, response: unknown): response is JsonObject {
+function isInputResponse(method: string, response: unknown): response is JsonObject {
   if (!isObject(response)) return false
   const { action, content, role, model, roots } = response
   switch (method) {

@@ -1,5 +1,5 @@
-// A request of a server (sampling, elicitation, roots) as the client gets it. Refuses what the client did not declare
-// and what its revision has no form for.
+// Requests and notifications of an upstream as a client gets them: none that it did not declare, does not want or has no
+// form for in its revision; with ids and URIs that it knows, and the name of the upstream.
 
 import type { Endpoint } from '../../config/snapshot.ts'
 import {
@@ -118,9 +118,6 @@ export function withUpstreamName(elicitation: JsonObject, upstream: UpstreamName
   }
 }
 
-// Notifications of an upstream as a client gets them: only those that it wants, with ids that it knows and the name of
-// the upstream.
-
 /**
  * @param taskId from the upstream's task ids to those that the client knows
  * @returns undefined for a log message below the session's level, and for tasks and elicitations by URL that the client
@@ -153,8 +150,7 @@ export function notificationForSession(
 
 /**
  * 2026-07-28 server/utilities/logging: log messages only where the request asked for them. Nothing but them and
- * progress may come with
- * the response of a request.
+ * progress may come with the response of a request.
  */
 export function notificationForModern(
   notification: Notification,
@@ -168,7 +164,7 @@ export function notificationForModern(
   return withLogger(notification, upstream, endpoint)
 }
 
-/** A log message that says which of several upstreams wrote it. */
+/** Says which of several upstreams wrote it. */
 function withLogger(notification: Notification, upstream: UpstreamName, endpoint: Endpoint): Notification {
   if (!isAggregated(endpoint)) return notification
   const { method, params } = notification
