@@ -1,5 +1,5 @@
-// Requests and notifications of an upstream as a client gets them: none that it did not declare, does not want or has no
-// form for in its revision; with ids and URIs that it knows, and the name of the upstream.
+// Requests and notifications of an upstream as a client gets them: only those that it declared or wants, in the form of
+// its revision, with ids and URIs that it knows and the name of the upstream.
 
 import type { Endpoint } from '../../config/snapshot.ts'
 import {
