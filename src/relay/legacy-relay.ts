@@ -1,7 +1,7 @@
 // The relay for sessions, revisions up to 2025-11-25: composes what serves them. The path of a call is in
 // methods/legacy.ts.
 
-import { observe } from '../observe/calls.ts'
+import { observe } from '../observe/log.ts'
 import type { Notification, Result, ServerCapabilities } from '../protocol/messages.ts'
 import type { LiveSession, LiveSessions } from '../session/live-sessions.ts'
 import type { Sessions } from '../session/sessions.ts'

@@ -1,7 +1,7 @@
 // The relay for requests of 2026-07-28, which belong to no session: composes what serves them. The path of a call is in
 // methods/modern.ts. Nothing of a caller stays here but open listen streams, parked calls and tasks.
 
-import { observe } from '../observe/calls.ts'
+import { observe } from '../observe/log.ts'
 import type { JsonObject, Result } from '../protocol/messages.ts'
 import type { Bus } from '../session/bus.ts'
 import type { Sealer } from '../store/seal.ts'

@@ -3,10 +3,9 @@
 
 import type { ChainableCommander, Redis } from 'ioredis'
 import type { Log } from '../observe/log.ts'
-import type { Store } from './port.ts'
+import { type ChannelListeners, type Store, createChannelListeners, guarded, unavailable, wholeMs } from './port.ts'
 import { firstAttempt, openRedisConnection, reasonOf } from './redis-connection.ts'
 import { every, steadyClock } from '../time/clock.ts'
-import { createChannelListeners, guarded, unavailable, wholeMs, type ChannelListeners } from './rules.ts'
 
 export interface RedisStoreOptions {
   /** redis:// or rediss:// */

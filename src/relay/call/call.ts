@@ -4,8 +4,7 @@
 import { hash } from 'node:crypto'
 import type { Principal } from '../../auth/principal.ts'
 import type { Endpoint, Snapshot, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
-import type { CallRecord } from '../../observe/calls.ts'
-import type { Log } from '../../observe/log.ts'
+import type { CallRecord, Log } from '../../observe/log.ts'
 import { canonicalJsonOf } from '../../protocol/json.ts'
 import {
   type EndpointName,

@@ -3,7 +3,7 @@
 // promised.
 
 import type { Endpoint } from '../../config/snapshot.ts'
-import { observe } from '../../observe/calls.ts'
+import { observe } from '../../observe/log.ts'
 import { GatewayError, type Result } from '../../protocol/messages.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 import type { ModernCall } from '../call/call.ts'
