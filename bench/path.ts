@@ -18,7 +18,7 @@ import type { Client, Upstream } from '../src/protocol/seams.ts'
 import { createLegacyRelay } from '../src/relay/legacy-relay.ts'
 import { createLiveSessions } from '../src/session/live-sessions.ts'
 import { createSessions } from '../src/session/sessions.ts'
-import { openStore } from '../src/store/open.ts'
+import { createSqliteStore } from '../src/store/sqlite.ts'
 import { createSealer } from '../src/store/seal.ts'
 import { createServerRequestQuotas } from '../src/upstream/rpc/server-requests.ts'
 import type { Pool } from '../src/upstream/pool/pool.ts'
@@ -98,7 +98,6 @@ async function time({ name, run }: Case, count: number): Promise<number> {
 
 async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }> {
   const config = JSON.stringify({
-    store: 'memory:',
     tenants: {
       bench: {
         auth: { keys: [{ name: 'bench', key: 'gh_bench_key_0123456789abcdef' }] },
@@ -117,7 +116,7 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
     timer: (ms: number, run: () => void) => setTimeout(run, ms)
   }
   const log = pino({ level: 'info', base: null }, { write() {} })
-  const store = await openStore(snapshot.store, { clock, log })
+  const store = await createSqliteStore({ path: ':memory:', clock, log })
   const sessions = await createSessions({ store, clock, randomBytes, limits: () => snapshot.limits })
   const live = createLiveSessions({ clock, prefix: 'bench' })
   const upstream = fakeUpstream()

@@ -619,7 +619,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['store/redis-connection.ts longestPauseMs', 'pause before connecting again', 'connection', 'tried again'],
     ['store/redis.ts defaultHeartbeatMs', 'interval of the heartbeat', 'process', 'copies are not used'],
     ['store/seal.ts retryMs', 'pause before the seal key is asked for again', 'process', 'asked again'],
-    ['store/sqlite-file.ts busyMs', 'wait for another process to close the file', 'start', 'the start fails'],
+    ['store/sqlite.ts busyMs', 'wait for another process to close the file', 'start', 'the start fails'],
     ['store/sqlite.ts sweepRows', 'expired rows deleted at a time', 'process', 'deleted later']
   ]
 }
@@ -632,9 +632,9 @@ store/keys.ts bridgedTaskCountTtlMs
 store/seal.ts nonceBytes
 store/seal.ts proofChars
 store/seal.ts tagBytes
-store/sqlite-file.ts layout
-store/sqlite-file.ts sqliteBusy
-store/sqlite-file.ts sqliteNotADatabase
+store/sqlite.ts layout
+store/sqlite.ts sqliteBusy
+store/sqlite.ts sqliteNotADatabase
 upstream/http/sse-reader.ts lineSlack
 upstream/http/sse-reader.ts sampleLength
 upstream/modern/param-header-cache.ts overhead

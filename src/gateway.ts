@@ -21,9 +21,10 @@ import { createBus } from './session/bus.ts'
 import { createLiveSessions, type LiveSessions } from './session/live-sessions.ts'
 import { createSessions } from './session/sessions.ts'
 import { createStreams } from './session/streams.ts'
-import { openStore } from './store/open.ts'
 import type { Store } from './store/port.ts'
+import { createRedisStore } from './store/redis.ts'
 import { createSealer } from './store/seal.ts'
+import { createSqliteStore } from './store/sqlite.ts'
 import { steadyClock, wallClock } from './time/clock.ts'
 import { createServerRequestQuotas } from './upstream/rpc/server-requests.ts'
 import { createConnector } from './upstream/connect/connect.ts'
@@ -70,7 +71,7 @@ export async function createGateway(
   const serverInfo = { name: 'gatehouse', version }
   const { limits } = initial
 
-  const store = overrides.store ?? (await openStore(initial.store, { clock: wallClock, log }))
+  const store = overrides.store ?? (await openStore(initial.store, log))
   const authenticator = createAuthenticator({ clock: wallClock, fetch: createFetch(), log })
   const sealer = await createSealer({ store, randomBytes, timer: steadyClock.timer, log })
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
@@ -198,6 +199,12 @@ export async function createGateway(
     killNow: () => supervisor.killAllNow()
   }
 }
+
+/** @throws GatewayError unavailable where a file cannot be opened; a store on Redis heals by itself */
+const openStore = (config: Snapshot['store'], log: Log): Promise<Store> =>
+  config.kind === 'redis'
+    ? createRedisStore({ url: config.url, clock: wallClock, log })
+    : createSqliteStore({ path: config.path, clock: wallClock, log })
 
 interface Reloadable {
   readonly authenticator: Authenticator

@@ -1,35 +1,43 @@
 // The process: arguments, environment, exit code. The only file besides the configuration's that knows process.env.
 
 import { readFileSync } from 'node:fs'
-import { runCheck } from './cli/check.ts'
-import { runImport } from './cli/import.ts'
+import { help, listenArguments, readArguments, UsageError } from './cli/arguments.ts'
+import { configJsonSchema, runCheck, runImport } from './cli/offline.ts'
 import { runQuickstart } from './cli/quickstart.ts'
-import { runSchema } from './cli/schema.ts'
 import { runServe } from './cli/serve.ts'
-import { UsageError, readArguments } from './cli/arguments.ts'
-import { help } from './cli/help.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
-const io = { env: process.env, stdout: process.stdout, stderr: process.stderr }
+const { env, stdout, stderr } = process
+const io = { env, stdout, stderr, version }
 
 async function run(): Promise<number> {
-  const given = readArguments(process.argv.slice(2))
-  switch (given.command) {
-    case 'serve':
-      return await runServe({ ...given, ...io, version })
+  const { command, options, operand } = readArguments(process.argv.slice(2))
+  const { config, 'mcp-json': mcpJson } = options
+  switch (command) {
+    case 'serve': {
+      const file = config ?? mcpJson
+      if (file === undefined || (config !== undefined && mcpJson !== undefined))
+        throw new UsageError('serve needs exactly one of --config FILE and --mcp-json FILE.')
+      return await runServe({ ...io, ...listenArguments(options), file, isMcpJson: config === undefined })
+    }
     case 'quickstart':
-      return await runQuickstart({ ...given, ...io, version })
-    case 'check':
-      return await runCheck({ file: given.config, ...io })
+      return await runQuickstart({ ...io, ...listenArguments(options) })
+    case 'check': {
+      const file = config ?? operand
+      if (file === undefined) throw new UsageError('check needs --config FILE.')
+      return await runCheck(file, env, stdout)
+    }
     case 'import':
-      return await runImport({ file: given.file, ...io })
+      if (operand === undefined) throw new UsageError('import needs a FILE: an mcp.json or claude_desktop_config.json.')
+      return await runImport(operand, stdout, stderr)
     case 'schema':
-      return await runSchema(io)
+      stdout.write(`${JSON.stringify(configJsonSchema(), null, 2)}\n`)
+      return 0
     case 'version':
-      process.stdout.write(`${version}\n`)
+      stdout.write(`${version}\n`)
       return 0
     case 'help':
-      process.stdout.write(help(given.topic))
+      stdout.write(help(operand))
       return 0
   }
 }

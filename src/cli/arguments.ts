@@ -1,4 +1,4 @@
-// Parses and checks the command line. Every mistake is reported in one sentence, with what to write instead.
+// The command line and its help. Every mistake is reported in one sentence, with what to write instead.
 
 import { parseArgs } from 'node:util'
 
@@ -7,105 +7,131 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-export interface ListenArguments {
-  readonly host: string | undefined
-  readonly port: number | undefined
-  readonly data: string | undefined
-}
-
-export type Arguments =
-  | ({
-      readonly command: 'serve'
-      readonly config: string | undefined
-      readonly mcpJson: string | undefined
-    } & ListenArguments)
-  | ({ readonly command: 'quickstart' } & ListenArguments)
-  | { readonly command: 'check'; readonly config: string }
-  | { readonly command: 'import'; readonly file: string }
-  | { readonly command: 'help'; readonly topic: string | undefined }
-  | { readonly command: 'schema' | 'version' }
-
-const listening = { host: { type: 'string' }, port: { type: 'string' }, data: { type: 'string' } } as const
 const optionsOf = {
-  serve: { config: { type: 'string' }, 'mcp-json': { type: 'string' }, ...listening },
-  quickstart: listening,
-  check: { config: { type: 'string' } },
-  import: {},
-  schema: {},
-  version: {},
-  help: {}
+  serve: ['config', 'mcp-json', 'host', 'port', 'data'],
+  quickstart: ['host', 'port', 'data'],
+  check: ['config'],
+  import: [],
+  schema: [],
+  version: [],
+  help: []
 } as const
 
-type Command = keyof typeof optionsOf
-
-/** @throws UsageError */
-export function readArguments(argv: readonly string[]): Arguments {
-  const [first, ...rest] = argv
-  if (first === undefined || first === '-h' || first === '--help') return { command: 'help', topic: undefined }
-  if (first === '-v' || first === '--version') return { command: 'version' }
-  if (!Object.hasOwn(optionsOf, first))
-    throw new UsageError(`There is no command "${first}". Commands: ${Object.keys(optionsOf).join(', ')}.`)
-  const command = first as Command
-  if (rest.includes('--help') || rest.includes('-h')) return { command: 'help', topic: command }
-  const { values, positionals } = parse(command, rest)
-  switch (command) {
-    case 'serve': {
-      const { config, 'mcp-json': mcpJson } = values
-      if ((config === undefined) === (mcpJson === undefined))
-        throw new UsageError('serve needs exactly one of --config FILE and --mcp-json FILE.')
-      return { command, config, mcpJson, ...listen(values) }
-    }
-    case 'quickstart':
-      return { command, ...listen(values) }
-    case 'check': {
-      const config = values['config'] ?? positionals[0]
-      if (config === undefined) throw new UsageError('check needs --config FILE.')
-      return { command, config }
-    }
-    case 'import': {
-      if (positionals[0] === undefined)
-        throw new UsageError('import needs a FILE: an mcp.json or claude_desktop_config.json.')
-      return { command, file: positionals[0] }
-    }
-    case 'help':
-      return { command, topic: positionals[0] }
-    default:
-      return { command }
-  }
+const aliases: Readonly<Record<string, string>> = {
+  '-h': 'help',
+  '--help': 'help',
+  '-v': 'version',
+  '--version': 'version'
 }
 
-function parse(
-  command: Command,
-  args: readonly string[]
-): { values: Record<string, string | undefined>; positionals: readonly string[] } {
-  const takesFile = command === 'import' || command === 'check' || command === 'help'
+/**
+ * @returns the command, its options, and the file or topic after it
+ * @throws UsageError
+ */
+export function readArguments(argv: readonly string[]) {
+  const [first = 'help', ...args] = argv
+  const command = aliases[first] ?? first
+  if (!isCommand(command))
+    throw new UsageError(`There is no command "${first}". Commands: ${Object.keys(optionsOf).join(', ')}.`)
+  const nothing: Readonly<Record<string, string | undefined>> = {}
+  if (command !== first || argv.length === 0) return { command, options: nothing }
+  if (args.includes('--help') || args.includes('-h'))
+    return { command: 'help' as const, options: nothing, operand: command }
+  const names = optionsOf[command]
   try {
     const { values, positionals } = parseArgs({
-      args: [...args],
-      options: optionsOf[command],
-      allowPositionals: takesFile,
-      strict: true
+      args,
+      options: Object.fromEntries(names.map((name) => [name, { type: 'string' }] as const)),
+      allowPositionals: command === 'import' || command === 'check' || command === 'help'
     })
     if (positionals.length > 1) throw new UsageError(`${command} takes one file, not ${positionals.length}.`)
-    return { values: values as Record<string, string | undefined>, positionals }
+    return { command, options: values as typeof nothing, operand: positionals[0] }
   } catch (error) {
     if (error instanceof UsageError) throw error
-    const options = Object.keys(optionsOf[command]).map((name) => `--${name}`)
-    throw new UsageError(
-      `${command}: ${firstSentence(error)} Options: ${options.length === 0 ? 'none' : options.join(', ')}.`
-    )
+    const known = names.map((name) => `--${name}`).join(', ')
+    throw new UsageError(`${command}: ${firstSentence(error)} Options: ${known === '' ? 'none' : known}.`)
   }
 }
 
-function listen({ host, port, data }: Record<string, string | undefined>): ListenArguments {
-  if (port === undefined) return { host, port, data }
-  const number = Number(port)
-  if (!/^\d{1,5}$/.test(port) || number > 65_535)
-    throw new UsageError(`--port must be a number from 0 (any free port) to 65535, not "${port}".`)
-  return { host, port: number, data }
-}
+const isCommand = (name: string): name is keyof typeof optionsOf => Object.hasOwn(optionsOf, name)
 
 const firstSentence = (error: unknown): string => {
   const [sentence = ''] = (error instanceof Error ? error.message : String(error)).split('. ')
   return sentence.endsWith('.') ? sentence : sentence + '.'
+}
+
+export type ListenArguments = ReturnType<typeof listenArguments>
+
+/** @throws UsageError */
+export function listenArguments({ host, port, data }: Readonly<Record<string, string | undefined>>) {
+  const number = port === undefined ? undefined : Number(port)
+  if (port !== undefined && (!/^\d{1,5}$/.test(port) || Number(port) > 65_535))
+    throw new UsageError(`--port must be a number from 0 (any free port) to 65535, not "${port}".`)
+  return { host, port: number, data }
+}
+
+const topics: Readonly<Record<string, string>> = {
+  serve: `gatehouse serve --config FILE [--host H] [--port P] [--data DIR]
+gatehouse serve --mcp-json FILE [--host H] [--port P] [--data DIR]
+
+Runs the gateway. --config takes a gatehouse configuration (YAML or JSON; see docs/config.md) and watches it: a changed
+file is applied without a restart, an invalid one is refused and the old one stays in use. --mcp-json takes an mcp.json
+or claude_desktop_config.json and serves it as tenant "demo", with an API key that is created once and kept in the data
+folder.
+
+  --host H     listen address, instead of listen.host
+  --port P     listen port, instead of listen.port; 0 picks a free one
+  --data DIR   folder for the SQLite file (and the key of --mcp-json); with --config only if store is a file.
+               Default: ./data
+
+When ready, it prints one line on standard output: gatehouse listening on http://HOST:PORT
+The log goes to standard error, as JSON lines, or as plain text on a terminal.
+SIGTERM or SIGINT: refuses new requests, finishes running calls (limits.drainMs), stops child processes, exits with 0.
+A second one exits at once. SIGHUP: reads the configuration again.
+`,
+  quickstart: `gatehouse quickstart [--host H] [--port P] [--data DIR]      (this is what "npm start" runs)
+
+Runs the gateway with a demo tenant that has two upstreams over stdio (everything, memory) and one over Streamable HTTP
+(remote). Creates an API key once, keeps it in the data folder, and prints what you need to connect a host.
+`,
+  check: `gatehouse check --config FILE
+
+Checks a configuration and prints all problems at once: key path, line, what is wrong, what to do. Exits with 1 if there
+are any.
+`,
+  import: `gatehouse import FILE
+
+Converts an mcp.json or claude_desktop_config.json to a gatehouse configuration on standard output. What needs your
+attention goes to standard error. Example: gatehouse import ~/.cursor/mcp.json > gatehouse.yaml
+`,
+  schema: `gatehouse schema
+
+Prints the JSON Schema of the configuration, for editors and CI.
+`,
+  version: `gatehouse version
+
+Prints the version.
+`
+}
+
+/** The overview, or the page of one command. Unknown topics show the overview. */
+export function help(topic: string | undefined): string {
+  const page = topic === undefined ? undefined : topics[topic]
+  return (
+    page ??
+    `Gatehouse: many MCP servers behind one authenticated endpoint.
+
+Usage: gatehouse COMMAND [OPTIONS]        (from a clone: npm run gatehouse -- COMMAND [OPTIONS])
+
+  quickstart    demo tenant with three real upstreams; no configuration needed (npm start)
+  serve         run the gateway on a configuration or on an existing mcp.json
+  check         validate a configuration, all problems at once
+  import        make a configuration from an mcp.json
+  schema        print the JSON Schema of the configuration
+  version       print the version
+  help [CMD]    this page, or the page of a command
+
+Documentation: README.md and the folder docs.
+`
+  )
 }

@@ -1,11 +1,12 @@
-// The API key of the commands that need no configuration: created once, kept in the data folder, readable for its owner
-// only.
+// What the commands without a configuration of their own give to a person: an API key, and how to use it.
 
 import { randomBytes } from 'node:crypto'
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Snapshot } from '../config/snapshot.ts'
+import { latestLegacy } from '../protocol/messages.ts'
 
-/** @returns the key in `DIR/api-key`, which is created if absent */
+/** @returns the key in `DIR/api-key`, which is created if absent, readable for its owner only */
 export async function localApiKey(dataDir: string): Promise<string> {
   const path = join(dataDir, 'api-key')
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
@@ -27,4 +28,44 @@ export async function localApiKey(dataDir: string): Promise<string> {
   } finally {
     await rm(draft, { force: true })
   }
+}
+
+const initialize = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: latestLegacy, capabilities: {}, clientInfo: { name: 'curl', version: '1' } }
+}
+
+/** The URL, the API key, and commands to try it. */
+export function banner(publicUrl: string, { tenants }: Snapshot, key: string): string {
+  const lines: string[] = ['']
+  for (const tenant of tenants.values()) {
+    for (const endpoint of tenant.endpoints.values()) {
+      const url = publicUrl + endpoint.path
+      lines.push(
+        `  Endpoint   ${url}`,
+        `  Upstreams  ${endpoint.members.map(({ upstream }) => upstream).join(', ')}`,
+        `  API key    ${key}`,
+        '',
+        '  Paste this into the mcp.json of your host:',
+        '',
+        JSON.stringify(
+          { mcpServers: { gatehouse: { type: 'http', url, headers: { Authorization: `Bearer ${key}` } } } },
+          null,
+          2
+        ).replaceAll(/^/gm, '    '),
+        '',
+        '  Or try it here:',
+        '',
+        `    npm exec -- mcp-inspector --cli ${url} --transport http --header "Authorization: Bearer ${key}" ` +
+          '--method tools/list',
+        '',
+        `    curl ${url} -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\`,
+        `      -d '${JSON.stringify(initialize)}'`,
+        ''
+      )
+    }
+  }
+  return lines.join('\n') + '\n'
 }

@@ -1,7 +1,7 @@
 // `quickstart`: runs a demo tenant with three upstreams and prints how to connect.
 
-import { spawn, type ChildProcess } from 'node:child_process'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { once } from 'node:events'
 import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -9,9 +9,8 @@ import { fileURLToPath } from 'node:url'
 import { compileConfig } from '../config/load.ts'
 import type { Log } from '../observe/log.ts'
 import type { ListenArguments } from './arguments.ts'
-import { banner } from './banner.ts'
-import { localApiKey } from './key.ts'
-import { openLog, runGateway, type Io } from './run.ts'
+import { banner, localApiKey } from './key.ts'
+import { type Io, openLog, runGateway } from './run.ts'
 
 export interface QuickstartOptions extends Io, ListenArguments {}
 
@@ -58,7 +57,7 @@ export async function runQuickstart(options: QuickstartOptions): Promise<number>
     snapshot,
     log,
     async onReady(gateway, address) {
-      stdout.write(banner({ ...address, snapshot, key }))
+      stdout.write(banner(address.publicUrl, snapshot, key))
       await gateway.warm()
     },
     async onClosed() {

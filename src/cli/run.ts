@@ -25,7 +25,7 @@ export interface RunOptions extends Io {
 }
 
 export const openLog = ({ env, stderr }: Pick<Io, 'env' | 'stderr'>, level: string | undefined): Promise<Log> =>
-  createLog({ level: env['GATEHOUSE_LOG_LEVEL'] ?? level ?? 'info', pretty: stderr.isTTY })
+  createLog(env['GATEHOUSE_LOG_LEVEL'] ?? level ?? 'info', stderr.isTTY)
 
 /** @returns the exit code, when the gateway has ended */
 export async function runGateway({

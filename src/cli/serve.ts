@@ -2,7 +2,6 @@
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Configuration } from '../config/compile.ts'
 import { compileConfig, loadConfig } from '../config/load.ts'
 import { importMcpJson } from '../config/mcpjson.ts'
 import { ConfigError } from '../config/problems.ts'
@@ -10,38 +9,32 @@ import type { Snapshot } from '../config/snapshot.ts'
 import { watchConfig } from '../config/watch.ts'
 import type { Gateway } from '../gateway.ts'
 import type { ListenArguments } from './arguments.ts'
-import { banner } from './banner.ts'
-import { localApiKey } from './key.ts'
-import { printProblems } from './check.ts'
-import { openLog, runGateway, type Io } from './run.ts'
+import { banner, localApiKey } from './key.ts'
+import { orProblems } from './offline.ts'
+import { type Io, openLog, runGateway } from './run.ts'
 
 export interface ServeOptions extends Io, ListenArguments {
-  readonly config: string | undefined
-  readonly mcpJson: string | undefined
+  readonly file: string
+  readonly isMcpJson: boolean
 }
 
 /** @returns the exit code: 0 after a clean stop, 1 for a configuration that cannot be used */
-export async function runServe(options: ServeOptions): Promise<number> {
-  const { config, mcpJson, stderr } = options
-  try {
-    if (config !== undefined) return await serveConfig(options, config)
-    if (mcpJson !== undefined) return await serveMcpJson(options, mcpJson)
-    throw new Error('serve needs --config or --mcp-json')
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
-    printProblems(error, config ?? mcpJson ?? '', stderr)
-    return 1
-  }
+export function runServe(options: ServeOptions): Promise<number> {
+  const { file, isMcpJson, stderr } = options
+  return orProblems(file, stderr, () => (isMcpJson ? serveMcpJson(options) : serveConfig(options)))
 }
 
-async function serveConfig(options: ServeOptions, file: string): Promise<number> {
-  const { env, data, host, port } = options
-  const load = (): Promise<Configuration> => loadConfig(file, { env, dataDir: data, host, port })
+async function serveConfig(options: ServeOptions): Promise<number> {
+  const { file, env, data, host, port } = options
+  const load = () => loadConfig(file, { env, dataDir: data, host, port })
   const snapshot = await load()
   const log = await openLog(options, snapshot.logLevel)
-  const warnOpen = (tenant: string): void =>
-    log.warn({ tenant }, 'AUTHENTICATION IS OFF for this tenant: anybody on this machine can use it')
-  warnOpenTenants(snapshot, warnOpen)
+  const warnOpenTenants = ({ tenants }: Snapshot): void => {
+    for (const { id, auth } of tenants.values())
+      if (auth.mode === 'none')
+        log.warn({ tenant: id }, 'AUTHENTICATION IS OFF for this tenant: anybody on this machine can use it')
+  }
+  warnOpenTenants(snapshot)
 
   const ready = Promise.withResolvers<Gateway>()
   const reload = async (): Promise<void> => {
@@ -49,13 +42,12 @@ async function serveConfig(options: ServeOptions, file: string): Promise<number>
       const running = await ready.promise
       const next = await load()
       const { needsRestart } = running.reload(next)
-      warnOpenTenants(next, warnOpen)
+      warnOpenTenants(next)
       log.info({ file, tenants: next.tenants.size }, 'configuration taken')
       if (needsRestart.length > 0) log.warn({ keys: needsRestart }, 'these changes take effect after a restart')
     } catch (error) {
-      const problems = error instanceof ConfigError ? error.problems : undefined
       log.error(
-        { file, ...(problems === undefined ? { err: error } : { problems }) },
+        { file, ...(error instanceof ConfigError ? { problems: error.problems } : { err: error }) },
         'the changed configuration is refused; the one before stays in use'
       )
     }
@@ -76,8 +68,8 @@ async function serveConfig(options: ServeOptions, file: string): Promise<number>
   })
 }
 
-async function serveMcpJson(options: ServeOptions, file: string): Promise<number> {
-  const { env, stderr, data = './data', host, port } = options
+async function serveMcpJson(options: ServeOptions): Promise<number> {
+  const { file, env, stderr, data = './data', host, port } = options
   const { config, notes } = importMcpJson(
     await readFile(file, 'utf8').catch((cause: unknown) => {
       throw new Error(`${file} cannot be read. Give the path of an mcp.json or claude_desktop_config.json.`, { cause })
@@ -100,7 +92,7 @@ async function serveMcpJson(options: ServeOptions, file: string): Promise<number
     log,
     async onReady(gateway, address) {
       // Without a terminal, standard error is the log, where a key must not appear.
-      if (stderr.isTTY) stderr.write(banner({ ...address, snapshot, key }))
+      if (stderr.isTTY) stderr.write(banner(address.publicUrl, snapshot, key))
       else
         log.info(
           {
@@ -112,8 +104,4 @@ async function serveMcpJson(options: ServeOptions, file: string): Promise<number
       await gateway.warm()
     }
   })
-}
-
-function warnOpenTenants(snapshot: Snapshot, warn: (tenant: string) => void): void {
-  for (const tenant of snapshot.tenants.values()) if (tenant.auth.mode === 'none') warn(tenant.id)
 }

@@ -1,9 +1,9 @@
 // From a valid configuration to its snapshot: names resolved, API keys reduced to digests, everything frozen.
 
 import { createHash } from 'node:crypto'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { canonicalJsonOf } from '../protocol/json.ts'
-import { endpointName, tenantId, type TenantId, upstreamName } from '../protocol/messages.ts'
+import { endpointName, tenantId, upstreamName, type TenantId } from '../protocol/messages.ts'
 import { keyDigest } from './rules.ts'
 import type { ConfigInput, TenantInput } from './schema.ts'
 import type { AuthConfig, Endpoint, Snapshot, StoreConfig, Tenant, UpstreamDefinition } from './snapshot.ts'
@@ -35,12 +35,10 @@ export function compile(input: ConfigInput, { folder, dataDir, host, port }: Com
 }
 
 function compileStore(store: string, folder: string, dataDir: string | undefined): StoreConfig {
-  if (store === 'memory:') return { kind: 'memory' }
+  if (store === 'memory:') return { kind: 'sqlite', path: ':memory:' }
   if (!store.startsWith('file:')) return { kind: 'redis', url: store }
-  return {
-    kind: 'file',
-    path: dataDir === undefined ? resolve(folder, store.slice('file:'.length)) : join(resolve(dataDir), 'gatehouse.db')
-  }
+  const path = dataDir === undefined ? resolve(folder, store.slice('file:'.length)) : resolve(dataDir, 'gatehouse.db')
+  return { kind: 'sqlite', path }
 }
 
 function compileTenant(id: TenantId, input: TenantInput, folder: string): Tenant {

@@ -95,8 +95,7 @@ export interface Tenant {
 }
 
 export type StoreConfig =
-  | { readonly kind: 'memory' }
-  | { readonly kind: 'file'; readonly path: string }
+  | { readonly kind: 'sqlite'; readonly path: string }
   | { readonly kind: 'redis'; readonly url: string }
 
 export interface Snapshot {

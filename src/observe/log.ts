@@ -1,21 +1,15 @@
-// The log: JSON lines on standard error, pretty on a terminal. Never a token, a session id, a body, a header or an
-// argument.
+// The log: JSON lines on standard error, pretty on a terminal; among them one line for each call. Never a token, a
+// session id, a body, a header or an argument.
 
-import pino from 'pino'
-import type { Logger } from 'pino'
+import pino, { type Logger } from 'pino'
 import { GatewayError, RpcError, isObject } from '../protocol/messages.ts'
 
 export type Log = Logger
 
-export interface LogOptions {
-  readonly level: string
-  /** Readable lines with colours, for people at a terminal. */
-  readonly pretty: boolean
-}
-
-export async function createLog(options: LogOptions): Promise<Log> {
-  const settings = { level: options.level, base: null, formatters: { log: redacted }, serializers: { err: safeError } }
-  if (!options.pretty) {
+/** @param isPretty readable lines with colours, for people at a terminal */
+export async function createLog(level: string, isPretty: boolean): Promise<Log> {
+  const settings = { level, base: null, formatters: { log: redacted }, serializers: { err: safeError } }
+  if (!isPretty) {
     const lines = batched(pino.destination({ dest: 2, sync: true }))
     process.once('exit', () => lines.end())
     return pino(settings, lines)
@@ -24,19 +18,11 @@ export async function createLog(options: LogOptions): Promise<Log> {
   return pino(settings, pretty({ destination: 2, sync: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' }))
 }
 
-export interface Batch {
-  write(line: string): void
-  /** pino calls it after a fatal line. */
-  flushSync(): void
-  /** At the exit of the process: writes what is there, and further lines one by one. */
-  end(): void
-}
-
 /**
  * Writes the lines of one turn of the event loop together: under load, one system call per line costs more than the
  * line.
  */
-export function batched(destination: { write(text: string): unknown }): Batch {
+export function batched(destination: { write(text: string): unknown }) {
   let lines = ''
   let ended = false
   function flushSync(): void {
@@ -45,13 +31,15 @@ export function batched(destination: { write(text: string): unknown }): Batch {
     if (text !== '') destination.write(text)
   }
   return {
-    write(line) {
+    write(line: string): void {
       if (lines === '' && !ended) setImmediate(flushSync)
       lines += line
       if (ended) flushSync()
     },
+    /** pino calls it after a fatal line. */
     flushSync,
-    end() {
+    /** At the exit of the process: writes what is there, and further lines one by one. */
+    end(): void {
       ended = true
       flushSync()
     }
@@ -103,11 +91,8 @@ export function shortError(error: unknown): unknown {
   return error instanceof Error ? pino.stdSerializers.err(error) : error
 }
 
-// Runs a call and writes one log line about it.
-
-
 /** What of a call may be logged: names, never arguments. */
-export interface ObservedCall {
+interface ObservedCall {
   readonly request: { readonly method: string; readonly params?: Record<string, unknown> }
   readonly tenant: { readonly id: string }
   readonly endpoint: { readonly name: string }
@@ -120,54 +105,35 @@ export interface CallRecord {
   route?: { readonly upstream: string; readonly name: string }
 }
 
-export interface ObserveOptions {
-  readonly clock: { now(): number }
-  readonly log: Log
-}
-
 /** Runs the call and writes one line about it. Never changes its outcome. */
 export async function observe<T>(
-  call: ObservedCall,
-  { clock, log }: ObserveOptions,
+  { request, tenant, endpoint, principal, record }: ObservedCall,
+  { clock, log }: { readonly clock: { now(): number }; readonly log: Log },
   run: () => Promise<T>
 ): Promise<T> {
   const startedAt = clock.now()
+  let [outcome, level]: [string, GatewayError['row']['level']] = ['ok', 'info']
+  let err: unknown
   try {
-    const result = await run()
-    write(call, log, clock.now() - startedAt, 'ok')
-    return result
+    return await run()
   } catch (error) {
-    const outcome =
-      error instanceof GatewayError ? error.code : error instanceof RpcError ? `rpc ${error.error.code}` : 'internal'
-    write(call, log, clock.now() - startedAt, outcome, error)
+    if (error instanceof GatewayError) [outcome, level] = [error.code, error.row.level]
+    else if (error instanceof RpcError) outcome = `rpc ${error.error.code}`
+    else [outcome, level] = ['internal', 'error']
+    err = error
     throw error
+  } finally {
+    const route = request.method === 'tools/call' ? record?.route : undefined
+    const line = {
+      tenant: tenant.id,
+      endpoint: endpoint.name,
+      client: principal.clientId,
+      method: request.method.slice(0, 64),
+      upstream: route?.upstream,
+      tool: route?.name,
+      outcome,
+      ms: Math.round((clock.now() - startedAt) * 10) / 10
+    }
+    log[level](level === 'error' || level === 'warn' ? { ...line, err } : line, 'call')
   }
-}
-
-function write(
-  { request, tenant, endpoint, principal, record }: ObservedCall,
-  log: Log,
-  ms: number,
-  outcome: string,
-  error?: unknown
-): void {
-  const route = request.method === 'tools/call' ? record?.route : undefined
-  const level =
-    error === undefined || error instanceof RpcError
-      ? 'info'
-      : error instanceof GatewayError
-        ? error.row.level
-        : 'error'
-  const line = {
-    tenant: tenant.id,
-    endpoint: endpoint.name,
-    client: principal.clientId,
-    method: request.method.slice(0, 64),
-    upstream: route?.upstream,
-    tool: route?.name,
-    outcome,
-    ms: Math.round(ms * 10) / 10
-  }
-  if (level === 'error' || level === 'warn') log[level]({ ...line, err: error }, 'call')
-  else log[level](line, 'call')
 }

@@ -1,5 +1,5 @@
-// The port behind which state is kept: keys and strings, nothing of MCP. test/store/contract.test.ts holds every
-// adapter to it.
+// The port behind which state is kept: keys and strings, nothing of MCP; and what its adapters have in common.
+// test/store/contract.test.ts holds every adapter to it.
 
 import { GatewayError } from '../protocol/messages.ts'
 import type { Log } from '../observe/log.ts'
@@ -47,9 +47,6 @@ export interface Store {
   close(): Promise<void>
 }
 
-// What both adapters of the store have in common: the error, times to live, and listeners that cannot harm each other.
-
-
 /**
  * @param message goes to callers of every tenant: no path, no address, no key
  * @param cause for the log, without credentials and values
@@ -67,19 +64,12 @@ export function wholeMs(ttlMs: number): number {
   return Math.max(1, Math.ceil(ttlMs))
 }
 
-export interface ChannelListeners {
-  /** @returns what removes it; idempotent */
-  add(channel: string, listener: (message: string) => void): () => void
-  deliver(channel: string, message: string): void
-  has(channel: string): boolean
-  names(): string[]
-}
-
 /** The listeners of this process, by channel. Where one throws it is logged, and the others still get the message. */
-export function createChannelListeners(log: Log): ChannelListeners {
+export function createChannelListeners(log: Log) {
   const channels = new Map<string, Set<{ listener: (message: string) => void }>>()
   return {
-    add(channel, listener) {
+    /** @returns what removes it; idempotent */
+    add(channel: string, listener: (message: string) => void): () => void {
       const entry = { listener } // An object, because the same function may be added twice.
       const entries = channels.get(channel) ?? new Set()
       channels.set(channel, entries.add(entry))
@@ -87,13 +77,13 @@ export function createChannelListeners(log: Log): ChannelListeners {
         if (entries.delete(entry) && entries.size === 0) channels.delete(channel)
       }
     },
-    deliver(channel, message) {
+    deliver(channel: string, message: string): void {
       const entries = channels.get(channel) ?? new Set()
       // A copy, because listeners may add and remove listeners; those removed meanwhile are skipped.
       for (const entry of Array.from(entries)) if (entries.has(entry)) guarded(log, () => entry.listener(message))
     },
-    has: (channel) => channels.has(channel),
-    names: () => [...channels.keys()]
+    has: (channel: string) => channels.has(channel),
+    names: (): string[] => [...channels.keys()]
   }
 }
 

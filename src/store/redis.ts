@@ -3,19 +3,9 @@
 
 import type { ChainableCommander, Redis } from 'ioredis'
 import type { Log } from '../observe/log.ts'
-import { type ChannelListeners, type Store, createChannelListeners, guarded, unavailable, wholeMs } from './port.ts'
+import { type Store, createChannelListeners, guarded, unavailable, wholeMs } from './port.ts'
 import { firstAttempt, openRedisConnection, reasonOf } from './redis-connection.ts'
 import { every, steadyClock } from '../time/clock.ts'
-
-export interface RedisStoreOptions {
-  /** redis:// or rediss:// */
-  readonly url: string
-  /** Compared with the clock of Redis at the start; Redis itself decides what has expired. */
-  readonly clock: { now(): number }
-  readonly log: Log
-  /** How often the message connection is checked. */
-  readonly heartbeatMs?: number
-}
 
 const prefix = 'gatehouse:'
 // With the time of one command less than a second: for no longer may a frozen Redis count as live.
@@ -25,6 +15,7 @@ const defaultHeartbeatMs = 400
  * Resolves within about a second, whether Redis is there or not; while it is away every call rejects with GatewayError
  * `unavailable`. A call that failed may have taken effect: nobody can know. `subscribe` alone does not fail: it is made
  * good when Redis is back, and until then `live` is false.
+ * @param url redis:// or rediss://
  * @throws TypeError when the address cannot be used
  */
 export async function createRedisStore({
@@ -32,7 +23,14 @@ export async function createRedisStore({
   clock,
   log,
   heartbeatMs = defaultHeartbeatMs
-}: RedisStoreOptions): Promise<Store> {
+}: {
+  readonly url: string
+  /** Compared with the clock of Redis at the start; Redis itself decides what has expired. */
+  readonly clock: { now(): number }
+  readonly log: Log
+  /** How often the message connection is checked. */
+  readonly heartbeatMs?: number
+}): Promise<Store> {
   const commands = openRedisConnection(url, 'commands', log)
   const messages = openRedisConnection(url, 'messages', log)
   const listeners = createChannelListeners(log)
@@ -126,7 +124,12 @@ export async function createRedisStore({
 }
 
 /** Finds out whether messages arrive: subscribes again on every new connection, and pings it at intervals. */
-function watchMessages(messages: Redis, listeners: ChannelListeners, heartbeatMs: number, log: Log) {
+function watchMessages(
+  messages: Redis,
+  listeners: ReturnType<typeof createChannelListeners>,
+  heartbeatMs: number,
+  log: Log
+) {
   const lostListeners: Array<() => void> = []
   let subscribed = false
   let restores = 0

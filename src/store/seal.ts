@@ -1,7 +1,15 @@
 // Sealing: authenticated encryption of what clients keep for the gateway, and short proofs that the gateway made an id.
 // The key lives in the store, so that every process on it can open what another one sealed.
 
-import { type KeyObject, createCipheriv, createDecipheriv, createHmac, createSecretKey, hkdfSync, timingSafeEqual } from 'node:crypto'
+import {
+  type KeyObject,
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  hkdfSync,
+  timingSafeEqual
+} from 'node:crypto'
 import type { Log } from '../observe/log.ts'
 import { sealKeyKey } from './keys.ts'
 import { type Store, unavailable } from './port.ts'

@@ -9,15 +9,14 @@ import { chmod, mkdir, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { GatewayError } from '../protocol/messages.ts'
 
-export interface SqliteStoreOptions {
-  /** A file, whose folder is made where it is missing; or `:memory:`. */
-  readonly path: string
-  /** Decides what has expired. */
-  readonly clock: { now(): number }
-  readonly log: Log
-  /** How often expired rows are swept; they are never returned in between. */
-  readonly sweepMs?: number
-}
+// Kept in the file; a file of a later layout is refused rather than misread.
+const layout = 1
+// How long to wait for a predecessor that is just closing the file. SQLite waits without yielding, so only at the
+// start.
+const busyMs = 1_000
+// Result codes, https://www.sqlite.org/rescode.html
+const sqliteBusy = 5
+const sqliteNotADatabase = 26
 
 // Expiry of what is kept for good: one comparison serves every row.
 const never = Number.MAX_SAFE_INTEGER
@@ -25,11 +24,24 @@ const never = Number.MAX_SAFE_INTEGER
 const sweepRows = 500
 
 /**
+ * @param path of a file, whose folder is made where it is missing; or `:memory:`
  * @returns the store; it is always `live`, since nothing can get lost between a process and itself
  * @throws GatewayError unavailable when the file is in use, is no database of ours or cannot be opened; the message
  * names it
  */
-export async function createSqliteStore({ path, clock, log, sweepMs = 30_000 }: SqliteStoreOptions): Promise<Store> {
+export async function createSqliteStore({
+  path,
+  clock,
+  log,
+  sweepMs = 30_000
+}: {
+  readonly path: string
+  /** Decides what has expired. */
+  readonly clock: { now(): number }
+  readonly log: Log
+  /** How often expired rows are swept; they are never returned in between. */
+  readonly sweepMs?: number
+}): Promise<Store> {
   const database = await openDatabase(path)
   const listeners = createChannelListeners(log)
   const get = database.prepare('SELECT value FROM entry WHERE key = ? AND expires_at > ?')
@@ -149,23 +161,8 @@ function attempt<Answer>(work: () => Answer): Answer {
   }
 }
 
-// Opens the database file of the embedded store: readable by its user only, locked by one process, of a known layout.
-
-
-// Kept in the file; a file of a later layout is refused rather than misread.
-const layout = 1
-// How long to wait for a predecessor that is just closing the file. SQLite waits without yielding, so only at the
-// start.
-const busyMs = 1_000
-// Result codes, https://www.sqlite.org/rescode.html
-const sqliteBusy = 5
-const sqliteNotADatabase = 26
-
-/**
- * @param path of the file, or `:memory:`
- * @throws GatewayError unavailable; the message names the file and the remedy, for the operator at the start
- */
-export async function openDatabase(path: string): Promise<DatabaseSync> {
+/** @throws GatewayError unavailable; the message names the file and the remedy, for the operator at the start */
+async function openDatabase(path: string): Promise<DatabaseSync> {
   if (path === ':memory:') return prepared(new DatabaseSync(path), path)
   let database: DatabaseSync | undefined
   try {

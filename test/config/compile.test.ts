@@ -31,7 +31,7 @@ t.test('every default is applied', async (t) => {
       listen: { host: '127.0.0.1', port: 8080 },
       publicUrl: undefined,
       hosts: [],
-      store: { kind: 'file', path: '/srv/gatehouse/data/gatehouse.db' },
+      store: { kind: 'sqlite', path: '/srv/gatehouse/data/gatehouse.db' },
       logLevel: 'info',
       limits: {
         bodyBytes: 4_194_304,
@@ -209,10 +209,10 @@ t.test('a snapshot cannot be changed anywhere', async (t) => {
 
 t.test('the store is where the file or --data says', async (t) => {
   const store = (value: string, dataDir?: string) => compiled({ ...base(), store: value }, { dataDir }).store
-  t.same(store('file:x.db'), { kind: 'file', path: '/srv/gatehouse/x.db' })
-  t.same(store('file:/var/x.db'), { kind: 'file', path: '/var/x.db' })
-  t.same(store('file:x.db', '/data'), { kind: 'file', path: '/data/gatehouse.db' })
-  t.same(store('memory:', '/data'), { kind: 'memory' })
+  t.same(store('file:x.db'), { kind: 'sqlite', path: '/srv/gatehouse/x.db' })
+  t.same(store('file:/var/x.db'), { kind: 'sqlite', path: '/var/x.db' })
+  t.same(store('file:x.db', '/data'), { kind: 'sqlite', path: '/data/gatehouse.db' })
+  t.same(store('memory:', '/data'), { kind: 'sqlite', path: ':memory:' })
   t.same(store('redis://h:6379/0', '/data'), { kind: 'redis', url: 'redis://h:6379/0' })
 })
 

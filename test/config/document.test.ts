@@ -1,7 +1,7 @@
 import Ajv from 'ajv/dist/2020.js'
 import t from 'tap'
 import { configMarkdown, exampleConfig } from '../../scripts/config-doc.ts'
-import { configJsonSchema } from '../../src/cli/schema.ts'
+import { configJsonSchema } from '../../src/cli/offline.ts'
 import type { Shape } from '../../src/config/shape.ts'
 import { parse } from 'yaml'
 import { base, compiled, problemsOf } from './kit.ts'

@@ -11,7 +11,7 @@ const module = join(import.meta.dirname, '../../src/observe/log.ts')
 
 /** What a process of its own writes to standard error. */
 function logged(code: string): { lines: Array<Record<string, unknown>>; status: number | null } {
-  const script = `import { createLog } from ${JSON.stringify(module)}\nconst log = await createLog({ level: 'info', pretty: false })\n${code}`
+  const script = `import { createLog } from ${JSON.stringify(module)}\nconst log = await createLog('info', false)\n${code}`
   const { stderr, status } = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
     encoding: 'utf8'
   })

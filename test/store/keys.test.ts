@@ -43,7 +43,7 @@ const part = fc.oneof(
   )
 )
 const sessionKey = (tenant: string, endpoint: string, id: string) => sessionKeys(tenant, endpoint)(id)
-const kind = fc.constantFrom(...Object.values(keyTable).map((row) => row.kind))
+const kind = fc.constantFrom(...(Object.keys(keyTable) as Array<keyof typeof keyTable>))
 const parts = fc.array(part, { maxLength: 4 })
 
 t.test('two keys are equal only if kind and parts are', async (t) => {
@@ -131,25 +131,27 @@ t.test('a key is of one length and alphabet whatever the names are, and holds no
 t.test('the table says how many parts a key has', async (t) => {
   const made = {
     session: sessionKey('a', 'b', 'c'),
-    principalSeat: principalSeatKey('a', 'b', 'c', 'd', '0'),
+    'principal-seat': principalSeatKey('a', 'b', 'c', 'd', '0'),
     listing: listingKey('a'),
     events: eventsKey('a', 'b'),
     tasks: tasksKey('a', 'b', 'c', 'd', 'e'),
-    bridgedTask: bridgedTaskKey('a', 'b', 'c', 'd', 'e', 'f'),
-    bridgedTaskCount: bridgedTaskCountKey('a', 'b', 'c', 'd', 'e', 'f'),
-    sealKey: sealKeyKey
+    'bridged-task': bridgedTaskKey('a', 'b', 'c', 'd', 'e', 'f'),
+    'bridged-task-count': bridgedTaskCountKey('a', 'b', 'c', 'd', 'e', 'f'),
+    'seal-key': sealKeyKey
   }
   t.same(Object.keys(made), Object.keys(keyTable))
   for (const [name, row] of Object.entries(keyTable))
-    t.equal(made[name as keyof typeof made].split(':').length, row.parts.length + 1, name)
+    t.equal(made[name as keyof typeof made].split(':').length, row.length + 1, name)
 })
 
-t.test('docs/storage.md has the table of the code, word for word', async (t) => {
+t.test('docs/storage.md names every key, with its parts, and no other', async (t) => {
   const text = await readFile(join(import.meta.dirname, '../../docs/storage.md'), 'utf8')
-  const lines = Object.values(keyTable).map(
-    (row) =>
-      `| \`gatehouse:${row.kind}${row.parts.map((name) => `:{${name}}`).join('')}\` | ${row.value} | ${row.ttl} | ${row.loss} |`
-  )
   const start = text.indexOf('| key | value | time to live | if it is lost |')
-  t.same(text.slice(start).split('\n\n')[0]?.split('\n').slice(2), lines)
+  const rows = text.slice(start).split('\n\n')[0]?.split('\n').slice(2) ?? []
+  t.same(
+    rows.map((row) => row.split(' | ')[0]),
+    Object.entries(keyTable).map(
+      ([kind, parts]) => `| \`gatehouse:${kind}${parts.map((name) => `:{${name}}`).join('')}\``
+    )
+  )
 })

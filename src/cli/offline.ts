@@ -1,0 +1,68 @@
+// The commands that start no gateway: `check`, `import` and `schema`.
+
+import { readFile } from 'node:fs/promises'
+import { stringify } from 'yaml'
+import { loadConfig } from '../config/load.ts'
+import { importMcpJson } from '../config/mcpjson.ts'
+import { ConfigError, countOf, problemLine } from '../config/problems.ts'
+import { ConfigSchema } from '../config/schema.ts'
+
+/** Where a command writes: process.stdout and its kin. */
+interface Output {
+  write(text: string): unknown
+}
+
+/** @returns the exit code: that of the command, or 1 where the configuration cannot be used: then `output` says why */
+export async function orProblems(file: string, output: Output, command: () => Promise<number>): Promise<number> {
+  try {
+    return await command()
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    for (const problem of error.problems) output.write(`${problemLine(problem)}\n`)
+    output.write(`${countOf(error.problems.length, 'problem')} in ${file}\n`)
+    return 1
+  }
+}
+
+/** Prints all problems of a configuration, or the endpoints that the gateway would serve. */
+export function runCheck(file: string, env: NodeJS.ProcessEnv, stdout: Output): Promise<number> {
+  return orProblems(file, stdout, async () => {
+    const { tenants } = await loadConfig(file, { env })
+    const all = [...tenants.values()]
+    const endpoints = all.flatMap((tenant) => [...tenant.endpoints.values()])
+    const upstreams = all.flatMap((tenant) => [...tenant.upstreams.values()])
+    stdout.write(
+      `${file} is valid: ${countOf(all.length, 'tenant')}, ${countOf(upstreams.length, 'upstream')}, ` +
+        `${countOf(endpoints.length, 'endpoint')}\n`
+    )
+    for (const endpoint of endpoints) stdout.write(`  ${endpoint.path}\n`)
+    return 0
+  })
+}
+
+/** Converts an mcp.json or claude_desktop_config.json to a configuration in YAML. Notes go to standard error. */
+export function runImport(file: string, stdout: Output, stderr: Output): Promise<number> {
+  return orProblems(file, stderr, async () => {
+    const text = await readFile(file, 'utf8').catch(() => undefined)
+    if (text === undefined) {
+      stderr.write(`${file} cannot be read. Give the path of an mcp.json or claude_desktop_config.json.\n`)
+      return 1
+    }
+    const { config, notes } = importMcpJson(text, file)
+    stdout.write(stringify(config, { lineWidth: 0 }))
+    const keyNote =
+      'Set GATEHOUSE_KEY to the API key that clients must send, at least 16 characters. Make one with: openssl ' +
+      'rand -hex 32.'
+    for (const note of [...notes, keyNote]) stderr.write(`note: ${note}\n`)
+    return 0
+  })
+}
+
+/** 2020-12. The names of formats and the keyword `refused` are the gateway's own, which validators ignore. */
+export function configJsonSchema(): Readonly<Record<string, unknown>> {
+  // The round trip through JSON removes the symbols that the library keeps on its objects.
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    ...(JSON.parse(JSON.stringify(ConfigSchema)) as Record<string, unknown>)
+  }
+}
