@@ -77,11 +77,9 @@ export async function createGateway(
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, limits: () => state.snapshot.limits })
   const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log })
-  const live = createLiveSessions({
-    clock: steadyClock,
-    prefix: node,
-    idleMs: () => Math.min(state.snapshot.limits.sessionIdleMs, state.snapshot.limits.sessionMaxMs)
-  })
+  const live = createLiveSessions(steadyClock, node, () =>
+    Math.min(state.snapshot.limits.sessionIdleMs, state.snapshot.limits.sessionMaxMs)
+  )
   sessions.onEnded((key) => {
     // First, while the streams are still known as its own: what the store holds of them is deleted too.
     streams.drop(key)

@@ -24,30 +24,10 @@ export interface BusMessage {
   readonly body?: unknown
 }
 
-/** Watches the other side of one request, and tells it that this side is alive. */
-export interface Heartbeat {
-  /** The other side was heard: its time begins again. */
-  renew(): void
-  close(): void
-}
-
-export interface BusMessages {
-  /** @throws GatewayError unavailable, upstream_protocol where the message is too large */
-  send(to: string, word: BusWord, id: string, body?: unknown): Promise<void>
-  /** For what the other side will miss soon enough by itself. */
-  trySend(to: string, word: BusWord, id: string, body?: unknown): void
-  /** @returns undefined for a message to be dropped. @throws Error where it cannot be read */
-  open(sealed: string): BusMessage | undefined
-  /**
-   * @param onSilence the other side has sent nothing for `ackMs` from the start, or for `silenceMs` since it was heard
-   */
-  watch(to: string, id: string, onSilence: () => void): Heartbeat
-}
-
 export interface BusMessagesOptions {
   readonly store: Store
   readonly sealer: Pick<Sealer, 'seal' | 'open'>
-  /** The name of this process, unique among those on the store. */
+  /** This process, unique among those on the store. */
   readonly node: string
   /** The time of day. */
   readonly clock: Clock
@@ -63,6 +43,8 @@ const staleMs = 60_000
 /** Redis cuts off subscribers whose messages it has to hold. */
 const maxChars = 8 * 1024 * 1024
 
+export type BusMessages = ReturnType<typeof createBusMessages>
+
 export function createBusMessages({
   store,
   sealer,
@@ -71,11 +53,12 @@ export function createBusMessages({
   log,
   ackMs = 2_000,
   silenceMs = 15_000
-}: BusMessagesOptions): BusMessages {
+}: BusMessagesOptions) {
   // The clocks of others may be ahead of ours by as much as behind.
   const isNew = createReplayGuard(clock, 2 * staleMs)
   let sent = 0
 
+  /** @throws GatewayError unavailable, upstream_protocol where the message is too large */
   async function send(to: string, word: BusWord, id: string, body?: unknown): Promise<void> {
     const text = JSON.stringify({ word, id, from: node, at: clock.now(), n: ++sent, body } satisfies BusMessage)
     if (text.length > maxChars) {
@@ -87,6 +70,7 @@ export function createBusMessages({
     await store.publish(nodeChannel(to), sealer.seal(purpose, [to], text))
   }
 
+  /** For what the other side will miss soon enough by itself. */
   const trySend = (to: string, word: BusWord, id: string, body?: unknown): void => {
     send(to, word, id, body).catch((err: unknown) => log.debug({ err, word }, 'a message to another process was lost'))
   }
@@ -94,7 +78,8 @@ export function createBusMessages({
   return {
     send,
     trySend,
-    open(sealed) {
+    /** @returns undefined for a message to be dropped. @throws Error where it cannot be read */
+    open(sealed: string): BusMessage | undefined {
       const text = sealer.open(purpose, [node], sealed)
       const message = text === undefined ? undefined : (JSON.parse(text) as BusMessage)
       const problem =
@@ -109,7 +94,11 @@ export function createBusMessages({
       log.warn({ from: message?.from, problem }, 'dropped a message to this process')
       return undefined
     },
-    watch(to, id, onSilence) {
+    /**
+     * Watches the other side of one request, and tells it that this side is alive.
+     * @param onSilence nothing came for `ackMs` from the start, or for `silenceMs` since the other side was heard
+     */
+    watch(to: string, id: string, onSilence: () => void) {
       const beat = clock.timer(silenceMs / 3, () => {
         trySend(to, 'beat', id)
         beat.refresh()
@@ -118,12 +107,13 @@ export function createBusMessages({
       beat.unref()
       limit.unref()
       return {
-        renew() {
+        /** The other side was heard. */
+        renew(): void {
           limit.close()
           limit = clock.timer(silenceMs, onSilence)
           limit.unref()
         },
-        close() {
+        close(): void {
           limit.close()
           beat.close()
         }
@@ -155,21 +145,12 @@ export function createReplayGuard(clock: { now(): number }, forMs: number): (fro
   }
 }
 
-// Errors on the bus: how one process tells another what was thrown, and what it means that nothing is heard.
-
 export type EncodedError =
   | { readonly rpc: RpcErrorObject }
   | { readonly code: ErrorCode; readonly message: string; readonly data: Readonly<Record<string, unknown>> }
 
 export const busCallCancelled = (): GatewayError =>
   new GatewayError('cancelled', 'The request was cancelled by its caller.')
-export const processGone = (): GatewayError =>
-  new GatewayError(
-    'invalid_state',
-    'The process that held the call of this requestState is gone, and the call with it. Whether it took effect is ' +
-      'unknown: find out before you send it again without requestState.',
-    { data: { outcome: 'unknown' } }
-  )
 export const processSilent = (): GatewayError =>
   new GatewayError(
     'upstream_lost',
@@ -177,7 +158,7 @@ export const processSilent = (): GatewayError =>
     { data: { outcome: 'unknown' } }
   )
 
-/** Anything that is not ours says nothing of the thrown value. */
+/** Says nothing of a thrown value that is not ours. */
 export function encodeError(error: unknown): EncodedError {
   if (error instanceof RpcError) return { rpc: error.error }
   const { code, message, data } =

@@ -13,22 +13,29 @@ import {
   decodeError,
   type EncodedError,
   encodeError,
-  type Heartbeat,
-  processGone,
   processSilent
 } from './bus-messages.ts'
 
-export interface Bus {
-  /**
-   * Asks another process, once; an abort of `signal` is passed on. All values are JSON.
-   * @throws GatewayError invalid_state where it is gone, upstream_lost where it fell silent while it worked, too_many,
-   * unavailable; RpcError and GatewayError as the other side threw them
-   */
-  request(node: string, caller: BusCaller, question: unknown, call: BusCall): Promise<unknown>
-  /** Answers the other processes. `signal` is aborted when the sender gives up or is gone. To be called once. */
-  serve(handler: BusHandler): void
-  close(): Promise<void>
+export type Bus = Awaited<ReturnType<typeof createBus>>
+
+export interface BusCall {
+  /** What the serving side says ahead of its answer, in order. JSON. */
+  readonly notify: (said: unknown) => void
+  readonly signal: AbortSignal
 }
+
+/** Whom a request counts for. Opaque. */
+export interface BusCaller {
+  readonly tenant: string
+  readonly caller: string
+}
+
+interface BusQuestion {
+  readonly whose: BusCaller
+  readonly question: unknown
+}
+
+type BusHandler = (question: unknown, call: BusCall) => Promise<unknown>
 
 export interface BusOptions extends BusMessagesOptions {
   /** Requests at a time, in each direction: at most a quarter of them of one tenant, and a sixteenth of one caller. */
@@ -41,25 +48,39 @@ interface SentRequest {
   settle(error: Error | undefined, answer?: unknown): void
 }
 
-export async function createBus({ max = 1_024, ...options }: BusOptions): Promise<Bus> {
+export async function createBus({ max = 1_024, ...options }: BusOptions) {
   const { store, node, log } = options
   const messages = createBusMessages(options)
   const { send, trySend, watch } = messages
   const sent = new Map<string, SentRequest>()
   const sending = createQuota()
   let requests = 0
-  let server: BusServer | undefined
+  let server: ReturnType<typeof createBusServer> | undefined
 
-  const take = (quota: Quota, { tenant, caller }: BusCaller): (() => void) | undefined =>
+  const take = (quota: Quota, { tenant, caller }: BusCaller) =>
     quota.take(1, [
       ['all', max],
       [`tenant ${tenant}`, Math.ceil(max / 4)],
       [`caller ${tenant} ${caller}`, Math.ceil(max / 16)]
     ])
 
-  function request(to: string, body: BusQuestion, { notify, signal }: BusCall, giveBack: () => void): Promise<unknown> {
+  /**
+   * Asks another process, once; an abort of `signal` is passed on. All values are JSON.
+   * @throws GatewayError invalid_state where it is gone, upstream_lost where it fell silent while it worked, too_many,
+   * unavailable; RpcError and GatewayError as the other side threw them
+   */
+  async function request(to: string, whose: BusCaller, question: unknown, { notify, signal }: BusCall) {
+    if (signal.aborted) throw busCallCancelled()
+    if (!store.live) {
+      // The answer would not arrive.
+      const message = 'The process that holds the call cannot be reached. Retry in a second.'
+      throw new GatewayError('unavailable', message, { headers: { 'Retry-After': '1' } })
+    }
+    const giveBack = take(sending, whose)
+    if (giveBack === undefined)
+      throw new GatewayError('too_many', 'Too many calls are forwarded between processes. Retry later.')
     const id = `${node}-${++requests}`
-    return new Promise((resolve, reject) => {
+    return await new Promise<unknown>((resolve, reject) => {
       let working = false
       const settle = (error: Error | undefined, result?: unknown): void => {
         if (!sent.delete(id)) return
@@ -74,7 +95,12 @@ export async function createBus({ max = 1_024, ...options }: BusOptions): Promis
         settle(error)
       }
       const onAbort = (): void => giveUp(busCallCancelled())
-      const beat = watch(to, id, () => giveUp(working ? processSilent() : processGone()))
+      const beat = watch(to, id, () => {
+        const gone =
+          'The process that held the call of this requestState is gone, and the call with it. Whether it took effect ' +
+          'is unknown: find out before you send it again without requestState.'
+        giveUp(working ? processSilent() : new GatewayError('invalid_state', gone, { data: { outcome: 'unknown' } }))
+      })
       sent.set(id, {
         to,
         settle,
@@ -89,6 +115,7 @@ export async function createBus({ max = 1_024, ...options }: BusOptions): Promis
         }
       })
       signal.addEventListener('abort', onAbort, { once: true })
+      const body: BusQuestion = { whose, question }
       send(to, 'question', id, body).catch((error: unknown) => settle(error as Error))
     })
   }
@@ -115,23 +142,13 @@ export async function createBus({ max = 1_024, ...options }: BusOptions): Promis
   })
 
   return {
-    async request(to, whose, question, call) {
-      if (call.signal.aborted) throw busCallCancelled()
-      if (!store.live) {
-        // The answer would not arrive.
-        const message = 'The process that holds the call cannot be reached. Retry in a second.'
-        throw new GatewayError('unavailable', message, { headers: { 'Retry-After': '1' } })
-      }
-      const giveBack = take(sending, whose)
-      if (giveBack === undefined)
-        throw new GatewayError('too_many', 'Too many calls are forwarded between processes. Retry later.')
-      return await request(to, { whose, question }, call, giveBack)
-    },
-    serve(handler) {
+    request,
+    /** Answers the other processes. `signal` is aborted when the sender gives up or is gone. To be called once. */
+    serve(handler: BusHandler): void {
       const serving = createQuota()
       server = createBusServer(messages, (caller) => take(serving, caller), handler)
     },
-    async close() {
+    async close(): Promise<void> {
       server?.close()
       for (const { settle } of [...sent.values()]) settle(new GatewayError('shutting_down', 'The gateway is stopping.'))
       await unsubscribe()
@@ -139,50 +156,28 @@ export async function createBus({ max = 1_024, ...options }: BusOptions): Promis
   }
 }
 
-// The serving side of the bus: requests of other processes that this one works on.
-
-export interface BusCall {
-  /** What the serving side says ahead of its answer, in order. JSON. */
-  readonly notify: (said: unknown) => void
-  readonly signal: AbortSignal
-}
-
-/** Whom a request counts for. Opaque. */
-export interface BusCaller {
-  readonly tenant: string
-  readonly caller: string
-}
-
-export type BusHandler = (question: unknown, call: BusCall) => Promise<unknown>
-
-/** @returns what gives the place back; undefined where too many are taken */
-export type TakePlace = (caller: BusCaller) => (() => void) | undefined
-
-export interface BusQuestion {
-  readonly whose: BusCaller
-  readonly question: unknown
-}
-
-interface ServedRequest {
-  readonly from: string
-  readonly stop: AbortController
-  readonly beat: Heartbeat
-  readonly work: () => void
-}
-
-export interface BusServer {
-  /** A question may arrive after its sender has given up: the work begins when the sender says `go`. */
-  accept(message: BusMessage): void
-  /** @returns whether the message belongs to a request that is served here */
-  receive(message: BusMessage): boolean
-  close(): void
-}
-
-export function createBusServer({ send, trySend, watch }: BusMessages, take: TakePlace, run: BusHandler): BusServer {
-  const served = new Map<string, ServedRequest>()
+/**
+ * The requests of other processes that this one works on.
+ * @param take gives the function that gives the place back; undefined where too many are taken
+ */
+function createBusServer(
+  { send, trySend, watch }: BusMessages,
+  take: (caller: BusCaller) => (() => void) | undefined,
+  run: BusHandler
+) {
+  const served = new Map<
+    string,
+    {
+      readonly from: string
+      readonly stop: AbortController
+      readonly beat: ReturnType<typeof watch>
+      readonly work: () => void
+    }
+  >()
   let closed = false
   return {
-    accept({ id, from, body }) {
+    /** A question may arrive after its sender has given up: the work begins when the sender says `go`. */
+    accept({ id, from, body }: BusMessage): void {
       const { whose, question } = body as BusQuestion
       const giveBack = closed ? undefined : take(whose)
       if (giveBack === undefined) {
@@ -218,7 +213,8 @@ export function createBusServer({ send, trySend, watch }: BusMessages, take: Tak
       served.set(id, { from, stop, beat, work: () => void work() })
       trySend(from, 'ready', id)
     },
-    receive({ word, id, from }) {
+    /** @returns whether the message belongs to a request that is served here */
+    receive({ word, id, from }: BusMessage): boolean {
       const request = served.get(id)
       if (request?.from !== from) return false
       if (word === 'abort') request.stop.abort(busCallCancelled())
@@ -226,7 +222,7 @@ export function createBusServer({ send, trySend, watch }: BusMessages, take: Tak
       if (word === 'go') request.work()
       return true
     },
-    close() {
+    close(): void {
       closed = true
       for (const [id, { from, stop }] of served) {
         trySend(from, 'error', id, encodeError(processSilent()))

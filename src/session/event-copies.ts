@@ -7,33 +7,6 @@ import { eventsKept, eventsKey, eventsTtlMs } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import { GatewayError } from '../protocol/messages.ts'
 
-/** The copy of one stream. */
-export interface EventCopy {
-  /**
-   * @param data one line of JSON; empty for an event that only primes.
-   * @param keep how many of the last events to keep
-   */
-  add(seq: number, data: string, keep: number): void
-  /** The stream has ended. */
-  end(): void
-  /** Its session has ended: what is stored is deleted, and nothing is added any more. */
-  drop(): void
-}
-
-export interface EventCopies {
-  /** @param firstAlone whether the first event is copied even where nothing follows it */
-  open(sessionKey: string, streamId: string, firstAlone: boolean): EventCopy
-  /** @returns undefined where nothing is stored. @throws GatewayError unavailable */
-  read(sessionKey: string, streamId: string, after: number): Promise<StoredEvents | undefined>
-  /** Forgets what sessions have used up, once their copies have expired. */
-  sweep(): void
-}
-
-interface StoredEvents {
-  readonly events: Iterable<{ readonly seq: number; readonly data: string }>
-  readonly ended: boolean
-}
-
 /** Characters that may be copied within `eventsTtlMs`: of one session, and of all at this process. */
 export interface CopyLimits {
   readonly session: number
@@ -41,18 +14,15 @@ export interface CopyLimits {
 }
 
 const defaultLimits: CopyLimits = { session: 8 * 1024 * 1024, process: 256 * 1024 * 1024 }
-/** No session has this key: the account of the process. */
+/** The account of the process; no session has this key. */
 const allSessions = ''
 const endEntry = 'end'
 /** Whoever wrote the entry: only one line of JSON goes out. */
 const eventEntry = /^(\d{1,15}):(\{[^\r\n]*\}|\[[^\r\n]*\])$/
 
-export function createEventCopies(
-  store: Store,
-  clock: { now(): number },
-  log: Log,
-  limits = defaultLimits
-): EventCopies {
+export type EventCopy = ReturnType<ReturnType<typeof createEventCopies>['open']>
+
+export function createEventCopies(store: Store, clock: { now(): number }, log: Log, limits = defaultLimits) {
   const accounts = new Map<string, { size: number; readonly until: number }>()
 
   function accountOf(key: string): { size: number } {
@@ -72,7 +42,11 @@ export function createEventCopies(
   }
 
   return {
-    open(sessionKey, streamId, firstAlone) {
+    /**
+     * The copy of one stream.
+     * @param firstAlone whether the first event is copied even where nothing follows it
+     */
+    open(sessionKey: string, streamId: string, firstAlone: boolean) {
       const key = eventsKey(sessionKey, streamId)
       let stored = false
       let dropped = false
@@ -89,7 +63,11 @@ export function createEventCopies(
         first = undefined
       }
       return {
-        add(seq, data, keep) {
+        /**
+         * @param data one line of JSON; empty for an event that only primes
+         * @param keep how many of the last events to keep
+         */
+        add(seq: number, data: string, keep: number): void {
           const entry = `${seq}:${data}`
           const copy = (): void => {
             if (!dropped && take(sessionKey, entry.length)) append(entry, keep)
@@ -100,11 +78,13 @@ export function createEventCopies(
           // An answer and its end are one step. After any other first event, the client may come back for what follows.
           queueMicrotask(copyFirst)
         },
-        end() {
+        /** The stream has ended. */
+        end(): void {
           first = undefined
           if (stored) append(endEntry, eventsKept)
         },
-        drop() {
+        /** Its session has ended: what is stored is deleted, and nothing is added any more. */
+        drop(): void {
           dropped = true
           store
             .delete(key)
@@ -114,12 +94,14 @@ export function createEventCopies(
         }
       }
     },
-    async read(sessionKey, streamId, after) {
+    /** @returns undefined where nothing is stored. @throws GatewayError unavailable */
+    async read(sessionKey: string, streamId: string, after: number) {
       const entries = await store.entries(eventsKey(sessionKey, streamId))
       if (entries.length === 0) return undefined
       return { events: eventsAfter(entries, after), ended: entries.at(-1) === endEntry }
     },
-    sweep() {
+    /** Forgets what sessions have used up, once their copies have expired. */
+    sweep(): void {
       for (const [key, { until }] of accounts) if (until < clock.now()) accounts.delete(key)
     }
   }
@@ -136,30 +118,28 @@ function* eventsAfter(entries: readonly string[], after: number): Generator<{ se
   }
 }
 
-// The streams that are being resumed from the store: how many of a session at once, and until when. Each holds all
-// stored events of its stream in memory, for as long as its reader takes.
-
-export interface ResumeLimit {
-  /**
-   * Runs with a signal that is aborted when the session ends, or `wanted` is aborted.
-   * @throws GatewayError too_many; whatever `run` throws
-   */
-  run<T>(sessionKey: string, wanted: AbortSignal | undefined, run: (stop: AbortSignal) => Promise<T>): Promise<T>
-  /** The session ended. */
-  stop(sessionKey: string): void
-  close(): void
-}
-
+/**
+ * Of the streams that are resumed from the store at once: each holds all stored events in memory, for as long as its
+ * reader takes.
+ */
 const maxPerSession = 4
 
-export function createResumeLimit(): ResumeLimit {
+export function createResumeLimit() {
   const bySession = new Map<string, Set<AbortController>>()
   const stop = (sessionKey: string): void => {
     for (const resumed of bySession.get(sessionKey) ?? []) resumed.abort()
   }
 
   return {
-    async run(sessionKey, wanted, run) {
+    /**
+     * Runs with a signal that is aborted when the session ends, or `wanted` is aborted.
+     * @throws GatewayError too_many; whatever `run` throws
+     */
+    async run<T>(
+      sessionKey: string,
+      wanted: AbortSignal | undefined,
+      run: (stop: AbortSignal) => Promise<T>
+    ): Promise<T> {
       const running = bySession.get(sessionKey) ?? new Set<AbortController>()
       if (running.size >= maxPerSession) {
         const message =
@@ -176,8 +156,9 @@ export function createResumeLimit(): ResumeLimit {
         if (running.size === 0) bySession.delete(sessionKey)
       }
     },
+    /** The session ended. */
     stop,
-    close() {
+    close(): void {
       for (const sessionKey of bySession.keys()) stop(sessionKey)
     }
   }

@@ -61,33 +61,18 @@ export interface LiveSession {
   listsChanged(kinds: Iterable<ListKind>): void
 }
 
-export interface LiveSessions {
-  /** The live part of a session, made where there is none. */
-  use(session: Session): LiveSession
-  get(key: string): LiveSession | undefined
-  all(): Iterable<LiveSession>
-  /** The session has ended: ends its calls, server requests and stream. */
-  drop(key: string): void
-  onDrop(listener: (key: string) => void): void
-  readonly size: number
-  /** Ends server requests and streams; calls in flight go on. */
-  close(): void
-}
-
-export interface LiveSessionsOptions {
-  readonly clock: Clock
-  /** Begins the ids of server requests; unique among the processes on one store. */
-  readonly prefix: string
-  /** A session unused for so long has ended, or lives at another process. */
-  readonly idleMs?: () => number
-}
-
 interface Entry extends LiveSession {
   usedAt: number
   stream: SessionStream | undefined
 }
 
-export function createLiveSessions({ clock, prefix, idleMs = () => 30 * 60_000 }: LiveSessionsOptions): LiveSessions {
+export type LiveSessions = ReturnType<typeof createLiveSessions>
+
+/**
+ * @param prefix begins the ids of server requests; unique among the processes on one store
+ * @param idleMs a session unused for so long has ended, or lives at another process
+ */
+export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 30 * 60_000) {
   const entries = new Map<string, Entry>()
   const listeners: Array<(key: string) => void> = []
   let closed = false
@@ -127,7 +112,7 @@ export function createLiveSessions({ clock, prefix, idleMs = () => 30 * 60_000 }
       unread: new Set(),
       usedAt: clock.now(),
       stream: undefined,
-      serverRequests: createPendingServerRequests({ timer: clock.timer, prefix }),
+      serverRequests: createPendingServerRequests(clock, prefix),
       get listening() {
         return entry.stream?.attached === true
       },
@@ -142,7 +127,8 @@ export function createLiveSessions({ clock, prefix, idleMs = () => 30 * 60_000 }
       flushListChanges() {
         entry.usedAt = clock.now()
         if (!entry.listening) return
-        for (const kind of changed) entry.stream?.send(changedMessage(kind))
+        for (const kind of changed)
+          entry.stream?.send(notificationMessage({ method: `notifications/${kind}/list_changed` }))
         changed.clear()
       },
       send(notification) {
@@ -167,23 +153,26 @@ export function createLiveSessions({ clock, prefix, idleMs = () => 30 * 60_000 }
   }
 
   return {
-    use(session) {
+    /** The live part of a session, made where there is none. */
+    use(session: Session): LiveSession {
       let entry = entries.get(session.key)
       if (entry === undefined) entries.set(session.key, (entry = create(session)))
       entry.session = session
       entry.usedAt = clock.now()
       return entry
     },
-    get: (key) => entries.get(key),
-    all: () => entries.values(),
+    get: (key: string): LiveSession | undefined => entries.get(key),
+    all: (): Iterable<LiveSession> => entries.values(),
+    /** The session has ended: ends its calls, server requests and stream. */
     drop,
-    onDrop(listener) {
+    onDrop(listener: (key: string) => void): void {
       listeners.push(listener)
     },
     get size() {
       return entries.size
     },
-    close() {
+    /** Ends server requests and streams; calls in flight go on. */
+    close(): void {
       closed = true
       sweep.close()
       for (const entry of entries.values()) {
@@ -196,9 +185,6 @@ export function createLiveSessions({ clock, prefix, idleMs = () => 30 * 60_000 }
     }
   }
 }
-
-const changedMessage = (kind: ListKind): JsonObject =>
-  notificationMessage({ method: `notifications/${kind}/list_changed` })
 
 /**
  * Runs every step, even where one throws: the others release connections and files.

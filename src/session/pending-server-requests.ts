@@ -2,6 +2,7 @@
 // settled by the response that the client posts, by the server that withdraws it, by time, or by the end of the
 // session.
 
+import { withProgressToken } from '../protocol/envelope.ts'
 import {
   GatewayError,
   isObject,
@@ -17,32 +18,8 @@ import {
 } from '../protocol/messages.ts'
 import type { ServerRequestOptions } from '../protocol/seams.ts'
 
-export interface PendingServerRequests {
-  /**
-   * @param routes the streams to try, the best first
-   * @returns the client's result
-   * @throws RpcError the client's own error, or `unreachable`; GatewayError cancelled, upstream_timeout, too_many
-   */
-  ask(request: ServerRequest, routes: readonly Send[], options?: ServerRequestOptions): Promise<unknown>
-  /** A response that the client posted. @returns whether it belongs to an open request */
-  settle(message: Message & { kind: 'response' | 'error' }): boolean
-  /** Progress that the client reports. @returns whether it belongs to an open request */
-  progress(notification: Notification): boolean
-  /** The client cannot answer any more: open requests are withdrawn, further ones refused. */
-  end(reason: Error): void
-  readonly size: number
-}
-
 /** Writes a message to the client. @returns false where it cannot */
 export type Send = (message: JsonObject) => boolean
-
-export interface PendingServerRequestsOptions {
-  readonly timer: (ms: number, run: () => void) => { close(): unknown }
-  /** Unique among the processes that may serve the session. */
-  readonly prefix: string
-  readonly timeoutMs?: number
-  readonly max?: number
-}
 
 interface OpenRequest {
   readonly settle: (error: Error | undefined, result?: unknown) => void
@@ -52,18 +29,29 @@ interface OpenRequest {
   readonly progress: ServerRequestOptions['progress']
 }
 
-export function createPendingServerRequests({
-  timer,
-  prefix,
-  timeoutMs = 10 * 60_000,
-  max = 64
-}: PendingServerRequestsOptions): PendingServerRequests {
+export type PendingServerRequests = ReturnType<typeof createPendingServerRequests>
+
+/** @param prefix begins the ids; unique among the processes that may serve the session */
+export function createPendingServerRequests(
+  { timer }: { timer(ms: number, run: () => void): { close(): unknown } },
+  prefix: string,
+  { timeoutMs = 10 * 60_000, max = 64 } = {}
+) {
   const open = new Map<string, OpenRequest>()
   let count = 0
   let ended: Error | undefined
 
   return {
-    ask(request, routes, { signal, progress } = {}) {
+    /**
+     * @param routes the streams to try, the best first
+     * @returns the client's result
+     * @throws RpcError the client's own error, or `unreachable`; GatewayError cancelled, upstream_timeout, too_many
+     */
+    ask(
+      request: ServerRequest,
+      routes: readonly Send[],
+      { signal, progress }: ServerRequestOptions = {}
+    ): Promise<unknown> {
       if (ended !== undefined) return Promise.reject(ended)
       if (signal?.aborted === true) return Promise.reject(withdrawn())
       if (open.size >= max)
@@ -73,10 +61,7 @@ export function createPendingServerRequests({
       const id = `${prefix}-${++count}`
       const token = metaOf(request.params)['progressToken']
       // The upstreams of an endpoint may choose equal tokens; the id is unique.
-      const outgoing =
-        token === undefined
-          ? request
-          : { ...request, params: { ...request.params, _meta: { ...metaOf(request.params), progressToken: id } } }
+      const outgoing = token === undefined ? request : withProgressToken(request, id)
       return new Promise((resolve, reject) => {
         // In the map before it is sent: sending may end the session, which withdraws the request.
         let sentOn: Send | undefined
@@ -126,7 +111,8 @@ export function createPendingServerRequests({
       })
     },
 
-    settle(message) {
+    /** A response that the client posted. @returns whether it belongs to an open request */
+    settle(message: Message & { kind: 'response' | 'error' }): boolean {
       const entry = typeof message.id === 'string' ? open.get(message.id) : undefined
       if (entry === undefined) return false
       if (message.kind === 'response') entry.settle(undefined, message.result)
@@ -134,7 +120,8 @@ export function createPendingServerRequests({
       return true
     },
 
-    progress({ params }) {
+    /** Progress that the client reports. @returns whether it belongs to an open request */
+    progress({ params }: Notification): boolean {
       const token = params?.['progressToken']
       const entry = typeof token === 'string' ? open.get(token) : undefined
       if (entry === undefined || !isObject(params)) return false
@@ -142,7 +129,8 @@ export function createPendingServerRequests({
       return true
     },
 
-    end(reason) {
+    /** The client cannot answer any more: open requests are withdrawn, further ones refused. */
+    end(reason: Error): void {
       ended = reason
       for (const entry of [...open.values()]) entry.withdraw(reason, reason.message)
     },

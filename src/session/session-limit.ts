@@ -6,20 +6,6 @@ import { digest, principalSeatKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { Owner } from './sessions.ts'
 
-export interface SessionSlots {
-  /** Atomic, also between processes. @returns the slot, a number below `max`; undefined where none is free */
-  take(owner: Owner, sessionKey: string, max: number, ttlMs: number): Promise<number | undefined>
-  /** With every prolongation of the session. */
-  prolong(owner: Owner, slot: number, sessionKey: string, ttlMs: number): Promise<void>
-  release(owner: Owner, slot: number, sessionKey: string): Promise<void>
-}
-
-export interface SessionSlotsOptions {
-  readonly store: Store
-  readonly clock: { now(): number }
-  readonly randomBytes: (size: number) => Buffer
-}
-
 /** Slots tried one after the other without a look at them: enough for all callers but those near their limit. */
 const guesses = 4
 /** Slots looked at, all at once. A limit far above this is reported a little early, when nearly all slots are taken. */
@@ -31,7 +17,9 @@ const maxLooks = 128
 const fullMs = 1_000
 const maxFullOwners = 10_000
 
-export function createSessionSlots({ store, clock, randomBytes }: SessionSlotsOptions): SessionSlots {
+export type SessionSlots = ReturnType<typeof createSessionSlots>
+
+export function createSessionSlots(store: Store, clock: { now(): number }, randomBytes: (size: number) => Buffer) {
   /**
    * When an owner had no slot left. Ends with the first session that ends at this process; elsewhere, after `fullMs`.
    */
@@ -43,7 +31,8 @@ export function createSessionSlots({ store, clock, randomBytes }: SessionSlotsOp
   const random = (): number => randomBytes(4).readUInt32BE()
 
   return {
-    async take(owner, sessionKey, max, ttlMs) {
+    /** Atomic, also between processes. @returns the slot, a number below `max`; undefined where none is free */
+    async take(owner: Owner, sessionKey: string, max: number, ttlMs: number): Promise<number | undefined> {
       const name = nameOf(owner)
       const since = fullSince.get(name)
       // Math.abs: a clock that is set back must not prolong it.
@@ -62,12 +51,13 @@ export function createSessionSlots({ store, clock, randomBytes }: SessionSlotsOp
       fullSince.set(name, clock.now())
       return undefined
     },
-    async prolong(owner, slot, sessionKey, ttlMs) {
+    /** With every prolongation of the session. */
+    async prolong(owner: Owner, slot: number, sessionKey: string, ttlMs: number): Promise<void> {
       const key = keyOf(owner, slot)
       // Claimed again where the store lost it; never taken from the session that has it now.
       if (!(await store.touch(key, ttlMs))) await store.set(key, sessionKey, { ttlMs, when: 'absent' })
     },
-    async release(owner, slot, sessionKey) {
+    async release(owner: Owner, slot: number, sessionKey: string): Promise<void> {
       const key = keyOf(owner, slot)
       if ((await store.get(key)) === sessionKey) await store.delete(key)
       fullSince.delete(nameOf(owner))

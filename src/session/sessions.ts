@@ -10,7 +10,6 @@ import {
   type Implementation,
   type Revision,
   sessionId,
-  type SessionId,
   type TenantId
 } from '../protocol/messages.ts'
 import type { LogLevel } from '../protocol/seams.ts'
@@ -19,7 +18,32 @@ import type { Store } from '../store/port.ts'
 import { type Clock, every } from '../time/clock.ts'
 import { createSessionSlots } from './session-limit.ts'
 
-/** A session as the rest of the gateway sees it. `key` (a digest) names it inside; the id is a secret of its client. */
+/** Who opened a session. No part of the token: a refreshed token keeps its session. */
+export interface Owner {
+  readonly tenant: TenantId
+  readonly issuer: string
+  readonly subject: string
+  readonly clientId: string
+}
+
+export interface SessionRecord {
+  readonly owner: Owner
+  readonly endpoint: EndpointName
+  /** The slot that counts towards the limit of sessions of its owner. */
+  readonly seat: number
+  readonly revision: Revision
+  readonly clientInfo: Implementation | undefined
+  readonly capabilities: ClientCapabilities
+  readonly logLevel: LogLevel | undefined
+  /** Epoch ms. */
+  readonly openedAt: number
+  readonly touchedAt: number
+}
+
+/** What a client says of itself in `initialize`, and the revision agreed on. */
+export type NegotiatedClient = Pick<SessionRecord, 'revision' | 'clientInfo' | 'capabilities'>
+
+/** `key` (a digest) names it inside the gateway; the id is a secret of its client. */
 export interface Session {
   readonly key: string
   readonly record: SessionRecord
@@ -31,42 +55,25 @@ export interface SessionLimits {
   readonly sessionsPerPrincipal: number
 }
 
-export interface SessionsOptions {
+// Long enough to keep the store off the hot path, short enough that a lost message does no harm for long.
+const copyMs = 2_000
+const maxCopies = 20_000
+
+export type Sessions = Awaited<ReturnType<typeof createSessions>>
+
+export async function createSessions({
+  store,
+  clock,
+  randomBytes,
+  limits
+}: {
   readonly store: Store
   /** The time of day. */
   readonly clock: Clock
   readonly randomBytes: (size: number) => Buffer
   readonly limits: () => SessionLimits
-}
-
-export interface Sessions {
-  /** @throws GatewayError too_many, unavailable */
-  open(owner: Owner, endpoint: EndpointName, client: NegotiatedClient): Promise<{ id: SessionId; session: Session }>
-  /**
-   * @returns undefined for an unknown, ended or foreign session: the caller cannot tell which
-   * @throws GatewayError unavailable
-   */
-  load(id: string, owner: Owner, endpoint: EndpointName): Promise<Session | undefined>
-  /**
-   * For a session that was opened before its client had sent `initialize`.
-   * @returns undefined where it has ended
-   * @throws GatewayError unavailable
-   */
-  initialize(session: Session, client: NegotiatedClient): Promise<Session | undefined>
-  setLogLevel(session: Session, level: LogLevel): Promise<void>
-  /** Ends it at every process. */
-  end(session: Session): Promise<void>
-  /** Called with the key of every session that ended, here or at another process. */
-  onEnded(listener: (key: string) => void): void
-  close(): Promise<void>
-}
-
-// Long enough to keep the store off the hot path, short enough that a lost message does no harm for long.
-const copyMs = 2_000
-const maxCopies = 20_000
-
-export async function createSessions({ store, clock, randomBytes, limits }: SessionsOptions): Promise<Sessions> {
-  const slots = createSessionSlots({ store, clock, randomBytes })
+}) {
+  const slots = createSessionSlots(store, clock, randomBytes)
   const copies = new LRUCache<string, SessionRecord>({ max: maxCopies, ttl: copyMs, ttlResolution: 0, perf: clock })
   // The cache does not serve expired copies, but keeps them.
   const sweep = every(clock, 30_000, () => copies.purgeStale())
@@ -123,7 +130,8 @@ export async function createSessions({ store, clock, randomBytes, limits }: Sess
   }
 
   return {
-    async open(owner, endpoint, client) {
+    /** @throws GatewayError too_many, unavailable */
+    async open(owner: Owner, endpoint: EndpointName, client: NegotiatedClient) {
       const { sessionIdleMs, sessionMaxMs, sessionsPerPrincipal } = limits()
       const ttlMs = Math.min(sessionIdleMs, sessionMaxMs)
       const id = sessionId(randomBytes(32).toString('base64url'))
@@ -136,22 +144,19 @@ export async function createSessions({ store, clock, randomBytes, limits }: Sess
         const seconds = Math.ceil(Math.min(sessionIdleMs, 60_000) / 1000)
         throw new GatewayError('too_many', message, { headers: { 'Retry-After': String(seconds) } })
       }
-      const now = clock.now()
-      const record: SessionRecord = {
-        owner,
-        endpoint,
-        seat,
-        ...client,
-        logLevel: undefined,
-        openedAt: now,
-        touchedAt: now
-      }
+      const openedAt = clock.now()
+      const times = { openedAt, touchedAt: openedAt }
+      const record: SessionRecord = { owner, endpoint, seat, ...client, logLevel: undefined, ...times }
       await store.set(key, JSON.stringify(record), { ttlMs, when: 'absent' })
       copy(key, record)
       return { id, session: { key, record } }
     },
 
-    async load(id, owner, endpoint) {
+    /**
+     * @returns undefined for an unknown, ended or foreign session: the caller cannot tell which
+     * @throws GatewayError unavailable
+     */
+    async load(id: string, owner: Owner, endpoint: EndpointName): Promise<Session | undefined> {
       const key = keyOf(owner.tenant, endpoint, id)
       const record = (store.live ? copies.get(key) : undefined) ?? (await read(key))
       if (record === undefined || !sameOwner(record.owner, owner) || record.endpoint !== endpoint) return undefined
@@ -168,14 +173,21 @@ export async function createSessions({ store, clock, randomBytes, limits }: Sess
       return await write(key, { ...record, touchedAt: now })
     },
 
-    initialize: ({ key, record }, client) => write(key, { ...record, ...client, touchedAt: clock.now() }),
+    /**
+     * For a session that was opened before its client had sent `initialize`.
+     * @returns undefined where it has ended
+     * @throws GatewayError unavailable
+     */
+    initialize: ({ key, record }: Session, client: NegotiatedClient) =>
+      write(key, { ...record, ...client, touchedAt: clock.now() }),
 
-    async setLogLevel({ key, record }, logLevel) {
+    async setLogLevel({ key, record }: Session, logLevel: LogLevel): Promise<void> {
       await write(key, { ...record, logLevel, touchedAt: clock.now() })
       await store.publish(sessionsChannel, `=${key}`)
     },
 
-    async end({ key, record: { owner, seat } }) {
+    /** Ends it at every process. */
+    async end({ key, record: { owner, seat } }: Session): Promise<void> {
       // Even where the store fails: a session that was asked to end is not served from the copy any more.
       copies.delete(key)
       await store.delete(key)
@@ -184,44 +196,18 @@ export async function createSessions({ store, clock, randomBytes, limits }: Sess
       await slots.release(owner, seat, key)
     },
 
-    onEnded(listener) {
+    /** Called with the key of every session that ended, here or at another process. */
+    onEnded(listener: (key: string) => void): void {
       listeners.push(listener)
     },
 
-    async close() {
+    async close(): Promise<void> {
       sweep.close()
       await unsubscribe()
       copies.clear()
     }
   }
 }
-
-// What the store holds of a legacy session, and whom the session belongs to.
-
-/** Who opened a session. No part of the token: a refreshed token keeps its session. */
-export interface Owner {
-  readonly tenant: TenantId
-  readonly issuer: string
-  readonly subject: string
-  readonly clientId: string
-}
-
-export interface SessionRecord {
-  readonly owner: Owner
-  readonly endpoint: EndpointName
-  /** The slot that counts towards the limit of sessions of its owner. */
-  readonly seat: number
-  readonly revision: Revision
-  readonly clientInfo: Implementation | undefined
-  readonly capabilities: ClientCapabilities
-  readonly logLevel: LogLevel | undefined
-  /** Epoch ms. */
-  readonly openedAt: number
-  readonly touchedAt: number
-}
-
-/** What a client says of itself in `initialize`, and the revision agreed on. */
-export type NegotiatedClient = Pick<SessionRecord, 'revision' | 'clientInfo' | 'capabilities'>
 
 export const sameOwner = (a: Owner, b: Owner): boolean =>
   a.tenant === b.tenant && a.issuer === b.issuer && a.subject === b.subject && a.clientId === b.clientId

@@ -27,39 +27,10 @@ export interface Attachment {
   pause(): void
 }
 
-export interface ClientStream {
-  /** Nothing is sent after `finish`. */
-  send(message: unknown): void
-  /** Gives the client an id to resume from before the first message (2025-11-25: "prime the client to reconnect"). */
-  prime(): void
-  /** Nothing comes after this. */
-  finish(): void
-  /** The connection gets what comes; the one before is ended. */
-  attach(sink: Sink): Attachment
-  readonly attached: boolean
-  /** Characters that the connection has not been given yet. */
-  readonly pendingChars: number
-}
+/** What those who only write it need of a stream. */
+export type ClientStream = Pick<Stream, 'send' | 'prime' | 'finish' | 'attach' | 'attached' | 'pendingChars'>
 
-export interface Stream extends ClientStream {
-  /** Sends the held events after this one, then what comes. */
-  resume(sink: Sink, after: number): Attachment
-  /** Sends nothing more, but tells the client to come back; it finds the stream unfinished. */
-  leave(retryMs: number): void
-  /** Epoch ms; undefined while it has a connection. */
-  readonly detachedAt: number | undefined
-}
-
-export interface StreamOptions {
-  readonly now: () => number
-  /** Whether the client takes events without data, as from 2025-11-25 on. */
-  readonly primes: boolean
-  /** The id that the client sends to resume after the event. */
-  readonly idOf: (seq: number) => string
-  /** @param data undefined for an event that only primes. @param keep how many of the last events are held */
-  readonly onEvent: (seq: number, data: string | undefined, keep: number) => void
-  readonly onFinish: () => void
-}
+export type Stream = ReturnType<typeof createStream>
 
 /** Characters. */
 const maxHeld = 4 * 1024 * 1024
@@ -82,7 +53,18 @@ interface Connection {
   pausing: boolean
 }
 
-export function createStream({ now, primes, idOf, onEvent, onFinish }: StreamOptions): Stream {
+interface StreamOptions {
+  readonly now: () => number
+  /** Whether the client takes events without data, as from 2025-11-25 on. */
+  readonly primes: boolean
+  /** The id that the client sends to resume after the event. */
+  readonly idOf: (seq: number) => string
+  /** @param data undefined for an event that only primes. @param keep how many of the last events are held */
+  readonly onEvent: (seq: number, data: string | undefined, keep: number) => void
+  readonly onFinish: () => void
+}
+
+export function createStream({ now, primes, idOf, onEvent, onFinish }: StreamOptions) {
   const held: Array<string | undefined> = []
   let heldLength = 0
   let seq = -1
@@ -163,25 +145,28 @@ export function createStream({ now, primes, idOf, onEvent, onFinish }: StreamOpt
   }
 
   return {
-    send(message) {
+    /** Nothing is sent after `finish`. */
+    send(message: unknown): void {
       if (over) return
       keep(JSON.stringify(message))
       flow()
     },
-    prime() {
+    /** Gives the client an id to resume from before the first message (2025-11-25: "prime the client to reconnect"). */
+    prime(): void {
       if (over || !primes) return
       keep(undefined)
       if (connection === undefined) return
       connection.next = seq + 1
       connection.sink.event(idOf(seq), undefined)
     },
-    finish() {
+    finish(): void {
       if (over) return
       over = true
       onFinish()
       flow()
     },
-    leave(retryMs) {
+    /** Sends nothing more, but tells the client to come back; it finds the stream unfinished. */
+    leave(retryMs: number): void {
       if (over) return
       over = true
       const next = connection?.next ?? 0
@@ -189,12 +174,14 @@ export function createStream({ now, primes, idOf, onEvent, onFinish }: StreamOpt
       if (primes && next > 0) sink?.pause(idOf(next - 1), retryMs)
       else sink?.end()
     },
-    attach(sink) {
+    /** The connection gets what comes; the one before is ended. */
+    attach(sink: Sink): Attachment {
       const attachment = connect(sink, seq + 1)
       flow()
       return attachment
     },
-    resume(sink, after) {
+    /** Sends the held events after this one, then what comes. */
+    resume(sink: Sink, after: number): Attachment {
       const attachment = connect(sink, after + 1)
       // A client that loses the connection before its first id forgets where it was.
       if (primes) sink.event(idOf(after), undefined)
@@ -204,9 +191,11 @@ export function createStream({ now, primes, idOf, onEvent, onFinish }: StreamOpt
     get attached() {
       return connection !== undefined
     },
+    /** Characters that the connection has not been given yet. */
     get pendingChars() {
       return connection === undefined ? 0 : lengthFrom(connection.next)
     },
+    /** Epoch ms; undefined while it has a connection. */
     get detachedAt() {
       return connection === undefined ? detachedAt : undefined
     }

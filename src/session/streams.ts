@@ -32,31 +32,7 @@ type Resumed =
   /** The session ended, or `wanted` was aborted. Something may have been written; the connection was not closed. */
   | { readonly kind: 'stopped' }
 
-export interface Streams {
-  open(sessionKey: string, kind: StreamKind, features: StreamFeatures): ClientStream
-  /**
-   * Sends what is kept of the events after this one, then what comes.
-   * @param wanted its abort ends the sending from the store; a stream that lives here ends with `detach`
-   * @throws GatewayError unavailable, too_many
-   */
-  resume(
-    sessionKey: string,
-    lastEventId: string,
-    sink: Sink,
-    features: StreamFeatures,
-    wanted?: AbortSignal
-  ): Promise<Resumed>
-  /**
-   * The session ended: nothing is stored for it any more, and what is being resumed stops. Calls that end later still
-   * say so on their streams. Deletes the copies of streams that live here; those that ended before expire within
-   * `eventsTtlMs`.
-   */
-  drop(sessionKey: string): void
-  /** The process is stopping: clients that listen are told to come back. Answers of calls still go out. */
-  leave(): void
-  readonly size: number
-  close(): void
-}
+export type Streams = ReturnType<typeof createStreams>
 
 export interface StreamsOptions {
   readonly store: Store
@@ -78,17 +54,10 @@ interface LiveStream {
   readonly copy: EventCopy
 }
 
-export function createStreams({
-  store,
-  sealer,
-  clock,
-  randomBytes,
-  log,
-  lingerMs = eventsTtlMs,
-  copyLimits
-}: StreamsOptions): Streams {
+export function createStreams(options: StreamsOptions) {
+  const { store, sealer, clock, randomBytes, log, lingerMs = eventsTtlMs } = options
   const bySession = new Map<string, Map<string, LiveStream>>()
-  const copies = createEventCopies(store, clock, log, copyLimits)
+  const copies = createEventCopies(store, clock, log, options.copyLimits)
   const resumes = createResumeLimit()
   const now = (): number => clock.now()
   let size = 0
@@ -168,7 +137,18 @@ export function createStreams({
 
   return {
     open,
-    async resume(sessionKey, lastEventId, sink, features, wanted) {
+    /**
+     * Sends what is kept of the events after this one, then what comes.
+     * @param wanted its abort ends the sending from the store; a stream that lives here ends with `detach`
+     * @throws GatewayError unavailable, too_many
+     */
+    async resume(
+      sessionKey: string,
+      lastEventId: string,
+      sink: Sink,
+      features: StreamFeatures,
+      wanted?: AbortSignal
+    ): Promise<Resumed> {
       const [streamId = '', text = '', proof = '', ...rest] = lastEventId.slice(0, 200).split('.')
       if (rest.length > 0 || !/^\d{1,15}$/.test(text) || !sealer.proves('event', [sessionKey, streamId, text], proof))
         return { kind: 'unknown' }
@@ -196,21 +176,26 @@ export function createStreams({
       else sink.end()
       return { kind: 'replayed' }
     },
-    drop(sessionKey) {
+    /**
+     * The session ended: nothing is stored for it any more, and what is being resumed stops. Calls that end later still
+     * say so on their streams.
+     */
+    drop(sessionKey: string): void {
       const streams = bySession.get(sessionKey)
       size -= streams?.size ?? 0
       bySession.delete(sessionKey)
       resumes.stop(sessionKey)
       for (const { copy } of streams?.values() ?? []) copy.drop()
     },
-    leave() {
+    /** The process is stopping: clients that listen are told to come back. Answers of calls still go out. */
+    leave(): void {
       leaving = true
       leaveAll((kind) => kind === 'session')
     },
     get size() {
       return size
     },
-    close() {
+    close(): void {
       sweep.close()
       resumes.close()
       leaveAll(() => true)

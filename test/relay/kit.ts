@@ -175,7 +175,7 @@ export async function relaySetup(
     log
   })
   const sessions = await createSessions({ store, clock, randomBytes, limits: () => snapshot.limits })
-  const live = createLiveSessions({ clock, prefix: 'test' })
+  const live = createLiveSessions(clock, 'test')
   sessions.onEnded((key) => live.drop(key))
   const tenant = snapshot.tenants.get(tenantId('acme'))
   if (tenant === undefined) throw new Error('no tenant')

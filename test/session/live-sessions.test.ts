@@ -14,7 +14,7 @@ const session = (key: string) => ({
 })
 
 const liveSessions = (t: Test, now = () => 0, idleMs = () => 60_000): LiveSessions => {
-  const live = createLiveSessions({ clock: { ...wallClock, now }, prefix: 'test', idleMs })
+  const live = createLiveSessions({ ...wallClock, now }, 'test', idleMs)
   t.teardown(() => live.close())
   return live
 }

@@ -1,11 +1,7 @@
 // Server requests to one client: each is settled once, and withdrawn when its response is not wanted any more.
 
 import t from 'tap'
-import {
-  createPendingServerRequests,
-  type PendingServerRequestsOptions,
-  type Send
-} from '../../src/session/pending-server-requests.ts'
+import { createPendingServerRequests, type Send } from '../../src/session/pending-server-requests.ts'
 import { GatewayError, type JsonObject, RpcError } from '../../src/protocol/messages.ts'
 
 const request = { method: 'elicitation/create', params: { message: 'who?' } }
@@ -20,24 +16,21 @@ function clientStream(open = true): { send: Send; sent: JsonObject[]; open: bool
   return made
 }
 
-function made(options: Partial<PendingServerRequestsOptions> = {}) {
+function made(options?: { readonly timeoutMs?: number; readonly max?: number }) {
   const timers: Array<{ ms: number; run: () => void; closed: boolean }> = []
-  const pending = createPendingServerRequests({
-    prefix: 'node',
-    timer(ms, run) {
-      const timer = {
-        ms,
-        run,
-        closed: false,
-        close: () => {
-          timer.closed = true
-        }
+  const timer = (ms: number, run: () => void) => {
+    const timer = {
+      ms,
+      run,
+      closed: false,
+      close: () => {
+        timer.closed = true
       }
-      timers.push(timer)
-      return timer
-    },
-    ...options
-  })
+    }
+    timers.push(timer)
+    return timer
+  }
+  const pending = createPendingServerRequests({ timer }, 'node', options)
   return { pending, timers }
 }
 

@@ -44,7 +44,7 @@ async function slotsInStore(t: Test): Promise<TestSlots> {
     set: (...all) => counting(() => store.set(...all)),
     delete: (key) => counting(() => store.delete(key))
   }
-  const make = (): SessionSlots => createSessionSlots({ store: counted, clock: time, randomBytes })
+  const make = (): SessionSlots => createSessionSlots(counted, time, randomBytes)
   return {
     slots: make(),
     elsewhere: make(),
