@@ -505,7 +505,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'upstream',
       'asked again'
     ],
-    ['upstream/connect/discovery-cache.ts maxEntries', 'remembered findings', 'process', 'the oldest are forgotten'],
+    ['upstream/connect/select-transport.ts maxEntries', 'remembered findings', 'process', 'the oldest are forgotten'],
     [
       'upstream/http/target.ts keepAliveMs keepAliveMarginMs',
       'life of an idle socket; margin below what the server names',

@@ -1,7 +1,7 @@
 // What is remembered of servers: for how long, and of how many.
 
 import t from 'tap'
-import { createDiscoveryCache } from '../../src/upstream/connect/discovery-cache.ts'
+import { createDiscoveryCache } from '../../src/upstream/connect/select-transport.ts'
 import { handClock } from '../kit/connector.ts'
 
 t.test('what was found holds for its lifetime, or until it is deleted', async (t) => {

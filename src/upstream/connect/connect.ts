@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { GatewayError, isModernRevision } from '../../protocol/messages.ts'
 import { type Clock, deadline } from '../../time/clock.ts'
-import { UnreachableError } from '../rpc/errors.ts'
+import { UnreachableError, upstreamError } from '../rpc/errors.ts'
 import { createLimitedWarnings } from '../rpc/notifications.ts'
 import { type ServerRequestQuotas, createServerRequestQuotas } from '../rpc/server-requests.ts'
 import { Undiscovered, createEraSelector } from './select-era.ts'
@@ -15,23 +15,7 @@ import type { HandshakeResult, Link } from '../rpc/link.ts'
 import type { ConnectionUse, LinkContext } from '../rpc/transport.ts'
 import type { Supervisor } from '../stdio/supervisor.ts'
 
-export interface Connector {
-  /**
-   * Opens a connection and does the handshake, within `connectMs`.
-   * @param use counts for the limits of processes; default `calls`
-   * @throws GatewayError upstream_unavailable (an UnreachableError where that is so for every caller),
-   * upstream_protocol, too_many; cancelled where the signal is aborted
-   */
-  connect(
-    definition: UpstreamDefinition,
-    handshake: HandshakeParams,
-    events: UpstreamEvents,
-    signal?: AbortSignal,
-    use?: ConnectionUse
-  ): Promise<Upstream>
-}
-
-export interface ConnectorOptions {
+interface ConnectorOptions {
   readonly supervisor: Supervisor
   readonly egress: Egress
   readonly clock: Clock
@@ -42,12 +26,26 @@ export interface ConnectorOptions {
   readonly serverRequestQuotas?: ServerRequestQuotas
 }
 
-export function createConnector(options: ConnectorOptions): Connector {
+export type Connector = ReturnType<typeof createConnector>
+
+export function createConnector(options: ConnectorOptions) {
   const { supervisor, egress, clock, random, serverRequestQuotas = createServerRequestQuotas() } = options
   const openLink = createEraSelector(egress, supervisor, clock)
 
   return {
-    async connect(definition, handshake, events, signal, use = 'calls') {
+    /**
+     * Opens a connection and does the handshake, within `connectMs`.
+     * @param use counts for the limits of processes
+     * @throws GatewayError upstream_unavailable (an UnreachableError where that is so for every caller),
+     * upstream_protocol, too_many; cancelled where the signal is aborted
+     */
+    async connect(
+      definition: UpstreamDefinition,
+      handshake: HandshakeParams,
+      events: UpstreamEvents,
+      signal?: AbortSignal,
+      use: ConnectionUse = 'calls'
+    ): Promise<Upstream> {
       const { name, tenant, connectMs } = definition
       if (signal?.aborted === true) throw new GatewayError('cancelled', `Connecting to upstream ${name} was given up.`)
       // Two tenants may call their upstreams by the same name.
@@ -62,8 +60,11 @@ export function createConnector(options: ConnectorOptions): Connector {
         const undiscovered = error instanceof Undiscovered
         // A caller may declare what a server chokes on.
         const forAll = undiscovered || Object.keys(handshake.capabilities).length === 0
+        const late = `did not answer initialize or server/discover within ${connectMs / 1000} s (connectMs).`
         const told = limit.passed()
-          ? lateError(definition, forAll ? UnreachableError : GatewayError)
+          ? new (forAll ? UnreachableError : GatewayError)('upstream_unavailable', `Upstream ${name} ${late}`, {
+              data: { upstream: name }
+            })
           : startError(definition, undiscovered ? error.cause : error)
         throw undiscovered && told instanceof GatewayError ? undiscoveredError(told) : told
       } finally {
@@ -71,11 +72,6 @@ export function createConnector(options: ConnectorOptions): Connector {
       }
     }
   }
-}
-
-function lateError({ name, connectMs }: UpstreamDefinition, Kind: typeof GatewayError): GatewayError {
-  const text = `Upstream ${name} did not answer initialize or server/discover within ${connectMs / 1000} s (connectMs).`
-  return new Kind('upstream_unavailable', text, { data: { upstream: name } })
 }
 
 /** A server that is silent, or fails, when it is asked what it does not know would be served well in its own era. */
@@ -97,10 +93,7 @@ function startError({ name }: UpstreamDefinition, cause: unknown): unknown {
     return cause
   }
   const text = cause.message.replace(/ The request is not sent again.*$/, '')
-  return new GatewayError('upstream_unavailable', `Upstream ${name} ended during its start. ${text}`, {
-    cause,
-    data: { upstream: name }
-  })
+  return upstreamError(name, 'upstream_unavailable', `Upstream ${name} ended during its start. ${text}`, cause)
 }
 
 function upstreamOf({ name }: UpstreamDefinition, link: Link): Upstream {

@@ -8,24 +8,15 @@ import { type NotModern, isNotModern, modernCodes } from '../modern/discover.ts'
 import { createParamHeaderCaches } from '../modern/param-header-cache.ts'
 import { type Link, discard } from '../rpc/link.ts'
 import { type StdioLink, openStdio } from '../stdio/stdio-link.ts'
-import { createDiscoveryCache } from './discovery-cache.ts'
-import { createTransportSelector } from './select-transport.ts'
+import { createDiscoveryCache, createTransportSelector } from './select-transport.ts'
+import { upstreamError } from '../rpc/errors.ts'
 import type { HttpDefinition, StdioDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Egress } from '../http/target.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 import type { Supervisor } from '../stdio/supervisor.ts'
 
-/**
- * @returns a link after its handshake, in the era that the definition names or the handshake wants, as far as the
- * server has it
- */
-export type OpenLink = (definition: UpstreamDefinition, context: LinkContext, signal: AbortSignal) => Promise<Link>
-
-/**
- * A server may be upgraded in its place, and the legacy era would go on working: the modern one is tried again now and
- * then.
- */
+/** A server may be upgraded in its place, and the legacy era would go on working. */
 const legacyLifetimeMs = 10 * 60_000
 /** A server that has not answered by then is taken for one that never answers what it does not know. */
 const maxSilenceMs = 5_000
@@ -39,13 +30,14 @@ interface Attempts {
   end(connected: boolean): void
 }
 
-/**
- * The server said nothing of itself, and nothing but `server/discover` was sent to it. `cause` says how it said
- * nothing.
- */
+/** The server said nothing of itself, for which `cause` is the reason; only `server/discover` was sent to it. */
 export class Undiscovered extends Error {}
 
-export function createEraSelector(egress: Egress, supervisor: Supervisor, clock: Clock): OpenLink {
+/**
+ * @returns opens a link and does its handshake, in the era that the definition names or the handshake wants, as far as
+ * the server has it
+ */
+export function createEraSelector(egress: Egress, supervisor: Supervisor, clock: Clock) {
   const openLegacyHttp = createTransportSelector(egress, clock)
   const paramHeaders = createParamHeaderCaches()
   /** Only modern: the server had refused the legacy era. */
@@ -149,7 +141,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
     return await (modern ? modernFirst : legacyFirst)(definition, context, attempts)
   }
 
-  return async (definition, given, signal) => {
+  return async (definition: UpstreamDefinition, given: LinkContext, signal: AbortSignal): Promise<Link> => {
     const context: LinkContext = { ...given, eraChanged: () => eras.delete(definition.hash) }
     const attempts =
       definition.type === 'stdio'
@@ -179,5 +171,5 @@ function isModernRefusal(error: unknown): boolean {
 
 function pinnedError({ name }: UpstreamDefinition, reason: GatewayError): GatewayError {
   const text = 'It is configured with era: modern; leave era out to have it spoken to in whatever it speaks.'
-  return new GatewayError('upstream_protocol', `${reason.message} ${text}`, { cause: reason, data: { upstream: name } })
+  return upstreamError(name, 'upstream_protocol', `${reason.message} ${text}`, reason)
 }

@@ -7,24 +7,22 @@ import { type Clock, deadline } from '../../time/clock.ts'
 import { openHttpSse } from '../http/http-sse-link.ts'
 import { openStreamable } from '../http/streamable-link.ts'
 import { type Link, discard, withHandshake } from '../rpc/link.ts'
-import { createDiscoveryCache } from './discovery-cache.ts'
+import { upstreamError } from '../rpc/errors.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { Egress } from '../http/target.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
-/**
- * @returns a link after its handshake, over the transport that the definition names, or that its URL turns out to speak
- */
-export type OpenLegacyHttp = (definition: HttpDefinition, context: LinkContext, signal: AbortSignal) => Promise<Link>
+type OpenLegacyHttp = (definition: HttpDefinition, context: LinkContext, signal: AbortSignal) => Promise<Link>
 
-/**
- * A server may be upgraded under its URL, and HTTP+SSE would go on working: Streamable HTTP is tried again now and
- * then.
- */
+/** A server may be upgraded under its URL, and HTTP+SSE would go on working. */
 const lifetimeMs = 10 * 60_000
 /** Statuses that say that there is no Streamable HTTP; in 2025-06-18 it still was any 4xx. */
 const absentStatuses: ReadonlySet<unknown> = new Set([400, 404, 405])
 
+/**
+ * @returns opens a link and does its handshake, over the transport that the definition names, or that its URL turns out
+ * to speak
+ */
 export function createTransportSelector(egress: Egress, clock: Clock): OpenLegacyHttp {
   /** Streamable HTTP needs no memory: it is tried first. */
   const httpSse = createDiscoveryCache<true>(clock)
@@ -47,11 +45,8 @@ export function createTransportSelector(egress: Egress, clock: Clock): OpenLegac
       .catch((cause: unknown) => {
         discard(link, context.log)
         if (!limit.passed()) throw cause
-        return new GatewayError(
-          'upstream_protocol',
-          `Upstream ${name} does not speak HTTP+SSE at its url: its stream says nothing.`,
-          { cause, data: { upstream: name } }
-        )
+        const text = `Upstream ${name} does not speak HTTP+SSE at its url: its stream says nothing.`
+        return upstreamError(name, 'upstream_protocol', text, cause)
       })
       .finally(() => limit.close())
     if (absence === undefined) return await withHandshake(link, context.log, signal)
@@ -87,5 +82,33 @@ export function createTransportSelector(egress: Egress, clock: Clock): OpenLegac
     if (definition.transport === 'auto') return detect(definition, context, signal)
     if (definition.transport === 'streamable') return openStreamableHttp(definition, context, signal)
     return withHandshake(openHttpSse(definition, egress, context), context.log, signal)
+  }
+}
+
+/** Far more than a gateway has upstreams; one that was forgotten is asked again. */
+const maxEntries = 10_000
+
+/**
+ * What was found out about servers, by hash of their definition, which holds the credentials: with others, another
+ * server may answer. Bounded, because definitions come and go with the configuration.
+ */
+export function createDiscoveryCache<T>(clock: Clock) {
+  /** The one confirmed least recently first. */
+  const entries = new Map<string, { readonly found: T; readonly until: number }>()
+  return {
+    get(hash: string): T | undefined {
+      const entry = entries.get(hash)
+      return entry !== undefined && entry.until > clock.now() ? entry.found : undefined
+    },
+    /** @param lifetimeMs how long it holds; default until it is deleted */
+    set(hash: string, found: T, lifetimeMs = Infinity): void {
+      entries.delete(hash)
+      entries.set(hash, { found, until: clock.now() + lifetimeMs })
+      const [oldest = hash] = entries.keys()
+      if (entries.size > maxEntries) entries.delete(oldest)
+    },
+    delete(hash: string): void {
+      entries.delete(hash)
+    }
   }
 }
