@@ -45,11 +45,11 @@ export function refuseDuplicateHeaders(rawHeaders: readonly string[]): void {
   }
 }
 
-/** @throws GatewayError forbidden_host */
-export type HostCheck = (host: string | undefined) => void
-
-/** @param hosts of the configuration: one that names no port allows any */
-export function hostCheck({ publicUrl, loopbackPort }: ServerAddress, hosts: readonly string[]): HostCheck {
+/**
+ * @param hosts of the configuration: one that names no port allows any
+ * @returns the check of a Host, which throws GatewayError forbidden_host
+ */
+export function hostCheck({ publicUrl, loopbackPort }: ServerAddress, hosts: readonly string[]) {
   const own = new URL(publicUrl)
   const exact = new Set([own.host, `${own.hostname}:${own.port || (own.protocol === 'https:' ? '443' : '80')}`])
   const anyPort = new Set<string>()
@@ -57,7 +57,7 @@ export function hostCheck({ publicUrl, loopbackPort }: ServerAddress, hosts: rea
   if (loopbackPort !== undefined) {
     for (const name of ['localhost', '127.0.0.1', '[::1]']) exact.add(`${name}:${loopbackPort}`)
   }
-  return (host) => {
+  return (host: string | undefined): void => {
     const given = host?.toLowerCase() ?? ''
     if (exact.has(given) || anyPort.has(given.replace(/:\d+$/, ''))) return
     throw new GatewayError(
@@ -97,7 +97,7 @@ export function isAllowedOrigin(
  */
 export function checkNames(
   { httpVersionMajor, rawHeaders, headers, url = '' }: IncomingMessage,
-  checkHost: HostCheck,
+  checkHost: ReturnType<typeof hostCheck>,
   originAllowed: boolean
 ): void {
   if (httpVersionMajor !== 1) throw new GatewayError('invalid_request', 'The request line must end in HTTP/1.1.')

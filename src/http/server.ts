@@ -10,15 +10,7 @@ import { GatewayError, isObject, tenantId } from '../protocol/messages.ts'
 import { parseJson } from '../protocol/json.ts'
 import { every, type Clock } from '../time/clock.ts'
 import { addressOf, type PathParams, type RequestContext } from './admission.ts'
-import {
-  checkNames,
-  corsHeadersOf,
-  corsOptionsOf,
-  hostCheck,
-  isAllowedOrigin,
-  notJson,
-  type HostCheck
-} from './headers.ts'
+import { checkNames, corsHeadersOf, corsOptionsOf, hostCheck, isAllowedOrigin, notJson } from './headers.ts'
 import { idOf, sendError, stopping } from './reply.ts'
 import { addRoutes, type RoutesOptions } from './routes.ts'
 
@@ -100,7 +92,7 @@ export async function createServer(options: ServerOptions) {
   server.decorateRequest('refusal', undefined)
   server.decorateRequest('context', undefined)
 
-  let hosts: { readonly snapshot: Snapshot; readonly check: HostCheck } | undefined
+  let hosts: { readonly snapshot: Snapshot; readonly check: ReturnType<typeof hostCheck> } | undefined
   function originAllowed({ headers: { origin }, params }: FastifyRequest): boolean {
     const { tenant } = (params ?? {}) as PathParams
     const allowed = tenant === undefined ? undefined : state.snapshot.tenants.get(tenantId(tenant))?.origins

@@ -1,7 +1,6 @@
 // The session behind a stream of HTTP+SSE: the stream, on which answers, server requests and notifications all ride and
 // which cannot be resumed; how a POST finds the session, what a POST may carry, and how the session is initialized.
 
-import type { ServerResponse } from 'node:http'
 import type { Log } from '../../observe/log.ts'
 import {
   classifyMessage,
@@ -36,8 +35,6 @@ export interface HttpSseSession {
   readonly recordId: SessionId
   session: Session
   readonly stream: ReturnType<typeof openHttpSseStream>
-  /** The connection of the stream. */
-  readonly raw: ServerResponse
   phase: 'new' | 'initializing' | 'ready'
 }
 
@@ -56,9 +53,9 @@ export function openHttpSseStream(
   log: Log,
   onEnd: () => void
 ) {
-  const { raw } = context
+  const { raw, revalidate, validUntil } = context
   const writer = createSseWriter(context, log)
-  let credential: Credential = context
+  let credential: Credential = { revalidate, validUntil }
   let held = 0
   let finishing = false
   let ended = false
@@ -94,6 +91,7 @@ export function openHttpSseStream(
   raw.once('close', end)
   writer.eventWithoutId(messagesPath, 'endpoint')
   return {
+    raw,
     /** @returns false where the stream has ended, or may no longer be written to. Never throws */
     send(message: unknown): boolean {
       // A stream outlives the check of its token: nothing is sent on it after the token has expired.
@@ -189,7 +187,7 @@ export async function initializeHttpSse(
     entry.phase = 'ready'
     stream.send(responseMessage(id, initializeResult(context, client.revision, described, serverInfo)))
     const current = live.use(session)
-    trackBacklog(current, entry.raw, stream.backlogBytes)
+    trackBacklog(current, stream.raw, stream.backlogBytes)
     current.setStream(stream)
   } catch (error) {
     entry.phase = 'new'

@@ -80,7 +80,7 @@ export function createHttpSseHandler(options: HttpSseOptions) {
           ending.resolve()
         })
       })
-      const entry: HttpSseSession = { recordId, session, stream, raw, phase: 'new' }
+      const entry: HttpSseSession = { recordId, session, stream, phase: 'new' }
       entries.set(id, entry)
       const stop = revalidator.watch({
         get credential() {

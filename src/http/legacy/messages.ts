@@ -47,7 +47,7 @@ export interface LegacyOptions {
 }
 
 /** Nothing here rejects: a request ends with a message, or with silence where its caller cancelled it. */
-export function createSessionMessages({ relay, log, calls }: Pick<LegacyOptions, 'relay' | 'log' | 'calls'>) {
+export function createSessionMessages({ relay, log, calls }: LegacyOptions) {
   return {
     /**
      * Runs a request. Notifications and server requests go out on the stream of its answer, or on the session's own

@@ -34,81 +34,70 @@ export interface ModernRequestOptions {
   readonly calls: Set<AbortController>
 }
 
-/** @returns what performs one call and answers with its result or its error. It never rejects */
-export function createRunModernRequest({ revalidator, clock, log, serverInfo, calls }: ModernRequestOptions) {
+/** Performs one call and answers with its result or its error. Never rejects. */
+export async function runModernRequest(
+  { revalidator, clock, log, serverInfo, calls }: ModernRequestOptions,
+  context: RequestContext,
+  { id, request, envelope }: ModernRequest,
+  accepts: Accepts,
+  perform: (call: ModernCall) => Promise<Result>
+): Promise<void> {
+  const { raw, snapshot, tenant, endpoint, principal, requestId } = context
+  if (raw.destroyed) return
+  const controller = new AbortController()
+  const { signal } = controller
+  let over = false
+  const reply = createModernReply(context, accepts, log)
+  raw.once('close', () => {
+    if (!over) controller.abort(new GatewayError('cancelled', 'The caller closed the connection.'))
+  })
+  calls.add(controller)
+  const unwatch = revalidator.watch({
+    credential: context,
+    beat() {
+      if (reply.started) reply.beat()
+    },
+    onInvalid: () => controller.abort(noLongerAccepted())
+  })
   // A third of the longest silence afterwards: until then the status can still say what went wrong.
-  const quietMs = revalidator.intervalMs / 3
-
-  return async (
-    context: RequestContext,
-    { id, request, envelope }: ModernRequest,
-    accepts: Accepts,
-    perform: (call: ModernCall) => Promise<Result>
-  ): Promise<void> => {
-    const { raw, snapshot, tenant, endpoint, principal } = context
-    if (raw.destroyed) return
-    const controller = new AbortController()
-    const { signal } = controller
-    let over = false
-    const reply = createModernReply(context, accepts, log)
-    raw.once('close', () => {
-      if (!over) controller.abort(new GatewayError('cancelled', 'The caller closed the connection.'))
-    })
-    calls.add(controller)
-    const unwatch = revalidator.watch({
-      credential: context,
-      beat() {
-        if (reply.started) reply.beat()
-      },
-      onInvalid: () => controller.abort(noLongerAccepted())
-    })
-    const quiet = clock.timer(quietMs, () => reply.beat())
-    const client: Client = {
-      era: 'modern',
-      capabilities: envelope.capabilities,
-      logLevel: envelope.logLevel,
-      notify(notification) {
-        // Only progress and log messages are left out here, never the result.
-        if (isWanted(notification, envelope.logLevel)) reply.push(notificationMessage(notification))
-      },
-      ask: refuseServerRequest
-    }
-    try {
-      const result = await perform({ snapshot, tenant, endpoint, principal, request, record: {}, client, signal })
-      // A caller that is no longer let in gets no result, however near it was.
-      if (signal.aborted) throw signal.reason
-      over = true
-      reply.end(responseMessage(id, withServerInfo(result, serverInfo)))
-    } catch (error) {
-      over = true
-      if (!raw.destroyed) fail(reply, id, signal, error, context.requestId)
-    } finally {
-      quiet.close()
-      unwatch()
-      calls.delete(controller)
-    }
+  const quiet = clock.timer(revalidator.intervalMs / 3, () => reply.beat())
+  const client: Client = {
+    era: 'modern',
+    capabilities: envelope.capabilities,
+    logLevel: envelope.logLevel,
+    notify(notification) {
+      // Only progress and log messages are left out here, never the result.
+      if (isWanted(notification, envelope.logLevel)) reply.push(notificationMessage(notification))
+    },
+    ask: refuseServerRequest
   }
-
-  function fail(
-    reply: ReturnType<typeof createModernReply>,
-    id: RequestId,
-    signal: AbortSignal,
-    error: unknown,
-    requestId: string
-  ): void {
+  try {
+    const result = await perform({ snapshot, tenant, endpoint, principal, request, record: {}, client, signal })
+    // A caller that is no longer let in gets no result, however near it was.
+    if (signal.aborted) throw signal.reason
+    over = true
+    reply.end(responseMessage(id, withServerInfo(result, serverInfo)))
+  } catch (error) {
+    over = true
+    if (raw.destroyed) return
+    const message = errorMessage(id, errorObject(signal.aborted ? signal.reason : error, requestId))
     // Aborted by the gateway: the reason says why. An ordinary answer, because a status such as 503 invites to repeat
     // what may have been done.
-    if (signal.aborted) return reply.end(errorMessage(id, errorObject(signal.reason, requestId)))
-    const message = errorMessage(id, errorObject(error, requestId))
-    if (error instanceof RpcError) {
+    if (signal.aborted) reply.end(message)
+    else if (error instanceof RpcError) {
       // The one error of an upstream that has a status of its own (2026-07-28 basic/index "Error Codes").
       const { status } = errorTable.missing_capability
-      return reply.end(message, error.error.code === rpcCodes.missingCapability ? status : 200)
+      reply.end(message, error.error.code === rpcCodes.missingCapability ? status : 200)
+    } else if (error instanceof GatewayError && error.row.status === 200) reply.end(message)
+    else {
+      if (!(error instanceof GatewayError))
+        log.error({ err: error, requestId }, 'a request failed by a fault of the gateway')
+      reply.refuse(error, id, message)
     }
-    if (!(error instanceof GatewayError))
-      log.error({ err: error, requestId }, 'a request failed by a fault of the gateway')
-    else if (error.row.status === 200) return reply.end(message)
-    reply.refuse(error, id, message)
+  } finally {
+    quiet.close()
+    unwatch()
+    calls.delete(controller)
   }
 }
 

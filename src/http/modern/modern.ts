@@ -17,7 +17,7 @@ import type { RequestContext } from '../admission.ts'
 import { formatsOf } from '../headers.ts'
 import { refuseBacklog, refuseCall } from '../reply.ts'
 import { createModernListen } from './modern-listen.ts'
-import { createRunModernRequest, type ModernRequestOptions } from './modern-request.ts'
+import { runModernRequest, type ModernRequestOptions } from './modern-request.ts'
 
 export interface ModernHandlerOptions extends ModernRequestOptions {
   readonly relay: ModernRelay
@@ -27,7 +27,6 @@ export type ModernHandler = ReturnType<typeof createModernHandler>
 
 export function createModernHandler(options: ModernHandlerOptions) {
   const { relay, log } = options
-  const run = createRunModernRequest(options)
   const { listen, endStreams } = createModernListen(options)
   const admit = createCallerLimits()
   const checkParamHeaders = createParamHeaderCheck(relay)
@@ -65,7 +64,13 @@ export function createModernHandler(options: ModernHandlerOptions) {
       const accepts = formatsOf(context.incoming.headers)
       if (context.raw.destroyed) return
       admit(context)
-      await run(context, message, accepts, method === 'tools/call' ? (call) => callTool(context, call) : relay.call)
+      await runModernRequest(
+        options,
+        context,
+        message,
+        accepts,
+        method === 'tools/call' ? (call) => callTool(context, call) : relay.call
+      )
     },
     /** The gateway stops: ends every listen stream, and says so on it. Calls go on. */
     endStreams
@@ -126,7 +131,10 @@ function paramHeadersIn(rawHeaders: readonly string[]): ReadonlyMap<string, read
   const found = new Map<string, string[]>()
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]?.toLowerCase() ?? ''
-    if (name.startsWith(paramHeaderPrefix)) found.set(name, [...(found.get(name) ?? []), rawHeaders[at + 1] ?? ''])
+    if (!name.startsWith(paramHeaderPrefix)) continue
+    const values = found.get(name) ?? []
+    values.push(rawHeaders[at + 1] ?? '')
+    found.set(name, values)
   }
   return found
 }
