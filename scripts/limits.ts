@@ -223,7 +223,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['relay/subscriptions/listen-queue.ts maxQueuedLength chars', 'size of these', 'listen stream', 'dropped'],
     ['relay/subscriptions/listen-upstream.ts maxMeta chars', '`_meta` of an update', 'message', 'left out'],
     ['relay/subscriptions/resource-subscriptions.ts maxPerSubscriber', 'subscribed URIs', 'session', 'refused'],
-    ['relay/methods/legacy-subscriptions.ts maxUriLength chars', 'a subscribed URI', 'request', 'refused'],
+    ['relay/methods/legacy.ts maxUriLength chars', 'a subscribed URI', 'request', 'refused'],
     [
       'upstream/modern/listen-streams.ts maxSubscriptions',
       'subscriptions at a modern server',

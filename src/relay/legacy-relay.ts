@@ -1,8 +1,7 @@
-// The relay for sessions, revisions up to 2025-11-25: composes what serves them. The path of a call is in
-// methods/legacy.ts.
+// The relay for sessions, revisions up to 2025-11-25: composes what serves them.
 
 import { observe } from '../observe/log.ts'
-import type { Notification, Result, ServerCapabilities } from '../protocol/messages.ts'
+import type { Notification, Result } from '../protocol/messages.ts'
 import type { LiveSession, LiveSessions } from '../session/live-sessions.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { Store } from '../store/port.ts'
@@ -10,9 +9,15 @@ import type { Sealer } from '../store/seal.ts'
 import type { Pool } from '../upstream/pool/pool.ts'
 import type { ServerRequestQuotas } from '../upstream/rpc/server-requests.ts'
 import { createInputLoop } from './bridge/input-loop.ts'
-import { createSessionClients, createSessionEvents, createSharedEvents } from './bridge/session-clients.ts'
-import type { SharedParts } from './bridge/shared-parts.ts'
-import type { EndpointContext, LegacyCall, ContextOf, Runtime } from './call/call.ts'
+import { createSessionClients } from './bridge/session-clients.ts'
+import {
+  checkProgressToken,
+  methodNotFound,
+  type ContextOf,
+  type EndpointContext,
+  type LegacyCall,
+  type Runtime
+} from './call/call.ts'
 import {
   createCatalogCache,
   createSessionCatalogs,
@@ -23,13 +28,29 @@ import { createListings } from './catalog/listings.ts'
 import { createSessionLists } from './catalog/session-lists.ts'
 import { createLogLevels } from './connections/log-level.ts'
 import { createSessionConnections } from './connections/session-connections.ts'
-import type { LegacyServices } from './methods/legacy-forward.ts'
-import { dispatchLegacy } from './methods/legacy.ts'
+import { legacyMethods, type LegacyServices } from './methods/legacy.ts'
+import { legacyTaskMethods } from './methods/legacy-tasks.ts'
 import { createResourceSubscriptions } from './subscriptions/resource-subscriptions.ts'
 import { createSessionSubscribers } from './subscriptions/session-subscribers.ts'
 import { createSessionTasks } from './tasks/session-tasks.ts'
 
-export interface LegacyRelayOptions {
+const methods = new Map([...legacyMethods, ...legacyTaskMethods])
+
+/** How long `initialize` waits for what servers list for the capabilities of its client, in milliseconds. */
+const maxViewWaitMs = 1_000
+
+export type LegacyRelay = ReturnType<typeof createLegacyRelay>
+
+export function createLegacyRelay({
+  runtime: { clock, clientInfo, log, newId },
+  pool,
+  store,
+  sealer,
+  sessions,
+  live,
+  serverRequestQuotas,
+  contextOf: contextNow
+}: {
   readonly runtime: Runtime
   readonly pool: Pool
   readonly store: Store
@@ -38,48 +59,13 @@ export interface LegacyRelayOptions {
   readonly live: LiveSessions
   readonly serverRequestQuotas: ServerRequestQuotas
   readonly contextOf: ContextOf
-}
-
-export interface LegacyRelay {
-  readonly shared: SharedParts
-  /**
-   * What `initialize` answers such a client. Waits for upstreams whose listing is unknown up to `limits.coldStartMs`.
-   */
-  describe(
-    context: EndpointContext,
-    client: DeclaringClient
-  ): Promise<{ capabilities: ServerCapabilities; instructions: string | undefined }>
-  /** @throws GatewayError, RpcError */
-  call(call: LegacyCall): Promise<Result>
-  /** A notification of a client that is about none of its requests. */
-  notify(session: LiveSession, notification: Notification): void
-  /** A client that keeps its stream open keeps its connections. */
-  touch(context: EndpointContext, session: LiveSession): void
-  /** Opens the listings of an endpoint before anybody asks. */
-  warm(context: EndpointContext): Promise<void>
-  /**
-   * After a reload: forgets what is gone, tells clients what changed.
-   * @param hashes of all definitions that there are now
-   */
-  retain(hashes: ReadonlySet<string>): void
-  close(): void
-}
-
-/** How long `initialize` waits for what servers list for the capabilities of its client, in milliseconds. */
-const maxViewWaitMs = 1_000
-
-export function createLegacyRelay(options: LegacyRelayOptions): LegacyRelay {
-  const { runtime, pool, store, sealer, sessions, live, serverRequestQuotas, contextOf } = options
-  const { clock, clientInfo, log, newId } = runtime
-  const contextOfSession = ({ tenant, endpoint }: LiveSession): EndpointContext | undefined =>
-    contextOf(tenant, endpoint)
+}) {
+  const contextOf = ({ tenant, endpoint }: LiveSession): EndpointContext | undefined => contextNow(tenant, endpoint)
 
   const tasks = createSessionTasks({ sealer, store, sessions: live, pool, clock, log })
   const subscriptions = createResourceSubscriptions({ pool, clock, log })
-  const clients = createSessionClients({ live, tasks, contextOf: contextOfSession })
-  const reached = { tasks, subscriptions, clients }
-  const sharedEvents = createSharedEvents(reached)
-  const listings = createListings({ pool, store, clock, log, clientInfo, events: sharedEvents })
+  const clients = createSessionClients({ live, tasks, subscriptions, contextOf })
+  const listings = createListings({ pool, store, clock, log, clientInfo, events: clients.sharedEvents })
   const sessionLists = createSessionLists(listings, clock, log)
   const catalogOf = createCatalogCache(listings, log)
   const catalogs = createSessionCatalogs(catalogOf, listings, sessionLists)
@@ -90,7 +76,7 @@ export function createLegacyRelay(options: LegacyRelayOptions): LegacyRelay {
     listings,
     levels,
     clientInfo,
-    events: createSessionEvents(reached, sharedEvents, sessionLists, catalogs, contextOfSession),
+    events: clients.events(sessionLists, catalogs),
     log
   })
   const subscribers = createSessionSubscribers({
@@ -99,7 +85,7 @@ export function createLegacyRelay(options: LegacyRelayOptions): LegacyRelay {
     connections,
     catalogs,
     clients,
-    contextOf: contextOfSession
+    contextOf
   })
   const inputLoop = createInputLoop({ clock, store, newId, listings, serverRequestQuotas, tasks })
   const services: LegacyServices = {
@@ -115,7 +101,7 @@ export function createLegacyRelay(options: LegacyRelayOptions): LegacyRelay {
 
   listings.onChange((hash, kinds, concerns) => {
     for (const session of live.all()) {
-      const context = contextOfSession(session)
+      const context = contextOf(session)
       const changed = new Set([...kinds].filter((kind) => !sessionLists.has(session.key, hash, kind)))
       if (context === undefined || changed.size === 0) continue
       if (!concerns(catalogs.viewKeyOf({ ...context, session }))) continue
@@ -132,8 +118,10 @@ export function createLegacyRelay(options: LegacyRelayOptions): LegacyRelay {
   })
 
   return {
+    /** What the relays of both eras use, because it belongs to no caller. */
     shared: { listings, catalogOf, levels, subscriptions },
-    async describe(context, declaring) {
+    /** What `initialize` answers such a client. Waits for unknown listings up to `limits.coldStartMs`. */
+    async describe(context: EndpointContext, declaring: DeclaringClient) {
       const viewKey = catalogs.viewKeyOf({ ...context, session: undefined, declaring })
       const definitions = definitionsOf(context)
       const { coldStartMs } = context.snapshot.limits
@@ -144,27 +132,42 @@ export function createLegacyRelay(options: LegacyRelayOptions): LegacyRelay {
       const { capabilities, instructions } = catalogOf(context, viewKey)
       return { capabilities, instructions }
     },
-    call: (call) => observe(call, { clock, log }, () => dispatchLegacy(call, services)),
-    notify(session, notification) {
+    /** @throws GatewayError method_not_found; whatever the method throws */
+    call: (call: LegacyCall): Promise<Result> =>
+      observe(call, { clock, log }, () => {
+        const method = methods.get(call.request.method)
+        if (method === undefined) throw methodNotFound(call.request.method)
+        checkProgressToken(call)
+        return method(call, services)
+      }),
+    /** A notification of a client that is about none of its requests. */
+    notify(session: LiveSession, notification: Notification): void {
       // The roots are the session's own: no connection that others use hears of them.
       if (notification.method === 'notifications/roots/list_changed') return connections.notify(session, notification)
       if (notification.method !== 'notifications/tasks/status') return
       const hosted = tasks.hostedFor(session, notification)
       if (hosted !== undefined) connections.notify(session, hosted.notification, hosted.upstream)
     },
-    touch(context, session) {
+    /** A client that keeps its stream open keeps its connections. */
+    touch(context: EndpointContext, session: LiveSession): void {
       connections.touch(session)
       subscribers.touch(session)
       const viewKey = catalogs.viewKeyOf({ ...context, session })
       for (const definition of definitionsOf(context)) listings.markUsed(definition, viewKey)
     },
-    warm: (context) => listings.awaitListings(definitionsOf(context), context.snapshot.limits.coldStartMs),
-    retain(hashes) {
+    /** Opens the listings of an endpoint before anybody asks. */
+    warm: (context: EndpointContext): Promise<void> =>
+      listings.awaitListings(definitionsOf(context), context.snapshot.limits.coldStartMs),
+    /**
+     * After a reload: forgets what is gone, tells clients what changed.
+     * @param hashes of all definitions that there are now
+     */
+    retain(hashes: ReadonlySet<string>): void {
       listings.retain(hashes)
       pool.retain(hashes)
       subscriptions.retain(hashes)
     },
-    close() {
+    close(): void {
       listings.close()
       subscriptions.close()
       tasks.close()

@@ -1,5 +1,5 @@
-// The relay for requests of 2026-07-28, which belong to no session: composes what serves them. The path of a call is in
-// methods/modern.ts. Nothing of a caller stays here but open listen streams, parked calls and tasks.
+// The relay for requests of 2026-07-28, which belong to no session: composes what serves them. Nothing of a caller
+// stays here but open listen streams, parked calls and tasks.
 
 import { observe } from '../observe/log.ts'
 import type { JsonObject, Result } from '../protocol/messages.ts'
@@ -8,25 +8,42 @@ import type { Sealer } from '../store/seal.ts'
 import type { Pool } from '../upstream/pool/pool.ts'
 import { createParking } from './bridge/parking.ts'
 import { createRequestStates } from './bridge/request-state.ts'
-import type { ModernCall, ModernViewer, Runtime, ContextOf } from './call/call.ts'
+import type { ContextOf, ModernCall, ModernViewer, Runtime } from './call/call.ts'
 import { forwardToNode, forwardedCallOf } from './call/forwarded-call.ts'
-import { createCallerCatalogs } from './catalog/client-catalogs.ts'
+import { createCallerCatalogs, type CatalogCache } from './catalog/client-catalogs.ts'
+import type { Listings } from './catalog/listings.ts'
 import { createCallerConnections } from './connections/caller-connections.ts'
-import type { SharedParts } from './bridge/shared-parts.ts'
+import type { LogLevels } from './connections/log-level.ts'
 import type { ModernServices } from './methods/modern-forward.ts'
-import { taskMethod } from './methods/modern-calls.ts'
-import { dispatchModern } from './methods/modern.ts'
+import { dispatchModern, taskMethod } from './methods/modern.ts'
 import { resolve } from './methods/shared.ts'
 import { createListenStreams } from './subscriptions/listen-streams.ts'
+import type { ResourceSubscriptions } from './subscriptions/resource-subscriptions.ts'
 import { createLegacyTasks } from './tasks/legacy-for-modern.ts'
 import { createOpenTasks } from './tasks/open-tasks.ts'
 import { createSealedTaskIds } from './tasks/caller-tasks.ts'
 
-export interface ModernRelayOptions {
+export type ModernRelay = ReturnType<typeof createModernRelay>
+
+export function createModernRelay({
+  runtime,
+  pool,
+  sealer,
+  shared: { listings, catalogOf, levels, subscriptions },
+  contextOf,
+  node,
+  bus,
+  parkedMs
+}: {
   readonly runtime: Runtime
   readonly pool: Pool
   readonly sealer: Sealer
-  readonly shared: SharedParts
+  readonly shared: {
+    readonly listings: Listings
+    readonly catalogOf: CatalogCache
+    readonly levels: LogLevels
+    readonly subscriptions: ResourceSubscriptions
+  }
   readonly contextOf: ContextOf
   /** The name of this process, among those on the same store. */
   readonly node: string
@@ -34,42 +51,7 @@ export interface ModernRelayOptions {
   readonly bus: Pick<Bus, 'request' | 'serve'>
   /** How long a call waits for input of its client, in milliseconds; default ten minutes. */
   readonly parkedMs?: number | undefined
-}
-
-export interface ModernRelay {
-  /**
-   * Every method but `subscriptions/listen`. The result has `resultType`, `ttlMs` and `cacheScope` where they belong,
-   * ids and URIs as the client knows them, and a sealed `requestState`.
-   * @throws GatewayError (unknown_method for what the endpoint has not), RpcError (an upstream's own; -32021 among
-   * them)
-   */
-  call(call: ModernCall): Promise<Result>
-  /**
-   * `subscriptions/listen`: `call.client.notify` gets `notifications/subscriptions/acknowledged` first, then what
-   * changed for this caller, without subscription ids, which the door adds. Resolves with the final empty result where
-   * the gateway ends it; an aborted signal ends it silently.
-   * @throws GatewayError invalid_params, missing_capability, too_many, not_found, shutting_down
-   */
-  listen(call: ModernCall): Promise<Result>
-  /**
-   * `inputSchema` of a tool as it is published to the caller, for its `x-mcp-header` annotations; undefined for an
-   * unknown tool. Waits for upstreams whose listing is unknown as `call` does, which does not wait again where it gets
-   * the same object.
-   */
-  schemaOf(call: ModernViewer, tool: string): Promise<JsonObject | undefined>
-  /**
-   * After a reload: ends listen streams whose endpoint changed in what they were promised, and gives up parked calls
-   * that nobody can resume.
-   * @param hashes of all definitions that there are now
-   */
-  retain(hashes: ReadonlySet<string>): void
-  /** Ends listen streams and parked calls. */
-  close(): Promise<void>
-}
-
-export function createModernRelay(options: ModernRelayOptions): ModernRelay {
-  const { runtime, pool, sealer, shared, contextOf, node, bus, parkedMs } = options
-  const { listings, catalogOf, levels, subscriptions } = shared
+}) {
   const { clock, wall, clientInfo, newId, log } = runtime
 
   const catalogs = createCallerCatalogs(catalogOf, listings, clock)
@@ -120,18 +102,40 @@ export function createModernRelay(options: ModernRelayOptions): ModernRelay {
   })
 
   return {
-    call: (call) => observe(call, { clock, log }, () => dispatchModern(call, services)),
+    /**
+     * Every method but `subscriptions/listen`. The result has `resultType`, `ttlMs` and `cacheScope` where they belong,
+     * ids and URIs as the client knows them, and a sealed `requestState`.
+     * @throws GatewayError (unknown_method for what the endpoint has not), RpcError (an upstream's own; -32021 among
+     * them)
+     */
+    call: (call: ModernCall): Promise<Result> => observe(call, { clock, log }, () => dispatchModern(call, services)),
+    /**
+     * `subscriptions/listen`: `call.client.notify` gets `notifications/subscriptions/acknowledged` first, then what
+     * changed for this caller, without subscription ids, which the HTTP handler adds. Resolves with the final empty
+     * result where the gateway ends it; an aborted signal ends it silently.
+     * @throws GatewayError invalid_params, missing_capability, too_many, not_found, shutting_down
+     */
     listen: listenStreams.listen,
-    async schemaOf(call, tool) {
+    /**
+     * `inputSchema` of a tool as it is published to the caller, for its `x-mcp-header` annotations; undefined for an
+     * unknown tool. Waits for upstreams whose listing is unknown; `call` with the same object does not wait again.
+     */
+    async schemaOf(call: ModernViewer, tool: string): Promise<JsonObject | undefined> {
       const target = await resolve(call, catalogs, 'tool', tool)
       return target?.catalog.schemaOf(tool)
     },
-    retain(hashes) {
+    /**
+     * After a reload: ends listen streams whose endpoint changed in what they were promised, and gives up parked calls
+     * that nobody can resume.
+     * @param hashes of all definitions that there are now
+     */
+    retain(hashes: ReadonlySet<string>): void {
       listenStreams.retain()
       parking.retain()
       connections.retain(hashes)
     },
-    async close() {
+    /** Ends listen streams and parked calls. */
+    async close(): Promise<void> {
       openTasks.close()
       listenStreams.close()
       await parking.close()

@@ -1,43 +1,34 @@
-// The client of a session as an upstream sees it: during a call, and outside of calls over the session's own stream.
-// What an upstream says or asks is put into the shape that the client's revision knows.
+// What upstreams say to and ask of the clients of sessions, in the shape that each client's revision knows: during a
+// call to its client, outside of calls over the session's own stream.
 
 import { GatewayError, type Notification, type ServerRequest } from '../../protocol/messages.ts'
 import type { Client, ServerRequestOptions } from '../../protocol/seams.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
 import { scopeOf, type EndpointContext, type LegacyCall } from '../call/call.ts'
+import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
+import type { SharedConnectionEvents } from '../catalog/listings.ts'
+import type { SessionLists } from '../catalog/session-lists.ts'
 import { declaredForSession } from '../client/declared-capabilities.ts'
 import { notificationForSession, shapeServerRequest } from '../client/server-messages.ts'
 import type { SessionConnection, SessionConnectionEvents } from '../connections/session-connections.ts'
+import type { ResourceSubscriptions } from '../subscriptions/resource-subscriptions.ts'
 import type { UpstreamScope } from '../tasks/session-task-ids.ts'
 import type { SessionTasks } from '../tasks/session-tasks.ts'
-import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import type { SessionLists } from '../catalog/session-lists.ts'
-import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
-import type { SharedConnectionEvents } from '../catalog/listings.ts'
-import type { ResourceSubscriptions } from '../subscriptions/resource-subscriptions.ts'
 
-export interface SessionClients {
-  /** During a call. After `endCall`, what its tasks still report goes to the session's own stream. */
-  forCall(call: LegacyCall, connection: SessionConnection): Client & { endCall(): void }
-  /** To the session's own stream. */
-  notify(session: LiveSession, source: UpstreamScope, notification: Notification): void
-  /** Over the session's own stream. @throws GatewayError session_unknown, RpcError */
-  ask(
-    session: LiveSession,
-    source: UpstreamScope,
-    request: ServerRequest,
-    options: ServerRequestOptions | undefined
-  ): Promise<unknown>
-}
+export type SessionClients = ReturnType<typeof createSessionClients>
 
-export interface SessionClientsOptions {
+export function createSessionClients({
+  live,
+  tasks,
+  subscriptions,
+  contextOf
+}: {
   readonly live: LiveSessions
   readonly tasks: SessionTasks
+  readonly subscriptions: ResourceSubscriptions
   /** The endpoint of a session in the configuration of now; undefined where it is gone. */
   readonly contextOf: (session: LiveSession) => EndpointContext | undefined
-}
-
-export function createSessionClients({ live, tasks, contextOf }: SessionClientsOptions): SessionClients {
+}) {
   const shaped = (
     session: LiveSession,
     context: EndpointContext,
@@ -46,15 +37,44 @@ export function createSessionClients({ live, tasks, contextOf }: SessionClientsO
   ): Notification | undefined =>
     notificationForSession(notification, source.definition.name, context, session, tasks.toClient(session, source))
 
-  const shapedRequest = (
+  const asked = (
     session: LiveSession,
     { endpoint }: EndpointContext,
-    { definition }: UpstreamScope,
-    request: ServerRequest
-  ): ServerRequest => shapeServerRequest(request, definition.name, endpoint, session.session.record)
+    source: UpstreamScope,
+    request: ServerRequest,
+    options: ServerRequestOptions | undefined,
+    asker: Pick<Client, 'ask'>
+  ): Promise<unknown> => {
+    const known = shapeServerRequest(request, source.definition.name, endpoint, session.session.record)
+    return tasks.serverRequest(session, source, known, (outgoing) => asker.ask(outgoing, options))
+  }
+
+  /** To the session's own stream. */
+  function notify(session: LiveSession, source: UpstreamScope, notification: Notification): void {
+    const context = contextOf(session)
+    const message = context === undefined ? undefined : shaped(session, context, source, notification)
+    if (message !== undefined) session.send(message)
+  }
+
+  const sharedEvents: SharedConnectionEvents = {
+    sharedNotification(definition, scope, notification) {
+      subscriptions.notification(definition, scope, notification)
+      if (notification.method !== 'notifications/tasks/status') return
+      // Sessions that were told of the task hear of it. Anything else, a log message above all, names nobody whom it is
+      // for.
+      const source = { definition, scope }
+      const id = notification.params?.['taskId']
+      for (const session of typeof id === 'string' ? tasks.sessionsOf(source, id) : []) {
+        tasks.noted(session, source, notification.params)
+        notify(session, source, notification)
+      }
+    },
+    lost: subscriptions.lost
+  }
 
   return {
-    forCall(call, connection) {
+    /** During a call. After `endCall`, what its tasks still report goes to the session's own stream. */
+    forCall(call: LegacyCall, connection: SessionConnection): Client & { endCall(): void } {
       const { session, client } = call
       const { era, capabilities } = connection.upstream
       let ended = false
@@ -69,87 +89,43 @@ export function createSessionClients({ live, tasks, contextOf }: SessionClientsO
           if (ended) live.get(session.key)?.send(message)
           else client.notify(message)
         },
-        ask: async (request, options) =>
-          await tasks.serverRequest(
-            session,
-            connection,
-            shapedRequest(session, call, connection, request),
-            async (known) => await client.ask(known, options)
-          ),
+        ask: async (request, options) => await asked(session, call, connection, request, options, client),
         endCall() {
           ended = true
         }
       }
     },
-    notify(session, source, notification) {
-      const context = contextOf(session)
-      const message = context === undefined ? undefined : shaped(session, context, source, notification)
-      if (message !== undefined) session.send(message)
-    },
-    async ask(session, source, request, options) {
-      const context = contextOf(session)
-      if (context === undefined) throw new GatewayError('session_unknown', 'The session of the client ended.')
-      return await tasks.serverRequest(
-        session,
-        source,
-        shapedRequest(session, context, source, request),
-        async (known) => await session.ask(known, options)
-      )
-    }
-  }
-}
-
-export interface SessionEventsOptions {
-  readonly tasks: SessionTasks
-  readonly subscriptions: ResourceSubscriptions
-  readonly clients: SessionClients
-}
-
-/** Of connections that several sessions use: a shared upstream's own, and those of one principal. */
-export function createSharedEvents({ tasks, subscriptions, clients }: SessionEventsOptions): SharedConnectionEvents {
-  return {
-    sharedNotification(definition, scope, notification) {
-      subscriptions.notification(definition, scope, notification)
-      if (notification.method !== 'notifications/tasks/status') return
-      // Sessions that were told of the task hear of it. Anything else, a log message above all, names nobody whom it is
-      // for.
-      const source = { definition, scope }
-      const id = notification.params?.['taskId']
-      for (const session of typeof id === 'string' ? tasks.sessionsOf(source, id) : []) {
-        tasks.noted(session, source, notification.params)
-        clients.notify(session, source, notification)
+    notify,
+    /** Of connections that several sessions use: a shared upstream's own, and those of one principal. */
+    sharedEvents,
+    /** Of all connections of sessions. */
+    events: (
+      sessionLists: Pick<SessionLists, 'changed'>,
+      catalogs: ClientCatalogs<SessionViewer>
+    ): SessionConnectionEvents => ({
+      ...sharedEvents,
+      opened({ definition, scope, upstream }) {
+        subscriptions.opened(definition, scope, upstream)
+      },
+      notification(session, definition, notification) {
+        const source = { definition, scope: scopeOf(definition, session) }
+        if (notification.method === 'notifications/resources/updated') {
+          return subscriptions.notification(definition, source.scope, notification)
+        }
+        if (notification.method === 'notifications/tasks/status') tasks.noted(session, source, notification.params)
+        notify(session, source, notification)
+      },
+      listChanged(session, definition, upstream, kind) {
+        const context = contextOf(session)
+        const viewKey = context === undefined ? undefined : catalogs.viewKeyOf({ ...context, session })
+        sessionLists.changed(session, viewKey, definition, upstream, kind)
+      },
+      async serverRequest(session, definition, request, options) {
+        const context = contextOf(session)
+        if (context === undefined) throw new GatewayError('session_unknown', 'The session of the client ended.')
+        const source = { definition, scope: scopeOf(definition, session) }
+        return await asked(session, context, source, request, options, session)
       }
-    },
-    lost: subscriptions.lost
-  }
-}
-
-export function createSessionEvents(
-  { tasks, subscriptions, clients }: SessionEventsOptions,
-  shared: SharedConnectionEvents,
-  sessionLists: Pick<SessionLists, 'changed'>,
-  catalogs: ClientCatalogs<SessionViewer>,
-  contextOf: (session: LiveSession) => EndpointContext | undefined
-): SessionConnectionEvents {
-  return {
-    ...shared,
-    opened({ definition, scope, upstream }) {
-      subscriptions.opened(definition, scope, upstream)
-    },
-    notification(session: LiveSession, definition: UpstreamDefinition, notification: Notification) {
-      const source = { definition, scope: scopeOf(definition, session) }
-      if (notification.method === 'notifications/resources/updated') {
-        return subscriptions.notification(definition, source.scope, notification)
-      }
-      if (notification.method === 'notifications/tasks/status') tasks.noted(session, source, notification.params)
-      clients.notify(session, source, notification)
-    },
-    listChanged(session, definition, upstream, kind) {
-      const context = contextOf(session)
-      const viewKey = context === undefined ? undefined : catalogs.viewKeyOf({ ...context, session })
-      sessionLists.changed(session, viewKey, definition, upstream, kind)
-    },
-    serverRequest: (session, definition, request, options) =>
-      clients.ask(session, { definition, scope: scopeOf(definition, session) }, request, options)
+    })
   }
 }

@@ -1,22 +1,21 @@
-// The methods of tasks (2025-11-25 basic/utilities/tasks), and the calls that create them.
+// The methods of tasks (2025-11-25 basic/utilities/tasks).
 
 import {
-  atLeast,
   GatewayError,
-  type Request,
-  type Result,
   RpcError,
-  type UpstreamName
+  atLeast,
+  type UpstreamName,
+  type Request,
+  type Result
 } from '../../protocol/messages.ts'
 import { hasCapability } from '../../protocol/methods.ts'
-import { rewriteToolResult, withoutParam } from '../../protocol/translate/rewrite.ts'
-import { readTask, withCreatedTask, withTaskId, withTaskList } from '../../protocol/translate/tasks.ts'
-import { type LegacyCall, methodNotFound, stringParam } from '../call/call.ts'
+import { rewriteToolResult } from '../../protocol/translate/rewrite.ts'
+import { withTaskId, withTaskList } from '../../protocol/translate/tasks.ts'
+import { methodNotFound, stringParam, type LegacyCall } from '../call/call.ts'
 import type { SessionConnection } from '../connections/session-connections.ts'
 import { legacyTaskOutcome, resultOfTask } from '../tasks/await-task.ts'
-import { connect, forwardLegacy, type LegacyServices, send } from './legacy-forward.ts'
-import type { LegacyMethod } from './legacy.ts'
-import { type Target, targetOf } from './shared.ts'
+import { connect, forwardLegacy, send, type LegacyMethod, type LegacyServices } from './legacy.ts'
+import { targetOf, type Target } from './shared.ts'
 
 export const legacyTaskMethods: ReadonlyArray<readonly [method: string, handle: LegacyMethod]> = [
   ['tasks/get', (call, services) => getOrCancelTask(call, services, [])],
@@ -24,33 +23,6 @@ export const legacyTaskMethods: ReadonlyArray<readonly [method: string, handle: 
   ['tasks/result', taskResult],
   ['tasks/list', listTasks]
 ]
-
-/**
- * `tools/call` for the upstream: with its `task` only where upstream and revision know it ("Task Support and Handling"
- * 1).
- */
-export function withSupportedTask(call: LegacyCall, { catalogs }: LegacyServices, { route }: Target): Request {
-  if (call.request.params?.['task'] === undefined) return call.request
-  const supported =
-    atLeast(call.session.session.record.revision, '2025-11-25') &&
-    catalogs.offers(call, route.upstream, 'tasks', 'requests', 'tools', 'call')
-  return supported ? call.request : withoutParam(call.request, 'task')
-}
-
-/** The result of a call that may have become a task, which is remembered as one of this session. */
-export async function taskCreatedBy(
-  { session }: LegacyCall,
-  { tasks }: LegacyServices,
-  connection: SessionConnection,
-  sent: Request,
-  result: Result
-): Promise<Result> {
-  const task = sent.params?.['task'] === undefined ? undefined : readTask(result['task'])
-  if (task === undefined) return result
-  tasks.noted(session, connection, result['task'])
-  await tasks.created(session, connection, task.taskId)
-  return withCreatedTask(result, tasks.toClient(session, connection))
-}
 
 /** `tasks/get` and `tasks/cancel` both answer with the task. */
 async function getOrCancelTask(

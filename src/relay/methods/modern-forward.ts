@@ -31,7 +31,7 @@ export interface ModernServices {
  * @returns a result with a `resultType`, its input requests and its state as the client gets them
  * @throws GatewayError, and RpcError with codes that 2026-07-28 knows
  */
-export async function forwardModern(
+export function forwardModern(
   call: ModernCall,
   definition: UpstreamDefinition,
   request: Request,
@@ -39,12 +39,12 @@ export async function forwardModern(
 ): Promise<Result> {
   // Policy (may this principal use this route?) and the limits of the principal and the tenant belong here, before
   // anything is opened; the principal's own credentials for the upstream belong into the scope of the lease.
-  try {
+  return withModernErrors(call, definition, async () => {
     const lease = await abortable(connections.lease(definition, call), call.signal)
     const outgoing = forwardableRequest(request)
     if (lease.upstream.era === 'legacy') {
-      const dressed = legacyTasks.dress(definition, lease, outgoing)
-      return await parking.run(call, dressed, withoutInputResponses(outgoing))
+      const taskLease = legacyTasks.dress(definition, lease, outgoing)
+      return await parking.run(call, taskLease, withoutInputResponses(outgoing))
     }
     let ended = false
     try {
@@ -56,19 +56,26 @@ export async function forwardModern(
       ended = true
       lease.release()
     }
-  } catch (error) {
-    throw errorOf(call, definition, error)
-  }
+  })
 }
 
-/** The error of an upstream as the caller may get it: in codes of 2026-07-28, without the upstream's address. */
-export const errorOf = ({ client }: ModernCall, definition: UpstreamDefinition, error: unknown): unknown =>
-  redactError(errorForModern(error, definition.name, client.capabilities), definition)
+/** With errors of the upstream as the caller may get them: in codes of 2026-07-28, without the upstream's address. */
+export async function withModernErrors(
+  { client }: ModernCall,
+  definition: UpstreamDefinition,
+  run: () => Promise<Result>
+): Promise<Result> {
+  try {
+    return await run()
+  } catch (error) {
+    throw redactError(errorForModern(error, definition.name, client.capabilities), definition)
+  }
+}
 
 /**
  * A request that may come with the client's input for an earlier round of the same request.
  * @param asTask the tool works only as a task of 2025-11-25, and the client knows the tasks extension
- * @throws GatewayError invalid_params, invalid_state; whatever `forward` throws
+ * @throws GatewayError invalid_params, invalid_state; whatever `forwardModern` throws
  */
 export async function converse(
   call: ModernCall,
@@ -77,28 +84,18 @@ export async function converse(
   services: ModernServices,
   asTask = false
 ): Promise<Result> {
-  const { states } = services
+  const { states, legacyTasks } = services
   const retry = openUrlRetry(call, states, definition.name)
   if ('declined' in retry) return retry.declined
   try {
-    if (asTask) return await createTask(retry.call, definition, request, services)
+    if (asTask) {
+      const outgoing = withoutInputResponses(forwardableRequest(request))
+      return await withModernErrors(call, definition, () => legacyTasks.create(retry.call, definition, outgoing))
+    }
     const outgoing = retry.call === call ? request : withoutInputResponses(request)
     return await nextRound(retry.call, definition, outgoing, services)
   } catch (error) {
     return urlElicitationOf(call, states, definition.name, error)
-  }
-}
-
-async function createTask(
-  call: ModernCall,
-  definition: UpstreamDefinition,
-  request: Request,
-  { legacyTasks }: ModernServices
-): Promise<Result> {
-  try {
-    return await legacyTasks.create(call, definition, withoutInputResponses(forwardableRequest(request)))
-  } catch (error) {
-    throw errorOf(call, definition, error)
   }
 }
 
@@ -115,18 +112,15 @@ async function nextRound(
   }
   if (requestState === undefined) return await forwardModern(call, definition, request, services)
   const { parked, upstreamState } = services.states.open(call, definition.name, requestState)
-  if (parked === undefined) {
-    const outgoing =
-      upstreamState === undefined
-        ? withoutParam(request, 'requestState')
-        : withParam(request, 'requestState', upstreamState)
-    return await forwardModern(call, definition, outgoing, services)
+  if (parked !== undefined) {
+    const resume = (): Promise<Result> => services.parking.resume(call, definition.name, parked, inputResponses)
+    return await withModernErrors(call, definition, resume)
   }
-  try {
-    return await services.parking.resume(call, definition.name, parked, inputResponses)
-  } catch (error) {
-    throw errorOf(call, definition, error)
-  }
+  const outgoing =
+    upstreamState === undefined
+      ? withoutParam(request, 'requestState')
+      : withParam(request, 'requestState', upstreamState)
+  return await forwardModern(call, definition, outgoing, services)
 }
 
 /** @throws GatewayError upstream_protocol */

@@ -1,62 +1,34 @@
-// The methods of 2026-07-28. A method whose capability the endpoint does not offer is as unknown as one that the
-// revision does not have.
+// The methods of 2026-07-28. One whose capability the endpoint does not offer is as unknown as one that the revision
+// does not have.
 
-import { GatewayError, latestModern, modernRevisions, type Result } from '../../protocol/messages.ts'
-import { shapeCompletion } from '../../protocol/translate/revision-shape.ts'
-import { hasCapability, modernClientRequests } from '../../protocol/methods.ts'
-import { checkProgressToken, excerpt, type ModernCall } from '../call/call.ts'
-import { completionRequest, type List, listPage, lists, noSuggestions, suggestionsAfter } from './shared.ts'
-import { callTool, getPrompt, readResource, taskMethod } from './modern-calls.ts'
-import { forwardModern, type ModernServices } from './modern-forward.ts'
-
-interface ModernMethod {
-  readonly handle: (call: ModernCall, services: ModernServices) => Promise<Result>
-  /** The answer is made of all upstreams, so it waits for those whose listing is unknown. */
-  readonly aggregates?: boolean
-}
-
-const methods: ReadonlyMap<string, ModernMethod> = new Map<string, ModernMethod>([
-  ['server/discover', { handle: discover, aggregates: true }],
-  ...lists.map((list): [string, ModernMethod] => [
-    list.method,
-    { handle: async (call, services) => listResult(call, services, list), aggregates: true }
-  ]),
-  ['tools/call', { handle: callTool }],
-  ['prompts/get', { handle: getPrompt }],
-  ['resources/read', { handle: readResource }],
-  ['completion/complete', { handle: complete }],
-  ['tasks/get', { handle: taskMethod }],
-  ['tasks/update', { handle: taskMethod }],
-  ['tasks/cancel', { handle: taskMethod }]
-])
-
-/** @throws GatewayError unknown_method; whatever the method throws */
-export async function dispatchModern(call: ModernCall, services: ModernServices): Promise<Result> {
-  const { catalogs, states } = services
-  const { method } = call.request
-  const entry = methods.get(method)
-  if (entry === undefined) throw unknownMethod(method)
-  checkProgressToken(call)
-  const { handle, aggregates } = entry
-  const needs = modernClientRequests.get(method)?.capability ?? []
-  const isOffered = (): boolean => needs.length === 0 || hasCapability(catalogs.of(call).modernCapabilities, needs)
-  if (aggregates === true || !isOffered()) await catalogs.awaitListings(call)
-  if (!isOffered()) throw states.lost(call) ?? unknownMethod(method)
-  return await handle(call, services)
-}
-
-const unknownMethod = (method: string): GatewayError =>
-  new GatewayError('unknown_method', `Method not found: ${excerpt(method)}`)
-
-/** What is listed depends on who asks, now or later, so no cache may show it to others. */
-function listResult(call: ModernCall, { catalogs }: ModernServices, list: List): Result {
-  return {
-    resultType: 'complete',
-    ...listPage(call, list, catalogs.of(call), latestModern),
-    ttlMs: catalogs.remainingTtlMs(call, [list.list]),
-    cacheScope: 'private'
-  }
-}
+import {
+  GatewayError,
+  latestModern,
+  modernRevisions,
+  rpcCodes,
+  RpcError,
+  type Result,
+  type UpstreamName
+} from '../../protocol/messages.ts'
+import { modernClientRequests, tasksExtension, hasCapability } from '../../protocol/methods.ts'
+import {
+  rewritePromptResult,
+  rewriteReadResult,
+  rewriteToolResult,
+  withParam
+} from '../../protocol/translate/rewrite.ts'
+import {
+  checkArguments,
+  checkProgressToken,
+  definitionOf,
+  excerpt,
+  stringParam,
+  type ModernCall
+} from '../call/call.ts'
+import { cappedTtlMs } from '../catalog/freshness.ts'
+import { taskForCaller, unknownTask } from '../tasks/caller-tasks.ts'
+import { converse, forwardModern, withModernErrors, type ModernServices } from './modern-forward.ts'
+import { completion, listPage, resolve, lists, withClientUri, type Target } from './shared.ts'
 
 async function discover(call: ModernCall, { catalogs }: ModernServices): Promise<Result> {
   const { modernCapabilities: capabilities, instructions } = catalogs.of(call)
@@ -70,10 +42,162 @@ async function discover(call: ModernCall, { catalogs }: ModernServices): Promise
   }
 }
 
+/** What is listed depends on who asks, now or later, so no cache may show it to others. */
+function listResult(call: ModernCall, { catalogs }: ModernServices, list: (typeof lists)[number]): Result {
+  return {
+    resultType: 'complete',
+    ...listPage(call, list, catalogs.of(call), latestModern),
+    ttlMs: catalogs.remainingTtlMs(call, [list.list]),
+    cacheScope: 'private'
+  }
+}
+
+async function callTool(call: ModernCall, services: ModernServices): Promise<Result> {
+  const name = stringParam(call, 'name')
+  checkArguments(call)
+  const { route, definition, uris } = await named(call, services, 'tool', name)
+  const knowsTasks = hasCapability(call.client.capabilities, ['extensions', tasksExtension])
+  const asTask = knowsTasks && services.legacyTasks.requiresTask(definition, route.name)
+  const result = await converse(call, definition, withParam(call.request, 'name', route.name), services, asTask)
+  if (result['resultType'] !== 'task') return rewriteToolResult(result, uris)
+  if (asTask) return result
+  if (typeof result['taskId'] !== 'string' || !knowsTasks) {
+    const message = `Upstream ${route.upstream} made a task that the client cannot follow.`
+    throw new GatewayError('upstream_protocol', message, { data: { upstream: route.upstream } })
+  }
+  return taskForCaller(call, route.upstream, result, services.taskIds, uris)
+}
+
+async function getPrompt(call: ModernCall, services: ModernServices): Promise<Result> {
+  const { route, definition, uris } = await named(call, services, 'prompt', stringParam(call, 'name'))
+  const request = withParam(call.request, 'name', route.name)
+  return rewritePromptResult(await converse(call, definition, request, services), uris)
+}
+
+async function readResource(call: ModernCall, services: ModernServices): Promise<Result> {
+  const uri = stringParam(call, 'uri')
+  const target = await resolve(call, services.catalogs, 'resource', uri)
+  if (target === undefined) {
+    const message = `Resource not found: ${excerpt(uri)}`
+    const error = new GatewayError('unknown_resource', message, { data: { uri: excerpt(uri) } })
+    throw unresolved(call, services, services.catalogs.of(call).unlistedOwnerOfUri(uri), error)
+  }
+  const { route, definition, uris } = target
+  const request = withParam(call.request, 'uri', route.name)
+  const result = await converse(call, definition, request, services).catch((error: unknown) => {
+    throw withClientUri(withUnknownUri(error, route.name), uris)
+  })
+  if (result['resultType'] !== 'complete') return result
+  const { inputResponses, requestState } = call.request.params ?? {}
+  // The client's input is no part of what a cache finds a result by (server/utilities/caching, "Cache Key").
+  const ttlMs = inputResponses === undefined && requestState === undefined ? cappedTtlMs(result['ttlMs']) : 0
+  return { ...rewriteReadResult(result, uris), ttlMs, cacheScope: 'private' }
+}
+
+async function named(
+  call: ModernCall,
+  services: ModernServices,
+  kind: 'tool' | 'prompt',
+  name: string
+): Promise<Target> {
+  const target = await resolve(call, services.catalogs, kind, name)
+  if (target !== undefined) return target
+  const error = new GatewayError('invalid_params', `Unknown ${kind}: ${excerpt(name)}`)
+  throw unresolved(call, services, services.catalogs.of(call).unlistedOwnerOfName(name), error)
+}
+
+/** @param upstream that would own the name: while it cannot be asked, it is not known that the name is wrong */
+function unresolved(
+  call: ModernCall,
+  { states }: ModernServices,
+  upstream: UpstreamName | undefined,
+  error: GatewayError
+): GatewayError {
+  if (upstream === undefined) return states.lost(call) ?? error
+  const message = `Upstream ${upstream} is away, and nobody else would know this name. Retry when it is back.`
+  return new GatewayError('upstream_unavailable', message, { data: { upstream } })
+}
+
+/** server/resources "Error Handling": a client learns which URI was not found; older servers did not have to say. */
+function withUnknownUri(error: unknown, uri: string): unknown {
+  if (!(error instanceof RpcError) || error.error.code !== rpcCodes.invalidParams || error.error.data !== undefined)
+    return error
+  return new RpcError({ ...error.error, data: { uri } })
+}
+
 async function complete(call: ModernCall, services: ModernServices): Promise<Result> {
-  const found = await completionRequest(call, services.catalogs)
-  if (found === undefined) return { ...noSuggestions(), resultType: 'complete' }
-  const { target, request } = found
-  const result = await forwardModern(call, target.definition, request, services).catch(suggestionsAfter)
-  return { ...shapeCompletion(result), resultType: 'complete' }
+  const result = await completion(call, services.catalogs, ({ definition }, request) =>
+    forwardModern(call, definition, request, services)
+  )
+  return { ...result, resultType: 'complete' }
+}
+
+/**
+ * `tasks/get`, `tasks/update` and `tasks/cancel` of the tasks extension (SEP-2663), routed by ids that hold the
+ * upstream.
+ * @throws GatewayError missing_capability, invalid_params
+ */
+export async function taskMethod(call: ModernCall, services: ModernServices): Promise<Result> {
+  const { catalogs, taskIds, legacyTasks } = services
+  const { method } = call.request
+  if (!hasCapability(call.client.capabilities, ['extensions', tasksExtension])) {
+    const message =
+      `${method} is for clients that declare the extension ${tasksExtension} ` +
+      'in io.modelcontextprotocol/clientCapabilities.'
+    throw new GatewayError('missing_capability', message, {
+      data: { requiredCapabilities: { extensions: { [tasksExtension]: {} } } }
+    })
+  }
+  const task = taskIds.open(call, stringParam(call, 'taskId'))
+  const uris = task === undefined ? undefined : catalogs.of(call).uriMap(task.upstream)
+  const isGone =
+    task?.legacy === undefined &&
+    task !== undefined &&
+    !catalogs.offers(call, task.upstream, 'extensions', tasksExtension)
+  if (task === undefined || uris === undefined || isGone) throw unknownTask()
+  const definition = definitionOf(call, task.upstream)
+  const { legacy } = task
+  if (legacy !== undefined) {
+    return await withModernErrors(call, definition, () =>
+      legacyTasks.handle(call, definition, { ...task, legacy }, uris)
+    )
+  }
+  const result = await forwardModern(call, definition, withParam(call.request, 'taskId', task.id), services)
+  // SEP-2663: `complete` on all three, although its own examples say `task`.
+  return { ...taskForCaller(call, task.upstream, result, taskIds, uris), resultType: 'complete' }
+}
+
+type ModernMethod = (call: ModernCall, services: ModernServices) => Promise<Result>
+
+const methods: ReadonlyMap<string, ModernMethod> = new Map<string, ModernMethod>([
+  ['server/discover', discover],
+  ...lists.map((list): [string, ModernMethod] => [
+    list.method,
+    async (call, services) => listResult(call, services, list)
+  ]),
+  ['tools/call', callTool],
+  ['prompts/get', getPrompt],
+  ['resources/read', readResource],
+  ['completion/complete', complete],
+  ['tasks/get', taskMethod],
+  ['tasks/update', taskMethod],
+  ['tasks/cancel', taskMethod]
+])
+
+/** Their answer is made of all upstreams, so they wait for those whose listing is unknown. */
+const aggregates: ReadonlySet<string> = new Set(['server/discover', ...lists.map(({ method }) => method)])
+
+/** @throws GatewayError unknown_method; whatever the method throws */
+export async function dispatchModern(call: ModernCall, services: ModernServices): Promise<Result> {
+  const { catalogs, states } = services
+  const { method } = call.request
+  const unknown = (): GatewayError => new GatewayError('unknown_method', `Method not found: ${excerpt(method)}`)
+  const handle = methods.get(method)
+  if (handle === undefined) throw unknown()
+  checkProgressToken(call)
+  const needs = modernClientRequests.get(method)?.capability ?? []
+  const isOffered = (): boolean => needs.length === 0 || hasCapability(catalogs.of(call).modernCapabilities, needs)
+  if (aggregates.has(method) || !isOffered()) await catalogs.awaitListings(call)
+  if (!isOffered()) throw states.lost(call) ?? unknown()
+  return await handle(call, services)
 }
