@@ -1,6 +1,5 @@
-// Messages from process to process, over the messages of the store. They are sealed: whoever can write into the store
-// must not be able to speak for a process. Any of them may be lost; one that comes twice, late or out of order is
-// dropped.
+// Messages from process to process, over the store. They are sealed: whoever can write into the store must not speak
+// for a process. Any may be lost; one that comes twice, late or out of order is dropped.
 
 import type { Log } from '../observe/log.ts'
 import { GatewayError, RpcError, type RpcErrorObject } from '../protocol/messages.ts'
@@ -32,7 +31,7 @@ export interface BusMessagesOptions {
   /** The time of day. */
   readonly clock: Clock
   readonly log: Log
-  /** How soon the other process must confirm a question, and this one the start of the work. */
+  /** How soon a process must confirm a question, and the start of the work. */
   readonly ackMs?: number
   /** After so much silence the other side counts as gone; each side sends something three times as often. */
   readonly silenceMs?: number
@@ -70,7 +69,6 @@ export function createBusMessages({
     await store.publish(nodeChannel(to), sealer.seal(purpose, [to], text))
   }
 
-  /** For what the other side will miss soon enough by itself. */
   const trySend = (to: string, word: BusWord, id: string, body?: unknown): void => {
     send(to, word, id, body).catch((err: unknown) => log.debug({ err, word }, 'a message to another process was lost'))
   }
@@ -123,8 +121,8 @@ export function createBusMessages({
 }
 
 /**
- * Recognises messages that were held back or are played again. Those of one process arrive in the order in which it
- * sent them, so only the newest number of each is kept: no caller can fill this memory by making a process send.
+ * Recognises messages that were held back or are played again. Only the newest number of each sender is kept: no caller
+ * can fill this memory by making a process send.
  * @param forMs after this time no message of before is accepted anyway
  * @returns whether a message is newer than all of the same sender before
  */

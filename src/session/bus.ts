@@ -1,5 +1,5 @@
-// Requests from process to process: the one that holds a call answers, and says things meanwhile. Both sides prove all
-// the time that they are alive. A request is never sent twice, and nothing is worked on that its sender has given up.
+// Requests from process to process: the one that holds a call answers. Both sides prove all the time that they are
+// alive. A request is never sent twice, and nothing is worked on that its sender has given up.
 
 import { createQuota, type Quota } from '../limits/limits.ts'
 import { GatewayError } from '../protocol/messages.ts'
@@ -19,7 +19,7 @@ import {
 export type Bus = Awaited<ReturnType<typeof createBus>>
 
 export interface BusCall {
-  /** What the serving side says ahead of its answer, in order. JSON. */
+  /** Ahead of the answer, in order. JSON. */
   readonly notify: (said: unknown) => void
   readonly signal: AbortSignal
 }
@@ -213,7 +213,6 @@ function createBusServer(
       served.set(id, { from, stop, beat, work: () => void work() })
       trySend(from, 'ready', id)
     },
-    /** @returns whether the message belongs to a request that is served here */
     receive({ word, id, from }: BusMessage): boolean {
       const request = served.get(id)
       if (request?.from !== from) return false

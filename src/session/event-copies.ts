@@ -1,6 +1,5 @@
-// Copies in the store of what is streamed to clients, for a client that comes back at another process or after a
-// restart. They are a convenience: limited per session and per process, never awaited, and where one fails only the
-// copy is lost.
+// Copies in the store of what is streamed to clients, for those that come back at another process or after a restart:
+// limited per session and per process, never awaited; where one fails only the copy is lost.
 
 import type { Log } from '../observe/log.ts'
 import { eventsKept, eventsKey, eventsTtlMs } from '../store/keys.ts'
@@ -78,12 +77,11 @@ export function createEventCopies(store: Store, clock: { now(): number }, log: L
           // An answer and its end are one step. After any other first event, the client may come back for what follows.
           queueMicrotask(copyFirst)
         },
-        /** The stream has ended. */
         end(): void {
           first = undefined
           if (stored) append(endEntry, eventsKept)
         },
-        /** Its session has ended: what is stored is deleted, and nothing is added any more. */
+        /** Its session has ended. */
         drop(): void {
           dropped = true
           store
@@ -100,7 +98,7 @@ export function createEventCopies(store: Store, clock: { now(): number }, log: L
       if (entries.length === 0) return undefined
       return { events: eventsAfter(entries, after), ended: entries.at(-1) === endEntry }
     },
-    /** Forgets what sessions have used up, once their copies have expired. */
+    /** Forgets expired accounts. */
     sweep(): void {
       for (const [key, { until }] of accounts) if (until < clock.now()) accounts.delete(key)
     }
@@ -156,7 +154,6 @@ export function createResumeLimit() {
         if (running.size === 0) bySession.delete(sessionKey)
       }
     },
-    /** The session ended. */
     stop,
     close(): void {
       for (const sessionKey of bySession.keys()) stop(sessionKey)

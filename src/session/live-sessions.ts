@@ -1,5 +1,5 @@
-// What this process holds of a session while it is in use: its stream, its calls in flight, and list changes it still
-// has to be sent. Nothing here is needed to serve the session at another process; what is idle is forgotten.
+// What this process holds of a session while it is in use: its stream, its calls in flight, and list changes not sent
+// yet. No other process needs it; what is idle is forgotten.
 
 import {
   type EndpointName,
@@ -19,11 +19,11 @@ import type { ClientStream } from './stream.ts'
 
 export interface CallInFlight {
   readonly id: RequestId
-  /** The client cancelled it: nothing is answered. */
+  /** Nothing is answered. */
   cancel(reason: string | undefined): void
-  /** Ended by the gateway: it is answered with the reason. */
+  /** It is answered with the reason. */
   end(reason: Error): void
-  /** Streams a message to the client ahead of the answer. @returns false where the client takes no stream */
+  /** Ahead of the answer. @returns false where the client takes no stream */
   push(message: JsonObject): boolean
 }
 
@@ -38,18 +38,15 @@ export interface LiveSession {
   session: Session
   readonly calls: Set<CallInFlight>
   readonly serverRequests: PendingServerRequests
-  /** How many bytes each connection of the client has not taken yet, at the time of the call. */
+  /** Bytes that each connection of the client has not taken yet. */
   readonly unread: Set<() => number>
-  /** The stream takes over from the one before, which is finished; pending list changes are sent. */
+  /** Finishes the one before, and sends pending list changes. */
   setStream(stream: SessionStream): void
-  /** A connection of the stream came or went: pending list changes are sent where there is one. */
+  /** A connection of the stream came or went. */
   flushListChanges(): void
-  /** True while a client is connected to the stream. */
+  /** A client is connected to the stream. */
   readonly listening: boolean
-  /**
-   * On the session's own stream; dropped where none was ever open (2025-11-25 basic/transports: the stream is
-   * optional).
-   */
+  /** Dropped where no stream was ever open (2025-11-25 basic/transports: it is optional). */
   send(notification: Notification): void
   /**
    * Sends a server request ahead of the answer of the call that it belongs to (`first`), else on the session's own
@@ -57,7 +54,7 @@ export interface LiveSession {
    * @throws RpcError where the client can be reached on none
    */
   ask(request: ServerRequest, options?: ServerRequestOptions, first?: Send): Promise<unknown>
-  /** Tells the client now, or as soon as it listens. Several changes of one kind become one notification. */
+  /** Tells the client now, or as soon as it listens: once for several changes of one kind. */
   listsChanged(kinds: Iterable<ListKind>): void
 }
 
@@ -186,18 +183,15 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
   }
 }
 
-/**
- * Runs every step, even where one throws: the others release connections and files.
- * @throws what the first failure was
- */
+/** Runs every step, even where one throws: the others release connections and files. @throws the first failure */
 function runAll(steps: ReadonlyArray<() => void>): void {
-  const failures = steps.flatMap((step) => {
+  const failures: unknown[] = []
+  for (const step of steps) {
     try {
       step()
-      return []
     } catch (error) {
-      return [error]
+      failures.push(error)
     }
-  })
+  }
   if (failures.length > 0) throw failures[0]
 }

@@ -1,11 +1,11 @@
-// Parked calls: calls of legacy upstreams that wait for the next request of a modern client. Knows who may come back,
-// for which round and until when; it does not know what a parked call is, or what its client was asked for.
+// Calls of legacy upstreams that wait for the next request of a modern client: who may come back, for which round and
+// until when.
 
 import { createFairEviction, type FairEvictionOptions } from '../limits/limits.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { Timer } from '../time/clock.ts'
 
-/** One round of a parked call, as its sealed request state names it. */
+/** As a sealed request state names it. */
 export interface RoundRef {
   readonly park: string
   readonly round: number
@@ -21,7 +21,7 @@ export interface ParkedSlot<T> {
   openRound(): { readonly ref: RoundRef; readonly until: number }
   /** A request has taken the round, or it cannot be taken yet. */
   closeRound(): void
-  /** Nobody can come back any more, and who tries is told why. Idempotent; `onLost` is not called. */
+  /** Who comes back is told why. Idempotent; `onLost` is not called. */
   remove(loss?: ParkedLoss): void
 }
 
@@ -37,7 +37,7 @@ const losses = {
   replaced: 'can be come back to no more: its endpoint, its upstream or its name was taken away or replaced.'
 }
 
-/** The upstream has received the call, and may have executed all or some of it. */
+/** The upstream may have executed all or some of the call. */
 export function lossError(loss: ParkedLoss): GatewayError {
   return new GatewayError(
     'invalid_state',
@@ -45,26 +45,6 @@ export function lossError(loss: ParkedLoss): GatewayError {
       'you send it again without requestState.',
     { data: { outcome: 'unknown' } }
   )
-}
-
-export interface ParkedCalls<T> {
-  /**
-   * A slot for one call, whose first round is not open yet. Where the owner, its tenant or the process has too many,
-   * the open round that has waited longest is lost: of the owner itself, or of the owner of the tenant that has most.
-   * No tenant evicts calls of another one.
-   * @param owner whoever may come back; opaque
-   * @throws GatewayError too_many where no call that may be evicted has an open round
-   */
-  add(owner: string, tenant: string, parked: T): ParkedSlot<T>
-  /**
-   * Checks that the round is open and the owner's. Changes nothing.
-   * @throws GatewayError invalid_state
-   */
-  find(owner: string, ref: RoundRef): ParkedSlot<T>
-  /** Ends those of these calls whose round is open. */
-  lose(loss: ParkedLoss, which: (parked: T) => boolean): void
-  close(): void
-  readonly size: number
 }
 
 export interface ParkedCallsOptions<T> {
@@ -91,10 +71,10 @@ interface Entry<T> extends ParkedSlot<T> {
 }
 
 const parkedMs = 10 * 60_000
-/** A server that asks without end would keep a slot, a connection and a call for as long as its client answers. */
+/** A server that asks without end would keep a slot and a connection for as long as its client answers. */
 const longestParkedMs = 60 * 60_000
 const defaultLimits = { perOwner: 64, perTenant: 2_500, max: 10_000 }
-/** Lost calls whose reason is remembered, of all owners; clients may never ask. */
+/** Lost calls of all owners whose reason is remembered. */
 const maxLost = 1_000
 
 export function createParkedCalls<T>({
@@ -104,7 +84,7 @@ export function createParkedCalls<T>({
   lifetimeMs = parkedMs,
   longestMs = longestParkedMs,
   limits = defaultLimits
-}: ParkedCallsOptions<T>): ParkedCalls<T> {
+}: ParkedCallsOptions<T>) {
   const entries = new Map<string, Entry<T>>()
   const eviction = createFairEviction<Entry<T>>({ ...limits, withinTenant: true, evictable: ({ isOpen }) => isOpen })
   /** The newest ones come last. */
@@ -148,7 +128,13 @@ export function createParkedCalls<T>({
   }
 
   return {
-    add(owner, tenant, parked) {
+    /**
+     * A slot for one call, whose first round is not open yet. Where the owner, its tenant or the process has too many,
+     * the open round that has waited longest is lost: of the owner itself, or of the owner of the tenant that has most.
+     * @param owner whoever may come back; opaque
+     * @throws GatewayError too_many where no call that may be evicted has an open round
+     */
+    add(owner: string, tenant: string, parked: T): ParkedSlot<T> {
       makeSpace(tenant, owner)
       const entry: Entry<T> = {
         id: newId(),
@@ -181,7 +167,8 @@ export function createParkedCalls<T>({
       eviction.add(tenant, owner, entry)
       return entry
     },
-    find(owner, { park, round }) {
+    /** Checks that the round is open and the owner's. @throws GatewayError invalid_state */
+    find(owner: string, { park, round }: RoundRef): ParkedSlot<T> {
       const entry = entries.get(park)
       const known = lost.get(park)
       if (known?.owner === owner) throw lossError(known.loss)
@@ -193,10 +180,11 @@ export function createParkedCalls<T>({
         'This requestState was used already, and each is good for one retry. The call goes on: use its newest one.'
       )
     },
-    lose(loss, which) {
+    /** Ends those of these calls whose round is open. */
+    lose(loss: ParkedLoss, which: (parked: T) => boolean): void {
       for (const entry of [...entries.values()]) if (entry.isOpen && which(entry.parked)) lose(entry, loss)
     },
-    close() {
+    close(): void {
       for (const entry of [...entries.values()]) lose(entry, 'late')
     },
     get size() {

@@ -1,6 +1,5 @@
-// Server requests that the client of a session has not answered yet. Each is sent under an id of the gateway, and is
-// settled by the response that the client posts, by the server that withdraws it, by time, or by the end of the
-// session.
+// Server requests that the client of a session has not answered yet. Each is sent under an id of the gateway, and ends
+// with the client's response, by the server that withdraws it, by time, or with the session.
 
 import { withProgressToken } from '../protocol/envelope.ts'
 import {
@@ -23,7 +22,6 @@ export type Send = (message: JsonObject) => boolean
 
 interface OpenRequest {
   readonly settle: (error: Error | undefined, result?: unknown) => void
-  /** The client is told that its response is not wanted any more. */
   readonly withdraw: (error: Error, reason: string) => void
   readonly token: unknown
   readonly progress: ServerRequestOptions['progress']
@@ -111,7 +109,7 @@ export function createPendingServerRequests(
       })
     },
 
-    /** A response that the client posted. @returns whether it belongs to an open request */
+    /** @returns whether the response belongs to an open request */
     settle(message: Message & { kind: 'response' | 'error' }): boolean {
       const entry = typeof message.id === 'string' ? open.get(message.id) : undefined
       if (entry === undefined) return false
@@ -120,7 +118,7 @@ export function createPendingServerRequests(
       return true
     },
 
-    /** Progress that the client reports. @returns whether it belongs to an open request */
+    /** @returns whether the client's progress belongs to an open request */
     progress({ params }: Notification): boolean {
       const token = params?.['progressToken']
       const entry = typeof token === 'string' ? open.get(token) : undefined
@@ -129,7 +127,7 @@ export function createPendingServerRequests(
       return true
     },
 
-    /** The client cannot answer any more: open requests are withdrawn, further ones refused. */
+    /** The client cannot answer any more. */
     end(reason: Error): void {
       ended = reason
       for (const entry of [...open.values()]) entry.withdraw(reason, reason.message)

@@ -1,28 +1,23 @@
-// The limit of sessions per caller: every session has a slot, a store key of its own that lives exactly as long. A
-// counter would forget sessions that live on by use, or never forget those that nobody ended.
+// The limit of sessions per caller: every session has a slot, a store key that lives exactly as long. A counter would
+// forget sessions that live on by use, or never forget those that nobody ended.
 
 import { LRUCache } from 'lru-cache'
 import { digest, principalSeatKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { Owner } from './sessions.ts'
 
-/** Slots tried one after the other without a look at them: enough for all callers but those near their limit. */
+/** Slots tried without a look at them: enough for all callers but those near their limit. */
 const guesses = 4
 /** Slots looked at, all at once. A limit far above this is reported a little early, when nearly all slots are taken. */
 const maxLooks = 128
-/**
- * For so long a caller without a free slot is refused unseen: a refusal must not cost the store more than it costs the
- * caller.
- */
+/** So long a caller without a free slot is refused unseen: a refusal must not cost the store more than the caller. */
 const fullMs = 1_000
 const maxFullOwners = 10_000
 
 export type SessionSlots = ReturnType<typeof createSessionSlots>
 
 export function createSessionSlots(store: Store, clock: { now(): number }, randomBytes: (size: number) => Buffer) {
-  /**
-   * When an owner had no slot left. Ends with the first session that ends at this process; elsewhere, after `fullMs`.
-   */
+  /** When an owner had no slot left, until one of its sessions ends at this process. */
   const fullSince = new LRUCache<string, number>({ max: maxFullOwners })
   const nameOf = ({ tenant, issuer, subject, clientId }: Owner): string =>
     digest(JSON.stringify([tenant, issuer, subject, clientId]))
@@ -51,7 +46,6 @@ export function createSessionSlots(store: Store, clock: { now(): number }, rando
       fullSince.set(name, clock.now())
       return undefined
     },
-    /** With every prolongation of the session. */
     async prolong(owner: Owner, slot: number, sessionKey: string, ttlMs: number): Promise<void> {
       const key = keyOf(owner, slot)
       // Claimed again where the store lost it; never taken from the session that has it now.

@@ -1,6 +1,5 @@
-// Legacy sessions: the record behind an Mcp-Session-Id. It is bound to the caller that opened it, checked on every use,
-// and never authenticates anybody. Records live in the store; a local copy serves for a few seconds, and only while
-// messages of the store arrive.
+// Legacy sessions: the record behind an Mcp-Session-Id, bound to the caller that opened it, checked on every use. It
+// never authenticates anybody. A local copy serves for a few seconds, and only while messages of the store arrive.
 
 import { LRUCache } from 'lru-cache'
 import {
@@ -40,7 +39,6 @@ export interface SessionRecord {
   readonly touchedAt: number
 }
 
-/** What a client says of itself in `initialize`, and the revision agreed on. */
 export type NegotiatedClient = Pick<SessionRecord, 'revision' | 'clientInfo' | 'capabilities'>
 
 /** `key` (a digest) names it inside the gateway; the id is a secret of its client. */
@@ -86,7 +84,7 @@ export async function createSessions({
     return keyFor(id)
   }
   const listeners: Array<(key: string) => void> = []
-  // Grows with every message and loss: what was read from the store before is possibly out of date, and is not kept.
+  // Grows with every message and loss: what was read from the store before may be out of date, and is not kept.
   let generation = 0
 
   function ended(key: string): void {

@@ -3,7 +3,7 @@
 
 import { eventsKept } from '../store/keys.ts'
 
-/** A connection of the client to write a stream on. Nothing here throws or rejects. */
+/** A connection of the client. Nothing here throws or rejects. */
 export interface Sink {
   /**
    * @param data one line of text; undefined for an event with an id only, which primes the client
@@ -27,17 +27,13 @@ export interface Attachment {
   pause(): void
 }
 
-/** What those who only write it need of a stream. */
 export type ClientStream = Pick<Stream, 'send' | 'prime' | 'finish' | 'attach' | 'attached' | 'pendingChars'>
 
 export type Stream = ReturnType<typeof createStream>
 
 /** Characters. */
 const maxHeld = 4 * 1024 * 1024
-/**
- * How many characters of newer events a reader may be behind for more than `momentMs`. Events from before it connected
- * do not count.
- */
+/** Characters of newer events that a reader may be behind for more than `momentMs`; older events do not count. */
 const maxBehind = 1024 * 1024
 const momentMs = 1_000
 
@@ -94,10 +90,7 @@ export function createStream({ now, primes, idOf, onEvent, onFinish }: StreamOpt
   const lengthFrom = (at: number): number =>
     held.slice(Math.max(0, at - first())).reduce((sum, data) => sum + (data?.length ?? 0), 0)
 
-  /**
-   * Writes as fast as the connection takes it, back-pressure included: a queue for a reader that does not read would
-   * grow without end.
-   */
+  /** Writes as fast as the connection takes it: a queue for a reader that does not read would grow without end. */
   function flow(): void {
     const current = connection
     if (current === undefined || current.fullSince !== undefined) return

@@ -23,11 +23,11 @@ type Resumed =
   | { readonly kind: 'connected'; readonly of: StreamKind; readonly attachment: Attachment }
   /** A new stream goes on for a stream of the session that does not live at this process. */
   | { readonly kind: 'continued'; readonly stream: ClientStream; readonly attachment: Attachment }
-  /** All stored events were sent and the connection was closed: the call is answered, or goes on at another process. */
+  /** Stored events were sent and the connection was closed: the call is answered, or goes on at another process. */
   | { readonly kind: 'replayed' }
   /** The stream has ended and the client has had all of it. Nothing was written. */
   | { readonly kind: 'over' }
-  /** The id names no stream of this session, or nothing of it is stored any more. Nothing was written. */
+  /** Nothing is known of such a stream of this session, and nothing was written. */
   | { readonly kind: 'unknown' }
   /** The session ended, or `wanted` was aborted. Something may have been written; the connection was not closed. */
   | { readonly kind: 'stopped' }

@@ -23,7 +23,6 @@ import { boundedError, upstreamError } from '../rpc/errors.ts'
 import { printable } from '../rpc/decode-json.ts'
 import { type HandshakeResult, handshakeResultOf } from '../rpc/link.ts'
 
-/** What came back for one `server/discover`. */
 export type DiscoverAnswer =
   | { readonly kind: 'result'; readonly result: JsonObject }
   /** `proper`: the transport carried the error as those of this era do. */
@@ -38,13 +37,13 @@ export interface DiscoverResult extends HandshakeResult {
 /** The server does not speak this era, as far as its answer says. */
 export interface NotModern {
   readonly reason: GatewayError
-  /** It did not answer: perhaps it was only slow to start. */
+  /** Perhaps it was only slow to start. */
   readonly silent: boolean
 }
 
 export const isNotModern = (found: object): found is NotModern => 'silent' in found
 
-/** With these codes a server that knows this era answers a message of the legacy one. */
+/** A server that knows this era answers a message of the legacy one so. */
 export const modernCodes: ReadonlySet<number> = new Set([
   ...modernOnlyCodes,
   rpcCodes.methodNotFound,

@@ -28,7 +28,7 @@ export function decodeJson(data: Buffer | string): unknown {
   }
 }
 
-/** Text of an upstream made fit for a log line or an error: one line, no control or direction characters, not long. */
+/** Text of an upstream for a log line or an error: one line, no control or direction characters, not long. */
 export function printable(text: string, maxLength: number): string {
   const cut = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text
   return cut.replace(
@@ -68,7 +68,6 @@ export function createByteChunks() {
       parts.push(Buffer.concat(parts.splice(merged)))
       merged = parts.length
     },
-    /** All of it as one buffer, after which there is nothing left. */
     take(): Buffer {
       const [whole = Buffer.alloc(0)] = parts.length > 1 ? [Buffer.concat(parts, size)] : parts
       parts = []

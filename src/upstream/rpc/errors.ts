@@ -1,6 +1,5 @@
-// The errors that end a call to an upstream, and what is passed on of the server's own. Messages name only the origin
-// of a URL: a path, a query or a header may hold a secret. The status of an upstream never becomes ours: a 401 would
-// make clients refresh their token for the gateway.
+// The errors that end a call to an upstream. Messages name only the origin of a URL: a path, a query or a header may
+// hold a secret. The status of an upstream never becomes ours: a 401 would make clients refresh their gateway token.
 
 import {
   GatewayError,
@@ -18,7 +17,6 @@ export class NotExecutedError extends RpcError {}
 /** The server was not reached, or did not answer a handshake that declared nothing: all callers would get this. */
 export class UnreachableError extends GatewayError {}
 
-/** How an HTTP request ended without an answer that can be used. */
 export type HttpFailure =
   /** Any status but 2xx; `detail`: the message of a JSON-RPC error in the body, if there was one. */
   | { readonly kind: 'refused'; readonly status: number; readonly body: unknown; readonly detail: string }
@@ -39,7 +37,7 @@ export const cancelledError = (upstream: UpstreamName): GatewayError =>
 export const closedError = (name: UpstreamName): GatewayError =>
   uncertainError(name, 'cancelled', `The connection to upstream ${name} was closed.`)
 
-/** Nothing was sent, because the connection had ended before. */
+/** Nothing was sent. */
 export const endedError = (upstream: UpstreamName, cause: Error): GatewayError =>
   upstreamError(upstream, 'upstream_unavailable', `The connection to upstream ${upstream} has ended. Try again.`, cause)
 
@@ -60,7 +58,7 @@ export const lostError = (name: UpstreamName, what: string, cause?: unknown): Ga
     cause
   )
 
-/** Says nothing of whether the request took effect: it was not sent, or what came back says enough. */
+/** The request was not sent, or what came back says enough. */
 export const upstreamError = (
   upstream: UpstreamName,
   code: ErrorCode,
@@ -68,7 +66,7 @@ export const upstreamError = (
   cause?: unknown
 ): GatewayError => new GatewayError(code, message, { cause, data: { upstream } })
 
-/** Whether the request took effect is unknown, so it may not be sent again. */
+/** The request may have taken effect. */
 export function uncertainError(
   upstream: UpstreamName,
   code: ErrorCode,
@@ -149,7 +147,6 @@ export function isRpcError(value: unknown): value is RpcErrorObject & JsonObject
   return isObject(value) && Number.isSafeInteger(value['code']) && typeof value['message'] === 'string'
 }
 
-/** Without what is far too long, and without members that JSON-RPC does not know. */
 export function boundedError({ code, message, data }: RpcErrorObject): RpcErrorObject {
   const bounded = { code, message: message.length > maxErrorLength ? `${message.slice(0, maxErrorLength)}…` : message }
   return data === undefined || JSON.stringify(data).length > maxErrorLength ? bounded : { ...bounded, data }

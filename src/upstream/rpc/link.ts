@@ -37,7 +37,6 @@ export interface HandshakeResult {
   readonly instructions: string | undefined
 }
 
-/** @returns the link after its handshake; a link whose handshake fails is discarded */
 export async function withHandshake(link: Link, log: Log, signal: AbortSignal): Promise<Link> {
   try {
     await link.handshake(signal)
@@ -48,7 +47,7 @@ export async function withHandshake(link: Link, log: Log, signal: AbortSignal): 
   }
 }
 
-/** Closes the link in the background, so that a process or a session of it ends. Idempotent. */
+/** In the background. Idempotent. */
 export function discard(link: Link, log: Log): void {
   link.close().catch((err: unknown) => log.debug({ err }, 'closing a failed connection failed'))
 }

@@ -60,14 +60,13 @@ export function createTaskListeners(clock: Clock) {
   const tasks = new Map<number, ProgressListener & { readonly until: number }>()
 
   return {
-    /** Remembers who listens under the progress token `id`, if the result of its request is a task. */
+    /** @param id the progress token at the server */
     keep({ id, token, notifications }: ProgressListener & { readonly id: number }, { task }: Result): void {
       if (!isObject(task)) return
       const { ttl } = task
       const ttlMs = typeof ttl === 'number' && ttl > 0 ? ttl : defaultTtlMs
       tasks.set(id, { token, notifications, until: clock.now() + ttlMs })
       const [oldest] = tasks.keys()
-      // Progress of the oldest is dropped from now on.
       if (tasks.size > maxTasks && oldest !== undefined) tasks.delete(oldest)
     },
     get(id: number): ProgressListener | undefined {
@@ -107,7 +106,6 @@ export function createLimitedWarnings(upstream: string, clock: Clock, log: Log) 
   const bucket = createTokenBucket(clock, warningLimit.perSecond, warningLimit.burst)
   let omitted = 0
 
-  /** Logs how many were left out, if any were. */
   function end(): void {
     if (omitted > 0) log.warn({ upstream, warnings: omitted }, 'left out warnings about the upstream: too many at once')
     omitted = 0

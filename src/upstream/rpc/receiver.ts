@@ -25,12 +25,11 @@ export interface OpenCall extends ProgressListener {
   readonly id: number
   readonly client: Client
   readonly filter: NotificationFilter | undefined
-  /** Does nothing while there are open server requests: then it is not the server that keeps the client waiting. */
+  /** Does nothing while there are open server requests: then not the server keeps the client waiting. */
   readonly timer: Timer
   openServerRequests: number
   /** Of the server requests that came on its own stream. */
   serverRequestTally: Tally | undefined
-  /** Ends the call; later outcomes change nothing. */
   settle(outcome: Result | Error): void
 }
 

@@ -144,16 +144,14 @@ export function createRpcClient(options: RpcClientOptions) {
       return drained.promise
     },
     receive: createReceiver(options, calls, settle, serverRequests, taskListeners),
-    /** The server gave a sign of life for this call which is no message. */
+    /** A sign of life which is no message. */
     refreshTimeout(id: number): void {
       calls.get(id)?.timer.refresh()
     },
     fail(id: number, error: Error): void {
       settle(id, error)
     },
-    /** Is the call still waiting for its answer? */
     isOpen: (id: number): boolean => calls.has(id),
-    /** The only open call, if there is exactly one. */
     onlyOpen: (): number | undefined => (calls.size === 1 ? calls.keys().next().value : undefined),
     /** The server has forgotten its requests. */
     withdrawServerRequests: serverRequests.withdrawAll,

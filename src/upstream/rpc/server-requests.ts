@@ -38,7 +38,7 @@ const limitOfCall = { perSecond: 10, burst: 20, open: 32 }
 const limitOfConnection = { perSecond: 50, burst: 100, open: 256 }
 const MiB = 1024 * 1024
 /**
- * In bytes as `limits/json-size.ts` counts them: of one request, and of all that wait on a connection (of a modern
+ * In bytes as `jsonSizeOf` counts them: of one request, and of all that wait on a connection (of a modern
  * server: in a session), of an upstream, of a tenant, and in the process.
  */
 const defaultLimits = { request: MiB, connection: 4 * MiB, upstream: 8 * MiB, tenant: 16 * MiB, all: 64 * MiB }
@@ -100,7 +100,6 @@ export function createServerRequests(
     for (const { withdrawn } of all) withdrawn.abort(reason)
   }
 
-  /** Asks the client and answers the server unless the request was withdrawn meanwhile. */
   function forward(id: RequestId, request: ServerRequest, ask: Ask, entry: OpenRequest): void {
     const isOpen = (): boolean => open.get(id) === entry
     const answer = (message: JsonObject): void => {
@@ -120,11 +119,7 @@ export function createServerRequests(
   }
 
   return {
-    /**
-     * The answer is sent when there is one.
-     * @param ask asks the client it is for
-     * @param origin the call that it is about, where there is one
-     */
+    /** @param origin the call that it is about */
     receive(id: RequestId, request: ServerRequest, ask: Ask, origin?: Origin): void {
       const { method, params } = request
       if (over) return
@@ -164,7 +159,7 @@ export function createServerRequests(
       forward(id, request, ask, { withdrawn: new AbortController(), origin, tally, release })
     },
 
-    /** The server withdrew its request: the client is told, and no answer is sent any more. */
+    /** The server withdrew its request. */
     cancelled(id: RequestId, reason: string | undefined): void {
       remove(id)?.withdrawn.abort(reason)
     },
@@ -187,15 +182,13 @@ export function createServerRequests(
   }
 }
 
-/** Of one connection, or of one session that a modern server asks. */
 export type ServerRequestQuota = ReturnType<ServerRequestQuotas['open']>
 
 export type ServerRequestQuotas = ReturnType<typeof createServerRequestQuotas>
 
 /**
- * How much of what servers ask may wait for an answer, in one process. A request of a legacy server counts from when it
- * comes until it is answered or withdrawn, wherever it waits meanwhile; relay/bridge counts input requests of a modern
- * server.
+ * How much of what servers ask may wait for an answer, in one process. A request of a legacy server counts until
+ * it is answered or withdrawn; relay/bridge counts input requests of a modern server.
  */
 export function createServerRequestQuotas(limits = defaultLimits) {
   const quota = createQuota()

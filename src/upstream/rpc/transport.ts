@@ -1,4 +1,4 @@
-// What a transport is made from, and what it and the codec of an era do for the RPC client.
+// What a transport, and the codec of an era, do for the RPC client.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
@@ -8,10 +8,9 @@ import type { Clock } from '../../time/clock.ts'
 import type { LimitedWarnings } from './notifications.ts'
 import type { ServerRequestQuota } from './server-requests.ts'
 
-/** What a connection is for: the lists of an upstream are read, or callers are served. */
 export type ConnectionUse = 'listing' | 'view' | 'calls'
 
-/** Besides the definition. The same object serves all parts of one connection. */
+/** Serves all parts of one connection. */
 export interface LinkContext {
   readonly handshake: HandshakeParams
   readonly events: UpstreamEvents
@@ -32,17 +31,14 @@ interface Transport {
   request(id: number, body: string, request: Request): void
   /** A notification or a response. @param lost called where the server says that it has not taken it */
   post(body: string, lost?: () => void): void
-  /** Nobody waits for the answer to this request any more. */
   drop(id: number): void
 }
 
-/** What the RPC client leaves to an era whose messages differ from those of the legacy one. */
+/** Set by an era whose messages differ from those of the legacy one. */
 export interface MessageCodec {
-  /** The request as it goes out, in its envelope. */
   encode(request: Request, client: Client): Request
   /** @returns the result as the client may have it; upstream_protocol for what it cannot take */
   checkResult(result: Result, method: string, client: Client): Result | GatewayError
-  /** Which notifications belong to one request. */
   notificationFilter(id: number, outgoing: Request): NotificationFilter
   /** A request that asked for log messages was given up: those still to come must reach no other client. */
   abandoned(): void
@@ -54,9 +50,9 @@ export interface MessageCodec {
 }
 
 export interface NotificationFilter {
-  /** The request is a stream without end, on which silence is no timeout. */
+  /** A stream without end, on which silence is no timeout. */
   readonly endless: boolean
-  /** Did the request ask for log messages? */
+  /** The request asked for log messages. */
   readonly logs: boolean
   /** @returns what the client is told; `end` where the server ended the stream; undefined for what was not asked for */
   accept(notification: Notification): Notification | 'end' | undefined
@@ -68,6 +64,6 @@ export interface RpcClientOptions {
   readonly transport: Transport
   /** The negotiated one; undefined before the handshake. */
   revision?(): Revision | undefined
-  /** Set while the connection speaks 2026-07-28. Default: never. */
+  /** Set while the connection speaks 2026-07-28. */
   codec?(): MessageCodec | undefined
 }
