@@ -9,7 +9,7 @@ import {
 } from '../../protocol/messages.ts'
 import { type DiscoverAnswer, discoverRequest } from '../modern/discover.ts'
 import { boundedError, cancelledError, failureError, isRpcError } from '../rpc/errors.ts'
-import { type HttpOutcome, noResponse, sendRequest } from './request.ts'
+import { noResponse, sendRequest } from './request.ts'
 import { type HttpTarget, modernHeaders } from './target.ts'
 
 /** Statuses with which a server that does not know this era answers. Other errors prove nothing about it. */
@@ -48,15 +48,21 @@ export function discoverOverHttp(
           streaming = streamed
         },
         message(value) {
-          const answer = isObject(value) && value['id'] === 0 ? answerIn(value, false) : undefined
+          if (!isObject(value) || value['id'] !== 0) return
+          const { result } = value
+          const answer: DiscoverAnswer | undefined = isObject(result)
+            ? { kind: 'result', result }
+            : errorIn(value, false)
           if (answer !== undefined) answered(answer)
         },
         end(outcome) {
           const failure = outcome.kind === 'answered' ? noResponse(outcome.status) : outcome
-          const answer = outcome.kind === 'refused' ? answerToRefusal(outcome) : undefined
-          if (answer !== undefined) return answered(answer)
-          const reason = failureError(name, origin, failure)
           const foreign = failure.kind === 'refused' ? foreignStatuses.has(failure.status) : failure.kind === 'garbled'
+          if (foreign && failure.kind === 'refused' && isObject(failure.body)) {
+            const answer = errorIn(failure.body, failure.status === 400)
+            if (answer !== undefined) return answered(answer)
+          }
+          const reason = failureError(name, origin, failure)
           if (foreign) return answered({ kind: 'foreign', reason, silent: false })
           stopListening()
           reject(reason)
@@ -68,16 +74,7 @@ export function discoverOverHttp(
   })
 }
 
-function answerToRefusal({ status, body }: HttpOutcome & { kind: 'refused' }): DiscoverAnswer | undefined {
-  return foreignStatuses.has(status) && isObject(body) ? errorIn(body, status === 400) : undefined
-}
-
 /** @param proper sent as this era sends errors */
-function answerIn(message: JsonObject, proper: boolean): DiscoverAnswer | undefined {
-  const { result } = message
-  return isObject(result) ? { kind: 'result', result } : errorIn(message, proper)
-}
-
 function errorIn({ error }: JsonObject, proper: boolean): DiscoverAnswer | undefined {
   return isRpcError(error) ? { kind: 'error', error: boundedError(error), proper } : undefined
 }

@@ -26,9 +26,7 @@ export interface HttpSseLink extends Link {
   openStream(signal: AbortSignal): Promise<GatewayError | undefined>
 }
 
-/**
- * A server answers a POST when it has taken the message; one that does not is not waited for once the result is there.
- */
+/** A server answers a POST when it has taken the message: not waited for once the result is there. */
 const lingerMs = 1_000
 
 export function openHttpSse(definition: HttpDefinition, egress: Egress, link: LinkContext): HttpSseLink {
@@ -101,10 +99,7 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
     posts.delete(id)
   }
 
-  /**
-   * A refused POST may mean that the server forgot the session, whose stream it has not closed: many say 400 for that,
-   * not 404.
-   */
+  /** The server may have forgotten the session without closing its stream: many say 400 for that, not 404. */
   function checkSession(status: number): void {
     const lost = (): void => end(lostError(name, 'ended: the server no longer knows its session'))
     if (status === 404) return lost()

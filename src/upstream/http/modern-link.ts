@@ -1,5 +1,4 @@
-// MCP over Streamable HTTP as a client of 2026-07-28: no session, and no streams but those of its requests. What makes
-// a connection of it is what the server said of itself, and the `subscriptions/listen` streams that are held open here.
+// MCP over Streamable HTTP as a client of 2026-07-28: no session, and no streams but those of its requests.
 
 import { isObject, isSpecifiedCode } from '../../protocol/messages.ts'
 import { discoverOverHttp, foreignStatuses } from './discover-http.ts'
@@ -49,7 +48,7 @@ export function openModernHttp(
       request(id, body, request) {
         new ModernHttpCall(calls, id).post(modernHeaders(request, target.headers, paramHeaders), body)
       },
-      // Nothing but requests is sent in this revision: closing the response cancels one.
+      // Nothing but requests is sent in this revision.
       post() {},
       drop(id) {
         calls.open.get(id)?.abort()

@@ -1,5 +1,5 @@
-// HTTP requests whose answer says only whether the message was taken: notifications, responses, the DELETE of a
-// session, and all that is posted over HTTP+SSE. A server that does not take messages costs a bounded queue.
+// HTTP requests whose answer says only whether the message was taken. A server that does not take messages costs a
+// bounded queue.
 
 import { notificationMessage } from '../../protocol/messages.ts'
 import { failureError } from '../rpc/errors.ts'
@@ -28,18 +28,6 @@ export function sendForStatus(
   })
 }
 
-export interface PostQueue {
-  /**
-   * `notifications/initialized`. Awaited, because POSTs overtake each other and a server may refuse what comes before
-   * it; a server that does not take it is used all the same.
-   */
-  postInitialized(signal: AbortSignal): Promise<void>
-  /** Sends a message when its turn comes; its loss is logged. @param lost runs then */
-  enqueue(body: string, signal: AbortSignal, lost?: () => void): void
-  /** Resolves when no message is on its way any more. Never rejects. */
-  drained(): Promise<void>
-}
-
 /** Messages on their way at once. Of those beyond, so many wait, of so many characters in all; the rest is lost. */
 const maxPosts = 64
 const maxWaiting = 1_000
@@ -49,12 +37,8 @@ export function createPostQueue(
   { name, origin }: HttpTarget,
   log: Log,
   send: (body: string, signal: AbortSignal) => Promise<HttpOutcome>
-): PostQueue {
-  const waiting: Array<{
-    readonly body: string
-    readonly signal: AbortSignal
-    readonly lost: (() => void) | undefined
-  }> = []
+) {
+  const waiting: Parameters<typeof start>[] = []
   let waitingLength = 0
   let posts = 0
   let empty: PromiseWithResolvers<void> | undefined
@@ -81,13 +65,17 @@ export function createPostQueue(
           empty = undefined
           return
         }
-        waitingLength -= next.body.length
-        start(next.body, next.signal, next.lost)
+        waitingLength -= next[0].length
+        start(...next)
       })
   }
 
   return {
-    async postInitialized(signal) {
+    /**
+     * `notifications/initialized`. Awaited, because POSTs overtake each other and a server may refuse what comes before
+     * it; a server that does not take it is used all the same.
+     */
+    async postInitialized(signal: AbortSignal): Promise<void> {
       await post(JSON.stringify(notificationMessage({ method: 'notifications/initialized' })), signal).catch(
         (error: unknown) => {
           if (signal.aborted) throw error
@@ -95,19 +83,21 @@ export function createPostQueue(
         }
       )
     },
-    enqueue(body, signal, lost) {
+    /** Sends a message when its turn comes; its loss is logged. @param lost runs then */
+    enqueue(body: string, signal: AbortSignal, lost?: () => void): void {
       if (posts < maxPosts) return start(body, signal, lost)
       if (waiting.length < maxWaiting && waitingLength + body.length <= maxWaitingLength) {
         losing = false
         waitingLength += body.length
-        waiting.push({ body, signal, lost })
+        waiting.push([body, signal, lost])
         return
       }
       if (!losing) log.warn({ upstream: name }, 'messages are lost to an upstream that does not take them')
       losing = true
       lost?.()
     },
-    drained() {
+    /** Resolves when no message is on its way any more. Never rejects. */
+    drained(): Promise<void> {
       if (posts === 0) return Promise.resolve()
       empty ??= Promise.withResolvers()
       return empty.promise

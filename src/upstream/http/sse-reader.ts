@@ -5,7 +5,6 @@ import { createParser } from 'eventsource-parser'
 import { decodeJson } from '../rpc/decode-json.ts'
 
 export interface SseSink {
-  /** One decoded JSON value. */
   message(value: unknown): void
   /** An event id: what `Last-Event-ID` resumes from. */
   eventId?(id: string): void
@@ -13,10 +12,7 @@ export interface SseSink {
   retry?(ms: number): void
   /** Where to post, on a stream of the oldest transport (2024-11-05 basic/transports "HTTP with SSE"). */
   endpoint?(uri: string): void
-  /**
-   * An event that cannot be used is left out and the stream goes on, because others depend on it; without this, it is a
-   * fault.
-   */
+  /** Takes an event that cannot be used, and the stream goes on for the others; without this, it is a fault. */
   unusable?(event: UnusableEvent): void
 }
 
@@ -28,20 +24,14 @@ export interface UnusableEvent {
   readonly tail: string
 }
 
-export interface SseReader {
-  /**
-   * @throws SyntaxError invalid UTF-8; an event that is no JSON or above the limit, unless the sink takes it as
-   * unusable
-   */
-  push(chunk: Buffer): void
-}
+export type SseReader = ReturnType<typeof createSseReader>
 
 /** How much of an unusable event is kept to say whose it was. */
 const sampleLength = 256
 /** A field's name, and some air: the parser itself must not give up on a line that was cut to the limit. */
 const lineSlack = 64
 
-export function createSseReader(maxBytes: number, sink: SseSink): SseReader {
+export function createSseReader(maxBytes: number, sink: SseSink) {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const cutter = sink.unusable === undefined ? undefined : createCutter(maxBytes + lineSlack / 2)
   let fault: SyntaxError | undefined
@@ -85,7 +75,11 @@ export function createSseReader(maxBytes: number, sink: SseSink): SseReader {
     }
   })
   return {
-    push(chunk) {
+    /**
+     * @throws SyntaxError invalid UTF-8; an event that is no JSON or above the limit, unless the sink takes it as
+     * unusable
+     */
+    push(chunk: Buffer): void {
       let text: string
       try {
         text = decoder.decode(chunk, { stream: true })
@@ -103,20 +97,14 @@ export function createSseReader(maxBytes: number, sink: SseSink): SseReader {
   }
 }
 
-interface Cutter {
-  /** Passes the text on, without what goes beyond the limit in a line. */
-  cut(text: string, feed: (text: string) => void): void
-  /** How the data ended that was cut last; undefined where none was since. */
-  lost(): string | undefined
-}
-
-function createCutter(maxLength: number): Cutter {
+function createCutter(maxLength: number) {
   let length = 0
   let isData = false
   let lost: string | undefined
 
   return {
-    cut(text, feed) {
+    /** Passes the text on, without what goes beyond the limit in a line. */
+    cut(text: string, feed: (text: string) => void): void {
       if (length + text.length <= maxLength) {
         const lineStart = text.lastIndexOf('\n') + 1
         if (lineStart > 0) length = 0
@@ -140,7 +128,8 @@ function createCutter(maxLength: number): Cutter {
         from = newline + 1
       }
     },
-    lost() {
+    /** How the data ended that was cut last; undefined where none was since. */
+    lost(): string | undefined {
       const tail = lost
       lost = undefined
       return tail

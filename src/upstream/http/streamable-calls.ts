@@ -1,6 +1,5 @@
-// The calls of a Streamable HTTP session: a POST each, its answer as JSON or as a stream, a stream that ends early
-// resumed where the server made that possible. A call is sent again in one case only: a 404 for the session proves that
-// it was not executed.
+// The calls of a Streamable HTTP session: a POST each, whose stream is resumed where the server made that possible. A
+// call is sent again in one case only: a 404 for the session proves that it was not executed.
 
 import { failureError, isRpcError, lostError } from '../rpc/errors.ts'
 import { GatewayError, isObject } from '../../protocol/messages.ts'
@@ -24,17 +23,14 @@ export interface StreamableCallContext {
   readonly rpc: RpcClient
   readonly clock: Clock
   readonly open: Map<number, StreamableCall>
-  /**
-   * Makes a new session in place of the one that the server forgot, once for all calls. Rejects with the error for this
-   * call.
-   */
+  /** A new session in place of the one that the server forgot. Rejects with the error for this call. */
   renew(forgotten: HttpSession, id: number): Promise<HttpSession>
   /**
    * The server refused the call with this code. @returns true where only a newer era refuses so; the call has failed
    * then
    */
   upgraded(session: HttpSession, id: number, code: number): boolean
-  /** The server refused something of this session as a bad request: finds out whether it still knows the session. */
+  /** The server refused a request of this session as bad: finds out whether it still knows the session. */
   check(session: HttpSession): void
 }
 
@@ -159,7 +155,6 @@ export class StreamableCall implements HttpResponseSink {
     this.fail(outcome)
   }
 
-  /** The server forgot the session, so the request was not executed: it is sent in a new one. */
   private forgotten(): void {
     const { id, body, connection, session, again } = this
     const { rpc, target } = connection

@@ -66,10 +66,7 @@ export function openStreamable(definition: HttpDefinition, egress: Egress, link:
     if (!retired) events.closed(reason)
   }
 
-  /**
-   * These errors, with this status, come of the headers and the envelope alone, which a server of this era does not
-   * look for.
-   */
+  /** These errors, with this status, come of headers and envelope alone, for which no server of this era looks. */
   function upgraded(used: HttpSession, id: number, code: number): boolean {
     // The refusal of the handshake is for `connect`, which finds out the era.
     if (used === blank || !modernOnlyCodes.has(code)) return false
@@ -137,13 +134,11 @@ function createSessionReplay(name: string, rpc: RpcClient, log: Log) {
 
   return {
     subscriptions,
-    /** As that of the RPC client, but remembers what the server granted. */
     request(request: Request, client: Client, signal: AbortSignal): Promise<Result> {
       const { method, params } = request
       if (method === 'resources/unsubscribe') subscriptions.delete(params?.['uri'] as string)
       const result = rpc.request(request, client, signal)
       if (method === 'resources/subscribe' || method === 'logging/setLevel') {
-        // Where it is refused, there is nothing to remember.
         result.then(
           () => granted(request),
           () => {}
@@ -151,7 +146,7 @@ function createSessionReplay(name: string, rpc: RpcClient, log: Log) {
       }
       return result
     },
-    /** Sends it all again. What the server refuses now is logged; nobody waits for it. */
+    /** What the server refuses now is logged; nobody waits for it. */
     repeat(signal: AbortSignal): void {
       const round = ++rounds
       const send = (request: Request, holds: () => boolean): void => {

@@ -14,9 +14,8 @@ import type { LinkContext } from '../rpc/transport.ts'
 import type { HttpOutcome } from './request.ts'
 import type { HttpSession } from './streamable-calls.ts'
 
-/** What the session was told and a new one has to be told again. */
+/** What a new session has to be told again. */
 interface SessionReplay {
-  /** Sends it all. */
   repeat(signal: AbortSignal): void
   /** URIs. */
   readonly subscriptions: ReadonlySet<string>
@@ -73,7 +72,7 @@ export function createStreamableSession(
     return result
   }
 
-  /** Something may have changed without a notification that reached us. */
+  /** Notifications may have been missed. */
   function announceAll(): void {
     for (const kind of ['tools', 'prompts', 'resources'] as const) {
       if (isObject(state.handshakeResult?.capabilities[kind])) events.listChanged(kind)
@@ -127,10 +126,7 @@ export function createStreamableSession(
     announceAll()
   }
 
-  /**
-   * Some servers answer 400, not 404, once they have forgotten a session: asks this one, and renews the session if it
-   * has.
-   */
+  /** Some servers answer 400, not 404, once they have forgotten a session: asks, and renews it then. */
   function check(suspect: HttpSession): void {
     if (checking || state.current !== suspect) return
     checking = true
@@ -153,9 +149,7 @@ export function createStreamableSession(
     },
     renew,
     check,
-    /** Notifications and responses. */
     queue,
-    /** Ends the GET stream. */
     stop: (): void => stopStream(),
     /** Tells the server that the session is over. In bounded time; never rejects. */
     async close(): Promise<void> {
@@ -195,7 +189,6 @@ export function createRestartDelay(clock: Clock) {
   let since = clock.now()
 
   return {
-    /** Resolves when it is time for the next session, or when the signal is aborted. */
     wait(signal: AbortSignal): Promise<void> {
       if (clock.now() - since >= provenMs) restarts = 0
       return restarts++ === 0 ? Promise.resolve() : pause(clock, backoffMs(restarts - 2, restartBackoff), signal)

@@ -77,7 +77,7 @@ function poolFor(definition: HttpDefinition): Pool {
     keepAliveMaxTimeout: keepAliveMs,
     keepAliveTimeoutThreshold: keepAliveMarginMs,
     connect: { timeout: definition.connectMs },
-    // Whoever waits for an answer has a clock of its own (`Exchange`), which knows what counts as a sign of life.
+    // Whoever waits for an answer has a clock of its own, which knows what counts as a sign of life.
     headersTimeout: 0,
     bodyTimeout: 0
   })

@@ -30,10 +30,8 @@ export interface Listing {
   /** Lists that the server answered with an error: empty here, which says nothing of what they hold. */
   readonly failed: readonly ListMember[]
   /** How long a server of 2026-07-28 says that each list holds. */
-  readonly hints?: ListTtls
+  readonly hints?: Readonly<Partial<Record<ListMember, ListTtl>>>
 }
-
-type ListTtls = Readonly<Partial<Record<ListMember, ListTtl>>>
 
 /** In milliseconds, since the epoch and from then on (2026-07-28 server/utilities/caching). */
 interface ListTtl {
@@ -46,25 +44,20 @@ export type ListingPart = Partial<Pick<Listing, 'tools' | 'prompts' | 'resources
 
 type ListMember = 'tools' | 'prompts' | 'resources' | 'templates'
 
-interface ListSpec {
-  readonly member: ListMember
-  readonly kind: ListKind
-  readonly method: string
-  readonly resultMember: string
-  readonly key: string
-}
+const specOf = (member: ListMember, kind: ListKind, method: string, resultMember: string, key: string) => ({
+  member,
+  kind,
+  method,
+  resultMember,
+  key
+})
+type ListSpec = ReturnType<typeof specOf>
 
 const specs: readonly ListSpec[] = [
-  { member: 'tools', kind: 'tools', method: 'tools/list', resultMember: 'tools', key: 'name' },
-  { member: 'prompts', kind: 'prompts', method: 'prompts/list', resultMember: 'prompts', key: 'name' },
-  { member: 'resources', kind: 'resources', method: 'resources/list', resultMember: 'resources', key: 'uri' },
-  {
-    member: 'templates',
-    kind: 'resources',
-    method: 'resources/templates/list',
-    resultMember: 'resourceTemplates',
-    key: 'uriTemplate'
-  }
+  specOf('tools', 'tools', 'tools/list', 'tools', 'name'),
+  specOf('prompts', 'prompts', 'prompts/list', 'prompts', 'name'),
+  specOf('resources', 'resources', 'resources/list', 'resources', 'uri'),
+  specOf('templates', 'resources', 'resources/templates/list', 'resourceTemplates', 'uriTemplate')
 ]
 
 /** Names are what models and policies handle; URIs may be long. */
@@ -151,20 +144,15 @@ export function withListingParts(listing: Listing, parts: readonly ListingPart[]
   )
 }
 
-interface Pages {
-  readonly items: JsonObject[]
-  /** The shortest of all pages; undefined where there were none. */
-  readonly ttlMs: number | undefined
-}
-
-async function fetchPages(upstream: Upstream, spec: ListSpec, signal: AbortSignal, notes: string[]): Promise<Pages> {
+async function fetchPages(upstream: Upstream, spec: ListSpec, signal: AbortSignal, notes: string[]) {
   const { member, method, resultMember } = spec
   const items: JsonObject[] = []
   const cursors = new Set<string>()
   const budget = createListBudget()
+  /** The shortest of all pages; undefined where there were none. */
   let ttlMs: number | undefined
   let cursor: string | undefined
-  const endAt = (why: string): Pages => {
+  const endAt = (why: string) => {
     notes.push(`${member}: ${why}`)
     return { items, ttlMs }
   }
@@ -176,17 +164,11 @@ async function fetchPages(upstream: Upstream, spec: ListSpec, signal: AbortSigna
       throw error
     })
     if (result === undefined) return { items: [], ttlMs: undefined }
-    ttlMs = Math.min(
-      ttlMs ?? Infinity,
-      typeof result['ttlMs'] === 'number' && result['ttlMs'] > 0 ? result['ttlMs'] : 0
-    )
-    const { [resultMember]: found, nextCursor } = result
+    const { [resultMember]: found, nextCursor, ttlMs: ttl } = result
+    ttlMs = Math.min(ttlMs ?? Infinity, typeof ttl === 'number' && ttl > 0 ? ttl : 0)
     if (!Array.isArray(found)) {
-      throw upstreamError(
-        upstream.name,
-        'upstream_protocol',
-        `Upstream ${upstream.name} answered ${method} without a list of ${resultMember}.`
-      )
+      const text = `Upstream ${upstream.name} answered ${method} without a list of ${resultMember}.`
+      throw upstreamError(upstream.name, 'upstream_protocol', text)
     }
     for (const item of found as unknown[]) {
       // Entries that are left out count too: they had to be read.

@@ -96,7 +96,6 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
       scopes.delete(key)
     },
 
-    /** Forgets old failures of scopes. */
     sweep(): void {
       const now = clock.now()
       for (const [key, { retryAt }] of scopes) if (now - retryAt > memoryMs) scopes.delete(key)
