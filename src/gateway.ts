@@ -2,23 +2,23 @@
 // clock or the environment.
 
 import { randomBytes } from 'node:crypto'
-import { type Authenticator, createAuthenticator } from './auth/authenticate.ts'
+import { createAuthenticator } from './auth/authenticate.ts'
 import { createFetch } from './auth/fetch.ts'
 import { changedFixedSettings, refuseOpenTenants } from './config/rules.ts'
 import type { Snapshot } from './config/snapshot.ts'
 import { createLegacyHandler } from './http/legacy/legacy.ts'
 import { createModernHandler } from './http/modern/modern.ts'
 import { createHttpSseHandler } from './http/legacy/http-sse.ts'
-import { createRevalidator, type Revalidator } from './http/admission.ts'
+import { createRevalidator } from './http/admission.ts'
 import type { ServerAddress } from './http/headers.ts'
 import { abortCalls, createServer } from './http/server.ts'
 import type { Log } from './observe/log.ts'
 import type { EndpointName, TenantId } from './protocol/messages.ts'
 import type { EndpointContext } from './relay/call/call.ts'
-import { createModernRelay, type ModernRelay } from './relay/modern-relay.ts'
-import { createLegacyRelay, type LegacyRelay } from './relay/legacy-relay.ts'
+import { createModernRelay } from './relay/modern-relay.ts'
+import { createLegacyRelay } from './relay/legacy-relay.ts'
 import { createBus } from './session/bus.ts'
-import { createLiveSessions, type LiveSessions } from './session/live-sessions.ts'
+import { createLiveSessions } from './session/live-sessions.ts'
 import { createSessions } from './session/sessions.ts'
 import { createStreams } from './session/streams.ts'
 import type { Store } from './store/port.ts'
@@ -105,8 +105,12 @@ export async function createGateway(
   })
   const pool = createPool({ connector, clock: steadyClock, random, log })
 
-  const contextNow = (tenant: TenantId, endpoint: EndpointName): EndpointContext | undefined =>
-    contextOf(state.snapshot, tenant, endpoint)
+  const contextOf = (id: TenantId, name: EndpointName): EndpointContext | undefined => {
+    const { snapshot } = state
+    const tenant = snapshot.tenants.get(id)
+    const endpoint = tenant?.endpoints.get(name)
+    return tenant === undefined || endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
+  }
   const runtime = { clock: steadyClock, wall: wallClock, random, newId, clientInfo: serverInfo, log }
   const relay = createLegacyRelay({
     runtime,
@@ -116,14 +120,14 @@ export async function createGateway(
     sessions,
     live,
     serverRequestQuotas,
-    contextOf: contextNow
+    contextOf
   })
   const modernRelay = createModernRelay({
     runtime,
     pool,
     sealer,
     shared: relay.shared,
-    contextOf: contextNow,
+    contextOf,
     node,
     bus,
     parkedMs: overrides.parkedMs
@@ -172,10 +176,19 @@ export async function createGateway(
   function reload(next: Snapshot): { readonly needsRestart: readonly string[] } {
     const before = state.snapshot
     refuseOpenTenants(before, next)
-    const { listen, store: storeUrl, publicUrl } = before
-    const current = { ...next, listen, store: storeUrl, publicUrl }
-    state.snapshot = current
-    takeOver(before, current, { authenticator, relay, modernRelay, live, revalidator })
+    state.snapshot = { ...next, listen: before.listen, store: before.store, publicUrl: before.publicUrl }
+    authenticator.reload(next.tenants.values())
+    const upstreams = [...next.tenants.values()].flatMap((tenant) => [...tenant.upstreams.values()])
+    const hashes = new Set(upstreams.map(({ hash }) => hash))
+    relay.retain(hashes)
+    modernRelay.retain(hashes)
+    for (const { tenant, endpoint, key, listsChanged } of live.all()) {
+      const [old, now] = [before, next].map(({ tenants }) => tenants.get(tenant)?.endpoints.get(endpoint))
+      if (now === undefined) live.drop(key)
+      else if (JSON.stringify(old) !== JSON.stringify(now)) listsChanged(['tools', 'prompts', 'resources'])
+    }
+    // Callers whose credential is gone are let go at once, in the middle of a call too.
+    revalidator.revalidateAll()
     return { needsRestart: changedFixedSettings(before, next) }
   }
 
@@ -190,7 +203,11 @@ export async function createGateway(
       return { url, publicUrl }
     },
     async warm() {
-      await Promise.all(endpointsOf(state.snapshot).map((endpoint) => relay.warm(endpoint)))
+      const { snapshot } = state
+      const contexts = [...snapshot.tenants.values()].flatMap((tenant) =>
+        [...tenant.endpoints.values()].map((endpoint) => ({ snapshot, tenant, endpoint }))
+      )
+      await Promise.all(contexts.map((context) => relay.warm(context)))
     },
     reload,
     close: () => (closing ??= shutDown()),
@@ -203,39 +220,3 @@ const openStore = (config: Snapshot['store'], log: Log): Promise<Store> =>
   config.kind === 'redis'
     ? createRedisStore({ url: config.url, clock: wallClock, log })
     : createSqliteStore({ path: config.path, clock: wallClock, log })
-
-interface Reloadable {
-  readonly authenticator: Authenticator
-  readonly relay: LegacyRelay
-  readonly modernRelay: ModernRelay
-  readonly live: LiveSessions
-  readonly revalidator: Revalidator
-}
-
-/** Tells everything that holds more of a configuration than the request in hand. */
-function takeOver(before: Snapshot, current: Snapshot, parts: Reloadable): void {
-  const { authenticator, relay, modernRelay, live, revalidator } = parts
-  authenticator.reload(current.tenants.values())
-  const upstreams = [...current.tenants.values()].flatMap((tenant) => [...tenant.upstreams.values()])
-  const hashes = new Set(upstreams.map(({ hash }) => hash))
-  relay.retain(hashes)
-  modernRelay.retain(hashes)
-  for (const session of live.all()) {
-    const [old, now] = [before, current].map((config) => contextOf(config, session.tenant, session.endpoint)?.endpoint)
-    if (now === undefined) live.drop(session.key)
-    else if (JSON.stringify(old) !== JSON.stringify(now)) session.listsChanged(['tools', 'prompts', 'resources'])
-  }
-  // Callers whose credential is gone are let go at once, in the middle of a call too.
-  revalidator.revalidateAll()
-}
-
-const endpointsOf = (snapshot: Snapshot): EndpointContext[] =>
-  [...snapshot.tenants.values()].flatMap((tenant) =>
-    [...tenant.endpoints.values()].map((endpoint) => ({ snapshot, tenant, endpoint }))
-  )
-
-function contextOf(snapshot: Snapshot, id: TenantId, name: EndpointName): EndpointContext | undefined {
-  const tenant = snapshot.tenants.get(id)
-  const endpoint = tenant?.endpoints.get(name)
-  return tenant === undefined || endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
-}

@@ -57,7 +57,7 @@ async function serveConfig(options: ServeOptions): Promise<number> {
   const reloadNext = (): void => {
     last = last.then(reload)
   }
-  const watcher = watchConfig(file, reloadNext, { log })
+  const watcher = watchConfig(file, reloadNext, log)
   return await runGateway({
     ...options,
     snapshot,

@@ -8,27 +8,19 @@ import { dirname, resolve } from 'node:path'
 
 import { every, steadyClock, type Timer } from '../time/clock.ts'
 
-export interface WatchOptions {
-  readonly log: { debug(fields: object, message: string): void }
-  /** New content counts once two checks this far apart agree on it, so that a half-written file is rarely read. */
-  readonly settleMs?: number
-  /** How often to check where the file system sends no events. */
-  readonly pollMs?: number
-}
-
-export interface ConfigWatch {
-  close(): void
-}
-
 /**
  * Calls `onChange` once for every new content that stays for `settleMs`. A missing file is not a change.
  * Does not keep the process alive.
+ * @param settleMs new content counts once two checks this far apart agree on it, so that a half-written file is rarely
+ * read
+ * @param pollMs how often to check where the file system sends no events
  */
 export function watchConfig(
   path: string,
   onChange: () => void,
-  { log, settleMs = 100, pollMs = 5000 }: WatchOptions
-): ConfigWatch {
+  log: { debug(fields: object, message: string): void },
+  { settleMs = 100, pollMs = 5000 } = {}
+) {
   const file = resolve(path)
   const watchers = new Map<string, FSWatcher>()
   let settling: Timer | undefined
@@ -92,7 +84,7 @@ export function watchConfig(
   const poll = every(steadyClock, pollMs, scheduleCheck)
 
   return {
-    close() {
+    close(): void {
       closed = true
       settling?.close()
       poll.close()

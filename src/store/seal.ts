@@ -47,19 +47,22 @@ interface Keys {
   readonly proofs: KeyObject
 }
 
-export interface SealerOptions {
-  readonly store: Store
-  readonly randomBytes: (size: number) => Buffer
-  readonly timer: (ms: number, run: () => void) => { unref(): unknown; close(): unknown }
-  readonly log: Log
-}
-
 /**
  * Takes the key from the store, or makes it there once for all processes. While the store is away from the start on, or
  * holds something that is no key, every operation throws GatewayError unavailable; the key is fetched as soon as it is
  * there.
  */
-export async function createSealer({ store, randomBytes, timer, log }: SealerOptions): Promise<Sealer> {
+export async function createSealer({
+  store,
+  randomBytes,
+  timer,
+  log
+}: {
+  readonly store: Store
+  readonly randomBytes: (size: number) => Buffer
+  readonly timer: (ms: number, run: () => void) => { unref(): unknown; close(): unknown }
+  readonly log: Log
+}): Promise<Sealer> {
   let loaded: Keys | undefined
   let loading = false
   let reported = false

@@ -14,7 +14,8 @@ function watched(t: Test, path: string, pollMs = 60_000) {
       count++
       wake()
     },
-    { log: { debug() {} }, settleMs: 20, pollMs }
+    { debug() {} },
+    { settleMs: 20, pollMs }
   )
   t.teardown(() => watch.close())
   return {
