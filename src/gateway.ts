@@ -178,8 +178,7 @@ export async function createGateway(
     refuseOpenTenants(before, next)
     state.snapshot = { ...next, listen: before.listen, store: before.store, publicUrl: before.publicUrl }
     authenticator.reload(next.tenants.values())
-    const upstreams = [...next.tenants.values()].flatMap((tenant) => [...tenant.upstreams.values()])
-    const hashes = new Set(upstreams.map(({ hash }) => hash))
+    const hashes = upstreamHashes(next)
     relay.retain(hashes)
     modernRelay.retain(hashes)
     for (const { tenant, endpoint, key, listsChanged } of live.all()) {
@@ -203,11 +202,7 @@ export async function createGateway(
       return { url, publicUrl }
     },
     async warm() {
-      const { snapshot } = state
-      const contexts = [...snapshot.tenants.values()].flatMap((tenant) =>
-        [...tenant.endpoints.values()].map((endpoint) => ({ snapshot, tenant, endpoint }))
-      )
-      await Promise.all(contexts.map((context) => relay.warm(context)))
+      await Promise.all(contextsOf(state.snapshot).map((context) => relay.warm(context)))
     },
     reload,
     close: () => (closing ??= shutDown()),
@@ -220,3 +215,11 @@ const openStore = (config: Snapshot['store'], log: Log): Promise<Store> =>
   config.kind === 'redis'
     ? createRedisStore({ url: config.url, clock: wallClock, log })
     : createSqliteStore({ path: config.path, clock: wallClock, log })
+
+const contextsOf = (snapshot: Snapshot): EndpointContext[] =>
+  [...snapshot.tenants.values()].flatMap((tenant) =>
+    [...tenant.endpoints.values()].map((endpoint) => ({ snapshot, tenant, endpoint }))
+  )
+
+const upstreamHashes = ({ tenants }: Snapshot): Set<string> =>
+  new Set([...tenants.values()].flatMap(({ upstreams }) => [...upstreams.values()].map(({ hash }) => hash)))
