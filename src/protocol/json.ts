@@ -87,10 +87,11 @@ function inexactNumbers(text: string): Array<readonly [start: number, end: numbe
   return found
 }
 
+const colon = /[ \t\r\n]*:/y
+
 function isName(text: string, end: number): boolean {
-  let at = end
-  while (' \t\r\n'.includes(text[at] ?? '-')) at++
-  return text[at] === ':'
+  colon.lastIndex = end
+  return colon.test(text)
 }
 
 /** @returns the index of the closing quote, or of the last character where there is none */
@@ -113,25 +114,17 @@ function isExact(source: string): boolean {
   const value = Number(source)
   if (!Number.isFinite(value)) return Number.isNaN(value) // Not a number at all: the parser refuses it.
   if (String(value) === source) return true
-  const digits = source
-    .replace(/[eE].*$/, '')
-    .replace(/[^\d]/g, '')
-    .replace(/^0+/, '')
-    .replace(/0+$/, '')
+  const digits = source.replaceAll(/[eE].*$|\D/g, '').replaceAll(/^0+|0+$/g, '')
   return digits.length <= 15 && (value !== 0 || digits === '')
 }
 
 /** Two hex digits of a control character that the text does not hold in escaped form. */
 function freeMark(text: string): string {
+  const escapes = text.toLowerCase()
   for (let code = 0; code < 0x20; code++) {
     const hex = code.toString(16).padStart(2, '0')
     // The short escapes (\b, \t, \n, \f, \r) would be a second spelling.
-    if (
-      ![0x08, 0x09, 0x0a, 0x0c, 0x0d].includes(code) &&
-      !text.includes(`\\u00${hex}`) &&
-      !text.includes(`\\u00${hex.toUpperCase()}`)
-    )
-      return hex
+    if (![0x08, 0x09, 0x0a, 0x0c, 0x0d].includes(code) && !escapes.includes(`\\u00${hex}`)) return hex
   }
   throw new SyntaxError('the text escapes every control character and has numbers of many digits')
 }
@@ -142,26 +135,17 @@ function unmarked(value: unknown, mark: string, numbers: readonly unknown[]): un
   if (typeof value === 'string') return number(value) ?? value
   const open: unknown[] = typeof value === 'object' && value !== null ? [value] : []
   for (let holder = open.pop(); holder !== undefined; holder = open.pop()) {
-    if (Array.isArray(holder)) {
-      // By index: the keys of a long array are as many strings.
-      for (let at = 0; at < holder.length; at++) {
-        const item: unknown = holder[at]
-        if (typeof item === 'string') holder[at] = number(item) ?? item
-        else if (typeof item === 'object' && item !== null) open.push(item)
-      }
-    } else {
-      const members = holder as Record<string, unknown>
-      for (const key of Object.keys(members)) {
-        const item = members[key]
-        if (typeof item === 'string') members[key] = number(item) ?? item
-        else if (typeof item === 'object' && item !== null) open.push(item)
-      }
+    const members = holder as Record<string | number, unknown>
+    // Not `Object.keys` of an array: they are as many strings.
+    for (const key of Array.isArray(holder) ? holder.keys() : Object.keys(members)) {
+      const item = members[key]
+      if (typeof item === 'string') members[key] = number(item) ?? item
+      else if (typeof item === 'object' && item !== null) open.push(item)
     }
   }
   return value
 }
 
-/** The deepest nesting of arrays and objects. */
 export const depthOf = (bytes: Uint8Array): number => sizeOf(bytes).depth
 
 /**
@@ -188,9 +172,7 @@ function sizeOf(bytes: Uint8Array): { readonly depth: number; readonly values: n
   return { depth: deepest, values }
 }
 
-// One text for equal JSON values: members of objects are sorted by name (after RFC 8785).
-
-/** @param value decoded JSON; members that are undefined are left out */
+/** One text for equal JSON values: members are sorted by name (after RFC 8785); those that are undefined are left out. */
 export function canonicalJsonOf(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJsonOf).join(',')}]`
   if (!isObject(value)) return JSON.stringify(value) ?? 'null'

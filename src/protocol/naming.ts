@@ -60,27 +60,16 @@ export function unwrapUri(uri: string): { readonly upstream: UpstreamName; reado
   return { upstream: upstreamName(uri.slice(start, slash)), uri: own ? rest : `ui://${rest}` }
 }
 
-// Pages of a list that is held in memory. The cursor names the last entry sent, so that it stays valid across restarts,
-// replicas and changes elsewhere in the list. It grants no access: it is a position in the caller's own list.
-
-export interface Page<Entry> {
-  readonly entries: readonly Entry[]
-  readonly nextCursor: string | undefined
-}
-
 const prefix = 'after:'
 
 /**
+ * A page of a list that is held in memory. The cursor names the last entry sent, so that it stays valid across restarts,
+ * replicas and changes elsewhere in the list. It grants no access: it is a position in the caller's own list.
  * @param cursor from the client; absent for the first page
  * @throws GatewayError invalid_params on a foreign cursor or one whose entry is gone (specification,
  * server/utilities/pagination)
  */
-export function pageOf<Entry>(
-  list: readonly Entry[],
-  cursor: unknown,
-  size: number,
-  nameOf: (entry: Entry) => string
-): Page<Entry> {
+export function pageOf<Entry>(list: readonly Entry[], cursor: unknown, size: number, nameOf: (entry: Entry) => string) {
   let start = 0
   if (cursor !== undefined) {
     const name = typeof cursor === 'string' ? decode(cursor) : undefined

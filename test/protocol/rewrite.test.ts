@@ -4,14 +4,12 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { JsonObject } from '../../src/protocol/messages.ts'
 import {
-  rewritePromptResult,
   rewriteReadResult,
-  rewriteResource,
-  rewriteSampling,
+  withUri,
+  rewriteMessages,
   rewriteTool,
   rewriteToolResult,
-  withParam,
-  withRef
+  withParam
 } from '../../src/protocol/translate/rewrite.ts'
 
 const same = (uri: string) => uri
@@ -28,11 +26,10 @@ const anyObject = fc.dictionary(fc.string(), fc.jsonValue()) as fc.Arbitrary<Jso
 t.test('nothing to map: the very same object comes back, whatever it holds', async () => {
   const rewriters: Array<(value: JsonObject) => JsonObject> = [
     (value) => rewriteToolResult(value, same),
-    (value) => rewritePromptResult(value, same),
-    (value) => rewriteSampling(value, same),
+    (value) => rewriteMessages(value, same),
     (value) => rewriteReadResult(value, same),
     (value) => rewriteTool(value, 'x', same),
-    (value) => rewriteResource(value, 'uri', same)
+    (value) => withUri(value, 'uri', same)
   ]
   const member = fc.constantFrom('content', 'messages', 'contents', 'uri', '_meta', 'type', 'resource')
   fc.assert(
@@ -81,7 +78,7 @@ t.test('URIs of links and embedded resources are mapped, in tools and prompts; e
     messages: [{ role: 'user', content: link, x: 1 }, { role: 'user', content: [embedded] }, { role: 'user' }, null],
     description: 'a'
   })
-  t.same(rewritePromptResult(prompt, marked), {
+  t.same(rewriteMessages(prompt, marked), {
     ...prompt,
     messages: [
       { role: 'user', content: expected[0], x: 1 },
@@ -107,7 +104,7 @@ t.test('URIs of links and embedded resources are mapped, in tools and prompts; e
     systemPrompt: 'a'
   })
   t.same(
-    rewriteSampling(sampling, marked),
+    rewriteMessages(sampling, marked),
     {
       ...sampling,
       messages: [
@@ -139,8 +136,8 @@ t.test('entries of lists get their public name and URI; an MCP App keeps its vie
     _meta: { ui: { resourceUri: 'up:ui://app/x', csp: {} }, 'ui/resourceUri': 'up:ui://app/x', other: 'ui://app/x' }
   })
   t.same(rewriteTool(frozen({ name: 'x', _meta: 7 }), 'y', marked), { name: 'y', _meta: 7 })
-  t.same(rewriteResource(frozen({ uri: 'a', name: 'a' }), 'uri', marked), { uri: 'up:a', name: 'a' })
-  t.same(rewriteResource(frozen({ uriTemplate: 'a/{b}', uri: 'a' }), 'uriTemplate', marked), {
+  t.same(withUri(frozen({ uri: 'a', name: 'a' }), 'uri', marked), { uri: 'up:a', name: 'a' })
+  t.same(withUri(frozen({ uriTemplate: 'a/{b}', uri: 'a' }), 'uriTemplate', marked), {
     uriTemplate: 'up:a/{b}',
     uri: 'a'
   })
@@ -161,8 +158,9 @@ t.test('a request gets one member replaced and keeps the others, hostile keys in
   t.equal(request.params['name'], 'up__x')
   t.same(withParam({ method: 'm' }, 'name', 'x'), { method: 'm', params: { name: 'x' } })
   t.same(
-    withRef(
+    withParam(
       { method: 'completion/complete', params: { ref: { type: 'ref/prompt' }, argument: { name: 'a' } } },
+      'ref',
       { type: 'ref/prompt', name: 'x' }
     ).params,
     { ref: { type: 'ref/prompt', name: 'x' }, argument: { name: 'a' } }

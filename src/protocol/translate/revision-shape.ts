@@ -11,28 +11,17 @@ import {
   isObject
 } from '../messages.ts'
 
-/** Member of a listed entry, and the first revision that has it (schema of each revision). */
-const since: Readonly<
-  Record<'tool' | 'other' | 'capabilities', ReadonlyArray<readonly [member: string, revision: Revision]>>
-> = {
-  tool: [
-    ['annotations', '2025-03-26'],
-    ['title', '2025-06-18'],
-    ['outputSchema', '2025-06-18'],
-    ['_meta', '2025-06-18'],
-    ['icons', '2025-11-25'],
-    ['execution', '2025-11-25']
-  ],
-  other: [
-    ['title', '2025-06-18'],
-    ['_meta', '2025-06-18'],
-    ['icons', '2025-11-25']
-  ],
-  capabilities: [
-    ['completions', '2025-03-26'],
-    ['tasks', '2025-11-25']
-  ]
+type Since = Readonly<Record<string, Revision>>
+
+// Member -> the first revision that has it (schema of each revision).
+const entryMembers: Since = { title: '2025-06-18', _meta: '2025-06-18', icons: '2025-11-25' }
+const toolMembers: Since = {
+  ...entryMembers,
+  annotations: '2025-03-26',
+  outputSchema: '2025-06-18',
+  execution: '2025-11-25'
 }
+const capabilityMembers: Since = { completions: '2025-03-26', tasks: '2025-11-25' }
 
 /** A tool of a list for a revision. */
 export function shapeTool(tool: JsonObject, revision: Revision): JsonObject {
@@ -41,29 +30,25 @@ export function shapeTool(tool: JsonObject, revision: Revision): JsonObject {
     const { execution: _left, ...known } = tool
     return known
   }
-  return without(tool, since.tool, revision)
+  return without(tool, toolMembers, revision)
 }
 
 /** A prompt, resource or resource template of a list for a revision, with the arguments of the prompt. */
 export function shapeEntry(entry: JsonObject, revision: Revision): JsonObject {
-  const shaped = without(entry, since.other, revision)
+  const shaped = without(entry, entryMembers, revision)
   const args = shaped['arguments']
   if (!Array.isArray(args) || atLeast(revision, '2025-06-18')) return shaped
   return {
     ...shaped,
     arguments: args.map((argument: unknown) =>
-      isObject(argument) ? without(argument, since.other, revision) : argument
+      isObject(argument) ? without(argument, entryMembers, revision) : argument
     )
   }
 }
 
-/**
- * Capabilities for the response to `initialize`: tasks came with 2025-11-25, and completion had no capability before
- * 2025-03-26.
- */
-export function shapeCapabilities(capabilities: ServerCapabilities, revision: Revision): ServerCapabilities {
-  return without(capabilities, since.capabilities, revision)
-}
+/** Capabilities for the response to `initialize`. */
+export const shapeCapabilities = (capabilities: ServerCapabilities, revision: Revision): ServerCapabilities =>
+  without(capabilities, capabilityMembers, revision)
 
 const maxValues = 100
 
@@ -83,13 +68,12 @@ export function shapeCompletion(result: Result): Result {
 export function shapeToolResult(result: Result, revision: Revision): Result {
   if (atLeast(revision, '2025-06-18')) return result
   const { structuredContent, ...rest } = result
-  const shaped = shapeContent(Array.isArray(rest['content']) ? rest['content'] : [], revision)
+  const content: unknown[] = Array.isArray(rest['content']) ? rest['content'] : []
+  const shaped = content.map((block) => shapeBlock(block, revision))
   const hasText = shaped.some((block) => isObject(block) && block['type'] === 'text')
-  const content =
-    structuredContent === undefined || hasText
-      ? shaped
-      : [...shaped, { type: 'text', text: JSON.stringify(structuredContent) }]
-  return { ...rest, content }
+  if (structuredContent !== undefined && !hasText)
+    shaped.push({ type: 'text', text: JSON.stringify(structuredContent) })
+  return { ...rest, content: shaped }
 }
 
 /** A `prompts/get` result. */
@@ -106,14 +90,10 @@ export function shapePromptResult(result: Result, revision: Revision): Result {
 
 /** 2024-11-05 progress has no `message`. */
 export function shapeNotification(notification: Notification, revision: Revision): Notification {
-  if (
-    notification.method !== 'notifications/progress' ||
-    atLeast(revision, '2025-03-26') ||
-    notification.params?.['message'] === undefined
-  )
-    return notification
-  const { message: _left, ...params } = notification.params
-  return { method: notification.method, params }
+  const { method, params: { message, ...params } = {} } = notification
+  return method !== 'notifications/progress' || atLeast(revision, '2025-03-26') || message === undefined
+    ? notification
+    : { method, params }
 }
 
 /**
@@ -165,10 +145,6 @@ export function shapeSamplingMessages(
     : undefined
 }
 
-function shapeContent(content: readonly unknown[], revision: Revision): unknown[] {
-  return content.map((block) => shapeBlock(block, revision))
-}
-
 function shapeBlock(block: unknown, revision: Revision): unknown {
   if (!isObject(block)) return block
   // Resource links came with 2025-06-18; as text they keep what a person or a model needs.
@@ -185,12 +161,8 @@ function shapeBlock(block: unknown, revision: Revision): unknown {
   return block
 }
 
-function without(
-  entry: JsonObject,
-  members: ReadonlyArray<readonly [string, Revision]>,
-  revision: Revision
-): JsonObject {
-  const unknown = members.filter(([member, first]) => member in entry && !atLeast(revision, first))
+function without(entry: JsonObject, since: Since, revision: Revision): JsonObject {
+  const unknown = Object.entries(since).filter(([member, first]) => member in entry && !atLeast(revision, first))
   if (unknown.length === 0) return entry
   const shaped = { ...entry }
   for (const [member] of unknown) delete shaped[member]

@@ -17,11 +17,6 @@ export function withoutParam(request: Request, name: string): Request {
   return { method: request.method, params }
 }
 
-/** `completion/complete` with its `ref` pointing at the upstream's own prompt name or URI. */
-export function withRef(request: Request, ref: JsonObject): Request {
-  return withParam(request, 'ref', ref)
-}
-
 /** URIs in the content of a `tools/call` result: resource links and embedded resources. */
 export function rewriteToolResult(result: Result, map: UriMap): Result {
   const content = result['content']
@@ -30,17 +25,8 @@ export function rewriteToolResult(result: Result, map: UriMap): Result {
   return mapped === content ? result : { ...result, content: mapped }
 }
 
-/** URIs in the messages of a `prompts/get` result. */
-export function rewritePromptResult(result: Result, map: UriMap): Result {
-  return rewriteMessages(result, map)
-}
-
-/** URIs in the messages of the params of `sampling/createMessage`, including those in tool results. */
-export function rewriteSampling(params: JsonObject, map: UriMap): JsonObject {
-  return rewriteMessages(params, map)
-}
-
-function rewriteMessages(holder: JsonObject, map: UriMap): JsonObject {
+/** URIs in the messages of a `prompts/get` result or of the params of `sampling/createMessage`, tool results included. */
+export function rewriteMessages(holder: JsonObject, map: UriMap): JsonObject {
   const messages = holder['messages']
   if (!Array.isArray(messages)) return holder
   const mapped = mapChanged(messages, (message) => {
@@ -67,15 +53,10 @@ export function rewriteTool(tool: JsonObject, name: string, map: UriMap): JsonOb
   const meta = tool['_meta']
   const renamed = tool['name'] === name ? tool : { ...tool, name }
   if (!isObject(meta)) return renamed
-  const flat = withUri(meta, 'ui/resourceUri', map) as JsonObject
+  const flat = withUri(meta, 'ui/resourceUri', map)
   const ui = withUri(flat['ui'], 'resourceUri', map)
   const next = ui === flat['ui'] ? flat : { ...flat, ui }
   return next === meta ? renamed : { ...renamed, _meta: next }
-}
-
-/** A resource (`uri`) or template (`uriTemplate`) of a listing under its public URI. */
-export function rewriteResource(entry: JsonObject, member: 'uri' | 'uriTemplate', map: UriMap): JsonObject {
-  return withUri(entry, member, map) as JsonObject
 }
 
 function rewriteBlock(block: unknown, map: UriMap): unknown {
@@ -96,7 +77,8 @@ function rewriteLeaf(block: unknown, map: UriMap): unknown {
   return block
 }
 
-function withUri(value: unknown, member: string, map: UriMap): unknown {
+/** The value with the URI of one member, such as `uri` of a resource or `uriTemplate` of a template, replaced. */
+export function withUri<T>(value: T, member: string, map: UriMap): T {
   if (!isObject(value)) return value
   const uri = value[member]
   if (typeof uri !== 'string') return value

@@ -1,24 +1,19 @@
-// Finds and replaces task ids in messages of 2025-11-25 (basic/utilities/tasks). A message without one is returned as
-// it is.
+// Tasks of 2025-11-25 (basic/utilities/tasks): where ids stand in messages, and their translation to the tasks extension
+// of 2026-07-28 (SEP-2663) and back. A message without a task is returned as it is.
 
-import { type JsonObject, type RpcErrorObject, isObject, rpcCodes } from '../messages.ts'
+import { isObject, metaOf, rpcCodes, type JsonObject, type RpcErrorObject } from '../messages.ts'
 
 export const relatedTaskKey = 'io.modelcontextprotocol/related-task'
 
 export type TaskIdMap = (id: string) => string
 
-/** The members of a task that the gateway uses. */
-export interface TaskState {
-  readonly taskId: string
-  readonly status: string
-  /** Milliseconds; undefined: no limit, or not given. */
-  readonly ttl: number | undefined
-}
-
 const maxTaskId = 1_024
 
-/** @returns undefined where the value is not a task */
-export function readTask(value: unknown): TaskState | undefined {
+/**
+ * The members of a task that the gateway uses; undefined where the value is not a task.
+ * @returns `ttl`: milliseconds; undefined: no limit, or not given
+ */
+export function readTask(value: unknown) {
   // Ids are stored, sealed and sent, so their length is limited.
   if (!isObject(value) || typeof value['taskId'] !== 'string' || value['taskId'].length > maxTaskId) return undefined
   const { taskId, status, ttl } = value
@@ -42,7 +37,7 @@ export function withoutTaskSupport(tool: JsonObject): JsonObject {
 }
 
 /** A task in one of these states does not change any more ("Task Status Lifecycle"). */
-export const isTaskOver = ({ status }: TaskState): boolean =>
+export const isTaskOver = ({ status }: { readonly status: string }): boolean =>
   status === 'completed' || status === 'failed' || status === 'cancelled'
 
 /** `taskId` of params, or of a task itself. */
@@ -53,22 +48,17 @@ export function withTaskId<T extends JsonObject>(value: T, map: TaskIdMap): T {
   return mapped === id ? value : { ...value, taskId: mapped }
 }
 
-/**
- * `_meta["io.modelcontextprotocol/related-task"].taskId` of params or of a result ("Associating Task-Related
- * Messages").
- */
+/** In `_meta` of params or of a result ("Associating Task-Related Messages"). */
 export function mapRelatedTask<T extends JsonObject | undefined>(value: T, map: TaskIdMap): T {
-  const meta = value?.['_meta']
-  if (!isObject(meta)) return value
-  const related = meta[relatedTaskKey]
+  const related = metaOf(value)[relatedTaskKey]
   if (!isObject(related)) return value
   const mapped = withTaskId(related, map)
-  return mapped === related ? value : { ...value, _meta: { ...meta, [relatedTaskKey]: mapped } }
+  return mapped === related ? value : { ...value, _meta: { ...metaOf(value), [relatedTaskKey]: mapped } }
 }
 
-/** `task.taskId` of a CreateTaskResult; any other result as it is. */
+/** `task.taskId` of a CreateTaskResult. */
 export function withCreatedTask<T extends JsonObject>(result: T, map: TaskIdMap): T {
-  const task = result['task']
+  const { task } = result
   if (!isObject(task)) return result
   const mapped = withTaskId(task, map)
   return mapped === task ? result : { ...result, task: mapped }
@@ -76,7 +66,7 @@ export function withCreatedTask<T extends JsonObject>(result: T, map: TaskIdMap)
 
 /** A `tasks/list` result with the visible tasks only. */
 export function withTaskList<T extends JsonObject>(result: T, seen: (id: string) => boolean, map: TaskIdMap): T {
-  const tasks = result['tasks']
+  const { tasks } = result
   if (!Array.isArray(tasks)) return { ...result, tasks: [] }
   return {
     ...result,
@@ -86,14 +76,29 @@ export function withTaskList<T extends JsonObject>(result: T, seen: (id: string)
   }
 }
 
-// Translates tasks of 2025-11-25 (basic/utilities/tasks) to the tasks extension of 2026-07-28 (SEP-2663) and back. Ids
-// are the relay's business.
+/** A result or a request that names the task of 2025-11-25 that it belongs to. */
+export const withRelatedTask = <T extends JsonObject>(value: T, taskId: string): T => ({
+  ...value,
+  _meta: { ...metaOf(value), [relatedTaskKey]: { taskId } }
+})
 
-/** What a task ended with, as `tasks/result` of 2025-11-25 returns it: a result or a JSON-RPC error. */
+/** The extension carries the id outside of `_meta`. */
+export function withoutRelatedTask<T extends JsonObject>(value: T): T {
+  const { _meta, ...others } = value
+  if (!isObject(_meta) || !(relatedTaskKey in _meta)) return value
+  const { [relatedTaskKey]: _related, ...rest } = _meta
+  return (Object.keys(rest).length === 0 ? others : { ...value, _meta: rest }) as T
+}
+
+/** The id of the task that a request or a notification of 2025-11-25 belongs to. */
+export function relatedTaskOf(params: JsonObject | undefined): string | undefined {
+  const related = metaOf(params)[relatedTaskKey]
+  const id = isObject(related) ? related['taskId'] : undefined
+  return typeof id === 'string' ? id : undefined
+}
+
+/** What a task ended with, as `tasks/result` of 2025-11-25 returns it. */
 export type TaskOutcome = { readonly result: JsonObject } | { readonly error: RpcErrorObject }
-
-/** Members of a task of the extension that a task of 2025-11-25 does not have. */
-const inlined: ReadonlySet<string> = new Set(['result', 'error', 'inputRequests', 'resultType', '_meta'])
 
 /**
  * A task of 2025-11-25, as `tasks/get` returns it, for the extension: without input requests and outcome, which
@@ -106,9 +111,8 @@ export function modernTask(task: JsonObject): JsonObject {
 }
 
 /**
- * A task that is over, with its outcome: a result is `completed`, even with `isError`; a JSON-RPC error is `failed`
- * (SEP-2663 "Task Status"). A cancelled task has no outcome.
- * @param task of 2025-11-25
+ * A task of 2025-11-25 that is over, with its outcome: a result is `completed`, even with `isError`; a JSON-RPC error
+ * is `failed` (SEP-2663 "Task Status"). A cancelled task has no outcome.
  */
 export function modernOutcome(task: JsonObject, outcome: TaskOutcome | undefined): JsonObject {
   const shown = modernTask(task)
@@ -123,10 +127,8 @@ export function modernOutcome(task: JsonObject, outcome: TaskOutcome | undefined
  * which `tasks/result` returns. A tool's own error is `failed` ("Task Execution Errors").
  */
 export function legacyTask(task: JsonObject): JsonObject {
-  const rest = Object.fromEntries(
-    Object.entries(task).filter(([name]) => !inlined.has(name) && name !== 'ttlMs' && name !== 'pollIntervalMs')
-  )
-  const { status, result, ttlMs, pollIntervalMs } = task
+  const { result, error: _error, inputRequests: _asked, resultType: _type, _meta, ...known } = task
+  const { status, ttlMs, pollIntervalMs, ...rest } = known
   return {
     ...rest,
     status: status === 'completed' && isObject(result) && result['isError'] === true ? 'failed' : status,
@@ -135,52 +137,21 @@ export function legacyTask(task: JsonObject): JsonObject {
   }
 }
 
-/**
- * What `tasks/result` of 2025-11-25 returns for a task of the extension; undefined while the task runs, and for a
- * cancelled one.
- */
-export function legacyOutcome(task: JsonObject): TaskOutcome | undefined {
-  const { status, result, error } = task
+/** What `tasks/result` of 2025-11-25 returns for a task of the extension; undefined while it runs, and if cancelled. */
+export function legacyOutcome({ status, result, error }: JsonObject): TaskOutcome | undefined {
   if (status === 'completed' && isObject(result)) {
     const { resultType: _type, ...own } = result
     return { result: own }
   }
-  if (status !== 'failed') return undefined
-  return { error: taskError(error) }
+  return status === 'failed' ? { error: taskError(error) } : undefined
 }
 
 /** `error` of a failed task, repaired where its server sent something else than a JSON-RPC error. */
 export function taskError(error: unknown): RpcErrorObject {
   if (!isObject(error) || typeof error['code'] !== 'number')
     return { code: rpcCodes.internalError, message: 'The task failed, and its server did not say why.' }
-  return {
-    ...error,
-    code: error['code'],
-    message: typeof error['message'] === 'string' ? error['message'] : 'The task failed.'
-  }
-}
-
-/** A result or a request that names the task of 2025-11-25 that it belongs to ("Associating Task-Related Messages"). */
-export function withRelatedTask<T extends JsonObject>(value: T, taskId: string): T {
-  const meta = value['_meta']
-  return { ...value, _meta: { ...(isObject(meta) ? meta : {}), [relatedTaskKey]: { taskId } } }
-}
-
-/** The extension carries the id outside of `_meta`. */
-export function withoutRelatedTask<T extends JsonObject>(value: T): T {
-  const meta = value['_meta']
-  if (!isObject(meta) || !(relatedTaskKey in meta)) return value
-  const { [relatedTaskKey]: _related, ...rest } = meta
-  const { _meta, ...others } = value
-  return (Object.keys(rest).length === 0 ? others : { ...value, _meta: rest }) as T
-}
-
-/** The id of the task that a request or a notification of 2025-11-25 belongs to. */
-export function relatedTaskOf(params: JsonObject | undefined): string | undefined {
-  const meta = params?.['_meta']
-  const related = isObject(meta) ? meta[relatedTaskKey] : undefined
-  const id = isObject(related) ? related['taskId'] : undefined
-  return typeof id === 'string' ? id : undefined
+  const { code, message } = error
+  return { ...error, code, message: typeof message === 'string' ? message : 'The task failed.' }
 }
 
 /**
@@ -199,9 +170,8 @@ const longestPollMs = 10_000
 const defaultPollMs = 1_000
 
 /** `statusMessage` of a task, shortened. */
-export function statusMessageOf({ statusMessage }: JsonObject): string | undefined {
-  return typeof statusMessage === 'string' ? statusMessage.slice(0, longestStatus) : undefined
-}
+export const statusMessageOf = ({ statusMessage }: JsonObject): string | undefined =>
+  typeof statusMessage === 'string' ? statusMessage.slice(0, longestStatus) : undefined
 
 const longestStatus = 1_000
 

@@ -45,16 +45,9 @@ export function wrapStructured(result: Result, always: boolean): Result {
 }
 
 /** Keywords whose values are data: a `$ref` inside is not a reference. */
-const data: ReadonlySet<string> = new Set(['const', 'enum', 'default', 'examples'])
+const data = new Set(['const', 'enum', 'default', 'examples'])
 /** Keywords whose members have names of the author's choice, which may look like keywords. */
-const maps: ReadonlySet<string> = new Set([
-  'properties',
-  'patternProperties',
-  '$defs',
-  'definitions',
-  'dependentSchemas',
-  'dependencies'
-])
+const maps = new Set('properties patternProperties $defs definitions dependentSchemas dependencies'.split(' '))
 
 /**
  * A schema that was moved to `#/properties/result`: JSON pointers from the root are adjusted. References by name and to
@@ -80,10 +73,9 @@ function moved(schema: unknown): unknown {
     // 2019-09 core, section 8.2.4.2: without an anchor at the root it refers to the root, which has moved.
     if (!recursive || changed['$recursiveRef'] !== '#') return changed
     const { $recursiveRef: _left, ...rest } = changed
-    const { allOf } = rest
-    return '$ref' in rest
-      ? { ...rest, allOf: [...(Array.isArray(allOf) ? (allOf as unknown[]) : []), { $ref: root }] }
-      : { ...rest, $ref: root }
+    if (!('$ref' in rest)) return { ...rest, $ref: root }
+    const allOf: unknown[] = Array.isArray(rest['allOf']) ? rest['allOf'] : []
+    return { ...rest, allOf: [...allOf, { $ref: root }] }
   }
 
   return inSchema(schema)

@@ -19,7 +19,7 @@ import {
   tasksExtension
 } from '../../protocol/methods.ts'
 import { publicNameFor, unwrapUri, wrapUri } from '../../protocol/naming.ts'
-import { rewriteResource, rewriteTool, type UriMap } from '../../protocol/translate/rewrite.ts'
+import { withUri, rewriteTool, type UriMap } from '../../protocol/translate/rewrite.ts'
 import { shapeEntry, shapeTool } from '../../protocol/translate/revision-shape.ts'
 import { withoutTaskSupport } from '../../protocol/translate/tasks.ts'
 import { needsWrapping, wrapOutputSchema } from '../../protocol/translate/wrap-structured.ts'
@@ -93,7 +93,7 @@ export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamN
       for (const item of list) {
         const name = String(item[key])
         const shown = map(name)
-        if (!into.has(shown)) into.set(shown, { entry: rewriteResource(item, key, map), route: { upstream, name } })
+        if (!into.has(shown)) into.set(shown, { entry: withUri(item, key, map), route: { upstream, name } })
       }
     }
   }

@@ -14,7 +14,7 @@ import {
 } from '../../protocol/messages.ts'
 import { wrapUri } from '../../protocol/naming.ts'
 import { shapeRequestedSchema, shapeSamplingMessages } from '../../protocol/translate/revision-shape.ts'
-import { rewriteSampling } from '../../protocol/translate/rewrite.ts'
+import { rewriteMessages } from '../../protocol/translate/rewrite.ts'
 import { mapRelatedTask, type TaskIdMap, withoutRelatedTask, withTaskId } from '../../protocol/translate/tasks.ts'
 import { type AskedClient, isAggregated } from './declared-capabilities.ts'
 import { passesLogLevel } from '../../protocol/seams.ts'
@@ -93,7 +93,7 @@ function shapeSampling(
   }
   const shaped = messages === params['messages'] ? params : { ...params, messages }
   if (!isAggregated(endpoint)) return shaped
-  const rewritten = rewriteSampling(shaped, (uri) => wrapUri(upstream, uri))
+  const rewritten = rewriteMessages(shaped, (uri) => wrapUri(upstream, uri))
   return rewritten['includeContext'] === undefined ? rewritten : { ...rewritten, includeContext: 'none' }
 }
 

@@ -6,7 +6,7 @@ import { isLogLevel, logLevels } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/methods.ts'
 import { shapePromptResult, shapeToolResult } from '../../protocol/translate/revision-shape.ts'
 import {
-  rewritePromptResult,
+  rewriteMessages,
   rewriteReadResult,
   rewriteToolResult,
   withoutParam,
@@ -130,7 +130,7 @@ async function getPrompt(call: LegacyCall, services: LegacyServices): Promise<Re
   const target = await resolve(call, services.catalogs, 'prompt', name)
   if (target === undefined) throw new GatewayError('invalid_params', `Unknown prompt: ${excerpt(name)}`)
   const result = await forwardLegacy(call, target, withParam(call.request, 'name', target.route.name), services)
-  return shapePromptResult(rewritePromptResult(result, target.uris), call.session.session.record.revision)
+  return shapePromptResult(rewriteMessages(result, target.uris), call.session.session.record.revision)
 }
 
 /**

@@ -11,12 +11,7 @@ import {
   type UpstreamName
 } from '../../protocol/messages.ts'
 import { modernClientRequests, tasksExtension, hasCapability } from '../../protocol/methods.ts'
-import {
-  rewritePromptResult,
-  rewriteReadResult,
-  rewriteToolResult,
-  withParam
-} from '../../protocol/translate/rewrite.ts'
+import { rewriteMessages, rewriteReadResult, rewriteToolResult, withParam } from '../../protocol/translate/rewrite.ts'
 import {
   checkArguments,
   checkProgressToken,
@@ -71,7 +66,7 @@ async function callTool(call: ModernCall, services: ModernServices): Promise<Res
 async function getPrompt(call: ModernCall, services: ModernServices): Promise<Result> {
   const { route, definition, uris } = await named(call, services, 'prompt', stringParam(call, 'name'))
   const request = withParam(call.request, 'name', route.name)
-  return rewritePromptResult(await converse(call, definition, request, services), uris)
+  return rewriteMessages(await converse(call, definition, request, services), uris)
 }
 
 async function readResource(call: ModernCall, services: ModernServices): Promise<Result> {
