@@ -172,7 +172,7 @@ function sizeOf(bytes: Uint8Array): { readonly depth: number; readonly values: n
   return { depth: deepest, values }
 }
 
-/** One text for equal JSON values: members are sorted by name (after RFC 8785); those that are undefined are left out. */
+/** One text for equal JSON values: members are sorted by name (after RFC 8785), undefined ones left out. */
 export function canonicalJsonOf(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJsonOf).join(',')}]`
   if (!isObject(value)) return JSON.stringify(value) ?? 'null'

@@ -63,8 +63,8 @@ export function unwrapUri(uri: string): { readonly upstream: UpstreamName; reado
 const prefix = 'after:'
 
 /**
- * A page of a list that is held in memory. The cursor names the last entry sent, so that it stays valid across restarts,
- * replicas and changes elsewhere in the list. It grants no access: it is a position in the caller's own list.
+ * A page of a list in memory. The cursor names the last entry sent, so that it stays valid across restarts, replicas
+ * and changes elsewhere in the list. It grants no access: it is a position in the caller's own list.
  * @param cursor from the client; absent for the first page
  * @throws GatewayError invalid_params on a foreign cursor or one whose entry is gone (specification,
  * server/utilities/pagination)

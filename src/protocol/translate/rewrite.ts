@@ -25,7 +25,7 @@ export function rewriteToolResult(result: Result, map: UriMap): Result {
   return mapped === content ? result : { ...result, content: mapped }
 }
 
-/** URIs in the messages of a `prompts/get` result or of the params of `sampling/createMessage`, tool results included. */
+/** URIs in the messages of a `prompts/get` result, or in those and the tool results of `sampling/createMessage`. */
 export function rewriteMessages(holder: JsonObject, map: UriMap): JsonObject {
   const messages = holder['messages']
   if (!Array.isArray(messages)) return holder

@@ -1,5 +1,5 @@
-// Tasks of 2025-11-25 (basic/utilities/tasks): where ids stand in messages, and their translation to the tasks extension
-// of 2026-07-28 (SEP-2663) and back. A message without a task is returned as it is.
+// Tasks of 2025-11-25 (basic/utilities/tasks): where ids stand in messages, and their translation to the tasks
+// extension of 2026-07-28 (SEP-2663) and back. A message without a task is returned as it is.
 
 import { isObject, metaOf, rpcCodes, type JsonObject, type RpcErrorObject } from '../messages.ts'
 
