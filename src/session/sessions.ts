@@ -28,7 +28,7 @@ export interface Owner {
 export interface SessionRecord {
   readonly owner: Owner
   readonly endpoint: EndpointName
-  /** The slot that counts towards the limit of sessions of its owner. */
+  /** Its slot in the limit of sessions of its owner. */
   readonly seat: number
   readonly revision: Revision
   readonly clientInfo: Implementation | undefined
@@ -167,7 +167,6 @@ export async function createSessions({
         return undefined
       }
       if (now - record.touchedAt <= Math.min(60_000, sessionIdleMs / 10)) return { key, record }
-      // Not on every request: the store is spared a write for each.
       return await write(key, { ...record, touchedAt: now })
     },
 
@@ -186,7 +185,7 @@ export async function createSessions({
 
     /** Ends it at every process. */
     async end({ key, record: { owner, seat } }: Session): Promise<void> {
-      // Even where the store fails: a session that was asked to end is not served from the copy any more.
+      // Even where the store fails, it is not served from the copy any more.
       copies.delete(key)
       await store.delete(key)
       ended(key)
@@ -210,7 +209,7 @@ export async function createSessions({
 export const sameOwner = (a: Owner, b: Owner): boolean =>
   a.tenant === b.tenant && a.issuer === b.issuer && a.subject === b.subject && a.clientId === b.clientId
 
-/** @returns undefined for what is no whole record: the session counts as absent, and its client opens a new one */
+/** @returns undefined for what is no whole record: the client opens a new session */
 export function decodeSessionRecord(text: string): SessionRecord | undefined {
   let value: SessionRecord | null
   try {

@@ -12,7 +12,7 @@ export interface Sink {
   event(id: string, data: string | undefined): boolean
   /** Resolves when more can be written, or nothing will be any more. */
   drained(): Promise<void>
-  /** Closes the connection, not the stream: the client is told to come back later for what follows this id. */
+  /** Closes the connection, not the stream: the client is to come back for what follows this id. */
   pause(id: string, retryMs?: number): void
   end(): void
   /** Closes the connection of a client that does not read, at once. */
@@ -45,7 +45,6 @@ interface Connection {
   next: number
   /** Since when its sink is full. */
   fullSince: number | undefined
-  /** To be paused as soon as it has been given everything. */
   pausing: boolean
 }
 
@@ -53,7 +52,6 @@ interface StreamOptions {
   readonly now: () => number
   /** Whether the client takes events without data, as from 2025-11-25 on. */
   readonly primes: boolean
-  /** The id that the client sends to resume after the event. */
   readonly idOf: (seq: number) => string
   /** @param data undefined for an event that only primes. @param keep how many of the last events are held */
   readonly onEvent: (seq: number, data: string | undefined, keep: number) => void
@@ -144,7 +142,7 @@ export function createStream({ now, primes, idOf, onEvent, onFinish }: StreamOpt
       keep(JSON.stringify(message))
       flow()
     },
-    /** Gives the client an id to resume from before the first message (2025-11-25: "prime the client to reconnect"). */
+    /** Gives the client an id before the first message (2025-11-25: "prime the client to reconnect"). */
     prime(): void {
       if (over || !primes) return
       keep(undefined)
@@ -158,7 +156,7 @@ export function createStream({ now, primes, idOf, onEvent, onFinish }: StreamOpt
       onFinish()
       flow()
     },
-    /** Sends nothing more, but tells the client to come back; it finds the stream unfinished. */
+    /** Tells the client to come back; it finds the stream unfinished. */
     leave(retryMs: number): void {
       if (over) return
       over = true

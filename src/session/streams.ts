@@ -40,12 +40,12 @@ export interface StreamsOptions {
   readonly clock: Clock
   readonly randomBytes: (size: number) => Buffer
   readonly log: Log
-  /** How long the stream of a session waits for its client to come back. That of a call lives as long as the call. */
+  /** How long the stream of a session waits for its client; that of a call lives as long as the call. */
   readonly lingerMs?: number
   readonly copyLimits?: CopyLimits
 }
 
-/** Clients give up after a few attempts: these should not all fail before the next process has started. */
+/** Clients give up after a few attempts, which should not all fail before the next process has started. */
 const leaveRetryMs = 3_000
 
 interface LiveStream {
@@ -107,7 +107,6 @@ export function createStreams(options: StreamsOptions) {
     return stream
   }
 
-  /** @returns undefined where nothing is stored */
   async function replay(
     sessionKey: string,
     streamId: string,
@@ -187,7 +186,7 @@ export function createStreams(options: StreamsOptions) {
       resumes.stop(sessionKey)
       for (const { copy } of streams?.values() ?? []) copy.drop()
     },
-    /** The process is stopping: clients that listen are told to come back. Answers of calls still go out. */
+    /** Clients that listen are told to come back. Answers of calls still go out. */
     leave(): void {
       leaving = true
       leaveAll((kind) => kind === 'session')

@@ -34,7 +34,6 @@ export interface DiscoverResult extends HandshakeResult {
   readonly revision: ModernRevision
 }
 
-/** The server does not speak this era, as far as its answer says. */
 export interface NotModern {
   readonly reason: GatewayError
   /** Perhaps it was only slow to start. */

@@ -131,7 +131,7 @@ export function createUpstreamSubscriptions(
   }
 
   return {
-    /** Listens for what may change in the lists, and reports it to `events`. Once. */
+    /** Reports changes of the lists to `events`. Once. */
     watchLists(capabilities: ServerCapabilities): void {
       const offered = kinds.filter((kind) => isObject(capabilities[kind]) && capabilities[kind]['listChanged'] === true)
       if (offered.length === 0) return

@@ -29,9 +29,7 @@ import { logLevelKey, serverInfoKey, subscriptionIdKey, withEnvelope } from '../
 import { modernClientRequests, listenNotifications, tasksExtension } from '../../protocol/methods.ts'
 
 interface ModernCodec extends MessageCodec {
-  /** In which requests are sent from now on. */
   revision: ModernRevision
-  /** What clients with a session have asked for by `logging/setLevel`. */
   sessionLogLevel: LogLevel | undefined
 }
 
@@ -119,7 +117,7 @@ function streamFilter(id: number): NotificationFilter {
   }
 }
 
-/** The same without one member of its `_meta`, and without `_meta` where nothing is left of it. */
+/** Without one member of its `_meta`, and without an empty `_meta`. */
 function withoutMeta(value: JsonObject, key: string): JsonObject {
   const meta = value['_meta']
   if (!isObject(meta) || !(key in meta)) return value

@@ -79,7 +79,7 @@ export type ParamHeaderCaches = ReturnType<typeof createParamHeaderCaches>
 export function createParamHeaderCaches() {
   const caches = new Map<string, { readonly paramHeaders: ParamHeaderCache; users: number }>()
   return {
-    /** That of a definition, which is forgotten when the last one has released it. */
+    /** That of a definition, forgotten when the last one has released it. */
     lease(hash: string) {
       const shared = caches.get(hash) ?? { paramHeaders: createParamHeaderCache(), users: 0 }
       caches.set(hash, shared)
@@ -89,7 +89,7 @@ export function createParamHeaderCaches() {
         release(): void {
           if (--shared.users === 0) caches.delete(hash)
         }
-      }
+      } as const
     }
   }
 }
