@@ -210,7 +210,7 @@ export const sameOwner = (a: Owner, b: Owner): boolean =>
   a.tenant === b.tenant && a.issuer === b.issuer && a.subject === b.subject && a.clientId === b.clientId
 
 /** @returns undefined for what is no whole record: the client opens a new session */
-export function decodeSessionRecord(text: string): SessionRecord | undefined {
+function decodeSessionRecord(text: string): SessionRecord | undefined {
   let value: SessionRecord | null
   try {
     value = JSON.parse(text) as SessionRecord | null
