@@ -208,19 +208,24 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['store/keys.ts tasksTtlMs', 'life of that list after the last task', 'caller', 'left out']
   ],
   Subscriptions: [
-    ['relay/subscriptions/listen-limit.ts maxStreams', 'listen streams', 'caller and process', '429'],
-    ['relay/subscriptions/listen-limit.ts maxWatched', 'URIs and task ids of all of them', 'caller and process', '429'],
-    ['relay/subscriptions/listen-limit.ts maxBytes', 'memory for them', 'caller and process', '429'],
+    ['relay/subscriptions/listen-filter.ts maxStreams', 'listen streams', 'caller and process', '429'],
+    [
+      'relay/subscriptions/listen-filter.ts maxWatched',
+      'URIs and task ids of all of them',
+      'caller and process',
+      '429'
+    ],
+    ['relay/subscriptions/listen-filter.ts maxBytes', 'memory for them', 'caller and process', '429'],
     ['relay/subscriptions/listen-filter.ts maxEntries', 'URIs or task ids', 'listen stream', 'refused as invalid'],
     ['relay/subscriptions/listen-filter.ts maxLength chars', 'a URI or task id', 'listen stream', 'refused as invalid'],
     [
-      'relay/subscriptions/listen-queue.ts changedEveryMs',
+      'relay/subscriptions/listen-stream.ts changedEveryMs',
       'interval of messages about one list',
       'listen stream',
       'one message for all'
     ],
-    ['relay/subscriptions/listen-queue.ts maxQueued', 'updates before the acknowledgment', 'listen stream', 'dropped'],
-    ['relay/subscriptions/listen-queue.ts maxQueuedLength chars', 'size of these', 'listen stream', 'dropped'],
+    ['relay/subscriptions/listen-stream.ts maxQueued', 'updates before the acknowledgment', 'listen stream', 'dropped'],
+    ['relay/subscriptions/listen-stream.ts maxQueuedLength chars', 'size of these', 'listen stream', 'dropped'],
     ['relay/subscriptions/listen-upstream.ts maxMeta chars', '`_meta` of an update', 'message', 'left out'],
     ['relay/subscriptions/resource-subscriptions.ts maxPerSubscriber', 'subscribed URIs', 'session', 'refused'],
     ['relay/methods/legacy.ts maxUriLength chars', 'a subscribed URI', 'request', 'refused'],
@@ -231,13 +236,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'refused'
     ],
     [
-      'relay/subscriptions/resubscription.ts requestMs',
+      'relay/subscriptions/resource-subscriptions.ts requestMs',
       'wait for `resources/unsubscribe`, and for `resources/subscribe` after a break',
       'request to an upstream',
       'tried again'
     ],
     [
-      'relay/subscriptions/resubscription.ts retryDelay',
+      'relay/subscriptions/resource-subscriptions.ts retryDelay',
       'pause before subscriptions are made again',
       'upstream connection',
       'made again'

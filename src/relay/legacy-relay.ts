@@ -63,7 +63,7 @@ export function createLegacyRelay({
   const contextOf = ({ tenant, endpoint }: LiveSession): EndpointContext | undefined => contextNow(tenant, endpoint)
 
   const tasks = createSessionTasks({ sealer, store, sessions: live, pool, clock, log })
-  const subscriptions = createResourceSubscriptions({ pool, clock, log })
+  const subscriptions = createResourceSubscriptions(pool, clock, log)
   const clients = createSessionClients({ live, tasks, subscriptions, contextOf })
   const listings = createListings({ pool, store, clock, log, clientInfo, events: clients.sharedEvents })
   const sessionLists = createSessionLists(listings, clock, log)
@@ -79,14 +79,7 @@ export function createLegacyRelay({
     events: clients.events(sessionLists, catalogs),
     log
   })
-  const subscribers = createSessionSubscribers({
-    subscriptions,
-    live,
-    connections,
-    catalogs,
-    clients,
-    contextOf
-  })
+  const subscribers = createSessionSubscribers(subscriptions, live, connections, catalogs, clients, contextOf)
   const inputLoop = createInputLoop({ clock, store, newId, listings, serverRequestQuotas, tasks })
   const services: LegacyServices = {
     catalogs,

@@ -224,16 +224,7 @@ export async function listenSetup(
   }
 
   const touched: string[] = []
-  const subscriptions = createResourceSubscriptions({
-    pool: {
-      touch: (scope) => {
-        touched.push(scope)
-      }
-    },
-    clock,
-    random: () => 0,
-    log
-  })
+  const subscriptions = createResourceSubscriptions({ touch: (scope) => void touched.push(scope) }, clock, log, () => 0)
   /** Of legacy upstreams: one connection each, while it lives. */
   const watched = new Map<string, Promise<Upstream>>()
   const taken = new Set<LeasedConnection>()

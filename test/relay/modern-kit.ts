@@ -168,7 +168,7 @@ export async function modernSetup(
       listings,
       catalogOf: catalogs,
       levels: createLogLevels(log),
-      subscriptions: createResourceSubscriptions({ pool, clock, log })
+      subscriptions: createResourceSubscriptions(pool, clock, log)
     },
     runtime: {
       clock,

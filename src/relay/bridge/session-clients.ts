@@ -104,9 +104,7 @@ export function createSessionClients({
       catalogs: ClientCatalogs<SessionViewer>
     ): SessionConnectionEvents => ({
       ...sharedEvents,
-      opened({ definition, scope, upstream }) {
-        subscriptions.opened(definition, scope, upstream)
-      },
+      opened: subscriptions.opened,
       notification(session, definition, notification) {
         const source = { definition, scope: scopeOf(definition, session) }
         if (notification.method === 'notifications/resources/updated') {

@@ -1,8 +1,17 @@
-// What a client asks `subscriptions/listen` for: read strictly, bounded, and compared with what it is granted. Pure.
+// What a client asks `subscriptions/listen` for: read strictly, bounded, routed, and compared with what it is granted.
 
-import { type ClientCapabilities, GatewayError, isObject, type JsonObject } from '../../protocol/messages.ts'
+import type { Principal } from '../../auth/principal.ts'
+import {
+  GatewayError,
+  isObject,
+  type ClientCapabilities,
+  type JsonObject,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import { hasCapability, tasksExtension } from '../../protocol/methods.ts'
 import type { ListKind } from '../../protocol/seams.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import type { TaskRef } from '../tasks/caller-tasks.ts'
 
 const maxEntries = 1_000
 const maxLength = 8_192
@@ -14,6 +23,9 @@ export interface ListenFilter {
   readonly uris: readonly string[]
   readonly taskIds: readonly string[]
 }
+
+/** URIs and task ids as the upstream knows them. */
+export type UpstreamFilter = Pick<ListenFilter, 'uris' | 'taskIds'>
 
 const memberOf = {
   tools: 'toolsListChanged',
@@ -39,9 +51,7 @@ export function readListenFilter(params: JsonObject | undefined, capabilities: C
       'missing_capability',
       `Notifications about tasks are for clients that declare the extension ${tasksExtension} in ` +
         'io.modelcontextprotocol/clientCapabilities.',
-      {
-        data: { requiredCapabilities: { extensions: { [tasksExtension]: {} } } }
-      }
+      { data: { requiredCapabilities: { extensions: { [tasksExtension]: {} } } } }
     )
   }
   return wanted
@@ -57,11 +67,8 @@ export function notificationFilterOf({ kinds: listed, uris, taskIds }: ListenFil
 }
 
 /** What a server has acknowledged of what it was asked for. Anything beyond that is ignored. */
-export function acknowledgedFilter(
-  asked: Pick<ListenFilter, 'uris' | 'taskIds'>,
-  params: JsonObject | undefined
-): Pick<ListenFilter, 'uris' | 'taskIds'> {
-  const filter = params?.['notifications']
+export function acknowledgedFilter(asked: UpstreamFilter, params: JsonObject): UpstreamFilter {
+  const filter = params['notifications']
   const listed = (name: string): ReadonlySet<unknown> => {
     const list = isObject(filter) ? filter[name] : undefined
     return new Set(Array.isArray(list) ? list : [])
@@ -92,3 +99,79 @@ function strings(filter: JsonObject, name: string): string[] {
 }
 
 const invalid = (message: string): GatewayError => new GatewayError('invalid_params', message)
+
+/** URIs and task ids as the upstream knows them -> as the client wrote them. */
+export interface ListenNames {
+  readonly uris: Map<string, string[]>
+  readonly taskIds: Map<string, string>
+}
+
+/** Which upstream serves which part; URIs and task ids without one are left out. */
+export function listenRoutes(
+  view: Pick<Catalog, 'resource'>,
+  { uris, taskIds }: ListenFilter,
+  openTask: (id: string) => TaskRef | undefined
+): Map<UpstreamName, ListenNames> {
+  const routes = new Map<UpstreamName, ListenNames>()
+  const namesAt = (upstream: UpstreamName): ListenNames => {
+    const names = routes.get(upstream) ?? { uris: new Map<string, string[]>(), taskIds: new Map<string, string>() }
+    routes.set(upstream, names)
+    return names
+  }
+  for (const uri of uris) {
+    const route = view.resource(uri)
+    if (route === undefined) continue
+    const names = namesAt(route.upstream)
+    names.uris.set(route.name, [...(names.uris.get(route.name) ?? []), uri])
+  }
+  for (const taskId of taskIds) {
+    const opened = openTask(taskId)
+    // Tasks of legacy upstreams can only be polled.
+    if (opened !== undefined && opened.legacy === undefined) namesAt(opened.upstream).taskIds.set(opened.id, taskId)
+  }
+  return routes
+}
+
+const maxStreams = 100
+/** URIs and task ids of one caller, over all of its streams. */
+const maxWatched = 10_000
+/** Of these and of the capabilities, which are held as long as the streams. */
+const maxBytes = 4 * 1024 * 1024
+
+/** How much one caller may listen to at once in this process: a stream costs a connection here and at each upstream. */
+export function createListenLimit() {
+  const taken = new Map<string, { streams: number; watched: number; bytes: number }>()
+  const tooMany = (what: string): GatewayError =>
+    new GatewayError('too_many', `${what}, which is the limit. Close some of them first.`)
+
+  /**
+   * @param capabilities of the client, as far as the stream holds them
+   * @returns ends the use
+   * @throws GatewayError too_many
+   */
+  return (
+    { tenant, issuer, subject, clientId }: Principal,
+    { uris, taskIds }: UpstreamFilter,
+    capabilities: ClientCapabilities
+  ): (() => void) => {
+    const key = JSON.stringify([tenant, issuer, subject, clientId])
+    const watched = uris.length + taskIds.length
+    const bytes = Buffer.byteLength(JSON.stringify([uris, taskIds, capabilities]))
+    const own = taken.get(key) ?? { streams: 0, watched: 0, bytes: 0 }
+    if (own.streams >= maxStreams) throw tooMany(`This caller has ${maxStreams} listen streams`)
+    if (own.watched + watched > maxWatched)
+      throw tooMany(`The listen streams of this caller name more than ${maxWatched} resources and tasks`)
+    if (own.bytes + bytes > maxBytes)
+      throw tooMany(`What the listen streams of this caller name is longer than ${maxBytes / 1024 / 1024} MiB`)
+    own.streams++
+    own.watched += watched
+    own.bytes += bytes
+    taken.set(key, own)
+    return () => {
+      own.streams--
+      own.watched -= watched
+      own.bytes -= bytes
+      if (own.streams === 0) taken.delete(key)
+    }
+  }
+}

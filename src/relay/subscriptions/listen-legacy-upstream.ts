@@ -5,17 +5,11 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import { hasCapability } from '../../protocol/methods.ts'
 import type { Clock } from '../../time/clock.ts'
+import type { Runtime } from '../call/call.ts'
 import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
 import { boundedMeta, type ListenTarget, type UpstreamPart } from './listen-upstream.ts'
-import { coversUri, type Subscriber } from './subscription-index.ts'
 import type { ResourceSubscriptions } from './resource-subscriptions.ts'
-
-export interface LegacyUpstreamPartOptions {
-  readonly connections: Pick<CallerConnections, 'watch'>
-  readonly subscriptions: Pick<ResourceSubscriptions, 'subscribe' | 'unsubscribe' | 'drop'>
-  readonly clock: Clock
-  readonly log: Log
-}
+import { coversUri, type Subscriber } from './subscription-index.ts'
 
 /**
  * @param uris as the upstream knows them
@@ -26,7 +20,9 @@ export function openLegacyUpstreamPart(
   uris: readonly string[],
   target: ListenTarget,
   waitMs: number,
-  { connections, subscriptions, clock, log }: LegacyUpstreamPartOptions
+  connections: Pick<CallerConnections, 'watch'>,
+  subscriptions: Pick<ResourceSubscriptions, 'subscribe' | 'unsubscribe' | 'drop'>,
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>
 ): UpstreamPart {
   const granted: string[] = []
   const settled = Promise.withResolvers<void>()

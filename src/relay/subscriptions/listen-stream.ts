@@ -2,20 +2,20 @@
 // client did not ask for, and nothing before its acknowledgment.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { isModernRevision, latestModern, type UpstreamName } from '../../protocol/messages.ts'
-import type { ListKind } from '../../protocol/seams.ts'
+import { isModernRevision, latestModern, type Notification, type UpstreamName } from '../../protocol/messages.ts'
 import { hasCapability } from '../../protocol/methods.ts'
+import type { ListKind } from '../../protocol/seams.ts'
+import { createDelay, type Clock } from '../../time/clock.ts'
 import type { ContextOf, EndpointContext, ModernCall, ModernViewer, Runtime } from '../call/call.ts'
 import type { Catalog } from '../catalog/catalog.ts'
-import { type ClientCatalogs, definitionsOf } from '../catalog/client-catalogs.ts'
+import { definitionsOf, type ClientCatalogs } from '../catalog/client-catalogs.ts'
 import type { Listings } from '../catalog/listings.ts'
 import type { CallerConnections } from '../connections/caller-connections.ts'
-import { type SealedTaskIds, taskForCaller } from '../tasks/caller-tasks.ts'
-import { type ListenFilter, notificationFilterOf } from './listen-filter.ts'
+import { taskForCaller, type SealedTaskIds } from '../tasks/caller-tasks.ts'
+import { listenRoutes, notificationFilterOf, type ListenFilter, type ListenNames } from './listen-filter.ts'
 import { openLegacyUpstreamPart } from './listen-legacy-upstream.ts'
 import { createListenQueue } from './listen-queue.ts'
-import { type ListenNames, listenRoutes } from './listen-routes.ts'
-import { type ListenTarget, openUpstreamPart, type UpstreamPart } from './listen-upstream.ts'
+import { openUpstreamPart, type ListenTarget, type UpstreamPart } from './listen-upstream.ts'
 import type { ResourceSubscriptions } from './resource-subscriptions.ts'
 
 export interface ListenStreamsOptions {
@@ -28,22 +28,7 @@ export interface ListenStreamsOptions {
   readonly runtime: Pick<Runtime, 'clock' | 'random' | 'log'>
 }
 
-export interface ListenStream {
-  /** The client's call, where its endpoint stands now. */
-  readonly call: ModernCall
-  /** The lists as the client was last told of them. */
-  readonly view: Catalog
-  /** The client is told which of its lists differ from before. */
-  show(view: Catalog, changed: Iterable<ListKind>): void
-  /** After a reload. */
-  move(context: EndpointContext): void
-  /** @returns whether all that the client was promised is still where it was */
-  holds(): boolean
-  /** Resolves when the stream has ended. */
-  run(): Promise<void>
-  /** Ends the stream; an aborted call is told nothing more. */
-  end(): void
-}
+export type ListenStream = ReturnType<typeof createListenStream>
 
 interface Part {
   readonly part: UpstreamPart
@@ -58,14 +43,9 @@ const waitMsOf = ({ snapshot }: EndpointContext): number =>
   Math.min(Math.max(snapshot.limits.coldStartMs, 1_000), 10_000)
 
 /** @param given without its params, where its endpoint stands now */
-export function createListenStream(
-  given: ModernCall,
-  filter: ListenFilter,
-  options: ListenStreamsOptions
-): ListenStream {
-  const { catalogs, taskIds, listings, runtime } = options
+export function createListenStream(given: ModernCall, filter: ListenFilter, options: ListenStreamsOptions) {
+  const { catalogs, taskIds, listings, connections, subscriptions, runtime } = options
   const { clock, log } = runtime
-  const partOptions = { ...options, ...runtime }
   const { signal } = given
   const parts = new Map<UpstreamName, Part>()
   const over = Promise.withResolvers<void>()
@@ -103,10 +83,18 @@ export function createListenStream(
     const target = targetOf(definition.name, names)
     const listing = listings.peek(definition)
     if (isModernRevision(listing?.revision ?? latestModern)) {
-      parts.set(definition.name, { part: openUpstreamPart(definition, asked, target, partOptions), names })
+      parts.set(definition.name, { part: openUpstreamPart(definition, asked, target, connections, runtime), names })
     } else if (hasCapability(listing?.capabilities ?? {}, ['resources', 'subscribe'])) {
       // No connection is opened to learn what the listing says already.
-      const part = openLegacyUpstreamPart(definition, asked.uris, target, waitMsOf(call), partOptions)
+      const part = openLegacyUpstreamPart(
+        definition,
+        asked.uris,
+        target,
+        waitMsOf(call),
+        connections,
+        subscriptions,
+        runtime
+      )
       parts.set(definition.name, { part, names })
     }
   }
@@ -139,20 +127,25 @@ export function createListenStream(
   }
 
   return {
+    /** The client's call, where its endpoint stands now. */
     get call() {
       return call
     },
+    /** The lists as the client was last told of them. */
     get view() {
       return view
     },
-    show(now, changed) {
+    /** The client is told which of its lists differ from before. */
+    show(now: Catalog, changed: Iterable<ListKind>) {
       view = now
       queue.changed([...changed].filter((kind) => kinds.has(kind)))
     },
-    move(context) {
+    /** After a reload. */
+    move(context: EndpointContext) {
       call = { ...given, ...context }
     },
-    holds() {
+    /** @returns whether all that the client was promised is still where it was */
+    holds(): boolean {
       const members = definitionsOf(call)
       return [...parts].every(
         ([name, { part, names }]) =>
@@ -165,7 +158,8 @@ export function createListenStream(
           )
       )
     },
-    async run() {
+    /** Resolves when the stream has ended. */
+    async run(): Promise<void> {
       signal.addEventListener('abort', () => over.resolve(), { once: true })
       try {
         for (const [name, names] of listenRoutes(view, filter, (id) => taskIds.open(call, id))) {
@@ -185,6 +179,78 @@ export function createListenStream(
         for (const { part } of parts.values()) part.end()
       }
     },
+    /** Ends the stream; an aborted call is told nothing more. */
     end: () => over.resolve()
+  }
+}
+
+/** Many changes are one change to a client that reads the list again. */
+const changedEveryMs = 100
+/**
+ * Of the queue before the acknowledgment, when nothing is promised yet; in characters of JSON, where whole tasks
+ * come.
+ */
+const maxQueued = 1_000
+const maxQueuedLength = 1024 * 1024
+
+/**
+ * What a stream is still to send: nothing before its acknowledgment, and of many changes of a list one message in a
+ * while.
+ */
+function createListenQueue(notify: (notification: Notification) => void, clock: Clock) {
+  const queued = new Map<string, { readonly notification: Notification; readonly length: number }>()
+  let queuedLength = 0
+  const unsent = new Set<ListKind>()
+  let acknowledged = false
+  let ended = false
+  const pause = createDelay(clock)
+
+  function sendChanges(): void {
+    if (unsent.size === 0) return
+    for (const kind of unsent) notify({ method: `notifications/${kind}/list_changed` })
+    unsent.clear()
+    pause.start(changedEveryMs, sendChanges)
+  }
+
+  function end(): void {
+    ended = true
+    pause.close()
+  }
+
+  return {
+    /** Sends the acknowledgment, and what was queued before it. */
+    acknowledge(acknowledgment: Notification) {
+      if (ended) return
+      acknowledged = true
+      notify(acknowledgment)
+      for (const { notification } of queued.values()) notify(notification)
+      queued.clear()
+      sendChanges()
+    },
+    /** @param about the resource or task: before the acknowledgment, only the newest notification of each is queued */
+    send(about: string, notification: Notification) {
+      if (ended) return
+      if (acknowledged) return notify(notification)
+      const before = queued.get(about)
+      const length = JSON.stringify(notification).length
+      const total = queuedLength - (before?.length ?? 0) + length
+      if (total > maxQueuedLength || (before === undefined && queued.size >= maxQueued)) return
+      queued.set(about, { notification, length })
+      queuedLength = total
+    },
+    /** Sends list changes: at once, then at most every `changedEveryMs`. */
+    changed(kinds: Iterable<ListKind>) {
+      if (ended) return
+      for (const kind of kinds) unsent.add(kind)
+      if (acknowledged && !pause.pending) sendChanges()
+    },
+    /** Sends the list changes that are due later, and nothing after that. */
+    finish() {
+      if (ended) return
+      pause.close()
+      if (acknowledged) sendChanges()
+      end()
+    },
+    end
   }
 }

@@ -12,27 +12,19 @@ import { definitionsOf } from '../catalog/client-catalogs.ts'
 import { changedKinds } from '../catalog/freshness.ts'
 import { listenCallOf } from '../client/modern-client.ts'
 import { createKeepAlive } from '../connections/keep-alive.ts'
-import { type ListenFilter, readListenFilter } from './listen-filter.ts'
-import { createListenLimit } from './listen-limit.ts'
+import { createListenLimit, readListenFilter, type ListenFilter } from './listen-filter.ts'
 import { createListenStream, type ListenStream, type ListenStreamsOptions } from './listen-stream.ts'
 
-export interface ListenStreams {
-  /** See `ModernRelay.listen`. */
-  listen(call: ModernCall): Promise<Result>
-  /** After a reload. */
-  retain(): void
-  /** Ends all streams, and refuses new ones. */
-  close(): void
-}
+export type ListenStreams = ReturnType<typeof createListenStreams>
 
 /** Between two marks of the listings as used, in milliseconds. */
 const maxUseIntervalMs = 15_000
 
-export function createListenStreams(options: ListenStreamsOptions): ListenStreams {
+export function createListenStreams(options: ListenStreamsOptions) {
   const { catalogs, contextOf, listings, runtime } = options
   const { clock, log } = runtime
   const streams = new Set<ListenStream>()
-  const limit = createListenLimit()
+  const enter = createListenLimit()
   const keepAlive = createKeepAlive(clock, markListingsUsed, maxUseIntervalMs)
   let closed = false
 
@@ -85,18 +77,20 @@ export function createListenStreams(options: ListenStreamsOptions): ListenStream
   }
 
   return {
-    listen(given) {
+    /** See `ModernRelay.listen`. */
+    listen(given: ModernCall): Promise<Result> {
       // The body is read at once and let go: the stream may be open for hours.
       const call = listenCallOf(given)
       const filter = readFilter(given)
       return observe(call, { clock, log }, async () => {
         const wanted = await filter
         if (closed) throw stopping()
-        const leave = limit.take(call.principal, wanted, call.client.capabilities)
+        const leave = enter(call.principal, wanted, call.client.capabilities)
         await serve(call, wanted).finally(leave)
         return { resultType: 'complete' }
       })
     },
+    /** After a reload. */
     retain() {
       for (const stream of streams) {
         const { tenant, endpoint } = stream.call
@@ -109,6 +103,7 @@ export function createListenStreams(options: ListenStreamsOptions): ListenStream
       tellListChanges(streams)
       for (const stream of streams) if (!stream.holds()) stream.end()
     },
+    /** Ends all streams, and refuses new ones. */
     close() {
       closed = true
       keepAlive.close()

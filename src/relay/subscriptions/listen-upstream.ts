@@ -4,18 +4,15 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import { hasCapability, tasksExtension } from '../../protocol/methods.ts'
 import { isObject, type JsonObject, type Notification } from '../../protocol/messages.ts'
-import { type Client, noClient, type Upstream } from '../../protocol/seams.ts'
-import { backoffMs, type Clock, timeoutSignal } from '../../time/clock.ts'
-import type { ModernCall } from '../call/call.ts'
+import { hasCapability, tasksExtension } from '../../protocol/methods.ts'
+import { noClient, type Client, type Upstream } from '../../protocol/seams.ts'
+import { backoffMs, createDelay, timeoutSignal } from '../../time/clock.ts'
+import type { ModernCall, Runtime } from '../call/call.ts'
 import { declaredForCaller } from '../client/declared-capabilities.ts'
 import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
+import { acknowledgedFilter, notificationFilterOf, type UpstreamFilter } from './listen-filter.ts'
 import { coversUri } from './subscription-index.ts'
-import { acknowledgedFilter, type ListenFilter, notificationFilterOf } from './listen-filter.ts'
-
-/** URIs and task ids as the upstream knows them. */
-export type UpstreamFilter = Pick<ListenFilter, 'uris' | 'taskIds'>
 
 export interface UpstreamPart {
   readonly definition: UpstreamDefinition
@@ -36,14 +33,6 @@ export interface ListenTarget {
   taskChanged(taskId: string, params: JsonObject): void
 }
 
-export interface UpstreamPartOptions {
-  readonly connections: Pick<CallerConnections, 'watch'>
-  readonly clock: Clock
-  /** Between 0 and 1. */
-  readonly random: () => number
-  readonly log: Log
-}
-
 const none: UpstreamFilter = { uris: [], taskIds: [] }
 /** A stream that lasted this long has worked: the back-off starts again. */
 const provenMs = 5_000
@@ -56,7 +45,8 @@ export function openUpstreamPart(
   definition: UpstreamDefinition,
   asked: UpstreamFilter,
   target: ListenTarget,
-  { connections, clock, random, log }: UpstreamPartOptions
+  connections: Pick<CallerConnections, 'watch'>,
+  { clock, random, log }: Pick<Runtime, 'clock' | 'random' | 'log'>
 ): UpstreamPart {
   const { call } = target
   // An upstream speaks of tasks only to clients that declare them.
@@ -67,7 +57,7 @@ export function openUpstreamPart(
   let grantedUris: ReadonlySet<string> = new Set()
   let grantedTasks: ReadonlySet<string> = new Set()
   let failures = 0
-  let retry: { close(): unknown } | undefined
+  const retry = createDelay(clock)
   const client = (notify: Client['notify']): Client => ({ era: 'modern', capabilities, ask: noClient.ask, notify })
   const who = { upstream: definition.name, tenant: definition.tenant }
 
@@ -161,16 +151,12 @@ export function openUpstreamPart(
     // What the client was not promised is not retried.
     if (granted === undefined) return end()
     if (clock.now() - since >= provenMs) failures = 0
-    const timer = clock.timer(backoffMs(failures++, { ...retryDelay, random }), () => {
-      void listen()
-    })
-    timer.unref()
-    retry = timer
+    retry.start(backoffMs(failures++, { ...retryDelay, random }), () => void listen())
   }
 
   function end(): void {
     settled.resolve()
-    retry?.close()
+    retry.close()
     stop.abort()
   }
 

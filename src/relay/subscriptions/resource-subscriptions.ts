@@ -5,20 +5,20 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import { GatewayError, type Notification, type Result } from '../../protocol/messages.ts'
-import type { Upstream } from '../../protocol/seams.ts'
-import { abortable, type Clock } from '../../time/clock.ts'
+import { GatewayError, RpcError, type Notification, type Result } from '../../protocol/messages.ts'
+import { noClient, type Upstream } from '../../protocol/seams.ts'
+import { abortable, backoffMs, timeoutSignal, type Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { createKeepAlive } from '../connections/keep-alive.ts'
-import { createResubscription, requestSubscription } from './resubscription.ts'
 import {
   createSubscriptionIndex,
   listenerOf,
+  tellUpdated,
   type SubscribedConnection,
   type SubscribedScope,
   type Subscriber,
   type Subscription,
-  tellUpdated
+  type SubscriptionIndex
 } from './subscription-index.ts'
 
 export interface SubscriptionRequest {
@@ -33,58 +33,22 @@ export interface SubscriptionRequest {
   readonly signal?: AbortSignal
 }
 
-export interface ResourceSubscriptions {
-  /**
-   * Sends nothing where the server has been asked for this resource already.
-   * @param shown the URI as the subscriber wrote it
-   * @throws GatewayError session_unknown where the subscriber is over, too_many, cancelled; whatever the upstream
-   * answers
-   */
-  subscribe(request: SubscriptionRequest, shown: string): Promise<Result>
-  /**
-   * Idempotent, and without effect on other subscribers.
-   * @throws GatewayError cancelled; whatever the upstream answers
-   */
-  unsubscribe(request: SubscriptionRequest): Promise<Result>
-  /** Ends all subscriptions of a subscriber. */
-  drop(subscriber: Subscriber): void
-  /** What a connection says that is about no call; anything but `notifications/resources/updated` is ignored. */
-  notification(definition: UpstreamDefinition, scope: string, notification: Notification): void
-  /** The connection in use now: it is asked for what the one before it had. */
-  opened(definition: UpstreamDefinition, scope: string, upstream: Upstream): void
-  /** The connection broke. */
-  lost(definition: UpstreamDefinition, scope: string): void
-  /** The subscriber listens: its connections stay open, or are opened again. */
-  touch(subscriber: Subscriber): void
-  /** After a reload: moves the subscriptions of definitions that are gone to the connections that take over. */
-  retain(hashes: ReadonlySet<string>): void
-  close(): void
-}
-
-export interface ResourceSubscriptionsOptions {
-  readonly pool: Pick<Pool, 'touch'>
-  readonly clock: Clock
-  /** Between 0 and 1. */
-  readonly random?: () => number
-  readonly log: Log
-}
+export type ResourceSubscriptions = ReturnType<typeof createResourceSubscriptions>
 
 const maxPerSubscriber = 1_000
+const requestMs = 30_000
+const retryDelay = { firstMs: 500, maxMs: 60_000 }
 
-export function createResourceSubscriptions({
-  pool,
-  clock,
-  random = Math.random,
-  log
-}: ResourceSubscriptionsOptions): ResourceSubscriptions {
-  const index = createSubscriptionIndex()
+/** @param random between 0 and 1 */
+export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Clock, log: Log, random = Math.random) {
+  const index = createSubscriptionIndex(clock)
+  const closing = new AbortController()
+  const { renew, reopen, retryLater } = createResubscription(index, closing.signal, random, log)
   const keepAlive = createKeepAlive(clock, () => {
     const used = index.all().filter((connection) => listenerOf(connection) !== undefined)
     for (const { scope, definition } of used) pool.touch(scope, definition)
     return Math.min(...used.map(({ definition }) => definition.idleMs))
   })
-  const closing = new AbortController()
-  const { renew, reopen, retryLater } = createResubscription({ index, closing: closing.signal, clock, random, log })
 
   /** Ends a subscription without subscribers, unless one comes meanwhile. Never rejects. */
   const end = (connection: SubscribedConnection, uri: string): Promise<void> =>
@@ -103,12 +67,24 @@ export function createResourceSubscriptions({
     })
 
   return {
-    async subscribe({ subscriber, connection: { upstream, ...scope }, uri, send, signal }, shown) {
+    /**
+     * Sends nothing where the server has been asked for this resource already.
+     * @param shown the URI as the subscriber wrote it
+     * @throws GatewayError session_unknown where the subscriber is over, too_many, cancelled; whatever the upstream
+     * answers
+     */
+    async subscribe(
+      { subscriber, connection: { upstream, ...scope }, uri, send, signal }: SubscriptionRequest,
+      shown: string
+    ): Promise<Result> {
       const connection = index.at(scope)
       const run = async (subscription: Subscription): Promise<Result> => {
         if (subscriber.over) throw new GatewayError('session_unknown', 'The session of the client ended.')
         const again = subscription.subscribers.has(subscriber)
-        if (!again && index.count(subscriber) >= maxPerSubscriber) throw tooMany()
+        if (!again && index.count(subscriber) >= maxPerSubscriber) {
+          const message = `This session has ${maxPerSubscriber} subscriptions, which is the limit. End some of them first.`
+          throw new GatewayError('too_many', message)
+        }
         // Before the request: an update may overtake the answer.
         index.add(connection, uri, subscriber, shown)
         if (subscriber.listening) keepAlive.add(connection.definition.idleMs)
@@ -124,10 +100,14 @@ export function createResourceSubscriptions({
         }
       }
       const turn = (): Promise<Result> => index.inTurn(connection, uri, run, signal)
-      return await (send === undefined ? connection.background(turn, signal) : turn())
+      return send === undefined ? connection.background(turn, signal) : turn()
     },
 
-    async unsubscribe({ subscriber, connection: { upstream: _open, ...scope }, uri, send, signal }) {
+    /**
+     * Idempotent, and without effect on other subscribers.
+     * @throws GatewayError cancelled; whatever the upstream answers
+     */
+    async unsubscribe({ subscriber, connection: scope, uri, send, signal }: SubscriptionRequest): Promise<Result> {
       if (scope.exclusive && send !== undefined) {
         const own = index.at(scope)
         const run = async (subscription: Subscription): Promise<Result> => {
@@ -138,7 +118,7 @@ export function createResourceSubscriptions({
         }
         return await index.inTurn(own, uri, run, signal)
       }
-      const connection = index.find(scope.definition, scope.scope)
+      const connection = index.find(scope)
       if (connection !== undefined && index.remove(connection, uri, subscriber)) {
         const ended = end(connection, uri)
         await (signal === undefined ? ended : abortable(ended, signal))
@@ -146,7 +126,8 @@ export function createResourceSubscriptions({
       return {}
     },
 
-    drop(subscriber) {
+    /** Ends all subscriptions of a subscriber. */
+    drop(subscriber: Subscriber) {
       for (const [connection, uris] of index.of(subscriber)) {
         for (const uri of [...uris]) {
           if (index.remove(connection, uri, subscriber)) void connection.background(() => end(connection, uri))
@@ -154,30 +135,35 @@ export function createResourceSubscriptions({
       }
     },
 
-    notification(definition, scope, { method, params }) {
+    /** What a connection says that is about no call; anything but `notifications/resources/updated` is ignored. */
+    notification(definition: UpstreamDefinition, scope: string, { method, params }: Notification) {
       if (method !== 'notifications/resources/updated' || params === undefined) return
-      const connection = index.find(definition, scope)
+      const connection = index.find({ definition, scope })
       if (connection !== undefined) tellUpdated(connection, params)
     },
 
-    opened(definition, scope, upstream) {
-      const connection = index.find(definition, scope)
-      if (connection !== undefined) void renew(connection, upstream)
+    /** The connection in use now: it is asked for what the one before it had. */
+    opened(open: Pick<SubscribedScope, 'definition' | 'scope'> & { readonly upstream: Upstream }) {
+      const connection = index.find(open)
+      if (connection !== undefined) void renew(connection, open.upstream)
     },
 
-    lost(definition, scope) {
-      const connection = index.find(definition, scope)
+    /** The connection broke. */
+    lost(definition: UpstreamDefinition, scope: string) {
+      const connection = index.find({ definition, scope })
       if (connection === undefined) return
       connection.current = undefined
       for (const subscription of connection.uris.values()) subscription.upstream = undefined
       retryLater(connection)
     },
 
-    touch(subscriber) {
+    /** The subscriber listens: its connections stay open, or are opened again. */
+    touch(subscriber: Subscriber) {
       for (const [connection] of index.of(subscriber)) void reopen(connection)
     },
 
-    retain(hashes) {
+    /** After a reload: moves the subscriptions of definitions that are gone to the connections that take over. */
+    retain(hashes: ReadonlySet<string>) {
       for (const connection of index.all()) {
         if (hashes.has(connection.definition.hash)) continue
         for (const { uri, subscriber, shown } of index.clear(connection)) {
@@ -195,13 +181,70 @@ export function createResourceSubscriptions({
     close() {
       closing.abort()
       keepAlive.close()
-      for (const { retry } of index.all()) retry?.close()
+      for (const { retry } of index.all()) retry.close()
     }
   }
 }
 
-const tooMany = (): GatewayError =>
-  new GatewayError(
-    'too_many',
-    `This session has ${maxPerSubscriber} subscriptions, which is the limit. End some of them first.`
-  )
+/** @throws RpcError the server's own error; GatewayError upstream_* */
+const requestSubscription = (upstream: Upstream, method: string, uri: string): Promise<Result> =>
+  upstream.request({ method, params: { uri } }, noClient, timeoutSignal(requestMs))
+
+/**
+ * Makes subscriptions again on the connection that follows a broken one, and opens that connection while a subscriber
+ * listens.
+ * @param closing aborted when the gateway stops
+ */
+function createResubscription({ inTurn }: SubscriptionIndex, closing: AbortSignal, random: () => number, log: Log) {
+  /** Asks a new connection for what the one before it had. Never rejects. */
+  async function renew(connection: SubscribedConnection, upstream: Upstream): Promise<void> {
+    if (connection.current === upstream) return
+    connection.current = upstream
+    const { definition, uris, background } = connection
+    const again = (uri: string): Promise<void> =>
+      inTurn(connection, uri, async (subscription) => {
+        if (subscription.upstream === upstream || subscription.subscribers.size === 0) return
+        await requestSubscription(upstream, 'resources/subscribe', uri)
+        subscription.upstream = upstream
+        if (subscription.established) tellUpdated(connection, { uri })
+        subscription.established = true
+      })
+    try {
+      await Promise.all([...uris.keys()].map((uri) => background(() => again(uri))))
+      connection.failures = 0
+    } catch (err) {
+      log.warn(
+        { err, upstream: definition.name, tenant: definition.tenant },
+        'a subscription could not be made again on the new connection'
+      )
+      // The next call does not repeat what the server has refused on this connection.
+      if (!(err instanceof RpcError) && connection.current === upstream) connection.current = undefined
+      retryLater(connection)
+    }
+  }
+
+  /** Opens the connection for a subscriber that listens; the others get theirs with their next call. Never rejects. */
+  async function reopen(connection: SubscribedConnection): Promise<void> {
+    const subscriber = listenerOf(connection)
+    if (closing.aborted || connection.retry.pending || subscriber === undefined) return
+    try {
+      await renew(connection, await subscriber.connect(connection.definition))
+    } catch (err) {
+      log.debug(
+        { err, upstream: connection.definition.name },
+        'a connection with subscriptions could not be opened yet'
+      )
+      retryLater(connection)
+    }
+  }
+
+  function retryLater(connection: SubscribedConnection): void {
+    if (closing.aborted || connection.retry.pending || listenerOf(connection) === undefined) return
+    connection.retry.start(backoffMs(connection.failures++, { ...retryDelay, random }), () => {
+      connection.current = undefined
+      void reopen(connection)
+    })
+  }
+
+  return { renew, reopen, retryLater }
+}

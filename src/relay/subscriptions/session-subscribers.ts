@@ -1,36 +1,14 @@
 // Sessions as subscribers of resource-subscriptions.ts: each session is one.
 
-import { GatewayError, type JsonObject, type Notification } from '../../protocol/messages.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { GatewayError, type JsonObject, type Notification } from '../../protocol/messages.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
-import { type EndpointContext, scopeOf } from '../call/call.ts'
+import { scopeOf, type EndpointContext } from '../call/call.ts'
 import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
 import type { SessionConnections } from '../connections/session-connections.ts'
 import type { UpstreamScope } from '../tasks/session-task-ids.ts'
 import type { ResourceSubscriptions } from './resource-subscriptions.ts'
 import type { SubscribedScope, Subscriber } from './subscription-index.ts'
-
-export interface SessionSubscribers {
-  /** @throws GatewayError session_unknown where the session ended */
-  of(session: LiveSession): Subscriber
-  /** The client listens: its connections stay open, or are opened again. */
-  touch(session: LiveSession): void
-  /** The session ended. */
-  drop(sessionKey: string): void
-}
-
-export interface SessionSubscribersOptions {
-  readonly subscriptions: ResourceSubscriptions
-  readonly live: LiveSessions
-  readonly connections: SessionConnections
-  readonly catalogs: ClientCatalogs<SessionViewer>
-  /** To the session's own stream. */
-  readonly clients: {
-    notify(session: LiveSession, source: UpstreamScope, notification: Notification): void
-  }
-  /** The endpoint of a session in the configuration of now; undefined where it is gone. */
-  readonly contextOf: (session: LiveSession) => EndpointContext | undefined
-}
 
 /** The connections that serve a session at an upstream, for its subscriptions. */
 export const subscribedScopeOf = (definition: UpstreamDefinition, session: LiveSession): SubscribedScope => ({
@@ -39,8 +17,20 @@ export const subscribedScopeOf = (definition: UpstreamDefinition, session: LiveS
   exclusive: definition.isolation === 'session'
 })
 
-export function createSessionSubscribers(options: SessionSubscribersOptions): SessionSubscribers {
-  const { subscriptions, live, connections, catalogs, clients, contextOf } = options
+export type SessionSubscribers = ReturnType<typeof createSessionSubscribers>
+
+/**
+ * @param clients.notify to the session's own stream
+ * @param contextOf the endpoint of a session in the configuration of now; undefined where it is gone
+ */
+export function createSessionSubscribers(
+  subscriptions: ResourceSubscriptions,
+  live: LiveSessions,
+  connections: SessionConnections,
+  catalogs: ClientCatalogs<SessionViewer>,
+  clients: { notify(session: LiveSession, source: UpstreamScope, notification: Notification): void },
+  contextOf: (session: LiveSession) => EndpointContext | undefined
+) {
   const subscribers = new Map<string, Subscriber>()
 
   function viewerOf(key: string): (SessionViewer & { readonly session: LiveSession }) | undefined {
@@ -82,7 +72,8 @@ export function createSessionSubscribers(options: SessionSubscribersOptions): Se
   })
 
   return {
-    of({ key }) {
+    /** @throws GatewayError session_unknown where the session ended */
+    of({ key }: LiveSession): Subscriber {
       const known = subscribers.get(key)
       if (known !== undefined) return known
       // Created only while the session lives: its end removes it.
@@ -91,11 +82,13 @@ export function createSessionSubscribers(options: SessionSubscribersOptions): Se
       subscribers.set(key, subscriber)
       return subscriber
     },
-    touch({ key }) {
+    /** The client listens: its connections stay open, or are opened again. */
+    touch({ key }: LiveSession) {
       const subscriber = subscribers.get(key)
       if (subscriber !== undefined) subscriptions.touch(subscriber)
     },
-    drop(sessionKey) {
+    /** The session ended. */
+    drop(sessionKey: string) {
       const subscriber = subscribers.get(sessionKey)
       subscribers.delete(sessionKey)
       if (subscriber !== undefined) subscriptions.drop(subscriber)

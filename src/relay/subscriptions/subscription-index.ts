@@ -4,7 +4,7 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { createSemaphore, type Semaphore } from '../../limits/limits.ts'
 import type { JsonObject } from '../../protocol/messages.ts'
 import type { Upstream } from '../../protocol/seams.ts'
-import type { Timer } from '../../time/clock.ts'
+import { createDelay, type Clock } from '../../time/clock.ts'
 
 /** A session or a listen stream. */
 export interface Subscriber {
@@ -52,69 +52,41 @@ export interface SubscribedConnection extends SubscribedScope {
   /** The connection that was asked for all of them. */
   current: Upstream | undefined
   failures: number
-  retry: Timer | undefined
+  readonly retry: ReturnType<typeof createDelay>
   /** For requests that no caller waits for: so many at a time. */
   readonly background: Semaphore
 }
 
-export interface SubscriptionIndex {
-  /** Made where there is none; forgotten with its last subscription. */
-  at(scope: SubscribedScope): SubscribedConnection
-  find(definition: UpstreamDefinition, scope: string): SubscribedConnection | undefined
-  all(): SubscribedConnection[]
-  /** URIs of a subscriber by connection. */
-  of(subscriber: Subscriber): Array<readonly [SubscribedConnection, ReadonlySet<string>]>
-  count(subscriber: Subscriber): number
-  add(connection: SubscribedConnection, uri: string, subscriber: Subscriber, shown: string): Subscription
-  /** To be followed by `inTurn`, which forgets a subscription without subscribers. @returns whether it was there */
-  remove(connection: SubscribedConnection, uri: string, subscriber: Subscriber): boolean
-  /** Removes a connection and all of its subscribers. @returns what each of them had */
-  clear(
-    connection: SubscribedConnection
-  ): Array<{ readonly uri: string; readonly subscriber: Subscriber; readonly shown: string }>
-  /**
-   * Runs after all requests about this URI that came before.
-   * @param signal gives up the wait for the turn; then `run` does not run
-   * @throws GatewayError cancelled; whatever `run` throws
-   */
-  inTurn<T>(
-    connection: SubscribedConnection,
-    uri: string,
-    run: (subscription: Subscription) => Promise<T>,
-    signal?: AbortSignal
-  ): Promise<T>
-}
+export type SubscriptionIndex = ReturnType<typeof createSubscriptionIndex>
 
 const maxBackgroundRequests = 8
 
-export function createSubscriptionIndex(): SubscriptionIndex {
+export function createSubscriptionIndex(clock: Clock) {
   const connections = new Map<string, SubscribedConnection>()
   const bySubscriber = new Map<Subscriber, Map<SubscribedConnection, Set<string>>>()
 
-  const keyOf = ({ hash }: UpstreamDefinition, scope: string): string => `${hash}\n${scope}`
+  const keyOf = ({ definition, scope }: Pick<SubscribedScope, 'definition' | 'scope'>): string =>
+    `${definition.hash}\n${scope}`
 
   function subscriptionOf({ uris }: SubscribedConnection, uri: string): Subscription {
-    let found = uris.get(uri)
-    if (found === undefined)
-      uris.set(
-        uri,
-        (found = {
-          subscribers: new Map(),
-          upstream: undefined,
-          established: false,
-          turn: createSemaphore(1),
-          pending: 0
-        })
-      )
+    const found = uris.get(uri) ?? {
+      subscribers: new Map(),
+      upstream: undefined,
+      established: false,
+      turn: createSemaphore(1),
+      pending: 0
+    }
+    uris.set(uri, found)
     return found
   }
 
   function forget(connection: SubscribedConnection): void {
-    connection.retry?.close()
-    const key = keyOf(connection.definition, connection.scope)
+    connection.retry.close()
+    const key = keyOf(connection)
     if (connections.get(key) === connection) connections.delete(key)
   }
 
+  /** To be followed by `inTurn`, which forgets a subscription without subscribers. @returns whether it was there */
   function remove(connection: SubscribedConnection, uri: string, subscriber: Subscriber): boolean {
     if (connection.uris.get(uri)?.subscribers.delete(subscriber) !== true) return false
     const own = bySubscriber.get(subscriber)
@@ -126,31 +98,31 @@ export function createSubscriptionIndex(): SubscriptionIndex {
   }
 
   return {
-    at({ definition, scope, exclusive }) {
-      const key = keyOf(definition, scope)
-      let found = connections.get(key)
-      if (found === undefined) {
-        found = {
-          definition,
-          scope,
-          exclusive,
-          uris: new Map(),
-          current: undefined,
-          failures: 0,
-          retry: undefined,
-          background: createSemaphore(maxBackgroundRequests)
-        }
-        connections.set(key, found)
+    /** Made where there is none; forgotten with its last subscription. */
+    at({ definition, scope, exclusive }: SubscribedScope): SubscribedConnection {
+      const key = keyOf({ definition, scope })
+      const found = connections.get(key) ?? {
+        definition,
+        scope,
+        exclusive,
+        uris: new Map(),
+        current: undefined,
+        failures: 0,
+        retry: createDelay(clock),
+        background: createSemaphore(maxBackgroundRequests)
       }
+      connections.set(key, found)
       return found
     },
     // Every call looks here, and most gateways have no subscriptions: no key is built for them.
-    find: (definition, scope) => (connections.size === 0 ? undefined : connections.get(keyOf(definition, scope))),
+    find: (place: Pick<SubscribedScope, 'definition' | 'scope'>) =>
+      connections.size === 0 ? undefined : connections.get(keyOf(place)),
     all: () => [...connections.values()],
-    of: (subscriber) => [...(bySubscriber.get(subscriber) ?? [])],
-    count: (subscriber) =>
+    /** URIs of a subscriber by connection. */
+    of: (subscriber: Subscriber) => [...(bySubscriber.get(subscriber) ?? [])],
+    count: (subscriber: Subscriber) =>
       [...(bySubscriber.get(subscriber)?.values() ?? [])].reduce((sum, uris) => sum + uris.size, 0),
-    add(connection, uri, subscriber, shown) {
+    add(connection: SubscribedConnection, uri: string, subscriber: Subscriber, shown: string): Subscription {
       const subscription = subscriptionOf(connection, uri)
       subscription.subscribers.set(subscriber, shown)
       const own = bySubscriber.get(subscriber) ?? new Map<SubscribedConnection, Set<string>>()
@@ -158,7 +130,8 @@ export function createSubscriptionIndex(): SubscriptionIndex {
       return subscription
     },
     remove,
-    clear(connection) {
+    /** Removes a connection and all of its subscribers. @returns what each of them had */
+    clear(connection: SubscribedConnection) {
       forget(connection)
       return [...connection.uris].flatMap(([uri, { subscribers }]) =>
         [...subscribers].map(([subscriber, shown]) => {
@@ -167,7 +140,17 @@ export function createSubscriptionIndex(): SubscriptionIndex {
         })
       )
     },
-    async inTurn(connection, uri, run, signal) {
+    /**
+     * Runs after all requests about this URI that came before.
+     * @param signal gives up the wait for the turn; then `run` does not run
+     * @throws GatewayError cancelled; whatever `run` throws
+     */
+    async inTurn<T>(
+      connection: SubscribedConnection,
+      uri: string,
+      run: (subscription: Subscription) => Promise<T>,
+      signal?: AbortSignal
+    ): Promise<T> {
       const subscription = subscriptionOf(connection, uri)
       subscription.pending++
       try {
