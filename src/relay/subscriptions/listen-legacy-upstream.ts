@@ -2,9 +2,7 @@
 // has not agreed to in time is not promised, and is ended again.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import type { Log } from '../../observe/log.ts'
 import { hasCapability } from '../../protocol/methods.ts'
-import type { Clock } from '../../time/clock.ts'
 import type { Runtime } from '../call/call.ts'
 import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
 import { boundedMeta, type ListenTarget, type UpstreamPart } from './listen-upstream.ts'

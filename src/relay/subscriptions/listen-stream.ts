@@ -14,7 +14,6 @@ import type { CallerConnections } from '../connections/caller-connections.ts'
 import { taskForCaller, type SealedTaskIds } from '../tasks/caller-tasks.ts'
 import { listenRoutes, notificationFilterOf, type ListenFilter, type ListenNames } from './listen-filter.ts'
 import { openLegacyUpstreamPart } from './listen-legacy-upstream.ts'
-import { createListenQueue } from './listen-queue.ts'
 import { openUpstreamPart, type ListenTarget, type UpstreamPart } from './listen-upstream.ts'
 import type { ResourceSubscriptions } from './resource-subscriptions.ts'
 

@@ -3,7 +3,6 @@
 // change).
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import type { Log } from '../../observe/log.ts'
 import { isObject, type JsonObject, type Notification } from '../../protocol/messages.ts'
 import { hasCapability, tasksExtension } from '../../protocol/methods.ts'
 import { noClient, type Client, type Upstream } from '../../protocol/seams.ts'
