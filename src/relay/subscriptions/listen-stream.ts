@@ -29,15 +29,7 @@ export interface ListenStreamsOptions {
 
 export type ListenStream = ReturnType<typeof createListenStream>
 
-interface Part {
-  readonly part: UpstreamPart
-  readonly names: ListenNames
-}
-
-/**
- * How long upstreams may take to acknowledge, in milliseconds: what they have not by then, the client is not
- * promised.
- */
+/** How long upstreams may take to acknowledge, in milliseconds: what they have not by then, is not promised. */
 const waitMsOf = ({ snapshot }: EndpointContext): number =>
   Math.min(Math.max(snapshot.limits.coldStartMs, 1_000), 10_000)
 
@@ -46,7 +38,7 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
   const { catalogs, taskIds, listings, connections, subscriptions, runtime } = options
   const { clock, log } = runtime
   const { signal } = given
-  const parts = new Map<UpstreamName, Part>()
+  const parts = new Map<UpstreamName, { readonly part: UpstreamPart; readonly names: ListenNames }>()
   const over = Promise.withResolvers<void>()
   const queue = createListenQueue((notification) => given.client.notify(notification), clock)
   let call = given

@@ -82,8 +82,8 @@ export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Cl
         if (subscriber.over) throw new GatewayError('session_unknown', 'The session of the client ended.')
         const again = subscription.subscribers.has(subscriber)
         if (!again && index.count(subscriber) >= maxPerSubscriber) {
-          const message = `This session has ${maxPerSubscriber} subscriptions, which is the limit. End some of them first.`
-          throw new GatewayError('too_many', message)
+          const message = `This session has ${maxPerSubscriber} subscriptions, which is the limit.`
+          throw new GatewayError('too_many', `${message} End some of them first.`)
         }
         // Before the request: an update may overtake the answer.
         index.add(connection, uri, subscriber, shown)
