@@ -1,6 +1,5 @@
-// The client of a session before a server of another revision, which may want several requests where the client has
-// made one. Of a modern server an answer that asks for input becomes questions to the client, and the request is sent
-// again with the answers (2026-07-28 basic/patterns/mrtr), until the server has its last word.
+// The client of a session before a server of another revision. An answer of a modern server that asks for input becomes
+// server requests to the client, and the request is sent again with their responses (2026-07-28 basic/patterns/mrtr).
 
 import { atLeast, GatewayError, metaOf, type Request, type Result } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
@@ -22,42 +21,9 @@ import { createModernTasks } from '../tasks/modern-for-session.ts'
 import type { SessionTasks } from '../tasks/session-tasks.ts'
 import { callAsTask, requiresTask } from '../tasks/task-required-tools.ts'
 
-export interface InputLoopOptions {
-  readonly clock: Clock
-  readonly store: Store
-  readonly newId: () => string
-  readonly listings: Pick<Listings, 'all'>
-  /** For input requests that wait for their responses. */
-  readonly serverRequestQuotas: Pick<ServerRequestQuotas, 'open'>
-  readonly tasks: Pick<SessionTasks, 'toClient'>
-}
-
-export interface InputLoop {
-  /**
-   * Sends a request of a session to an upstream: to one of its own era once, to a modern one once more for each time
-   * that it asked for input.
-   * @param given as the session would send it to a server of its own revision
-   * @param client the call's own, towards this upstream
-   * @param wrapsResult the client was shown the tool's `outputSchema` wrapped, so its structured content has to be
-   * wrapped too
-   * @param reconnect a connection to the same server, where this one ended while a person thought about a response
-   * @returns a result that the session can take
-   * @throws RpcError, GatewayError: none of 2026-07-28 alone (-32020 to -32022)
-   */
-  request(
-    call: LegacyCall,
-    connection: SessionConnection,
-    given: Request,
-    client: Client,
-    wrapsResult: boolean,
-    reconnect: () => Promise<SessionConnection>
-  ): Promise<Result>
-}
-
 /**
- * Is a request one to a server of another era? All to modern servers are. Those about tasks to servers of both eras are
- * too: sessions speak to them in the older one, in which they may have none, while the endpoint offers what they have
- * in the newer one.
+ * Is the request for a server of another era? Tasks of servers of both eras are too: sessions speak to them in the
+ * older one, in which they may have none, while the endpoint offers what they have in the newer one.
  */
 function isBridged({ era, capabilities }: Upstream, request: Request): boolean {
   if (era === 'modern') return true
@@ -72,8 +38,24 @@ const maxRounds = 8
 /** A server that asks for nothing but to come again is not hurried. */
 const stateOnlyMs = 250
 
-export function createInputLoop(options: InputLoopOptions): InputLoop {
-  const { clock, store, newId, listings, serverRequestQuotas, tasks: sessionTasks } = options
+export type InputLoop = ReturnType<typeof createInputLoop>
+
+export function createInputLoop({
+  clock,
+  store,
+  newId,
+  listings,
+  serverRequestQuotas,
+  tasks: sessionTasks
+}: {
+  readonly clock: Clock
+  readonly store: Store
+  readonly newId: () => string
+  readonly listings: Pick<Listings, 'all'>
+  /** For input requests that wait for their responses. */
+  readonly serverRequestQuotas: Pick<ServerRequestQuotas, 'open'>
+  readonly tasks: Pick<SessionTasks, 'toClient'>
+}) {
   const tasks = createModernTasks({
     clock,
     store,
@@ -151,7 +133,24 @@ export function createInputLoop(options: InputLoopOptions): InputLoop {
   }
 
   return {
-    async request(call, { upstream: first }, given, client, wrapsResult, reconnect) {
+    /**
+     * Sends a request of a session to an upstream: to one of its own era once, to a modern one once more for each time
+     * that it asked for input.
+     * @param given as the session would send it to a server of its own revision
+     * @param client the call's own, towards this upstream
+     * @param wrapsResult the client was shown the tool's `outputSchema` wrapped
+     * @param reconnect a connection to the same server, where this one ended while a person thought about a response
+     * @returns a result that the session can take
+     * @throws RpcError, GatewayError: none of 2026-07-28 alone (-32020 to -32022)
+     */
+    async request(
+      call: LegacyCall,
+      { upstream: first }: SessionConnection,
+      given: Request,
+      client: Client,
+      wrapsResult: boolean,
+      reconnect: () => Promise<SessionConnection>
+    ): Promise<Result> {
       if (!isBridged(first, given))
         return await (needsTask(call, first, given)
           ? callAsTask(first, given, client, call.signal, clock)

@@ -24,7 +24,26 @@ import type { Lease } from '../connections/caller-connections.ts'
 import { createParkedCall, type ParkedOutcome, type ParkedCall } from './parked-call.ts'
 import { stands, type RequestState, type RequestStates } from './request-state.ts'
 
-export interface ParkingOptions {
+type Parked = NonNullable<RequestState['parked']>
+
+/**
+ * Server requests, and results whose client is away: characters of one of them, of one caller, of one tenant, and of
+ * all.
+ */
+const keptChars = { one: 1024 * 1024, caller: 4 * 1024 * 1024, tenant: 32 * 1024 * 1024, all: 128 * 1024 * 1024 }
+
+export type Parking = ReturnType<typeof createParking>
+
+export function createParking({
+  states,
+  node,
+  bus,
+  contextOf,
+  wall,
+  newId,
+  log,
+  lifetimeMs
+}: {
   readonly states: RequestStates
   /** This process: what it parks waits nowhere else. */
   readonly node: string
@@ -36,43 +55,7 @@ export interface ParkingOptions {
   readonly log: Log
   /** How long a client may take to come back, in milliseconds; default ten minutes. */
   readonly lifetimeMs?: number | undefined
-}
-
-export interface Parking {
-  /**
-   * Runs the request at a legacy upstream until it ends or asks; then the result is `input_required`, as the client is
-   * to get it, and the lease goes on. An aborted call is cancelled at the upstream.
-   * @throws RpcError the upstream's own; GatewayError
-   */
-  run(call: ModernCall, lease: Lease, request: Request): Promise<Result>
-  /**
-   * The next round, here or at the process where the call is parked. Exactly one request gets it.
-   * @throws GatewayError invalid_state; invalid_params for a response of the wrong shape, after which the same state
-   * may be tried again
-   */
-  resume(call: ModernCall, upstream: UpstreamName, parked: Parked, responses: JsonObject): Promise<Result>
-  /**
-   * The next round of a call that is parked here, for a request that came to another process.
-   * @throws GatewayError as `resume`
-   */
-  resumeForwarded(call: ModernCall, upstream: UpstreamName): Promise<Result>
-  /** After a reload: gives up calls at an upstream, or for an endpoint or a caller, that is gone. */
-  retain(): void
-  /** Gives up all parked calls. Resolves when the upstreams have been told. */
-  close(): Promise<void>
-  readonly size: number
-}
-
-type Parked = NonNullable<RequestState['parked']>
-
-/**
- * Server requests, and results whose client is away: characters of one of them, of one caller, of one tenant, and of
- * all.
- */
-const keptChars = { one: 1024 * 1024, caller: 4 * 1024 * 1024, tenant: 32 * 1024 * 1024, all: 128 * 1024 * 1024 }
-
-export function createParking(options: ParkingOptions): Parking {
-  const { states, node, bus, contextOf, wall, newId, log, lifetimeMs } = options
+}) {
   const ownerOf = (call: ModernCall): string => JSON.stringify(callerBindingOf(call))
   const parks = createParkedCalls<ParkedCall>({
     clock: wall,
@@ -95,7 +78,12 @@ export function createParking(options: ParkingOptions): Parking {
     parks.find(ownerOf(call), parked).parked.resume(call, responses)
 
   return {
-    async run(call, lease, request) {
+    /**
+     * Runs the request at a legacy upstream until it ends or asks; then the result is `input_required`, as the client
+     * is to get it, and the lease goes on. An aborted call is cancelled at the upstream.
+     * @throws RpcError the upstream's own; GatewayError
+     */
+    async run(call: ModernCall, lease: Lease, request: Request): Promise<Result> {
       const { upstream, release } = lease
       // What follows outlives the request, and keeps nothing else of it.
       const owner = ownerOf(call)
@@ -139,25 +127,30 @@ export function createParking(options: ParkingOptions): Parking {
         .finally(release)
       return await result
     },
-    resume: (call, upstream, parked, responses) =>
+    /**
+     * The next round, here or at the process where the call is parked. Exactly one request gets it.
+     * @throws GatewayError invalid_state; invalid_params for a response of the wrong shape, after which the same state
+     * may be tried again
+     */
+    resume: (call: ModernCall, upstream: UpstreamName, parked: Parked, responses: JsonObject): Promise<Result> =>
       parked.node === node ? resumeHere(call, parked, responses) : forwardToNode(bus, call, upstream, parked.node),
-    async resumeForwarded(call, upstream) {
+    /** The same for a request that came to another process. */
+    async resumeForwarded(call: ModernCall, upstream: UpstreamName): Promise<Result> {
       const { requestState, inputResponses } = call.request.params ?? {}
       const { parked } = states.open(call, upstream, requestState)
       if (parked?.node === node) return await resumeHere(call, parked, isObject(inputResponses) ? inputResponses : {})
       throw new GatewayError('invalid_state', 'The call of this requestState is parked elsewhere.')
     },
-    retain: () => parks.lose('replaced', ({ stranded }) => stranded),
-    async close() {
+    /** After a reload: gives up calls at an upstream, or for an endpoint or a caller, that is gone. */
+    retain: (): void => parks.lose('replaced', ({ stranded }) => stranded),
+    /** Gives up all parked calls. Resolves when the upstreams have been told. */
+    async close(): Promise<void> {
       if (parks.size === 0) return
       parks.close()
       // Later than the last word of each call.
       await new Promise<void>((resolve) => {
         wall.timer(1, resolve)
       })
-    },
-    get size() {
-      return parks.size
     }
   }
 }

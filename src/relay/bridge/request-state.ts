@@ -29,24 +29,6 @@ export interface RequestState {
   readonly parked?: { readonly node: string; readonly park: string; readonly round: number }
 }
 
-export interface RequestStates {
-  /**
-   * @param call the request as the client sent it; what it was sealed for is its method and all of its params but the
-   * answers
-   * @param until epoch ms; default an hour from now
-   */
-  seal(call: ModernCall, upstream: UpstreamName, state: RequestState, until?: number): string
-  /**
-   * @throws GatewayError invalid_state: the same for what is forged, too old, somebody else's, or of another request
-   */
-  open(call: ModernCall, upstream: UpstreamName, state: unknown): RequestState
-  /**
-   * For a request whose name leads nowhere: was it there before, and waited for input?
-   * @returns invalid_state (data.outcome: unknown)
-   */
-  lost(call: ModernCall): GatewayError | undefined
-}
-
 /** A person may take long to answer; a state that is replayed later than this is refused. */
 const lifetimeMs = 60 * 60 * 1000
 
@@ -66,8 +48,10 @@ interface Sealed {
 export const stands = ({ tenant, endpoint }: EndpointContext, upstream: UpstreamName, hash: string): boolean =>
   endpoint.members.some((member) => member.upstream === upstream) && tenant.upstreams.get(upstream)?.hash === hash
 
+export type RequestStates = ReturnType<typeof createRequestStates>
+
 /** @param wall the time of day, which all processes agree on */
-export function createRequestStates(sealer: Pick<Sealer, 'seal' | 'open'>, wall: { now(): number }): RequestStates {
+export function createRequestStates(sealer: Pick<Sealer, 'seal' | 'open'>, wall: { now(): number }) {
   const binding = (call: ModernCall): string[] => {
     const { inputResponses: _answers, requestState: _state, _meta, ...params } = call.request.params ?? {}
     return [
@@ -85,13 +69,19 @@ export function createRequestStates(sealer: Pick<Sealer, 'seal' | 'open'>, wall:
   }
 
   return {
-    seal: (call, upstream, state, until = wall.now() + lifetimeMs) =>
+    /**
+     * @param call the request as the client sent it; what it was sealed for is its method and all of its params but the
+     * answers
+     * @param until epoch ms
+     */
+    seal: (call: ModernCall, upstream: UpstreamName, state: RequestState, until = wall.now() + lifetimeMs): string =>
       sealer.seal(
         purpose,
         binding(call),
         JSON.stringify({ v: 3, exp: until, upstream, hash: definitionOf(call, upstream).hash, state } satisfies Sealed)
       ),
-    open(call, upstream, sealed) {
+    /** @throws GatewayError invalid_state: the same for what is forged, too old or not for this caller and request */
+    open(call: ModernCall, upstream: UpstreamName, sealed: unknown): RequestState {
       const given = read(call, sealed)
       if (
         given === undefined ||
@@ -102,7 +92,11 @@ export function createRequestStates(sealer: Pick<Sealer, 'seal' | 'open'>, wall:
         throw refused(given)
       return given.state
     },
-    lost(call) {
+    /**
+     * For a request whose name leads nowhere: was it there before, and waited for input?
+     * @returns invalid_state (data.outcome: unknown)
+     */
+    lost(call: ModernCall): GatewayError | undefined {
       const given = read(call, call.request.params?.['requestState'])
       return given?.state.parked === undefined ? undefined : refused(given)
     }
@@ -119,10 +113,9 @@ export function createRequestStates(sealer: Pick<Sealer, 'seal' | 'open'>, wall:
   }
 }
 
-// Error -32042 of 2025-11-25 (client/elicitation "URL Elicitation Required Error") for clients of 2026-07-28, which
-// have questions in its place: the client is asked to visit the pages, and the request is sent once more when it did.
-// The client holds the state, no process does; it may come twice, for it opens nothing that the same request without it
-// would not: the server alone knows whether the page was visited.
+// Error -32042 of 2025-11-25 (client/elicitation "URL Elicitation Required Error") becomes input requests: the client
+// is asked to visit the pages, and the request is sent once more when it did. The state may come twice, for it opens
+// nothing that the same request without it would not: the server alone knows whether the page was visited.
 
 /** More pages than anybody visits for one call. */
 const maxPages = 16
