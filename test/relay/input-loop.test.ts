@@ -89,7 +89,7 @@ function scene(
       tenant: { upstreams: new Map([['up', { name: 'up', isolation: 'session' }]]) },
       session: { key: 'live', tenant: 'acme', session: { record: { revision, capabilities } } }
     }) as unknown as LegacyCall
-  const askRooms = createServerRequestQuotas({
+  const quotas = createServerRequestQuotas({
     request: 1_000,
     connection: 2_500,
     upstream: 100_000,
@@ -101,7 +101,7 @@ function scene(
     store: {} as Store,
     newId: () => randomBytes(16).toString('base64url'),
     listings: { all: () => [] },
-    serverRequestQuotas: askRooms,
+    serverRequestQuotas: quotas,
     tasks: { toClient: () => (id) => id }
   })
   const definition = { name: upstreamName('up'), isolation: 'session' } as unknown as UpstreamDefinition
@@ -112,7 +112,7 @@ function scene(
     asked,
     heard,
     call,
-    askRooms,
+    quotas,
     run: (params: JsonObject = { name: 'x' }, method = 'tools/call', connect = () => Promise.resolve(upstream)) =>
       fulfiller.request(call({ method, params }), connection, { method, params }, client, false, async () => ({
         ...connection,
@@ -363,10 +363,10 @@ t.test(
       input({ a: roots }, 'x'.repeat(2_500)),
       { ...input({ a: roots }), junk: Array.from({ length: 40 }, () => ({})) }
     ]) {
-      const { run, asked, askRooms } = scene([much])
+      const { run, asked, quotas } = scene([much])
       await t.rejects(run(), { code: 'too_many', row: { retry: true } })
       t.equal(asked.length, 0)
-      t.equal(askRooms.size, 0)
+      t.equal(quotas.size, 0)
     }
   }
 )
@@ -387,7 +387,7 @@ t.test('and is given back however it ends', async (t) => {
     const made = scene([input({ a: roots, b: roots }), done], {
       signal: stop.signal,
       ask: (request, options) => {
-        sizes.push(made.askRooms.size)
+        sizes.push(made.quotas.size)
         return ask?.(request, options) ?? Promise.resolve({})
       }
     })
@@ -400,6 +400,6 @@ t.test('and is given back however it ends', async (t) => {
       await rejected
     }
     t.same(sizes, [4, 4], 'a session, an upstream, a tenant, and the process')
-    t.equal(made.askRooms.size, 0)
+    t.equal(made.quotas.size, 0)
   }
 })

@@ -53,8 +53,8 @@ function scene(
   const tasks = createModernTasks({
     clock,
     store: store as Store,
-    askRooms: createServerRequestQuotas(),
-    mint: () => 'minted',
+    quotas: createServerRequestQuotas(),
+    newId: () => 'minted',
     taskId: (_call, _upstream, id) => id
   })
   return { clock, sent, stop, tasks, call, upstream }

@@ -33,8 +33,8 @@ async function scene(t: { teardown(run: () => unknown): void }) {
     createModernTasks({
       clock,
       store,
-      askRooms: createServerRequestQuotas(),
-      mint: () => randomBytes(8).toString('hex'),
+      quotas: createServerRequestQuotas(),
+      newId: () => randomBytes(8).toString('hex'),
       taskId: (_call, _upstream, id) => id
     })
   const answers: JsonObject[] = []

@@ -59,8 +59,8 @@ export function createInputLoop({
   const tasks = createModernTasks({
     clock,
     store,
-    askRooms: serverRequestQuotas,
-    mint: newId,
+    quotas: serverRequestQuotas,
+    newId,
     taskId(call, { name }, id) {
       const definition = definitionOf(call, name)
       return sessionTasks.toClient(call.session, { definition, scope: scopeOf(definition, call.session) })(id)

@@ -65,7 +65,7 @@ export function createSessionClients({
       const source = { definition, scope }
       const id = notification.params?.['taskId']
       for (const session of typeof id === 'string' ? tasks.sessionsOf(source, id) : []) {
-        tasks.noted(session, source, notification.params)
+        tasks.recordState(session, source, notification.params)
         notify(session, source, notification)
       }
     },
@@ -110,7 +110,8 @@ export function createSessionClients({
         if (notification.method === 'notifications/resources/updated') {
           return subscriptions.notification(definition, source.scope, notification)
         }
-        if (notification.method === 'notifications/tasks/status') tasks.noted(session, source, notification.params)
+        if (notification.method === 'notifications/tasks/status')
+          tasks.recordState(session, source, notification.params)
         notify(session, source, notification)
       },
       listChanged(session, definition, upstream, kind) {

@@ -34,7 +34,7 @@ async function getOrCancelTask(
   checkOffered(call, services, ...capability)
   const connection = await connect(call, targetOfTask(call, services), services)
   const result = await send(call, connection, call.request, services)
-  services.tasks.noted(session, connection, result)
+  services.tasks.recordState(session, connection, result)
   return withTaskId(result, services.tasks.toClient(session, connection))
 }
 

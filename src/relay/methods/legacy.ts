@@ -119,7 +119,7 @@ async function callTool(call: LegacyCall, services: LegacyServices): Promise<Res
   const result = await send(call, connection, outgoing, services, catalog.wrapsStructuredContent(name))
   const task = asTask ? readTask(result['task']) : undefined
   if (task === undefined) return shapeToolResult(rewriteToolResult(result, uris), revision)
-  tasks.noted(session, connection, result['task'])
+  tasks.recordState(session, connection, result['task'])
   await tasks.created(session, connection, task.taskId)
   const created = withCreatedTask(result, tasks.toClient(session, connection))
   return shapeToolResult(rewriteToolResult(created, uris), revision)

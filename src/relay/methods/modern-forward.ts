@@ -43,7 +43,7 @@ export function forwardModern(
     const lease = await abortable(connections.lease(definition, call), call.signal)
     const outgoing = forwardableRequest(request)
     if (lease.upstream.era === 'legacy') {
-      const taskLease = legacyTasks.dress(definition, lease, outgoing)
+      const taskLease = legacyTasks.leaseForRequest(definition, lease, outgoing)
       return await parking.run(call, taskLease, withoutInputResponses(outgoing))
     }
     let ended = false

@@ -109,7 +109,7 @@ export const cancelledTask = { code: rpcCodes.internalError, message: 'The task 
 const passingErrors: ReadonlySet<string> = new Set(['upstream_timeout', 'upstream_lost', 'upstream_unavailable'])
 
 /** Reads tasks of SEP-2663 on behalf of sessions: what a task asks for goes to the client of the session. */
-export function createModernTaskReader(clock: Clock, askRooms: Pick<ServerRequestQuotas, 'open'>, mint: () => string) {
+export function createModernTaskReader(clock: Clock, quotas: Pick<ServerRequestQuotas, 'open'>, newId: () => string) {
   // Digests of input requests that are being answered: two requests that wait for one task must not both ask the
   // client.
   const asking = new Set<string>()
@@ -168,8 +168,8 @@ export function createModernTaskReader(clock: Clock, askRooms: Pick<ServerReques
         upstream: upstream.name,
         requests: Object.fromEntries(open),
         retained: task,
-        quotas: askRooms,
-        newElicitationId: mint,
+        quotas,
+        newElicitationId: newId,
         ...(shown !== undefined && { taskId: shown })
       })
       await upstream.request({ method: 'tasks/update', params: { taskId: id, inputResponses } }, client, call.signal)

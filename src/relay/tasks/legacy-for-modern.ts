@@ -162,7 +162,7 @@ export function createLegacyTasks({
      * The lease for one request: what open tasks ask on the connection goes to their own clients, and a tool that
      * requires it is called as a task, until that has ended.
      */
-    dress(definition: UpstreamDefinition, lease: Lease, request: Request): Lease {
+    leaseForRequest(definition: UpstreamDefinition, lease: Lease, request: Request): Lease {
       const { upstream } = lease
       const own = (client: Client): Client => ({
         ...client,

@@ -41,18 +41,18 @@ const markSlots = 1_024
 export function createModernTasks({
   clock,
   store,
-  askRooms,
-  mint,
+  quotas,
+  newId,
   taskId
 }: {
   readonly clock: Clock
   readonly store: Store
-  readonly askRooms: Pick<ServerRequestQuotas, 'open'>
-  readonly mint: () => string
+  readonly quotas: Pick<ServerRequestQuotas, 'open'>
+  readonly newId: () => string
   readonly taskId: (call: LegacyCall, upstream: Upstream, id: string) => string
 }) {
-  const stored = createResultStore(store, mint)
-  const reader = createModernTaskReader(clock, askRooms, mint)
+  const stored = createResultStore(store, newId)
+  const reader = createModernTaskReader(clock, quotas, newId)
 
   return {
     /** `CreateTaskResult` of a call that became a task. @param wrapped whether its result will be wrapped */

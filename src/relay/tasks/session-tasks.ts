@@ -76,7 +76,7 @@ export function createSessionTasks({
     ...ids,
 
     /** The state of a task, as a result or a notification told it to the session, with the upstream's own id. */
-    noted(session: LiveSession, source: UpstreamScope, value: unknown) {
+    recordState(session: LiveSession, source: UpstreamScope, value: unknown) {
       const state = readTask(value)
       if (state === undefined || sessions.get(session.key) === undefined) return
       const key = keyOf(source, state.taskId)
