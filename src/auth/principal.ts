@@ -1,5 +1,4 @@
-// Who calls: made from a verified token, a known API key, or `auth: none`, never from anything else that a caller
-// sends.
+// Who calls: from a verified token, a known API key, or `auth: none`, never from anything else that a caller sends.
 
 import type { AuthConfig, KeyConfig } from '../config/snapshot.ts'
 import type { TenantId } from '../protocol/messages.ts'
@@ -7,7 +6,7 @@ import type { TenantId } from '../protocol/messages.ts'
 export interface Principal {
   readonly kind: 'key' | 'token' | 'anonymous'
   readonly tenant: TenantId
-  /** `iss` of the token, or one of the two names below. The same subject of two issuers is two people. */
+  /** `iss` of the token, or the reserved prefix and the kind. The same subject of two issuers is two people. */
   readonly issuer: string
   readonly subject: string
   readonly clientId: string
@@ -19,34 +18,27 @@ export interface Principal {
 
 /** No configured issuer may begin so: a token must never pass for an API key. */
 export const reservedIssuerPrefix = 'urn:gatehouse:'
-const keyIssuer = `${reservedIssuerPrefix}key`
-const anonymousIssuer = `${reservedIssuerPrefix}anonymous`
 
-export function keyPrincipal(tenant: TenantId, key: KeyConfig): Principal {
-  return {
-    kind: 'key',
-    tenant,
-    issuer: keyIssuer,
-    subject: key.name,
-    clientId: key.name,
-    scopes: new Set(key.scopes),
-    groups: [],
-    expiresAt: undefined
-  }
-}
+const ownPrincipal = (
+  kind: 'key' | 'anonymous',
+  tenant: TenantId,
+  name: string,
+  scopes: readonly string[]
+): Principal => ({
+  kind,
+  tenant,
+  issuer: reservedIssuerPrefix + kind,
+  subject: name,
+  clientId: name,
+  scopes: new Set(scopes),
+  groups: [],
+  expiresAt: undefined
+})
 
-export function anonymousPrincipal(tenant: TenantId): Principal {
-  return {
-    kind: 'anonymous',
-    tenant,
-    issuer: anonymousIssuer,
-    subject: 'anonymous',
-    clientId: 'anonymous',
-    scopes: new Set(),
-    groups: [],
-    expiresAt: undefined
-  }
-}
+export const keyPrincipal = (tenant: TenantId, { name, scopes }: KeyConfig): Principal =>
+  ownPrincipal('key', tenant, name, scopes)
+
+export const anonymousPrincipal = (tenant: TenantId): Principal => ownPrincipal('anonymous', tenant, 'anonymous', [])
 
 /**
  * Would the configuration still let this principal in? For callers that are away: one that is present sends a token,

@@ -11,7 +11,7 @@ export const maxValues = 250_000
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * Decodes one JSON text in UTF-8 from an untrusted peer.
+ * One JSON text in UTF-8 from an untrusted peer.
  * @throws GatewayError parse_error (RFC 8259; JSON-RPC 2.0 section 5.1); invalid_request where it is nested too deeply
  * or holds too many values
  */
@@ -148,11 +148,8 @@ function unmarked(value: unknown, mark: string, numbers: readonly unknown[]): un
 
 export const depthOf = (bytes: Uint8Array): number => sizeOf(bytes).depth
 
-/**
- * The deepest nesting of arrays and objects, and the number of values (empty arrays and objects may count twice), found
- * by one linear scan without parsing.
- */
-function sizeOf(bytes: Uint8Array): { readonly depth: number; readonly values: number } {
+/** The deepest nesting, and the number of values (empty arrays and objects may count twice), without parsing. */
+function sizeOf(bytes: Uint8Array) {
   let depth = 0
   let deepest = 0
   let values = 1

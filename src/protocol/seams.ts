@@ -30,7 +30,7 @@ export interface Client {
   readonly capabilities: ClientCapabilities
   /** The lowest level of log messages that it wants for this call; undefined: none, or the level of its session. */
   readonly logLevel?: LogLevel | undefined
-  /** Progress and log messages of this call, which are sent in order ahead of its result. Never throws. */
+  /** Progress and log messages of this call, in order ahead of its result. Never throws. */
   notify(notification: Notification): void
   /** Elicitation, sampling, roots: resolves with the client's result; rejects with RpcError or GatewayError. */
   ask(request: ServerRequest, options?: ServerRequestOptions): Promise<unknown>
@@ -46,7 +46,7 @@ export const noClient: Client = {
 
 /** One connection to one MCP server, after its handshake. */
 export interface Upstream {
-  /** Random, unique among the connections of all processes. */
+  /** Unique among the connections of all processes. */
   readonly id: string
   readonly name: UpstreamName
   readonly era: Era
@@ -59,8 +59,7 @@ export interface Upstream {
    */
   readonly serverRequestsNameCall?: boolean | undefined
   /**
-   * The server may still be working on calls that the gateway gave up. Server requests that name no call may be about
-   * these.
+   * Calls that the gateway gave up and the server may still work on: server requests without a call may be about them.
    * @returns resolves when it has answered all of them or no longer can; undefined where there are none
    */
   readonly abandonedCalls?: (() => Promise<void> | undefined) | undefined

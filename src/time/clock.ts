@@ -86,7 +86,7 @@ export function createDelay(clock: Pick<Clock, 'timer'>) {
   }
 }
 
-/** Resolves after `ms`, or at once when the signal is aborted. Never rejects, and does not keep the process alive. */
+/** Resolves after `ms`, or when the signal is aborted. Never rejects, and does not keep the process alive. */
 export function pause(clock: Pick<Clock, 'timer'>, ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted === true) return Promise.resolve()
   return new Promise((resolve) => {

@@ -23,7 +23,6 @@ const toolMembers: Since = {
 }
 const capabilityMembers: Since = { completions: '2025-03-26', tasks: '2025-11-25' }
 
-/** A tool of a list for a revision. */
 export function shapeTool(tool: JsonObject, revision: Revision): JsonObject {
   // 2026-07-28 has no `execution`: there the server decides what becomes a task.
   if ('execution' in tool && atLeast(revision, '2026-07-28')) {
@@ -33,7 +32,7 @@ export function shapeTool(tool: JsonObject, revision: Revision): JsonObject {
   return without(tool, toolMembers, revision)
 }
 
-/** A prompt, resource or resource template of a list for a revision, with the arguments of the prompt. */
+/** A prompt with its arguments, a resource or a resource template of a list. */
 export function shapeEntry(entry: JsonObject, revision: Revision): JsonObject {
   const shaped = without(entry, entryMembers, revision)
   const args = shaped['arguments']
@@ -76,7 +75,6 @@ export function shapeToolResult(result: Result, revision: Revision): Result {
   return { ...rest, content: shaped }
 }
 
-/** A `prompts/get` result. */
 export function shapePromptResult(result: Result, revision: Revision): Result {
   const { messages } = result
   if (atLeast(revision, '2025-06-18') || !Array.isArray(messages)) return result

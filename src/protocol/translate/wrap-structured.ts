@@ -6,15 +6,13 @@ import { isObject, type JsonObject, type Result } from '../messages.ts'
 
 const root = '#/properties/result'
 
-/**
- * Does a tool's `outputSchema` allow other values than objects? Then all that the tool returns is wrapped, objects too.
- */
+/** Where the `outputSchema` allows other values than objects, all that the tool returns is wrapped, objects too. */
 export function needsWrapping(tool: JsonObject): boolean {
   const schema = tool['outputSchema']
   return schema !== undefined && !(isObject(schema) && schema['type'] === 'object')
 }
 
-/** The tool with an `outputSchema` that matches `wrapStructured`; the same object where nothing is wrapped. */
+/** The tool with an `outputSchema` that matches `wrapStructured`. */
 export function wrapOutputSchema(tool: JsonObject): JsonObject {
   if (!needsWrapping(tool)) return tool
   const { outputSchema: natural } = tool
