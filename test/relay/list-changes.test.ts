@@ -140,8 +140,8 @@ t.test('a list that is read while its session ends is forgotten', async (t) => {
   for (const { live } of [ada, bob]) sessionLists.changed(live, undefined, definition, upstream, 'tools')
   sessionLists.forget(ada.live.key)
   answer.resolve({ tools: [tool('x')] })
-  await until('the other one has it', () => sessionLists.has(bob.live.key, definition.hash))
-  t.notOk(sessionLists.has(ada.live.key, definition.hash))
+  await until('the other one has it', () => sessionLists.has(bob.live.key, definition.hash, 'tools'))
+  t.notOk(sessionLists.has(ada.live.key, definition.hash, 'tools'))
 })
 
 t.test('calls that began before a reload do not watch a removed upstream again', async (t) => {

@@ -48,7 +48,12 @@ export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamN
   /** From an upstream's URI to the one that clients see. */
   const uriMap = (upstream: UpstreamName): UriMap =>
     single === undefined ? (uri) => wrapUri(upstream, uri) : (uri) => uri
-  const isElsewhere = namespacesOf(endpoint)
+  const startOf = (prefix: string): string => (prefix === '' ? '' : prefix + separator)
+  // The configuration alone decides whose namespace a name is in: an upstream that takes the prefix of another would
+  // otherwise get its calls while that one is down.
+  /** Begins it with a longer prefix? `a__b` and its `x` mean `a__b__x`, not `a` and its `b__x`. */
+  const isElsewhere = (name: string, prefix: string): boolean =>
+    members.some((each) => each.prefix.length > prefix.length && name.startsWith(startOf(each.prefix)))
   // Listed under the prefix of another member.
   const misplaced = new Set<string>()
   const tools = createPublicNames()
@@ -98,7 +103,7 @@ export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamN
     }
   }
 
-  /** For legacy clients: the gateway makes a task of any call of a modern tool (relay/tasks/modern-for-session). */
+  /** For legacy clients: the gateway makes a task of any call of a modern tool that asks for one. */
   function asLegacy(tool: JsonObject): JsonObject {
     const modern = modernTools.get(tool)
     if (modern === undefined) return tool
@@ -130,12 +135,9 @@ export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamN
       members.map(({ upstream, prefix }, at) => ({ upstream, prefix, instructions: known[at]?.instructions })),
       separator
     ),
-    /**
-     * Public names that two upstreams claim: they lead to the one whose prefix they begin with, up or not, else
-     * nowhere.
-     */
+    /** Claimed by two upstreams: they lead to the one whose prefix they begin with, up or not, else nowhere. */
     collisions: [...new Set([...misplaced, ...tools.collisions, ...prompts.collisions])],
-    /** A list as the revision has it; shaped once, not for each request. */
+    /** Shaped once for each revision. */
     list(name: ListName, revision: Revision): readonly JsonObject[] {
       if (revision === latestLegacy && (name !== 'tools' || modernTools.size === 0)) return lists[name]
       const key = `${name} ${revision}`
@@ -155,7 +157,7 @@ export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamN
       const entry = tools.offers.get(name)?.entry
       return entry !== undefined && modernTools.has(entry) && needsWrapping(entry)
     },
-    /** `inputSchema` of a tool under its public name; undefined for an unknown one. */
+    /** `inputSchema` of a tool. */
     schemaOf(name: string): JsonObject | undefined {
       const schema = tools.offers.get(name)?.entry['inputSchema']
       return isObject(schema) ? schema : undefined
@@ -176,31 +178,16 @@ export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamN
       return owners.length === 1 && owners[0] !== undefined ? { upstream: owners[0].upstream, name: uri } : undefined
     },
     uriMap,
-    /** The member without a listing whose tool or prompt this could be. */
+    /** The member without a listing whose tool or prompt, or whose resource, this could be. */
     unlistedOwnerOfName: (name: string): UpstreamName | undefined =>
       members.find(
         ({ upstream, prefix }) =>
           !listings.has(upstream) &&
-          (single !== undefined || (name.startsWith(startOf(endpoint, prefix)) && !isElsewhere(name, prefix)))
+          (single !== undefined || (name.startsWith(startOf(prefix)) && !isElsewhere(name, prefix)))
       )?.upstream,
-    /** The member without a listing whose resource this could be. */
     unlistedOwnerOfUri: (uri: string): UpstreamName | undefined =>
       members.find(({ upstream }) => !listings.has(upstream) && uriMap(upstream)(uri) === uri)?.upstream
   }
-}
-
-const startOf = ({ separator }: Endpoint, prefix: string): string => (prefix === '' ? '' : prefix + separator)
-
-/**
- * The configuration alone decides whose namespace a name is in: an upstream that takes the prefix of another would
- * otherwise get its calls while that one is down.
- * @returns whether a name of a member begins with a longer prefix of another one: `a__b` and its `x` mean `a__b__x`,
- * not `a` and its `b__x`
- */
-function namespacesOf(endpoint: Endpoint): (name: string, prefix: string) => boolean {
-  const starts = endpoint.members.map(({ prefix }) => startOf(endpoint, prefix))
-  return (name, prefix) =>
-    starts.some((start) => start.length > startOf(endpoint, prefix).length && name.startsWith(start))
 }
 
 function createPublicNames() {

@@ -21,17 +21,10 @@ import { type OwnListsByUpstream, type SessionLists, withOwnLists } from './sess
 import type { ViewKey } from './views.ts'
 
 export interface ClientCatalogs<C> {
-  /** As it is now. */
   of(call: C): Catalog
-  /**
-   * Waits up to `limits.coldStartMs` for upstreams whose listing is unknown, and for lists that are older than their
-   * time. A call that asks twice waits once.
-   */
+  /** Waits up to `limits.coldStartMs` for upstreams whose listing is unknown, and for lists that are too old. */
   awaitListings(call: C): Promise<void>
-  /**
-   * Something is missing that may be there by now: reads lists that may have changed unnoticed, once a second at most,
-   * and waits as long. A call that asks twice waits once.
-   */
+  /** Something is missing: waits as long for lists that may have changed unseen, read once a second at most. */
   revalidate(call: C): Promise<void>
   /** Does the upstream declare the capability at this path? True while its listing is unknown. */
   offers(call: C, upstream: UpstreamName, ...path: readonly string[]): boolean
@@ -39,7 +32,6 @@ export interface ClientCatalogs<C> {
   viewKeyOf(call: C): ViewKey | undefined
 }
 
-/** What a session has declared, which decides which lists its client sees. */
 export type DeclaringClient = Pick<SessionRecord, 'owner' | 'revision' | 'capabilities'>
 
 /** A session at its endpoint; without a live session, a client that is about to open one. */
@@ -61,7 +53,7 @@ interface Entry {
 export type CatalogCache = ReturnType<typeof createCatalogCache>
 export type CallerCatalogs = ReturnType<typeof createCallerCatalogs>
 
-/** Sets of capabilities per endpoint whose catalogs are kept; those of more are built anew for each call. */
+/** Beyond it, catalogs are built anew for each call. */
 const maxViewsPerEndpoint = 32
 // A server that looks at more than this has no view for it.
 const maxKeyLength = 2_048
@@ -191,19 +183,16 @@ function oncePerCall<C extends object>(wait: (call: C) => Promise<void>): (call:
   }
 }
 
-/**
- * Remembers the key of each client at its endpoint: every call needs it.
- * @param declare what servers behind the endpoint are told of the client
- */
+/** Remembers the key of each client at its endpoint: every call needs it. */
 function viewKeysOf<C extends object>(
   pooled: boolean,
-  declare: (client: C, endpoint: Endpoint) => ClientCapabilities
+  declaredOf: (client: C, endpoint: Endpoint) => ClientCapabilities
 ): (client: C, endpoint: Endpoint, owner: Parameters<typeof quotaKeyOf>[0]) => ViewKey | undefined {
   const known = new WeakMap<C, { readonly endpoint: Endpoint; readonly viewKey: ViewKey | undefined }>()
   return (client, endpoint, owner) => {
     let entry = known.get(client)
     if (entry?.endpoint !== endpoint) {
-      entry = { endpoint, viewKey: createViewKey(declare(client, endpoint), owner, pooled) }
+      entry = { endpoint, viewKey: createViewKey(declaredOf(client, endpoint), owner, pooled) }
       known.set(client, entry)
     }
     return entry.viewKey

@@ -33,10 +33,7 @@ export function mayRevalidate(listing: Listing | undefined, now: number): boolea
   return Object.values(listing?.hints ?? {}).some(({ fetchedAt }) => now >= fetchedAt + readIntervalMs)
 }
 
-/**
- * For how many milliseconds clients may keep lists that are merged from these listings.
- * @param listings undefined: an upstream that may appear at any time
- */
+/** Of lists that are merged from these listings. @param listings undefined: an upstream that may appear at any time */
 export function remainingTtlMs(
   listings: ReadonlyArray<Listing | undefined>,
   lists: readonly ListName[],

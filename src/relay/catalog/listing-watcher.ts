@@ -1,6 +1,5 @@
-// One listing of an upstream, held from the last good answer and kept up to date by one connection, which reports
-// changes. An upstream that is down fails nobody: it is tried again in the background, and its listing is hidden after
-// several failures.
+// One listing of an upstream, kept up to date by one connection, which reports changes. An upstream that is down fails
+// nobody: it is tried again in the background, and its listing is hidden after several failures.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
@@ -23,7 +22,7 @@ interface ListingWatcherOptions {
     release?(): void
     /** How long to wait after so many failures in a row, in milliseconds. */
     retryMs(failures: number): number
-    /** What the log says about the first failure in a row. */
+    /** For the log. */
     readonly downMessage: string
   }
   readonly nextRead?: ReadRate
@@ -31,7 +30,7 @@ interface ListingWatcherOptions {
   readonly log: Log
   /** What changed in what `peek` returns; empty where only the server says something else of itself. */
   readonly onChange: (kinds: ReadonlySet<ListKind>) => void
-  /** Keeps the listing for restarts. */
+  /** For restarts. */
   readonly store?: Store
   /** Of a view: while it holds, nothing is read and the connection is released. */
   readonly redundancy?: Redundancy
@@ -145,7 +144,6 @@ export function createListingWatcher(options: ListingWatcherOptions) {
     if (!signal.aborted && !retry.pending && clock.now() - usedAt <= retryWhileUsedMs) retry.start(ms, start)
   }
 
-  /** Opens or keeps the connection, and reads lists again that are older than their time. Cheap. */
   function markUsed(): void {
     const now = clock.now()
     // The pool closes connections that are idle, and then changes go unseen.
@@ -159,7 +157,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
   return {
     /** Undefined while it is unknown, or hidden. */
     peek: shown,
-    /** Milliseconds since the epoch: the last `markUsed`. */
+    /** In milliseconds since the epoch. */
     usedAt: (): number => usedAt,
     markUsed,
     /** What is worth waiting for: the first answer, or the reading of lists that are too old. None of it rejects. */
@@ -184,7 +182,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
       connection = undefined
       if (!isRedundant()) retryLater(source.retryMs(0))
     },
-    /** It may be redundant no more: reads it again soon, where it was used lately. */
+    /** It may be redundant no more. */
     recheck(): void {
       // With a connection, its server reports changes.
       if (connection !== undefined || redundancy?.doubt() !== true) return

@@ -1,5 +1,4 @@
-// The listings of all upstreams: for each the shared one, which is read without declaring any capability, and views of
-// it, where a server lists something else for clients that declare capabilities.
+// The listings of all upstreams: for each the shared one, which is read without declaring any capability, and its views.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
@@ -135,10 +134,7 @@ export function createListings(options: ListingsOptions) {
       watcherOf(definition)?.markUsed()
       if (viewKey !== undefined) views.of(definition, viewKey)?.markUsed()
     },
-    /**
-     * Resolves when each is known or has failed once, and what is older than its time was read; at the latest after
-     * `waitMs`. Never rejects.
-     */
+    /** Until each is known or has failed once, and what is too old was read; at most `waitMs`. Never rejects. */
     awaitListings: (definitions: readonly UpstreamDefinition[], waitMs: number, viewKey?: ViewKey): Promise<void> =>
       settled(clock, waitMs, definitions, (definition) => {
         const shared = watcherOf(definition)?.pending() ?? []
@@ -147,10 +143,10 @@ export function createListings(options: ListingsOptions) {
         // There can be no view before the shared listing is known.
         return shared.length === 0 ? ofView() : [Promise.all(shared).then(() => Promise.all(ofView()))]
       }),
-    /** The same for the views of upstreams that are known; it waits for no others. */
+    /** The same for the views of upstreams that are known. */
     awaitViews: (definitions: readonly UpstreamDefinition[], waitMs: number, viewKey: ViewKey): Promise<void> =>
       settled(clock, waitMs, definitions, (definition) => views.pending(definition, viewKey, waitMs)),
-    /** Reads again what may have changed unseen. Resolves as `awaitListings`. */
+    /** Reads again what may have changed unseen. */
     revalidate: (definitions: readonly UpstreamDefinition[], waitMs: number): Promise<void> =>
       settled(clock, waitMs, definitions, ({ hash }) => {
         const work = watchers.get(hash)?.revalidate()

@@ -22,7 +22,6 @@ interface OwnLists {
 export type OwnListsByUpstream = ReadonlyMap<string, OwnLists>
 
 interface Reader {
-  readonly hash: string
   readonly nextRead: ReadRate
   readonly stop: AbortController
   /** The connection to read from, while there is a change that was not read. */
@@ -34,14 +33,13 @@ export type SessionLists = ReturnType<typeof createSessionLists>
 
 const readTimeoutMs = 30_000
 
-/** The listing with the session's own lists in it. */
 export function withOwnLists(listing: Listing | undefined, own: OwnLists | undefined): Listing | undefined {
   return own === undefined ? listing : withListingParts(listing ?? own.shared, [...own.parts.values()])
 }
 
 export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckView'>, clock: Clock, log: Log) {
   const ownLists = new Map<string, OwnListsByUpstream>()
-  // Session -> definition and kind -> reader.
+  // Session -> hash of the definition, and kind -> reader.
   const readers = new Map<string, Map<string, Reader>>()
 
   async function read(
@@ -92,9 +90,9 @@ export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckVie
 
   function stopReading(sessionKey: string, hash?: string): void {
     const own = readers.get(sessionKey)
-    for (const [id, reader] of own ?? []) {
-      if (hash !== undefined && reader.hash !== hash) continue
-      reader.stop.abort()
+    for (const [id, { stop }] of own ?? []) {
+      if (hash !== undefined && !id.startsWith(hash)) continue
+      stop.abort()
       own?.delete(id)
     }
     if (own?.size === 0) readers.delete(sessionKey)
@@ -102,11 +100,8 @@ export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckVie
 
   return {
     of: (sessionKey: string): OwnListsByUpstream | undefined => ownLists.get(sessionKey),
-    /** Does the session see a list of the upstream as its own connection gives it? Without a kind: any list. */
-    has(sessionKey: string, hash: string, kind?: ListKind): boolean {
-      const own = ownLists.get(sessionKey)?.get(hash)
-      return own !== undefined && (kind === undefined || own.parts.has(kind))
-    },
+    has: (sessionKey: string, hash: string, kind: ListKind): boolean =>
+      ownLists.get(sessionKey)?.get(hash)?.parts.has(kind) === true,
     /** The session's connection to an upstream reported a change, or ended (`upstream` and `kind` undefined). */
     changed(
       session: LiveSession,
@@ -127,7 +122,6 @@ export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckVie
       readers.set(session.key, ofSession)
       const id = `${hash} ${kind}`
       const reader = ofSession.get(id) ?? {
-        hash,
         nextRead: createReadRate(clock),
         stop: new AbortController(),
         unread: undefined,

@@ -1,6 +1,5 @@
-// The views of all upstreams: what legacy servers list for clients that declare capabilities. One view for each
-// upstream and set of capabilities, for all clients that declare the same; beyond the limits, clients see the shared
-// listing.
+// Views: what legacy servers list for clients that declare capabilities. One for each upstream and set of capabilities;
+// beyond the limits, clients see the shared listing.
 
 import { hash } from 'node:crypto'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
@@ -27,7 +26,7 @@ export interface ViewKey {
   readonly capabilities: ClientCapabilities
   /** Of the person behind the client: one person may make only few views. */
   readonly quotaKey: string
-  /** Are connections that all clients of one principal share told this too, or only those of one session? */
+  /** Are connections that all clients of one principal share told this too? */
   readonly pooled: boolean
 }
 
@@ -50,7 +49,6 @@ const maxPerUpstream = 16
 const maxPerPerson = 12
 /** Each may hold a process. */
 const maxPerTenant = 64
-/** A view that was not used for so long can be evicted. */
 const evictableAfterMs = 60_000
 
 export function createViews(options: ViewsOptions) {
@@ -110,20 +108,13 @@ export function createViews(options: ViewsOptions) {
   const allOf = ({ hash }: UpstreamDefinition): Iterable<View> => upstreams.get(hash)?.views.values() ?? []
 
   return {
-    /**
-     * Opens the view where there can be one.
-     * @returns undefined for upstreams that are not known yet or list the same for everybody, and where there are too
-     * many views
-     */
+    /** Undefined for upstreams that are unknown or list the same for everybody, and where there are too many views. */
     of: (definition: UpstreamDefinition, viewKey: ViewKey): ListingWatcher | undefined =>
       viewOf(definition, viewKey)?.watcher,
     /** Undefined where it is the same as the shared listing. */
     peek: (definition: UpstreamDefinition, viewKey: ViewKey): Listing | undefined =>
       known(definition, viewKey)?.listing(),
-    /**
-     * `ListingWatcher.pending` of a view that was opened no longer ago than `waitMs`: nobody waits for a slow one again
-     * and again.
-     */
+    /** Of a view that was opened at most `waitMs` ago: nobody waits for a slow one again and again. */
     pending(definition: UpstreamDefinition, viewKey: ViewKey, waitMs: number): Array<Promise<unknown>> {
       const view = viewOf(definition, viewKey)
       const pending = view?.watcher.pending() ?? []
@@ -159,10 +150,8 @@ const isDeclaredTo = ({ pooled }: ViewKey, { isolation }: UpstreamDefinition): b
   isolation === 'session' || (isolation === 'principal' && pooled)
 
 /**
- * What one server lists, read on a connection that declares the capabilities. A view that is the same as the shared
- * listing is not watched.
- * @param onChange what became different for the clients of the view; empty where only the server says something else of
- * itself
+ * A view that is the same as the shared listing is not watched.
+ * @param onChange what became different for its clients; empty where only the server says something else of itself
  */
 function createView(
   { pool, clock, log, handshake, sharedListing }: ViewsOptions,
@@ -232,9 +221,7 @@ function createView(
   return {
     viewKey,
     watcher,
-    /** Milliseconds since the epoch. */
     openedAt: clock.now(),
-    /** Is it the same as the shared listing? */
     isShared: (): boolean => isShared,
     /** Undefined where it is shared, and while it could not be read. */
     listing: own,

@@ -53,14 +53,14 @@ export async function askSession(
     taskId
   }: {
     readonly upstream: UpstreamName
-    /** `inputRequests` as the server sent them. */
+    /** `inputRequests`. */
     readonly requests: unknown
-    /** All that the server sent with them, which stays in memory until the last response is there. */
+    /** All that stays in memory until the last response is there. */
     readonly retained: JsonObject
     readonly quotas: Pick<ServerRequestQuotas, 'open'>
     /** 2025-11-25 requires an id of elicitations by URL; 2026-07-28 has none. */
     readonly newElicitationId: () => string
-    /** The task that the input requests belong to, as the client knows it. */
+    /** As the client knows it. */
     readonly taskId?: string
   }
 ): Promise<JsonObject> {

@@ -44,7 +44,7 @@ export function errorForModern(error: unknown, upstream: UpstreamName, capabilit
     : error
 }
 
-/** The error that a task ended with: the same rules as for an error that is thrown. */
+/** The error that a task ended with. */
 export function taskErrorForModern(
   error: RpcErrorObject,
   upstream: UpstreamName,
@@ -91,9 +91,8 @@ export function failureForSession(
 }
 
 /**
- * An error of a legacy server for the client of a session: -32042 with the name of the upstream and without URLs that
- * are no pages.
- * @returns, @throws as `missingCapability` where the client cannot be sent to pages; throws every other error as it is
+ * An error of a legacy server for the client of a session: -32042 without URLs that are no pages.
+ * @returns, @throws as `missingCapability` where the client cannot be sent to pages
  */
 export function urlElicitationForSession(
   error: unknown,
@@ -146,10 +145,7 @@ function missingCapability(
   throw new GatewayError('upstream_protocol', message, { cause, data: { requiredCapabilities, upstream } })
 }
 
-/**
- * The pages of error -32042. Before 2025-11-25 any server could use the code for errors of its own, so its data
- * decides.
- */
+/** Of error -32042. Before 2025-11-25 any server could use the code for errors of its own, so its data decides. */
 const elicitationsOf = ({ error: { code, data } }: RpcError): unknown[] | undefined =>
   code === rpcCodes.urlElicitationRequired && isObject(data) && Array.isArray(data['elicitations'])
     ? data['elicitations']

@@ -92,11 +92,7 @@ export function inputRequestOf(
 export const malformedInput = (upstream: UpstreamName, what: string, cause?: unknown): GatewayError =>
   new GatewayError('upstream_protocol', `Upstream ${upstream} answered with ${what}.`, { cause, data: { upstream } })
 
-/**
- * A server request of a legacy upstream as an input request.
- * @throws RpcError -32602: the client did not declare it, or it has not the form of 2026-07-28; the upstream is told,
- * and its call goes on
- */
+/** @throws RpcError -32602, for the upstream: the client did not declare it, or it has not the form of 2026-07-28 */
 export function toInputRequest(
   { method, params }: ServerRequest,
   upstream: UpstreamName,
@@ -126,10 +122,7 @@ export function toInputRequest(
 
 const fieldTypes: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'array'])
 
-/**
- * What the params lack of the schema of 2026-07-28 (ElicitRequestFormParams, ElicitRequestURLParams,
- * CreateMessageRequestParams).
- */
+/** By the schema of 2026-07-28: ElicitRequestFormParams, ElicitRequestURLParams, CreateMessageRequestParams. */
 function problemWith(method: string, params: JsonObject): string | undefined {
   if (method === 'sampling/createMessage') {
     if (!Array.isArray(params['messages'])) return '"messages" must be an array'
@@ -151,9 +144,7 @@ function problemWith(method: string, params: JsonObject): string | undefined {
   )
 }
 
-/**
- * Without what 2026-07-28 does not have: ids of elicitations, tasks that clients host, and progress of server requests.
- */
+/** 2026-07-28 has no ids of elicitations, no tasks that clients host, and no progress of server requests. */
 function withoutLegacyMembers({ elicitationId: _id, task: _task, _meta, ...params }: JsonObject): JsonObject {
   if (!isObject(_meta)) return params
   const { progressToken: _token, [relatedTaskKey]: _related, ...meta } = _meta

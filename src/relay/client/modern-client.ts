@@ -67,10 +67,7 @@ export function conversationOf({ request }: Pick<ModernCall, 'request'>): string
 // Of the trace context, baggage may carry anything to anybody (W3C Baggage, "Privacy of the baggage header").
 const privateKeys: ReadonlySet<string> = new Set(['baggage', relatedTaskKey, conversationKey])
 
-/**
- * The request as an upstream may get it: without private members of `_meta`, and without `task` of 2025-11-25, which
- * means nothing now.
- */
+/** Without private members of `_meta`, and without `task` of 2025-11-25, which means nothing now. */
 export function forwardableRequest(request: Request): Request {
   const { params } = request
   if (params === undefined) return request

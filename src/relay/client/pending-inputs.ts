@@ -7,6 +7,7 @@ import {
   type JsonObject,
   rpcCodes,
   RpcError,
+  type RpcErrorObject,
   type ServerRequest
 } from '../../protocol/messages.ts'
 
@@ -116,19 +117,18 @@ function isInputResponse(method: string, response: unknown): response is JsonObj
 }
 
 /** What a server is answered where no response comes. @throws RpcError where its request has no result for that */
-export function declinedResponse({ method }: ServerRequest): JsonObject {
-  if (method === 'elicitation/create') return { action: 'cancel' }
+export const declinedResponse = (request: ServerRequest): JsonObject =>
   // The code of 2025-11-25 client/sampling for a person who said no.
-  throw new RpcError({ code: -1, message: 'The client did not answer.' })
-}
+  declineWith(request, { code: -1, message: 'The client did not answer.' })
 
-/**
- * For server requests during other methods than the three that may come back with input requests (basic/patterns/mrtr).
- */
-export async function refuseOutsideInputMethods({ method }: ServerRequest): Promise<JsonObject> {
-  if (method === 'elicitation/create') return { action: 'cancel' }
-  throw new RpcError({
+/** During other methods than the three that may come back with input requests (basic/patterns/mrtr). */
+export const refuseOutsideInputMethods = async (request: ServerRequest): Promise<JsonObject> =>
+  declineWith(request, {
     code: rpcCodes.methodNotFound,
     message: 'A client of 2026-07-28 can only be asked during tools/call, prompts/get and resources/read.'
   })
+
+function declineWith({ method }: ServerRequest, error: RpcErrorObject): JsonObject {
+  if (method === 'elicitation/create') return { action: 'cancel' }
+  throw new RpcError(error)
 }

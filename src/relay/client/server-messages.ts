@@ -32,17 +32,14 @@ export function shapeServerRequest(
   if (given === undefined) return { method }
   // Before 2025-11-25 a client knows no tasks: the gateway follows the one that this request is about.
   const params = atLeast(client.revision, '2025-11-25') ? given : withoutRelatedTask(given)
-  if (method === 'elicitation/create') return { method, params: shapeElicitation(params, upstream, endpoint, client) }
-  if (method === 'sampling/createMessage') return { method, params: shapeSampling(params, upstream, endpoint, client) }
-  return { method, params }
+  const shape =
+    method === 'elicitation/create' ? shapeElicitation : method === 'sampling/createMessage' ? shapeSampling : undefined
+  return { method, params: shape?.(params, upstream, endpoint, client) ?? params }
 }
 
-function shapeElicitation(
-  params: JsonObject,
-  upstream: UpstreamName,
-  endpoint: Endpoint,
-  { revision, capabilities }: AskedClient
-): JsonObject {
+type ShapeParams = (params: JsonObject, upstream: UpstreamName, endpoint: Endpoint, client: AskedClient) => JsonObject
+
+const shapeElicitation: ShapeParams = (params, upstream, endpoint, { revision, capabilities }) => {
   const { mode = 'form' } = params
   if (mode !== 'form' && mode !== 'url') throw refusal('"mode" of an elicitation must be "form" or "url".')
   const hasModes = atLeast(revision, '2025-11-25')
@@ -60,9 +57,8 @@ function shapeElicitation(
   if (mode === 'url' && !isWebUrl(params['url']))
     throw refusal('"url" of an elicitation must be an https:// or http:// URL.')
   const { url: _url, ...form } = params
-  const given = mode === 'url' ? params : form
-  const { mode: _mode, ...withoutMode } = given
-  const shaped = withUpstreamName(hasModes ? given : withoutMode, upstream, endpoint)
+  const { mode: _mode, ...withoutMode } = form
+  const shaped = withUpstreamName(mode === 'url' ? params : hasModes ? form : withoutMode, upstream, endpoint)
   if (!isObject(shaped['requestedSchema'])) return shaped
   const requestedSchema = shapeRequestedSchema(shaped['requestedSchema'], revision)
   if (requestedSchema === undefined)
@@ -70,12 +66,7 @@ function shapeElicitation(
   return { ...shaped, requestedSchema }
 }
 
-function shapeSampling(
-  params: JsonObject,
-  upstream: UpstreamName,
-  endpoint: Endpoint,
-  { revision, capabilities }: AskedClient
-): JsonObject {
+const shapeSampling: ShapeParams = (params, upstream, endpoint, { revision, capabilities }) => {
   const declared = isObject(capabilities['sampling']) ? capabilities['sampling'] : {}
   // 2025-11-25 client/sampling: a client that has not declared sampling.tools must be sent none.
   const takesTools = isObject(declared['tools']) && atLeast(revision, '2025-11-25')
@@ -103,10 +94,7 @@ export const isWebUrl = (url: unknown): boolean =>
 
 const refusal = (message: string): RpcError => new RpcError({ code: rpcCodes.invalidParams, message })
 
-/**
- * An elicitation with the name of the upstream that asks (2025-11-25 client/elicitation), and an id that is unique in
- * the endpoint.
- */
+/** With the name of the upstream that asks (2025-11-25 client/elicitation), and an id that is unique in the endpoint. */
 export function withUpstreamName(elicitation: JsonObject, upstream: UpstreamName, endpoint: Endpoint): JsonObject {
   if (!isAggregated(endpoint)) return elicitation
   const { message, elicitationId } = elicitation
@@ -131,21 +119,19 @@ export function notificationForSession(
   taskId: TaskIdMap
 ): Notification | undefined {
   const { method, params: given = {} } = notification
+  const isLog = method === 'notifications/message'
+  const isStatus = method === 'notifications/tasks/status'
+  const isComplete = method === 'notifications/elicitation/complete'
   const knowsTasks = atLeast(record.revision, '2025-11-25')
-  if (method === 'notifications/tasks/status' && !knowsTasks) return undefined
-  if (method === 'notifications/message' && !passesLogLevel(given['level'], record.logLevel)) return undefined
+  if (isStatus && !knowsTasks) return undefined
+  if (isLog && !passesLogLevel(given['level'], record.logLevel)) return undefined
   // Nobody else was sent to a page that could be complete.
-  if (
-    method === 'notifications/elicitation/complete' &&
-    !(knowsTasks && hasCapability(record.capabilities, ['elicitation', 'url']))
-  )
-    return undefined
-  const own = method === 'notifications/tasks/status' ? withTaskId(given, taskId) : given
+  if (isComplete && !(knowsTasks && hasCapability(record.capabilities, ['elicitation', 'url']))) return undefined
+  const own = isStatus ? withTaskId(given, taskId) : given
   const params = knowsTasks ? mapRelatedTask(own, taskId) : withoutRelatedTask(own)
-  if (method === 'notifications/elicitation/complete')
-    return { method, params: withUpstreamName(params, upstream, endpoint) }
+  if (isComplete) return { method, params: withUpstreamName(params, upstream, endpoint) }
   const shaped = params === given ? notification : { method, params }
-  return method === 'notifications/message' ? withLogger(shaped, upstream, endpoint) : shaped
+  return isLog ? withLogger(shaped, upstream, endpoint) : shaped
 }
 
 /**
