@@ -1,5 +1,5 @@
-// The catalog of an endpoint as one client sees it: the shared one, that of all clients which declare the same
-// capabilities, or a session's own, where its connections reported changes.
+// The catalog of an endpoint as one client sees it: the shared one, that of all who declare the same capabilities, or a
+// session's own, where its connections reported changes.
 
 import { LRUCache } from 'lru-cache'
 import type { Endpoint, UpstreamDefinition } from '../../config/snapshot.ts'

@@ -1,4 +1,4 @@
-// The listings of all upstreams: for each the shared one, which is read without declaring any capability, and its views.
+// The listings of all upstreams: for each the shared one, read without declaring any capability, and its views.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'

@@ -16,7 +16,6 @@ import {
 import { hasCapability, tasksExtension, uiExtension } from '../../protocol/methods.ts'
 import type { LegacyCall, ModernCall } from '../call/call.ts'
 
-/** The client of a session, or the sender of a request of 2026-07-28. */
 export interface AskedClient {
   readonly revision: Revision
   readonly capabilities: ClientCapabilities
