@@ -124,7 +124,7 @@ export function createCatalogCache(listings: Pick<Listings, 'peek' | 'version' |
 export function createSessionCatalogs(
   catalogOf: CatalogCache,
   listings: Listings,
-  sessionLists: Pick<SessionLists, 'of'>
+  sessionLists: Pick<SessionLists, 'lists'>
 ): ClientCatalogs<SessionViewer> {
   const viewKeys = viewKeysOf(false, (client: DeclaringClient, endpoint) =>
     declaredCapabilities(client, endpoint, 'legacy')
@@ -136,7 +136,11 @@ export function createSessionCatalogs(
   return {
     ...withListings(listings, viewKeyOf, legacyCapabilitiesOf),
     of: (call) =>
-      catalogOf(call, viewKeyOf(call), call.session === undefined ? undefined : sessionLists.of(call.session.key))
+      catalogOf(
+        call,
+        viewKeyOf(call),
+        call.session === undefined ? undefined : sessionLists.lists.get(call.session.key)
+      )
   }
 }
 

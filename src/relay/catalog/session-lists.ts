@@ -99,7 +99,8 @@ export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckVie
   }
 
   return {
-    of: (sessionKey: string): OwnListsByUpstream | undefined => ownLists.get(sessionKey),
+    /** By key of the session. */
+    lists: ownLists as ReadonlyMap<string, OwnListsByUpstream>,
     has: (sessionKey: string, hash: string, kind: ListKind): boolean =>
       ownLists.get(sessionKey)?.get(hash)?.parts.has(kind) === true,
     /** The session's connection to an upstream reported a change, or ended (`upstream` and `kind` undefined). */
