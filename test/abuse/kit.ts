@@ -1,0 +1,116 @@
+// What every attack on availability starts from: the gateway in a process of its own with few resources, a tenant that
+// attacks, and a neighbour tenant whose calls are measured from a third process, so that the attack itself slows
+// nothing that is measured.
+
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { gatehouse, logLine, type Running } from '../e2e/kit/process.ts'
+
+/** Key of the caller who attacks, of another caller of the same tenant, and of the neighbour. */
+export const keys = {
+  attacker: 'gh_abuse_key_of_attacker_0123456789',
+  colleague: 'gh_abuse_key_of_colleague_0123456789',
+  neighbour: 'gh_abuse_key_of_neighbour_0123456789'
+} as const
+
+export interface AttackedOptions {
+  /** Upstreams of the attacking tenant. */
+  readonly upstreams?: Readonly<Record<string, unknown>>
+  readonly limits?: Readonly<Record<string, number>>
+  /** `ulimit -n` of the gateway. */
+  readonly descriptors?: number
+  /** `--max-old-space-size`, in MiB. */
+  readonly heapMiB?: number
+  /** Members of the attacking tenant beside `auth` and `upstreams`. */
+  readonly tenant?: Readonly<Record<string, unknown>>
+}
+
+export interface Attacked extends Running {
+  readonly origin: string
+  /** Endpoint of the attacking tenant. */
+  readonly url: string
+  readonly neighbourUrl: string
+  log(): Array<Record<string, unknown>>
+  /** Starts to measure the neighbour's calls, of which the first has succeeded when it resolves. */
+  neighbour(): Promise<Neighbour>
+  /** The largest resident set so far, in bytes. */
+  peakMemory(): number
+}
+
+export interface Measured {
+  readonly calls: number
+  /** What calls were answered with that was no result, at most the first ten. */
+  readonly failures: readonly string[]
+  readonly medianMs: number
+  readonly p99Ms: number
+  readonly longestMs: number
+}
+
+export interface Neighbour {
+  /** Ends the calls. */
+  stop(): Promise<Measured>
+}
+
+/** A stdio server that answers `echo` at once. */
+export const stdioServer = (script: object = {}): object => ({
+  command: process.execPath,
+  args: [new URL('../kit/stdio-server.ts', import.meta.url).pathname, JSON.stringify(script)]
+})
+
+/** Starts the gateway; killed with the test. */
+export async function attacked(t: Test, options: AttackedOptions = {}): Promise<Attacked> {
+  const { upstreams = {}, limits = {}, descriptors, heapMiB, tenant = {} } = options
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-abuse-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const file = join(folder, 'gatehouse.json')
+  const keysOf = (...names: Array<keyof typeof keys>): object => ({
+    keys: names.map((name) => ({ name, key: keys[name] }))
+  })
+  await writeFile(
+    file,
+    JSON.stringify({
+      limits,
+      tenants: {
+        acme: { auth: keysOf('attacker', 'colleague'), upstreams: { calm: stdioServer(), ...upstreams }, ...tenant },
+        other: { auth: keysOf('neighbour'), upstreams: { calm: stdioServer() } }
+      }
+    })
+  )
+  const running = gatehouse(t, ['serve', '--config', file, '--port', '0'], {
+    cwd: folder,
+    ...(descriptors === undefined
+      ? {}
+      : { node: '/bin/sh', nodeArgs: ['-c', `ulimit -n ${descriptors}; exec "$0" "$@"`, process.execPath] }),
+    env: heapMiB === undefined ? {} : { NODE_OPTIONS: `--max-old-space-size=${heapMiB}` }
+  })
+  const origin = await running.ready
+  const neighbourUrl = `${origin}/t/other/mcp`
+  return {
+    ...running,
+    origin,
+    url: `${origin}/t/acme/mcp`,
+    neighbourUrl,
+    log: () => running.stderr.map(logLine).filter((line) => line !== undefined),
+    neighbour: () => startNeighbour(t, neighbourUrl),
+    peakMemory: () =>
+      Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${running.pid}/status`, 'utf8'))?.[1]) * 1024
+  }
+}
+
+async function startNeighbour(t: Test, url: string): Promise<Neighbour> {
+  const child = fork(new URL('neighbour.ts', import.meta.url), [url, keys.neighbour], { execArgv: [] })
+  t.teardown(() => child.kill())
+  await once(child, 'message')
+  return {
+    async stop() {
+      child.send('stop')
+      const [measured] = (await once(child, 'message')) as [Measured]
+      return measured
+    }
+  }
+}
