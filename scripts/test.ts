@@ -33,6 +33,7 @@ if (args.length === 0 || isFast) {
   step('types', 'tsc', ['--noEmit'])
   step('lint', 'oxlint', ['--type-aware'])
   step('format', 'oxfmt', ['--check', 'src', 'test', 'bench', 'scripts', 'bin'])
+  step('unused code', 'knip', [])
   step('documents', 'node', ['scripts/docs.ts', '--check'])
 }
 ensureRedis()

@@ -37,7 +37,7 @@ export function every(clock: Pick<Clock, 'timer'>, ms: number, run: () => void):
   return again
 }
 
-export type Deadline = ReturnType<typeof deadline>
+type Deadline = ReturnType<typeof deadline>
 
 /** A signal that aborts after `ms`, or with the outer one. Must be closed when the work is over. */
 export function deadline(clock: Clock, ms: number, outer: AbortSignal | undefined) {

@@ -1,5 +1,6 @@
 // `node neighbour.ts URL KEY`, with IPC: a caller who does nothing wrong. It calls a tool every 20 ms, one call after the
-// other, on one session and one connection; it says so after the first result, and tells what it met when it is stopped.
+// other, on one session and one connection; it says so after the first result. When it is stopped it calls once more,
+// and tells what it met.
 
 import { Agent, request } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -55,7 +56,8 @@ let stopped = false
 process.once('message', () => {
   stopped = true
 })
-for (let id = 1; !stopped; id++) {
+for (let id = 1, isLast = false; !isLast; id++) {
+  isLast = stopped
   const began = performance.now()
   const params = { name: 'calm__echo', arguments: { id } }
   const failure = await post({ id, method: 'tools/call', params }, sessionId).then(
