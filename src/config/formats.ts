@@ -11,7 +11,7 @@ type Rule = readonly [passes: (text: string) => boolean, ...fault: Fault]
 /** @returns the fault of the first rule of the format that the text breaks */
 export function formatFault(format: string, text: string): Fault | undefined {
   const [, ...fault] = formats[format]?.find(([passes]) => !passes(text)) ?? []
-  return fault.length === 0 ? undefined : (fault as unknown as Fault)
+  return fault.length === 0 ? undefined : fault
 }
 
 /** 127.0.0.0/8, ::1 and `localhost`, as bound or as `URL.hostname` writes them. */

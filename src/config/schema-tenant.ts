@@ -8,7 +8,7 @@ export const minuteMs = 60_000
 export const hourMs = 60 * minuteMs
 
 /** May be absent in a file, and never is after checkShape, which puts the default in its place. */
-export const defaulted = <Schema extends TSchema>(schema: Schema): Schema => Type.Optional(schema) as unknown as Schema
+export const defaulted = <Schema extends TSchema>(schema: Schema): Schema => Type.Optional(schema)
 
 export const closedObject = <Properties extends TProperties>(properties: Properties, options?: TSchemaOptions) =>
   Type.Object(properties, { additionalProperties: false, ...options })

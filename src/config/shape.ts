@@ -11,7 +11,7 @@ export type Shape = Readonly<
     title: string
     description: string
     default: unknown
-    const: unknown
+    const: string | number | boolean
     enum: readonly unknown[]
     anyOf: readonly Shape[]
     properties: Readonly<Record<string, Shape>>

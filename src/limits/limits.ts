@@ -36,8 +36,6 @@ export function createQuota() {
   }
 }
 
-export type TokenBucket = ReturnType<typeof createTokenBucket>
-
 /** Bursts pass, floods do not: it holds up to `burst` tokens and gains `perSecond` of them. */
 export function createTokenBucket(clock: Clock, perSecond: number, burst: number) {
   let tokens = burst
@@ -140,8 +138,6 @@ export interface FairEvictionOptions<T> {
   /** Default: where all places are taken, the tenant that has most gives way. */
   readonly withinTenant?: boolean
 }
-
-export type FairEviction<T> = ReturnType<typeof createFairEviction<T>>
 
 /**
  * Who gives up an entry when a fixed number of places is taken, so that no owner and no tenant crowds out the others.

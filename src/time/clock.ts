@@ -37,8 +37,6 @@ export function every(clock: Pick<Clock, 'timer'>, ms: number, run: () => void):
   return again
 }
 
-type Deadline = ReturnType<typeof deadline>
-
 /** A signal that aborts after `ms`, or with the outer one. Must be closed when the work is over. */
 export function deadline(clock: Clock, ms: number, outer: AbortSignal | undefined) {
   const controller = new AbortController()

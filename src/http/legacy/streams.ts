@@ -204,8 +204,8 @@ async function attach(
   }
   const resumed = await streams.resume(session.key, String(lastEventId), sink, features, gone)
   if (resumed.kind === 'stopped') {
-    if (raw.headersSent) return void sink.end()
-    if (raw.destroyed) return undefined
+    if (raw.headersSent) sink.end()
+    if (raw.headersSent || raw.destroyed) return undefined
     // A caller that would not be let in now is refused for that.
     await context.revalidate()
     throw new GatewayError(
