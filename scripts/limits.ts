@@ -624,6 +624,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['store/redis-connection.ts longestPauseMs', 'pause before connecting again', 'connection', 'tried again'],
     ['store/redis.ts defaultHeartbeatMs', 'interval of the heartbeat', 'process', 'copies are not used'],
     ['store/seal.ts retryMs', 'pause before the seal key is asked for again', 'process', 'asked again'],
+    [
+      'store/health.ts writeCheckMs',
+      'interval of write checks by `/health/ready`',
+      'process',
+      'the last result counts'
+    ],
+    ['store/health.ts writeCheckBytes', 'what such a check writes', 'check', '-'],
     ['store/sqlite.ts busyMs', 'wait for another process to close the file', 'start', 'the start fails'],
     ['store/sqlite.ts sweepRows', 'expired rows deleted at a time', 'process', 'deleted later']
   ]
@@ -634,6 +641,7 @@ const exceptions = `
 protocol/naming.ts hashLength
 relay/subscriptions/listen-streams.ts maxUseIntervalMs
 store/keys.ts bridgedTaskCountTtlMs
+store/keys.ts healthTtlMs
 store/seal.ts nonceBytes
 store/seal.ts proofChars
 store/seal.ts tagBytes

@@ -21,6 +21,7 @@ import { createBus } from './session/bus.ts'
 import { createLiveSessions } from './session/live-sessions.ts'
 import { createSessions } from './session/sessions.ts'
 import { createStreams } from './session/streams.ts'
+import { createStoreHealth } from './store/health.ts'
 import type { Store } from './store/port.ts'
 import { createRedisStore } from './store/redis.ts'
 import { createSealer } from './store/seal.ts'
@@ -143,7 +144,7 @@ export async function createGateway(
     state,
     authenticator,
     handlers: { legacy, modern, httpSse },
-    store,
+    storeHealth: createStoreHealth(store, steadyClock, log),
     sealer,
     log,
     requestId: () => `${node}-${(++requests).toString(36)}`

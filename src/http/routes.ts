@@ -6,7 +6,7 @@ import type { Authenticator } from '../auth/authenticate.ts'
 import { resourceMetadata } from '../auth/bearer.ts'
 import { classifyHttpBody, isModernVersionHeader } from '../protocol/envelope.ts'
 import { GatewayError, latestModern, type RequestId } from '../protocol/messages.ts'
-import type { Store } from '../store/port.ts'
+import type { StoreHealth } from '../store/health.ts'
 import type { Sealer } from '../store/seal.ts'
 import {
   addressOf,
@@ -33,7 +33,7 @@ export interface RoutesOptions {
     readonly modern: ModernHandler
     readonly httpSse: HttpSseHandler
   }
-  readonly store: Pick<Store, 'ping'>
+  readonly storeHealth: StoreHealth
   readonly sealer: Pick<Sealer, 'ready'>
 }
 
@@ -51,7 +51,7 @@ type Method = 'GET' | 'POST' | 'DELETE'
 /** @param refuse answers with an error instead */
 export function addRoutes(
   server: FastifyInstance,
-  { state, authenticator, handlers: { legacy, modern, httpSse }, store, sealer }: RoutesOptions,
+  { state, authenticator, handlers: { legacy, modern, httpSse }, storeHealth, sealer }: RoutesOptions,
   refuse: (request: FastifyRequest, reply: FastifyReply, error: unknown, id?: RequestId) => void
 ): void {
   const admit = createAdmission(state, authenticator, sealer)
@@ -145,12 +145,8 @@ export function addRoutes(
   /** @returns undefined where requests can be served */
   async function unreadyReason(): Promise<string | undefined> {
     if (state.draining) return 'stopping'
-    try {
-      await store.ping()
-    } catch {
-      return 'the store cannot be reached'
-    }
-    return sealer.ready ? undefined : 'the key of the store cannot be had'
+    const fault = await storeHealth.fault()
+    return fault ?? (sealer.ready ? undefined : 'the key of the store cannot be had')
   }
   const config = { cors: false } as const
   server.get('/health/live', { config }, (_request, reply) => {

@@ -12,7 +12,8 @@ export const keyTable = {
   tasks: ['tenant', 'endpoint', 'issuer', 'subject', 'client id'],
   'bridged-task': ['tenant', 'endpoint', 'issuer', 'subject', 'client id', 'place'],
   'bridged-task-count': ['tenant', 'endpoint', 'issuer', 'subject', 'client id', 'size'],
-  'seal-key': []
+  'seal-key': [],
+  health: []
 } as const
 type Kind = keyof typeof keyTable
 type Named<Parts extends readonly string[]> = { readonly [At in keyof Parts]: string }
@@ -32,6 +33,7 @@ export const eventsKept = 1_000
 export const tasksTtlMs = 7 * 24 * 60 * 60 * 1000
 export const tasksKept = 1_000
 export const bridgedTaskCountTtlMs = 24 * 60 * 60 * 1000
+export const healthTtlMs = 60 * 1000
 
 /**
  * SHA-256 in base64url, 43 characters. Of UTF-16: in UTF-8 all unpaired surrogates are one, and two names could meet.
@@ -66,3 +68,4 @@ export const tasksKey = keyMaker('tasks')
 export const bridgedTaskKey = keyMaker('bridged-task')
 export const bridgedTaskCountKey = keyMaker('bridged-task-count')
 export const sealKeyKey = key('seal-key')
+export const healthKey = key('health')

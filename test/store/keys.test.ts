@@ -9,6 +9,7 @@ import {
   bridgedTaskKey,
   digest,
   eventsKey,
+  healthKey,
   key,
   keyTable,
   listingKey,
@@ -137,7 +138,8 @@ t.test('the table says how many parts a key has', async (t) => {
     tasks: tasksKey('a', 'b', 'c', 'd', 'e'),
     'bridged-task': bridgedTaskKey('a', 'b', 'c', 'd', 'e', 'f'),
     'bridged-task-count': bridgedTaskCountKey('a', 'b', 'c', 'd', 'e', 'f'),
-    'seal-key': sealKeyKey
+    'seal-key': sealKeyKey,
+    health: healthKey
   }
   t.same(Object.keys(made), Object.keys(keyTable))
   for (const [name, row] of Object.entries(keyTable))
