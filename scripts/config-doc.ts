@@ -64,6 +64,9 @@ changed file without a restart. An invalid file is refused: the log says why, an
 | \`\${file:PATH}\` | the content of a file, without its last line break; relative to the folder of this file |
 | \`$\${\` | a literal \`\${\` |
 
+A stdio server of the same user can read the gateway's environment, and so what \`\${NAME}\` stands for; a \`\${file:PATH}\` never
+stands there ([upstreams.md](upstreams.md), "Secrets of a definition").
+
 A string that consists of one reference may stand where a number, true or false is expected. References in keys are not
 replaced. Inside \`{ }\` and \`[ ]\` YAML needs quotes around a reference.`
 

@@ -605,7 +605,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'line',
       'cut'
     ],
-    ['upstream/stdio/child-output.ts minLength chars', 'the shortest secret that is masked', 'value', '-']
+    ['upstream/rpc/mask.ts minLength chars', 'the shortest secret that is masked', 'value', '-']
   ],
   Authentication: [
     ['auth/authenticate.ts maxAgeMs', 'time that a good token is remembered', 'token', 'verified again'],

@@ -4,8 +4,10 @@ import { randomBytes } from 'node:crypto'
 import { GatewayError, isModernRevision } from '../../protocol/messages.ts'
 import { type Clock, deadline } from '../../time/clock.ts'
 import { UnreachableError, upstreamError } from '../rpc/errors.ts'
+import { type Mask, createResultMask } from '../rpc/mask.ts'
 import { createLimitedWarnings } from '../rpc/notifications.ts'
 import { type ServerRequestQuotas, createServerRequestQuotas } from '../rpc/server-requests.ts'
+import { maskedError, maskedEvents, maskedRequest } from './masked-upstream.ts'
 import { Undiscovered, createEraSelector } from './select-era.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
@@ -31,6 +33,12 @@ export type Connector = ReturnType<typeof createConnector>
 export function createConnector(options: ConnectorOptions) {
   const { supervisor, egress, clock, random, serverRequestQuotas = createServerRequestQuotas() } = options
   const openLink = createEraSelector(egress, supervisor, clock)
+  const masks = new WeakMap<UpstreamDefinition, Mask | undefined>()
+
+  function maskOf(definition: UpstreamDefinition): Mask | undefined {
+    if (!masks.has(definition)) masks.set(definition, createResultMask(definition))
+    return masks.get(definition)
+  }
 
   return {
     /**
@@ -42,7 +50,7 @@ export function createConnector(options: ConnectorOptions) {
     async connect(
       definition: UpstreamDefinition,
       handshake: HandshakeParams,
-      events: UpstreamEvents,
+      given: UpstreamEvents,
       signal?: AbortSignal,
       use: ConnectionUse = 'calls'
     ): Promise<Upstream> {
@@ -51,11 +59,13 @@ export function createConnector(options: ConnectorOptions) {
       // Two tenants may call their upstreams by the same name.
       const log = options.log.child({ tenant })
       const warnings = createLimitedWarnings(name, clock, log)
+      const mask = maskOf(definition)
+      const events = mask === undefined ? given : maskedEvents(mask, given)
       const serverRequestQuota = serverRequestQuotas.open(definition)
       const context: LinkContext = { handshake, events, clock, random, log, warnings, serverRequestQuota, use }
       const limit = deadline(clock, connectMs, signal)
       try {
-        return upstreamOf(definition, await openLink(definition, context, limit.signal))
+        return upstreamOf(definition, await openLink(definition, context, limit.signal), mask)
       } catch (error) {
         const undiscovered = error instanceof Undiscovered
         // A caller may declare what a server chokes on.
@@ -66,7 +76,7 @@ export function createConnector(options: ConnectorOptions) {
               data: { upstream: name }
             })
           : startError(definition, undiscovered ? error.cause : error)
-        throw undiscovered && told instanceof GatewayError ? undiscoveredError(told) : told
+        throw maskedError(mask, undiscovered && told instanceof GatewayError ? undiscoveredError(told) : told)
       } finally {
         limit.close()
       }
@@ -96,7 +106,7 @@ function startError({ name }: UpstreamDefinition, cause: unknown): unknown {
   return upstreamError(name, 'upstream_unavailable', `Upstream ${name} ended during its start. ${text}`, cause)
 }
 
-function upstreamOf({ name }: UpstreamDefinition, link: Link): Upstream {
+function upstreamOf({ name }: UpstreamDefinition, link: Link, mask: Mask | undefined): Upstream {
   const first = link.handshakeResult
   if (first === undefined) throw new Error('a link is no upstream before its handshake')
   const latest = (): HandshakeResult => link.handshakeResult ?? first
@@ -114,11 +124,12 @@ function upstreamOf({ name }: UpstreamDefinition, link: Link): Upstream {
       return latest().serverInfo
     },
     get instructions() {
-      return latest().instructions
+      const { instructions } = latest()
+      return instructions === undefined ? undefined : (mask?.text(instructions) ?? instructions)
     },
     serverRequestsNameCall: link.serverRequestsNameCall,
     abandonedCalls: link.rpc.abandonedCalls,
-    request: link.rpc.request,
+    request: mask === undefined ? link.rpc.request : maskedRequest(mask, link.rpc.request),
     notify: link.rpc.notify,
     close: link.close,
     destroy: link.destroy

@@ -5,6 +5,7 @@ import { createTokenBucket } from '../../limits/limits.ts'
 import { isObject } from '../../protocol/messages.ts'
 import { createByteChunks, decodeJson, idIn, printable } from '../rpc/decode-json.ts'
 import { uncertainError } from '../rpc/errors.ts'
+import { maskParts, secretParts } from '../rpc/mask.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext } from '../rpc/transport.ts'
@@ -175,28 +176,11 @@ export function createStderrLog(upstream: string, mask: (text: string) => string
   }
 }
 
-/** A shorter value is no secret, and masking it would spoil ordinary words. */
-const minLength = 8
-
 /**
  * A child may print its own environment or command line: masks the definition's variables and arguments, and of
  * `--name=value` the value too.
  */
 export function createMask({ args, env }: Pick<StdioDefinition, 'args' | 'env'>): (text: string) => string {
-  const given = [...Object.values(env), ...args, ...args.map((arg) => arg.slice(arg.indexOf('=') + 1))]
-  // A secret of several lines, such as a PEM key, is read back line by line.
-  const parts = given.flatMap((value) => [value, ...value.split(/[\r\n]+/)]).map((part) => part.trim())
-  const secrets = [...new Set(parts)].filter((part) => part.length >= minLength).sort((a, b) => b.length - a.length)
-
-  return (text) => {
-    let masked = text
-    for (const secret of secrets) masked = masked.replaceAll(secret, '***')
-    // A text that was cut may end within a secret.
-    for (const secret of secrets) {
-      for (let length = secret.length - 1; length >= minLength; length--) {
-        if (masked.endsWith(secret.slice(0, length))) return `${masked.slice(0, -length)}***`
-      }
-    }
-    return masked
-  }
+  const secrets = secretParts([...Object.values(env), ...args, ...args.map((arg) => arg.slice(arg.indexOf('=') + 1))])
+  return (text) => maskParts(text, secrets)
 }

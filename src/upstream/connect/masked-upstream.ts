@@ -1,0 +1,47 @@
+// A connection whose server is kept from telling the secrets that it was configured with: in results, errors,
+// notifications and server requests.
+
+import { GatewayError, type Notification, type Request, RpcError } from '../../protocol/messages.ts'
+import type { Client, Upstream, UpstreamEvents } from '../../protocol/seams.ts'
+import type { Mask } from '../rpc/mask.ts'
+
+/** What clients send back to the server. */
+const handles: ReadonlySet<string> = new Set(['requestState', 'taskId', 'nextCursor', 'progressToken'])
+/** Of entries of lists, and of what was subscribed to. */
+const names: ReadonlySet<string> = new Set([...handles, 'name', 'uri', 'uriTemplate'])
+
+const maskedNotification = (mask: Mask, notification: Notification): Notification => mask.value(notification, names)
+const maskedServerRequest = (mask: Mask, request: Request): Request => mask.value(request, handles)
+
+/** The same object where its class counts. The cause is for the log, which is no place for secrets either. */
+export function maskedError(mask: Mask | undefined, error: unknown): unknown {
+  if (mask === undefined) return error
+  if (error instanceof RpcError) return new RpcError(mask.value(error.error, handles))
+  if (error instanceof GatewayError) {
+    error.message = mask.text(error.message)
+    if (error.cause !== undefined) error.cause = maskedError(mask, error.cause)
+  }
+  return error
+}
+
+export const maskedEvents = (mask: Mask, events: UpstreamEvents): UpstreamEvents => ({
+  ...events,
+  notification: (notification) => events.notification(maskedNotification(mask, notification)),
+  ask: (request, options) => events.ask(maskedServerRequest(mask, request), options)
+})
+
+export const maskedRequest =
+  (mask: Mask, request: Upstream['request']): Upstream['request'] =>
+  async (outgoing, client, signal) => {
+    const asked: Client = {
+      ...client,
+      notify: (notification) => client.notify(maskedNotification(mask, notification)),
+      ask: (serverRequest, options) => client.ask(maskedServerRequest(mask, serverRequest), options)
+    }
+    try {
+      const result = await request(outgoing, asked, signal)
+      return mask.value(result, outgoing.method.endsWith('/list') ? names : handles)
+    } catch (error) {
+      throw maskedError(mask, error)
+    }
+  }

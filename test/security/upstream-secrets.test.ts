@@ -1,0 +1,124 @@
+// Attack: a caller has a tool print what its server was configured with. Servers dump their environment and echo
+// headers, on purpose or in an error. Neither reaches a client, by whichever way the server says it.
+
+import t from 'tap'
+import { answeringClient } from '../kit/answering-client.ts'
+import { legacyClient } from '../kit/client.ts'
+import { gateway, key } from '../kit/gateway.ts'
+import { modernRequest } from '../kit/modern-client.ts'
+import { startModern } from '../kit/modern-server.ts'
+import { isCall, startUpstream } from '../kit/upstream.ts'
+import { stdioServer } from '../abuse/kit.ts'
+
+const token = 'sekrit-4f1c9a7e55/"+x'
+const site = 'https://tickets.example.com/api/v2'
+const headers = { Authorization: `Bearer ${token}`, 'X-Site': site, 'X-Stage': 'production' }
+const named = `tool_of_4f1c9a7e55`
+const tools = [
+  ...['echo', 'rpcerror', 'steps', 'log'].map((name) => ({ name, inputSchema: { type: 'object' } })),
+  { name: named, description: `uses ${token}`, inputSchema: { type: 'object' } }
+]
+
+async function acme(t: Test) {
+  const [legacy, modern, other] = await Promise.all([
+    startUpstream({ tools, answers: 'sse' }),
+    startModern({ tools, instructions: `say ${token}` }),
+    startUpstream({ tools })
+  ])
+  for (const { close } of [legacy, modern, other]) t.teardown(close)
+  const child = { API_TOKEN: token, SITE: site, NODE_ENV: 'production', MORE: `${token}; ${token}`, PIN: '4711' }
+  const served = await gateway(t, {
+    upstreams: {
+      legacy: { url: legacy.url, headers: { ...headers, 'X-Word': named } },
+      modern: { url: modern.url, headers },
+      other: { url: other.url, headers: { Authorization: 'Bearer something-else-1234' } },
+      child: { ...stdioServer(), env: child }
+    }
+  })
+  return { served, legacy }
+}
+type Test = Parameters<typeof gateway>[0] & { equal: typeof t.equal }
+
+const leak = /sekrit-4f1c9a7e55/
+
+t.test('results, errors, log messages and server requests show no secret header', async (t) => {
+  const { served, legacy } = await acme(t)
+  const ada = await answeringClient(served.url(), key, 'Streamable HTTP', '2025-11-25', { elicitation: {} })
+  const call = async (name: string, args: unknown) => await ada.request('tools/call', { name, arguments: args })
+
+  const echoed = JSON.stringify(await call('legacy__echo', { said: headers, more: [`x${token}y`], plain: 'fine' }))
+  t.notMatch(echoed, leak)
+  t.match(echoed, '"x***y"')
+  for (const kept of [site, '"production"', '"fine"']) t.match(echoed, kept, 'what is no secret is left as it is')
+
+  const refused = await call('legacy__rpcerror', { message: `no ${token}`, data: { got: `Bearer ${token}` } })
+  t.match(refused, { error: { code: -32050, message: 'no ***', data: { got: '***' } } })
+
+  const asking = await ada.start('tools/call', {
+    name: 'legacy__steps',
+    arguments: {
+      steps: [
+        { log: `started with ${token}` },
+        { ask: [{ method: 'elicitation/create', params: { message: `Is ${token} right?`, requestedSchema: {} } }] }
+      ]
+    }
+  })
+  const [question = {}] = await asking.serverRequests()
+  t.match(question, { params: { message: /Is \*\*\* right\?/ } })
+  await ada.answer(question, { action: 'decline' })
+  t.ok(await asking.final())
+  const heard = JSON.stringify(asking.messages())
+  t.match(heard, 'started with ***')
+  t.notMatch(heard, leak)
+
+  legacy.override(isCall('echo'), (response) => {
+    const error = { jsonrpc: '2.0', error: { code: -32000, message: `bad header ${token}` } }
+    response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify(error))
+  })
+  const broken = JSON.stringify(await call('legacy__echo', {}))
+  t.match(broken, 'bad header ***')
+  t.notMatch(JSON.stringify(served.log), leak, 'nor does the log')
+})
+
+t.test('a list shows no secret, and its names stay callable', async (t) => {
+  const { served } = await acme(t)
+  const client = await legacyClient(served.url(), key)
+  const { json } = await client.request('tools/list')
+  const listed = (json.result.tools as Array<{ name: string; description?: string }>).filter(({ name }) =>
+    name.endsWith(named)
+  )
+  t.match(listed, [
+    { name: `legacy__${named}`, description: 'uses ***' },
+    { name: `modern__${named}`, description: 'uses ***' },
+    { name: `other__${named}`, description: `uses ${token}` }
+  ])
+})
+
+t.test('a server of 2026-07-28 shows none either', async (t) => {
+  const { served } = await acme(t)
+  const ask = async (name: string, args: object) =>
+    await modernRequest(served.url(), 'tools/call', { name, arguments: args }, { token: key })
+  const { text } = await ask('modern__echo', { said: headers })
+  t.notMatch(text, leak)
+  t.match(text, site)
+  t.match((await ask('modern__rpcerror', { code: -32602, message: `no ${token}` })).json, {
+    error: { message: 'no ***' }
+  })
+  t.notMatch((await modernRequest(served.url(), 'server/discover', {}, { token: key })).text, leak)
+})
+
+t.test('a child that prints its environment shows no secret of it', async (t) => {
+  const { served } = await acme(t)
+  const client = await legacyClient(served.url(), key)
+  const { json, text } = await client.request('tools/call', { name: 'child__env', arguments: {} })
+  t.notMatch(text, leak)
+  const environment = JSON.parse(json.result.content[0].text) as Record<string, string>
+  t.match(environment, { API_TOKEN: '***', MORE: '***', SITE: site, NODE_ENV: 'production', PIN: '4711' })
+})
+
+t.test("an upstream may say what is another one's secret, which it cannot know from the gateway", async (t) => {
+  const { served } = await acme(t)
+  const client = await legacyClient(served.url(), key)
+  const { json } = await client.request('tools/call', { name: 'other__echo', arguments: { said: token } })
+  t.same(JSON.parse(json.result.content[0].text), { said: token })
+})
