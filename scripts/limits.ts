@@ -386,10 +386,10 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '`too_many`'
     ],
     [
-      'relay/connections/call-slots.ts abandonedMs abandonedHurriedMs',
-      'wait for a cancelled call before its connection is used again; before it is closed for another call',
+      'relay/connections/call-slots.ts abandonedMs',
+      'wait for a cancelled call before its connection is used again',
       'connection',
-      '-'
+      'closed at once where another call needs its place'
     ],
     [
       'upstream/rpc/rpc-client.ts maxAbandoned',

@@ -118,27 +118,34 @@ t.test('one that is needed elsewhere is not taken from its server, and free in i
   t.same(closed, [])
 })
 
-t.test('slots of that kind count, and make room for newer calls soon', async (t) => {
-  const { clock, enter, debtOf, closed } = fleet()
+t.test('slots of that kind count, and make room for newer calls at once', async (t) => {
+  const { enter, debtOf, closed } = fleet()
   const all = await Promise.all(Array.from({ length: 8 }, enter))
   const [first, second, third] = all as [CallSlot, CallSlot, CallSlot]
   first.leave(debtOf('first'))
   const ninth = enter()
-  t.notOk(await isThere(ninth))
-  clock.move(1_000)
-  t.equal((await ninth).number, 0, 'after a second')
+  t.equal((await ninth).number, 0)
   t.same(closed, ['first'])
   second.waits(() => second.leave(debtOf('second')))
   const tenth = enter()
   const eleventh = enter()
-  clock.move(1_000)
-  t.equal((await tenth).number, 1, 'as soon where a call is given up for a newer one')
+  t.equal((await tenth).number, 1, 'and so does a call that is given up for a newer one')
   t.notOk(await isThere(eleventh), 'it was promised to one')
   third.leave()
   t.equal((await eleventh).number, 2, 'and the next one waits for what runs')
   const fourth = all[3] as CallSlot
   fourth.waits(() => fourth.leave())
-  t.equal((await enter()).number, 3, 'at once where its server has answered')
+  t.equal((await enter()).number, 3, 'where its server has answered, with its connection')
+  t.same(closed, ['first', 'second'])
+})
+
+t.test('where the slot of a call that was given up is needed elsewhere, the next one gives up too', async (t) => {
+  const { enter, debtOf, closed } = fleet()
+  const [first, second] = (await Promise.all(Array.from({ length: 8 }, enter))) as [CallSlot, CallSlot]
+  first.waits(() => first.leave(debtOf('first', () => false)))
+  second.waits(() => second.leave(debtOf('second')))
+  t.equal((await enter()).number, 1)
+  t.same(closed, ['second'])
 })
 
 t.test('calls wait for a slot in turn, sixty-four of them', async (t) => {

@@ -2,7 +2,8 @@
 // call at a time has a slot, for as long as it runs or is parked. Calls that follow each other get slot 0, so that what
 // the server remembers between them stays. A call whose client stays away gives its slot up to a newer one. After a
 // call that was given up, its slot is free when the server has answered it or has gone: until then a server request
-// could not be told from one of the next call.
+// could not be told from one of the next call. A call that needs the slot does not wait for that: the connection is
+// closed, and while its process ends, the call has another one.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { GatewayError } from '../../protocol/messages.ts'
@@ -25,7 +26,10 @@ export interface CallSlot {
 export interface AbandonedCalls {
   /** Resolves when the server has answered them, or cannot any more. */
   readonly answered: Promise<void>
-  /** Closes the connection, so that the slot gets another one. @returns false where it is in use otherwise */
+  /**
+   * Begins to close the connection, so that the slot gets another one at once.
+   * @returns false where it is in use otherwise
+   */
   readonly close: () => boolean
 }
 
@@ -35,16 +39,14 @@ const maxCallSlots = 8
 const maxQueuedCalls = 64
 /** After this time without an answer a server is taken to have obeyed the cancellation. */
 const abandonedMs = 10_000
-/** The same where another call is queued: then the connection is closed. */
-const abandonedHurriedMs = 1_000
 
 /** All slots of one caller at one upstream. Each slot has an id, a symbol. */
 interface CallerSlots {
   taken: number
   /** Calls that wait for their clients, the longest first: how they give up. */
   readonly waiting: Map<symbol, () => void>
-  /** Slots with abandoned calls, the oldest first: how they are freed sooner. */
-  readonly abandoned: Map<symbol, () => void>
+  /** Slots with abandoned calls, the oldest first: how they are freed at once, and whether they can be. */
+  readonly abandoned: Map<symbol, () => boolean>
   /** Calls that get the next free slots. */
   readonly queue: Array<() => void>
   /** Slots that are being freed for a queued call; other queued calls wait for running ones. */
@@ -123,8 +125,8 @@ export function createCallSlots(clock: Pick<Clock, 'timer'>) {
 
   return {
     /**
-     * The first free slot. Where all are taken: one with abandoned calls, as soon as it is free; else that of the call
-     * which has waited longest for its client, which gives up; else the next one that a running call leaves.
+     * The first free slot. Where all are taken: one with abandoned calls, whose connection is closed; else that of the
+     * call which has waited longest for its client, which gives up; else the next one that a running call leaves.
      * @param caller whose slots at this upstream are counted together
      * @param scope the set of connections; opaque
      * @throws GatewayError too_many: none of the calls waits for its client, and too many calls are queued
@@ -161,28 +163,27 @@ export function createCallSlots(clock: Pick<Clock, 'timer'>) {
 
 /** Resolves when a slot was left that counts as the new call's from then on. @throws GatewayError too_many */
 function queued(caller: CallerSlots, upstream: string): Promise<void> {
-  const { waiting, abandoned, queue, leaving } = caller
-  if (waiting.size + abandoned.size === 0 && queue.length - leaving.size >= maxQueuedCalls) {
-    const message =
-      `${maxCallSlots} calls of this caller run at upstream ${upstream}, and ${maxQueuedCalls} wait for them. ` +
-      'Retry when some have ended.'
-    throw new GatewayError('too_many', message, { data: { upstream } })
-  }
-  return new Promise((resolve) => {
-    queue.push(resolve)
-    freeOne(caller)
-  })
+  const { queue, leaving } = caller
+  const { promise, resolve } = Promise.withResolvers<void>()
+  queue.push(resolve)
+  freeOne(caller)
+  if (queue.length - leaving.size <= maxQueuedCalls) return promise
+  queue.pop()
+  const message =
+    `${maxCallSlots} calls of this caller run at upstream ${upstream}, and ${maxQueuedCalls} wait for them. ` +
+    'Retry when some have ended.'
+  throw new GatewayError('too_many', message, { data: { upstream } })
 }
 
 /** Frees a slot on which no call runs, where there is one. */
 function freeOne({ waiting, abandoned, leaving }: CallerSlots): void {
-  const slots = abandoned.size > 0 ? abandoned : waiting
-  const [oldest] = slots
+  for (const freeNow of abandoned.values()) if (freeNow()) return
+  const [oldest] = waiting
   if (oldest === undefined) return
-  const [id, leaveSoon] = oldest
-  slots.delete(id)
+  const [id, giveUp] = oldest
+  waiting.delete(id)
   leaving.add(id)
-  leaveSoon()
+  giveUp()
 }
 
 /** Queued calls would wait for ever where all calls in slots wait for their clients. */
@@ -191,7 +192,7 @@ function freeIfStuck(caller: CallerSlots): void {
   if (queue.length > leaving.size && waiting.size + abandoned.size + leaving.size >= taken) freeOne(caller)
 }
 
-/** Frees a slot when no server request of the abandoned calls can come any more. */
+/** Frees a slot when no server request of the abandoned calls can come any more: at once where a call needs it. */
 function whenAnswered(
   clock: Pick<Clock, 'timer'>,
   caller: CallerSlots,
@@ -208,15 +209,16 @@ function whenAnswered(
     caller.abandoned.delete(id)
     free()
   }
+  const freeNow = (): boolean => {
+    if (!close()) return false
+    end()
+    return true
+  }
+  const wasPromised = caller.leaving.delete(id)
+  if (caller.queue.length > caller.leaving.size && freeNow()) return
+  caller.abandoned.set(id, freeNow)
   delay.start(abandonedMs, end)
-  const leaveSoon = (): void =>
-    delay.start(abandonedHurriedMs, () => {
-      if (close()) end()
-      else delay.start(abandonedMs, end)
-    })
-  if (caller.queue.length > caller.leaving.size) {
-    caller.leaving.add(id)
-    leaveSoon()
-  } else caller.abandoned.set(id, leaveSoon)
   void answered.then(end)
+  // The call that it was promised to gets another one.
+  if (wasPromised) freeOne(caller)
 }
