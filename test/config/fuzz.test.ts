@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { ConfigError } from '../../src/config/problems.ts'
+import { ConfigError, problemLine } from '../../src/config/problems.ts'
 import { exampleConfig } from '../../scripts/config-doc.ts'
-import { problemLine } from '../../src/config/problems.ts'
 import { base, compiled, withValue } from './kit.ts'
 
 const env = { CI_KEY: 'q7Xw2Zr9Lk4Vb8Nt', TICKETS_KEY: 'x' }

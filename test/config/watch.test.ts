@@ -1,7 +1,6 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { watchConfig } from '../../src/config/watch.ts'
 
 /** Counts changes, and waits for the n-th with a deadline. */

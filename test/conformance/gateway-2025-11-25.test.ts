@@ -1,8 +1,7 @@
 // The official suite through a single-upstream endpoint with authentication on: it has to find what it finds without
 // the gateway.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { jsonHeaders, send } from '../kit/client.ts'
 import { gateway, key } from '../kit/gateway.ts'
 import { differences } from './differences.ts'

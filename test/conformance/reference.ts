@@ -1,5 +1,6 @@
 // The reference server for a test: the process to start, and the URL it says it is ready at.
 
+import { type Teardown } from '../kit/until.ts'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -11,10 +12,6 @@ const mains = {
   '2026-07-28': fileURLToPath(new URL('modern/main.ts', import.meta.url))
 }
 export type Requirements = keyof typeof mains
-
-interface Teardown {
-  teardown(run: () => unknown): unknown
-}
 
 /**
  * What an upstream over stdio is configured with.

@@ -1,8 +1,7 @@
 // Two hundred sessions at once, all with the same JSON-RPC ids and progress tokens: what is one caller's reaches that
 // caller only.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { legacyClient, type LegacyClient } from '../kit/client.ts'
 import { configOf } from '../kit/gateway.ts'
 import { canaryServer, stdioCanaryServer, type CanaryServer } from '../kit/canary-server.ts'

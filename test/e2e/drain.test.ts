@@ -1,7 +1,6 @@
 // The end of the gateway process under load: every call that it took is answered, and no child process outlives it.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { Agent, request } from 'node:http'
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'

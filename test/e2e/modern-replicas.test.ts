@@ -1,8 +1,7 @@
 // Requests of 2026-07-28 at whichever replica the load balancer picks: nothing that one of them gave out is only its
 // own, and none needs the store on its way.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { gateway, key } from '../kit/gateway.ts'
 import type { Json } from '../kit/mcp-server.ts'
 import { modernRequest } from '../kit/modern-client.ts'

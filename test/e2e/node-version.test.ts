@@ -1,10 +1,9 @@
 // Started by a Node that cannot run it, the program says so in one line, instead of a syntax error.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, realpathSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import type { Test } from 'tap'
 import { gatehouse } from './kit/process.ts'
 
 /** Every other Node on the PATH that is too old. */

@@ -1,8 +1,7 @@
 // `npm start` as a person sees it: one command, and everything that it prints works as it stands there.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { spawnSync } from 'node:child_process'
-import type { Test } from 'tap'
 import { inspect } from './kit/inspector.ts'
 import { allGone, descendants, gatehouse } from './kit/process.ts'
 import { sdk32, connectSdk } from './kit/sdk.ts'

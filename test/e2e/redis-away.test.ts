@@ -1,8 +1,7 @@
 // The gateway on a Redis that dies, freezes and comes back: whatever needs a session is refused within a second, never
 // waits and never passes, and all works again by itself.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { jsonHeaders, legacyClient, send, type Answer, type LegacyClient } from '../kit/client.ts'
 import { configOf, key } from '../kit/gateway.ts'
 import { canaryServer, type CanaryServer } from '../kit/canary-server.ts'

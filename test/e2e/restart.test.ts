@@ -1,10 +1,9 @@
 // Sessions outlive the process that made them, as real processes show: the same port again, another process on the same
 // Redis.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Test } from 'tap'
 import { legacyClient, send } from '../kit/client.ts'
 import { issuer } from '../kit/issuer.ts'
 import { isMethod } from '../kit/upstream.ts'

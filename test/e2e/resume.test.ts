@@ -1,8 +1,7 @@
 // Streams and the processes behind them: what one has begun, another one on the same store can finish telling; nothing
 // is lost in a drain.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { join } from 'node:path'
 import { acmeGateway, keyOf, type AcmeGateway } from '../kit/acme-gateway.ts'
 import { capableClient, callUntilServerRequest, isServerRequest } from '../kit/server-request.ts'

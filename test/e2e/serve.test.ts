@@ -1,12 +1,11 @@
 // `serve` from outside: what stands on which stream, where it listens, how it ends, and what it says when it cannot
 // start.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import type { Test } from 'tap'
 import { jsonHeaders, legacyClient, open } from '../kit/client.ts'
 import { listen } from '../kit/listen.ts'
 import { until } from '../kit/until.ts'

@@ -1,8 +1,7 @@
 // Upstreams that are down, late, crash, forget, break off, flood or refuse: the endpoint goes on, the caller is told,
 // and nothing is executed twice.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'

@@ -4,8 +4,7 @@
 
 import { fileURLToPath } from 'node:url'
 import { Client, StreamableHTTPClientTransport, type ClientOptions } from '@modelcontextprotocol/client'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { gateway, key } from '../kit/gateway.ts'
 import { newest } from './kit/sdks.ts'
 import { secondTour, type Peer } from './kit/second-tour.ts'

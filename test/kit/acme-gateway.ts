@@ -1,6 +1,7 @@
 // A gateway with the tenant acme, which most tests call: one scripted upstream under its own names, and two people,
 // each with an API key and a token of a real issuer.
 
+import { type Teardown } from './until.ts'
 import { gateway, type TestGateway, type TestGatewayOptions } from './gateway.ts'
 import { forgingIssuer, type ForgingIssuer } from './forging-issuer.ts'
 import { rawExchange, type RawResponse } from './raw-http.ts'
@@ -26,10 +27,6 @@ export interface AcmeGateway extends TestGateway {
 }
 
 export const keyOf = { ada: 'gh_key_of_ada_0123456789', bob: 'gh_key_of_bob_0123456789' } as const
-
-interface Teardown {
-  teardown(run: () => unknown): void
-}
 
 export async function acmeGateway(t: Teardown, options: AcmeGatewayOptions = {}): Promise<AcmeGateway> {
   const { script, ...rest } = options

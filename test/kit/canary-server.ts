@@ -1,6 +1,7 @@
 // A server whose tools say back what they were told, in their own time, so that answers and notifications can be
 // matched with those who asked: over HTTP inside the test, or over stdio as `node canary-server.ts`.
 
+import { type Teardown } from './until.ts'
 import { appendFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -27,10 +28,6 @@ export interface CanaryServer extends HttpUpstream {
   release(): void
   /** Canaries of the calls that were cancelled here, in order. */
   readonly cancelled: readonly string[]
-}
-
-interface Teardown {
-  teardown(run: () => unknown): void
 }
 
 const tools = ['mirror', 'hold'].map((name) => ({ name, inputSchema: { type: 'object' } }))

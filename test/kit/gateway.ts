@@ -1,5 +1,6 @@
 // A gateway of its own for a test: real sockets, real store, real upstreams, on a free port of loopback.
 
+import { type Teardown } from './until.ts'
 import { Writable } from 'node:stream'
 import pino from 'pino'
 import { compileConfig } from '../../src/config/load.ts'
@@ -31,10 +32,6 @@ export interface TestGatewayOptions {
   readonly tenants?: Record<string, unknown>
   readonly top?: Record<string, unknown>
   readonly overrides?: GatewayOptions['overrides']
-}
-
-interface Teardown {
-  teardown(run: () => unknown): void
 }
 
 export async function gateway(t: Teardown, options: TestGatewayOptions): Promise<TestGateway> {

@@ -219,3 +219,13 @@ if (import.meta.main) {
     else if (message['method'] !== 'notifications/cancelled') server.receive(message, { reply: write, drop: exit })
   })
 }
+
+/** A modern server over HTTP at `default`, one over stdio at `pipe`, both at `all`. */
+export const modernWays = (url: string) => ({
+  upstreams: { up: { type: 'http', url, era: 'modern' }, pipe: { ...modernStdio(), era: 'modern' } },
+  endpoints: {
+    default: { upstreams: ['up'], prefix: '' },
+    pipe: { upstreams: ['pipe'], prefix: '' },
+    all: { upstreams: ['up', 'pipe'] }
+  }
+})

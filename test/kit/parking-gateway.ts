@@ -1,15 +1,12 @@
 // Legacy upstreams that send requests during a call, one for each transport, each behind an endpoint of its own; and
 // the rounds of a modern client.
 
+import { type Teardown } from './until.ts'
 import { gateway, key, type TestGateway, type TestGatewayOptions } from './gateway.ts'
 import type { Json, Script, Step } from './mcp-server.ts'
 import { modernRequest, type ModernOptions } from './modern-client.ts'
 import { startSseUpstream } from './sse-upstream.ts'
 import { startUpstream, type HttpUpstream } from './upstream.ts'
-
-interface Teardown {
-  teardown(run: () => unknown): void
-}
 
 export const serverRequests = {
   form: {

@@ -1,5 +1,6 @@
 // The gateway in a process of its own, on a configuration of the test; and the process table: what it left behind.
 
+import { type Teardown } from './until.ts'
 import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,10 +15,6 @@ export interface Started extends Running {
 
 export interface Served extends Started {
   readonly url: string
-}
-
-interface Teardown {
-  teardown(run: () => unknown): unknown
 }
 
 /**

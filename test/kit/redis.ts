@@ -1,5 +1,6 @@
 // A real Redis of a test's own, which it may kill, freeze and start again. Gone when the test is.
 
+import { type Teardown } from './until.ts'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -17,10 +18,6 @@ export interface PrivateRedis {
   resume(): void
   /** Kills it where it runs and starts it again, empty, on the same port. */
   restart(): Promise<void>
-}
-
-interface Teardown {
-  teardown(fn: () => unknown): void
 }
 
 /** A Redis that other programs may use, too: use keys of your own and flush nothing. */
@@ -77,7 +74,7 @@ export async function redis(t: Teardown, args: readonly string[] = []): Promise<
 
 const ended = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()

@@ -1,6 +1,7 @@
 // A real server with tasks of 2025-11-25, on the SDK: over Streamable HTTP inside the test, or over stdio as `node
 // task-server.ts`.
 
+import { type Teardown } from './until.ts'
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -121,10 +122,6 @@ export function createTaskServer(taskStore = new InMemoryTaskStore()): McpServer
     return { content: [{ type: 'text', text: JSON.stringify({ seen, listed }) }] }
   })
   return server
-}
-
-interface Teardown {
-  teardown(run: () => unknown): void
 }
 
 /** Over Streamable HTTP on a free port. @returns what an upstream is configured with */

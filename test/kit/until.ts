@@ -2,6 +2,11 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 
+/** What of a test a set-up needs: to be undone when the test is over. */
+export interface Teardown {
+  teardown(run: () => unknown): unknown
+}
+
 /**
  * Polls until `condition` gives something truthy, and resolves with it. Rejects after `ms` saying what was waited for.
  */

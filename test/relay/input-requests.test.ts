@@ -5,7 +5,8 @@ import type { JsonObject, Request } from '../../src/protocol/messages.ts'
 import { keyPrincipal } from '../../src/auth/principal.ts'
 import { createRequestStates } from '../../src/relay/bridge/request-state.ts'
 import { noClient } from '../../src/protocol/seams.ts'
-import { modernSetup, tool, type Double } from './modern-kit.ts'
+import { modernSetup, type Double } from './modern-kit.ts'
+import { tool } from './kit.ts'
 
 const upstreamState = 'state "of\u00e9 the\ud800 server'
 const elicitation = (more: JsonObject = {}): JsonObject => ({

@@ -1,6 +1,11 @@
 // The relay with everything real but the upstreams: doubles of the Upstream seam behind a real pool, real sessions in a
 // real store.
 
+import type { Test } from 'tap'
+import { authOf } from '../kit/acme-gateway.ts'
+import { forgingIssuer } from '../kit/forging-issuer.ts'
+import { gateway, type TestGateway, type TestGatewayOptions } from '../kit/gateway.ts'
+import { type Teardown } from '../kit/until.ts'
 import pino from 'pino'
 import { randomBytes, randomUUID } from 'node:crypto'
 import {
@@ -71,10 +76,6 @@ export interface RelaySetup {
   requests(method: string): Request[]
   person(name?: string, endpoint?: string, capabilities?: ClientCapabilities): Promise<Person>
   snapshot: Snapshot
-}
-
-interface Teardown {
-  teardown(run: () => unknown): void
 }
 
 export interface SetupOptions {
@@ -328,3 +329,7 @@ export async function relaySetup(
   })
   return setup
 }
+
+/** A real gateway whose callers have keys, and tokens of an issuer that can be made to forge. */
+export const startGateway = async (t: Test, options: TestGatewayOptions): Promise<TestGateway> =>
+  await gateway(t, { auth: authOf(await forgingIssuer(t, { resource: 'urn:none', now: Date.now() })), ...options })

@@ -13,15 +13,8 @@ import {
 import type { Client } from '../../src/protocol/seams.ts'
 import { relatedTaskKey } from '../../src/protocol/translate/tasks.ts'
 import { until } from '../kit/until.ts'
-import {
-  type Asking,
-  type Double,
-  modernSetup,
-  type ModernSetup,
-  taskClient,
-  tasksExtension,
-  tool
-} from './modern-kit.ts'
+import { type Asking, type Double, modernSetup, type ModernSetup, taskClient, tasksExtension } from './modern-kit.ts'
+import { tool } from './kit.ts'
 
 const tasks = { list: {}, cancel: {}, requests: { tools: { call: {} } } }
 const required = { execution: { taskSupport: 'required' } }

@@ -1,6 +1,7 @@
 // The listen module with doubles at both of its sides: listings that a test sets, and upstreams whose listen streams a
 // test speaks on.
 
+import { type Teardown } from '../kit/until.ts'
 import pino from 'pino'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { keyPrincipal } from '../../src/auth/principal.ts'
@@ -102,10 +103,6 @@ export interface Config {
   upstreams: Record<string, unknown>
   endpoints: Record<string, unknown>
   limits: Record<string, number>
-}
-
-interface Teardown {
-  teardown(run: () => unknown): void
 }
 
 export async function listenSetup(

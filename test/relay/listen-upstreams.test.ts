@@ -10,6 +10,22 @@ import { tool } from './kit.ts'
 const acked = (...listeners: Listener[]) =>
   until('all are acknowledged', () => listeners.every((each) => ackOf(each) !== undefined))
 const updated = 'notifications/resources/updated'
+function idOfTask({ place, taskIds }: ListenSetup, id: string): string {
+  const { snapshot, tenant, endpoint } = place()
+  const [one] = endpoint.members
+  if (one === undefined) throw new Error('no member')
+  const principal = {
+    kind: 'key',
+    tenant: tenant.id,
+    issuer: 'urn:gatehouse:key',
+    subject: 'ada',
+    clientId: 'ada',
+    scopes: new Set<string>(),
+    groups: [],
+    expiresAt: undefined
+  } as const
+  return taskIds.toClient({ snapshot, tenant, endpoint, principal }, one.upstream, id)
+}
 const leg = (setup: ListenSetup, upstream: string) =>
   until(`a stream is open at ${upstream}`, () => setup.open(upstream)[0])
 
@@ -154,20 +170,7 @@ t.test('after a break the state of a task is asked for', async (t) => {
       })
     }
   })
-  const place = setup.place()
-  const [one] = place.endpoint.members
-  if (one === undefined) throw new Error('no member')
-  const principal = {
-    kind: 'key',
-    tenant: place.tenant.id,
-    issuer: 'urn:gatehouse:key',
-    subject: 'ada',
-    clientId: 'ada',
-    scopes: new Set<string>(),
-    groups: [],
-    expiresAt: undefined
-  } as const
-  const id = setup.taskIds.toClient({ ...place, principal }, one.upstream, 'task-1')
+  const id = idOfTask(setup, 'task-1')
   const ada = setup.listener({ taskIds: [id] }, { capabilities: taskClient })
   await acked(ada)
   ;(await leg(setup, 'one')).fail()
@@ -228,23 +231,7 @@ t.test('a stream that breaks while tasks are asked for asks for them again, and 
       }
     }
   })
-  const place = setup.place()
-  const [one] = place.endpoint.members
-  if (one === undefined) throw new Error('no member')
-  const principal = {
-    kind: 'key',
-    tenant: place.tenant.id,
-    issuer: 'urn:gatehouse:key',
-    subject: 'ada',
-    clientId: 'ada',
-    scopes: new Set<string>(),
-    groups: [],
-    expiresAt: undefined
-  } as const
-  const ada = setup.listener(
-    { taskIds: ['a', 'b'].map((id) => setup.taskIds.toClient({ ...place, principal }, one.upstream, id)) },
-    { capabilities: taskClient }
-  )
+  const ada = setup.listener({ taskIds: ['a', 'b'].map((id) => idOfTask(setup, id)) }, { capabilities: taskClient })
   await acked(ada)
   for (let n = 1; n <= 3; n++) {
     ;(await leg(setup, 'one')).fail()

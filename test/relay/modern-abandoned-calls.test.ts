@@ -2,7 +2,8 @@
 
 import t from 'tap'
 import type { JsonObject, Request } from '../../src/protocol/messages.ts'
-import { modernSetup, taskClient, tool, type Double, type ModernSetup, type Opened } from './modern-kit.ts'
+import { modernSetup, taskClient, type Double, type ModernSetup, type Opened } from './modern-kit.ts'
+import { tool } from './kit.ts'
 import { aborted, atRest } from './parking-kit.ts'
 
 const asker = { capabilities: { ...taskClient, elicitation: {} } }

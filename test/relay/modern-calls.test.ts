@@ -5,7 +5,8 @@ import { until } from '../kit/until.ts'
 import { keyPrincipal } from '../../src/auth/principal.ts'
 import { type Notification, type Request, RpcError } from '../../src/protocol/messages.ts'
 import { noClient } from '../../src/protocol/seams.ts'
-import { modernSetup, tool } from './modern-kit.ts'
+import { modernSetup } from './modern-kit.ts'
+import { tool } from './kit.ts'
 
 const echo = (request: Request) => ({
   resultType: 'complete',

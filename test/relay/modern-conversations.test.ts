@@ -5,7 +5,8 @@ import t from 'tap'
 import { keyPrincipal } from '../../src/auth/principal.ts'
 import type { Notification, Result } from '../../src/protocol/messages.ts'
 import { until } from '../kit/until.ts'
-import { modernSetup, tool, type Double, type ModernSetup } from './modern-kit.ts'
+import { modernSetup, type Double, type ModernSetup } from './modern-kit.ts'
+import { tool } from './kit.ts'
 
 const single = { endpoints: { default: { upstreams: ['one'], prefix: '' } } }
 const params = { name: 'x' }

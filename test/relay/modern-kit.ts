@@ -1,6 +1,7 @@
 // The modern relay with everything real but the upstreams: doubles of the Upstream seam, of either era, behind a real
 // pool.
 
+import { type Teardown } from '../kit/until.ts'
 import pino from 'pino'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { keyPrincipal } from '../../src/auth/principal.ts'
@@ -91,17 +92,8 @@ export interface SetupOptions {
   readonly limits?: Record<string, number>
 }
 
-interface Teardown {
-  teardown(run: () => unknown): void
-}
-
 export const tasksExtension = 'io.modelcontextprotocol/tasks'
 export const taskClient: ClientCapabilities = { extensions: { [tasksExtension]: {} } }
-export const tool = (name: string, more: JsonObject = {}): JsonObject => ({
-  name,
-  inputSchema: { type: 'object' },
-  ...more
-})
 
 export async function modernSetup(
   t: Teardown,

@@ -3,7 +3,8 @@
 import t from 'tap'
 import { GatewayError, type JsonObject } from '../../src/protocol/messages.ts'
 import { until } from '../kit/until.ts'
-import { type Double, modernSetup, type ModernSetup, tasksExtension, tool } from './modern-kit.ts'
+import { type Double, modernSetup, type ModernSetup, tasksExtension } from './modern-kit.ts'
+import { tool } from './kit.ts'
 
 const ui = 'io.modelcontextprotocol/ui'
 const hour = 3_600_000

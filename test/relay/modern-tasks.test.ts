@@ -2,7 +2,8 @@
 
 import t from 'tap'
 import { type Request, RpcError } from '../../src/protocol/messages.ts'
-import { type Double, modernSetup, taskClient, tasksExtension, tool } from './modern-kit.ts'
+import { type Double, modernSetup, taskClient, tasksExtension } from './modern-kit.ts'
+import { tool } from './kit.ts'
 
 const capabilities = { tools: {}, resources: {}, extensions: { [tasksExtension]: {} } }
 const task = (status = 'working') => ({

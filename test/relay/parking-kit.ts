@@ -4,7 +4,8 @@ import { setImmediate } from 'node:timers/promises'
 import type { JsonObject, Result } from '../../src/protocol/messages.ts'
 import type { Client } from '../../src/protocol/seams.ts'
 import { until } from '../kit/until.ts'
-import { tool, type Asking, type Double, type ModernSetup } from './modern-kit.ts'
+import { type Asking, type Double, type ModernSetup } from './modern-kit.ts'
+import { tool } from './kit.ts'
 
 export const form = (message = 'who?', more: JsonObject = {}): JsonObject => ({
   mode: 'form',

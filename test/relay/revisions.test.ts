@@ -1,8 +1,7 @@
 // A client of each revision before a server of the latest one, and the other way round: what is sent is what the
 // client's revision knows.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { legacyClient } from '../kit/client.ts'
 import { gateway, key } from '../kit/gateway.ts'
 import { startUpstream, isMethod, type HttpUpstream } from '../kit/upstream.ts'

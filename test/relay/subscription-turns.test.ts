@@ -1,10 +1,9 @@
 // Requests about one resource on a shared connection take turns: whoever is not wanted any more gives up its turn. What
 // the end of a session leaves to be said to a server does not fall upon it all at once.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { until } from '../kit/until.ts'
 import { relaySetup, type Double, type Person, type RelaySetup } from './kit.ts'
-import type { Test } from 'tap'
 
 interface Scene {
   readonly setup: RelaySetup

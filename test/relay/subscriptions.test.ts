@@ -1,12 +1,12 @@
 // Subscriptions to resources: who subscribed hears of changes and nobody else does; sessions that share a connection
 // share what it is subscribed to; a connection that breaks is told again.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import { startGateway } from './kit.ts'
+import t, { type Test } from 'tap'
 import { authOf, keyOf } from '../kit/acme-gateway.ts'
 import { jsonHeaders, legacyClient, send, type LegacyClient, type Listening } from '../kit/client.ts'
 import { forgingIssuer } from '../kit/forging-issuer.ts'
-import { configOf, gateway, type TestGateway, type TestGatewayOptions } from '../kit/gateway.ts'
+import { configOf, gateway, type TestGatewayOptions } from '../kit/gateway.ts'
 import { until } from '../kit/until.ts'
 import { startUpstream, type HttpUpstream } from '../kit/upstream.ts'
 
@@ -19,12 +19,6 @@ const stdio = (script: unknown = {}) => ({
   args: [new URL('../kit/stdio-server.ts', import.meta.url).pathname, JSON.stringify({ tools, ...(script as object) })]
 })
 
-async function startGateway(t: Test, options: TestGatewayOptions): Promise<TestGateway> {
-  return await gateway(t, {
-    auth: authOf(await forgingIssuer(t, { resource: 'urn:none', now: Date.now() })),
-    ...options
-  })
-}
 const single = { default: { upstreams: ['up'], prefix: '' } }
 
 async function http(t: Test, script: Parameters<typeof startUpstream>[0] = {}): Promise<HttpUpstream> {

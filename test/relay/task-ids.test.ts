@@ -1,11 +1,10 @@
 // Tasks where the two sides do not fit, or do not mean well: revisions, capabilities, the lists of a server that knows
 // only the gateway, and ids of tasks that clients host.
 
-import t from 'tap'
-import type { Test } from 'tap'
-import { authOf, keyOf } from '../kit/acme-gateway.ts'
+import { startGateway } from './kit.ts'
+import t, { type Test } from 'tap'
+import { keyOf } from '../kit/acme-gateway.ts'
 import { legacyClient, send, type LegacyClient, type Listening } from '../kit/client.ts'
-import { forgingIssuer } from '../kit/forging-issuer.ts'
 import { gateway, type TestGateway, type TestGatewayOptions } from '../kit/gateway.ts'
 import type { Json } from '../kit/mcp-server.ts'
 import { until } from '../kit/until.ts'
@@ -63,12 +62,6 @@ async function jobs(t: Test, capabilities: Json = capable): Promise<Jobs> {
   return { ...upstream, tasks }
 }
 
-async function startGateway(t: Test, options: TestGatewayOptions): Promise<TestGateway> {
-  return await gateway(t, {
-    auth: authOf(await forgingIssuer(t, { resource: 'urn:none', now: Date.now() })),
-    ...options
-  })
-}
 const at = ({ url }: HttpUpstream, more: object = {}) => ({ type: 'http', url, ...more })
 const single = { default: { upstreams: ['up'], prefix: '' } }
 const create = async (client: LegacyClient, name = 'job'): Promise<Json & { taskId: string }> =>

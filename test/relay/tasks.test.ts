@@ -17,8 +17,7 @@ import {
   type ElicitRequest,
   type TaskStatus
 } from '@modelcontextprotocol/sdk/types.js'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { authOf, keyOf } from '../kit/acme-gateway.ts'
 import { forgingIssuer } from '../kit/forging-issuer.ts'
 import { gateway } from '../kit/gateway.ts'

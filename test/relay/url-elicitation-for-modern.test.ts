@@ -2,7 +2,8 @@
 
 import t from 'tap'
 import { type JsonObject, RpcError } from '../../src/protocol/messages.ts'
-import { type Double, modernSetup, tool } from './modern-kit.ts'
+import { type Double, modernSetup } from './modern-kit.ts'
+import { tool } from './kit.ts'
 
 const page = { mode: 'url', elicitationId: 'e-1', url: 'https://up.example/connect', message: 'Please connect' }
 const visitor = { elicitation: { url: {} } }

@@ -1,8 +1,7 @@
 // Fault: a client with a session loses its connection while a modern server waits for its input. That cancels nothing
 // (2025-11-25 basic/transports): the client resumes the stream and answers. Only an explicit cancel cancels.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { capableClient, isServerRequest, post, type Json } from '../kit/server-request.ts'
 import { listenEvents, postEvents } from '../kit/events.ts'
 import { gateway, key } from '../kit/gateway.ts'

@@ -1,8 +1,7 @@
 // Attack: a modern server answers every retry with `input_required` again, or with thousands of input requests at
 // once. The rounds end with an error that says why, and the client of the session gets a bounded number of requests.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { capableClient, isServerRequest, post, type Json } from '../kit/server-request.ts'
 import { postEvents } from '../kit/events.ts'
 import { gateway, key } from '../kit/gateway.ts'

@@ -1,14 +1,13 @@
 // Attack: a server sends requests that are small on the wire and large in memory: `{},` is parsed into twenty times
 // its length, and a server request is kept for ten minutes. They are refused wherever they would be kept.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { acmeGateway, keyOf, type AcmeGateway } from '../kit/acme-gateway.ts'
 import { capableClient, isServerRequest, post, type Json } from '../kit/server-request.ts'
 import { postEvents } from '../kit/events.ts'
 import { startModern } from '../kit/modern-server.ts'
 import { script } from '../kit/parking-gateway.ts'
 import { accepted, answers, round } from '../kit/rounds.ts'
-import type { Test } from 'tap'
 
 const empty = (count: number): object[] => Array.from({ length: count }, () => ({}))
 const asking = (message: string, junk: unknown) => ({

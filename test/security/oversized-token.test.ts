@@ -19,24 +19,14 @@ t.test('a token beyond 8 KiB is refused before anything of it is read', async (t
 })
 
 t.test('the verifier keeps the limit by itself', async (t) => {
-  await t.rejects(
-    verifyToken('x'.repeat(8193), {
+  const verified = (bytes: number) =>
+    verifyToken('x'.repeat(bytes), {
       tenant: tenantId('acme'),
       issuers: new Map(),
       audiences: [resource],
       leewaySeconds: 0,
       now
-    }),
-    { cause: { reason: 'size' } }
-  )
-  await t.rejects(
-    verifyToken('x'.repeat(8192), {
-      tenant: tenantId('acme'),
-      issuers: new Map(),
-      audiences: [resource],
-      leewaySeconds: 0,
-      now
-    }),
-    { cause: { reason: 'malformed' } }
-  )
+    })
+  await t.rejects(verified(8193), { cause: { reason: 'size' } })
+  await t.rejects(verified(8192), { cause: { reason: 'malformed' } })
 })

@@ -2,8 +2,7 @@
 // of the process.
 
 import { randomBytes } from 'node:crypto'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { createStreams, type Streams, type StreamsOptions } from '../../src/session/streams.ts'
 import type { ClientStream } from '../../src/session/stream.ts'
 import { eventsTtlMs } from '../../src/store/keys.ts'

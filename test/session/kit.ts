@@ -1,5 +1,6 @@
 // Sessions on a real store, with a clock that a test moves.
 
+import { type Teardown } from '../kit/until.ts'
 import pino from 'pino'
 import { randomBytes } from 'node:crypto'
 import { endpointName, tenantId } from '../../src/protocol/messages.ts'
@@ -24,10 +25,6 @@ export interface SessionsInStore {
   readonly clock: Clock & { advance(ms: number): void }
   /** Another process on the same store. */
   another(): Promise<Sessions>
-}
-
-interface Teardown {
-  teardown(run: () => unknown): void
 }
 
 export async function sessionsInStore(

@@ -1,7 +1,6 @@
 // What a process holds of a session in use: one stream, calls in flight and pending list changes.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import type { JsonObject } from '../../src/protocol/messages.ts'
 import { createLiveSessions, type LiveSessions } from '../../src/session/live-sessions.ts'
 import { wallClock } from '../../src/time/clock.ts'

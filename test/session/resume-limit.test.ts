@@ -2,8 +2,7 @@
 // holds a stream in memory.
 
 import { randomBytes } from 'node:crypto'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { createStreams, type Streams } from '../../src/session/streams.ts'
 import { createSealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'

@@ -1,8 +1,7 @@
 // The limit of sessions per caller: at its limit a caller costs the store little, however often it asks.
 
 import { randomBytes } from 'node:crypto'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { createSessionSlots, type SessionSlots } from '../../src/session/session-limit.ts'
 import type { Store } from '../../src/store/port.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'

@@ -1,8 +1,7 @@
 // Streams by session: who may come back to which, and what is left of one that ended, or that another process has.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { randomBytes } from 'node:crypto'
-import type { Test } from 'tap'
 import { createStreams, type Streams } from '../../src/session/streams.ts'
 import { GatewayError } from '../../src/protocol/messages.ts'
 import { eventsKey, eventsTtlMs } from '../../src/store/keys.ts'

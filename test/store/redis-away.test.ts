@@ -1,7 +1,6 @@
 // Redis killed, frozen, restarted, full, locked: calls fail clearly within a second, and everything heals without help.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import type { Store } from '../../src/store/port.ts'
 import { createRedisStore } from '../../src/store/redis.ts'
 import { redis } from '../kit/redis.ts'

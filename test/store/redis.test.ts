@@ -2,8 +2,7 @@
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { Redis } from 'ioredis'
 import type { Log } from '../../src/observe/log.ts'
 import type { Store } from '../../src/store/port.ts'

@@ -1,9 +1,8 @@
 // Seals and proofs: the same for the same, nothing for anybody else, one key for all processes on a store.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import type { Test } from 'tap'
 import { GatewayError } from '../../src/protocol/messages.ts'
 import { sealKeyKey } from '../../src/store/keys.ts'
 import type { Store } from '../../src/store/port.ts'

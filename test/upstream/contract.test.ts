@@ -1,6 +1,6 @@
 // What every transport owes its callers, against a real child process and a real socket.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { GatewayError, RpcError } from '../../src/protocol/messages.ts'
 import {
   callOf,
@@ -17,7 +17,6 @@ import {
 import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import type { HandshakeParams, Upstream } from '../../src/protocol/seams.ts'
-import type { Test } from 'tap'
 
 interface Fixture {
   readonly upstream: Upstream

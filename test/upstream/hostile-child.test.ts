@@ -2,7 +2,7 @@
 // reach them.
 
 import { ChildProcess } from 'node:child_process'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createMask } from '../../src/upstream/stdio/child-output.ts'
 import {
   callOf,
@@ -15,7 +15,6 @@ import {
   until
 } from '../kit/connector.ts'
 import type { StdioDefinition } from '../../src/config/snapshot.ts'
-import type { Test } from 'tap'
 
 const pem = '-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG\n9w0BAQEFAASCBKcwggSj\n-----END PRIVATE KEY-----\n'
 

@@ -1,11 +1,10 @@
 // Listings: all pages, only what is declared, and nothing that could hurt.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { fetchList, fetchListing } from '../../src/upstream/listing/listing.ts'
 import { handshake, httpDefinition, never, recordingEvents, testConnector } from '../kit/connector.ts'
 import { startUpstream, type HttpUpstream, type HttpUpstreamOptions } from '../kit/upstream.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
-import type { Test } from 'tap'
 
 async function open(t: Test, options: HttpUpstreamOptions = {}): Promise<{ upstream: Upstream; peer: HttpUpstream }> {
   const peer = await startUpstream({ stream: false, ...options })

@@ -1,7 +1,7 @@
 // What a connection of 2026-07-28 does the same way over HTTP and stdio, against the scripted server, real sockets and
 // processes.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { fetchList, fetchListing, withListingParts } from '../../src/upstream/listing/listing.ts'
 import {
   callOf,
@@ -22,7 +22,6 @@ import type { JsonObject } from '../../src/protocol/messages.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
 import type { ModernScript } from '../kit/modern-script.ts'
 import type { ConnectionUse } from '../../src/upstream/rpc/transport.ts'
-import type { Test } from 'tap'
 
 const modern = (capabilities: JsonObject = {}, extras: object = {}): RecordingClient => ({
   ...recordingClient(),

@@ -2,7 +2,7 @@
 // costs.
 
 import { request as httpRequest, type ServerResponse } from 'node:http'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import {
   callOf,
   handshake,
@@ -18,7 +18,6 @@ import { startUpstream } from '../kit/upstream.ts'
 import type { HttpDefinition } from '../../src/config/snapshot.ts'
 import type { ConnectionUse } from '../../src/upstream/rpc/transport.ts'
 import type { Client } from '../../src/protocol/seams.ts'
-import type { Test } from 'tap'
 
 const modern = (capabilities: object = {}, extras: object = {}): ReturnType<typeof recordingClient> =>
   ({ ...recordingClient(), era: 'modern', capabilities: { ...capabilities }, ...extras }) as ReturnType<

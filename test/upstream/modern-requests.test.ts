@@ -1,7 +1,7 @@
 // Requests that a modern server refuses over HTTP: which refusals prove that nothing was executed, how much work they
 // may cause, and that the refusal of one caller's request does not end the calls of others.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import {
   callOf,
   handClock,
@@ -17,7 +17,6 @@ import {
 } from '../kit/connector.ts'
 import { startModern, type ModernHttpOptions, type ModernSeen, type ModernUpstream } from '../kit/modern-server.ts'
 import type { ServerResponse } from 'node:http'
-import type { Test } from 'tap'
 
 const modern = (): RecordingClient => ({ ...recordingClient(), era: 'modern' })
 const list = { method: 'tools/list' }

@@ -1,6 +1,6 @@
 // A server of 2026-07-28 over stdio: exactly what it is written, and what of its one channel belongs to whom.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import {
   callOf,
   handClock,
@@ -15,7 +15,6 @@ import {
   until
 } from '../kit/connector.ts'
 import type { Notification } from '../../src/protocol/messages.ts'
-import type { Test } from 'tap'
 
 type Json = Record<string, unknown>
 

@@ -1,7 +1,7 @@
 // A legacy server over HTTP that is upgraded to 2026-07-28 in its place, under a connection that is open.
 
 import { request as httpRequest } from 'node:http'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import {
   callOf,
   handshake,
@@ -14,7 +14,6 @@ import {
 } from '../kit/connector.ts'
 import { startModern } from '../kit/modern-server.ts'
 import { startUpstream } from '../kit/upstream.ts'
-import type { Test } from 'tap'
 
 /** `upgrade`: the modern server answers in place of the older one from now on. */
 async function open(t: Test, both = false) {

@@ -1,7 +1,7 @@
 // For whom a failed handshake counts: what a caller declares, and its failures, are its own; an unreachable server is
 // down for all.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createConnectBackoff } from '../../src/upstream/pool/connect-backoff.ts'
 import { createPool } from '../../src/upstream/pool/pool.ts'
 import {
@@ -18,7 +18,6 @@ import type { GatewayError } from '../../src/protocol/messages.ts'
 import type { HandshakeParams } from '../../src/protocol/seams.ts'
 import type { ConnectionUse } from '../../src/upstream/rpc/transport.ts'
 import type { Json } from '../kit/mcp-server.ts'
-import type { Test } from 'tap'
 
 const declaring: HandshakeParams = { ...handshake, capabilities: { sampling: {} } }
 

@@ -1,7 +1,7 @@
 // The pool: one connection per definition and scope, back-off, idleness, reload and shutdown. Time stands still where
 // it matters.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { GatewayError, type Result } from '../../src/protocol/messages.ts'
 import { UnreachableError } from '../../src/upstream/rpc/errors.ts'
 import { createPool } from '../../src/upstream/pool/pool.ts'
@@ -18,7 +18,6 @@ import {
 } from '../kit/connector.ts'
 import type { Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
 import type { Connector } from '../../src/upstream/connect/connect.ts'
-import type { Test } from 'tap'
 
 interface Made {
   readonly name: string

@@ -1,9 +1,10 @@
 // Other people's server, over every transport: the reference server "everything".
 
+import { freePort } from '../kit/redis.ts'
 import { spawn } from 'node:child_process'
 import { createServer, type AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { fetchListing } from '../../src/upstream/listing/listing.ts'
 import {
   callOf,
@@ -17,21 +18,8 @@ import {
   until
 } from '../kit/connector.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
-import type { Test } from 'tap'
 
 const everything = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'))
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve)
-  })
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => {
-    server.close(resolve)
-  })
-  return port
-}
 
 async function exercise(t: Test, upstream: Upstream): Promise<void> {
   const listing = await fetchListing(upstream, never)

@@ -1,7 +1,7 @@
 // Which era a server is spoken to in: what it answers, over which transport, who wants which, and exactly what is sent
 // to find out.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createServer } from 'node:http'
 import { createConnector } from '../../src/upstream/connect/connect.ts'
 import { createEgress } from '../../src/upstream/http/target.ts'
@@ -22,7 +22,6 @@ import type { AddressInfo } from 'node:net'
 import type { HttpDefinition, StdioDefinition, UpstreamDefinition } from '../../src/config/snapshot.ts'
 import type { Era } from '../../src/protocol/messages.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
-import type { Test } from 'tap'
 
 type Json = Record<string, unknown>
 

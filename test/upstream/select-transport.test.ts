@@ -2,7 +2,7 @@
 // that acts.
 
 import { connect as connectTo, createServer, type AddressInfo } from 'node:net'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createConnector } from '../../src/upstream/connect/connect.ts'
 import { createEgress } from '../../src/upstream/http/target.ts'
 import { startReference } from '../conformance/reference.ts'
@@ -22,7 +22,6 @@ import { isMethod, startUpstream, type Seen } from '../kit/upstream.ts'
 import type { ServerResponse } from 'node:http'
 import type { HttpDefinition } from '../../src/config/snapshot.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
-import type { Test } from 'tap'
 
 /** A connector whose sense of now can be moved, while timers run in real time. */
 function shop() {
@@ -190,37 +189,27 @@ interface Silent {
 const silent: Silent[] = [
   {
     name: '401',
-    answer: (response) => {
-      response.writeHead(401).end()
-    },
+    answer: (response) => void response.writeHead(401).end(),
     error: { code: 'upstream_unavailable', message: /refused our credentials/ }
   },
   {
     name: '403',
-    answer: (response) => {
-      response.writeHead(403).end()
-    },
+    answer: (response) => void response.writeHead(403).end(),
     error: { code: 'upstream_unavailable' }
   },
   {
     name: '406',
-    answer: (response) => {
-      response.writeHead(406).end()
-    },
+    answer: (response) => void response.writeHead(406).end(),
     error: { code: 'upstream_protocol' }
   },
   {
     name: '500',
-    answer: (response) => {
-      response.writeHead(500).end()
-    },
+    answer: (response) => void response.writeHead(500).end(),
     error: { code: 'upstream_unavailable' }
   },
   {
     name: '503',
-    answer: (response) => {
-      response.writeHead(503).end()
-    },
+    answer: (response) => void response.writeHead(503).end(),
     error: { code: 'upstream_unavailable' }
   },
   {

@@ -1,6 +1,6 @@
 // Servers that ask, over every transport: Streamable HTTP names the call by its stream, the other two do not.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { type Result, RpcError } from '../../src/protocol/messages.ts'
 import {
   type Answerer,
@@ -18,7 +18,6 @@ import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
 import type { Client, ServerRequestOptions } from '../../src/protocol/seams.ts'
-import type { Test } from 'tap'
 
 const capabilities = { elicitation: {}, sampling: {}, roots: { listChanged: true } }
 
@@ -49,6 +48,18 @@ const ways: Way[] = [
     }
   }
 ]
+
+async function connected(t: Test) {
+  const peer = await startUpstream()
+  t.teardown(peer.close)
+  const upstream = await testConnector().connector.connect(
+    httpDefinition(peer.url),
+    { ...handshake, capabilities },
+    recordingEvents()
+  )
+  t.teardown(() => upstream.close())
+  return { peer, upstream }
+}
 
 /** What the server was answered, as its tool tells it. */
 const told = (result: Result): unknown => JSON.parse((result['content'] as Array<{ text: string }>)[0]?.text ?? '')
@@ -219,14 +230,7 @@ for (const { name, namesCalls, start } of ways) {
 }
 
 t.test('a server request on the stream of a call that was answered at once is withdrawn', async (t) => {
-  const peer = await startUpstream()
-  t.teardown(peer.close)
-  const upstream = await testConnector().connector.connect(
-    httpDefinition(peer.url),
-    { ...handshake, capabilities },
-    recordingEvents()
-  )
-  t.teardown(() => upstream.close())
+  const { peer, upstream } = await connected(t)
   const { client, asked } = slow()
   await upstream.request(callOf('elicit', { impatient: true }), client, never)
   t.equal(asked[0]?.options.signal?.aborted, true)
@@ -235,14 +239,7 @@ t.test('a server request on the stream of a call that was answered at once is wi
 })
 
 t.test('a server that loses its session loses its server requests', async (t) => {
-  const peer = await startUpstream()
-  t.teardown(peer.close)
-  const upstream = await testConnector().connector.connect(
-    httpDefinition(peer.url),
-    { ...handshake, capabilities },
-    recordingEvents()
-  )
-  t.teardown(() => upstream.close())
+  const { peer, upstream } = await connected(t)
   await until(() => peer.streams() === 1, 'its own stream is open')
   const { client, asked } = slow()
   const stop = new AbortController()

@@ -1,6 +1,6 @@
 // Child processes: what they see, how they end, and that nothing is left of them.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { readFile } from 'node:fs/promises'
 import { type Result, tenantId } from '../../src/protocol/messages.ts'
 import { environment } from '../../src/upstream/stdio/supervisor.ts'
@@ -18,7 +18,6 @@ import {
 } from '../kit/connector.ts'
 import type { StdioDefinition } from '../../src/config/snapshot.ts'
 import type { ConnectionUse } from '../../src/upstream/rpc/transport.ts'
-import type { Test } from 'tap'
 
 const textOf = (result: Result): string => (result['content'] as Array<{ text: string }>)[0]?.text ?? ''
 

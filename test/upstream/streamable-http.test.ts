@@ -1,7 +1,7 @@
 // Streamable HTTP: sessions and their renewal, broken streams, and servers that answer with something else than MCP.
 
 import { gzipSync } from 'node:zlib'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import {
   callOf,
   handshake,
@@ -15,7 +15,6 @@ import {
 import { isCall, isMethod, startUpstream, type HttpUpstreamOptions, type Seen } from '../kit/upstream.ts'
 import type { ServerResponse } from 'node:http'
 import type { HttpDefinition } from '../../src/config/snapshot.ts'
-import type { Test } from 'tap'
 
 async function open(t: Test, options: HttpUpstreamOptions = {}, overrides: Partial<HttpDefinition> = {}) {
   const peer = await startUpstream(options)

@@ -1,11 +1,11 @@
 // The gateway as people run it: `bin/gatehouse.mjs` in a process of its own, watched from outside.
 
+import { type Teardown, until } from '../../kit/until.ts'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { until } from '../../kit/until.ts'
 
 const bin = fileURLToPath(new URL('../../../bin/gatehouse.mjs', import.meta.url))
 
@@ -27,10 +27,6 @@ export interface Running {
   signal(name: NodeJS.Signals): void
   /** SIGTERM, and how it ended. */
   stop(): Promise<Ended>
-}
-
-interface Teardown {
-  teardown(run: () => unknown): unknown
 }
 
 export interface StartOptions {

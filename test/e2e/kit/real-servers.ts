@@ -1,11 +1,11 @@
 // The three real upstreams of the end-to-end tests: server-everything and server-memory over stdio, server-everything
 // over HTTP.
 
+import { type Teardown, until } from '../../kit/until.ts'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { until } from '../../kit/until.ts'
 import { quietPort } from './port.ts'
 
 const pathOf = (specifier: string): string => fileURLToPath(import.meta.resolve(specifier))
@@ -26,10 +26,6 @@ export const memoryOverStdio = (folder: string): Program => ({
   args: [memory],
   env: { MEMORY_FILE_PATH: join(folder, 'memory.jsonl') }
 })
-
-interface Teardown {
-  teardown(run: () => unknown): unknown
-}
 
 /** @returns the URL of a server-everything of the test's own */
 export async function everythingOverHttp(t: Teardown): Promise<string> {

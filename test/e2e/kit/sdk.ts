@@ -1,11 +1,11 @@
 // The official SDK as a host uses it, in two versions: a current one, and one from before 2025-11-25.
 
+import { type Teardown, until } from '../../kit/until.ts'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { Client as Client13 } from 'sdk-1.13/client/index.js'
 import { StreamableHTTPClientTransport as Transport13 } from 'sdk-1.13/client/streamableHttp.js'
-import { until } from '../../kit/until.ts'
 
 export interface Sdk {
   readonly name: string
@@ -42,10 +42,6 @@ export interface SdkSession {
    * not count.
    */
   next(what: string, fits: (notification: Heard) => boolean): Promise<Heard>
-}
-
-interface Teardown {
-  teardown(run: () => unknown): unknown
 }
 
 /** Connects; when the test ends, ends the session with DELETE as a host does. */

@@ -5,19 +5,12 @@ import t from 'tap'
 import { allCapabilities, type Json } from '../../kit/server-request.ts'
 import { jsonHeaders, send } from '../../kit/client.ts'
 import { gateway, key } from '../../kit/gateway.ts'
-import { modernStdio, startModern } from '../../kit/modern-server.ts'
+import { modernWays, startModern } from '../../kit/modern-server.ts'
 import { legacyTransports, legacyRevisions, answeringClient } from '../../kit/answering-client.ts'
 
 const up = await startModern()
 t.teardown(() => up.close())
-const acme = await gateway(t, {
-  upstreams: { up: { type: 'http', url: up.url, era: 'modern' }, pipe: { ...modernStdio(), era: 'modern' } },
-  endpoints: {
-    default: { upstreams: ['up'], prefix: '' },
-    pipe: { upstreams: ['pipe'], prefix: '' },
-    all: { upstreams: ['up', 'pipe'] }
-  }
-})
+const acme = await gateway(t, modernWays(up.url))
 const page = { mode: 'url', url: 'https://up.example/authorize?x=1', message: 'Sign in.' }
 const asking = (...inputRequests: Json[]): Json => ({
   name: 'rounds',

@@ -5,21 +5,14 @@ import t from 'tap'
 import { legacyClient } from '../../kit/client.ts'
 import type { Json } from '../../kit/server-request.ts'
 import { gateway, key } from '../../kit/gateway.ts'
-import { modernStdio, startModern } from '../../kit/modern-server.ts'
+import { modernWays, startModern } from '../../kit/modern-server.ts'
 import { httpSseClient } from '../../kit/http-sse-client.ts'
 import { legacyTransports, legacyRevisions, answeringClient, type LegacyTransport } from '../../kit/answering-client.ts'
 import { until } from '../../kit/until.ts'
 
 const up = await startModern()
 t.teardown(() => up.close())
-const acme = await gateway(t, {
-  upstreams: { up: { type: 'http', url: up.url, era: 'modern' }, pipe: { ...modernStdio(), era: 'modern' } },
-  endpoints: {
-    default: { upstreams: ['up'], prefix: '' },
-    pipe: { upstreams: ['pipe'], prefix: '' },
-    all: { upstreams: ['up', 'pipe'] }
-  }
-})
+const acme = await gateway(t, modernWays(up.url))
 const levelKey = 'io.modelcontextprotocol/logLevel'
 
 for (const transport of legacyTransports) {

@@ -4,20 +4,13 @@
 import t from 'tap'
 import { allCapabilities, type Json } from '../../kit/server-request.ts'
 import { acmeGateway, keyOf } from '../../kit/acme-gateway.ts'
-import { modernStdio, startModern } from '../../kit/modern-server.ts'
+import { modernWays, startModern } from '../../kit/modern-server.ts'
 import { legacyTransports, legacyRevisions, answeringClient, type AnsweringClient } from '../../kit/answering-client.ts'
 import { until } from '../../kit/until.ts'
 
 const up = await startModern()
 t.teardown(() => up.close())
-const acme = await acmeGateway(t, {
-  upstreams: { up: { type: 'http', url: up.url, era: 'modern' }, pipe: { ...modernStdio(), era: 'modern' } },
-  endpoints: {
-    default: { upstreams: ['up'], prefix: '' },
-    pipe: { upstreams: ['pipe'], prefix: '' },
-    all: { upstreams: ['up', 'pipe'] }
-  }
-})
+const acme = await acmeGateway(t, modernWays(up.url))
 const related = 'io.modelcontextprotocol/related-task'
 const call = (name: string, task?: Json, args: Json = {}): Json => ({
   name,

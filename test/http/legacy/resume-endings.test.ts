@@ -2,8 +2,7 @@
 // session that has ended, and not many times at once. The store answers when the test lets it: whatever happens
 // meanwhile, happens while it is asked.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { acmeGateway, keyOf, type AcmeGateway } from '../../kit/acme-gateway.ts'
 import { legacyClient, send, type Answer, type LegacyClient } from '../../kit/client.ts'
 import { listenEvents, postEvents } from '../../kit/events.ts'

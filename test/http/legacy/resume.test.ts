@@ -25,6 +25,16 @@ async function caller(
   return { acme, client: await legacyClient(acme.url(), keyOf.ada, revision) }
 }
 
+/** The stream of a call that goes on, after its first progress. */
+async function begun(acme: AcmeGateway, client: LegacyClient) {
+  const stream = await postEvents(acme.url(), client, 'the call', 'tools/call', {
+    name: 'slow',
+    _meta: { progressToken: 'p' }
+  })
+  await stream.next('progress', (message) => gist(message) === 0)
+  return stream
+}
+
 t.test('cut at every byte of a stream that has ended meanwhile', async (t) => {
   const { acme, client } = await caller(t)
   const whole = (await client.request('tools/call', progress(3), { id: 'the call' })).text
@@ -50,17 +60,15 @@ t.test('cut at every byte of a stream that has ended meanwhile', async (t) => {
 
 t.test('cut at every byte of what a running call has sent: the missed, then what comes, then the end', async (t) => {
   const { acme, client } = await caller(t)
-  const slow = { name: 'slow', _meta: { progressToken: 'p' } }
-  const first = await postEvents(acme.url(), client, 'the call', 'tools/call', slow)
-  await first.next('progress', (message) => gist(message) === 0)
-  const begun = first.text()
-  const known = (bytes: number) => knownAfter(begun, bytes)
+  const first = await begun(acme, client)
+  const text = first.text()
+  const known = (bytes: number) => knownAfter(text, bytes)
   first.cut()
 
   // One call, resumed again and again from every place where a client may have lost it.
   const wrong: unknown[] = []
   let place = 0
-  for (let bytes = 0; bytes < begun.length; bytes++) {
+  for (let bytes = 0; bytes < text.length; bytes++) {
     const last = known(bytes).findLast(({ id }) => id !== undefined)?.id
     if (last === undefined) continue
     place = bytes
@@ -89,11 +97,7 @@ t.test('cut at every byte of what a running call has sent: the missed, then what
 t.test('it works for the earlier revisions too, from their first message on', async (t) => {
   for (const revision of ['2025-03-26', '2025-06-18']) {
     const { acme, client } = await caller(t, revision)
-    const stream = await postEvents(acme.url(), client, 'the call', 'tools/call', {
-      name: 'slow',
-      _meta: { progressToken: 'p' }
-    })
-    await stream.next('progress', (message) => gist(message) === 0)
+    const stream = await begun(acme, client)
     stream.cut()
     const rest = await listenEvents(acme.url(), client, stream.lastId())
     acme.upstream.server.release()
@@ -104,11 +108,7 @@ t.test('it works for the earlier revisions too, from their first message on', as
 
 t.test('answered while nobody is connected: the client finds it when it comes back', async (t) => {
   const { acme, client } = await caller(t)
-  const stream = await postEvents(acme.url(), client, 'the call', 'tools/call', {
-    name: 'slow',
-    _meta: { progressToken: 'p' }
-  })
-  await stream.next('progress', (message) => gist(message) === 0)
+  const stream = await begun(acme, client)
   stream.cut()
   await stream.ended
   const other = await client.request('tools/call', { name: 'release' })
@@ -121,11 +121,7 @@ t.test('answered while nobody is connected: the client finds it when it comes ba
 
 t.test('of two that resume one stream at once, one wins', async (t) => {
   const { acme, client } = await caller(t)
-  const stream = await postEvents(acme.url(), client, 'the call', 'tools/call', {
-    name: 'slow',
-    _meta: { progressToken: 'p' }
-  })
-  await stream.next('progress', (message) => gist(message) === 0)
+  const stream = await begun(acme, client)
   const last = stream.lastId()
   const rivals = await Promise.all(Array.from({ length: 8 }, () => listenEvents(acme.url(), client, last)))
   await stream.ended

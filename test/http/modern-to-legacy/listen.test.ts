@@ -1,18 +1,14 @@
 // Listen streams of 2026-07-28 over upstreams that know `resources/subscribe`: on every transport, over breaks, and
 // beside sessions.
 
+import { type Teardown, until } from '../../kit/until.ts'
 import t from 'tap'
 import { legacyClient } from '../../kit/client.ts'
 import { gateway } from '../../kit/gateway.ts'
 import { modernRequest } from '../../kit/modern-client.ts'
 import { modernListen, type ModernStream } from '../../kit/modern-listen.ts'
 import { startSseUpstream } from '../../kit/sse-upstream.ts'
-import { until } from '../../kit/until.ts'
 import { startUpstream } from '../../kit/upstream.ts'
-
-interface Teardown {
-  teardown(run: () => unknown): void
-}
 
 const updated = 'notifications/resources/updated'
 const ada = 'gh_key_of_ada_0123456789'

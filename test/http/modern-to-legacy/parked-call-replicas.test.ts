@@ -1,8 +1,7 @@
 // Two gateways on one Redis: a call that waits for input at one of them is taken up by a retry at the other, and ends
 // with its process.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { keyOf } from '../../kit/acme-gateway.ts'
 import { open } from '../../kit/client.ts'
 import { gateway, type TestGateway } from '../../kit/gateway.ts'

@@ -1,8 +1,7 @@
 // Servers over stdio that number their tasks, each process for itself: `task-1` of one conversation, call or process is
 // never that of another.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { eventsOf, legacyClient } from '../../kit/client.ts'
 import { countingServer } from '../../kit/numbered-tasks-server.ts'
 import { configOf, gateway } from '../../kit/gateway.ts'

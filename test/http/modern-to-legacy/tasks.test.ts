@@ -1,17 +1,13 @@
 // Clients of 2026-07-28 and a real server whose tools are tasks of 2025-11-25, over Streamable HTTP and over stdio.
 
+import { type Teardown, until } from '../../kit/until.ts'
 import t from 'tap'
 import { gateway, type TestGateway } from '../../kit/gateway.ts'
 import { eventsOf } from '../../kit/client.ts'
 import { modernRequest } from '../../kit/modern-client.ts'
 import { redis } from '../../kit/redis.ts'
 import { httpTaskServer, made, stdioTaskServer } from '../../kit/task-server.ts'
-import { until } from '../../kit/until.ts'
 import { startUpstream } from '../../kit/upstream.ts'
-
-interface Teardown {
-  teardown(run: () => unknown): void
-}
 
 const ada = 'gh_key_of_ada_0123456789'
 const bob = 'gh_key_of_bob_0123456789'

@@ -1,6 +1,7 @@
 // Error -32042 of a real upstream of 2025-11-25 on the wire: never seen by a client of 2026-07-28, which gets input
 // requests in its place.
 
+import { type Teardown } from '../../kit/until.ts'
 import t from 'tap'
 import { gateway } from '../../kit/gateway.ts'
 import { modernRequest } from '../../kit/modern-client.ts'
@@ -13,10 +14,6 @@ const visitor = { elicitation: { url: {} } }
 const params = {
   name: 'up__rpcerror',
   arguments: { code: -32042, message: 'Connect first', data: { elicitations: [page] } }
-}
-
-interface Teardown {
-  teardown(run: () => unknown): void
 }
 
 async function acme(t: Teardown) {

@@ -1,6 +1,7 @@
 // The ladder at the real transport: whatever is missing, wrong or contradictory in headers, `_meta` and body has
 // exactly one documented answer, and never reaches an upstream.
 
+import { type Teardown } from '../../kit/until.ts'
 import fc from 'fast-check'
 import t from 'tap'
 import { errorTable, type ErrorCode } from '../../../src/protocol/error-table.ts'
@@ -20,10 +21,6 @@ import {
 import { modernMessage, modernRequest } from '../../kit/modern-client.ts'
 import { startModern, type ModernUpstream } from '../../kit/modern-server.ts'
 import { rawExchange } from '../../kit/raw-http.ts'
-
-interface Teardown {
-  teardown(run: () => unknown): void
-}
 
 async function open(t: Teardown): Promise<{ acme: TestGateway; upstream: ModernUpstream }> {
   const upstream = await startModern()

@@ -1,18 +1,13 @@
 // How listen streams end: by the gateway with a good-bye (2026-07-28 basic/patterns/subscriptions "Graceful Closure"),
 // by the client at any time, and for those who do not read them without one.
 
-import t from 'tap'
-import type { Test } from 'tap'
+import { type Teardown, until } from '../../kit/until.ts'
+import t, { type Test } from 'tap'
 import { acmeGateway, authOf, keyOf } from '../../kit/acme-gateway.ts'
 import { configOf, gateway, key } from '../../kit/gateway.ts'
 import { modernRequest } from '../../kit/modern-client.ts'
 import { modernListen, type ModernStream } from '../../kit/modern-listen.ts'
 import { startModern } from '../../kit/modern-server.ts'
-import { until } from '../../kit/until.ts'
-
-interface Teardown {
-  teardown(run: () => unknown): void
-}
 
 const idKey = 'io.modelcontextprotocol/subscriptionId'
 const ack = (stream: ModernStream) => stream.next(({ method }) => method === 'notifications/subscriptions/acknowledged')

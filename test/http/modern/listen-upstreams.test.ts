@@ -1,16 +1,12 @@
 // Listen streams merged of several real upstreams: what each client hears, over breaks, and what is left when it goes.
 
+import { type Teardown, until } from '../../kit/until.ts'
 import t from 'tap'
 import { gateway } from '../../kit/gateway.ts'
 import { modernRequest } from '../../kit/modern-client.ts'
 import { modernListen, type ModernStream } from '../../kit/modern-listen.ts'
 import { modernStdio, startModern, type ModernUpstream } from '../../kit/modern-server.ts'
-import { until } from '../../kit/until.ts'
 import { startUpstream } from '../../kit/upstream.ts'
-
-interface Teardown {
-  teardown(run: () => unknown): void
-}
 
 const updated = 'notifications/resources/updated'
 const tasks = { extensions: { 'io.modelcontextprotocol/tasks': {} } }

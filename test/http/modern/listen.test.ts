@@ -1,6 +1,7 @@
 // `subscriptions/listen` on the wire: the acknowledgment first, every message with the id of its request, and only what
 // was asked for.
 
+import { type Teardown, until } from '../../kit/until.ts'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
@@ -8,11 +9,6 @@ import { gateway, key } from '../../kit/gateway.ts'
 import { modernRequest } from '../../kit/modern-client.ts'
 import { modernListen, type ModernStream } from '../../kit/modern-listen.ts'
 import { startModern } from '../../kit/modern-server.ts'
-import { until } from '../../kit/until.ts'
-
-interface Teardown {
-  teardown(run: () => unknown): void
-}
 
 const idKey = 'io.modelcontextprotocol/subscriptionId'
 const acknowledged = 'notifications/subscriptions/acknowledged'

@@ -1,16 +1,12 @@
 // What a request of 2026-07-28 is answered with: one JSON object, or a stream where something comes first.
 
+import { type Teardown, until } from '../../kit/until.ts'
 import t from 'tap'
 import { open, send } from '../../kit/client.ts'
 import { gateway, key, type TestGatewayOptions } from '../../kit/gateway.ts'
 import { modernMessage, modernRequest, type ModernOptions } from '../../kit/modern-client.ts'
 import type { Json } from '../../kit/mcp-server.ts'
 import { startModern } from '../../kit/modern-server.ts'
-import { until } from '../../kit/until.ts'
-
-interface Teardown {
-  teardown(run: () => unknown): void
-}
 
 async function acme(t: Teardown, options: Partial<TestGatewayOptions> = {}) {
   const upstream = await startModern()

@@ -1,6 +1,7 @@
 // Answers of 2026-07-28 that nobody reads: what waits is bounded, whatever the call goes on saying, and whoever reads
 // late misses no result.
 
+import { type Teardown, until } from '../../kit/until.ts'
 import { once } from 'node:events'
 import t from 'tap'
 import { open } from '../../kit/client.ts'
@@ -8,11 +9,6 @@ import { gateway, key } from '../../kit/gateway.ts'
 import { modernMessage, modernRequest } from '../../kit/modern-client.ts'
 import { startModern } from '../../kit/modern-server.ts'
 import { dial } from '../../kit/raw-http.ts'
-import { until } from '../../kit/until.ts'
-
-interface Teardown {
-  teardown(run: () => unknown): void
-}
 
 async function acme(t: Teardown) {
   const upstream = await startModern()

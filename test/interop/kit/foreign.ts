@@ -1,5 +1,6 @@
 // Peers of other languages: their servers behind the gateway met with the newest client, and their clients at its door.
 
+import { type Teardown } from '../../kit/until.ts'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -17,10 +18,6 @@ export interface Outcome {
 
 const same = (own: string): string => own
 const stepMs = 20_000
-
-interface Teardown {
-  teardown(run: () => unknown): void
-}
 
 /** Runs the tour with the newest client through a gateway of its own. A `command` speaks stdio, or says `ready URL`. */
 export async function meetServer(peer: string, transport: 'stdio' | 'http', command: Command): Promise<Outcome[]> {

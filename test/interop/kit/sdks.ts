@@ -1,6 +1,7 @@
 // The official SDK of several ages, by one interface: their API is the same in all that the tour uses, only the names
 // of types differ.
 
+import { type Teardown } from '../../kit/until.ts'
 import type * as ClientModule from '@modelcontextprotocol/sdk/client/index.js'
 import type * as OldSseModule from '@modelcontextprotocol/sdk/client/sse.js'
 import type * as HttpModule from '@modelcontextprotocol/sdk/client/streamableHttp.js'
@@ -39,10 +40,6 @@ export interface Connected {
   readonly client: ClientModule.Client
   /** The schemas of that very version. */
   readonly types: typeof Types
-}
-
-interface Teardown {
-  teardown(run: () => unknown): unknown
 }
 
 /** What a client of this revision can be asked; nothing that it does not know. */

@@ -1,6 +1,7 @@
 // Servers of the tour, as upstreams of a gateway: by command over stdio, or a process of their own that says `ready
 // URL`.
 
+import { type Teardown } from '../../kit/until.ts'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -19,10 +20,6 @@ export const serverOf = (sdk: Sdk, transport: 'stdio' | 'http' | 'sse'): Command
   command: process.execPath,
   args: [program, sdk.package, transport]
 })
-
-interface Teardown {
-  teardown(run: () => unknown): unknown
-}
 
 /** Starts a server that listens; killed with the test. @returns the URL of its ready line */
 export async function startServer(t: Teardown, { command, args }: Command): Promise<string> {
