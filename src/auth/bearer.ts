@@ -52,7 +52,10 @@ interface Refusal {
   readonly detail?: string | undefined
 }
 
-/** @param message goes to the caller. @returns the challenge is added where the endpoint is known */
+/**
+ * @param message goes to the caller
+ * @returns the error to throw, still without the challenge (WWW-Authenticate), which `authenticate` adds
+ */
 export function refused(reason: string, message: string, detail?: string): GatewayError {
   return new GatewayError('unauthenticated', message, {
     cause: { reason, detail: detail?.slice(0, 200) } satisfies Refusal

@@ -58,7 +58,10 @@ export function runImport(file: string, stdout: Output, stderr: Output): Promise
   })
 }
 
-/** 2020-12. The names of formats and the keyword `refused` are the gateway's own, which validators ignore. */
+/**
+ * The JSON Schema (2020-12) of the configuration. The names of formats and the keyword `refused` are the gateway's own,
+ * which validators ignore.
+ */
 export function configJsonSchema(): Readonly<Record<string, unknown>> {
   // The round trip through JSON removes the symbols that the library keeps on its objects.
   return {

@@ -179,7 +179,7 @@ export interface Accepts {
 /** What the SDKs send, so that nearly every request is spared the reading. */
 const usual = 'application/json, text/event-stream'
 
-/** Leniency is for `*` and for a missing header: clients forget it, and curl sends the first. */
+// A missing Accept stands for both formats, and so does `*/*`: some clients send none, and curl sends `*/*`.
 export function readAccept({ accept }: IncomingHttpHeaders): Accepts {
   if (accept === undefined || accept === usual || accept.trim() === '') return { json: true, stream: true }
   let json = false

@@ -115,7 +115,7 @@ export async function createServer(options: ServerOptions) {
   // Second: CORS headers. The plugin only prepares them; it answers nothing.
   await server.register(cors, {
     delegator: (request: FastifyRequest, done: (error: null, options: ReturnType<typeof corsOptionsOf>) => void) =>
-      done(null, corsOptionsOf(request.headers, originAllowed(request)))
+      done(null, corsOptionsOf(request.headers, request.headers.origin !== undefined && originAllowed(request)))
   })
   // Third: refusals that need no body, so that none is buffered or parsed for them.
   server.addHook('onRequest', (request, _reply, done) => {

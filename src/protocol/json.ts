@@ -114,8 +114,13 @@ function isExact(source: string): boolean {
   const value = Number(source)
   if (!Number.isFinite(value)) return Number.isNaN(value) // Not a number at all: the parser refuses it.
   if (String(value) === source) return true
-  const digits = source.replaceAll(/[eE].*$|\D/g, '').replaceAll(/^0+|0+$/g, '')
-  return digits.length <= 15 && (value !== 0 || digits === '')
+  const digits = source.replaceAll(/[eE].*$|\D/g, '')
+  // Loops, because `0+$` takes quadratic time in zeros that do not stand at the end.
+  let start = 0
+  let end = digits.length
+  while (digits[start] === '0') start++
+  while (end > start && digits[end - 1] === '0') end--
+  return end - start <= 15 && (value !== 0 || start === end)
 }
 
 /** Two hex digits of a control character that the text does not hold in escaped form. */

@@ -58,8 +58,8 @@ export const changedLists: ReadonlyMap<string, ListKind> = new Map(
   (['tools', 'prompts', 'resources'] as const).map((kind) => [`notifications/${kind}/list_changed`, kind])
 )
 
-/** What else a legacy server may report outside of any call. */
-export const legacyServerNotifications: ReadonlySet<string> = new Set([
+/** What a legacy server may report outside of any call besides changed lists. */
+export const otherLegacyNotifications: ReadonlySet<string> = new Set([
   'notifications/message',
   'notifications/resources/updated',
   'notifications/elicitation/complete',

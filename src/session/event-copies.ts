@@ -117,8 +117,8 @@ function* eventsAfter(entries: readonly string[], after: number): Generator<{ se
 }
 
 /**
- * Of the streams that are resumed from the store at once: each holds all stored events in memory, for as long as its
- * reader takes.
+ * How many streams of one session may be resumed from the store at once: each holds all its stored events in memory,
+ * for as long as its reader takes.
  */
 const maxPerSession = 4
 

@@ -17,7 +17,7 @@ const maxFullOwners = 10_000
 export type SessionSlots = ReturnType<typeof createSessionSlots>
 
 export function createSessionSlots(store: Store, clock: { now(): number }, randomBytes: (size: number) => Buffer) {
-  /** When an owner had no slot left, until one of its sessions ends at this process. */
+  /** When an owner had no free slot: forgotten after `fullMs`, and when one of its sessions ends at this process. */
   const fullSince = new LRUCache<string, number>({ max: maxFullOwners })
   const nameOf = ({ tenant, issuer, subject, clientId }: Owner): string =>
     digest(JSON.stringify([tenant, issuer, subject, clientId]))

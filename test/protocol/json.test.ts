@@ -233,3 +233,16 @@ t.test('an error never quotes the text', async (t) => {
     t.notMatch(`${message} ${String(cause)} ${JSON.stringify(data)}`, /canary/)
   }
 })
+
+t.test('a number of a megabyte is compared with its double in linear time', (t) => {
+  const number = `0.1${'0'.repeat(1_000_000)}1`
+  const began = performance.now()
+  t.equal(JSON.stringify(parseText(`{"a":${number}}`)), `{"a":${number}}`)
+  t.ok(performance.now() - began < 5_000, 'the square of its length would take an hour')
+  t.equal(
+    JSON.stringify(parseText(`[${'0'.repeat(0)}0.5${'0'.repeat(1_000)}]`)),
+    '[0.5]',
+    'zeros at the end change nothing'
+  )
+  t.end()
+})

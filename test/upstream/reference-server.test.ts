@@ -2,7 +2,6 @@
 
 import { freePort } from '../kit/redis.ts'
 import { spawn } from 'node:child_process'
-import { createServer, type AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { fetchListing } from '../../src/upstream/listing/listing.ts'

@@ -226,5 +226,3 @@ const shown = (path: readonly string[]): string =>
     .map((key) => JSON.stringify(key.slice(0, 60)).slice(1, -1))
     .join('.')
     .slice(0, 200)
-
-// Texts as values of headers and back (2026-07-28 basic/transports/streamable-http "Value Encoding").

@@ -81,11 +81,11 @@ export function createInputLoop({
     call: LegacyCall,
     upstream: Upstream,
     request: Request,
-    rising: MonotonicProgress
+    progress: MonotonicProgress
   ): Promise<Result> {
     let next = request
     for (let round = 0; ; round++) {
-      const result = await upstream.request(next, rising.client, call.signal)
+      const result = await upstream.request(next, progress.client, call.signal)
       if (result['resultType'] !== 'input_required') return result
       if (round === maxRounds)
         throw fault(upstream, `asks for input more than ${maxRounds} times during one call`, { outcome: 'unknown' })
@@ -106,7 +106,7 @@ export function createInputLoop({
       // Neither the answers nor the state of the round before: the server has put into its state what it still needs.
       const answered = inputResponses === undefined ? request : withParam(request, 'inputResponses', inputResponses)
       next = typeof requestState === 'string' ? withParam(answered, 'requestState', requestState) : answered
-      rising.again()
+      progress.again()
     }
   }
 
@@ -120,16 +120,16 @@ export function createInputLoop({
   ): Promise<Result> {
     const wanted = wantedTask(given)
     const wrapped = given.method === 'tools/call' && upstream.era === 'modern' && wrapsResult
-    const rising = createMonotonicProgress(client, metaOf(given.params)['progressToken'])
+    const progress = createMonotonicProgress(client, metaOf(given.params)['progressToken'])
     // Answers and a state of the client's own making would be taken for what the server asked for.
-    const result = await converse(call, upstream, withoutInputResponses(forwardableRequest(given)), rising)
+    const result = await converse(call, upstream, withoutInputResponses(forwardableRequest(given)), progress)
     if (result['resultType'] !== 'task') {
       const last =
         given.method === 'tools/call' && upstream.era === 'modern' ? forSession(call, result, wrapped) : plain(result)
       return wanted === undefined ? last : await tasks.ended(call, upstream, last, wanted)
     }
     if (wanted !== undefined) return tasks.created(upstream, result, wrapped)
-    return forSession(call, await tasks.finished(call, upstream, result, rising), wrapped)
+    return forSession(call, await tasks.finished(call, upstream, result, progress), wrapped)
   }
 
   return {
@@ -192,7 +192,7 @@ function reconnecting(first: Upstream, reconnect: () => Promise<SessionConnectio
 }
 
 function forSession(call: LegacyCall, result: Result, wrapped: boolean): Result {
-  // Before that there is no structured content, and what there is becomes text (protocol/shape).
+  // Before that there is no structured content, and what there is becomes text (protocol/translate/revision-shape.ts).
   return atLeast(call.session.session.record.revision, '2025-06-18')
     ? wrapStructured(plain(result), wrapped)
     : plain(result)

@@ -162,17 +162,17 @@ export function createCallerCatalogs(catalogOf: CatalogCache, listings: Listings
 function withListings<C extends EndpointContext>(
   listings: Listings,
   viewKeyOf: (call: C) => ViewKey | undefined,
-  capabilitiesOf: (listing: Listing) => ServerCapabilities
+  shownCapabilitiesOf: (listing: Listing) => ServerCapabilities
 ): Omit<ClientCatalogs<C>, 'of'> {
   return {
-    // The door of 2026-07-28 reads the schema of a tool before the relay looks the tool up: the same call waits once.
+    // http/modern/modern.ts reads the schema of a tool before the relay looks the tool up: the same call waits once.
     awaitListings: oncePerCall((call) =>
       listings.awaitListings(definitionsOf(call), call.snapshot.limits.coldStartMs, viewKeyOf(call))
     ),
     revalidate: oncePerCall((call) => listings.revalidate(definitionsOf(call), call.snapshot.limits.coldStartMs)),
     offers(call, upstream, ...path) {
       const listing = listings.peek(definitionOf(call, upstream), viewKeyOf(call))
-      return listing === undefined || hasCapability(capabilitiesOf(listing), path)
+      return listing === undefined || hasCapability(shownCapabilitiesOf(listing), path)
     },
     viewKeyOf
   }

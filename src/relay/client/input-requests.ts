@@ -52,7 +52,10 @@ function shapeInputRequest(
   capabilities: ClientCapabilities
 ): JsonObject {
   const { method, params } = inputRequestOf(request, upstream, capabilities)
-  if (params === undefined) return request as JsonObject
+  if (params === undefined) {
+    const { params: _absent, ...others } = request as JsonObject
+    return others
+  }
   try {
     return {
       ...(request as JsonObject),
@@ -81,10 +84,11 @@ export function inputRequestOf(
   if (capabilities !== undefined && !isObject(capabilities[capability]))
     throw malformedInput(upstream, `an input request for ${capability}, which the client did not declare`)
   const method = String(request['method'])
-  const { params } = request
+  // Some serialisers write what is absent as null.
+  const params = request['params'] ?? undefined
   if (params === undefined && capability === 'roots') return { method, capability, params }
   if (!isObject(params)) throw malformedInput(upstream, 'an input request without params')
-  if (params['mode'] === 'url' && !isWebUrl(params['url']))
+  if (capability === 'elicitation' && params['mode'] === 'url' && !isWebUrl(params['url']))
     throw malformedInput(upstream, 'an elicitation whose URL is not http or https')
   return { method, capability, params }
 }

@@ -62,7 +62,8 @@ export async function connect(
 }
 
 /**
- * Sends the request at most once, as often as a modern server asks for input, which it then is sent again with.
+ * Sends the request once. A modern server that answers with input requests is sent it again, with the responses;
+ * nothing else is repeated.
  * @throws RpcError, GatewayError: none that only 2026-07-28 knows
  */
 export async function send(

@@ -35,8 +35,8 @@ const slotsBySize = [
   { slots: 16, maxBytes: 1024 * 1024 },
   { slots: 4, maxBytes: maxStoredBytes }
 ]
-/** For the ends of tasks of servers. */
-const markSlots = 1_024
+/** How many cancellations of tasks a caller has in the store; later ones replace earlier ones. */
+const cancelledSlots = 1_024
 
 export function createModernTasks({
   clock,
@@ -114,10 +114,10 @@ export function createModernTasks({
     ): Promise<Result> {
       const shownId = String(params?.['taskId'])
       // The id is the gateway's own, the upstream's, or the upstream's with a result that has to be wrapped.
-      const [, mark, id] = /^(own|as|wrap)\.(.*)$/s.exec(shownId) ?? []
+      const [, idKind, id] = /^(own|as|wrap)\.(.*)$/s.exec(shownId) ?? []
       const clientId = taskId(call, upstream, shownId)
-      const known = await stored.find(call, upstream, mark === 'own' ? shownId : clientId)
-      if (id === undefined || (mark === 'own' && known === undefined))
+      const known = await stored.find(call, upstream, idKind === 'own' ? shownId : clientId)
+      if (id === undefined || (idKind === 'own' && known === undefined))
         throw new GatewayError('invalid_params', 'Unknown task: its time is over, or newer ones have taken its place.')
       const of = { call, upstream, id, client }
       switch (method) {
@@ -140,7 +140,7 @@ export function createModernTasks({
         case 'tasks/result': {
           if (known === undefined) {
             const result = resultOfTask(await reader.outcome(of, { shown: clientId }))
-            return withRelatedTask(shape(result, mark === 'wrap'), shownId)
+            return withRelatedTask(shape(result, idKind === 'wrap'), shownId)
           }
           const { result } = known
           return withRelatedTask(resultOfTask(result === undefined ? { error: cancelledTask } : { result }), shownId)
@@ -196,7 +196,7 @@ function createResultStore(store: Store, newId: () => string) {
   function keyOf({ session }: LegacyCall, { name }: Upstream, id: string): string {
     const [, own] = ownId.exec(id) ?? []
     const digits = hash('sha256', JSON.stringify([name, id])).slice(0, 8)
-    return bridgedTaskKey(...sessionBindingOf(session), own ?? `mark-${parseInt(digits, 16) % markSlots}`)
+    return bridgedTaskKey(...sessionBindingOf(session), own ?? `mark-${parseInt(digits, 16) % cancelledSlots}`)
   }
 
   /** @param stored without a result: the end of a task that its server knows under `id` */

@@ -1,4 +1,4 @@
-// Bytes of an upstream to JSON values, within limits.
+// Bytes of an upstream to JSON values, within limits; and how much one of its lists may hold.
 
 import { isUtf8 } from 'node:buffer'
 import { depthOf, parseText } from '../../protocol/json.ts'

@@ -37,7 +37,7 @@ export const cancelledError = (upstream: UpstreamName): GatewayError =>
 export const closedError = (name: UpstreamName): GatewayError =>
   uncertainError(name, 'cancelled', `The connection to upstream ${name} was closed.`)
 
-/** Nothing was sent. */
+/** The request was not sent. */
 export const endedError = (upstream: UpstreamName, cause: Error): GatewayError =>
   upstreamError(upstream, 'upstream_unavailable', `The connection to upstream ${upstream} has ended. Try again.`, cause)
 
@@ -58,7 +58,7 @@ export const lostError = (name: UpstreamName, what: string, cause?: unknown): Ga
     cause
   )
 
-/** The request was not sent, or what came back says enough. */
+/** For requests of which it is known whether they took effect; see uncertainError for the others. */
 export const upstreamError = (
   upstream: UpstreamName,
   code: ErrorCode,

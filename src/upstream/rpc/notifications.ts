@@ -3,7 +3,7 @@
 
 import { createTokenBucket } from '../../limits/limits.ts'
 import { isObject, type Notification, type Result } from '../../protocol/messages.ts'
-import { changedLists, legacyServerNotifications } from '../../protocol/methods.ts'
+import { changedLists, otherLegacyNotifications } from '../../protocol/methods.ts'
 import type { Client } from '../../protocol/seams.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { LinkContext } from './transport.ts'
@@ -92,7 +92,7 @@ export function createConnectionNotifications({
     // Whoever takes these coalesces them, so none is too many.
     const list = changedLists.get(notification.method)
     if (list !== undefined) return events.listChanged(list)
-    if (!legacyServerNotifications.has(notification.method))
+    if (!otherLegacyNotifications.has(notification.method))
       return log.debug('dropped a notification of the upstream whose method is not known')
     if (bucket.take()) return events.notification(notification)
     warnings.warn({}, 'the upstream floods its connection with notifications; some are left out')

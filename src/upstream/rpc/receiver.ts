@@ -25,7 +25,7 @@ export interface OpenCall extends ProgressListener {
   readonly id: number
   readonly client: Client
   readonly filter: NotificationFilter | undefined
-  /** Does nothing while there are open server requests: then not the server keeps the client waiting. */
+  /** When it fires while server requests are open, it only starts again: the server waits for the client. */
   readonly timer: Timer
   openServerRequests: number
   /** Of the server requests that came on its own stream. */

@@ -138,7 +138,7 @@ for (const transport of legacyTransports) {
       const params = { mode: 'form', message: 'who?', requestedSchema: { type: 'object', properties: {} } }
       const inputRequests = {
         a: { method: 'elicitation/create', params },
-        b: { method: 'roots/list' },
+        b: { method: 'roots/list', params: null },
         c: { method: 'elicitation/create', params },
         d: { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1 } }
       }
