@@ -35,7 +35,8 @@ const { url } = await gateway(
   },
   {
     upstreams: { suite: { type: 'http', url: process.argv.at(-1) } },
-    endpoints: { default: { upstreams: ['suite'], prefix: '' } }
+    endpoints: { default: { upstreams: ['suite'], prefix: '' } },
+    limits: { coldStartMs: 30_000 }
   }
 )
 
