@@ -369,7 +369,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['relay/catalog/session-lists.ts readTimeoutMs', "wait for a session's own list", 'list', 'shown as to all'],
     ['upstream/listing/listing.ts maxNameLength chars', 'a name', 'tool or prompt of an upstream', 'left out'],
-    ['upstream/listing/listing.ts maxUriLength chars', 'a URI', 'resource of an upstream', 'left out']
+    ['upstream/listing/listing.ts maxUriLength chars', 'a URI', 'resource of an upstream', 'left out'],
+    [
+      'protocol/uri-template.ts maxMatchedLength chars',
+      'a bare URI that templates are tried on',
+      'request',
+      'an unknown resource'
+    ],
+    ['protocol/uri-template.ts maxExpressions', 'expressions of a template', 'template', 'no bare URI matches it']
   ],
   'Calls at upstreams': [
     ['relay/connections/log-level.ts setLevelMs', 'wait for a new log level', 'legacy connection', 'filtered here'],

@@ -19,6 +19,7 @@ import {
   tasksExtension
 } from '../../protocol/methods.ts'
 import { publicNameFor, unwrapUri, wrapUri } from '../../protocol/naming.ts'
+import { uriMatcher } from '../../protocol/uri-template.ts'
 import { withUri, rewriteTool, type UriMap } from '../../protocol/translate/rewrite.ts'
 import { shapeEntry, shapeTool } from '../../protocol/translate/revision-shape.ts'
 import { withoutTaskSupport } from '../../protocol/translate/tasks.ts'
@@ -121,6 +122,7 @@ export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamN
     templates: entriesOf(templates)
   }
   const shaped = new Map<string, readonly JsonObject[]>()
+  const templateOwners = ownersByTemplate(templates)
   return {
     ...lists,
     capabilities: mergeCapabilities(known.map((listing) => listing && legacyCapabilitiesOf(listing))),
@@ -174,8 +176,9 @@ export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamN
       if (unwrapped !== undefined && members.some(({ upstream }) => upstream === unwrapped.upstream)) {
         return { upstream: unwrapped.upstream, name: unwrapped.uri }
       }
-      const owners = members.filter(({ upstream }) => resources.has(wrapUri(upstream, uri)))
-      return owners.length === 1 && owners[0] !== undefined ? { upstream: owners[0].upstream, name: uri } : undefined
+      const listing = members.map(({ upstream }) => upstream).filter((each) => resources.has(wrapUri(each, uri)))
+      const owners = listing.length > 0 ? listing : templateOwners(uri)
+      return owners.length === 1 && owners[0] !== undefined ? { upstream: owners[0], name: uri } : undefined
     },
     uriMap,
     /** The member without a listing whose tool or prompt, or whose resource, this could be. */
@@ -187,6 +190,19 @@ export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamN
       )?.upstream,
     unlistedOwnerOfUri: (uri: string): UpstreamName | undefined =>
       members.find(({ upstream }) => !listings.has(upstream) && uriMap(upstream)(uri) === uri)?.upstream
+  }
+}
+
+/** @returns who lists a template that a URI matches */
+function ownersByTemplate(templates: ReadonlyMap<string, Offer>): (uri: string) => UpstreamName[] {
+  let matchers: Array<{ readonly upstream: UpstreamName; readonly matches: (uri: string) => boolean }> | undefined
+  return (uri) => {
+    matchers ??= [...templates.values()].flatMap(({ route: { upstream, name } }) => {
+      const matches = uriMatcher(name)
+      return matches === undefined ? [] : [{ upstream, matches }]
+    })
+    const owners = new Set(matchers.flatMap(({ upstream, matches }) => (matches(uri) ? upstream : [])))
+    return [...owners]
   }
 }
 
