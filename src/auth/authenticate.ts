@@ -6,7 +6,7 @@ import type { KeyConfig, Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
-import { challenge, readBearer, refusalOf, refused } from './bearer.ts'
+import { challenge, hasIssuer, readBearer, refusalOf, refused } from './bearer.ts'
 import type { Fetch } from './fetch.ts'
 import { createKeySource, type KeySource } from './jwks.ts'
 import { anonymousPrincipal, keyPrincipal, reservedIssuerPrefix, type Principal } from './principal.ts'
@@ -51,12 +51,17 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
     if (token === undefined)
       throw refused(
         'missing',
-        'A bearer token is needed. Follow resource_metadata to get one, or send an API key of the tenant.'
+        hasIssuer(tenant.auth)
+          ? 'A bearer token is needed. Follow resource_metadata to get one, or send an API key of the tenant.'
+          : 'An API key of the tenant is needed. Send it as "Authorization: Bearer KEY". There is no authorization ' +
+              'server to get a token from.'
       )
     const digest = digestOf(audiences.join('\n'), token)
     const cached = cache.get(digest)
     if (cached !== undefined) return cached
     const key = keyring.find(token)
+    if (key === undefined && !hasIssuer(tenant.auth))
+      throw refused('unknown_key', 'This is not an API key of the tenant, which lets nobody in by anything else.')
     if (key === undefined && !isJwt(token))
       throw refused('unknown_key', 'This is neither an API key of the tenant nor a JWT of one of its issuers.')
     const { leewaySeconds } = tenant.auth
@@ -79,7 +84,9 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
       reason === 'missing' || reason === 'scheme' ? undefined : code === 'invalid_request' ? code : 'invalid_token'
     return new GatewayError(code, message, {
       cause: refusal,
-      headers: { 'WWW-Authenticate': challenge(metadataUrl, auth.requiredScopes, name, message) }
+      headers: {
+        'WWW-Authenticate': challenge(hasIssuer(auth) ? metadataUrl : undefined, auth.requiredScopes, name, message)
+      }
     })
   }
 
@@ -107,9 +114,13 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
       if (scopes.every((scope) => principal.scopes.has(scope))) return principal
       const { issuer, subject } = principal
       log.info({ tenant: tenant.id, issuer, subject, reason: 'scope' }, 'authentication refused')
-      const description = `The token needs all of these scopes: ${scopes.join(' ')}. Ask for a token with them.`
+      const isKeyOnly = !hasIssuer(tenant.auth)
+      const description =
+        `The ${isKeyOnly ? 'API key' : 'token'} needs all of these scopes: ${scopes.join(' ')}. ` +
+        (isKeyOnly ? 'They are given to it in the configuration.' : 'Ask for a token with them.')
+      const metadata = isKeyOnly ? undefined : metadataUrl
       throw new GatewayError('insufficient_scope', description, {
-        headers: { 'WWW-Authenticate': challenge(metadataUrl, scopes, 'insufficient_scope', description) }
+        headers: { 'WWW-Authenticate': challenge(metadata, scopes, 'insufficient_scope', description) }
       })
     },
 

@@ -67,18 +67,23 @@ export function refusalOf(error: GatewayError): Refusal | undefined {
   return typeof cause === 'object' && cause !== null && 'reason' in cause ? (cause as Refusal) : undefined
 }
 
+/** Tenants with API keys only have no authorization server, and no host is sent to look for one. */
+export const hasIssuer = ({ issuers }: Pick<AuthConfig, 'issuers'>): boolean => issuers.length > 0
+
 /**
+ * @param metadataUrl undefined where no metadata names an authorization server
  * @param scopes all that the operation needs, not only what is missing: a client replaces its scopes by these
  * @param error left out where no bearer token was presented (RFC 6750 section 3.1)
  * @returns the value of WWW-Authenticate (RFC 6750 section 3, RFC 9728 section 5.1)
  */
 export function challenge(
-  metadataUrl: string,
+  metadataUrl: string | undefined,
   scopes: readonly string[],
   error?: 'invalid_request' | 'invalid_token' | 'insufficient_scope',
   description = ''
 ): string {
-  const parameters = [`resource_metadata="${quotable(metadataUrl)}"`]
+  // RFC 6750 section 3: at least one parameter follows the scheme.
+  const parameters = [metadataUrl === undefined ? 'realm="API key"' : `resource_metadata="${quotable(metadataUrl)}"`]
   if (error !== undefined) parameters.unshift(`error="${error}"`, `error_description="${quotable(description)}"`)
   const named = advertisedScopes(scopes)
   if (named.length > 0) parameters.push(`scope="${named.join(' ')}"`)
@@ -104,6 +109,7 @@ export function metadataUrlOf(resource: string): string {
 
 /**
  * Protected resource metadata (RFC 9728).
+ * @param auth with an issuer: MCP wants at least one authorization server (basic/authorization)
  * @param resource URL of the endpoint, exactly as clients connect to it and as tokens name it in `aud`
  * @param name what a person may be shown
  */
@@ -115,9 +121,7 @@ export function resourceMetadata(
   const scopes = advertisedScopes(requiredScopes)
   return {
     resource,
-    // MCP wants at least one here. A tenant with nothing but API keys has none to name, and RFC 9728 section 3.2
-    // forbids empty arrays.
-    ...(issuers.length > 0 && { authorization_servers: issuers.map(({ issuer }) => issuer) }),
+    authorization_servers: issuers.map(({ issuer }) => issuer),
     ...(scopes.length > 0 && { scopes_supported: scopes }),
     bearer_methods_supported: ['header'],
     ...(name !== undefined && { resource_name: name })

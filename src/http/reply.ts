@@ -1,7 +1,8 @@
 // What goes out on a response: whole replies and server-sent events. What a client has asked for and does not read
 // waits in memory: beyond a size its next requests are refused, beyond a time its connection is closed.
 
-import type { ServerResponse } from 'node:http'
+import { STATUS_CODES, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Log } from '../observe/log.ts'
 import { errorMessage, errorObject, GatewayError, isObject, isRequestId, type RequestId } from '../protocol/messages.ts'
 import type { LiveSession } from '../session/live-sessions.ts'
@@ -28,22 +29,52 @@ export function sendAccepted(raw: ServerResponse, headers: ReplyHeaders): void {
   raw.writeHead(202, { ...headers, 'Content-Length': 0 }).end()
 }
 
+/** Null: the body was not parsed. Undefined: it is no request. */
+export type ReadId = RequestId | null | undefined
+
 /** A refusal of the whole HTTP request. Without a readable id, the status says what an ordinary answer could not. */
 export function sendError(
   raw: ServerResponse,
   error: unknown,
   requestId: string,
   headers: ReplyHeaders,
-  id: RequestId | undefined
+  id: ReadId
 ): void {
   const ours = error instanceof GatewayError
   const status = ours ? error.row.status : 500
   const retry: Record<string, string> = ours && error.row.retry && status >= 429 ? { 'Retry-After': '1' } : {}
-  sendJson(raw, status === 200 && id === undefined ? 400 : status, errorMessage(id, errorObject(error, requestId)), {
+  const isAnswer = typeof id === 'string' || typeof id === 'number'
+  sendJson(raw, status === 200 && !isAnswer ? 400 : status, errorMessage(id, errorObject(error, requestId)), {
     ...headers,
     ...retry,
     ...(ours ? error.headers : {})
   })
+}
+
+/** Refuses what Node could not read as a request, on the bare socket: there is no response to write to. */
+export function sendUnreadable(socket: Socket, error: NodeJS.ErrnoException, maxHeaderBytes: number): void {
+  // Reset by the client: nobody is there to read.
+  if (error.code === 'ECONNRESET' || socket.destroyed) return
+  const refusal = unreadable(error.code, maxHeaderBytes)
+  const { status } = refusal.row
+  const text = JSON.stringify(errorMessage(null, errorObject(refusal, '')))
+  if (socket.writable)
+    socket.write(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json\r\n` +
+        `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`
+    )
+  socket.destroy(error)
+}
+
+function unreadable(code: string | undefined, maxHeaderBytes: number): GatewayError {
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return new GatewayError(
+      'headers_too_large',
+      `The headers of the request are larger than ${maxHeaderBytes / 1024} KiB together. Send fewer or shorter ones.`
+    )
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new GatewayError('request_timeout', 'The request did not arrive in time. Send it again, at once and whole.')
+  return new GatewayError('invalid_request', 'What was sent is not a request of HTTP/1.1. Correct the client.')
 }
 
 /** The id of the request in a body, if it is one. */

@@ -3,9 +3,9 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../auth/authenticate.ts'
-import { resourceMetadata } from '../auth/bearer.ts'
+import { hasIssuer, resourceMetadata } from '../auth/bearer.ts'
 import { classifyHttpBody, isModernVersionHeader } from '../protocol/envelope.ts'
-import { GatewayError, latestModern, type RequestId } from '../protocol/messages.ts'
+import { GatewayError, latestModern } from '../protocol/messages.ts'
 import type { StoreHealth } from '../store/health.ts'
 import type { Sealer } from '../store/seal.ts'
 import {
@@ -22,7 +22,7 @@ import { checkContent, corsHeadersOf } from './headers.ts'
 import type { HttpSseHandler } from './legacy/http-sse.ts'
 import type { LegacyHandler } from './legacy/legacy.ts'
 import type { ModernHandler } from './modern/modern.ts'
-import { idOf, sendAccepted, sendJson } from './reply.ts'
+import { idOf, sendAccepted, sendJson, type ReadId } from './reply.ts'
 
 export interface RoutesOptions {
   readonly state: ServerState
@@ -52,7 +52,7 @@ type Method = 'GET' | 'POST' | 'DELETE'
 export function addRoutes(
   server: FastifyInstance,
   { state, authenticator, handlers: { legacy, modern, httpSse }, storeHealth, sealer }: RoutesOptions,
-  refuse: (request: FastifyRequest, reply: FastifyReply, error: unknown, id?: RequestId) => void
+  refuse: (request: FastifyRequest, reply: FastifyReply, error: unknown, id: ReadId) => void
 ): void {
   const admit = createAdmission(state, authenticator, sealer)
 
@@ -81,7 +81,7 @@ export function addRoutes(
         const { context, body } = request
         if (context === undefined) throw new Error('a route without its onRequest hook')
         reply.hijack()
-        const id = idOf(body)
+        const id = body === undefined ? null : idOf(body)
         // Fastify holds its request as long as the answer is open, and a stream is open for hours.
         request.body = undefined
         act(context, body).catch((error: unknown) => refuse(request, reply, error, id))
@@ -121,6 +121,7 @@ export function addRoutes(
   const metadata = (suffix: UrlSuffix): Route => ({
     handler(request, reply) {
       const { tenant, endpoint } = endpointOf(request.params as PathParams, state.snapshot)
+      if (!hasIssuer(tenant.auth)) throw noMetadata()
       reply.hijack()
       const { resource } = resourceOf(endpoint, suffix, addressOf(state).publicUrl)
       const body = resourceMetadata(resource, tenant.auth, `${tenant.id}/${endpoint.name}`)
@@ -160,6 +161,13 @@ export function addRoutes(
     else sendJson(reply.raw, 503, { status: 'not ready', reason }, { 'Retry-After': '1' })
   })
 }
+
+const noMetadata = (): GatewayError =>
+  new GatewayError(
+    'not_found',
+    'There is no authorization server for this endpoint, so it has no resource metadata. If it asks for a ' +
+      'credential, send an API key of the tenant as "Authorization: Bearer KEY".'
+  )
 
 function answerPreflight(reply: FastifyReply, allow: string): void {
   reply.hijack()

@@ -11,7 +11,7 @@ import { parseJson } from '../protocol/json.ts'
 import { every, type Clock } from '../time/clock.ts'
 import { addressOf, type PathParams, type RequestContext } from './admission.ts'
 import { checkNames, corsHeadersOf, corsOptionsOf, hostCheck, isAllowedOrigin, notJson } from './headers.ts'
-import { idOf, sendError, stopping } from './reply.ts'
+import { sendError, sendUnreadable, stopping, type ReadId } from './reply.ts'
 import { addRoutes, type RoutesOptions } from './routes.ts'
 
 const socketLimits = {
@@ -56,7 +56,8 @@ export async function createServer(options: ServerOptions) {
     return503OnClosing: false,
     onProtoPoisoning: 'ignore', // Not used: the one parser below is ours.
     // Paths that the router cannot read never reach a hook.
-    frameworkErrors: (error, request, reply) => refuse(request, reply, error),
+    frameworkErrors: (error, request, reply) => refuse(request, reply, error, null),
+    clientErrorHandler: (error, socket) => sendUnreadable(socket, error, socketLimits.http.maxHeaderSize),
     routerOptions: { maxParamLength: 128 }
   })
   const sockets = new Set<Socket>()
@@ -65,7 +66,7 @@ export async function createServer(options: ServerOptions) {
     socket.once('close', () => sockets.delete(socket))
   })
 
-  const refuse = (request: FastifyRequest, reply: FastifyReply, thrown: unknown, id = idOf(request.body)): void => {
+  const refuse = (request: FastifyRequest, reply: FastifyReply, thrown: unknown, id: ReadId): void => {
     reply.hijack()
     const error = translateFastifyError(thrown)
     if (error instanceof GatewayError) {
@@ -75,8 +76,9 @@ export async function createServer(options: ServerOptions) {
     } else log.error({ err: error, requestId: request.id }, 'a request failed by a fault of the gateway')
     sendError(reply.raw, error, request.id, corsHeadersOf(reply), id)
   }
-  server.setErrorHandler((error, request, reply) => refuse(request, reply, error))
-  server.setNotFoundHandler((request, reply) => refuse(request, reply, noPage()))
+  // Both come before the body is parsed: what a handler refuses after it does not come here.
+  server.setErrorHandler((error, request, reply) => refuse(request, reply, error, null))
+  server.setNotFoundHandler((request, reply) => refuse(request, reply, noPage(), null))
 
   server.removeAllContentTypeParsers()
   server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {

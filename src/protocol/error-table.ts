@@ -77,7 +77,7 @@ export const errorTable = {
   unauthenticated: http(
     401,
     'No valid bearer token. Follow resource_metadata in WWW-Authenticate to get one, or use an API key of the ' +
-      'tenant.'
+      'tenant. Without resource_metadata the tenant has API keys only.'
   ),
   forbidden_host: http(
     403,
@@ -105,6 +105,11 @@ export const errorTable = {
     'The body is larger than limits.bodyBytes, or the body of a subscriptions/listen is larger than 256 KiB.'
   ),
   unsupported_media_type: http(415, 'The body must be application/json in UTF-8 without Content-Encoding.'),
+  headers_too_large: http(
+    431,
+    'The headers of the request are larger than 32 KiB together. Send fewer or shorter ones.'
+  ),
+  request_timeout: http(408, 'The request did not arrive whole in time. Send it again.', { retry: true }),
   too_many: http(429, 'A limit of sessions, calls or processes is reached; the message names it. Retry later.', {
     level: 'warn',
     retry: true

@@ -73,8 +73,9 @@ export function notificationMessage({ method, params }: Notification): JsonObjec
 
 export const responseMessage = (id: RequestId, result: Result): JsonObject => ({ jsonrpc: '2.0', id, result })
 
-// 2025-11-25 schema: `id` is left out, not null, when it could not be read.
-export const errorMessage = (id: RequestId | undefined, error: RpcErrorObject): JsonObject =>
+// `id`: left out (2025-11-25 schema) where the body is no request; null (JSON-RPC 2.0 section 5) where it was not
+// parsed: the official Python client reads a refusal only where it has the member.
+export const errorMessage = (id: RequestId | null | undefined, error: RpcErrorObject): JsonObject =>
   id === undefined ? { jsonrpc: '2.0', error } : { jsonrpc: '2.0', id, error }
 
 /**

@@ -17,8 +17,8 @@ t.test('the metadata name the resource, its issuers and its scopes', async (t) =
 })
 
 t.test('what there is none of is left out', async (t) => {
-  const document = resourceMetadata(resource, tenantWith({}).auth)
-  t.same(Object.keys(document), ['resource', 'bearer_methods_supported'])
+  const document = resourceMetadata(resource, tenantWith({ issuers: [trust('https://idp.example.com')] }).auth)
+  t.same(Object.keys(document), ['resource', 'authorization_servers', 'bearer_methods_supported'])
 })
 
 t.test('the well-known part goes before the path', async (t) => {

@@ -117,7 +117,8 @@ t.test('without the key nobody gets in', async (t) => {
     body: '{"jsonrpc":"2.0","id":1,"method":"ping"}'
   })
   t.equal(answer.status, 401)
-  t.match(answer.headers['www-authenticate'], 'resource_metadata=')
+  t.match(answer.json, { id: null, error: { message: /API key/ } })
+  t.notMatch(answer.headers['www-authenticate'], 'resource_metadata=')
 })
 
 t.test('SIGTERM ends it with code 0, and no child stays behind', async (t) => {

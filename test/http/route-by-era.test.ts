@@ -107,7 +107,7 @@ t.test('the same token, audience and origin are asked for in both eras', async (
       body
     })
     t.equal(answer.status, status, why)
-    if (status === 401) t.match(answer.headers['www-authenticate'], /resource_metadata=/, why)
+    if (status === 401) t.match(answer.headers['www-authenticate'], /^Bearer .*realm="API key"/, why)
   }
   t.equal(modern.server.received.length, before, 'and no upstream hears of it')
   t.equal(

@@ -10,8 +10,8 @@ const isObject = (value: unknown): value is Json => typeof value === 'object' &&
 const isId = (value: unknown) => typeof value === 'string' || Number.isInteger(value)
 
 /**
- * JSONRPCResponse or JSONRPCError; `id` of an error may be missing where the request's could not be read (required
- * until 2025-06-18, and nothing to say there either).
+ * JSONRPCResponse or JSONRPCError; `id` of an error may be missing where the body is no request (required until
+ * 2025-06-18, and nothing to say there either), and null where it was not parsed (JSON-RPC 2.0 section 5).
  */
 function faultOf(message: unknown): string | undefined {
   if (!isObject(message)) return 'no object'
@@ -20,7 +20,7 @@ function faultOf(message: unknown): string | undefined {
   if (Object.keys(rest).length > 0) return `extra ${Object.keys(rest).join()}`
   if ((result === undefined) === (error === undefined)) return 'neither or both of result and error'
   if (result !== undefined) return isObject(result) && isId(id) ? undefined : 'result'
-  if ('id' in message && !isId(id)) return 'id'
+  if ('id' in message && id !== null && !isId(id)) return 'id'
   if (
     !isObject(error) ||
     !Number.isInteger(error['code']) ||
@@ -73,18 +73,18 @@ t.test('every refusal is well-formed, and echoes the id of a request that could 
   const auth = { ...jsonHeaders, authorization: `Bearer ${keyOf.ada}` }
   const ping = '{"jsonrpc":"2.0","id":"mine","method":"ping"}'
   const cases: Array<[status: number, id: unknown, headers: Record<string, string>, body: string]> = [
-    [401, undefined, jsonHeaders, ping], // before the body is read
-    [401, undefined, { ...jsonHeaders, authorization: 'Bearer nope' }, ping],
+    [401, null, jsonHeaders, ping], // before the body is read
+    [401, null, { ...jsonHeaders, authorization: 'Bearer nope' }, ping],
     [400, 'mine', auth, ping],
     [400, 1, { ...auth, 'mcp-protocol-version': 'x' }, initializeBody()],
     [404, 'mine', { ...auth, 'mcp-session-id': 'x'.repeat(43) }, ping],
     [406, 'mine', { ...auth, accept: 'text/html' }, ping],
-    [415, undefined, { ...auth, 'content-type': 'text/plain' }, ping],
-    [403, undefined, { ...auth, origin: 'https://evil.example' }, ping],
-    [403, undefined, { ...auth, host: 'evil.example' }, ping],
-    [400, undefined, { ...auth, 'mcp-session-id': sessionId }, '{'],
+    [415, null, { ...auth, 'content-type': 'text/plain' }, ping],
+    [403, null, { ...auth, origin: 'https://evil.example' }, ping],
+    [403, null, { ...auth, host: 'evil.example' }, ping],
+    [400, null, { ...auth, 'mcp-session-id': sessionId }, '{'],
     [400, undefined, { ...auth, 'mcp-session-id': sessionId }, '{"jsonrpc":"2.0","id":{},"method":"ping"}'],
-    [413, undefined, auth, `"${'x'.repeat(5 * 1024 * 1024)}"`]
+    [413, null, auth, `"${'x'.repeat(5 * 1024 * 1024)}"`]
   ]
   for (const [status, id, headers, body] of cases) {
     const answer = await send(acme.url(), { headers, body })
@@ -100,7 +100,7 @@ t.test('the check can fail', async (t) => {
   for (const broken of [
     [],
     { jsonrpc: '2.0' },
-    { jsonrpc: '2.0', id: null, error: { code: 1, message: 'x' } },
+    { jsonrpc: '2.0', id: {}, error: { code: 1, message: 'x' } },
     { jsonrpc: '2.0', id: 1, result: {}, error: { code: 1, message: 'x' } },
     { jsonrpc: '2.0', id: 1, error: { code: 1.5, message: 'x' } },
     { jsonrpc: '2.0', id: 1, result: {}, more: 1 }
