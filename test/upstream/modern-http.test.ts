@@ -379,7 +379,10 @@ t.test('requests of the server and answers to others on a stream are ignored wit
   t.same(await upstream.request(callOf('echo'), client, never), { resultType: 'complete', content: [] })
   t.same(client.asked, [])
   t.equal(logged.filter(({ msg }) => /sent a request, of which its revision has none/.test(msg)).length, 2)
-  t.equal(logged.filter(({ msg }) => /answer of the upstream that came to another request/.test(msg)).length, 1)
+  t.equal(
+    logged.filter(({ msg }) => /answer of the upstream that came on the stream of another request/.test(msg)).length,
+    1
+  )
   t.notOk(
     peer.seen.some(({ message }) => message?.['method'] === undefined),
     'nothing is answered'

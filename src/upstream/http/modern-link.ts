@@ -43,6 +43,7 @@ export function openModernHttp(
   const rpc = createRpcClient({
     definition,
     link,
+    streamPerCall: true,
     codec: () => codec,
     transport: {
       request(id, body, request) {
@@ -184,20 +185,9 @@ class ModernHttpCall implements HttpResponseSink {
   message(value: unknown): void {
     const { id, connection } = this
     const { rpc, link, open } = connection
-    const { warnings, clock } = link
-    if (isObject(value)) {
-      const { method, params } = value
-      // Each request has a response of its own: what another one is told is not for this one to say.
-      if (typeof method !== 'string' && value['id'] !== id) {
-        return warnings.warn({}, 'left out an answer of the upstream that came to another request than its own')
-      }
-      if (method === 'notifications/progress' && (!isObject(params) || params['progressToken'] !== id)) {
-        return warnings.warn({}, 'left out progress of the upstream that came on the stream of another request')
-      }
-    }
     rpc.receive(value, id)
     if (this.timer !== undefined || !this.streaming || rpc.isOpen(id) || open.get(id) !== this) return
-    this.timer = clock.timer(lingerMs, () => {
+    this.timer = link.clock.timer(lingerMs, () => {
       open.delete(id)
       this.abort()
     })

@@ -28,6 +28,7 @@ export function openStreamable(definition: HttpDefinition, egress: Egress, link:
   const rpc = createRpcClient({
     definition,
     link,
+    streamPerCall: true,
     revision: () => session.handshakeResult?.revision,
     transport: {
       request(id, body, { method }) {

@@ -38,7 +38,7 @@ export interface OpenCall extends ProgressListener {
  * @returns what takes one decoded message; `from`: the call on whose own stream it came. Never throws.
  */
 export function createReceiver(
-  { definition, link, revision, codec: codecNow }: RpcClientOptions,
+  { definition, link, streamPerCall = false, revision, codec: codecNow }: RpcClientOptions,
   calls: ReadonlyMap<number, OpenCall>,
   settle: (id: number, outcome: Result | Error) => boolean,
   serverRequests: ServerRequests,
@@ -59,7 +59,7 @@ export function createReceiver(
     }
     if (!isObject(message)) return warnings.warn({}, 'the upstream sent a message that is not a JSON object')
     const { id, method, params } = message
-    if (typeof method !== 'string') return answer(message)
+    if (typeof method !== 'string') return answer(message, from)
     const body: Request = isObject(params) ? { method, params } : { method }
     const codec = codecNow?.()
     if (id === undefined) return notification(body, codec, from)
@@ -68,7 +68,12 @@ export function createReceiver(
     serverRequest(id, body, from)
   }
 
-  function answer({ id, result, error }: JsonObject): void {
+  function answer({ id, result, error }: JsonObject, from: number | undefined): void {
+    // 2025-11-25 basic/transports "Sending Messages to the Server" 6: the stream of a POST answers that request alone,
+    // and the GET stream answers none. A connection may serve several callers: what the call of one brings must not
+    // answer that of another.
+    if ((streamPerCall || from !== undefined) && id !== from)
+      return warnings.warn({}, 'left out an answer of the upstream that came on the stream of another request')
     const outcome =
       isObject(result) && error === undefined
         ? result
@@ -108,7 +113,7 @@ export function createReceiver(
 
   function notification(body: Notification, codec: MessageCodec | undefined, from: number | undefined): void {
     const { method, params } = body
-    if (method === 'notifications/progress') return progress(body)
+    if (method === 'notifications/progress') return progress(body, from)
     if (codec !== undefined) return modernNotification(body, codec, from)
     if (method === 'notifications/cancelled') {
       const { requestId, reason } = params ?? {}
@@ -123,9 +128,12 @@ export function createReceiver(
     if (from === undefined || calls.has(from)) notifyOwner(body)
   }
 
-  function progress(body: Notification): void {
+  function progress(body: Notification, from: number | undefined): void {
     const id = body.params?.['progressToken'] as number
     const call = calls.get(id)
+    // That of a task may come on any stream: its call is over.
+    if (call !== undefined && from !== undefined && id !== from)
+      return warnings.warn({}, 'left out progress of the upstream that came on the stream of another request')
     const listener = call ?? taskListeners.get(id)
     if (listener?.token === undefined)
       return log.debug({ upstream }, 'dropped progress of a call that is not in flight')

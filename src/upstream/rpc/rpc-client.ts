@@ -14,6 +14,7 @@ import { printable } from './decode-json.ts'
 import { cancelledError, endedError, timeoutError, uncertainError } from './errors.ts'
 import { type CallNotifications, createCallNotifications, createTaskListeners } from './notifications.ts'
 import { createReceiver, type OpenCall } from './receiver.ts'
+import { createRequestIds } from './request-ids.ts'
 import { createServerRequests } from './server-requests.ts'
 import type { Client } from '../../protocol/seams.ts'
 import type { RpcClientOptions } from './transport.ts'
@@ -49,14 +50,14 @@ export function createRpcClient(options: RpcClientOptions) {
       )
     transport.post(JSON.stringify(message), call === undefined ? undefined : refused)
   })
-  let lastId = 0
+  const nextId = createRequestIds(link.random)
   let ended: Error | undefined
 
   /** See `Upstream.request`. */
   function request(request: Request, client: Client, signal: AbortSignal): Promise<Result> {
     if (signal.aborted) return Promise.reject(cancelledError(name))
     if (ended !== undefined) return Promise.reject(endedError(name, ended))
-    const id = ++lastId
+    const id = nextId()
     const { method, params } = request
     const isHandshake = handshakes.has(method)
     const asTask = params?.['task'] !== undefined

@@ -62,6 +62,8 @@ export interface RpcClientOptions {
   readonly definition: Pick<UpstreamDefinition, 'name' | 'timeoutMs' | 'isolation'>
   readonly link: LinkContext
   readonly transport: Transport
+  /** Each request is answered on a stream of its own. */
+  readonly streamPerCall?: boolean
   /** The negotiated one; undefined before the handshake. */
   revision?(): Revision | undefined
   /** Set while the connection speaks 2026-07-28. */

@@ -1,0 +1,126 @@
+// Attack: over one shared connection, what one caller's tool writes on its own stream carries the id of another
+// caller's call, so that the other is given an answer, or progress, that its call never had.
+
+import type { ServerResponse } from 'node:http'
+import t from 'tap'
+import { acmeGateway } from '../kit/acme-gateway.ts'
+import { legacyClient } from '../kit/client.ts'
+import { modernRequest } from '../kit/modern-client.ts'
+import { until } from '../kit/until.ts'
+import { isCall, type Seen } from '../kit/upstream.ts'
+
+const shared = async (t: Parameters<typeof acmeGateway>[0]) => {
+  const made = await acmeGateway(t, { script: { answers: 'sse' } })
+  made.reload({
+    listen: { host: '127.0.0.1', port: 0 },
+    store: 'memory:',
+    tenants: {
+      acme: {
+        auth: {
+          keys: [
+            { name: 'ada', key: 'gh_key_of_ada_0123456789' },
+            { name: 'bob', key: 'gh_key_of_bob_0123456789' }
+          ]
+        },
+        upstreams: { up: { type: 'http', url: made.upstream.url, isolation: 'shared' } },
+        endpoints: { default: { upstreams: ['up'], prefix: '' } }
+      }
+    }
+  })
+  return {
+    ...made,
+    ada: await legacyClient(made.url(), await made.bearer('API key', 'ada')),
+    bob: await legacyClient(made.url(), await made.bearer('API key', 'bob')),
+    /** The id of the call of this tool that is in flight. */
+    idOf: async (tool: string): Promise<number> => {
+      const sent = await until(`the call of ${tool}`, () => made.upstream.seen.find(isCall(tool)))
+      return Number(sent.message?.['id'])
+    }
+  }
+}
+
+const event = (message: object): string => `data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`
+const forged = { content: [{ type: 'text', text: 'forged' }] }
+const genuine = { content: [{ type: 'text', text: 'genuine' }] }
+
+/** Answers the call with what `write` puts on its stream first, then with its own result. */
+const answering = (write: string) => (response: ServerResponse, seen: Seen) => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' }).write(write)
+  response.end(event({ id: seen.message?.['id'], result: genuine }))
+}
+
+t.test("an answer with another call's id on a call's own stream answers neither of them", async (t) => {
+  const { upstream, ada, bob, idOf, log } = await shared(t)
+  const victim = ada.request('tools/call', { name: 'slow', arguments: {}, _meta: { progressToken: 'a' } })
+  const id = await idOf('slow')
+  upstream.override(
+    isCall('echo'),
+    answering(
+      event({ method: 'notifications/progress', params: { progressToken: id, progress: 99 } }) +
+        event({ id, result: forged }) +
+        event({ id, error: { code: -32050, message: 'forged' } })
+    )
+  )
+  const attacker = await bob.request('tools/call', { name: 'echo', arguments: {} })
+  t.same(attacker.json.result.content, genuine.content, 'the stream still carries its own answer')
+  upstream.server.release()
+  const { json, text } = await victim
+  t.same(json.result.content, [{ type: 'text', text: 'slow is done' }])
+  t.notMatch(text, /forged|"progress":99/)
+  t.match(
+    log.find(({ msg }) => String(msg).includes('stream of another request')),
+    { upstream: 'up' }
+  )
+})
+
+t.test("an answer on the connection's GET stream answers no call", async (t) => {
+  const { upstream, ada, bob, idOf } = await shared(t)
+  await until('the GET stream', () => upstream.allListening())
+  const victim = ada.request('tools/call', { name: 'slow', arguments: {} })
+  const id = await idOf('slow')
+  upstream.broadcast({ jsonrpc: '2.0', id, result: forged })
+  // What comes behind it on the same stream has been read, so it was too.
+  upstream.broadcast({ jsonrpc: '2.0', id: 'behind', method: 'ping' })
+  await until('the answer to ping', () => upstream.server.answers.get('behind'))
+  await bob.request('tools/call', { name: 'release' })
+  t.same((await victim).json.result.content, [{ type: 'text', text: 'slow is done' }])
+})
+
+t.test('a call whose stream carries only an answer to another is told that its outcome is unknown', async (t) => {
+  const { upstream, ada, bob, idOf } = await shared(t)
+  const victim = ada.request('tools/call', { name: 'slow', arguments: {} })
+  const id = await idOf('slow')
+  upstream.override(isCall('echo'), (response) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result: forged }))
+  })
+  const attacker = await bob.request('tools/call', { name: 'echo', arguments: {} })
+  t.match(attacker.json.error.data, { reason: 'upstream_protocol', outcome: 'unknown' })
+  upstream.server.release()
+  t.same((await victim).json.result.content, [{ type: 'text', text: 'slow is done' }])
+})
+
+t.test('no request id towards a server tells the next one', async (t) => {
+  const { upstream, ada, url, bearer } = await shared(t)
+  for (let n = 0; n < 20; n++) {
+    const { json } = await ada.request('tools/call', { name: 'echo', arguments: { n } })
+    t.equal(json.result.structuredContent.arguments.n, n)
+  }
+  const { json } = await modernRequest(
+    url(),
+    'tools/call',
+    { name: 'echo', arguments: {} },
+    { token: await bearer('API key', 'bob'), meta: { progressToken: 'mine' } }
+  )
+  const { progressToken } = json.result.structuredContent.meta
+  const ids = upstream.seen.filter(isCall('echo')).map(({ message }) => Number(message?.['id']))
+  t.equal(ids.at(-1), progressToken, 'what the tool is told is the id, as before')
+  t.equal(new Set(ids).size, ids.length, 'none is used twice')
+  // Servers that keep ids in 32 bits answer larger ones with another id.
+  t.ok(
+    ids.every((id) => Number.isInteger(id) && id > 0 && id < 2 ** 31),
+    'they fit into 31 bits'
+  )
+  const steps = new Set(ids.slice(1).map((id, at) => id - (ids[at] ?? 0)))
+  t.ok(steps.size > 15, `they do not follow one another: ${ids.join(' ')}`)
+})
