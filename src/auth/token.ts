@@ -30,6 +30,9 @@ const asymmetric = new Set('RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES51
 /** Exactly three parts of base64url without padding: one token, one spelling of its separators, nothing behind it. */
 export const isJwt = (token: string): boolean => /^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)
 
+/** The last character may have unused bits: changed, they make another text of the same token. */
+const isCanonical = (part: string): boolean => Buffer.from(part, 'base64url').toString('base64url') === part
+
 /**
  * @param options `issuers`: those of the tenant, by `iss`. Tokens of any other issuer are refused unread
  * @throws GatewayError `unauthenticated`; `unavailable` where the issuer's keys cannot be had
@@ -40,6 +43,8 @@ export async function verifyToken(
 ): Promise<Principal> {
   if (token.length > maxTokenBytes) throw refused('size', `The token is longer than ${maxTokenBytes} bytes.`)
   if (!isJwt(token)) throw refused('malformed', 'The token is not a signed JWT of three parts.')
+  if (!token.split('.').every(isCanonical))
+    throw refused('malformed', 'A part of the token is not the one base64url spelling of its bytes (RFC 4648 3.5).')
   const { header, claims } = decode(token)
   // RFC 8725 section 3.10: `jwk`, `jku`, `x5c` and `x5u` are never read. Extensions that change how a token is read are
   // refused outright.

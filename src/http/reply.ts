@@ -4,7 +4,15 @@
 import { STATUS_CODES, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Log } from '../observe/log.ts'
-import { errorMessage, errorObject, GatewayError, isObject, isRequestId, type RequestId } from '../protocol/messages.ts'
+import {
+  errorMessage,
+  errorObject,
+  GatewayError,
+  isObject,
+  isRequestId,
+  type Message,
+  type RequestId
+} from '../protocol/messages.ts'
 import type { LiveSession } from '../session/live-sessions.ts'
 import type { Sink } from '../session/stream.ts'
 
@@ -126,6 +134,28 @@ export function refuseCall(callsInFlight: number, maxCalls: number, whose: 'sess
     `More than ${maxCalls} requests of this ${whose} are in flight (limits.callsPerSession). ` +
       'Wait for answers before sending more.'
   )
+}
+
+/**
+ * JSON-RPC tells answers apart by their ids alone: with two of one id in flight, one gets the answer, or the
+ * cancellation, of the other (2025-11-25 basic "Requests": an id MUST NOT have been used before in the session).
+ * @throws GatewayError invalid_request
+ */
+export function refuseIdsInFlight(
+  { calls }: LiveSession,
+  messages: ReadonlyArray<Message | { readonly kind: 'invalid' }>
+): void {
+  const ids = new Set<RequestId>()
+  for (const { id } of calls) ids.add(id)
+  for (const message of messages) {
+    if (message.kind !== 'request') continue
+    if (ids.has(message.id))
+      throw new GatewayError(
+        'invalid_request',
+        'A request with this id is in flight in this session. Wait for its answer, or send another id.'
+      )
+    ids.add(message.id)
+  }
 }
 
 /**

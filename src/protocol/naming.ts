@@ -60,36 +60,26 @@ export function unwrapUri(uri: string): { readonly upstream: UpstreamName; reado
   return { upstream: upstreamName(uri.slice(start, slash)), uri: own ? rest : `ui://${rest}` }
 }
 
-const prefix = 'after:'
-
 /**
- * A page of a list in memory. The cursor names the last entry sent, so that it stays valid across restarts, replicas
- * and changes elsewhere in the list. It grants no access: it is a position in the caller's own list.
- * @param cursor from the client; absent for the first page
- * @throws GatewayError invalid_params on a foreign cursor or one whose entry is gone (specification,
- * server/utilities/pagination)
+ * A page of a list in memory. It begins after a named entry, so that it stays the same across restarts, replicas and
+ * changes elsewhere in the list.
+ * @param after the name of the last entry that was sent; undefined for the first page
+ * @returns `last`: the entry that the next page begins after; undefined where there is none
+ * @throws GatewayError invalid_params where the entry is gone (specification, server/utilities/pagination)
  */
-export function pageOf<Entry>(list: readonly Entry[], cursor: unknown, size: number, nameOf: (entry: Entry) => string) {
-  let start = 0
-  if (cursor !== undefined) {
-    const name = typeof cursor === 'string' ? decode(cursor) : undefined
-    const at = name === undefined ? -1 : list.findIndex((entry) => nameOf(entry) === name)
-    if (at === -1)
-      throw new GatewayError('invalid_params', 'Unknown or outdated cursor. Start the list again without a cursor.')
-    start = at + 1
-  }
+export function pageOf<Entry>(
+  list: readonly Entry[],
+  after: string | undefined,
+  size: number,
+  nameOf: (entry: Entry) => string
+) {
+  const at = after === undefined ? -1 : list.findIndex((entry) => nameOf(entry) === after)
+  if (after !== undefined && at === -1) throw unknownCursor()
+  const start = at + 1
   const entries = list.slice(start, start + size)
   const last = entries.at(-1)
-  return { entries, nextCursor: last === undefined || start + size >= list.length ? undefined : encode(nameOf(last)) }
+  return { entries, last: last === undefined || start + size >= list.length ? undefined : nameOf(last) }
 }
 
-const encode = (name: string): string => btoa(prefix + encodeURIComponent(name))
-
-function decode(cursor: string): string | undefined {
-  try {
-    const text = atob(cursor)
-    return text.startsWith(prefix) ? decodeURIComponent(text.slice(prefix.length)) : undefined
-  } catch {
-    return undefined // A foreign cursor: the caller gets invalid_params.
-  }
-}
+export const unknownCursor = (): GatewayError =>
+  new GatewayError('invalid_params', 'Unknown or outdated cursor. Start the list again without a cursor.')

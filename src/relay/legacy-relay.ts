@@ -30,6 +30,7 @@ import { createLogLevels } from './connections/log-level.ts'
 import { createSessionConnections } from './connections/session-connections.ts'
 import { legacyMethods, type LegacyServices } from './methods/legacy.ts'
 import { legacyTaskMethods } from './methods/legacy-tasks.ts'
+import { createCursors } from './methods/shared.ts'
 import { createResourceSubscriptions } from './subscriptions/resource-subscriptions.ts'
 import { createSessionSubscribers } from './subscriptions/session-subscribers.ts'
 import { createSessionTasks } from './tasks/session-tasks.ts'
@@ -89,7 +90,8 @@ export function createLegacyRelay({
     tasks,
     subscriptions,
     subscribers,
-    sessions
+    sessions,
+    cursors: createCursors(sealer)
   }
 
   listings.onChange((hash, kinds, concerns) => {

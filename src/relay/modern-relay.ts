@@ -16,7 +16,7 @@ import { createCallerConnections } from './connections/caller-connections.ts'
 import type { LogLevels } from './connections/log-level.ts'
 import type { ModernServices } from './methods/modern-forward.ts'
 import { dispatchModern, taskMethod } from './methods/modern.ts'
-import { resolve } from './methods/shared.ts'
+import { createCursors, resolve } from './methods/shared.ts'
 import { createListenStreams } from './subscriptions/listen-streams.ts'
 import type { ResourceSubscriptions } from './subscriptions/resource-subscriptions.ts'
 import { createLegacyTasks } from './tasks/legacy-for-modern.ts'
@@ -84,7 +84,15 @@ export function createModernRelay({
     forward: (call, upstream, owner) => forwardToNode(bus, call, upstream, owner),
     clock
   })
-  const services: ModernServices = { catalogs, connections, states, parking, legacyTasks, taskIds }
+  const services: ModernServices = {
+    catalogs,
+    connections,
+    states,
+    parking,
+    legacyTasks,
+    taskIds,
+    cursors: createCursors(sealer)
+  }
   const listenStreams = createListenStreams({
     catalogs,
     contextOf,

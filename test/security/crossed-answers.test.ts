@@ -38,22 +38,22 @@ for (const isolation of ['shared', 'principal', 'session']) {
             client.request(
               'tools/call',
               { name: 'echo', arguments: { canary }, _meta: { progressToken: 1 } },
-              { id: 1 }
+              { id: round }
             ),
             client.request(
               'tools/call',
               { name: 'progress', arguments: { steps: 1 + (n % 5) }, _meta: { progressToken: 1 } },
-              { id: 1 }
+              { id: -round }
             )
           ])
-          return { canary, steps: 1 + (n % 5), echo, progress }
+          return { round, canary, steps: 1 + (n % 5), echo, progress }
         })
       )
     )
     let wrong = 0
-    for (const { canary, steps, echo, progress } of rounds) {
+    for (const { round, canary, steps, echo, progress } of rounds) {
       if (
-        echo.json.id !== 1 ||
+        echo.json.id !== round ||
         echo.json.result.structuredContent.arguments.canary !== canary ||
         echo.text.split('canary-').length !== 3
       )

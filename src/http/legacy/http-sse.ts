@@ -6,7 +6,7 @@ import type { LiveSession } from '../../session/live-sessions.ts'
 import type { NegotiatedClient, Session } from '../../session/sessions.ts'
 import { pathOf, type RequestContext } from '../admission.ts'
 import { checkTakesStream } from '../headers.ts'
-import { refuseOverBacklog, sendAccepted, stopping } from '../reply.ts'
+import { refuseIdsInFlight, refuseOverBacklog, sendAccepted, stopping } from '../reply.ts'
 import {
   findHttpSseSession,
   initializeHttpSse,
@@ -113,6 +113,7 @@ export function createHttpSseHandler(options: HttpSseOptions) {
           )
         const session = live.use(entry.session)
         if (given.some(({ kind }) => kind === 'request')) refuseOverBacklog(session)
+        refuseIdsInFlight(session, given)
         sendAccepted(context.raw, context.headers)
         for (const message of given) handle(context, session, stream, message)
         return

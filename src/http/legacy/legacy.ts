@@ -14,7 +14,7 @@ import type { LiveSession } from '../../session/live-sessions.ts'
 import type { Session } from '../../session/sessions.ts'
 import type { RequestContext } from '../admission.ts'
 import { checkTakesStream, formatsOf, readAccept, type Accepts } from '../headers.ts'
-import { sendAccepted, sendJson, sseHeaders } from '../reply.ts'
+import { refuseIdsInFlight, sendAccepted, sendJson, sseHeaders } from '../reply.ts'
 import {
   checkBatch,
   checkRevision,
@@ -94,6 +94,7 @@ export function createLegacyHandler(options: StreamableOptions) {
   ): Promise<void> {
     const batch = body.map(classifyMessage)
     refuseInitialize(batch)
+    refuseIdsInFlight(session, batch)
     if (batch.every((message) => message.kind !== 'request' && message.kind !== 'invalid')) {
       for (const message of batch) messages.accept(context, session, message)
       return sendAccepted(context.raw, context.headers)
@@ -145,6 +146,7 @@ export function createLegacyHandler(options: StreamableOptions) {
         messages.accept(context, session, message)
         return sendAccepted(context.raw, context.headers)
       }
+      refuseIdsInFlight(session, [message])
       const { id } = message
       await answerPost(options, context, session, accepts, async (push) => {
         const final = await messages.run(context, session, message, push)

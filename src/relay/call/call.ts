@@ -151,8 +151,11 @@ const maxTokenLength = 1_024
  */
 export function checkProgressToken({ request }: Call): void {
   const token = metaOf(request.params)['progressToken']
-  if (token === undefined || typeof token === 'number' || JSON.stringify(token).length <= maxTokenLength) return
-  throw new GatewayError('invalid_params', `"_meta.progressToken" is longer than ${maxTokenLength} characters.`)
+  if (token === undefined || Number.isSafeInteger(token)) return
+  if (typeof token !== 'string')
+    throw new GatewayError('invalid_params', '"_meta.progressToken" must be a string or an integer.')
+  if (JSON.stringify(token).length > maxTokenLength)
+    throw new GatewayError('invalid_params', `"_meta.progressToken" is longer than ${maxTokenLength} characters.`)
 }
 
 /** At most 200 characters of what a caller sent, for an error message. */

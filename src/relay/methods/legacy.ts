@@ -24,7 +24,7 @@ import type { SessionConnection, SessionConnections } from '../connections/sessi
 import type { ResourceSubscriptions, SubscriptionRequest } from '../subscriptions/resource-subscriptions.ts'
 import { subscribedScopeOf, type SessionSubscribers } from '../subscriptions/session-subscribers.ts'
 import type { SessionTasks } from '../tasks/session-tasks.ts'
-import { completion, listPage, lists, resolve, withClientUri, type Target } from './shared.ts'
+import { completion, listPage, lists, resolve, withClientUri, type Cursors, type Target } from './shared.ts'
 
 /** What the methods of a session work with. */
 export interface LegacyServices {
@@ -36,6 +36,7 @@ export interface LegacyServices {
   readonly subscriptions: ResourceSubscriptions
   readonly subscribers: SessionSubscribers
   readonly sessions: Sessions
+  readonly cursors: Cursors
 }
 
 export type LegacyMethod = (call: LegacyCall, services: LegacyServices) => Promise<Result>
@@ -219,9 +220,9 @@ export const legacyMethods: ReadonlyArray<readonly [method: string, handle: Lega
   ['ping', async () => ({})],
   ...lists.map((list): [string, LegacyMethod] => [
     list.method,
-    async (call, { catalogs }) => {
+    async (call, { catalogs, cursors }) => {
       await catalogs.awaitListings(call)
-      return listPage(call, list, catalogs.of(call), call.session.session.record.revision)
+      return listPage(call, list, catalogs.of(call), call.session.session.record.revision, cursors)
     }
   ]),
   ['tools/call', callTool],

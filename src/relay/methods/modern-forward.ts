@@ -15,6 +15,7 @@ import { forwardableRequest, modernClientOf, withoutInputResponses } from '../cl
 import type { CallerConnections } from '../connections/caller-connections.ts'
 import type { LegacyTasks } from '../tasks/legacy-for-modern.ts'
 import type { SealedTaskIds } from '../tasks/caller-tasks.ts'
+import type { Cursors } from './shared.ts'
 
 /** What the methods of 2026-07-28 work with. */
 export interface ModernServices {
@@ -24,6 +25,7 @@ export interface ModernServices {
   readonly parking: Parking
   readonly legacyTasks: LegacyTasks
   readonly taskIds: SealedTaskIds
+  readonly cursors: Cursors
 }
 
 /**

@@ -38,10 +38,10 @@ async function discover(call: ModernCall, { catalogs }: ModernServices): Promise
 }
 
 /** What is listed depends on who asks, now or later, so no cache may show it to others. */
-function listResult(call: ModernCall, { catalogs }: ModernServices, list: (typeof lists)[number]): Result {
+function listResult(call: ModernCall, { catalogs, cursors }: ModernServices, list: (typeof lists)[number]): Result {
   return {
     resultType: 'complete',
-    ...listPage(call, list, catalogs.of(call), latestModern),
+    ...listPage(call, list, catalogs.of(call), latestModern, cursors),
     ttlMs: catalogs.remainingTtlMs(call, [list.list]),
     cacheScope: 'private'
   }
