@@ -77,7 +77,8 @@ export function configOf(options: TestGatewayOptions): unknown {
   return {
     listen: { host: '127.0.0.1', port: 0 },
     store,
-    ...(limits === undefined ? {} : { limits }),
+    // A process takes as long to start as a busy machine needs: what a test does not set is no part of its behaviour.
+    limits: { coldStartMs: 30_000, ...limits },
     ...top,
     tenants: {
       acme: {
