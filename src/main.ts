@@ -10,6 +10,9 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 const { env, stdout, stderr } = process
 const io = { env, stdout, stderr, version }
 
+// A file that reaches a limit of size fails its write, as a full disk does, and does not end the process.
+process.on('SIGXFSZ', () => {})
+
 async function run(): Promise<number> {
   const { command, options, operand } = readArguments(process.argv.slice(2))
   const { config, 'mcp-json': mcpJson } = options
