@@ -66,20 +66,23 @@ t.test('with progress, the answer closes a stream', async (t) => {
   t.equal(jsonOnly.headers['content-type'], 'application/json', 'a client that takes no streams gets the result alone')
 })
 
-t.test('a progress token is short: it comes back with every message', async (t) => {
-  const acme = await acmeGateway(t)
-  const client = await legacyClient(acme.url(), keyOf.ada)
-  const progress = (token: string) =>
-    send(acme.url(), {
-      headers: client.headers,
-      body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"progress","arguments":{"steps":1},"_meta":{"progressToken":${token}}}}`
-    })
-  for (const token of ['"x"', '0', '""', '12345678901234567890', `"${'x'.repeat(1_000)}"`, '1.5']) {
-    t.ok((await progress(token)).text.includes(`"progressToken":${token}`), token.slice(0, 30))
+t.test(
+  'a progress token is a short string or an integer that a double holds: it comes back with every message',
+  async (t) => {
+    const acme = await acmeGateway(t)
+    const client = await legacyClient(acme.url(), keyOf.ada)
+    const progress = (token: string) =>
+      send(acme.url(), {
+        headers: client.headers,
+        body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"progress","arguments":{"steps":1},"_meta":{"progressToken":${token}}}}`
+      })
+    for (const token of ['"x"', '0', '""', '9007199254740991', `"${'x'.repeat(1_000)}"`]) {
+      t.ok((await progress(token)).text.includes(`"progressToken":${token}`), token.slice(0, 30))
+    }
+    for (const token of [`"${'x'.repeat(2_000)}"`, '1.5', '12345678901234567890', `[${'1,'.repeat(2_000)}1]`])
+      t.equal((await progress(token)).json.error.code, -32602)
   }
-  for (const token of [`"${'x'.repeat(2_000)}"`, `[${'1,'.repeat(2_000)}1]`])
-    t.equal((await progress(token)).json.error.code, -32602)
-})
+)
 
 t.test('an event is one line of data, whatever the text holds', async (t) => {
   const acme = await acmeGateway(t)
