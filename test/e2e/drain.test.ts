@@ -38,7 +38,7 @@ function attempt(url: string, client: LegacyClient, tool: string, args: object, 
   const canary = `canary ${++lastCall} of ${tool}`
   const body = JSON.stringify({
     jsonrpc: '2.0',
-    id: 1,
+    id: canary,
     method: 'tools/call',
     params: { name: tool, arguments: { canary, ...args }, _meta: { progressToken: 1 } }
   })

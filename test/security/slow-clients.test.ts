@@ -30,7 +30,7 @@ t.test('a client that sends or reads too slowly loses its connection, and no oth
   const bytes = 14_000_000
   const unread = async () => {
     const socket = dial(gateway.port)
-    const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"big","arguments":{"bytes":${bytes}}}}`
+    const body = `{"jsonrpc":"2.0","id":"unread","method":"tools/call","params":{"name":"big","arguments":{"bytes":${bytes}}}}`
     socket.write(`${head}Content-Length: ${body.length}\r\n\r\n${body}`)
     await until(
       'an answer that nobody reads is given up',
