@@ -14,7 +14,7 @@ import { until } from '../kit/until.ts'
 
 const sessions = 500
 const atOnce = 20
-const sessionIdleMs = 3_000
+const sessionIdleMs = 8_000
 /** After these, what is made once is there, compiled code above all. */
 const warm = 200
 /**
