@@ -326,7 +326,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the connection is closed'
     ],
     [
-      'relay/catalog/listing-watcher.ts minWriteIntervalMs',
+      'relay/catalog/stored-listing.ts minWriteIntervalMs',
       'interval at which a listing is stored',
       'upstream',
       'stored later'
@@ -484,6 +484,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'pause after failed connections',
       'upstream, or caller and upstream',
       'tried again'
+    ],
+    [
+      'upstream/pool/connect-backoff.ts probeMs',
+      'interval at which calls try an upstream that is away',
+      'upstream',
+      '`upstream_unavailable`'
+    ],
+    [
+      'upstream/pool/attempts.ts probeWaitMs',
+      "wait of a call for another one's attempt to reach an upstream that is away",
+      'call',
+      '`upstream_unavailable`'
     ],
     [
       'upstream/pool/connect-backoff.ts provenMs',

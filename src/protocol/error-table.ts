@@ -139,8 +139,9 @@ export const errorTable = {
   ),
   upstream_unavailable: rpc(
     'internalError',
-    'The upstream server cannot be reached or does not start. The gateway retries it with back-off; other upstreams ' +
-      'are not affected.',
+    'The upstream server cannot be reached or does not start. The message says for how long it has been away and ' +
+      'when it is tried again: by the gateway with back-off (data.retriedInMs), or by the next call ' +
+      '(data.retryAfterMs). Other upstreams are not affected.',
     { level: 'warn', retry: true }
   ),
   upstream_timeout: rpc(

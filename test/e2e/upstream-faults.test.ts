@@ -72,7 +72,8 @@ t.test('upstreams that are down', async (t) => {
   const again = performance.now()
   await toolsOf(await legacyClient(acme.url(), key))
   t.ok(performance.now() - again < coldStartMs + 1_000, 'nor does the next client')
-  t.match((await call(client, 'missing__echo')).json.error, { code: -32602 }, 'what is not there is unknown')
+  const { error } = (await call(client, 'missing__echo')).json
+  t.match(error, { code: -32603, data: { reason: 'upstream_unavailable' } }, 'what it would have is not known')
   const reported = new Set(
     acme.log.filter(({ msg }) => String(msg).startsWith('cannot connect')).map(({ upstream }) => upstream)
   )

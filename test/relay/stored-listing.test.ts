@@ -1,7 +1,7 @@
 // Listings read back from the store.
 
 import t from 'tap'
-import { parseListing } from '../../src/relay/catalog/listing-watcher.ts'
+import { parseListing } from '../../src/relay/catalog/stored-listing.ts'
 
 const whole = {
   tools: [{ name: 'x' }],

@@ -121,7 +121,7 @@ t.test('an unreachable server counts for all callers, whichever finds out', asyn
     })
     await t.rejects(acquire(definition, 'caller:bob'), {
       code: 'upstream_unavailable',
-      message: new RegExp(`is down; it is tried again in 1 s.*${what}`)
+      message: new RegExp(`is down. It is tried again in 1 s.*${what}`)
     })
   }
   const acquire = acquireIn(t)
@@ -143,12 +143,63 @@ t.test('what the listing connection is refused with counts for all callers', asy
   t.equal(upstream.seen.filter(initializes).length, 1)
 })
 
+t.test(
+  'a call probes an upstream that is away, one a second for all callers, and its success is that of all',
+  async (t) => {
+    const upstream = await startUpstream()
+    t.teardown(() => upstream.close())
+    let isAway = true
+    upstream.override(
+      (seen) => isAway && initializes(seen),
+      (response) => {
+        response.writeHead(503).end()
+      },
+      Infinity
+    )
+    const clock = handClock()
+    const { connector, log } = testConnector()
+    const pool = createPool({ connector, clock, random: () => 0, log })
+    t.teardown(() => pool.close())
+    const definition = httpDefinition(upstream.url, { transport: 'streamable', era: 'legacy' })
+    const acquire = (scope: string, use?: ConnectionUse) =>
+      pool.acquire(definition, scope, handshake, recordingEvents(), use)
+    const attempts = (): number => upstream.seen.filter(initializes).length
+    for (const wait of [1_000, 2_000, 4_000, 8_000, 16_000]) {
+      await t.rejects(acquire('listing', 'listing'), { message: /503/ })
+      clock.advance(wait)
+    }
+    await t.rejects(acquire('listing', 'listing'), {
+      message: /been away for 31 s. It is tried again in 32 s, or by a call 1 s/
+    })
+    await t.rejects(acquire('caller:ada'), {
+      code: 'upstream_unavailable',
+      data: { retryAfterMs: 1_000, retriedInMs: 32_000 }
+    })
+    t.equal(attempts(), 6, 'too soon')
+
+    clock.advance(1_000)
+    await t.rejects(acquire('view', 'view'), { message: /is down/ }, 'a view, which nobody waits for, does not probe')
+    const tried = await Promise.allSettled([acquire('caller:ada'), acquire('caller:bob')])
+    t.same(
+      tried.map(({ status }) => status),
+      ['rejected', 'rejected']
+    )
+    t.equal(attempts(), 7, 'one of two')
+
+    clock.advance(1_000)
+    isAway = false
+    const [ada, bob] = await Promise.all([acquire('caller:ada'), acquire('caller:bob')])
+    t.not(ada, bob)
+    t.ok(await acquire('listing', 'listing'), 'and the listing need not wait either')
+  }
+)
+
 t.test('scopes are remembered up to a limit, those that failed last, and not for ever', async (t) => {
   const clock = handClock()
   const backoffs = createConnectBackoff(clock, () => 0, 2)
   const definition = stdioDefinition()
   const fail = (key: string): number => backoffs.failed(definition, key, new Error('refused'), false)
-  const resting = (): string[] => ['a', 'b', 'c'].filter((key) => backoffs.refusal(definition, key) !== undefined)
+  const resting = (): string[] => ['a', 'b', 'c'].filter((key) => backoffs.refusal(definition, key, true) !== undefined)
   fail('a')
   fail('b')
   t.same(resting(), ['a', 'b'])

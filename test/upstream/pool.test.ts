@@ -112,7 +112,7 @@ t.test('an upstream that fails is left alone for 1 s, then 2, up to 60, and says
   for (const next of [2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]) {
     clock.advance(wait)
     await t.rejects(acquire(), { message: 'connection refused' })
-    await t.rejects(acquire(), { message: /tried again/, data: { retryAfterMs: next } })
+    await t.rejects(acquire(), { message: /tried again/, data: { retriedInMs: next } })
     wait = next
   }
 })

@@ -42,8 +42,10 @@ export type ListName = 'tools' | 'prompts' | 'resources' | 'templates'
 
 export type Catalog = ReturnType<typeof buildCatalog>
 
-/** @param listings of the members that are known and up; the others are left out of the lists */
-export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamName, Listing>) {
+type ListingsByName = ReadonlyMap<UpstreamName, Listing>
+
+/** @param away what members that are down listed before: names lead to them, and the lists leave them out */
+export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away: ListingsByName = new Map()) {
   const { members, separator } = endpoint
   const single = members.length === 1 ? members[0] : undefined
   /** From an upstream's URI to the one that clients see. */
@@ -75,9 +77,11 @@ export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamN
     else names.add(shown, { route: { upstream, name }, entry: entryFor(shown) })
   }
 
-  for (const member of members) {
+  // Those that are up first: they serve the http(s) URIs that others list too.
+  const known = members.map(({ upstream }) => listings.get(upstream))
+  for (const member of [...members.filter((_, at) => known[at]), ...members.filter((_, at) => !known[at])]) {
     const { upstream } = member
-    const listing = listings.get(upstream)
+    const listing = listings.get(upstream) ?? away.get(upstream)
     if (listing === undefined) continue
     const map = uriMap(upstream)
     const tasks = single !== undefined || hasCapability(listing.capabilities, ['tasks', 'requests', 'tools', 'call'])
@@ -112,9 +116,8 @@ export function buildCatalog(endpoint: Endpoint, listings: ReadonlyMap<UpstreamN
     return modern.tasks ? { ...whole, execution: { taskSupport: 'optional' } } : whole
   }
 
-  const known = members.map(({ upstream }) => listings.get(upstream))
   const entriesOf = (offers: ReadonlyMap<string, Offer>): readonly JsonObject[] =>
-    [...offers.values()].map(({ entry }) => entry)
+    [...offers.values()].flatMap(({ entry, route }) => (listings.has(route.upstream) ? [entry] : []))
   const lists: Readonly<Record<ListName, readonly JsonObject[]>> = {
     tools: entriesOf(tools.offers),
     prompts: entriesOf(prompts.offers),

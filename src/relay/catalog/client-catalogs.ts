@@ -62,7 +62,7 @@ export const definitionsOf = ({ tenant, endpoint }: EndpointContext): UpstreamDe
   endpoint.members.flatMap(({ upstream }) => tenant.upstreams.get(upstream) ?? [])
 
 /** @returns the catalog, built anew only where a listing of the endpoint has changed */
-export function createCatalogCache(listings: Pick<Listings, 'peek' | 'version' | 'changeCount'>, log: Log) {
+export function createCatalogCache(listings: Pick<Listings, 'peek' | 'last' | 'version' | 'changeCount'>, log: Log) {
   const shared = new WeakMap<Endpoint, Entry>()
   const byView = new WeakMap<Endpoint, LRUCache<string, Entry>>()
   const bySession = new WeakMap<OwnListsByUpstream, Entry>()
@@ -70,11 +70,14 @@ export function createCatalogCache(listings: Pick<Listings, 'peek' | 'version' |
   function build(context: EndpointContext, viewKey: ViewKey | undefined, own: OwnListsByUpstream | undefined): Catalog {
     const { endpoint } = context
     const known = new Map<UpstreamName, Listing>()
+    const away = new Map<UpstreamName, Listing>()
     for (const definition of definitionsOf(context)) {
       const listing = withOwnLists(listings.peek(definition, viewKey), own?.get(definition.hash))
+      const last = listings.last(definition, viewKey)
       if (listing !== undefined) known.set(definition.name, listing)
+      else if (last !== undefined) away.set(definition.name, last)
     }
-    const catalog = buildCatalog(endpoint, known)
+    const catalog = buildCatalog(endpoint, known, away)
     if (catalog.collisions.length > 0) {
       log.warn(
         { tenant: endpoint.tenant, endpoint: endpoint.name, names: catalog.collisions.slice(0, 20) },
@@ -113,7 +116,7 @@ export function createCatalogCache(listings: Pick<Listings, 'peek' | 'version' |
     const changeCount = listings.changeCount()
     const known = views.get(viewKey.id)
     if (known?.changeCount === changeCount) return known.catalog
-    if (definitionsOf(context).some((each) => listings.peek(each, viewKey) !== listings.peek(each)))
+    if (definitionsOf(context).some((each) => listings.last(each, viewKey) !== listings.last(each)))
       return current(views, viewKey.id, context, viewKey)
     const catalog = current(shared, endpoint, context)
     views.set(viewKey.id, { changeCount, endpoint, viewKey: undefined, versions: [], catalog })

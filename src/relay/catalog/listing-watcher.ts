@@ -3,13 +3,13 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import { isObject } from '../../protocol/messages.ts'
+import { GatewayError } from '../../protocol/messages.ts'
 import type { ListKind, Upstream } from '../../protocol/seams.ts'
 import { type Clock, createDelay } from '../../time/clock.ts'
 import { fetchList, fetchListing, type Listing, withListingParts } from '../../upstream/listing/listing.ts'
 import { changesBetween, createReadRate, isStale, mayRevalidate, type ReadRate, type Redundancy } from './freshness.ts'
-import { listingKey, listingTtlMs } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
+import { createStoredListing } from './stored-listing.ts'
 
 interface ListingWatcherOptions {
   readonly definition: UpstreamDefinition
@@ -45,9 +45,6 @@ const retryWhileUsedMs = 10 * 60_000
 /** Servers that register tools once they know their client need a moment for it, and then report the change. */
 const releaseAfterMs = 5_000
 const recheckWhileUsedMs = 60_000
-// Lists that are read again every second are not written every second.
-const minWriteIntervalMs = 60_000
-const entryKeys = { tools: 'name', prompts: 'name', resources: 'uri', templates: 'uriTemplate' } as const
 
 export function createListingWatcher(options: ListingWatcherOptions) {
   const { definition, source, clock, log, onChange, store, redundancy, nextRead = createReadRate(clock) } = options
@@ -60,13 +57,14 @@ export function createListingWatcher(options: ListingWatcherOptions) {
   let hasAnswered = false
   let listing: Listing | undefined
   let failures = 0
+  let isUnreachable = false
   let connection: Upstream | undefined
   let work: Promise<void> | undefined
   const retry = createDelay(clock)
   const release = createDelay(clock)
   let usedAt = 0
 
-  const shown = (): Listing | undefined => (failures >= failuresUntilHidden ? undefined : listing)
+  const shown = () => (failures >= failuresUntilHidden ? undefined : listing)
   const isRedundant = (): boolean => redundancy?.holds() === true
   const settle = (): void => {
     hasAnswered = true
@@ -100,11 +98,8 @@ export function createListingWatcher(options: ListingWatcherOptions) {
     const upstream = (connection = await source.connect())
     changed.clear()
     const whole = await fetchListing(upstream, signal, clock.now)
-    if (whole.partial.length > 0)
-      log.warn({ ...fields, partial: whole.partial.slice(0, 20) }, 'parts of the listing were left out')
-    // One broken list of a server that answers must not wipe out what it held before.
-    const lastGood = whole.failed.map((member) => [member, listing?.[member] ?? []])
-    let current = { ...whole, ...Object.fromEntries(lastGood) }
+    warnOfPartial(whole, log, fields)
+    let current = withLastGood(whole, listing)
     await accept(current)
     while (changed.size > 0) {
       await nextRead(signal)
@@ -129,10 +124,12 @@ export function createListingWatcher(options: ListingWatcherOptions) {
     work = read()
       .catch((err: unknown) => {
         if (signal.aborted) return
+        isUnreachable = connection === undefined
         connection = undefined
         log[failures === 0 ? 'warn' : 'debug']({ err, ...fields, failures: failures + 1 }, source.downMessage)
         update(listing, failures + 1)
-        retryLater(source.retryMs(failures))
+        // Where it is away for all, the pool has told callers when it is tried again.
+        retryLater(retriedInMsOf(err) ?? source.retryMs(failures))
       })
       .finally(() => {
         work = undefined
@@ -157,8 +154,9 @@ export function createListingWatcher(options: ListingWatcherOptions) {
   return {
     /** Undefined while it is unknown, or hidden. */
     peek: shown,
-    /** In milliseconds since the epoch. */
-    usedAt: (): number => usedAt,
+    /** The last one, hidden or not. */
+    last: (): Listing | undefined => listing,
+    usedAt: () => usedAt,
     markUsed,
     /** What is worth waiting for: the first answer, or the reading of lists that are too old. None of it rejects. */
     pending(): Array<Promise<unknown>> {
@@ -178,6 +176,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
       changed.add(kind)
       start()
     },
+    reached: (): void => (isUnreachable && retry.pending ? start() : undefined),
     connectionClosed(): void {
       connection = undefined
       if (!isRedundant()) retryLater(source.retryMs(0))
@@ -198,43 +197,17 @@ export function createListingWatcher(options: ListingWatcherOptions) {
   }
 }
 
-/** Its methods never reject: a store that is away costs a restart its memory, and nobody else anything. */
-function createStoredListing(store: Store, { hash, name }: UpstreamDefinition, clock: Clock, log: Log) {
-  let writtenAt = -Infinity
-  return {
-    async load(): Promise<Listing | undefined> {
-      try {
-        const text = await store.get(listingKey(hash))
-        return text === undefined ? undefined : parseListing(text)
-      } catch (err) {
-        log.warn({ err, upstream: name }, 'no earlier listing could be read')
-        return undefined
-      }
-    },
-    /** Writes it where it has changed, and else once a minute at most. */
-    async save(listing: Listing, hasChanged: boolean): Promise<void> {
-      const now = clock.now()
-      if (!hasChanged && now - writtenAt < minWriteIntervalMs) return
-      writtenAt = now
-      try {
-        await store.set(listingKey(hash), JSON.stringify(listing), { ttlMs: listingTtlMs })
-      } catch (err) {
-        log.warn({ err, upstream: name }, 'the listing could not be kept; a restart will have to ask again')
-      }
-    }
-  }
+function warnOfPartial({ partial }: Listing, log: Log, fields: object): void {
+  if (partial.length > 0) log.warn({ ...fields, partial: partial.slice(0, 20) }, 'parts of the listing were left out')
 }
 
-/**
- * Another version of the gateway may have written it: what does not look like a listing is none.
- * @throws SyntaxError for what is no JSON
- */
-export function parseListing(text: string): Listing | undefined {
-  const value: unknown = JSON.parse(text)
-  if (!isObject(value) || !isObject(value['capabilities'])) return undefined
-  const isListing = Object.entries(entryKeys).every(([member, key]) => {
-    const list = value[member]
-    return Array.isArray(list) && list.every((entry) => isObject(entry) && typeof entry[key] === 'string')
-  })
-  return isListing ? (value as unknown as Listing) : undefined
+/** One broken list of a server that answers must not wipe out what it held before. */
+const withLastGood = (whole: Listing, before: Listing | undefined): Listing => ({
+  ...whole,
+  ...Object.fromEntries(whole.failed.map((member) => [member, before?.[member] ?? []]))
+})
+
+function retriedInMsOf(error: unknown): number | undefined {
+  const ms = error instanceof GatewayError ? error.data['retriedInMs'] : undefined
+  return typeof ms === 'number' ? ms : undefined
 }

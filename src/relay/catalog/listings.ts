@@ -34,8 +34,13 @@ type ChangeListener = (hash: string, kinds: ReadonlySet<ListKind>, isAffected: I
 /** Everywhere: without `viewKey`, for clients that declare nothing. */
 export type Listings = ReturnType<typeof createListings>
 
+const sharedSource = {
+  retryMs: (failures: number) => backoffMs(failures, { firstMs: 1_000, maxMs: 60_000 }),
+  downMessage: 'upstream is down; it is left out of the lists and tried again'
+}
+
 export function createListings(options: ListingsOptions) {
-  const { pool, store, clock, log, clientInfo, events: sharedEvents } = options
+  const { pool, clock, log, clientInfo, events: sharedEvents } = options
   const handshake: HandshakeParams = { clientInfo, capabilities: {} }
   const watchers = new Map<string, ListingWatcher>()
   const sharedVersions = new Map<string, number>()
@@ -51,9 +56,7 @@ export function createListings(options: ListingsOptions) {
   }
 
   const views = createViews({
-    pool,
-    clock,
-    log,
+    ...options,
     handshake,
     sharedListing: ({ hash }) => watchers.get(hash)?.peek(),
     onChange({ hash }, kinds, isAffected) {
@@ -68,20 +71,17 @@ export function createListings(options: ListingsOptions) {
     const known = watchers.get(hash)
     if (known !== undefined || isClosed || retained?.has(hash) === false) return known
     const watcher = createListingWatcher({
+      ...options,
       definition,
       source: {
+        ...sharedSource,
         connect: () => connect(definition),
-        touch: () => pool.touch(listingScopeOf(definition)),
-        retryMs: (failures) => backoffMs(failures, { firstMs: 1_000, maxMs: 60_000 }),
-        downMessage: 'upstream is down; it is left out of the lists and tried again'
+        touch: () => pool.touch(listingScopeOf(definition))
       },
-      store,
       onChange(kinds) {
         sharedVersions.set(hash, ++changeCount)
         report(hash, kinds, views.sharedListingChanged(definition))
-      },
-      clock,
-      log
+      }
     })
     watchers.set(hash, watcher)
     return watcher
@@ -89,7 +89,7 @@ export function createListings(options: ListingsOptions) {
 
   // Modern servers, and those of isolation `shared`, are also called on the connection that the listing is read from.
   /** @throws GatewayError upstream_unavailable, too_many */
-  function connect(definition: UpstreamDefinition): Promise<Upstream> {
+  async function connect(definition: UpstreamDefinition): Promise<Upstream> {
     const scope = listingScopeOf(definition)
     const isShared = definition.isolation === 'shared'
     const events = {
@@ -106,7 +106,9 @@ export function createListings(options: ListingsOptions) {
       }
     }
     // Where a server speaks both eras, its lists are read in the modern one, which has more to say.
-    return pool.acquire(definition, scope, { ...handshake, era: 'modern' }, events, 'listing')
+    const upstream = await pool.acquire(definition, scope, { ...handshake, era: 'modern' }, events, 'listing')
+    reached(definition)
+    return upstream
   }
 
   /** A connection to the upstream reported a change. */
@@ -115,10 +117,20 @@ export function createListings(options: ListingsOptions) {
     views.changed(definition, kind)
   }
 
+  /** A connection was opened: an upstream that was away is back. */
+  function reached(definition: UpstreamDefinition): void {
+    watchers.get(definition.hash)?.reached()
+    views.reached(definition)
+  }
+
   return {
     /** Undefined while the upstream is unknown, or has been down for several tries. */
     peek: (definition: UpstreamDefinition, viewKey?: ViewKey): Listing | undefined =>
       (viewKey === undefined ? undefined : views.peek(definition, viewKey)) ?? watchers.get(definition.hash)?.peek(),
+    /** What an upstream listed last, although it has been away for several tries. */
+    last: (definition: UpstreamDefinition, viewKey?: ViewKey): Listing | undefined =>
+      (viewKey === undefined ? undefined : views.last(definition, viewKey)) ?? watchers.get(definition.hash)?.last(),
+    reached,
     /** The shared listing and the views that differ from it. */
     all: (definition: UpstreamDefinition): Listing[] =>
       [watchers.get(definition.hash)?.peek() ?? [], views.all(definition)].flat(),
@@ -138,10 +150,8 @@ export function createListings(options: ListingsOptions) {
     awaitListings: (definitions: readonly UpstreamDefinition[], waitMs: number, viewKey?: ViewKey): Promise<void> =>
       settled(clock, waitMs, definitions, (definition) => {
         const shared = watcherOf(definition)?.pending() ?? []
-        if (viewKey === undefined) return shared
-        const ofView = (): Array<Promise<unknown>> => views.pending(definition, viewKey, waitMs)
         // There can be no view before the shared listing is known.
-        return shared.length === 0 ? ofView() : [Promise.all(shared).then(() => Promise.all(ofView()))]
+        return viewKey === undefined ? shared : inTurn(shared, () => views.pending(definition, viewKey, waitMs))
       }),
     /** The same for the views of upstreams that are known. */
     awaitViews: (definitions: readonly UpstreamDefinition[], waitMs: number, viewKey: ViewKey): Promise<void> =>
@@ -178,6 +188,9 @@ export function createListings(options: ListingsOptions) {
     }
   }
 }
+
+const inTurn = (first: Array<Promise<unknown>>, next: () => Array<Promise<unknown>>): Array<Promise<unknown>> =>
+  first.length === 0 ? next() : [Promise.all(first).then(() => Promise.all(next()))]
 
 async function settled(
   clock: Clock,

@@ -114,6 +114,12 @@ export function createViews(options: ViewsOptions) {
     /** Undefined where it is the same as the shared listing. */
     peek: (definition: UpstreamDefinition, viewKey: ViewKey): Listing | undefined =>
       known(definition, viewKey)?.listing(),
+    /** The same, while the upstream is away too. */
+    last: (definition: UpstreamDefinition, viewKey: ViewKey): Listing | undefined =>
+      known(definition, viewKey)?.lastListing(),
+    reached(definition: UpstreamDefinition): void {
+      for (const view of allOf(definition)) view.watcher.reached()
+    },
     /** Of a view that was opened at most `waitMs` ago: nobody waits for a slow one again and again. */
     pending(definition: UpstreamDefinition, viewKey: ViewKey, waitMs: number): Array<Promise<unknown>> {
       const view = viewOf(definition, viewKey)
@@ -167,6 +173,7 @@ function createView(
   let seen = sharedListing(definition)
 
   const own = (): Listing | undefined => (isShared ? undefined : watcher.peek())
+  const lastOwn = (): Listing | undefined => (isShared ? undefined : watcher.last())
 
   function reportChange(): void {
     const before = seen
@@ -225,6 +232,7 @@ function createView(
     isShared: (): boolean => isShared,
     /** Undefined where it is shared, and while it could not be read. */
     listing: own,
+    lastListing: lastOwn,
     sharedListingChanged(): void {
       watcher.recheck()
       if (own() === undefined) seen = sharedListing(definition)

@@ -99,6 +99,7 @@ export function createCallerConnections({
         log.warn({ upstream, tenant, reason }, 'upstream connection of a caller ended')
       }
     })
+    listings.reached(definition)
     return current
   }
 
@@ -131,7 +132,7 @@ export function createCallerConnections({
   async function leaseOwn(definition: UpstreamDefinition, call: ModernCall, forCall: boolean): Promise<Lease> {
     const caller = callerScopeOf(call)
     // A modern server learns from each request what its client can be asked.
-    const isModern = isModernRevision(listings.peek(definition)?.revision)
+    const isModern = isModernRevision(listings.last(definition)?.revision)
     const declared = isModern ? {} : declaredForCaller(call, 'legacy')
     const parts = Object.keys(declared).length === 0 ? [] : [declared]
     const callerScope = callerScopeOf(call, conversationOf(call), ...parts)
@@ -163,10 +164,10 @@ export function createCallerConnections({
 
   async function lease(definition: UpstreamDefinition, call: ModernCall, forCall: boolean): Promise<Lease> {
     listings.markUsed(definition)
-    if (listings.peek(definition) === undefined) await catalogs.awaitListings(call)
+    if (listings.last(definition) === undefined) await catalogs.awaitListings(call)
     const isShared = definition.isolation === 'shared'
     // Log messages over stdio name no request: a process is shared only where the operator says so.
-    const isModern = isModernRevision(listings.peek(definition)?.revision) && definition.type !== 'stdio'
+    const isModern = isModernRevision(listings.last(definition)?.revision) && definition.type !== 'stdio'
     const upstream = isShared || isModern ? await listings.connect(definition) : undefined
     // It was modern when it was listed. A legacy server may keep state, which belongs to one person.
     if (upstream === undefined || (!isShared && upstream.era !== 'modern')) return leaseOwn(definition, call, forCall)

@@ -114,6 +114,7 @@ export function createSessionConnections({
         events.lost(definition, scope)
       }
     })
+    listings.reached(definition)
     if (!own) return current
     // The session ended while we connected: nobody would close the connection.
     if (live.get(key) === undefined) await pool.release(scope)

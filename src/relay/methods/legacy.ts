@@ -24,7 +24,17 @@ import type { SessionConnection, SessionConnections } from '../connections/sessi
 import type { ResourceSubscriptions, SubscriptionRequest } from '../subscriptions/resource-subscriptions.ts'
 import { subscribedScopeOf, type SessionSubscribers } from '../subscriptions/session-subscribers.ts'
 import type { SessionTasks } from '../tasks/session-tasks.ts'
-import { completion, listPage, lists, resolve, withClientUri, type Cursors, type Target } from './shared.ts'
+import {
+  completion,
+  listPage,
+  lists,
+  resolve,
+  unknownEntry,
+  unknownName,
+  withClientUri,
+  type Cursors,
+  type Target
+} from './shared.ts'
 
 /** What the methods of a session work with. */
 export interface LegacyServices {
@@ -109,7 +119,7 @@ async function callTool(call: LegacyCall, services: LegacyServices): Promise<Res
   const name = stringParam(call, 'name')
   checkArguments(call)
   const target = await resolve(call, catalogs, 'tool', name)
-  if (target === undefined) throw new GatewayError('invalid_params', `Unknown tool: ${excerpt(name)}`)
+  if (target === undefined) throw unknownEntry(catalogs.of(call), 'tool', name)
   const { route, catalog, uris } = target
   const connection = await connect(call, target, services)
   // With its `task` only where upstream and revision know it (2025-11-25 "Task Support and Handling" 1).
@@ -130,7 +140,7 @@ async function callTool(call: LegacyCall, services: LegacyServices): Promise<Res
 async function getPrompt(call: LegacyCall, services: LegacyServices): Promise<Result> {
   const name = stringParam(call, 'name')
   const target = await resolve(call, services.catalogs, 'prompt', name)
-  if (target === undefined) throw new GatewayError('invalid_params', `Unknown prompt: ${excerpt(name)}`)
+  if (target === undefined) throw unknownEntry(services.catalogs.of(call), 'prompt', name)
   const result = await forwardLegacy(call, target, withParam(call.request, 'name', target.route.name), services)
   return shapePromptResult(rewriteMessages(result, target.uris), call.session.session.record.revision)
 }
@@ -148,7 +158,8 @@ async function atResource(
   const target = await resolve(call, catalogs, 'resource', uri)
   if (target === undefined) {
     const message = `Resource not found: ${excerpt(uri)}`
-    throw new GatewayError('resource_not_found', message, { data: { uri: excerpt(uri) } })
+    const error = new GatewayError('resource_not_found', message, { data: { uri: excerpt(uri) } })
+    throw unknownName(catalogs.of(call).unlistedOwnerOfUri(uri), error)
   }
   try {
     return await run(target, uri)

@@ -7,8 +7,7 @@ import {
   modernRevisions,
   rpcCodes,
   RpcError,
-  type Result,
-  type UpstreamName
+  type Result
 } from '../../protocol/messages.ts'
 import { modernClientRequests, tasksExtension, hasCapability } from '../../protocol/methods.ts'
 import { rewriteMessages, rewriteReadResult, rewriteToolResult, withParam } from '../../protocol/translate/rewrite.ts'
@@ -23,7 +22,7 @@ import {
 import { cappedTtlMs } from '../catalog/freshness.ts'
 import { taskForCaller, unknownTask } from '../tasks/caller-tasks.ts'
 import { converse, forwardModern, withModernErrors, type ModernServices } from './modern-forward.ts'
-import { completion, listPage, resolve, lists, withClientUri, type Target } from './shared.ts'
+import { completion, listPage, resolve, lists, unknownName, withClientUri, type Target } from './shared.ts'
 
 async function discover(call: ModernCall, { catalogs }: ModernServices): Promise<Result> {
   const { modernCapabilities: capabilities, instructions } = catalogs.of(call)
@@ -75,7 +74,8 @@ async function readResource(call: ModernCall, services: ModernServices): Promise
   if (target === undefined) {
     const message = `Resource not found: ${excerpt(uri)}`
     const error = new GatewayError('unknown_resource', message, { data: { uri: excerpt(uri) } })
-    throw unresolved(call, services, services.catalogs.of(call).unlistedOwnerOfUri(uri), error)
+    const owner = services.catalogs.of(call).unlistedOwnerOfUri(uri)
+    throw unknownName(owner, services.states.lost(call) ?? error)
   }
   const { route, definition, uris } = target
   const request = withParam(call.request, 'uri', route.name)
@@ -98,19 +98,8 @@ async function named(
   const target = await resolve(call, services.catalogs, kind, name)
   if (target !== undefined) return target
   const error = new GatewayError('invalid_params', `Unknown ${kind}: ${excerpt(name)}`)
-  throw unresolved(call, services, services.catalogs.of(call).unlistedOwnerOfName(name), error)
-}
-
-/** @param upstream that would own the name: while it cannot be asked, it is not known that the name is wrong */
-function unresolved(
-  call: ModernCall,
-  { states }: ModernServices,
-  upstream: UpstreamName | undefined,
-  error: GatewayError
-): GatewayError {
-  if (upstream === undefined) return states.lost(call) ?? error
-  const message = `Upstream ${upstream} is away, and nobody else would know this name. Retry when it is back.`
-  return new GatewayError('upstream_unavailable', message, { data: { upstream } })
+  const owner = services.catalogs.of(call).unlistedOwnerOfName(name)
+  throw unknownName(owner, services.states.lost(call) ?? error)
 }
 
 /** server/resources "Error Handling": a client learns which URI was not found; older servers did not have to say. */

@@ -8,7 +8,8 @@ import {
   rpcCodes,
   type Request,
   type Result,
-  type Revision
+  type Revision,
+  type UpstreamName
 } from '../../protocol/messages.ts'
 import { pageOf, unknownCursor } from '../../protocol/naming.ts'
 import { shapeCompletion } from '../../protocol/translate/revision-shape.ts'
@@ -48,6 +49,18 @@ export async function resolve<V>(
     if (route !== undefined) return targetOf(call, catalog, route)
   }
   return undefined
+}
+
+/** @param owner would own the name: while it cannot be asked, it is not known that the name is wrong */
+export function unknownName(owner: UpstreamName | undefined, error: GatewayError): GatewayError {
+  if (owner === undefined) return error
+  const message = `Upstream ${owner} is away, and nobody else would know this name. Retry when it is back.`
+  return new GatewayError('upstream_unavailable', message, { data: { upstream: owner } })
+}
+
+export function unknownEntry(catalog: Catalog, kind: 'tool' | 'prompt', name: string): GatewayError {
+  const error = new GatewayError('invalid_params', `Unknown ${kind}: ${excerpt(name)}`)
+  return unknownName(catalog.unlistedOwnerOfName(name), error)
 }
 
 /** @throws GatewayError upstream_unavailable */

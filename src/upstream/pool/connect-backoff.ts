@@ -1,5 +1,6 @@
 // How long a failed upstream is left alone, by every caller or by one scope. Callers decide what their own connections
-// declare, and so whether these fail: that counts for their scope only, and no other caller is told why.
+// declare, and so whether these fail: that counts for their scope only, and no other caller is told why. An upstream
+// that is away for all is probed by calls sooner than it is tried again by itself.
 
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, backoffMs } from '../../time/clock.ts'
@@ -7,9 +8,16 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 
 interface BackoffState {
   failures: number
-  /** No attempt before this time. */
+  /** No attempt before this time, but for probes. */
   retryAt: number
   lastError: string | undefined
+}
+
+interface UpstreamState extends BackoffState {
+  /** Of the first failure since it was last reached; undefined where it was reached after the last one. */
+  awaySince: number | undefined
+  /** When the last attempt began or failed. */
+  attemptedAt: number
 }
 
 const times = { firstMs: 1_000, maxMs: 60_000 }
@@ -18,7 +26,13 @@ const provenMs = 5_000
 /** What failed longer ago is no pattern. */
 const memoryMs = 120_000
 
+/** Calls may try an upstream that is away so often, all of them together. */
+const probeMs = 1_000
+
 const noFailures = (): BackoffState => ({ failures: 0, retryAt: 0, lastError: undefined })
+const noAbsence = (): UpstreamState => ({ ...noFailures(), awaySince: undefined, attemptedAt: -Infinity })
+
+const secondsOf = (ms: number): string => `${Math.max(1, Math.ceil(ms / 1000))} s`
 
 /**
  * A `key` stands for a definition and one scope of it.
@@ -27,7 +41,7 @@ const noFailures = (): BackoffState => ({ failures: 0, retryAt: 0, lastError: un
  */
 export function createConnectBackoff(clock: Clock, random: () => number, maxScopes = 10_000) {
   /** By hash of the definition. */
-  const upstreams = new Map<string, BackoffState>()
+  const upstreams = new Map<string, UpstreamState>()
   /** By key, the least recent failure first. */
   const scopes = new Map<string, BackoffState>()
 
@@ -49,21 +63,63 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
   }
 
   return {
-    /** Why no connection is tried now: upstream_unavailable with data.retryAfterMs. Undefined: it may be. */
-    refusal({ name, hash }: UpstreamDefinition, key: string): GatewayError | undefined {
-      const own = upstreams.get(hash) ?? noFailures()
+    /**
+     * Why no connection is tried now: upstream_unavailable with data.retryAfterMs. Undefined: it may be.
+     * @param probing it is for a call, which may try an upstream that is away before its time
+     */
+    refusal({ name, hash }: UpstreamDefinition, key: string, probing: boolean): GatewayError | undefined {
+      const own = upstreams.get(hash)
       const scope = scopes.get(key) ?? noFailures()
-      const forAll = own.retryAt >= scope.retryAt
-      const { retryAt, lastError } = forAll ? own : scope
-      const retryAfterMs = Math.ceil(retryAt - clock.now())
-      if (retryAfterMs <= 0) return undefined
-      const state = forAll ? 'is down' : 'failed when it was connected for this client'
-      const last = lastError === undefined ? '' : ` Its last error: ${lastError}`
+      const now = clock.now()
+      const waitMs = Math.ceil(Math.max(own?.retryAt ?? 0, scope.retryAt) - now)
+      if (waitMs <= 0) return undefined
+      if (own?.awaySince !== undefined) {
+        if (probing && own.attemptedAt + probeMs <= now) return undefined
+        // What one caller's connection died of is told to nobody else.
+        const { lastError } = own.retryAt >= scope.retryAt ? own : scope
+        const last = lastError === undefined ? '' : ` Its last error: ${lastError}`
+        const { text, data } = this.outlook(hash)
+        return new GatewayError('upstream_unavailable', `Upstream ${name} is down. ${text}${last}`, {
+          data: { upstream: name, ...data }
+        })
+      }
+      const last = scope.lastError === undefined ? '' : ` Its last error: ${scope.lastError}`
+      const when = `it is tried again in ${secondsOf(waitMs)}. Retry then.`
       return new GatewayError(
         'upstream_unavailable',
-        `Upstream ${name} ${state}; it is tried again in ${Math.ceil(retryAfterMs / 1000)} s. Retry then.${last}`,
-        { data: { upstream: name, retryAfterMs } }
+        `Upstream ${name} failed when it was connected for this client; ${when}${last}`,
+        { data: { upstream: name, retryAfterMs: waitMs } }
       )
+    },
+
+    /** Of an upstream that is away: since when, and when it is tried again, by itself or by a call. */
+    outlook(hash: string) {
+      const { awaySince, attemptedAt, retryAt } = upstreams.get(hash) ?? noAbsence()
+      const now = clock.now()
+      const awayMs = awaySince === undefined ? 0 : now - awaySince
+      const retriedInMs = Math.max(0, Math.ceil(retryAt - now))
+      const probedInMs = Math.max(0, Math.ceil(attemptedAt + probeMs - now))
+      const away = awayMs < 1_000 ? '' : `It has been away for ${secondsOf(awayMs)}. `
+      const probe = probedInMs < retriedInMs ? `, or by a call ${secondsOf(probedInMs)} from now` : ''
+      return {
+        text: `${away}It is tried again in ${secondsOf(retriedInMs)}${probe}. Retry then.`,
+        data: { retryAfterMs: Math.min(retriedInMs, probedInMs), retriedInMs }
+      }
+    },
+
+    /** A connection is being opened. */
+    attempted({ hash }: UpstreamDefinition): void {
+      const own = upstreams.get(hash)
+      if (own !== undefined) own.attemptedAt = clock.now()
+    },
+
+    /** A connection was opened: whatever failed for all callers while it was away may be tried at once. */
+    reached({ hash }: UpstreamDefinition): void {
+      const own = upstreams.get(hash)
+      if (own?.awaySince === undefined) return
+      own.awaySince = undefined
+      own.retryAt = clock.now()
+      for (const key of scopes.keys()) if (key.startsWith(hash)) scopes.delete(key)
     },
 
     /**
@@ -73,8 +129,10 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
      */
     failed({ hash }: UpstreamDefinition, key: string, error: Error, forAll: boolean): number {
       if (!forAll) return note(ofScope(key), error)
-      const state = upstreams.get(hash) ?? noFailures()
+      const state = upstreams.get(hash) ?? noAbsence()
       upstreams.set(hash, state)
+      state.attemptedAt = clock.now()
+      state.awaySince ??= state.attemptedAt
       return note(state, error)
     },
 

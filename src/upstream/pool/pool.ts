@@ -3,8 +3,7 @@
 
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, type Timer, settledWithin } from '../../time/clock.ts'
-import { UnreachableError } from '../rpc/errors.ts'
-import { createConnectBackoff } from './connect-backoff.ts'
+import { createAttempts } from './attempts.ts'
 import { type PooledConnection, createPooledConnection } from './pooled-connection.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
@@ -31,8 +30,9 @@ export type Pool = ReturnType<typeof createPool>
 export function createPool({ connector, clock, random, log }: PoolOptions) {
   const current = new Map<string, PooledConnection>()
   const retired = new Set<PooledConnection>()
-  const pool = { current, retired, clock, log }
-  const backoff = createConnectBackoff(clock, random)
+  const attempts = createAttempts(clock, random, log)
+  const { backoff } = attempts
+  const pool = { current, retired, clock, log, ended: attempts.requestEnded }
   let sweepMs = longestSweepMs
   let sweeper: Timer | undefined
   let closed = false
@@ -68,56 +68,59 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
   const ofScope = (scope: string): PooledConnection[] =>
     [...current.values()].filter((connection) => connection.scope === scope)
 
+  function open(
+    definition: UpstreamDefinition,
+    scope: string,
+    handshake: HandshakeParams,
+    events: UpstreamEvents,
+    use: ConnectionUse
+  ): PooledConnection {
+    const key = keyOf(definition, scope)
+    const watched: UpstreamEvents = {
+      ...events,
+      closed(reason) {
+        backoff.ended(key, clock.now() - opened.openedAt, reason)
+        opened.end(reason)
+        events.closed(reason)
+      }
+    }
+    const stop = new AbortController()
+    const connect = (): Promise<Upstream> => connector.connect(definition, handshake, watched, stop.signal, use)
+    const opening = attempts.run(definition, key, use, connect)
+    const opened = createPooledConnection({ key, definition, scope }, opening, stop, pool)
+    current.set(key, opened)
+    watch(definition)
+    return opened
+  }
+
   return {
     /**
      * The connection of this definition and scope, the same object as long as it lives. `handshake`, `events`, `use`
      * (default `calls`) count when it is opened now. A failure of a connection for `calls` counts for its scope only,
-     * unless no server was reached at all.
+     * unless no server was reached at all. An upstream that is away is tried by one of the callers at a time.
      * @throws GatewayError upstream_unavailable (data.retryAfterMs while it is left alone), upstream_protocol,
      * too_many, shutting_down
      */
-    acquire(
+    async acquire(
       definition: UpstreamDefinition,
       scope: string,
       handshake: HandshakeParams,
       events: UpstreamEvents,
-      use?: ConnectionUse
+      use: ConnectionUse = 'calls'
     ): Promise<Upstream> {
+      const key = keyOf(definition, scope)
+      const refusal = (): GatewayError | undefined =>
+        current.has(key) ? undefined : attempts.refusal(definition, key, use)
+      if (!closed && refusal() !== undefined) await attempts.other(definition)
       if (closed) {
         const text = 'The gateway is stopping. Retry; another process will answer.'
-        return Promise.reject(new GatewayError('shutting_down', text))
+        throw new GatewayError('shutting_down', text)
       }
-      const key = keyOf(definition, scope)
-      let connection = current.get(key)
-      if (connection === undefined) {
-        const refusal = backoff.refusal(definition, key)
-        if (refusal !== undefined) return Promise.reject(refusal)
-        const watched: UpstreamEvents = {
-          ...events,
-          closed(reason) {
-            backoff.ended(key, clock.now() - opened.openedAt, reason)
-            opened.end(reason)
-            events.closed(reason)
-          }
-        }
-        const stop = new AbortController()
-        const opening = connector.connect(definition, handshake, watched, stop.signal, use).catch((err: Error) => {
-          if (!(err instanceof GatewayError && (err.code === 'cancelled' || err.code === 'too_many'))) {
-            // The connection for the listing declares nothing of any client, so its failures are the upstream's.
-            const failures = backoff.failed(definition, key, err, use === 'listing' || err instanceof UnreachableError)
-            const fields = { err, upstream: definition.name, tenant: definition.tenant, failures }
-            // No warning: the caller is told, and the listing warns once for all.
-            log.debug(fields, 'cannot connect to the upstream')
-          }
-          throw err
-        })
-        const opened = createPooledConnection({ key, definition, scope }, opening, stop, pool)
-        connection = opened
-        current.set(key, opened)
-        watch(definition)
-      }
+      const refused = refusal()
+      if (refused !== undefined) throw refused
+      const connection = current.get(key) ?? open(definition, scope, handshake, events, use)
       connection.touchedAt = clock.now()
-      return connection.ready
+      return await connection.ready
     },
 
     /** A client still listens: the connections of the scope, or that to one upstream, are not idle. */

@@ -36,6 +36,8 @@ interface PoolState {
   readonly retired: Set<PooledConnection>
   readonly clock: Clock
   readonly log: Log
+  /** How a request ended; error undefined: the server answered. */
+  ended(connection: PooledConnection, error: unknown): void
 }
 
 /** @param stop gives up the opening */
@@ -43,13 +45,14 @@ export function createPooledConnection(
   { key, definition, scope }: Pick<PooledConnection, 'key' | 'definition' | 'scope'>,
   opening: Promise<Upstream>,
   stop: AbortController,
-  { current, retired, clock, log }: PoolState
+  { current, retired, clock, log, ended: requestEnded }: PoolState
 ): PooledConnection {
   let own: Upstream | undefined
   let ended: Error | undefined
   let closesWhenIdle = false
 
-  function callEnded(): void {
+  function callEnded(error?: unknown): void {
+    requestEnded(connection, error)
     connection.touchedAt = clock.now()
     if (--connection.inFlight > 0) return
     if (ended !== undefined) connection.destroy(ended)
@@ -79,7 +82,7 @@ export function createPooledConnection(
           if (ended !== undefined) return Promise.reject(endedError(definition.name, ended))
           connection.inFlight++
           const result = request(outgoing, client, signal)
-          result.then(callEnded, callEnded)
+          result.then(() => callEnded(), callEnded)
           return result
         }
         upstream.close = connection.close

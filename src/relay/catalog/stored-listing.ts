@@ -1,0 +1,54 @@
+// The last good listing of an upstream in the store, for a restart.
+
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import { isObject } from '../../protocol/messages.ts'
+import { listingKey, listingTtlMs } from '../../store/keys.ts'
+import type { Store } from '../../store/port.ts'
+import type { Clock } from '../../time/clock.ts'
+import type { Listing } from '../../upstream/listing/listing.ts'
+
+// Lists that are read again every second are not written every second.
+const minWriteIntervalMs = 60_000
+const entryKeys = { tools: 'name', prompts: 'name', resources: 'uri', templates: 'uriTemplate' } as const
+
+/** Its methods never reject: a store that is away costs a restart its memory, and nobody else anything. */
+export function createStoredListing(store: Store, { hash, name }: UpstreamDefinition, clock: Clock, log: Log) {
+  let writtenAt = -Infinity
+  return {
+    async load(): Promise<Listing | undefined> {
+      try {
+        const text = await store.get(listingKey(hash))
+        return text === undefined ? undefined : parseListing(text)
+      } catch (err) {
+        log.warn({ err, upstream: name }, 'no earlier listing could be read')
+        return undefined
+      }
+    },
+    /** Writes it where it has changed, and else once a minute at most. */
+    async save(listing: Listing, hasChanged: boolean): Promise<void> {
+      const now = clock.now()
+      if (!hasChanged && now - writtenAt < minWriteIntervalMs) return
+      writtenAt = now
+      try {
+        await store.set(listingKey(hash), JSON.stringify(listing), { ttlMs: listingTtlMs })
+      } catch (err) {
+        log.warn({ err, upstream: name }, 'the listing could not be kept; a restart will have to ask again')
+      }
+    }
+  }
+}
+
+/**
+ * Another version of the gateway may have written it: what does not look like a listing is none.
+ * @throws SyntaxError for what is no JSON
+ */
+export function parseListing(text: string): Listing | undefined {
+  const value: unknown = JSON.parse(text)
+  if (!isObject(value) || !isObject(value['capabilities'])) return undefined
+  const isListing = Object.entries(entryKeys).every(([member, key]) => {
+    const list = value[member]
+    return Array.isArray(list) && list.every((entry) => isObject(entry) && typeof entry[key] === 'string')
+  })
+  return isListing ? (value as unknown as Listing) : undefined
+}

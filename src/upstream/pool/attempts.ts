@@ -1,0 +1,75 @@
+// Attempts to connect to upstreams, and what their outcome says of the upstream: an upstream that is away is tried by
+// one caller at a time.
+
+import { GatewayError } from '../../protocol/messages.ts'
+import { type Clock, settledWithin } from '../../time/clock.ts'
+import { UnreachableError } from '../rpc/errors.ts'
+import { createConnectBackoff } from './connect-backoff.ts'
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import type { Upstream } from '../../protocol/seams.ts'
+import type { ConnectionUse } from '../rpc/transport.ts'
+
+/** How long calls wait for another one's attempt to reach an upstream that is away. */
+const probeWaitMs = 1_000
+
+export function createAttempts(clock: Clock, random: () => number, log: Log) {
+  const backoff = createConnectBackoff(clock, random)
+  /** By hash of the definition: the attempt that began last, while it runs. */
+  const running = new Map<string, Promise<unknown>>()
+
+  function failed(definition: UpstreamDefinition, key: string, err: Error, use: ConnectionUse): void {
+    if (err instanceof GatewayError && (err.code === 'cancelled' || err.code === 'too_many')) return
+    // The connection for the listing declares nothing of any client, so its failures are the upstream's.
+    const forAll = use === 'listing' || err instanceof UnreachableError
+    const failures = backoff.failed(definition, key, err, forAll)
+    // No warning: the caller is told, and the listing warns once for all.
+    log.debug({ err, upstream: definition.name, tenant: definition.tenant, failures }, 'cannot connect to the upstream')
+    if (!forAll || !(err instanceof GatewayError)) return
+    const { text, data } = backoff.outlook(definition.hash)
+    err.message = `${err.message} ${text}`
+    Object.assign(err.data, data)
+  }
+
+  return {
+    backoff,
+    /** Why no connection is tried now; undefined: it may be. */
+    refusal: (definition: UpstreamDefinition, key: string, use: ConnectionUse): GatewayError | undefined =>
+      backoff.refusal(definition, key, use !== 'view'),
+    /** Waits a moment for the attempt of another caller. */
+    async other({ hash }: UpstreamDefinition): Promise<void> {
+      const attempt = running.get(hash)
+      if (attempt !== undefined) await settledWithin(clock, probeWaitMs, attempt)
+    },
+    /** Runs an attempt, and notes how it ended. */
+    async run(
+      definition: UpstreamDefinition,
+      key: string,
+      use: ConnectionUse,
+      connect: () => Promise<Upstream>
+    ): Promise<Upstream> {
+      const { hash } = definition
+      backoff.attempted(definition)
+      const attempt = connect()
+      running.set(hash, attempt)
+      try {
+        const upstream = await attempt
+        backoff.reached(definition)
+        return upstream
+      } catch (err) {
+        failed(definition, key, err as Error, use)
+        throw err
+      } finally {
+        if (running.get(hash) === attempt) running.delete(hash)
+      }
+    },
+    /** A request on an open connection ended: over HTTP that may stay open while its server is away. */
+    requestEnded(
+      { definition, key }: { readonly definition: UpstreamDefinition; readonly key: string },
+      error: unknown
+    ) {
+      if (error === undefined) backoff.reached(definition)
+      else if (error instanceof UnreachableError) failed(definition, key, error, 'calls')
+    }
+  }
+}
