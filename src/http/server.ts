@@ -68,6 +68,8 @@ export async function createServer(options: ServerOptions) {
 
   const refuse = (request: FastifyRequest, reply: FastifyReply, thrown: unknown, id: ReadId): void => {
     reply.hijack()
+    // The client hung up while it was sending: nobody's fault, and nobody is there to read.
+    if (thrown === request.raw.errored) return log.debug({ path: request.routeOptions.url }, 'a request broke off')
     const error = translateFastifyError(thrown)
     if (error instanceof GatewayError) {
       const cause = error.cause === undefined ? {} : { err: error.cause }
