@@ -268,6 +268,15 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the rest is left out'
     ],
     ['upstream/listing/listing.ts maxEntryNotes', 'log lines about faulty entries', 'listing', 'not logged'],
+    ['upstream/rpc/link.ts maxCapabilityLength chars', 'one capability of a server', 'upstream', 'left out'],
+    ['upstream/rpc/link.ts maxCapabilities', 'capabilities of a server', 'upstream', 'the rest is left out'],
+    ['upstream/rpc/link.ts maxInstructionsLength chars', 'instructions of a server', 'upstream', 'cut'],
+    [
+      'upstream/http/target.ts maxMadeHeaders bytes',
+      'headers that repeat the name and the arguments of a request of 2026-07-28',
+      'request',
+      'refused as invalid; nothing is sent'
+    ],
     ['upstream/rpc/decode-json.ts maxPages', 'pages', 'list of an upstream', 'the rest is left out'],
     ['upstream/rpc/decode-json.ts maxListLength chars', 'text', 'list of an upstream', 'the rest is left out'],
     ['protocol/naming.ts maxNameLength chars', 'a public name', 'tool or prompt', 'shortened, with a hash at its end'],

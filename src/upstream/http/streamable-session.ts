@@ -1,7 +1,7 @@
 // The session of a connection over Streamable HTTP: its handshake, its GET stream, and its renewal once the server has
 // forgotten it (2025-11-25 basic/transports "Session Management").
 
-import { isObject, requestMessage } from '../../protocol/messages.ts'
+import { GatewayError, isObject, requestMessage } from '../../protocol/messages.ts'
 import { type Clock, backoffMs, deadline, pause, settledWithin } from '../../time/clock.ts'
 import { upstreamError } from '../rpc/errors.ts'
 import { type HandshakeResult, initialize } from '../rpc/link.ts'
@@ -107,15 +107,13 @@ export function createStreamableSession(
     try {
       await begin(limit.signal)
     } catch (cause) {
-      const error = limit.passed()
-        ? upstreamError(
-            name,
-            'upstream_unavailable',
-            `Upstream ${name} forgot its session and did not start a new one within ${connectMs / 1000} s (connectMs).`,
-            cause
-          )
-        : cause
-      lost(error as Error)
+      const why = limit.passed()
+        ? `it did not start a new one within ${connectMs / 1000} s (connectMs)`
+        : `it did not start a new one${reasonIn(cause)}`
+      // The 404 proves that whatever waits for the new session was not executed, however the handshake ended.
+      const text = `Upstream ${name} forgot its session (HTTP 404), and ${why}; the request was not executed.`
+      const error = upstreamError(name, 'upstream_unavailable', text, cause)
+      lost(error)
       throw error
     } finally {
       limit.close()
@@ -165,6 +163,10 @@ export function createStreamableSession(
     }
   })
 }
+
+/** Of a refused handshake. One that broke says that its own outcome is unknown, which is not that of the call. */
+const reasonIn = (cause: unknown): string =>
+  cause instanceof GatewayError && cause.data['outcome'] === undefined ? ` (${cause.message.replace(/\.$/, '')})` : ''
 
 function sessionOf(target: HttpTarget, id: string | undefined, result: HandshakeResult | undefined): HttpSession {
   const headers = [

@@ -4,6 +4,7 @@
 import { type Dispatcher, Pool } from 'undici'
 import { versionKey } from '../../protocol/envelope.ts'
 import {
+  GatewayError,
   type Implementation,
   type Request,
   type Revision,
@@ -141,6 +142,7 @@ export function revisionHeader(revision: Revision | undefined): string[] {
  * Of one request of 2026-07-28, made from the very body that is sent (basic/transports/streamable-http "Request
  * Metadata"): names and values in turn, `base` last.
  * @param request in its envelope
+ * @throws GatewayError invalid_params where they would be too long
  */
 export function modernHeaders(
   { method, params }: Request,
@@ -156,9 +158,19 @@ export function modernHeaders(
   ]
   const member = modernClientRequests.get(method)?.nameParam
   const name = member === undefined ? undefined : params?.[member]
-  if (typeof name === 'string') headers.push('mcp-name', encodeHeader(name))
+  const made = typeof name === 'string' ? ['mcp-name', encodeHeader(name)] : []
   if (method === 'tools/call' && schemas !== undefined)
-    headers.push(...schemas.headers(params?.['name'], params?.['arguments']))
-  headers.push(...base)
+    made.push(...schemas.headers(params?.['name'], params?.['arguments']))
+  const bytes = made.reduce((sum, { length }) => sum + length, 0)
+  if (bytes > maxMadeHeaders)
+    throw new GatewayError(
+      'invalid_params',
+      `What the headers of this request repeat of its parameters takes ${bytes} bytes, more than ${maxMadeHeaders}; ` +
+        'the request was not sent. Send shorter values where the tool has "x-mcp-header", or a shorter name or URI.'
+    )
+  headers.push(...made, ...base)
   return headers
 }
+
+/** In bytes. Servers refuse more than 16 KiB of headers (Node's own limit) or less, in ways that tell nobody why. */
+const maxMadeHeaders = 8_192

@@ -97,8 +97,24 @@ export function handshakeResultOf<R extends Revision>(
   )
   return {
     revision,
-    capabilities: isObject(capabilities) ? capabilities : {},
+    capabilities: isObject(capabilities) ? cappedCapabilities(capabilities) : {},
     serverInfo: (serverInfo as Implementation | undefined) ?? { name, version: 'unknown' },
-    instructions: typeof instructions === 'string' ? instructions : undefined
+    instructions: typeof instructions === 'string' ? cappedInstructions(instructions) : undefined
   }
 }
+
+/** Kept with each connection and listing, merged for each endpoint, and told to each client. */
+const maxCapabilityLength = 4_096
+const maxCapabilities = 32
+const maxInstructionsLength = 16_384
+
+/** Without the capabilities that are larger than any that MCP knows: a client cannot miss what it cannot know. */
+function cappedCapabilities(capabilities: JsonObject): JsonObject {
+  const fitting = Object.entries(capabilities).filter(
+    ([key, value]) => key.length + JSON.stringify(value).length <= maxCapabilityLength
+  )
+  return Object.fromEntries(fitting.slice(0, maxCapabilities))
+}
+
+const cappedInstructions = (text: string): string =>
+  text.length > maxInstructionsLength ? `${text.slice(0, maxInstructionsLength)}…` : text
