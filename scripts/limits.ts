@@ -72,7 +72,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['session/bus-messages.ts staleMs', 'age of a message between processes', 'message', 'ignored'],
     ['session/bus-messages.ts maxChars chars', 'a message between processes', 'message', 'an error for its call'],
     [
-      'relay/connections/caller-connections.ts sweepEveryMs',
+      'relay/connections/conversation-limit.ts sweepEveryMs',
       'interval at which idle conversations are looked for',
       'process',
       'their slot is free again'
@@ -321,6 +321,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['relay/catalog/freshness.ts readIntervalMs', 'interval of readings of a listing', 'upstream', 'waits'],
     ['relay/catalog/freshness.ts readBurst', 'further readings at once', 'upstream', 'waits'],
+    [
+      'relay/catalog/freshness.ts reportEveryMs',
+      'interval of reported changes',
+      "a caller's connection",
+      'told together'
+    ],
     [
       'upstream/modern/param-header-cache.ts everyMs',
       'interval of readings after a refused header',

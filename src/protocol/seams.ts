@@ -82,9 +82,12 @@ export interface Upstream {
 
 export type ListKind = 'tools' | 'prompts' | 'resources'
 
+/** Who noticed a change of a list: its server, or the gateway, which may have missed one while it could not listen. */
+export type NoticedBy = 'server' | 'gateway'
+
 /** What a connection reports to its owner outside of any call. None of these may throw. */
 export interface UpstreamEvents {
-  listChanged(kind: ListKind): void
+  listChanged(kind: ListKind, noticedBy: NoticedBy): void
   /** Log messages, resource updates and the like that belong to no call in flight. */
   notification(notification: Notification): void
   /** A server request that names no call: as `Client.ask`, to the owner of the connection. */

@@ -66,6 +66,7 @@ export function createModernRelay({
     clock,
     events: {
       notification: subscriptions.notification,
+      listsReported: (conversation, definition, kinds) => listenStreams.listsReported(conversation, definition, kinds),
       lost: subscriptions.lost,
       ask: openTasks.ask,
       needs: openTasks.runsOn

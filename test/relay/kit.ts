@@ -278,7 +278,7 @@ export async function relaySetup(
       requests: [],
       notifications: [],
       closed: false,
-      listChanged: (kind) => events.listChanged(kind),
+      listChanged: (kind) => events.listChanged(kind, 'server'),
       notify: (notification) => events.notification(notification),
       die() {
         connection.closed = true

@@ -137,7 +137,7 @@ t.test('a list that is read while its session ends is forgotten', async (t) => {
     close: () => Promise.resolve(),
     destroy() {}
   }
-  for (const { live } of [ada, bob]) sessionLists.changed(live, undefined, definition, upstream, 'tools')
+  for (const { live } of [ada, bob]) sessionLists.changed(live, undefined, definition, upstream, 'tools', 'server')
   sessionLists.forget(ada.live.key)
   answer.resolve({ tools: [tool('x')] })
   await until('the other one has it', () => sessionLists.has(bob.live.key, definition.hash, 'tools'))

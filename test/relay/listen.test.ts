@@ -49,7 +49,7 @@ t.test('only what was asked for is told, and only when the lists that the client
     setup.listener(all, { endpoint: 'only-two' })
   ]
   await until('all are acknowledged', () => [tools, everything, elsewhere].every((each) => ackOf(each) !== undefined))
-  setup.relisted('one', 'tools')
+  setup.relisted('one')
   t.same(said(everything), [], 'listed anew, and the same as before')
   one.tools = [tool('a'), tool('b')]
   one.prompts = []

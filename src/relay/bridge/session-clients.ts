@@ -114,10 +114,10 @@ export function createSessionClients({
           tasks.recordState(session, source, notification.params)
         notify(session, source, notification)
       },
-      listChanged(session, definition, upstream, kind) {
+      listChanged(session, definition, upstream, kind, noticedBy) {
         const context = contextOf(session)
         const viewKey = context === undefined ? undefined : catalogs.viewKeyOf({ ...context, session })
-        sessionLists.changed(session, viewKey, definition, upstream, kind)
+        sessionLists.changed(session, viewKey, definition, upstream, kind, noticedBy)
       },
       async serverRequest(session, definition, request, options) {
         const context = contextOf(session)

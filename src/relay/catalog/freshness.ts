@@ -5,7 +5,7 @@ import { hasCapability } from '../../protocol/methods.ts'
 import { isModernRevision } from '../../protocol/messages.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import type { ListName } from './catalog.ts'
-import { backoffMs, type Clock, pause } from '../../time/clock.ts'
+import { backoffMs, type Clock, createDelay, pause } from '../../time/clock.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 
 /** A client that keeps a list for longer would not see a new policy. */
@@ -81,6 +81,25 @@ export function createReadRate(clock: Clock): ReadRate {
     dueAt = Math.min(Math.max(dueAt, now), now + aheadMs) + readIntervalMs
   }
   return (signal) => (last = last.then(() => next(signal)))
+}
+
+const reportEveryMs = 1_000
+
+/** `list_changed` costs its sender nothing: the first is told at once, and then those of a second together. */
+export function createPacedReports(clock: Clock, tell: (kinds: readonly ListKind[]) => void): (kind: ListKind) => void {
+  const untold = new Set<ListKind>()
+  const delay = createDelay(clock)
+  const tellAll = (): void => {
+    if (untold.size === 0) return
+    const kinds = [...untold]
+    untold.clear()
+    delay.start(reportEveryMs, tellAll)
+    tell(kinds)
+  }
+  return (kind) => {
+    untold.add(kind)
+    if (!delay.pending) tellAll()
+  }
 }
 
 export type Redundancy = ReturnType<typeof createRedundancy>

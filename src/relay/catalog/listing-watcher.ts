@@ -4,7 +4,7 @@
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import { GatewayError } from '../../protocol/messages.ts'
-import type { ListKind, Upstream } from '../../protocol/seams.ts'
+import type { ListKind, NoticedBy, Upstream } from '../../protocol/seams.ts'
 import { type Clock, createDelay } from '../../time/clock.ts'
 import { fetchList, fetchListing, type Listing, withListingParts } from '../../upstream/listing/listing.ts'
 import { changesBetween, createReadRate, isStale, mayRevalidate, type ReadRate, type Redundancy } from './freshness.ts'
@@ -28,7 +28,10 @@ interface ListingWatcherOptions {
   readonly nextRead?: ReadRate
   readonly clock: Clock
   readonly log: Log
-  /** What changed in what `peek` returns; empty where only the server says something else of itself. */
+  /**
+   * What changed in what `peek` returns, and what the server reported, be it the same or not; empty where it only says
+   * something else of itself.
+   */
   readonly onChange: (kinds: ReadonlySet<ListKind>) => void
   /** For restarts. */
   readonly store?: Store
@@ -52,16 +55,14 @@ export function createListingWatcher(options: ListingWatcherOptions) {
   const fields = { upstream: definition.name, tenant: definition.tenant }
   const stop = new AbortController()
   const { signal } = stop
-  const changed = new Set<ListKind>()
+  const [changed, reported] = [new Set<ListKind>(), new Set<ListKind>()]
   const firstAnswer = Promise.withResolvers<void>()
   let hasAnswered = false
   let listing: Listing | undefined
-  let failures = 0
-  let isUnreachable = false
+  let [failures, isUnreachable] = [0, false]
   let connection: Upstream | undefined
   let work: Promise<void> | undefined
-  const retry = createDelay(clock)
-  const release = createDelay(clock)
+  const [retry, release] = [createDelay(clock), createDelay(clock)]
   let usedAt = 0
 
   const shown = () => (failures >= failuresUntilHidden ? undefined : listing)
@@ -77,7 +78,8 @@ export function createListingWatcher(options: ListingWatcherOptions) {
     listing = next
     failures = nextFailures
     const kinds = changesBetween(before, shown())
-    if (kinds !== undefined) onChange(kinds)
+    if (kinds !== undefined || reported.size > 0) onChange(new Set([...(kinds ?? []), ...reported]))
+    reported.clear()
     settle()
     return kinds !== undefined
   }
@@ -171,9 +173,10 @@ export function createListingWatcher(options: ListingWatcherOptions) {
       start()
       return work
     },
-    /** A connection reported a change. */
-    changed(kind: ListKind): void {
+    /** A list changed, or may have. */
+    changed(kind: ListKind, noticedBy: NoticedBy): void {
       changed.add(kind)
+      if (noticedBy === 'server') reported.add(kind)
       start()
     },
     reached: (): void => (isUnreachable && retry.pending ? start() : undefined),

@@ -3,7 +3,7 @@
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Implementation, Notification } from '../../protocol/messages.ts'
-import { type HandshakeParams, type ListKind, noClient, type Upstream } from '../../protocol/seams.ts'
+import { type HandshakeParams, type ListKind, noClient, type NoticedBy, type Upstream } from '../../protocol/seams.ts'
 import type { Store } from '../../store/port.ts'
 import { backoffMs, type Clock, settledWithin } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
@@ -93,7 +93,7 @@ export function createListings(options: ListingsOptions) {
     const scope = listingScopeOf(definition)
     const isShared = definition.isolation === 'shared'
     const events = {
-      listChanged: (kind: ListKind) => changed(definition, kind),
+      listChanged: (kind: ListKind, noticedBy: NoticedBy) => changed(definition, kind, noticedBy),
       notification(notification: Notification) {
         if (isShared) sharedEvents.sharedNotification(definition, scope, notification)
       },
@@ -111,9 +111,10 @@ export function createListings(options: ListingsOptions) {
     return upstream
   }
 
-  /** A connection to the upstream reported a change. */
-  function changed(definition: UpstreamDefinition, kind: ListKind): void {
-    watcherOf(definition)?.changed(kind)
+  /** A list of the upstream changed, or may have. */
+  function changed(definition: UpstreamDefinition, kind: ListKind, noticedBy: NoticedBy): void {
+    watcherOf(definition)?.changed(kind, noticedBy)
+    // A view has a connection of its own, on which the server reports what it means for its clients.
     views.changed(definition, kind)
   }
 

@@ -3,7 +3,7 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import type { ListKind, Upstream } from '../../protocol/seams.ts'
+import type { ListKind, NoticedBy, Upstream } from '../../protocol/seams.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import { type Clock, timeoutSignal } from '../../time/clock.ts'
 import { fetchList, type Listing, type ListingPart, withListingParts } from '../../upstream/listing/listing.ts'
@@ -26,6 +26,8 @@ interface Reader {
   readonly stop: AbortController
   /** The connection to read from, while there is a change that was not read. */
   unread: Upstream | undefined
+  /** Did the server report it? Then the client is told, even where it may see nothing else than before. */
+  isReported: boolean
   isReading: boolean
 }
 
@@ -46,19 +48,20 @@ export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckVie
     reader: Reader,
     definition: UpstreamDefinition,
     kind: ListKind,
-    apply: (part: ListingPart) => void
+    apply: (part: ListingPart, isReported: boolean) => void
   ): Promise<void> {
     const { signal } = reader.stop
     while (reader.unread !== undefined && !signal.aborted) {
       await reader.nextRead(signal)
       if (signal.aborted) return
-      const upstream = reader.unread
+      const { unread: upstream, isReported } = reader
       // Before the request: a change that is reported while the response is on its way may not be in it.
       reader.unread = undefined
+      reader.isReported = false
       try {
         const part = await fetchList(upstream, kind, AbortSignal.any([signal, timeoutSignal(readTimeoutMs)]))
         // The session may have ended as the response came: nothing would forget its lists any more.
-        if (!signal.aborted) apply(part)
+        if (!signal.aborted) apply(part, isReported)
       } catch (err) {
         if (signal.aborted) return
         log.warn(
@@ -75,7 +78,8 @@ export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckVie
     session: LiveSession,
     viewKey: ViewKey | undefined,
     definition: UpstreamDefinition,
-    lists: OwnLists | undefined
+    lists: OwnLists | undefined,
+    reported: readonly ListKind[] = []
   ): void {
     const before = ownLists.get(session.key)
     const after = new Map(before)
@@ -85,7 +89,7 @@ export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckVie
     else ownLists.set(session.key, after)
     const listing = listings.peek(definition, viewKey)
     const [old, now] = [before, after].map((own) => withOwnLists(listing, own?.get(definition.hash)))
-    session.listsChanged(changedKinds(old, now))
+    session.listsChanged(new Set([...changedKinds(old, now), ...reported]))
   }
 
   function stopReading(sessionKey: string, hash?: string): void {
@@ -103,13 +107,14 @@ export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckVie
     lists: ownLists as ReadonlyMap<string, OwnListsByUpstream>,
     has: (sessionKey: string, hash: string, kind: ListKind): boolean =>
       ownLists.get(sessionKey)?.get(hash)?.parts.has(kind) === true,
-    /** The session's connection to an upstream reported a change, or ended (`upstream` and `kind` undefined). */
+    /** The session's connection to an upstream noticed a change, or ended (`upstream` and `kind` undefined). */
     changed(
       session: LiveSession,
       viewKey: ViewKey | undefined,
       definition: UpstreamDefinition,
       upstream: Upstream | undefined,
-      kind: ListKind | undefined
+      kind: ListKind | undefined,
+      noticedBy: NoticedBy
     ): void {
       const { hash } = definition
       if (kind === undefined) {
@@ -126,21 +131,25 @@ export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckVie
         nextRead: createReadRate(clock),
         stop: new AbortController(),
         unread: undefined,
+        isReported: false,
         isReading: false
       }
       ofSession.set(id, reader)
       reader.unread = upstream
+      reader.isReported ||= noticedBy === 'server'
       if (reader.isReading) return
       reader.isReading = true
-      void read(reader, definition, kind, (part) => {
+      void read(reader, definition, kind, (part, isReported) => {
         const own = ownLists.get(session.key)?.get(hash)
         const shared = listings.peek(definition, viewKey) ?? own?.shared
         // The other lists are not known yet; the first reading of the shared listing will have this change.
         if (shared === undefined) return
         // Many servers register tools as soon as they know their client: then the shared listing has the change
         // already.
-        if (own?.parts.has(kind) !== true && changedKinds(shared, withListingParts(shared, [part])).size === 0) return
-        replace(session, viewKey, definition, { shared, parts: new Map(own?.parts).set(kind, part) })
+        const isSame =
+          own?.parts.has(kind) !== true && changedKinds(shared, withListingParts(shared, [part])).size === 0
+        const lists = isSame ? own : { shared, parts: new Map(own?.parts).set(kind, part) }
+        replace(session, viewKey, definition, lists, isReported ? [kind] : [])
       })
     },
     forget(sessionKey: string): void {

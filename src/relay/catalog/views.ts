@@ -131,7 +131,7 @@ export function createViews(options: ViewsOptions) {
     /** The listings that are not the same as the shared one. */
     all: (definition: UpstreamDefinition): Listing[] => [...allOf(definition)].flatMap((view) => view.listing() ?? []),
     changed(definition: UpstreamDefinition, kind: ListKind): void {
-      for (const view of allOf(definition)) if (!view.isShared()) view.watcher.changed(kind)
+      for (const view of allOf(definition)) if (!view.isShared()) view.watcher.changed(kind, 'gateway')
     },
     /** @returns who sees the shared listing */
     sharedListingChanged(definition: UpstreamDefinition): IsAffected {
@@ -175,11 +175,12 @@ function createView(
   const own = (): Listing | undefined => (isShared ? undefined : watcher.peek())
   const lastOwn = (): Listing | undefined => (isShared ? undefined : watcher.last())
 
-  function reportChange(): void {
+  /** @param reported by the server */
+  function reportChange(reported: ReadonlySet<ListKind>): void {
     const before = seen
     seen = own() ?? sharedListing(definition)
     const kinds = changesBetween(before, seen)
-    if (kinds !== undefined) onChange(kinds)
+    if (kinds !== undefined || reported.size > 0) onChange(new Set([...(kinds ?? []), ...reported]))
   }
 
   const watcher: ListingWatcher = createListingWatcher({
@@ -192,7 +193,7 @@ function createView(
           scope,
           { ...handshake, capabilities: viewKey.capabilities, era: 'legacy' },
           {
-            listChanged: (kind) => watcher.changed(kind),
+            listChanged: (kind, noticedBy) => watcher.changed(kind, noticedBy),
             notification() {},
             ask: noClient.ask,
             closed: () => watcher.connectionClosed()
@@ -214,13 +215,13 @@ function createView(
     nextRead,
     clock,
     log,
-    onChange() {
-      if (!isShared) reportChange()
+    onChange(kinds) {
+      if (!isShared) reportChange(kinds)
     },
     redundancy: createRedundancy((listing) => {
       const shared = sharedListing(definition)
       isShared = shared !== undefined && changesBetween(shared, listing) === undefined
-      reportChange()
+      reportChange(new Set())
       return isShared
     }, clock)
   })

@@ -3,7 +3,7 @@
 
 import { GatewayError, isObject, metaOf, type Request, type UpstreamName } from '../../protocol/messages.ts'
 import { type Client, noClient } from '../../protocol/seams.ts'
-import type { ModernCall } from '../call/call.ts'
+import { callerScopeOf, type ModernCall } from '../call/call.ts'
 import { declaredForCaller } from './declared-capabilities.ts'
 import { notificationForModern } from './server-messages.ts'
 import { withoutParam } from '../../protocol/translate/rewrite.ts'
@@ -63,6 +63,9 @@ export function conversationOf({ request }: Pick<ModernCall, 'request'>): string
   }
   return name
 }
+
+/** A conversation of a caller, whatever its client declares. @throws GatewayError invalid_params */
+export const conversationScopeOf = (call: ModernCall): string => callerScopeOf(call, conversationOf(call))
 
 // Of the trace context, baggage may carry anything to anybody (W3C Baggage, "Privacy of the baggage header").
 const privateKeys: ReadonlySet<string> = new Set(['baggage', relatedTaskKey, conversationKey])

@@ -12,21 +12,25 @@ import {
   type Notification,
   type ServerRequest
 } from '../../protocol/messages.ts'
-import type { ServerRequestOptions, Upstream } from '../../protocol/seams.ts'
+import type { ListKind, ServerRequestOptions, Upstream } from '../../protocol/seams.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { quotaKeyOf, callerScopeOf, listingScopeOf, type ModernCall, type ModernViewer } from '../call/call.ts'
 import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
+import { createPacedReports } from '../catalog/freshness.ts'
 import type { Listings } from '../catalog/listings.ts'
 import { refuseOutsideInputMethods } from '../client/pending-inputs.ts'
 import { allowsNoServerRequests, declaredForCaller } from '../client/declared-capabilities.ts'
-import { conversationKey, conversationOf } from '../client/modern-client.ts'
+import { conversationOf, conversationScopeOf } from '../client/modern-client.ts'
 import { type AbandonedCalls, createCallSlots } from './call-slots.ts'
+import { createConversationLimit } from './conversation-limit.ts'
 import type { LogLevels } from './log-level.ts'
 
 /** What happens on callers' own connections outside of calls. */
 interface CallerConnectionEvents {
   notification(definition: UpstreamDefinition, scope: string, notification: Notification): void
+  /** A server told a conversation of a caller (`conversationScopeOf`) that lists have changed. */
+  listsReported(conversation: string, definition: UpstreamDefinition, kinds: readonly ListKind[]): void
   /** A server request that names no call: somebody's, or `otherwise`. */
   ask(
     upstream: Upstream | undefined,
@@ -82,16 +86,22 @@ export function createCallerConnections({
 
   async function open(
     definition: UpstreamDefinition,
-    { principal }: ModernCall,
+    call: ModernCall,
     scope: string,
     capabilities: ClientCapabilities
   ): Promise<Upstream> {
     const { name: upstream, tenant } = definition
-    const quotaKey = quotaKeyOf(principal)
+    const quotaKey = quotaKeyOf(call.principal)
+    const conversation = conversationScopeOf(call)
     const handshake = { clientInfo, era: 'modern' as const, capabilities, exclusive: true, quotaKey }
+    const report = createPacedReports(clock, (kinds) => events.listsReported(conversation, definition, kinds))
     let current: Upstream | undefined
     current = await pool.acquire(definition, scope, handshake, {
-      listChanged: (kind) => listings.changed(definition, kind),
+      // Others have connections of their own, whose lists may be the same as before.
+      listChanged(kind, noticedBy) {
+        listings.changed(definition, kind, 'gateway')
+        if (noticedBy === 'server') report(kind)
+      },
       notification: (notification) => events.notification(definition, scope, notification),
       ask: (request, options) => events.ask(current, request, options, () => refuseOutsideInputMethods(request)),
       closed({ message: reason }) {
@@ -196,50 +206,4 @@ export function createCallerConnections({
 /** @throws GatewayError cancelled */
 function refuseCancelled({ signal }: ModernCall): void {
   if (signal.aborted) throw new GatewayError('cancelled', 'The request was cancelled before it was sent.')
-}
-
-const sweepEveryMs = 60_000
-
-/**
- * Counts the conversations (`_meta["io.gatehouse/conversation"]`) of callers: each name, like each set of capabilities,
- * is a set of upstream sessions of its own.
- * @returns enters one, and returns how to leave it, which is idempotent; throws GatewayError too_many
- */
-function createConversationLimit(clock: Clock) {
-  /** By caller and scope. `until`: when its connections are closed, unless somebody uses them before. */
-  const callers = new Map<string, Map<string, { inUse: number; until: number }>>()
-  let sweptAt = clock.now()
-
-  return (caller: string, scope: string, idleMs: number, max: number): (() => void) => {
-    const now = clock.now()
-    const forget = (key: string): void => {
-      const scopes = callers.get(key)
-      for (const [each, { inUse, until }] of scopes ?? []) if (inUse === 0 && until <= now) scopes?.delete(each)
-      if (scopes?.size === 0) callers.delete(key)
-    }
-    if (now - sweptAt > sweepEveryMs) {
-      sweptAt = now
-      for (const each of callers.keys()) forget(each)
-    }
-    const isNew = callers.get(caller)?.has(scope) !== true
-    if (isNew && (callers.get(caller)?.size ?? 0) >= max) forget(caller)
-    const scopes = callers.get(caller) ?? new Map<string, { inUse: number; until: number }>()
-    const kept = scopes.get(scope) ?? { inUse: 0, until: now + idleMs }
-    if (isNew && scopes.size >= max) {
-      throw new GatewayError(
-        'too_many',
-        `This caller uses more than ${max} conversations (_meta.${conversationKey}) or sets of capabilities ` +
-          'at once (limits.sessionsPerPrincipal). Use fewer, or wait until older ones have been idle.'
-      )
-    }
-    callers.set(caller, scopes.set(scope, kept))
-    kept.inUse++
-    let left = false
-    return () => {
-      if (left) return
-      left = true
-      kept.inUse--
-      kept.until = Math.max(kept.until, clock.now() + idleMs)
-    }
-  }
 }

@@ -8,6 +8,7 @@ import {
   noClient,
   type ListKind,
   type LogLevel,
+  type NoticedBy,
   type ServerRequestOptions,
   type Upstream
 } from '../../protocol/seams.ts'
@@ -38,7 +39,8 @@ export interface SessionConnectionEvents extends SharedConnectionEvents {
     session: LiveSession,
     definition: UpstreamDefinition,
     upstream: Upstream | undefined,
-    kind: ListKind | undefined
+    kind: ListKind | undefined,
+    noticedBy: NoticedBy
   ): void
   /** A server request on a session's own connection that belongs to no call. */
   serverRequest(
@@ -89,10 +91,10 @@ export function createSessionConnections({
     /** The session whose own connection it is. One that has ended hears nothing any more. */
     const session = (): LiveSession | undefined => (own ? live.get(key) : undefined)
     current = await pool.acquire(definition, scope, handshake, {
-      listChanged(kind) {
+      listChanged(kind, noticedBy) {
         const owner = session()
-        if (owner !== undefined) events.listChanged(owner, definition, current, kind)
-        else if (!own) listings.changed(definition, kind)
+        if (owner !== undefined) events.listChanged(owner, definition, current, kind, noticedBy)
+        else if (!own) listings.changed(definition, kind, noticedBy)
       },
       notification(notification) {
         const owner = session()
@@ -110,7 +112,7 @@ export function createSessionConnections({
         if (own && open.get(key)?.get(hash) === current) open.get(key)?.delete(hash)
         log.warn({ upstream, tenant, reason }, 'upstream connection of a session ended')
         const owner = session()
-        if (owner !== undefined) events.listChanged(owner, definition, undefined, undefined)
+        if (owner !== undefined) events.listChanged(owner, definition, undefined, undefined, 'gateway')
         events.lost(definition, scope)
       }
     })

@@ -2,7 +2,7 @@
 // list changes, keeps the listings of their endpoints in use, and ends the streams that cannot keep what they
 // promised.
 
-import type { Endpoint } from '../../config/snapshot.ts'
+import type { Endpoint, UpstreamDefinition } from '../../config/snapshot.ts'
 import { observe } from '../../observe/log.ts'
 import { GatewayError, type Result } from '../../protocol/messages.ts'
 import type { ListKind } from '../../protocol/seams.ts'
@@ -10,7 +10,7 @@ import type { ModernCall } from '../call/call.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { definitionsOf } from '../catalog/client-catalogs.ts'
 import { changedKinds } from '../catalog/freshness.ts'
-import { listenCallOf } from '../client/modern-client.ts'
+import { conversationScopeOf, listenCallOf } from '../client/modern-client.ts'
 import { createKeepAlive } from '../connections/keep-alive.ts'
 import { createListenLimit, readListenFilter, type ListenFilter } from './listen-filter.ts'
 import { createListenStream, type ListenStream, type ListenStreamsOptions } from './listen-stream.ts'
@@ -45,22 +45,29 @@ export function createListenStreams(options: ListenStreamsOptions) {
     return idleMs
   }
 
-  /** Streams of one endpoint share views: each pair of views is compared once. */
-  function tellListChanges(some: Iterable<ListenStream>): void {
+  /**
+   * Streams of one endpoint share views: each pair of views is compared once.
+   * @param reportedTo what servers say has changed for the client of a stream, be it the same or not
+   */
+  function tellListChanges(
+    some: Iterable<ListenStream>,
+    reportedTo: (stream: ListenStream) => Iterable<ListKind> = () => []
+  ): void {
     const compared = new Map<Catalog, { readonly now: Catalog; readonly kinds: ReadonlySet<ListKind> }>()
     for (const stream of some) {
       const { view } = stream
       const now = catalogs.of(stream.call)
-      if (now === view) continue
       let change = compared.get(view)
       if (change?.now !== now) compared.set(view, (change = { now, kinds: changedKinds(view, now) }))
-      stream.show(now, change.kinds)
+      stream.show(now, [...change.kinds, ...reportedTo(stream)])
     }
   }
 
-  listings.onChange((hash) => {
-    const concerned = [...streams].filter(({ call }) => definitionsOf(call).some((each) => each.hash === hash))
-    tellListChanges(concerned)
+  const concernedBy = (hash: string): ListenStream[] =>
+    [...streams].filter(({ call }) => definitionsOf(call).some((each) => each.hash === hash))
+
+  listings.onChange((hash, kinds, isAffected) => {
+    tellListChanges(concernedBy(hash), ({ call }) => (isAffected(catalogs.viewKeyOf(call)) ? kinds : []))
   })
 
   async function serve(call: ModernCall, filter: ListenFilter): Promise<void> {
@@ -89,6 +96,11 @@ export function createListenStreams(options: ListenStreamsOptions) {
         await serve(call, wanted).finally(leave)
         return { resultType: 'complete' }
       })
+    },
+    /** On a connection that serves one conversation of a caller, its server said that lists have changed. */
+    listsReported(conversation: string, { hash }: UpstreamDefinition, kinds: readonly ListKind[]) {
+      const concerned = concernedBy(hash).filter(({ call }) => conversationScopeOf(call) === conversation)
+      tellListChanges(concerned, () => kinds)
     },
     /** After a reload. */
     retain() {

@@ -75,7 +75,7 @@ export function createStreamableSession(
   /** Notifications may have been missed. */
   function announceAll(): void {
     for (const kind of ['tools', 'prompts', 'resources'] as const) {
-      if (isObject(state.handshakeResult?.capabilities[kind])) events.listChanged(kind)
+      if (isObject(state.handshakeResult?.capabilities[kind])) events.listChanged(kind, 'gateway')
     }
     for (const uri of replay.subscriptions) {
       events.notification({ method: 'notifications/resources/updated', params: { uri } })

@@ -136,7 +136,7 @@ export function createUpstreamSubscriptions(
       const offered = kinds.filter((kind) => isObject(capabilities[kind]) && capabilities[kind]['listChanged'] === true)
       if (offered.length === 0) return
       lists = openStream(Object.fromEntries(offered.map((kind) => [`${kind}ListChanged`, true])), () => {
-        for (const kind of kinds) if (isObject(capabilities[kind])) events.listChanged(kind)
+        for (const kind of kinds) if (isObject(capabilities[kind])) events.listChanged(kind, 'gateway')
       })
     },
     subscribe,

@@ -208,7 +208,7 @@ export function createModernRequests({
     if (reader === undefined) return false
     if (reader.count === readings) {
       await reader.read()
-      if (reader.count > readings) link.events.listChanged('tools')
+      if (reader.count > readings) link.events.listChanged('tools', 'gateway')
     }
     return reader.count > readings
   }

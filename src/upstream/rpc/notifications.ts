@@ -91,7 +91,7 @@ export function createConnectionNotifications({
   return (notification) => {
     // Whoever takes these coalesces them, so none is too many.
     const list = changedLists.get(notification.method)
-    if (list !== undefined) return events.listChanged(list)
+    if (list !== undefined) return events.listChanged(list, 'server')
     if (!otherLegacyNotifications.has(notification.method))
       return log.debug('dropped a notification of the upstream whose method is not known')
     if (bucket.take()) return events.notification(notification)
