@@ -147,7 +147,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'relay/tasks/open-tasks.ts limits',
       'tasks of legacy servers that are followed',
       'caller; tenant; process',
-      'one is followed no longer'
+      'the longest unpolled of the caller with most tasks is followed no longer'
     ],
     [
       'relay/tasks/open-tasks.ts unansweredMs',
@@ -362,7 +362,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['relay/catalog/views.ts maxPerUpstream', 'views', 'upstream', 'shown what is shown without capabilities'],
     ['relay/catalog/views.ts maxPerPerson', 'views', 'person and upstream', 'shown what is shown without capabilities'],
     ['relay/catalog/views.ts maxPerTenant', 'views', 'tenant', 'shown what is shown without capabilities'],
-    ['relay/catalog/views.ts evictableAfterMs', 'time without use until a view may be replaced', 'view', 'replaced'],
+    [
+      'relay/catalog/views.ts evictableAfterMs',
+      'time without use until a view may be replaced',
+      'view',
+      'replaced, of the person with most views first'
+    ],
     [
       'relay/catalog/client-catalogs.ts maxKeyLength chars',
       'capabilities that make a view',
