@@ -4,6 +4,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 
 import { configMarkdown } from './config-doc.ts'
+import { architectureMarkdown } from './files-doc.ts'
 import { errorTable, type ErrorCode } from '../src/protocol/error-table.ts'
 import { rpcCodeOf } from '../src/protocol/messages.ts'
 import { conformanceMarkdown } from '../test/conformance/figures.ts'
@@ -30,6 +31,7 @@ ${rows.join('\n')}
 }
 
 const documents = {
+  'docs/architecture.md': architectureMarkdown(),
   'docs/config.md': configMarkdown(),
   'docs/errors.md': errorsMarkdown(),
   'docs/conformance.md': conformanceMarkdown(),
