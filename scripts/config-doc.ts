@@ -53,7 +53,9 @@ const intro = `# Configuration
 
 One file, YAML or JSON, given as \`gatehouse serve --config FILE\`. \`gatehouse check --config FILE\` reports all
 problems at once, and \`gatehouse schema\` prints the JSON Schema for editors. While the gateway runs, it applies a
-changed file without a restart. An invalid file is refused: the log says why, and the last valid one stays in use.
+changed file without a restart, and reads it again when a file that it names by \`\${file:PATH}\` has new content. An
+invalid file is refused: the log says why, and the last valid one stays in use. Changed environment variables need a
+restart.
 
 ## Values from outside
 

@@ -1,15 +1,20 @@
-// Notices that a file has new content: written in place, replaced by rename (editors), or swapped by a symlink above it
-// (Kubernetes). Folder events trigger a check at once; polling covers mounts without events. Only content counts, never
-// dates.
+// Notices that the configuration file, or a file that it names by `${file:PATH}`, has new content: written in place,
+// replaced by rename (editors), or swapped by a symlink above it (secrets of Kubernetes and Docker). Folder events
+// trigger a check at once; polling covers mounts without events. Only content counts, never dates.
 
 import { createHash } from 'node:crypto'
 import { readFileSync, realpathSync, watch, type FSWatcher } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
 import { every, steadyClock, type Timer } from '../time/clock.ts'
+import { readReferenced, resolveReferences } from './references.ts'
+import { readSource } from './source.ts'
+
+/** The digest of each watched file by its path, the configuration first; undefined: it could never be read. */
+type Contents = ReadonlyMap<string, string | undefined>
 
 /**
- * Calls `onChange` once for every new content that stays for `settleMs`. A missing file is not a change.
+ * Calls `onChange` once for every new content that stays for `settleMs`. A file that goes missing is not a change.
  * Does not keep the process alive.
  * @param settleMs new content counts once two checks this far apart agree on it, so that a half-written file is rarely
  * read
@@ -24,8 +29,8 @@ export function watchConfig(
   const file = resolve(path)
   const watchers = new Map<string, FSWatcher>()
   let settling: Timer | undefined
-  let current = digest(file)
-  let candidate: string | undefined
+  let current = contentsNow(file, new Map())
+  let candidate: Contents | undefined
   let closed = false
 
   // An event never postpones a check that is due: a busy file in the same folder, such as a database, sends events all
@@ -39,10 +44,9 @@ export function watchConfig(
   function check(): void {
     settling = undefined
     follow()
-    const now = digest(file)
-    // A missing file is most likely being replaced.
-    const changed = now !== undefined && now !== current
-    const settled = changed && now === candidate
+    const now = contentsNow(file, current)
+    const changed = !same(now, current)
+    const settled = changed && same(now, candidate)
     candidate = changed && !settled ? now : undefined
     if (settled) {
       current = now
@@ -51,10 +55,11 @@ export function watchConfig(
   }
 
   /**
-   * Watches the folder of the path and, behind symlinks, the folder of the real file: a change may happen in either.
+   * Watches the folder of each path and, behind symlinks, the folder of the real file: a change may happen in either.
    */
   function follow(): void {
-    const folders = new Set([dirname(file), dirname(realPath(file))])
+    const files = [...(candidate ?? current).keys()]
+    const folders = new Set(files.flatMap((path) => [dirname(path), dirname(realPath(path))]))
     for (const [folder, watcher] of watchers) {
       if (folders.has(folder)) continue
       watcher.close()
@@ -94,20 +99,39 @@ export function watchConfig(
   }
 }
 
-function digest(file: string): string | undefined {
+/** What cannot be read counts as it was: most likely it is being replaced, and a reload would be refused. */
+function contentsNow(file: string, before: Contents): Contents {
+  const bytes = readOr(undefined, () => readFileSync(file))
+  const own = bytes === undefined ? before.get(file) : digest(bytes)
+  const known = [...before.keys()].slice(1)
+  const names = bytes === undefined || own === before.get(file) ? known : (namedFiles(bytes, file) ?? known)
+  return new Map([
+    [file, own],
+    ...names.map((name) => [name, readOr(before.get(name), () => digest(readReferenced(name)))] as const)
+  ])
+}
+
+/** The paths after `${file:`; undefined where the text is no configuration, which its reload will tell. */
+function namedFiles(bytes: Buffer, file: string): readonly string[] | undefined {
+  const { value, report } = readSource(bytes.toString('utf8'))
+  if (value === undefined) return undefined
+  return [...resolveReferences(value, dirname(file), {}, report).files].filter((name) => name !== file)
+}
+
+const digest = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex')
+
+const same = (one: Contents, other: Contents | undefined): boolean =>
+  other !== undefined && JSON.stringify([...one]) === JSON.stringify([...other])
+
+function readOr<T>(otherwise: T, read: () => T): T {
   try {
-    return createHash('sha256').update(readFileSync(file)).digest('hex')
+    return read()
   } catch {
-    // The caller waits until the file exists again.
-    return undefined
+    return otherwise
   }
 }
 
 function realPath(file: string): string {
-  try {
-    return realpathSync(file)
-  } catch {
-    // The folder of the path itself is watched in any case.
-    return file
-  }
+  // The folder of the path itself is watched in any case.
+  return readOr(file, () => realpathSync(file))
 }

@@ -119,3 +119,57 @@ t.test('where no folder can be watched the slow look notices', async (t) => {
   writeFileSync(path, 'a')
   await seen.until(1)
 })
+
+const naming = (...files: readonly string[]): string => JSON.stringify(files.map((file) => `\${file:${file}}`))
+
+t.test('a file that the configuration names is watched like the configuration', async (t) => {
+  const folder = t.testdir({ 'c.yaml': naming('secrets/key', 'secrets/not-yet'), secrets: { key: 'a', other: 'a' } })
+  const seen = watched(t, join(folder, 'c.yaml'))
+  writeFileSync(join(folder, 'secrets', 'other'), 'b')
+  writeFileSync(join(folder, 'secrets', 'key'), 'b')
+  await seen.until(1)
+  writeFileSync(join(folder, 'secrets', '.key.new'), 'c')
+  renameSync(join(folder, 'secrets', '.key.new'), join(folder, 'secrets', 'key'))
+  await seen.until(2)
+  writeFileSync(join(folder, 'secrets', 'not-yet'), 'a')
+  await seen.until(3)
+  t.equal(seen.count, 3, 'a neighbour that nobody names is no change')
+})
+
+t.test('a secret that is swapped as Kubernetes and Docker do it is noticed, each time', async (t) => {
+  const folder = t.testdir({ 'c.yaml': naming('secrets/key'), secrets: { v0: { key: 'v0' } } })
+  const secrets = join(folder, 'secrets')
+  symlinkSync('v0', join(secrets, '..data'))
+  symlinkSync('..data/key', join(secrets, 'key'))
+  const seen = watched(t, join(folder, 'c.yaml'))
+  for (const round of [1, 2]) {
+    mkdirSync(join(secrets, `v${round}`))
+    writeFileSync(join(secrets, `v${round}`, 'key'), `v${round}`)
+    symlinkSync(`v${round}`, join(secrets, '..new'))
+    renameSync(join(secrets, '..new'), join(secrets, '..data'))
+    rmSync(join(secrets, `v${round - 1}`), { recursive: true })
+    await seen.until(round)
+  }
+})
+
+t.test('the files that are watched are those that the configuration names now', async (t) => {
+  const folder = t.testdir({ 'c.yaml': naming('one'), one: 'a', two: 'a' })
+  const seen = watched(t, join(folder, 'c.yaml'))
+  writeFileSync(join(folder, 'c.yaml'), naming('two'))
+  await seen.until(1)
+  writeFileSync(join(folder, 'one'), 'b')
+  writeFileSync(join(folder, 'two'), 'b')
+  await seen.until(2)
+  writeFileSync(join(folder, 'c.yaml'), '[ this is no configuration')
+  await seen.until(3)
+  writeFileSync(join(folder, 'two'), 'c')
+  await seen.until(4)
+  t.equal(seen.count, 4, 'the file that is no longer named is no change')
+})
+
+t.test('a device in the place of a secret, which never ends, holds nothing up', async (t) => {
+  const folder = t.testdir({ 'c.yaml': naming('/dev/zero', 'key'), key: 'a' })
+  const seen = watched(t, join(folder, 'c.yaml'))
+  writeFileSync(join(folder, 'key'), 'b')
+  await seen.until(1)
+})

@@ -103,22 +103,26 @@ t.test('once it is repaired it is taken', async (t) => {
   t.equal(await pid(), pidAtFirst)
 })
 
-t.test('SIGHUP reads the file again, and what it refers to: a rotated key keeps its sessions', async (t) => {
-  const ping = (key: string) =>
-    send(url, {
-      headers: { ...raw.headers, authorization: `Bearer ${key}` },
-      body: '{"jsonrpc":"2.0","id":1,"method":"ping"}'
-    })
+const askWith = (key: string, method: string, params: object = {}) =>
+  send(url, {
+    headers: { ...raw.headers, authorization: `Bearer ${key}` },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
+  })
+const ping = (key: string) => askWith(key, 'ping')
+
+t.test('a key file that is written again is taken by itself: the rotated key keeps its sessions', async (t) => {
+  t.same([(await ping(oldKey)).status, (await ping(newKey)).status], [200, 401])
   await writeFile(keyFile, newKey)
-  t.same(
-    [(await ping(oldKey)).status, (await ping(newKey)).status],
-    [200, 401],
-    'nobody looks at the key file by itself'
-  )
+  await until('the new key is taken', async () => (await ping(newKey)).status === 200)
+  t.equal((await ping(oldKey)).status, 401)
+  const { json } = await askWith(newKey, 'tools/call', { name: 'local__pid' })
+  t.equal(json.result.content[0].text, pidAtFirst)
+})
+
+t.test('SIGHUP reads the file again, changed or not', async () => {
   const before = taken()
   gateway.signal('SIGHUP')
   await until('it is taken', () => taken() > before)
-  t.same([(await ping(oldKey)).status, (await ping(newKey)).status], [401, 200])
 })
 
 t.test('after all this it ends as ever', async (t) => {
