@@ -608,14 +608,20 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
   ],
   'Processes over stdio': [
     [
-      'upstream/stdio/supervisor.ts graceMs',
+      'upstream/stdio/child-process.ts graceMs',
       'wait after the end of input, and after TERM',
       'process',
       'TERM, then KILL'
     ],
-    ['upstream/stdio/supervisor.ts pipesMs', 'wait for the pipes of a dead process', 'process', 'closed'],
     [
-      'upstream/stdio/supervisor.ts maxQueued bytes',
+      'upstream/stdio/orphans.ts maxSearches',
+      'searches for what a process has left',
+      'process',
+      'given up, and logged'
+    ],
+    ['upstream/stdio/child-process.ts pipesMs', 'wait for the pipes of a dead process', 'process', 'closed'],
+    [
+      'upstream/stdio/child-process.ts maxQueued bytes',
       'input that the process does not read',
       'process',
       '`upstream_unavailable`'
@@ -693,6 +699,9 @@ upstream/modern/param-header-cache.ts overhead
 upstream/rpc/decode-json.ts mergeAt
 upstream/rpc/server-requests.ts MiB
 upstream/stdio/child-output.ts keptBytes
+upstream/stdio/orphans.ts crowdedPauseMs
+upstream/stdio/orphans.ts markBytes
+upstream/stdio/orphans.ts searchPauseMs
 `
   .trim()
   .split('\n')

@@ -70,7 +70,6 @@ export async function createGateway(
   const node = randomBytes(4).toString('hex')
   const calls = new Set<AbortController>()
   const serverInfo = { name: 'gatehouse', version }
-  const { limits } = initial
 
   const store = overrides.store ?? (await openStore(initial.store, log))
   const authenticator = createAuthenticator({ clock: wallClock, fetch: createFetch(), log })
@@ -90,8 +89,8 @@ export async function createGateway(
 
   const supervisor = createSupervisor({
     baseEnv: env,
-    maxProcesses: limits.processes,
-    maxPerTenant: limits.processesPerTenant,
+    maxProcesses: initial.limits.processes,
+    maxPerTenant: initial.limits.processesPerTenant,
     clock: steadyClock,
     log
   })
@@ -169,6 +168,7 @@ export async function createGateway(
     sealer.close()
     relay.close()
     await pool.close()
+    supervisor.close()
     authenticator.close()
     await sessions.close()
     await store.close()

@@ -3,7 +3,7 @@
 import t, { type Test } from 'tap'
 import { readFile } from 'node:fs/promises'
 import { type Result, tenantId } from '../../src/protocol/messages.ts'
-import { environment } from '../../src/upstream/stdio/supervisor.ts'
+import { environment, startError } from '../../src/upstream/stdio/child-process.ts'
 import {
   alive,
   callOf,
@@ -42,7 +42,20 @@ t.test('a child sees the few inherited variables and its own, and nothing else',
   const { call } = await open(t, stdioDefinition({}, { env: { OWN: 'declared' } }), shop)
   const env = JSON.parse(await call('env')) as Record<string, string>
   t.match(env, { OWN: 'declared', LANG: 'C.UTF-8', PATH: process.env['PATH'] })
-  const allowed = new Set(['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'USER', 'LOGNAME', 'SHELL', 'OWN'])
+  // GATEHOUSE_CHILD is the mark by which what it leaves is found.
+  const allowed = new Set([
+    'PATH',
+    'HOME',
+    'LANG',
+    'LC_ALL',
+    'TZ',
+    'TMPDIR',
+    'USER',
+    'LOGNAME',
+    'SHELL',
+    'OWN',
+    'GATEHOUSE_CHILD'
+  ])
   // The test runner puts its own variables into every child.
   const own = Object.entries(env).filter(([name]) => !name.startsWith('_TAPJS'))
   t.same(
@@ -165,6 +178,17 @@ t.test('a command that cannot be started is named, its arguments are not', async
   t.match(await message({ command: `${folder}/plain`, args: ['hunter2'] }), /may not be executed/)
   t.match(await message({ cwd: '/no/such/folder', args: ['hunter2'] }), /\/no\/such\/folder does not exist/)
   t.match(await message({ args: ['hunter2\0'] }), /cannot be started/)
+})
+
+t.test('what the gateway itself has too few of is no fault of the upstream', (t) => {
+  for (const [code, limit] of [
+    ['EMFILE', 'descriptors'],
+    ['ENFILE', 'descriptors'],
+    ['EAGAIN', 'systemProcesses']
+  ] as const)
+    t.match(startError(stdioDefinition(), { code }), { code: 'too_many', message: /ulimit/, data: { limit } }, code)
+  t.match(startError(stdioDefinition(), { code: 'ENOENT' }), { code: 'upstream_unavailable' })
+  t.end()
 })
 
 t.test('nothing in a definition is read by a shell', async (t) => {

@@ -1,0 +1,210 @@
+// One child process: its start, its pipes and its end. It leads a process group of its own and the whole group ends
+// with it, because a wrapper such as npx leaves the real server behind when only the wrapper is killed. Never a shell.
+
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { isOutOfDescriptors, outOfDescriptors } from '../../limits/descriptors.ts'
+import { GatewayError } from '../../protocol/messages.ts'
+import { type Clock, settledWithin } from '../../time/clock.ts'
+import { UnreachableError, uncertainError } from '../rpc/errors.ts'
+import { markVariable, type Orphans } from './orphans.ts'
+import type { StdioDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+
+export interface ChildEvents {
+  stdout(chunk: Buffer): void
+  stderr(chunk: Buffer): void
+  /** It has ended, or never started; all it wrote was handed over before. Exactly once. */
+  ended(reason: GatewayError): void
+}
+
+export interface Child {
+  /** @returns false when the child has left more than `maxQueued` bytes unread: nothing was written */
+  write(text: string): boolean
+  /**
+   * Standard input ends; after a grace TERM, after another KILL, to the group. Resolves when it is gone. Idempotent.
+   */
+  close(): Promise<void>
+  /** KILL to the group. */
+  kill(): void
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export interface ChildSurroundings {
+  /** Where the inherited variables come from; children do not see the rest of it. */
+  readonly baseEnv: Environment
+  readonly orphans: Orphans
+  readonly clock: Clock
+  readonly log: Log
+}
+
+// 2025-11-25 basic/lifecycle "Shutdown": close stdin, wait, SIGTERM, wait, SIGKILL.
+const graceMs = 2_000
+/** How long the pipes of a dead child may stay open: a process that left the group may hold them. */
+const pipesMs = 1_000
+const maxQueued = 1_048_576
+
+/** What a program needs to find itself at home, and nothing that could be a secret. */
+const inherited = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'USER', 'LOGNAME', 'SHELL']
+
+/** @throws GatewayError as `startError` */
+export function startChild(
+  definition: StdioDefinition,
+  { stdout, stderr, ended }: ChildEvents,
+  { baseEnv, orphans, clock, log }: ChildSurroundings
+): Child {
+  const { name } = definition
+  const mark = orphans.newMark()
+  const child = spawned(definition, { ...environment(baseEnv, definition.env), [markVariable]: mark })
+  const { pid } = child
+  if (pid !== undefined) orphans.started(pid)
+  let over = false
+  let closing: Promise<void> | undefined
+  const gone = Promise.withResolvers<void>()
+
+  function finish(reason: GatewayError): void {
+    if (over) return
+    over = true
+    // The grandchildren may have outlived their parent.
+    signalGroup('SIGKILL')
+    child.stdin.destroy()
+    child.stdout.destroy()
+    child.stderr.destroy()
+    if (pid === undefined) gone.resolve()
+    else void orphans.ended(pid, mark).then(noteLeft).then(gone.resolve)
+    ended(reason)
+  }
+
+  function noteLeft(isClean: boolean): void {
+    if (!isClean) log.warn({ upstream: name }, 'processes that the upstream has left cannot be ended')
+  }
+
+  function signalGroup(signal: NodeJS.Signals): void {
+    if (child.pid === undefined) return
+    try {
+      process.kill(-child.pid, signal)
+    } catch (error) {
+      // ESRCH: the whole group has gone, which is what we want. Anything else leaves at least the leader to us.
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') child.kill(signal)
+    }
+  }
+
+  const stop = async (): Promise<void> => {
+    if (over) return await gone.promise
+    child.stdin.end()
+    // Not even KILL ends a process that hangs in the kernel: after the last grace we stop waiting for it.
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      if (await settledWithin(clock, graceMs, gone.promise)) return
+      if (!over) signalGroup(signal)
+    }
+    await settledWithin(clock, graceMs, gone.promise)
+  }
+  const close = (): Promise<void> => (closing ??= stop())
+
+  child.stdout.on('data', stdout)
+  child.stderr.on('data', stderr)
+  // For good, not once: a child that has changed its user makes an error of every signal that we try.
+  child.on('error', (cause: NodeJS.ErrnoException) => {
+    if (child.pid === undefined) return finish(startError(definition, cause))
+    log.warn({ upstream: name, pid: child.pid, reason: cause.code }, 'the process of the upstream cannot be signalled')
+  })
+  child.once('exit', (code, signal) => {
+    signalGroup('SIGKILL')
+    const text =
+      `The process of upstream ${name} ended (${signal === null ? `exit code ${code}` : `signal ${signal}`}) before ` +
+      'it answered. The request is not sent again; whether it took effect is unknown.'
+    const exited = (): void => finish(uncertainError(name, 'upstream_lost', text))
+    // What it wrote last is still in the pipes: 'close' comes when they are read to their end.
+    const timer = clock.timer(pipesMs, exited)
+    child.once('close', () => {
+      timer.close()
+      exited()
+    })
+  })
+  // A child that closes its side of a pipe but lives on can no longer be talked to. It may be on its way out, so it
+  // gets its grace.
+  const hangUp = (): void => {
+    void close()
+  }
+  child.stdin.on('error', hangUp)
+  child.stdout.once('end', hangUp)
+  child.stdout.on('error', hangUp)
+  child.stderr.on('error', () => {
+    child.stderr.destroy()
+  })
+
+  return {
+    write(text) {
+      if (over || child.stdin.writableLength > maxQueued) return false
+      child.stdin.write(text)
+      return true
+    },
+    close,
+    kill() {
+      if (!over) signalGroup('SIGKILL')
+    }
+  }
+}
+
+function spawned(definition: StdioDefinition, env: Environment): ChildProcessWithoutNullStreams {
+  const { command, args, cwd } = definition
+  let child: ChildProcessWithoutNullStreams
+  try {
+    child = spawn(command, args, { cwd, env, detached: true, shell: false, stdio: ['pipe', 'pipe', 'pipe'] })
+  } catch (cause) {
+    throw startError(definition, cause)
+  }
+  // Where no descriptor is left, spawn returns a child without pipes, whose error comes later.
+  const { stdin } = child as { readonly stdin?: unknown }
+  if (stdin !== undefined && stdin !== null) return child
+  child.on('error', () => {})
+  throw startError(definition, { code: 'EMFILE' })
+}
+
+/** The child's environment: a handful of inherited variables and what the definition says. */
+export function environment(base: Environment, own: Readonly<Record<string, string>>): Record<string, string> {
+  // A value like "() { ..." is a shell function, which some shells would run.
+  const taken = inherited.flatMap((name) => {
+    const value = base[name]
+    return value === undefined || value.startsWith('()') ? [] : [[name, value] as const]
+  })
+  return { ...Object.fromEntries(taken), ...own }
+}
+
+/**
+ * @param cause with the `code` of the system
+ * @returns too_many where the gateway itself has no more of what a start takes, which says nothing of the upstream;
+ * else upstream_unavailable
+ */
+export function startError(definition: StdioDefinition, cause: unknown): GatewayError {
+  const { name } = definition
+  const { code } = cause as { readonly code?: string }
+  const gatewayFault = (limit: string, what: string): GatewayError =>
+    new GatewayError('too_many', `Upstream ${name} cannot start: ${what}. Retry in a second.`, {
+      cause,
+      data: { upstream: name, limit }
+    })
+  if (isOutOfDescriptors(cause)) return gatewayFault('descriptors', outOfDescriptors)
+  if (code === 'EAGAIN') return gatewayFault('systemProcesses', outOfProcesses)
+  return new UnreachableError(
+    'upstream_unavailable',
+    `Upstream ${name} cannot be started: ${whyNot(definition, code)}.`,
+    {
+      cause,
+      data: { upstream: name }
+    }
+  )
+}
+
+const outOfProcesses =
+  'the system lets this gateway process start no more processes; raise their number (ulimit -u, TasksMax, or the ' +
+  'pids limit of the container)'
+
+// Names the command, never its arguments: those may carry secrets.
+function whyNot({ command, cwd }: StdioDefinition, code: string | undefined): string {
+  if (cwd !== undefined && !existsSync(cwd)) return `its working directory ${cwd} does not exist: correct cwd`
+  if (code === 'ENOENT') return `the command ${command} was not found: install it, or correct the command or its PATH`
+  if (code === 'EACCES') return `the command ${command} may not be executed: make it executable, or correct the command`
+  return `the command ${command} failed with ${code ?? 'an unknown error'}: check its command, args, env and cwd`
+}

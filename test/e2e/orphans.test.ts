@@ -1,0 +1,108 @@
+// Child processes that do not go by themselves: one that ignores the end of its input and TERM, and one that has left the
+// process group and session of its parent. Whichever way the gateway ends, nothing of them survives it.
+
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { legacyClient } from '../kit/client.ts'
+import { configOf, key } from '../kit/gateway.ts'
+import { marked, serve, type Served } from '../kit/process.ts'
+import { allGone, descendants } from './kit/process.ts'
+import { until } from '../kit/until.ts'
+import type { Test } from 'tap'
+
+const server = new URL('../kit/stdio-server.ts', import.meta.url).pathname
+/** Starts a daemon, which is `setsid` for, and goes on as the server. */
+const daemonAndServer = `
+require('node:child_process').spawn('sleep', ['3600'], { detached: true, stdio: 'ignore' }).unref()
+import(${JSON.stringify(server)})`
+
+interface Made extends Served {
+  /** Has called, so that its session has a process. Resolves with what came of it. */
+  session(): Promise<{ readonly pids: readonly number[]; end(): Promise<unknown>; call(): Promise<unknown> }>
+  alive(): Promise<number[]>
+}
+
+async function made(t: Test): Promise<Made> {
+  const mark = `GATEHOUSE_TEST_${randomUUID()}`
+  const config = configOf({
+    upstreams: {
+      up: {
+        command: process.execPath,
+        args: ['-e', daemonAndServer, 'server', JSON.stringify({ stubborn: true })],
+        env: { MARK: mark },
+        era: 'legacy'
+      }
+    },
+    limits: { coldStartMs: 30_000 }
+  })
+  const started = await serve(t, config)
+  const alive = () => marked(mark)
+  t.teardown(async () => {
+    for (const pid of await alive()) process.kill(pid, 'SIGKILL')
+  })
+  return {
+    ...started,
+    alive,
+    async session() {
+      const client = await legacyClient(`${started.url}/t/acme/mcp`, key)
+      const before = new Set(await alive())
+      const call = async () => (await client.request('tools/call', { name: 'up__echo', arguments: {} })).json
+      t.match(await call(), { result: {} })
+      const pids = await until('server and daemon', async () => {
+        const own = (await alive()).filter((pid) => !before.has(pid))
+        return own.length === 2 ? own : undefined
+      })
+      return { pids, call, end: () => client.end() }
+    }
+  }
+}
+
+t.test('when its session ends, what a server has left ends too, and nothing of other sessions', async (t) => {
+  const { session, alive } = await made(t)
+  const [first, second] = [await session(), await session()]
+  await first.end()
+  await until('the end of both', async () => !(await alive()).some((pid) => first.pids.includes(pid)))
+  const left = await alive()
+  t.ok(
+    second.pids.every((pid) => left.includes(pid)),
+    'those of the other session live on'
+  )
+  t.match(await second.call(), { result: {} })
+})
+
+for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+  t.test(`after ${signal} nothing that a server has started survives the gateway`, async (t) => {
+    const gateway = await made(t)
+    const { pids, call } = await gateway.session()
+    t.match(await call(), { result: {} })
+    t.same((await gateway.alive()).filter((pid) => pids.includes(pid)).length, 2, 'while the gateway lives, both live')
+    gateway.signal(signal)
+    await gateway.ended
+    await until('the end of all', async () => (await gateway.alive()).length === 0)
+    t.pass('nothing is left')
+  })
+}
+
+t.test('after a second signal, which ends the gateway at once, nothing survives either', async (t) => {
+  const gateway = await made(t)
+  await gateway.session()
+  gateway.signal('SIGTERM')
+  await gateway.logged('the first signal', ({ msg }) => String(msg).startsWith('stopping'))
+  gateway.signal('SIGTERM')
+  await gateway.ended
+  await until('the end of all', async () => (await gateway.alive()).length === 0)
+  t.pass('nothing is left')
+})
+
+t.test('after SIGKILL a process without the environment that it was given ends with its process group', async (t) => {
+  const args = ['-i', process.execPath, server, JSON.stringify({ stubborn: true })]
+  const upstreams = { up: { command: 'env', args, era: 'legacy' } }
+  const gateway = await serve(t, configOf({ upstreams, limits: { coldStartMs: 30_000 } }))
+  const client = await legacyClient(`${gateway.url}/t/acme/mcp`, key)
+  t.match((await client.request('tools/call', { name: 'up__echo', arguments: {} })).json, { result: {} })
+  const pids = descendants(gateway.pid)
+  t.ok(pids.length > 0)
+  gateway.signal('SIGKILL')
+  await gateway.ended
+  await allGone(pids)
+})
