@@ -24,6 +24,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
   ],
   'Streams to clients': [
     [
+      'http/connections.ts maxClientConnections',
+      'connections of clients; no more than half of the open files that the process may have',
+      'process',
+      'one without a token is closed, else one of whoever has most; 429'
+    ],
+    [
+      'http/reply.ts refusedBodyMs maxRefusedBytes',
+      'pause of a refused client in what it still sends; how much of it is read',
+      'connection',
+      'closed'
+    ],
+    [
       'http/reply.ts maxBacklogBytes',
       'answers that wait to be read',
       'session or modern caller',
@@ -683,6 +695,11 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 
 /** Numbers that bound nothing which a user would notice: formats, sizes of samples, intervals of sweeping. */
 const exceptions = `
+http/connections.ts descriptorsPerConnection
+http/connections.ts perNewcomer
+limits/descriptors.ts perProcess
+limits/descriptors.ts perStart
+limits/descriptors.ts usualDescriptors
 protocol/naming.ts hashLength
 relay/subscriptions/listen-streams.ts maxUseIntervalMs
 store/keys.ts bridgedTaskCountTtlMs

@@ -12,6 +12,7 @@ import { createHttpSseHandler } from './http/legacy/http-sse.ts'
 import { createRevalidator } from './http/admission.ts'
 import type { ServerAddress } from './http/headers.ts'
 import { abortCalls, createServer } from './http/server.ts'
+import { descriptorLimit, processesWithin } from './limits/descriptors.ts'
 import type { Log } from './observe/log.ts'
 import type { EndpointName, TenantId } from './protocol/messages.ts'
 import type { EndpointContext } from './relay/call/call.ts'
@@ -31,7 +32,7 @@ import { createServerRequestQuotas } from './upstream/rpc/server-requests.ts'
 import { createConnector } from './upstream/connect/connect.ts'
 import { createEgress } from './upstream/http/target.ts'
 import { createPool } from './upstream/pool/pool.ts'
-import { createSupervisor } from './upstream/stdio/supervisor.ts'
+import { createSupervisor, type Supervisor } from './upstream/stdio/supervisor.ts'
 
 export interface GatewayOptions {
   readonly log: Log
@@ -87,13 +88,8 @@ export async function createGateway(
   })
   live.onDrop((key) => streams.drop(key))
 
-  const supervisor = createSupervisor({
-    baseEnv: env,
-    maxProcesses: initial.limits.processes,
-    maxPerTenant: initial.limits.processesPerTenant,
-    clock: steadyClock,
-    log
-  })
+  const descriptors = descriptorLimit()
+  const supervisor = openSupervisor(initial.limits, descriptors, env, log)
   const serverRequestQuotas = createServerRequestQuotas()
   const connector = createConnector({
     supervisor,
@@ -146,7 +142,8 @@ export async function createGateway(
     storeHealth: createStoreHealth(store, steadyClock, log),
     sealer,
     log,
-    requestId: () => `${node}-${(++requests).toString(36)}`
+    requestId: () => `${node}-${(++requests).toString(36)}`,
+    descriptors
   })
 
   async function shutDown(): Promise<void> {
@@ -216,6 +213,21 @@ const openStore = (config: Snapshot['store'], log: Log): Promise<Store> =>
   config.kind === 'redis'
     ? createRedisStore({ url: config.url, clock: wallClock, log })
     : createSqliteStore({ path: config.path, clock: wallClock, log })
+
+function openSupervisor(
+  { processes, processesPerTenant }: Snapshot['limits'],
+  descriptors: number,
+  baseEnv: GatewayOptions['env'],
+  log: Log
+): Supervisor {
+  const maxProcesses = Math.min(processes, processesWithin(descriptors))
+  if (maxProcesses < processes)
+    log.warn(
+      { processes: maxProcesses, descriptors },
+      'limits.processes is lowered: this process may not have enough open files (ulimit -n) for more'
+    )
+  return createSupervisor({ baseEnv, maxProcesses, maxPerTenant: processesPerTenant, clock: steadyClock, log })
+}
 
 const contextsOf = (snapshot: Snapshot): EndpointContext[] =>
   [...snapshot.tenants.values()].flatMap((tenant) =>

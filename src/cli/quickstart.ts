@@ -79,7 +79,8 @@ function startRemote(script: string, port: number, env: NodeJS.ProcessEnv, log: 
     env: { PATH: env['PATH'], HOME: env['HOME'], PORT: String(port) },
     stdio: ['ignore', 'ignore', 'pipe']
   })
-  child.stderr.resume()
+  // Without a descriptor left there is no pipe either, and the error comes later.
+  child.stderr?.resume()
   child.on('exit', (code, signal) => log.warn({ code, signal }, 'the demo server behind upstream "remote" has ended'))
   child.on('error', (err) => log.error({ err }, 'the demo server behind upstream "remote" does not start'))
   return child

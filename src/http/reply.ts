@@ -1,8 +1,7 @@
 // What goes out on a response: whole replies and server-sent events. What a client has asked for and does not read
 // waits in memory: beyond a size its next requests are refused, beyond a time its connection is closed.
 
-import { STATUS_CODES, type ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import type { Log } from '../observe/log.ts'
 import {
   errorMessage,
@@ -28,8 +27,33 @@ export function sendJson(raw: ServerResponse, status: number, body: unknown, hea
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff'
   })
+  // 413: what still comes is too much.
+  if (headers['Connection'] === 'close' && status !== 413 && !raw.req.complete) return endAfterRequest(raw, text)
   raw.end(text)
   closeIfStalled(raw)
+}
+
+/** How long a refused client may pause in what it still sends. */
+const refusedBodyMs = 2_000
+/** How much of it is read. */
+const maxRefusedBytes = 4 * 1024 * 1024
+
+/**
+ * The answer goes out at once, but the connection is closed only when the request was read, and thrown away: one that
+ * is closed over unread input is reset, and its client may never see the answer (RFC 9112 section 9.6).
+ */
+function endAfterRequest(raw: ServerResponse, text: string): void {
+  const { req } = raw
+  const end = (): void => {
+    raw.end()
+  }
+  raw.write(text)
+  raw.setTimeout(refusedBodyMs, () => raw.destroy())
+  let bytes = 0
+  req.once('end', end).once('close', end)
+  req.on('data', (chunk: Buffer) => {
+    if ((bytes += chunk.length) > maxRefusedBytes) raw.destroy()
+  })
 }
 
 /** 2025-11-25 basic/transports: 202 without a body for what this response does not answer. */
@@ -57,32 +81,6 @@ export function sendError(
     ...retry,
     ...(ours ? error.headers : {})
   })
-}
-
-/** Refuses what Node could not read as a request, on the bare socket: there is no response to write to. */
-export function sendUnreadable(socket: Socket, error: NodeJS.ErrnoException, maxHeaderBytes: number): void {
-  // Reset by the client: nobody is there to read.
-  if (error.code === 'ECONNRESET' || socket.destroyed) return
-  const refusal = unreadable(error.code, maxHeaderBytes)
-  const { status } = refusal.row
-  const text = JSON.stringify(errorMessage(null, errorObject(refusal, '')))
-  if (socket.writable)
-    socket.write(
-      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json\r\n` +
-        `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`
-    )
-  socket.destroy(error)
-}
-
-function unreadable(code: string | undefined, maxHeaderBytes: number): GatewayError {
-  if (code === 'HPE_HEADER_OVERFLOW')
-    return new GatewayError(
-      'headers_too_large',
-      `The headers of the request are larger than ${maxHeaderBytes / 1024} KiB together. Send fewer or shorter ones.`
-    )
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    return new GatewayError('request_timeout', 'The request did not arrive in time. Send it again, at once and whole.')
-  return new GatewayError('invalid_request', 'What was sent is not a request of HTTP/1.1. Correct the client.')
 }
 
 /** The id of the request in a body, if it is one. */

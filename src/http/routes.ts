@@ -18,6 +18,7 @@ import {
   type ServerState,
   type UrlSuffix
 } from './admission.ts'
+import type { Connections } from './connections.ts'
 import { checkContent, corsHeadersOf } from './headers.ts'
 import type { HttpSseHandler } from './legacy/http-sse.ts'
 import type { LegacyHandler } from './legacy/legacy.ts'
@@ -35,6 +36,7 @@ export interface RoutesOptions {
   }
   readonly storeHealth: StoreHealth
   readonly sealer: Pick<Sealer, 'ready'>
+  readonly connections: Connections
 }
 
 interface Route {
@@ -51,7 +53,7 @@ type Method = 'GET' | 'POST' | 'DELETE'
 /** @param refuse answers with an error instead */
 export function addRoutes(
   server: FastifyInstance,
-  { state, authenticator, handlers: { legacy, modern, httpSse }, storeHealth, sealer }: RoutesOptions,
+  { state, authenticator, handlers: { legacy, modern, httpSse }, storeHealth, sealer, connections }: RoutesOptions,
   refuse: (request: FastifyRequest, reply: FastifyReply, error: unknown, id: ReadId) => void
 ): void {
   const admit = createAdmission(state, authenticator, sealer)
@@ -74,7 +76,9 @@ export function addRoutes(
   function admitted(suffix: UrlSuffix, act: (context: RequestContext, body: unknown) => Promise<void>): Route {
     return {
       async onRequest(request, reply) {
-        request.context = await admit(request, reply, suffix)
+        const context = await admit(request, reply, suffix)
+        connections.letIn(reply.raw, context.principal)
+        request.context = context
         if (request.method === 'POST') checkContent(request.headers)
       },
       handler(request, reply) {
@@ -147,7 +151,9 @@ export function addRoutes(
   async function unreadyReason(): Promise<string | undefined> {
     if (state.draining) return 'stopping'
     const fault = await storeHealth.fault()
-    return fault ?? (sealer.ready ? undefined : 'the key of the store cannot be had')
+    if (fault !== undefined) return fault
+    if (!sealer.ready) return 'the key of the store cannot be had'
+    return await connections.fault()
   }
   const config = { cors: false } as const
   server.get('/health/live', { config }, (_request, reply) => {

@@ -3,16 +3,18 @@
 
 import cors from '@fastify/cors'
 import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import type { Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError, isObject, tenantId } from '../protocol/messages.ts'
 import { parseJson } from '../protocol/json.ts'
 import { every, type Clock } from '../time/clock.ts'
 import { addressOf, type PathParams, type RequestContext } from './admission.ts'
+import { createConnections } from './connections.ts'
 import { checkNames, corsHeadersOf, corsOptionsOf, hostCheck, isAllowedOrigin, notJson } from './headers.ts'
-import { sendError, sendUnreadable, stopping, type ReadId } from './reply.ts'
+import { sendError, stopping, type ReadId, type ReplyHeaders } from './reply.ts'
 import { addRoutes, type RoutesOptions } from './routes.ts'
+import { sendUnreadable } from './unreadable.ts'
 
 const socketLimits = {
   forceCloseConnections: 'idle' as const,
@@ -31,9 +33,11 @@ const socketLimits = {
   }
 }
 
-export interface ServerOptions extends RoutesOptions {
+export interface ServerOptions extends Omit<RoutesOptions, 'connections'> {
   readonly log: Log
   readonly requestId: () => string
+  /** File descriptors that the process may have open. */
+  readonly descriptors: number
 }
 
 declare module 'fastify' {
@@ -46,7 +50,7 @@ declare module 'fastify' {
 }
 
 export async function createServer(options: ServerOptions) {
-  const { state, log, requestId } = options
+  const { state, log, requestId, descriptors } = options
   const server = fastify({
     ...socketLimits,
     logger: false,
@@ -60,11 +64,8 @@ export async function createServer(options: ServerOptions) {
     clientErrorHandler: (error, socket) => sendUnreadable(socket, error, socketLimits.http.maxHeaderSize),
     routerOptions: { maxParamLength: 128 }
   })
-  const sockets = new Set<Socket>()
-  server.server.on('connection', (socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-  })
+  const connections = createConnections(descriptors, log)
+  server.server.on('connection', connections.opened)
 
   const refuse = (request: FastifyRequest, reply: FastifyReply, thrown: unknown, id: ReadId): void => {
     reply.hijack()
@@ -76,7 +77,9 @@ export async function createServer(options: ServerOptions) {
       const { method, routeOptions } = request
       log[error.row.level]({ reason: error.code, path: routeOptions.url, method, ...cause }, 'refused')
     } else log.error({ err: error, requestId: request.id }, 'a request failed by a fault of the gateway')
-    sendError(reply.raw, error, request.id, corsHeadersOf(reply), id)
+    // Nobody who was not let in keeps a connection, and with it a descriptor, for the next request.
+    const close: ReplyHeaders = request.context === undefined ? { Connection: 'close' } : {}
+    sendError(reply.raw, error, request.id, { ...corsHeadersOf(reply), ...close }, id)
   }
   // Both come before the body is parsed: what a handler refuses after it does not come here.
   server.setErrorHandler((error, request, reply) => refuse(request, reply, error, null))
@@ -130,7 +133,7 @@ export async function createServer(options: ServerOptions) {
     done()
   })
   // Then the hook and the handler of the route.
-  addRoutes(server, options, refuse)
+  addRoutes(server, { ...options, connections }, refuse)
 
   return {
     /** @returns the address that was bound */
@@ -143,10 +146,7 @@ export async function createServer(options: ServerOptions) {
       const closed = server.close()
       // Connections that become idle while others still work would otherwise sit out their keep-alive time.
       const idle = every(clock, 50, () => server.server.closeIdleConnections())
-      // To Node a connection that never sent a byte is a busy one; clients and browsers open such in advance.
-      const silent = clock.timer(1_000, () => {
-        for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
-      })
+      const silent = clock.timer(1_000, connections.closeSilent)
       const forced = clock.timer(drainMs + 2_000, () => server.server.closeAllConnections())
       await closed
       for (const timer of [idle, silent, forced]) timer.close()

@@ -91,19 +91,25 @@ t.test('a body that belongs to a refused request is not the next request', async
     `Mcp-Session-Id: ${sessionId}\r\n`
   )
   const last = acme.post('{"jsonrpc":"2.0","id":2,"method":"ping"}', `Mcp-Session-Id: ${sessionId}\r\n`)
-  for (const [what, line, headers] of [
+  const refused = [
     ['no token', 'POST /t/acme/mcp', ''],
     ['a path that is none', 'POST /none', ''],
     ['a method that is not allowed', 'PUT /t/acme/mcp', ''],
-    ['a preflight', 'OPTIONS /t/acme/mcp', ''],
+    ['a preflight with a body', 'OPTIONS /t/acme/mcp', '']
+  ] as const
+  const letIn = [
     ['a DELETE', 'DELETE /t/acme/mcp', `Authorization: Bearer ${keyOf.ada}\r\nMcp-Session-Id: ${'x'.repeat(43)}\r\n`],
     ['a GET', 'GET /t/acme/mcp', `Authorization: Bearer ${keyOf.ada}\r\n`],
     ['a wrong type', 'POST /t/acme/mcp', `Authorization: Bearer ${keyOf.ada}\r\nContent-Type: text/plain\r\n`]
-  ] as const) {
+  ] as const
+  for (const [what, line, headers] of [...refused, ...letIn]) {
     const answer = await acme.exchange(
       `${line} HTTP/1.1\r\nHost: 127.0.0.1:${acme.port}\r\n${headers}Content-Length: ${hidden.length}\r\n\r\n${hidden}${last}`
     )
     t.equal(acme.upstream.server.calls('fail'), 0, what)
-    t.match(answer.text, /"id":2,"result":\{\}/, 'while the request behind it is')
+    if (refused.some(([each]) => each === what)) {
+      t.equal(answer.header('connection'), 'close')
+      t.notMatch(answer.text, '"id":2', 'nor is anything behind it')
+    } else t.match(answer.text, /"id":2,"result":\{\}/, 'while the request behind it is')
   }
 })

@@ -1,6 +1,7 @@
 // The errors that end a call to an upstream. Messages name only the origin of a URL: a path, a query or a header may
 // hold a secret. The status of an upstream never becomes ours: a 401 would make clients refresh their gateway token.
 
+import { isOutOfDescriptors, outOfDescriptors } from '../../limits/descriptors.ts'
 import {
   GatewayError,
   isObject,
@@ -80,6 +81,13 @@ export function uncertainError(
 export function failureError(name: UpstreamName, origin: string, failure: HttpFailure): GatewayError {
   switch (failure.kind) {
     case 'unsent':
+      // Nothing of the upstream: it is neither left alone for a while, nor called down.
+      if (isOutOfDescriptors(failure.cause))
+        return new GatewayError(
+          'too_many',
+          `Upstream ${name} was not called: ${outOfDescriptors}. Retry in a second.`,
+          { cause: failure.cause, data: { upstream: name, limit: 'descriptors' } }
+        )
       return new UnreachableError(
         'upstream_unavailable',
         `Upstream ${name} cannot be reached at ${origin}${codeOf(failure.cause)}: ` +

@@ -1,0 +1,152 @@
+// Connections of clients: never so many that none is left for upstreams, processes, files and the store. Where all
+// places are taken, one gives way on which nobody was let in, the oldest first; else whoever has most of them. So
+// neither somebody without a token nor one caller keeps the others out.
+
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Principal } from '../auth/principal.ts'
+import { areDescriptorsFree, outOfDescriptors } from '../limits/descriptors.ts'
+import { createFairEviction } from '../limits/limits.ts'
+import type { Log } from '../observe/log.ts'
+import { GatewayError } from '../protocol/messages.ts'
+
+/** However many descriptors there are: an idle connection takes some 20 KiB of memory. */
+const maxClientConnections = 16_384
+/** Part of the descriptors that connections of clients may take: a call takes one more, towards its upstream. */
+const descriptorsPerConnection = 2
+/** Part of the connections that those leave free who were let in: who comes next must be able to say who it is. */
+const perNewcomer = 8
+
+type Caller = Pick<Principal, 'tenant' | 'issuer' | 'subject'>
+
+interface Connection {
+  readonly socket: Socket
+  /** Who was let in last; behind a proxy it may be many, one after the other. */
+  caller: Caller | undefined
+  /** Requests that were let in and are not answered yet. */
+  requests: number
+}
+
+export type Connections = ReturnType<typeof createConnections>
+
+/** @param descriptors that the process may have open */
+export function createConnections(descriptors: number, log: Log) {
+  const max = Math.max(2, Math.min(maxClientConnections, Math.floor(descriptors / descriptorsPerConnection)))
+  const maxLetIn = max - Math.max(1, Math.floor(max / perNewcomer))
+  // Not at the first free place, so that the log does not fill with ups and downs.
+  const relievedAt = Math.floor(maxLetIn * 0.9)
+  const open = new Map<Socket, Connection>()
+  /** Those on which nobody was let in yet, the oldest first. */
+  const strangers = new Set<Connection>()
+  const letIn = createFairEviction<Connection>({ perOwner: maxLetIn, perTenant: maxLetIn, max: maxLetIn })
+  let full = false
+  let spent = false
+  let check: Promise<void> | undefined
+
+  function forget(connection: Connection): void {
+    open.delete(connection.socket)
+    leave(connection)
+    strangers.delete(connection)
+    if (!full || open.size > relievedAt) return
+    full = false
+    log.info({ connections: open.size }, 'there are free connections again')
+  }
+
+  function leave(connection: Connection): void {
+    const { caller } = connection
+    if (caller === undefined) return
+    letIn.delete(caller.tenant, ownerOf(caller), connection)
+    connection.caller = undefined
+    strangers.add(connection)
+  }
+
+  function giveUp(connection: Connection): void {
+    forget(connection)
+    connection.socket.destroy()
+  }
+
+  function noteFull(): void {
+    if (full) return
+    full = true
+    log.warn(
+      { connections: open.size, limit: max, descriptors },
+      'all connections of clients are in use: those of nobody, and of whoever has most, are closed for new ones. ' +
+        'Raise the number of open files that the process may have (ulimit -n), or run more processes'
+    )
+  }
+
+  /** One at a time, because anybody may ask for readiness. */
+  async function checkDescriptors(): Promise<void> {
+    const wasSpent = spent
+    spent = !(await areDescriptorsFree())
+    check = undefined
+    if (spent && !wasSpent) log.warn({ descriptors }, outOfDescriptors)
+    if (!spent && wasSpent) log.info('there are file descriptors again')
+  }
+
+  /** @throws GatewayError too_many where those of this caller are as many as anybody's, and all are in use */
+  function makeRoom(caller: Caller): void {
+    const candidates = letIn.evictFrom(caller.tenant, ownerOf(caller))
+    if (candidates === undefined) return
+    noteFull()
+    const idle = candidates.values().find(({ requests }) => requests === 0)
+    const [oldest] = candidates
+    const isOwn = oldest?.caller !== undefined && isSame(oldest.caller, caller)
+    // What runs is ended only for somebody who has less, and never the only one of a caller.
+    const victim = idle ?? (isOwn || candidates.size < 2 ? undefined : oldest)
+    if (victim !== undefined) return giveUp(victim)
+    throw new GatewayError(
+      'too_many',
+      `All ${maxLetIn} connections of this gateway process are in use. Close some, or retry in a second.`,
+      { data: { limit: 'connections' } }
+    )
+  }
+
+  return {
+    /** A client has connected. */
+    opened(socket: Socket): void {
+      if (open.size >= max) {
+        noteFull()
+        const [oldest] = strangers
+        if (oldest !== undefined) giveUp(oldest)
+      }
+      const connection: Connection = { socket, caller: undefined, requests: 0 }
+      open.set(socket, connection)
+      strangers.add(connection)
+      socket.once('close', () => forget(connection))
+    },
+    /**
+     * A request on it was let in, which the response will answer.
+     * @throws GatewayError too_many
+     */
+    letIn(response: ServerResponse, { tenant, issuer, subject }: Principal): void {
+      // The response has no socket yet where the one before it on the connection is not answered.
+      const connection = open.get(response.req.socket)
+      if (connection === undefined) return
+      const caller = { tenant, issuer, subject }
+      if (connection.caller === undefined || !isSame(connection.caller, caller)) {
+        leave(connection)
+        makeRoom(caller)
+        strangers.delete(connection)
+        connection.caller = caller
+        letIn.add(tenant, ownerOf(caller), connection)
+      }
+      connection.requests++
+      response.once('close', () => connection.requests--)
+    },
+    /** To Node a connection that never sent a byte is a busy one; clients and browsers open such in advance. */
+    closeSilent(): void {
+      for (const socket of open.keys()) if (socket.bytesRead === 0) socket.destroy()
+    },
+    /** @returns what is used up, for the operator; undefined where more clients can be served. Never rejects */
+    async fault(): Promise<string | undefined> {
+      if (full) return 'all connections of clients are in use'
+      await (check ??= checkDescriptors())
+      return spent ? outOfDescriptors : undefined
+    }
+  }
+}
+
+const ownerOf = ({ issuer, subject }: Caller): string => `${issuer}\n${subject}`
+const isSame = (one: Caller, other: Caller): boolean =>
+  one.tenant === other.tenant && one.subject === other.subject && one.issuer === other.issuer

@@ -1,0 +1,31 @@
+// What Node could not read as a request of HTTP/1.1: an answer that says why, and the end of the connection.
+
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import { errorMessage, errorObject, GatewayError } from '../protocol/messages.ts'
+
+/** On the bare socket: there is no response to write to. */
+export function sendUnreadable(socket: Socket, error: NodeJS.ErrnoException, maxHeaderBytes: number): void {
+  // Reset by the client: nobody is there to read.
+  if (error.code === 'ECONNRESET' || socket.destroyed) return
+  const refusal = unreadable(error.code, maxHeaderBytes)
+  const { status } = refusal.row
+  const text = JSON.stringify(errorMessage(null, errorObject(refusal, '')))
+  if (socket.writable)
+    socket.write(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json\r\n` +
+        `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`
+    )
+  socket.destroy(error)
+}
+
+function unreadable(code: string | undefined, maxHeaderBytes: number): GatewayError {
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return new GatewayError(
+      'headers_too_large',
+      `The headers of the request are larger than ${maxHeaderBytes / 1024} KiB together. Send fewer or shorter ones.`
+    )
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new GatewayError('request_timeout', 'The request did not arrive in time. Send it again, at once and whole.')
+  return new GatewayError('invalid_request', 'What was sent is not a request of HTTP/1.1. Correct the client.')
+}

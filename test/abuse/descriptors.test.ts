@@ -1,0 +1,116 @@
+// Attack: somebody, with a token or without, opens connections until the process has no file descriptor left.
+
+import { connect, type Socket } from 'node:net'
+import t from 'tap'
+import { legacyClient, send } from '../kit/client.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { attacked, keys, type Attacked } from './kit.ts'
+import type { Test } from 'tap'
+
+/** Opens connections, and writes the same on each. */
+function dialMany(t: Test, { origin }: Attacked, count: number, text = ''): Socket[] {
+  const port = Number(new URL(origin).port)
+  const sockets = Array.from({ length: count }, () => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => {}) // A reset is one way to be refused.
+    socket.resume().write(text)
+    return socket
+  })
+  t.teardown(() => sockets.forEach((socket) => socket.destroy()))
+  return sockets
+}
+
+const closed = (sockets: readonly Socket[]): number => sockets.filter((socket) => socket.closed).length
+const call = async (gateway: Attacked, url = gateway.url, key: string = keys.attacker): Promise<unknown> =>
+  (await (await legacyClient(url, key)).request('tools/call', { name: 'calm__echo', arguments: {} })).json
+const readiness = async ({ origin }: Attacked) => {
+  const { status, json } = await send(`${origin}/health/ready`, { method: 'GET' })
+  return { status, reason: json.reason as unknown }
+}
+const logged = (gateway: Attacked, text: string): number =>
+  gateway.log().filter(({ msg }) => String(msg).includes(text)).length
+
+t.test('connections that are refused are closed, and take no descriptor that an upstream needs', async (t) => {
+  const gateway = await attacked(t, { descriptors: 200 })
+  const neighbour = await gateway.neighbour()
+  const sockets = dialMany(t, gateway, 400, 'POST /t/acme/mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n')
+  await until('refused connections are closed', () => closed(sockets) === 400)
+  // The next process of an upstream starts.
+  t.match(await call(gateway), { result: {} })
+  t.equal((await send(`${gateway.origin}/health/live`, { method: 'GET' })).status, 200)
+  const { calls, failures } = await neighbour.stop()
+  t.same(failures, [])
+  t.ok(calls > 0)
+})
+
+t.test('connections on which nothing is said give way to those who come next', async (t) => {
+  const gateway = await attacked(t, { descriptors: 200 })
+  const neighbour = await gateway.neighbour()
+  t.same(await readiness(gateway), { status: 200, reason: undefined })
+  const sockets = dialMany(t, gateway, 400)
+  await until('the oldest are closed', () => closed(sockets) >= 300)
+  t.match(await call(gateway, gateway.neighbourUrl, keys.neighbour), { result: {} })
+  t.same(await readiness(gateway), { status: 503, reason: 'all connections of clients are in use' })
+  sockets.forEach((socket) => socket.destroy())
+  await until('it is ready again', async () => (await readiness(gateway)).status === 200)
+  t.same([logged(gateway, 'are in use'), logged(gateway, 'free connections again')], [1, 1], 'said once')
+  t.same((await neighbour.stop()).failures, [])
+})
+
+t.test('streams of one caller give way to a caller of another tenant', async (t) => {
+  const gateway = await attacked(t, { descriptors: 200 })
+  const neighbour = await gateway.neighbour()
+  const refusals: string[] = []
+  for (let n = 0; n < 90; n++) {
+    await legacyClient(gateway.url, keys.attacker)
+      .then((client) => client.listen())
+      .then(
+        (stream) => t.teardown(() => stream.close()),
+        (error: unknown) => refusals.push(String(error))
+      )
+  }
+  t.match(refusals, [/429/], 'the last ones are refused')
+  t.match(await call(gateway, gateway.neighbourUrl, keys.neighbour), { result: {} })
+  t.equal(logged(gateway, 'are in use'), 1)
+  t.same((await neighbour.stop()).failures, [])
+})
+
+t.test('with no descriptor left what needs one fails by itself, and nothing else', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(upstream.close)
+  const gateway = await attacked(t, { descriptors: 120, upstreams: { remote: { url: upstream.url } } })
+  const neighbour = await gateway.neighbour()
+  const client = await legacyClient(gateway.url, keys.attacker)
+  const stop = new AbortController()
+  // A call takes two: the connection of the client, and one to the upstream.
+  const calls = Array.from({ length: 50 }, () =>
+    client
+      .request('tools/call', { name: 'remote__slow', arguments: {} }, { signal: stop.signal })
+      .then(({ json }) => json as unknown, String)
+  )
+  await until('it says so', async () => /no file descriptor left/.test(String((await readiness(gateway)).reason)))
+  const refused = await Promise.race(calls)
+  t.match(refused, {
+    error: {
+      message: /no file descriptor left.*ulimit/,
+      data: { reason: 'too_many', upstream: 'remote', limit: 'descriptors' }
+    }
+  })
+  t.match(await call(gateway, gateway.url, keys.colleague), {
+    error: { message: /no file descriptor left/, data: { reason: 'too_many', limit: 'descriptors' } }
+  })
+  stop.abort()
+  await Promise.all(calls)
+  await until('it is ready again', async () => (await readiness(gateway)).status === 200)
+  t.match(await call(gateway, gateway.url, keys.colleague), { result: {} })
+  t.match(
+    (await client.request('tools/call', { name: 'remote__echo', arguments: {} })).json,
+    { result: {} },
+    'the upstream is not left alone for what was no fault of it'
+  )
+  t.same([logged(gateway, 'no file descriptor left'), logged(gateway, 'file descriptors again')], [1, 1], 'said once')
+  const measured = await neighbour.stop()
+  t.same(measured.failures, [])
+  t.ok(measured.calls > 0)
+})
