@@ -719,6 +719,8 @@ upstream/stdio/child-output.ts keptBytes
 upstream/stdio/orphans.ts crowdedPauseMs
 upstream/stdio/orphans.ts markBytes
 upstream/stdio/orphans.ts searchPauseMs
+upstream/stdio/supervisor.ts perKept
+upstream/stdio/supervisor.ts perListing
 `
   .trim()
   .split('\n')

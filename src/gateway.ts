@@ -89,7 +89,7 @@ export async function createGateway(
   live.onDrop((key) => streams.drop(key))
 
   const descriptors = descriptorLimit()
-  const supervisor = openSupervisor(initial.limits, descriptors, env, log)
+  const supervisor = openSupervisor(() => state.snapshot, descriptors, env, log)
   const serverRequestQuotas = createServerRequestQuotas()
   const connector = createConnector({
     supervisor,
@@ -215,19 +215,31 @@ const openStore = (config: Snapshot['store'], log: Log): Promise<Store> =>
     : createSqliteStore({ path: config.path, clock: wallClock, log })
 
 function openSupervisor(
-  { processes, processesPerTenant }: Snapshot['limits'],
+  snapshot: () => Snapshot,
   descriptors: number,
   baseEnv: GatewayOptions['env'],
   log: Log
 ): Supervisor {
+  // These two hold until the process ends; tenants come and go.
+  const { processes, processesPerTenant } = snapshot().limits
   const maxProcesses = Math.min(processes, processesWithin(descriptors))
   if (maxProcesses < processes)
     log.warn(
       { processes: maxProcesses, descriptors },
       'limits.processes is lowered: this process may not have enough open files (ulimit -n) for more'
     )
-  return createSupervisor({ baseEnv, maxProcesses, maxPerTenant: processesPerTenant, clock: steadyClock, log })
+  return createSupervisor({
+    baseEnv,
+    maxProcesses,
+    maxPerTenant: processesPerTenant,
+    tenantCount: () => tenantsWithStdio(snapshot()),
+    clock: steadyClock,
+    log
+  })
 }
+
+const tenantsWithStdio = ({ tenants }: Snapshot): number =>
+  [...tenants.values()].filter(({ upstreams }) => upstreams.values().some(({ type }) => type === 'stdio')).length
 
 const contextsOf = (snapshot: Snapshot): EndpointContext[] =>
   [...snapshot.tenants.values()].flatMap((tenant) =>

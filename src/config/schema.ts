@@ -68,7 +68,14 @@ const LimitsSchema = closedObject(
       'Requests that may run at once for one session, or for one caller of revision 2026-07-28, which has no sessions.'
     ),
     batchMessages: integer(1, 10_000, 50, 'Messages in one JSON-RPC batch (revision 2025-03-26 only).'),
-    processes: integer(1, 100_000, 256, 'stdio processes that may run at once, over all tenants.'),
+    processes: integer(
+      1,
+      100_000,
+      256,
+      'stdio processes that may run at once, over all tenants. Half of them are kept for tenants that have few: each ' +
+        'is sure of an equal part of that half, but of one at least while there are any. Calls leave an eighth to ' +
+        'lists.'
+    ),
     processesPerTenant: integer(
       1,
       100_000,

@@ -80,6 +80,7 @@ export function testConnector(
     clock?: Clock
     maxProcesses?: number
     maxPerTenant?: number
+    tenantCount?: number
     env?: Record<string, string | undefined>
   } = {}
 ): TestConnector {
@@ -97,6 +98,7 @@ export function testConnector(
     baseEnv: overrides.env ?? process.env,
     maxProcesses: overrides.maxProcesses ?? 50,
     maxPerTenant: overrides.maxPerTenant ?? 50,
+    tenantCount: () => overrides.tenantCount ?? 1,
     clock,
     log
   })

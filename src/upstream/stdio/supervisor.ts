@@ -11,19 +11,50 @@ export type Supervisor = ReturnType<typeof createSupervisor>
 interface SupervisorOptions extends Omit<ChildSurroundings, 'orphans'> {
   readonly maxProcesses: number
   readonly maxPerTenant: number
+  /** How many tenants have stdio upstreams now. */
+  readonly tenantCount: () => number
 }
 
-export function createSupervisor({ baseEnv, maxProcesses, maxPerTenant, clock, log }: SupervisorOptions) {
-  /** Those that have not ended, with whom they count for; undefined: for no tenant. */
-  const running = new Map<Child, { readonly tenant: TenantId; readonly quotaKey: string | undefined } | undefined>()
+/** Part of all processes that is kept for tenants that have few; each has an equal part of it. */
+const perKept = 2
+/** Part of all processes that calls leave to lists and to what many share. */
+const perListing = 8
+
+interface Running {
+  readonly tenant: TenantId
+  /** Undefined: nobody's own, so it counts for no caller and not for `processesPerTenant`. */
+  readonly own: { readonly quotaKey: string | undefined } | undefined
+}
+
+export function createSupervisor(options: SupervisorOptions) {
+  const { baseEnv, maxProcesses, maxPerTenant, tenantCount, clock, log } = options
+  /** Those that have not ended, with whom they count for. */
+  const running = new Map<Child, Running>()
   const orphans = createOrphans({ path: baseEnv['PATH'], clock, log })
   // One caller alone is hardly limited, and the next one still gets a process.
   const maxPerCaller = Math.max(1, Math.floor((maxPerTenant * 3) / 4))
 
+  /**
+   * How many of the free processes a start of this tenant has to leave: to lists, if it is for calls; and, if the
+   * tenant has its part, what the others lack of theirs, so that not even all of them together take the last ones.
+   */
+  function kept(tenant: TenantId, forCalls: boolean): number {
+    const lists = [...running.values()].filter(({ own }) => own === undefined).length
+    const forLists = forCalls ? Math.max(0, Math.floor(maxProcesses / perListing) - lists) : 0
+    const forTenants = Math.floor(maxProcesses / perKept)
+    const part = Math.max(1, Math.floor(forTenants / Math.max(1, tenantCount())))
+    const ofEach = Map.groupBy(running.values(), (one) => one.tenant)
+    if ((ofEach.get(tenant)?.length ?? 0) < part) return forLists
+    ofEach.delete(tenant)
+    const have = ofEach.values().reduce((sum, { length }) => sum + Math.min(part, length), 0)
+    const lacking = Math.max(0, (tenantCount() - 1) * part - have)
+    return Math.min(forTenants, lacking) + forLists
+  }
+
   return {
     /**
-     * @throws GatewayError upstream_unavailable; too_many when `maxProcesses` run, or for calls `maxPerTenant` of the
-     * tenant, or three quarters of these for one caller
+     * @throws GatewayError upstream_unavailable; too_many when `maxProcesses` run, or those that are free are kept for
+     * others; for calls when `maxPerTenant` of the tenant run, or three quarters of these for one caller
      */
     spawn(definition: StdioDefinition, { use, handshake }: LinkContext, events: ChildEvents): Child {
       const { name, tenant, isolation } = definition
@@ -37,9 +68,9 @@ export function createSupervisor({ baseEnv, maxProcesses, maxPerTenant, clock, l
       const counts = use === 'calls' && isolation !== 'shared'
       if (counts) {
         const limit = 'processesPerTenant'
-        const ofTenant = [...running.values()].filter((each) => each?.tenant === tenant)
+        const ofTenant = [...running.values()].filter((each) => each.own !== undefined && each.tenant === tenant)
         if (ofTenant.length >= maxPerTenant) throw limitError(limit, `limits.${limit} (${maxPerTenant}) is reached`)
-        const own = ofTenant.filter((each) => each?.quotaKey === quotaKey).length
+        const own = ofTenant.filter((each) => each.own?.quotaKey === quotaKey).length
         if (quotaKey !== undefined && own >= maxPerCaller) {
           throw limitError(
             limit,
@@ -48,12 +79,16 @@ export function createSupervisor({ baseEnv, maxProcesses, maxPerTenant, clock, l
           )
         }
       }
+      if (maxProcesses - running.size <= kept(tenant, counts)) {
+        const rest = `the rest of limits.processes (${maxProcesses}) is kept for other tenants and for lists`
+        throw limitError('processes', rest)
+      }
       const ended = (reason: GatewayError): void => {
         running.delete(child)
         events.ended(reason)
       }
       const child = startChild(definition, { ...events, ended }, { baseEnv, orphans, clock, log })
-      running.set(child, counts ? { tenant, quotaKey } : undefined)
+      running.set(child, { tenant, own: counts ? { quotaKey } : undefined })
       return child
     },
     count: () => running.size,
