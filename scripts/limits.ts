@@ -563,6 +563,25 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['upstream/connect/select-transport.ts maxEntries', 'remembered findings', 'process', 'the oldest are forgotten'],
     [
+      'upstream/http/target.ts usualSockets',
+      'requests at once over HTTP, each with a socket of its own; one person may have a part of them',
+      'upstream',
+      '`too_many`; a stream is tried again, a message is lost'
+    ],
+    [
+      'upstream/http/target.ts share',
+      'the part of one person, where the upstream is not `shared`',
+      'upstream',
+      '`too_many`'
+    ],
+    [
+      'upstream/http/target.ts usualSockets',
+      'requests at once over HTTP, each with a socket of its own',
+      'upstream',
+      '`too_many`; streams are tried again'
+    ],
+    ['upstream/http/target.ts share', 'the part of these that one person may have', 'upstream', 'the same'],
+    [
       'upstream/http/target.ts keepAliveMs keepAliveMarginMs',
       'life of an idle socket; margin below what the server names',
       'socket',

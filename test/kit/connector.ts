@@ -4,7 +4,7 @@
 import pino from 'pino'
 import { type Notification, RpcError, type ServerRequest, tenantId, upstreamName } from '../../src/protocol/messages.ts'
 import { type Connector, createConnector } from '../../src/upstream/connect/connect.ts'
-import { createEgress } from '../../src/upstream/http/target.ts'
+import { createEgress, type SocketUse } from '../../src/upstream/http/target.ts'
 import { createPool, type Pool } from '../../src/upstream/pool/pool.ts'
 import { createSupervisor, type Supervisor } from '../../src/upstream/stdio/supervisor.ts'
 import type { HttpDefinition, StdioDefinition } from '../../src/config/snapshot.ts'
@@ -81,6 +81,7 @@ export function testConnector(
     maxProcesses?: number
     maxPerTenant?: number
     tenantCount?: number
+    sockets?: Readonly<Record<SocketUse, number>>
     env?: Record<string, string | undefined>
   } = {}
 ): TestConnector {
@@ -102,7 +103,13 @@ export function testConnector(
     clock,
     log
   })
-  const connector = createConnector({ supervisor, egress: createEgress(), clock, random: () => 0, log })
+  const connector = createConnector({
+    supervisor,
+    egress: createEgress(overrides.sockets),
+    clock,
+    random: () => 0,
+    log
+  })
   return {
     connector,
     pool: createPool({ connector, clock, random: () => 0, log }),

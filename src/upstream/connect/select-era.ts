@@ -45,7 +45,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
 
   function httpAttempts(definition: HttpDefinition, context: LinkContext, signal: AbortSignal): Attempts {
     // Held meanwhile, so that the second attempt goes over the socket of the first.
-    const sockets = egress.open(definition)
+    const sockets = egress.open(definition, context)
     return {
       legacy: () => openLegacyHttp(definition, context, signal),
       async modern() {

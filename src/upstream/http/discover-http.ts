@@ -42,7 +42,7 @@ export function discoverOverHttp(
     }
     const open = sendRequest(
       target,
-      { method: 'POST', headers, body },
+      { method: 'POST', use: 'others', headers, body },
       {
         begin(_sessionId, streamed) {
           streaming = streamed

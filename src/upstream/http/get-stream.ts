@@ -67,7 +67,7 @@ export function openGetStream(
   function open(): void {
     const headers = ['accept', 'text/event-stream', ...sessionHeaders]
     if (lastEventId !== undefined) headers.push('last-event-id', lastEventId)
-    request = sendRequest(target, { method: 'GET', headers, body: null }, sink)
+    request = sendRequest(target, { method: 'GET', use: 'streams', headers, body: null }, sink)
   }
 
   function ended(outcome: HttpOutcome): void {

@@ -2,13 +2,13 @@
 // are posted where its first event says. The stream is the session: when it ends, so does the connection, and nothing
 // is sent again.
 
-import { GatewayError, isObject } from '../../protocol/messages.ts'
+import { GatewayError, isObject, type Request } from '../../protocol/messages.ts'
 import { type Timer, deadline } from '../../time/clock.ts'
 import { idIn } from '../rpc/decode-json.ts'
 import { closedError, failureError, lostError } from '../rpc/errors.ts'
 import { createHttpSseStream } from './http-sse-stream.ts'
 import { type HttpOutcome, type HttpRequest, type OpenRequest, sendRequest } from './request.ts'
-import { type Egress, openTarget, postHeaders, revisionHeader } from './target.ts'
+import { type Egress, openTarget, postHeaders, revisionHeader, socketUseOf } from './target.ts'
 import { noClient } from '../../protocol/seams.ts'
 import { type HandshakeResult, initialize, type Link } from '../rpc/link.ts'
 import { createRpcClient } from '../rpc/rpc-client.ts'
@@ -32,7 +32,7 @@ const lingerMs = 1_000
 export function openHttpSse(definition: HttpDefinition, egress: Egress, link: LinkContext): HttpSseLink {
   const { name, connectMs } = definition
   const { events, clock, log, warnings } = link
-  const target = openTarget(definition, egress, link.handshake.clientInfo)
+  const target = openTarget(definition, egress, link)
   const { origin } = target
   const ending = new AbortController()
   /** The POSTs of requests that the server has not answered yet; `timer` runs since the answer came on the stream. */
@@ -59,7 +59,7 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
     return outcome
   })
 
-  const requestOf = (body: string): HttpRequest => ({
+  const requestOf = (body: string): Omit<HttpRequest, 'use'> => ({
     method: 'POST',
     path: stream.postPath,
     headers: [...postHeaders, ...target.headers, ...revisionHeader(handshakeResult?.revision)],
@@ -67,18 +67,22 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
     statusOnly: true
   })
 
-  function post(id: number, body: string): void {
+  function post(id: number, body: string, { method }: Request): void {
     const open: { request?: OpenRequest; timer?: Timer } = {}
     posts.set(id, open)
-    open.request = sendRequest(target, requestOf(body), {
-      message() {},
-      end(outcome) {
-        open.timer?.close()
-        posts.delete(id)
-        // The answer comes on the stream.
-        if (outcome.kind !== 'answered' && rpc.isOpen(id)) notTaken(id, outcome)
+    open.request = sendRequest(
+      target,
+      { ...requestOf(body), use: socketUseOf(method) },
+      {
+        message() {},
+        end(outcome) {
+          open.timer?.close()
+          posts.delete(id)
+          // The answer comes on the stream.
+          if (outcome.kind !== 'answered' && rpc.isOpen(id)) notTaken(id, outcome)
+        }
       }
-    })
+    )
   }
 
   function notTaken(id: number, outcome: Exclude<HttpOutcome, { kind: 'answered' }>): void {

@@ -105,7 +105,7 @@ export function createHttpSseStream(
     open(signal: AbortSignal): Promise<GatewayError | undefined> {
       if (request === undefined && !closed) {
         const headers = ['accept', 'text/event-stream', ...target.headers]
-        request = sendRequest(target, { method: 'GET', headers, body: null }, sink)
+        request = sendRequest(target, { method: 'GET', use: 'streams', headers, body: null }, sink)
         if (closed) request.abort()
       }
       return abortable(

@@ -6,7 +6,7 @@ import { type HttpOutcome, type HttpResponseSink, type OpenRequest, noResponse, 
 import { NotExecutedError, boundedError, closedError, failureError, isRpcError, lostError } from '../rpc/errors.ts'
 import { type Timer, deadline } from '../../time/clock.ts'
 import { type RpcClient, createRpcClient } from '../rpc/rpc-client.ts'
-import { type Egress, type HttpTarget, modernHeaders, openTarget } from './target.ts'
+import { type Egress, type HttpTarget, modernHeaders, openTarget, type SocketUse, socketUseOf } from './target.ts'
 import { type DiscoverResult, type NotModern, discoverModern, isNotModern } from '../modern/discover.ts'
 import { createUpstreamSubscriptions } from '../modern/listen-streams.ts'
 import { createModernCodec, createModernRequests } from '../modern/modern-requests.ts'
@@ -32,7 +32,7 @@ export function openModernHttp(
   const { name, connectMs } = definition
   const { events, clock, log } = link
   const { clientInfo } = link.handshake
-  const target = openTarget(definition, egress, clientInfo)
+  const target = openTarget(definition, egress, link)
   const { paramHeaders, release } = caches.lease(definition.hash)
   const ending = new AbortController()
   let discovered: DiscoverResult | undefined
@@ -47,7 +47,8 @@ export function openModernHttp(
     codec: () => codec,
     transport: {
       request(id, body, request) {
-        new ModernHttpCall(calls, id).post(modernHeaders(request, target.headers, paramHeaders), body)
+        const headers = modernHeaders(request, target.headers, paramHeaders)
+        new ModernHttpCall(calls, id).post(headers, body, socketUseOf(request.method))
       },
       // Nothing but requests is sent in this revision.
       post() {},
@@ -166,9 +167,9 @@ class ModernHttpCall implements HttpResponseSink {
     this.id = id
   }
 
-  post(headers: string[], body: string): void {
+  post(headers: string[], body: string, use: SocketUse): void {
     const { target, rpc, open } = this.connection
-    this.request = sendRequest(target, { method: 'POST', headers, body }, this)
+    this.request = sendRequest(target, { method: 'POST', use, headers, body }, this)
     // It may have ended before we got here.
     if (rpc.isOpen(this.id)) open.set(this.id, this)
   }

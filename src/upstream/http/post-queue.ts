@@ -10,7 +10,7 @@ import type { HttpTarget } from './target.ts'
 /** One of them, sent once. Never rejects; what the signal gave up counts as unsent. */
 export function sendForStatus(
   target: HttpTarget,
-  request: Omit<HttpRequest, 'statusOnly'>,
+  request: Omit<HttpRequest, 'statusOnly' | 'use'>,
   signal: AbortSignal
 ): Promise<HttpOutcome> {
   return new Promise((resolve) => {
@@ -22,7 +22,7 @@ export function sendForStatus(
       open.abort()
       end({ kind: 'unsent', cause: new Error('given up') })
     }
-    const open = sendRequest(target, { ...request, statusOnly: true }, { message() {}, end })
+    const open = sendRequest(target, { ...request, use: 'others', statusOnly: true }, { message() {}, end })
     if (signal.aborted) giveUp()
     else signal.addEventListener('abort', giveUp, { once: true })
   })

@@ -8,7 +8,7 @@ import { isObject } from '../../protocol/messages.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import type { HttpFailure } from '../rpc/errors.ts'
-import type { HttpTarget } from './target.ts'
+import type { HttpTarget, SocketUse } from './target.ts'
 
 export type HttpOutcome =
   /** 2xx, read to its end. */
@@ -23,6 +23,7 @@ export interface HttpResponseSink extends SseSink {
 
 export interface HttpRequest {
   readonly method: 'POST' | 'GET' | 'DELETE'
+  readonly use: SocketUse
   /** Default that of the target. */
   readonly path?: string
   /** Names and values in turn. */
@@ -44,8 +45,13 @@ const maxRetainedBody = 16_384
 const aborted = new Error('no longer wanted')
 
 export function sendRequest(target: HttpTarget, request: HttpRequest, sink: HttpResponseSink): OpenRequest {
-  const { method, path = target.path, headers, body, statusOnly = false } = request
-  const handler = new ResponseHandler(sink, target.maxBytes, statusOnly)
+  const { method, use, path = target.path, headers, body, statusOnly = false } = request
+  const socket = target.take(use)
+  if (typeof socket !== 'function') {
+    sink.end(socket)
+    return { abort() {} }
+  }
+  const handler = new ResponseHandler(sink, target.maxBytes, statusOnly, socket)
   const large = body !== null && body.length > maxRetainedBody
   target.dispatcher.dispatch({ path, method, ...(large ? readOnce(headers, body) : { headers, body }) }, handler)
   return handler
@@ -56,6 +62,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
   private readonly sink: HttpResponseSink
   private readonly maxBytes: number
   private readonly statusOnly: boolean
+  private readonly giveBack: () => void
   private controller: Dispatcher.DispatchController | undefined
   private over = false
   private status = 0
@@ -63,10 +70,11 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
   private reader: SseReader | undefined
   private bytes: ByteChunks | undefined
 
-  constructor(sink: HttpResponseSink, maxBytes: number, statusOnly: boolean) {
+  constructor(sink: HttpResponseSink, maxBytes: number, statusOnly: boolean, giveBack: () => void) {
     this.sink = sink
     this.maxBytes = maxBytes
     this.statusOnly = statusOnly
+    this.giveBack = giveBack
   }
 
   abort(): void {
@@ -133,6 +141,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
 
   onResponseEnd(): void {
     const { status, bytes } = this
+    this.giveBack()
     if (this.over) return
     if (status > 299) return this.end(refusal(status, bytes?.take()))
     if (this.reader !== undefined) return this.end({ kind: 'answered', status, streamed: true })
@@ -156,6 +165,8 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
 
   onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
     const { status } = this
+    // A request that was given up comes here too, once it has left its socket.
+    this.giveBack()
     if (this.over) return
     if (this.controller === undefined) return this.end({ kind: 'unsent', cause })
     // Once the answer has begun, the same error means that it was cut short.

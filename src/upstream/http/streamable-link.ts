@@ -8,7 +8,7 @@ import { closedError, failureError, lostError, upstreamError } from '../rpc/erro
 import { type RpcClient, createRpcClient } from '../rpc/rpc-client.ts'
 import { type HttpSession, StreamableCall, type StreamableCallContext } from './streamable-calls.ts'
 import { blankSession, createStreamableSession } from './streamable-session.ts'
-import { type Egress, openTarget } from './target.ts'
+import { type Egress, openTarget, socketUseOf } from './target.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Link } from '../rpc/link.ts'
@@ -16,8 +16,8 @@ import type { LinkContext } from '../rpc/transport.ts'
 
 export function openStreamable(definition: HttpDefinition, egress: Egress, link: LinkContext): Link {
   const { name } = definition
-  const { handshake, events, clock, log } = link
-  const target = openTarget(definition, egress, handshake.clientInfo)
+  const { events, clock, log } = link
+  const target = openTarget(definition, egress, link)
   const blank = blankSession(target)
   const ending = new AbortController()
   const awaitingRenewal = new Set<number>()
@@ -32,8 +32,9 @@ export function openStreamable(definition: HttpDefinition, egress: Egress, link:
     revision: () => session.handshakeResult?.revision,
     transport: {
       request(id, body, { method }) {
-        if (method === 'initialize') new StreamableCall(calls, id, blank).post(body, session.identify)
-        else new StreamableCall(calls, id, session.current).post(body)
+        const use = socketUseOf(method)
+        if (method === 'initialize') new StreamableCall(calls, id, blank, use).post(body, session.identify)
+        else new StreamableCall(calls, id, session.current, use).post(body)
       },
       post: (body, lost) => session.queue.enqueue(body, ending.signal, lost),
       drop(id) {

@@ -14,11 +14,22 @@ import {
 } from '../../protocol/messages.ts'
 import { modernClientRequests } from '../../protocol/methods.ts'
 import { encodeHeader } from '../../protocol/translate/param-headers.ts'
+import { createQuota } from '../../limits/limits.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { ParamHeaderCache } from '../modern/param-header-cache.ts'
+import type { HttpFailure } from '../rpc/errors.ts'
+import type { LinkContext } from '../rpc/transport.ts'
+
+/**
+ * Calls; streams without end; handshakes, lists and messages that are only taken. Counted apart, so that none takes the
+ * sockets of another.
+ */
+export type SocketUse = keyof typeof usualSockets
 
 interface SocketPool {
   readonly dispatcher: Dispatcher
+  /** For one request. @returns gives the socket back, once; or what to fail the request with, where all are in use */
+  take(use: SocketUse): (() => void) | (HttpFailure & { readonly kind: 'limited' })
   /** The last one to release it closes the sockets. Idempotent. */
   release(): void
 }
@@ -38,6 +49,10 @@ export interface HttpTarget extends SocketPool {
 // after 5 s.
 const keepAliveMs = 4_000
 const keepAliveMarginMs = 2_000
+/** To one upstream, at once. Each request has a socket for itself until its answer has ended. */
+const usualSockets = { calls: 1_024, streams: 4_096, others: 1_024 }
+/** Of these, those of one person. */
+const share = 0.75
 
 export type Egress = ReturnType<typeof createEgress>
 
@@ -45,18 +60,36 @@ export type Egress = ReturnType<typeof createEgress>
  * One pool of sockets per connection definition, so that no two tenants and no two credentials ever share a socket; no
  * redirects, no retries, no decompression.
  */
-export function createEgress() {
-  const pools = new Map<string, { readonly pool: Pool; users: number }>()
+export function createEgress(maxSockets: Readonly<Record<SocketUse, number>> = usualSockets) {
+  const pools = new Map<string, { readonly pool: Pool; readonly full: Set<SocketUse>; users: number }>()
+  const sockets = createQuota()
   return {
-    open(definition: HttpDefinition): SocketPool {
-      let shared = pools.get(definition.hash)
-      if (shared === undefined) pools.set(definition.hash, (shared = { pool: poolFor(definition), users: 0 }))
+    open(definition: HttpDefinition, { handshake, log }: LinkContext): SocketPool {
+      const { hash, name, tenant } = definition
+      let shared = pools.get(hash)
+      if (shared === undefined) pools.set(hash, (shared = { pool: poolFor(definition), full: new Set(), users: 0 }))
       const { pool } = shared
       const mine = shared
       mine.users++
       let released = false
+      const person = handshake.quotaKey
       return {
         dispatcher: pool,
+        take(use) {
+          const max = maxSockets[use]
+          const own = Math.floor(max * share)
+          const ofAll = [`${hash} ${use}`, max] as const
+          const giveBack = sockets.take(1, person === undefined ? [ofAll] : [ofAll, [`${ofAll[0]} ${person}`, own]])
+          if (giveBack !== undefined) return giveBack
+          // Once: whoever is refused is told each time.
+          if (!mine.full.has(use))
+            log.warn({ upstream: name, tenant, use, max }, 'all sockets to an upstream are in use')
+          mine.full.add(use)
+          return {
+            kind: 'limited',
+            what: `${max} requests of the kind "${use}" at once, ${own} of them for one caller`
+          }
+        },
         release() {
           if (released) return
           released = true
@@ -84,6 +117,12 @@ function poolFor(definition: HttpDefinition): Pool {
   })
 }
 
+/** What the request with this method takes a socket for. */
+export function socketUseOf(method: string): SocketUse {
+  if (method === 'subscriptions/listen') return 'streams'
+  return method === 'initialize' || method === 'server/discover' || method.endsWith('/list') ? 'others' : 'calls'
+}
+
 /** Ours to set; what a definition says for them is left out. */
 const reserved = new Set([
   'accept',
@@ -100,15 +139,15 @@ const reserved = new Set([
 ])
 
 /** The caller has to release it. */
-export function openTarget(definition: HttpDefinition, egress: Egress, clientInfo: Implementation): HttpTarget {
+export function openTarget(definition: HttpDefinition, egress: Egress, link: LinkContext): HttpTarget {
   const { origin, pathname, search } = new URL(definition.url)
   return {
     name: definition.name,
     origin,
     path: pathname + search,
     maxBytes: definition.maxMessageBytes,
-    headers: baseHeaders(definition, clientInfo),
-    ...egress.open(definition)
+    headers: baseHeaders(definition, link.handshake.clientInfo),
+    ...egress.open(definition, link)
   }
 }
 

@@ -23,6 +23,8 @@ export type HttpFailure =
   | { readonly kind: 'refused'; readonly status: number; readonly body: unknown; readonly detail: string }
   /** Not a byte of it was sent. */
   | { readonly kind: 'unsent'; readonly cause: Error }
+  /** Not sent either, because the gateway has as many requests open there as it may. */
+  | { readonly kind: 'limited'; readonly what: string }
   /** It broke after it may have been sent. */
   | { readonly kind: 'broken'; readonly cause: Error }
   /** The answer is not what it should be. */
@@ -93,6 +95,13 @@ export function failureError(name: UpstreamName, origin: string, failure: HttpFa
         `Upstream ${name} cannot be reached at ${origin}${codeOf(failure.cause)}: ` +
           'check that it runs and that its url is right.',
         { cause: failure.cause, data: { upstream: name } }
+      )
+    case 'limited':
+      return upstreamError(
+        name,
+        'too_many',
+        `Upstream ${name} gets at most ${failure.what}, and these are open. The request was not sent: retry when ` +
+          'some have ended.'
       )
     case 'broken':
       return lostError(name, `broke${codeOf(failure.cause)} before its answer was complete`, failure.cause)
