@@ -7,6 +7,10 @@ if (major < 24) {
   )
   process.exit(1)
 }
-// While the modules load there is nothing to finish. Process 1 of a container ignores the signal unless it has a handler.
-if (['serve', 'quickstart'].includes(process.argv[2])) process.once('SIGTERM', () => process.exit(0))
+// While the modules load there is nothing to finish. Process 1 of a container ignores signals unless it has a handler.
+// Without a terminal, SIGHUP stays with whoever started this: nohup has it ignored.
+if (['serve', 'quickstart'].includes(process.argv[2])) {
+  process.once('SIGTERM', () => process.exit(0)).once('SIGINT', () => process.exit(130))
+  if (process.stdout.isTTY || process.stderr.isTTY) process.once('SIGHUP', () => process.exit(129))
+}
 await import('../src/main.ts')

@@ -709,6 +709,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['store/health.ts writeCheckBytes', 'what such a check writes', 'check', '-'],
     ['store/sqlite.ts busyMs', 'wait for another process to close the file', 'start', 'the start fails'],
     ['store/sqlite.ts sweepRows', 'expired rows deleted at a time', 'process', 'deleted later']
+  ],
+  'The log': [
+    [
+      'observe/log.ts maxUnwrittenBytes',
+      'lines that could not be written and are tried again',
+      'process',
+      'the newest are left out'
+    ]
   ]
 }
 

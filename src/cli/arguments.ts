@@ -85,14 +85,20 @@ folder.
                Default: ./data
 
 When ready, it prints one line on standard output: gatehouse listening on http://HOST:PORT
-The log goes to standard error, as JSON lines, or as plain text on a terminal.
-SIGTERM or SIGINT: refuses new requests, finishes running calls (limits.drainMs), stops child processes, exits with 0.
-A second one exits at once. SIGHUP: reads the configuration again.
+The log goes to standard error, as text on a terminal, else as JSON lines. GATEHOUSE_LOG_FORMAT=text or json decides.
+SIGTERM, SIGINT, or the terminal closes: refuses new requests, finishes running calls (limits.drainMs), stops child
+processes, exits with 0. A second SIGTERM or SIGINT exits at once. SIGHUP otherwise: reads the file of --config again.
 `,
   quickstart: `gatehouse quickstart [--host H] [--port P] [--data DIR]      (this is what "npm start" runs)
 
 Runs the gateway with a demo tenant that has two upstreams over stdio (everything, memory) and one over Streamable HTTP
 (remote). Creates an API key once, keeps it in the data folder, and prints what you need to connect a host.
+
+  --host H     listen address. Default: 127.0.0.1
+  --port P     listen port; 0 picks a free one. Default: 8080
+  --data DIR   folder for the key and the SQLite file, of this gateway alone. Default: ./data
+
+Ctrl+C stops it, and so does closing its terminal, with everything that it started.
 `,
   check: `gatehouse check --config FILE
 

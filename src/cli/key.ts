@@ -9,12 +9,19 @@ import { latestLegacy } from '../protocol/messages.ts'
 /** @returns the key in `DIR/api-key`, which is created if absent, readable for its owner only */
 export async function localApiKey(dataDir: string): Promise<string> {
   const path = join(dataDir, 'api-key')
-  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  const unusable = (cause: NodeJS.ErrnoException): never => {
+    throw new Error(
+      `The data folder ${dataDir} cannot be used (${cause.code}). Choose one with --data that the user of the ` +
+        'gateway may write to.',
+      { cause }
+    )
+  }
+  await mkdir(dataDir, { recursive: true, mode: 0o700 }).catch(unusable)
   const made = `gh_${randomBytes(32).toString('base64url')}`
   // A link is atomic: another process that starts at the same time must not read half a key.
   const draft = `${path}.${process.pid}`
   try {
-    await writeFile(draft, made + '\n', { mode: 0o600 })
+    await writeFile(draft, made + '\n', { mode: 0o600 }).catch(unusable)
     await link(draft, path)
     return made
   } catch (error) {

@@ -20,7 +20,7 @@ export async function runQuickstart(options: QuickstartOptions): Promise<number>
   const everything = serverPath('@modelcontextprotocol/server-everything/dist/index.js')
   const memory = serverPath('@modelcontextprotocol/server-memory/dist/index.js')
   const key = await localApiKey(dataDir)
-  const log = await openLog(options, undefined)
+  const log = openLog(options, undefined)
   const remotePort = await freePort()
   const config = {
     tenants: {
@@ -77,6 +77,7 @@ function startRemote(script: string, port: number, env: NodeJS.ProcessEnv, log: 
   const guard = new URL('./loopback-only.mjs', import.meta.url)
   const child = spawn(process.execPath, ['--import', guard.href, script, 'streamableHttp'], {
     env: { PATH: env['PATH'], HOME: env['HOME'], PORT: String(port) },
+    detached: true, // Ctrl+C and a closing terminal are for the gateway alone, which lets running calls finish.
     stdio: ['ignore', 'ignore', 'pipe']
   })
   // Without a descriptor left there is no pipe either, and the error comes later.

@@ -1,8 +1,9 @@
 // Runs a gateway until a signal: the ready line, reload, drain, exit. Shared by serve and quickstart.
 
+import { isatty } from 'node:tty'
 import type { Snapshot } from '../config/snapshot.ts'
 import { createGateway, type Gateway } from '../gateway.ts'
-import { createLog, type Log } from '../observe/log.ts'
+import { createLog, type Log, type LogForm } from '../observe/log.ts'
 
 export interface Io {
   readonly env: NodeJS.ProcessEnv
@@ -24,8 +25,22 @@ export interface RunOptions extends Io {
   readonly onHangup?: () => void
 }
 
-export const openLog = ({ env, stderr }: Pick<Io, 'env' | 'stderr'>, level: string | undefined): Promise<Log> =>
-  createLog(env['GATEHOUSE_LOG_LEVEL'] ?? level ?? 'info', stderr.isTTY)
+export const openLog = (io: Pick<Io, 'env' | 'stderr'>, level: string | undefined): Log =>
+  createLog(io.env['GATEHOUSE_LOG_LEVEL'] ?? level ?? 'info', logForm(io))
+
+function logForm({ env, stderr }: Pick<Io, 'env' | 'stderr'>): LogForm {
+  const wanted = env['GATEHOUSE_LOG_FORMAT'] ?? (stderr.isTTY ? 'text' : 'json')
+  if (wanted !== 'text' && wanted !== 'json') {
+    throw new Error(
+      `GATEHOUSE_LOG_FORMAT is "${wanted}". Set it to text or json, or leave it out: then the log is text on a ` +
+        'terminal and JSON elsewhere.'
+    )
+  }
+  return wanted === 'text' && stderr.isTTY && !env['NO_COLOR'] ? 'colours' : wanted
+}
+
+/** A terminal that was closed is none any more. */
+const isOnTerminal = (): boolean => [0, 1, 2].some((descriptor) => isatty(descriptor))
 
 /** @returns the exit code, when the gateway has ended */
 export async function runGateway({
@@ -71,10 +86,17 @@ export async function runGateway({
     log.fatal({ err }, 'an uncaught error; draining, then exiting with code 1')
     if (!stopping) stop(1)
   }
-  const onHup = (): void => onHangup?.()
+  const startedOnTerminal = isOnTerminal()
+  // A terminal that closes sends SIGHUP, through the shell a second time. Without a terminal (nohup) there is none that
+  // could have closed.
+  const onHup = (): void => {
+    if (onHangup !== undefined && isOnTerminal() === startedOnTerminal) onHangup()
+    else if (startedOnTerminal && !stopping) stop(0)
+  }
   const onExit = (): void => gateway?.killNow()
   const made = createGateway(snapshot, { log, version, env })
-  process.removeAllListeners('SIGTERM') // That of bin/gatehouse.mjs, for the time before this.
+  // Those of bin/gatehouse.mjs, for the time before this.
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.removeAllListeners(signal)
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal).on('SIGHUP', onHup)
   process.on('uncaughtException', onFault).on('unhandledRejection', onFault)
   process.on('exit', onExit)
@@ -91,7 +113,7 @@ export async function runGateway({
     if (!stopping) {
       await gateway?.close().catch((err: unknown) => log.error({ err }, 'the gateway did not stop cleanly'))
       await onClosed?.()
-      throw friendly(error, snapshot)
+      throw await friendly(error, snapshot)
     }
   }
   const code = await ended.promise
@@ -100,17 +122,29 @@ export async function runGateway({
   return code
 }
 
-function friendly(error: unknown, { listen }: Snapshot): unknown {
+async function friendly(error: unknown, { listen: { host, port } }: Snapshot): Promise<unknown> {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
-  const where = `${listen.host}:${listen.port}`
-  if (code === 'EADDRINUSE')
+  const where = `${host.includes(':') ? `[${host}]` : host}:${port}`
+  if (code === 'EADDRINUSE') {
+    const owner = (await isGateway(`http://${where}`)) ? 'another gateway' : 'another program'
     return new Error(
-      `${where} is in use by another program. Stop it, or choose another port with --port (0 takes any free one).`,
+      `${where} is in use by ${owner}. Stop it, or choose another port with --port (0 takes any free one).`,
       { cause: error }
     )
+  }
   if (code === 'EACCES')
     return new Error(`No permission to listen on ${where}. Choose a port above 1023 with --port.`, { cause: error })
   if (code === 'EADDRNOTAVAIL')
-    return new Error(`This machine has no address ${listen.host}. Correct listen.host or --host.`, { cause: error })
+    return new Error(`This machine has no address ${host}. Correct listen.host or --host.`, { cause: error })
   return error
+}
+
+/** Most often it is a quickstart in another terminal that holds the port. */
+async function isGateway(url: string): Promise<boolean> {
+  try {
+    const answer = await fetch(`${url}/health/live`, { signal: AbortSignal.timeout(1_000), redirect: 'error' })
+    return (await answer.text()) === '{"status":"live"}'
+  } catch {
+    return false // Whatever it is, it does not answer as a gateway does.
+  }
 }

@@ -28,7 +28,7 @@ async function serveConfig(options: ServeOptions): Promise<number> {
   const { file, env, data, host, port } = options
   const load = () => loadConfig(file, { env, dataDir: data, host, port })
   const snapshot = await load()
-  const log = await openLog(options, snapshot.logLevel)
+  const log = openLog(options, snapshot.logLevel)
   const warnOpenTenants = ({ tenants }: Snapshot): void => {
     for (const { id, auth } of tenants.values())
       if (auth.mode === 'none')
@@ -84,7 +84,7 @@ async function serveMcpJson(options: ServeOptions): Promise<number> {
     host,
     port
   })
-  const log = await openLog(options, snapshot.logLevel)
+  const log = openLog(options, snapshot.logLevel)
   for (const note of notes) log.warn({ file }, note)
   return await runGateway({
     ...options,

@@ -1,21 +1,28 @@
-// The log: JSON lines on standard error, pretty on a terminal; among them one line for each call. Never a token, a
-// session id, a body, a header or an argument.
+// The log: lines on standard error, of JSON or, on a terminal, of text; among them one line for each call. Never a
+// token, a session id, a body, a header or an argument.
 
 import pino, { type Logger } from 'pino'
 import { GatewayError, RpcError, isObject } from '../protocol/messages.ts'
+import { textLine } from './text-log.ts'
 
 export type Log = Logger
 
-/** @param isPretty readable lines with colours, for people at a terminal */
-export async function createLog(level: string, isPretty: boolean): Promise<Log> {
+/** `json`; `text` for people at a terminal; `colours` for text in colours. */
+export type LogForm = 'json' | 'text' | 'colours'
+
+// Lines that could not be written are tried again with the next one, and the newest are left out beyond this.
+const maxUnwrittenBytes = 1_048_576
+
+export function createLog(level: string, form: LogForm): Log {
   const settings = { level, base: null, formatters: { log: redacted }, serializers: { err: safeError } }
-  if (!isPretty) {
-    const lines = batched(pino.destination({ dest: 2, sync: true }))
-    process.once('exit', () => lines.end())
-    return pino(settings, lines)
-  }
-  const { default: pretty } = await import('pino-pretty')
-  return pino(settings, pretty({ destination: 2, sync: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' }))
+  const standardError = pino.destination({ dest: 2, sync: true, maxLength: maxUnwrittenBytes })
+  // The terminal was closed or the disk is full. Only lines of the log are lost: the calls go on.
+  standardError.on('error', () => {})
+  if (form !== 'json')
+    return pino(settings, { write: (line: string) => standardError.write(textLine(line, form === 'colours')) })
+  const lines = batched(standardError)
+  process.once('exit', () => lines.end())
+  return pino(settings, lines)
 }
 
 /**

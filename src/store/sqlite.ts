@@ -7,6 +7,7 @@ import { type Store, createChannelListeners, unavailable, wholeMs } from './port
 import { every, steadyClock } from '../time/clock.ts'
 import { chmod, mkdir, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { lockOwner } from './lock-owner.ts'
 import { GatewayError } from '../protocol/messages.ts'
 
 // Kept in the file; a file of a later layout is refused rather than misread.
@@ -174,7 +175,9 @@ async function openDatabase(path: string): Promise<DatabaseSync> {
     return prepared(database, path)
   } catch (cause) {
     database?.close()
-    throw cause instanceof GatewayError ? cause : new GatewayError('unavailable', openError(path, cause), { cause })
+    throw cause instanceof GatewayError
+      ? cause
+      : new GatewayError('unavailable', await openError(path, cause), { cause })
   }
 }
 
@@ -215,12 +218,13 @@ async function makePrivate(path: string): Promise<void> {
   }
 }
 
-function openError(path: string, error: unknown): string {
+async function openError(path: string, error: unknown): Promise<string> {
   const { errcode, code } = error as { errcode?: number; code?: string }
   if (errcode === sqliteBusy) {
     return (
-      `The store file ${path} is in use by another process. One gateway per file: stop the other one, choose ` +
-      'another file under store, or give all of them one Redis (store: redis://HOST:PORT).'
+      `The store file ${path} is in use by another process${await lockOwner(path)}. One gateway per file: stop the ` +
+      'other one, choose another folder with --data or another file under store, or give all of them one Redis ' +
+      '(store: redis://HOST:PORT).'
     )
   }
   if (errcode === sqliteNotADatabase)

@@ -107,7 +107,7 @@ t.test('a port in use is named, with what to do, and the exit code is 1', async 
   const gateway = serve(t, '--config', await configured(t, 'store: "memory:"'), '--port', port)
   t.same(await gateway.ended, { code: 1, signal: null })
   t.same(gateway.stdout, [])
-  t.match(gateway.stderr.join('\n'), new RegExp(`127\\.0\\.0\\.1:${port} is in use .*--port`))
+  t.match(gateway.stderr.join('\n'), new RegExp(`127\\.0\\.0\\.1:${port} is in use by another program.*--port`))
 })
 
 t.test('a configuration with mistakes does not start; each is told with its place', async (t) => {

@@ -4,14 +4,16 @@ import t from 'tap'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
+import { stripVTControlCharacters } from 'node:util'
 import { GatewayError } from '../../src/protocol/messages.ts'
 import { batched, redacted, shortError } from '../../src/observe/log.ts'
+import { textLine } from '../../src/observe/text-log.ts'
 
 const module = join(import.meta.dirname, '../../src/observe/log.ts')
 
 /** What a process of its own writes to standard error. */
 function logged(code: string): { lines: Array<Record<string, unknown>>; status: number | null } {
-  const script = `import { createLog } from ${JSON.stringify(module)}\nconst log = await createLog('info', false)\n${code}`
+  const script = `import { createLog } from ${JSON.stringify(module)}\nconst log = createLog('info', 'json')\n${code}`
   const { stderr, status } = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
     encoding: 'utf8'
   })
@@ -97,4 +99,33 @@ t.test('an error of ours is logged by its code, with its cause', async (t) => {
     message: 'Too large.',
     cause: { code: 'internal', message: 'Why.' }
   })
+})
+
+t.test('a line for a terminal stands on one line, and nothing in it reaches the terminal as a command', async (t) => {
+  const time = new Date(2026, 0, 2, 3, 4, 5, 67).getTime()
+  const line = (fields: object) =>
+    textLine(JSON.stringify({ level: 30, time, msg: 'upstream stderr', ...fields }), false)
+  t.equal(
+    line({ upstream: 'files', stderr: 'two words', ms: 1.5, keys: ['a'], on: true, empty: '' }),
+    '03:04:05.067 INFO  upstream stderr upstream=files stderr="two words" ms=1.5 keys=["a"] on=true empty=""\n'
+  )
+  t.equal(line({ msg: 'a\nb' }), '03:04:05.067 INFO  a\\u{a}b\n')
+  t.equal(line({ it: '\u001b[2J' }), '03:04:05.067 INFO  upstream stderr it=\\u{1b}[2J\n')
+  t.equal(line({ it: 'a \u009b2J\u202e' }), '03:04:05.067 INFO  upstream stderr it="a \\u{9b}2J\\u{202e}"\n')
+})
+
+t.test('only the stack of an error stands below its line', async (t) => {
+  const json = JSON.stringify({
+    level: 50,
+    time: 0,
+    msg: 'fault',
+    err: { message: 'm', stack: 'Error: m\n    at f\u001b' }
+  })
+  t.match(textLine(json, false), /ERROR fault err=\{"message":"m"\}\n {4}Error: m\n {8}at f\\u\{1b\}\n$/)
+})
+
+t.test('colours are written only where they are wanted', async (t) => {
+  const json = JSON.stringify({ level: 40, time: 0, msg: 'm', a: 1 })
+  t.match(textLine(json, true), '\u001b[33mWARN \u001b[39m')
+  t.equal(stripVTControlCharacters(textLine(json, true)), textLine(json, false))
 })

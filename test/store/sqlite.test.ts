@@ -80,7 +80,8 @@ t.test(
     )
     t.equal(refused?.code, 'unavailable')
     t.ok(refused?.message.includes(path))
-    t.match(refused?.message, /in use by another process.*Redis/)
+    t.match(refused?.message, /in use by another process.*--data.*Redis/)
+    if (process.platform === 'linux') t.match(refused?.message, `another process (process ${owner.pid}).`)
 
     owner.kill('SIGKILL')
     await once(owner, 'exit')
