@@ -229,6 +229,8 @@ async function startGateway(
     JSON.stringify({
       listen: { host: '127.0.0.1', port: 0 },
       store: `file:${join(folder, 'gatehouse.db')}`,
+      // One caller is all the load.
+      limits: { requestsPerSecondPerPrincipal: 1_000_000, requestsPerSecondPerTenant: 1_000_000 },
       tenants: {
         bench: {
           auth: {

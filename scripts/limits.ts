@@ -30,6 +30,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'one without a token is closed, else one of whoever has most; 429'
     ],
     [
+      'http/request-rates.ts burstSeconds',
+      'seconds whose requests (`limits.requestsPerSecond...`) may come at once',
+      'caller; tenant',
+      '429'
+    ],
+    [
       'http/reply.ts refusedBodyMs maxRefusedBytes',
       'pause of a refused client in what it still sends; how much of it is read',
       'connection',
@@ -724,6 +730,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 const exceptions = `
 http/connections.ts descriptorsPerConnection
 http/connections.ts perNewcomer
+http/request-rates.ts maxKept
+http/request-rates.ts warnMs
 limits/descriptors.ts perProcess
 limits/descriptors.ts perStart
 limits/descriptors.ts usualDescriptors

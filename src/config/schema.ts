@@ -67,6 +67,14 @@ const LimitsSchema = closedObject(
       256,
       'Requests that may run at once for one session, or for one caller of revision 2026-07-28, which has no sessions.'
     ),
+    requestsPerSecondPerPrincipal: integer(
+      1,
+      1_000_000,
+      1000,
+      'HTTP requests that one caller (issuer and subject) may send to one gateway process, for long; five times as ' +
+        'many may come at once after a pause. Each message of a batch counts.'
+    ),
+    requestsPerSecondPerTenant: integer(1, 1_000_000, 2000, 'The same for all callers of one tenant together.'),
     batchMessages: integer(1, 10_000, 50, 'Messages in one JSON-RPC batch (revision 2025-03-26 only).'),
     processes: integer(
       1,

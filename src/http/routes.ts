@@ -24,6 +24,7 @@ import type { HttpSseHandler } from './legacy/http-sse.ts'
 import type { LegacyHandler } from './legacy/legacy.ts'
 import type { ModernHandler } from './modern/modern.ts'
 import { idOf, sendAccepted, sendJson, type ReadId } from './reply.ts'
+import type { RequestRates } from './request-rates.ts'
 
 export interface RoutesOptions {
   readonly state: ServerState
@@ -37,6 +38,7 @@ export interface RoutesOptions {
   readonly storeHealth: StoreHealth
   readonly sealer: Pick<Sealer, 'ready'>
   readonly connections: Connections
+  readonly rates: RequestRates
 }
 
 interface Route {
@@ -53,9 +55,11 @@ type Method = 'GET' | 'POST' | 'DELETE'
 /** @param refuse answers with an error instead */
 export function addRoutes(
   server: FastifyInstance,
-  { state, authenticator, handlers: { legacy, modern, httpSse }, storeHealth, sealer, connections }: RoutesOptions,
+  options: RoutesOptions,
   refuse: (request: FastifyRequest, reply: FastifyReply, error: unknown, id: ReadId) => void
 ): void {
+  const { state, authenticator, storeHealth, sealer, connections, rates } = options
+  const { legacy, modern, httpSse } = options.handlers
   const admit = createAdmission(state, authenticator, sealer)
 
   /** @param routes in the order in which their methods are named in Allow */
@@ -79,6 +83,7 @@ export function addRoutes(
         const context = await admit(request, reply, suffix)
         connections.letIn(reply.raw, context.principal)
         request.context = context
+        rates.count(context.principal)
         if (request.method === 'POST') checkContent(request.headers)
       },
       handler(request, reply) {
@@ -100,6 +105,8 @@ export function addRoutes(
       method: headers['mcp-method'],
       name: headers['mcp-name']
     }
+    // The one that was counted is the first of them.
+    if (Array.isArray(body)) rates.count(context.principal, body.length - 1)
     const message = classifyHttpBody(routing, body)
     if (message.kind === 'legacy') return await legacy.post(context, body)
     if (message.kind === 'notification') return sendAccepted(context.raw, context.headers)

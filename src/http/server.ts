@@ -8,11 +8,12 @@ import type { Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError, isObject, tenantId } from '../protocol/messages.ts'
 import { parseJson } from '../protocol/json.ts'
-import { every, type Clock } from '../time/clock.ts'
+import { every, steadyClock, type Clock } from '../time/clock.ts'
 import { addressOf, type PathParams, type RequestContext } from './admission.ts'
 import { createConnections } from './connections.ts'
 import { checkNames, corsHeadersOf, corsOptionsOf, hostCheck, isAllowedOrigin, notJson } from './headers.ts'
 import { sendError, stopping, type ReadId, type ReplyHeaders } from './reply.ts'
+import { createRequestRates } from './request-rates.ts'
 import { addRoutes, type RoutesOptions } from './routes.ts'
 import { sendUnreadable } from './unreadable.ts'
 
@@ -33,7 +34,7 @@ const socketLimits = {
   }
 }
 
-export interface ServerOptions extends Omit<RoutesOptions, 'connections'> {
+export interface ServerOptions extends Omit<RoutesOptions, 'connections' | 'rates'> {
   readonly log: Log
   readonly requestId: () => string
   /** File descriptors that the process may have open. */
@@ -133,7 +134,8 @@ export async function createServer(options: ServerOptions) {
     done()
   })
   // Then the hook and the handler of the route.
-  addRoutes(server, { ...options, connections }, refuse)
+  const rates = createRequestRates(() => state.snapshot.limits, steadyClock, log)
+  addRoutes(server, { ...options, connections, rates }, refuse)
 
   return {
     /** @returns the address that was bound */

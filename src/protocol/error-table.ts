@@ -114,6 +114,12 @@ export const errorTable = {
     level: 'warn',
     retry: true
   }),
+  rate_limited: http(
+    429,
+    'The caller, or all callers of the tenant together, send more requests a second than limits.requestsPerSecond... ' +
+      'allows; data.limit names which. Wait a second, then send more slowly.',
+    { level: 'debug', retry: true }
+  ),
   method_not_found: rpc('methodNotFound', 'The endpoint does not offer this MCP method.'),
   invalid_params: rpc(
     'invalidParams',

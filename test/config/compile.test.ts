@@ -39,6 +39,8 @@ t.test('every default is applied', async (t) => {
         sessionMaxMs: 86_400_000,
         sessionsPerPrincipal: 1000,
         callsPerSession: 256,
+        requestsPerSecondPerPrincipal: 1000,
+        requestsPerSecondPerTenant: 2000,
         batchMessages: 50,
         processes: 256,
         processesPerTenant: 128,

@@ -78,7 +78,12 @@ export function configOf(options: TestGatewayOptions): unknown {
     listen: { host: '127.0.0.1', port: 0 },
     store,
     // A process takes as long to start as a busy machine needs: what a test does not set is no part of its behaviour.
-    limits: { coldStartMs: 30_000, ...limits },
+    limits: {
+      coldStartMs: 30_000,
+      requestsPerSecondPerPrincipal: 1_000_000,
+      requestsPerSecondPerTenant: 1_000_000,
+      ...limits
+    },
     ...top,
     tenants: {
       acme: {
