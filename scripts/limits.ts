@@ -76,6 +76,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['store/keys.ts eventsTtlMs', 'life of events in the store after the last one', 'stream', 'cannot be resumed']
   ],
   'Sessions and conversations': [
+    [
+      'session/session-epochs.ts perEpoch',
+      'sessions that their clients end, ever',
+      'tenant',
+      'all its sessions end once; the count begins again'
+    ],
+    [
+      'store/keys.ts tenantsKept',
+      'tenants remembered that a store was used for',
+      'store',
+      'the sessions of the oldest do not end where it was removed while no gateway ran'
+    ],
     ['session/session-limit.ts guesses', 'slots tried one after the other', 'new session', 'all slots are looked at'],
     ['session/session-limit.ts maxLooks', 'slots looked at in one go', 'new session', '429, somewhat early'],
     [
@@ -737,7 +749,9 @@ limits/descriptors.ts perStart
 limits/descriptors.ts usualDescriptors
 protocol/naming.ts hashLength
 relay/subscriptions/listen-streams.ts maxUseIntervalMs
+session/session-epochs.ts maxEnds
 store/keys.ts bridgedTaskCountTtlMs
+store/keys.ts foreverMs
 store/keys.ts healthTtlMs
 store/seal.ts nonceBytes
 store/seal.ts proofChars

@@ -76,7 +76,7 @@ export async function createGateway(
   const authenticator = createAuthenticator({ clock: wallClock, fetch: createFetch(), log })
   const sealer = await createSealer({ store, randomBytes, timer: steadyClock.timer, log })
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
-  const sessions = await createSessions({ store, clock: wallClock, randomBytes, limits: () => state.snapshot.limits })
+  const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot: () => state.snapshot, log })
   const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log })
   const live = createLiveSessions(steadyClock, node, () =>
     Math.min(state.snapshot.limits.sessionIdleMs, state.snapshot.limits.sessionMaxMs)
@@ -176,9 +176,8 @@ export async function createGateway(
     refuseOpenTenants(before, next)
     state.snapshot = { ...next, listen: before.listen, store: before.store, publicUrl: before.publicUrl }
     authenticator.reload(next.tenants.values())
-    const hashes = upstreamHashes(next)
-    relay.retain(hashes)
-    modernRelay.retain(hashes)
+    void sessions.endRemovedTenants()
+    for (const each of [relay, modernRelay]) each.retain(upstreamHashes(next))
     for (const { tenant, endpoint, key, listsChanged } of live.all()) {
       const [old, now] = [before, next].map(({ tenants }) => tenants.get(tenant)?.endpoints.get(endpoint))
       if (now === undefined) live.drop(key)

@@ -4,7 +4,7 @@
 import { LRUCache } from 'lru-cache'
 import { digest, principalSeatKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
-import type { Owner } from './sessions.ts'
+import type { SessionRecord } from './sessions.ts'
 
 /** Slots tried without a look at them: enough for all callers but those near their limit. */
 const guesses = 4
@@ -14,21 +14,24 @@ const maxLooks = 128
 const fullMs = 1_000
 const maxFullOwners = 10_000
 
+/** Slots are of one epoch, as sessions are: those of sessions that ended with the one before are free. */
+type Holder = Pick<SessionRecord, 'owner' | 'epoch'>
+
 export type SessionSlots = ReturnType<typeof createSessionSlots>
 
 export function createSessionSlots(store: Store, clock: { now(): number }, randomBytes: (size: number) => Buffer) {
   /** When an owner had no free slot: forgotten after `fullMs`, and when one of its sessions ends at this process. */
   const fullSince = new LRUCache<string, number>({ max: maxFullOwners })
-  const nameOf = ({ tenant, issuer, subject, clientId }: Owner): string =>
-    digest(JSON.stringify([tenant, issuer, subject, clientId]))
-  const keyOf = (owner: Owner, slot: number): string =>
-    principalSeatKey(owner.tenant, owner.issuer, owner.subject, owner.clientId, String(slot))
+  const nameOf = ({ owner: { tenant, issuer, subject, clientId }, epoch }: Holder): string =>
+    digest(JSON.stringify([tenant, issuer, subject, clientId, epoch]))
+  const keyOf = ({ owner: { tenant, issuer, subject, clientId }, epoch }: Holder, slot: number): string =>
+    principalSeatKey(tenant, issuer, subject, clientId, `${epoch}.${slot}`)
   const random = (): number => randomBytes(4).readUInt32BE()
 
   return {
     /** Atomic, also between processes. @returns the slot, a number below `max`; undefined where none is free */
-    async take(owner: Owner, sessionKey: string, max: number, ttlMs: number): Promise<number | undefined> {
-      const name = nameOf(owner)
+    async take(holder: Holder, sessionKey: string, max: number, ttlMs: number): Promise<number | undefined> {
+      const name = nameOf(holder)
       const since = fullSince.get(name)
       // Math.abs: a clock that is set back must not prolong it.
       if (since !== undefined && Math.abs(clock.now() - since) < fullMs) return undefined
@@ -38,23 +41,23 @@ export function createSessionSlots(store: Store, clock: { now(): number }, rando
         (_, at) => (max <= maxLooks ? from + at : random()) % max
       )
       const claim = (slot: number): Promise<boolean> =>
-        store.set(keyOf(owner, slot), sessionKey, { ttlMs, when: 'absent' })
+        store.set(keyOf(holder, slot), sessionKey, { ttlMs, when: 'absent' })
       for (const slot of slots.slice(0, guesses)) if (await claim(slot)) return slot
       const others = slots.slice(guesses)
-      const taken = await Promise.all(others.map((slot) => store.get(keyOf(owner, slot))))
+      const taken = await Promise.all(others.map((slot) => store.get(keyOf(holder, slot))))
       for (const [at, slot] of others.entries()) if (taken[at] === undefined && (await claim(slot))) return slot
       fullSince.set(name, clock.now())
       return undefined
     },
-    async prolong(owner: Owner, slot: number, sessionKey: string, ttlMs: number): Promise<void> {
-      const key = keyOf(owner, slot)
+    async prolong(session: Holder & { readonly seat: number }, sessionKey: string, ttlMs: number): Promise<void> {
+      const key = keyOf(session, session.seat)
       // Claimed again where the store lost it; never taken from the session that has it now.
       if (!(await store.touch(key, ttlMs))) await store.set(key, sessionKey, { ttlMs, when: 'absent' })
     },
-    async release(owner: Owner, slot: number, sessionKey: string): Promise<void> {
-      const key = keyOf(owner, slot)
+    async release(session: Holder & { readonly seat: number }, sessionKey: string): Promise<void> {
+      const key = keyOf(session, session.seat)
       if ((await store.get(key)) === sessionKey) await store.delete(key)
-      fullSince.delete(nameOf(owner))
+      fullSince.delete(nameOf(session))
     }
   }
 }

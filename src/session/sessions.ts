@@ -9,13 +9,17 @@ import {
   type Implementation,
   type Revision,
   sessionId,
+  tenantId,
   type TenantId
 } from '../protocol/messages.ts'
 import type { LogLevel } from '../protocol/seams.ts'
+import type { Log } from '../observe/log.ts'
 import { sessionKeys, sessionsChannel } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import { type Clock, every } from '../time/clock.ts'
+import { createSessionEpochs } from './session-epochs.ts'
 import { createSessionSlots } from './session-limit.ts'
+import { decodeSessionRecord } from './session-record.ts'
 
 /** Who opened a session. No part of the token: a refreshed token keeps its session. */
 export interface Owner {
@@ -28,6 +32,8 @@ export interface Owner {
 export interface SessionRecord {
   readonly owner: Owner
   readonly endpoint: EndpointName
+  /** Of its tenant: a session ends with it, see session-epochs.ts. */
+  readonly epoch: number
   /** Its slot in the limit of sessions of its owner. */
   readonly seat: number
   readonly revision: Revision
@@ -63,26 +69,22 @@ export async function createSessions({
   store,
   clock,
   randomBytes,
-  limits
+  snapshot,
+  log
 }: {
   readonly store: Store
   /** The time of day. */
   readonly clock: Clock
   readonly randomBytes: (size: number) => Buffer
-  readonly limits: () => SessionLimits
+  readonly snapshot: () => { readonly limits: SessionLimits; readonly tenants: ReadonlyMap<TenantId, unknown> }
+  readonly log: Log
 }) {
   const slots = createSessionSlots(store, clock, randomBytes)
+  const epochs = createSessionEpochs(store, log)
   const copies = new LRUCache<string, SessionRecord>({ max: maxCopies, ttl: copyMs, ttlResolution: 0, perf: clock })
   // The cache does not serve expired copies, but keeps them.
   const sweep = every(clock, 30_000, () => copies.purgeStale())
-  // As many as there are endpoints, since callers name only configured ones. No name contains a slash.
-  const keys = new Map<string, (id: string) => string>()
-  function keyOf(tenant: TenantId, endpoint: EndpointName, id: string): string {
-    const name = `${tenant}/${endpoint}`
-    const keyFor = keys.get(name) ?? sessionKeys(tenant, endpoint)
-    keys.set(name, keyFor)
-    return keyFor(id)
-  }
+  const keyOf = createKeyMaker()
   const listeners: Array<(key: string) => void> = []
   // Grows with every message and loss: what was read from the store before may be out of date, and is not kept.
   let generation = 0
@@ -91,60 +93,62 @@ export async function createSessions({
     copies.delete(key)
     for (const listener of listeners) listener(key)
   }
+  function forgetCopies(): void {
+    generation++
+    copies.clear()
+  }
 
   const unsubscribe = await store.subscribe(sessionsChannel, (message) => {
     generation++
-    // `=key`: the record changed; `key`: the session ended.
-    if (message.startsWith('=')) copies.delete(message.slice(1))
-    else ended(message)
+    // `=key`: the record changed.
+    if (message.startsWith('=')) return void copies.delete(message.slice(1))
+    const [ends = '', tenant = '', key] = message.split(' ')
+    epochs.heard(tenantId(tenant), ends)
+    if (key === undefined) copies.clear()
+    else ended(key)
   })
-  store.onLost(() => {
-    generation++
-    copies.clear()
-  })
+  store.onLost(forgetCopies)
+  await epochs.configure(snapshot().tenants.keys())
 
   const copy = (key: string, record: SessionRecord): void => {
-    if (store.live) copies.set(key, record)
+    if (store.live && epochs.isCurrent(record.owner.tenant, record.epoch)) copies.set(key, record)
   }
 
   async function write(key: string, record: SessionRecord): Promise<Session | undefined> {
-    const { sessionIdleMs, sessionMaxMs } = limits()
+    const { sessionIdleMs, sessionMaxMs } = snapshot().limits
     const ttlMs = Math.min(sessionIdleMs, record.openedAt + sessionMaxMs - clock.now())
     if (ttlMs <= 0) return undefined
     // Only where it still exists: a session that ended meanwhile must not come back to life.
     if (!(await store.set(key, JSON.stringify(record), { ttlMs, when: 'present' }))) return undefined
-    await slots.prolong(record.owner, record.seat, key, ttlMs)
+    await slots.prolong(record, key, ttlMs)
     copy(key, record)
     return { key, record }
   }
 
-  async function read(key: string): Promise<SessionRecord | undefined> {
+  async function read(key: string, tenant: TenantId): Promise<SessionRecord | undefined> {
     const before = generation
-    const text = await store.get(key)
+    // Asked in this order, in one trip: a store that came back without the end of a session says so first.
+    const [epoch, text] = await Promise.all([epochs.current(tenant), store.get(key)])
     const record = text === undefined ? undefined : decodeSessionRecord(text)
-    if (record === undefined) copies.delete(key)
+    if (text !== undefined && record === undefined)
+      log.warn({ key }, 'a session in the store is damaged and counts as absent; who else can write to the store?')
+    if (record?.epoch !== epoch) copies.delete(key)
     else if (generation === before) copy(key, record)
-    return record
+    return record?.epoch === epoch ? record : undefined
   }
 
   return {
     /** @throws GatewayError too_many, unavailable */
     async open(owner: Owner, endpoint: EndpointName, client: NegotiatedClient) {
-      const { sessionIdleMs, sessionMaxMs, sessionsPerPrincipal } = limits()
+      const { sessionIdleMs, sessionMaxMs, sessionsPerPrincipal } = snapshot().limits
       const ttlMs = Math.min(sessionIdleMs, sessionMaxMs)
       const id = sessionId(randomBytes(32).toString('base64url'))
       const key = keyOf(owner.tenant, endpoint, id)
-      const seat = await slots.take(owner, key, sessionsPerPrincipal, ttlMs)
-      if (seat === undefined) {
-        const message =
-          `This caller has ${sessionsPerPrincipal} sessions, which is the limit ` +
-          '(limits.sessionsPerPrincipal). End sessions with DELETE, or retry later.'
-        const seconds = Math.ceil(Math.min(sessionIdleMs, 60_000) / 1000)
-        throw new GatewayError('too_many', message, { headers: { 'Retry-After': String(seconds) } })
-      }
-      const openedAt = clock.now()
-      const times = { openedAt, touchedAt: openedAt }
-      const record: SessionRecord = { owner, endpoint, seat, ...client, logLevel: undefined, ...times }
+      const epoch = await epochs.current(owner.tenant)
+      const seat = await slots.take({ owner, epoch }, key, sessionsPerPrincipal, ttlMs)
+      if (seat === undefined) throw tooManySessions(sessionsPerPrincipal, sessionIdleMs)
+      const times = { openedAt: clock.now(), touchedAt: clock.now() }
+      const record: SessionRecord = { owner, endpoint, epoch, seat, ...client, logLevel: undefined, ...times }
       await store.set(key, JSON.stringify(record), { ttlMs, when: 'absent' })
       copy(key, record)
       return { id, session: { key, record } }
@@ -156,14 +160,14 @@ export async function createSessions({
      */
     async load(id: string, owner: Owner, endpoint: EndpointName): Promise<Session | undefined> {
       const key = keyOf(owner.tenant, endpoint, id)
-      const record = (store.live ? copies.get(key) : undefined) ?? (await read(key))
+      const record = (store.live ? copies.get(key) : undefined) ?? (await read(key, owner.tenant))
       if (record === undefined || !sameOwner(record.owner, owner) || record.endpoint !== endpoint) return undefined
       const now = clock.now()
-      const { sessionIdleMs, sessionMaxMs } = limits()
+      const { sessionIdleMs, sessionMaxMs } = snapshot().limits
       if (now - record.touchedAt > sessionIdleMs || now - record.openedAt > sessionMaxMs) {
         await store.delete(key)
         ended(key)
-        await slots.release(owner, record.seat, key)
+        await slots.release(record, key)
         return undefined
       }
       if (now - record.touchedAt <= Math.min(60_000, sessionIdleMs / 10)) return { key, record }
@@ -172,8 +176,7 @@ export async function createSessions({
 
     /**
      * For a session that was opened before its client had sent `initialize`.
-     * @returns undefined where it has ended
-     * @throws GatewayError unavailable
+     * @returns undefined where it has ended. @throws GatewayError unavailable
      */
     initialize: ({ key, record }: Session, client: NegotiatedClient) =>
       write(key, { ...record, ...client, touchedAt: clock.now() }),
@@ -183,14 +186,21 @@ export async function createSessions({
       await store.publish(sessionsChannel, `=${key}`)
     },
 
-    /** Ends it at every process. */
-    async end({ key, record: { owner, seat } }: Session): Promise<void> {
+    /** Ends it at every process, and for good: see session-epochs.ts. @throws GatewayError unavailable */
+    async end({ key, record }: Session): Promise<void> {
+      const { tenant } = record.owner
       // Even where the store fails, it is not served from the copy any more.
       copies.delete(key)
       await store.delete(key)
       ended(key)
-      await store.publish(sessionsChannel, key)
-      await slots.release(owner, seat, key)
+      await store.publish(sessionsChannel, `${await epochs.countEnd(tenant)} ${tenant} ${key}`)
+      await slots.release(record, key)
+    },
+
+    /** After each reload: sessions of tenants that the configuration has no more end. Never rejects. */
+    endRemovedTenants(): Promise<void> {
+      forgetCopies()
+      return epochs.configure(snapshot().tenants.keys())
     },
 
     /** Called with the key of every session that ended, here or at another process. */
@@ -209,25 +219,21 @@ export async function createSessions({
 export const sameOwner = (a: Owner, b: Owner): boolean =>
   a.tenant === b.tenant && a.issuer === b.issuer && a.subject === b.subject && a.clientId === b.clientId
 
-/** @returns undefined for what is no whole record: the client opens a new session */
-function decodeSessionRecord(text: string): SessionRecord | undefined {
-  let value: SessionRecord | null
-  try {
-    value = JSON.parse(text) as SessionRecord | null
-  } catch {
-    return undefined
+/** As many makers are kept as there are endpoints, since callers name only configured ones. No name has a slash. */
+function createKeyMaker() {
+  const makers = new Map<string, (id: string) => string>()
+  return (tenant: TenantId, endpoint: EndpointName, id: string): string => {
+    const name = `${tenant}/${endpoint}`
+    const keyFor = makers.get(name) ?? sessionKeys(tenant, endpoint)
+    makers.set(name, keyFor)
+    return keyFor(id)
   }
-  if (value === null) return undefined
-  const { owner, endpoint, seat, revision, capabilities, openedAt, touchedAt } = value
-  const whole =
-    typeof owner?.tenant === 'string' &&
-    typeof owner.subject === 'string' &&
-    typeof endpoint === 'string' &&
-    Number.isSafeInteger(seat) &&
-    typeof revision === 'string' &&
-    typeof capabilities === 'object' &&
-    capabilities !== null &&
-    Number.isFinite(openedAt) &&
-    Number.isFinite(touchedAt)
-  return whole ? { ...value, logLevel: value.logLevel, clientInfo: value.clientInfo } : undefined
+}
+
+function tooManySessions(limit: number, idleMs: number): GatewayError {
+  const message =
+    `This caller has ${limit} sessions, which is the limit ` +
+    '(limits.sessionsPerPrincipal). End sessions with DELETE, or retry later.'
+  const seconds = Math.ceil(Math.min(idleMs, 60_000) / 1000)
+  return new GatewayError('too_many', message, { headers: { 'Retry-After': String(seconds) } })
 }

@@ -6,6 +6,8 @@ import { hash } from 'node:crypto'
 /** Kinds of keys, and the parts that follow the kind, each as its digest. */
 export const keyTable = {
   session: ['tenant', 'endpoint', 'session id'],
+  'session-ends': ['tenant'],
+  tenants: [],
   'principal-seat': ['tenant', 'issuer', 'subject', 'client id', 'seat'],
   listing: ['hash of the upstream definition'],
   events: ['key of the session', 'stream id'],
@@ -18,7 +20,10 @@ export const keyTable = {
 type Kind = keyof typeof keyTable
 type Named<Parts extends readonly string[]> = { readonly [At in keyof Parts]: string }
 
-/** On this channel: the key of a session that ended, or `=` and the key of one whose record changed. */
+/**
+ * On this channel: `=` and the key of a session whose record changed; the number of ends of a tenant, its name, and the
+ * key of the session that ended, or no key where all its sessions did (session/session-epochs).
+ */
 export const sessionsChannel = 'sessions'
 
 /**
@@ -27,6 +32,9 @@ export const sessionsChannel = 'sessions'
  */
 export const nodeChannel = (node: string): string => `node:${node}`
 
+/** A hundred years, for counters and logs, which need a time to live. */
+export const foreverMs = 100 * 365 * 24 * 60 * 60 * 1000
+export const tenantsKept = 10_000
 export const listingTtlMs = 30 * 24 * 60 * 60 * 1000
 export const eventsTtlMs = 10 * 60 * 1000
 export const eventsKept = 1_000
@@ -61,6 +69,8 @@ export function sessionKeys(tenant: string, endpoint: string): (sessionId: strin
   return (sessionId) => `${prefix}:${digest(sessionId)}`
 }
 
+export const sessionEndsKey = keyMaker('session-ends')
+export const tenantsKey = key('tenants')
 export const principalSeatKey = keyMaker('principal-seat')
 export const listingKey = keyMaker('listing')
 export const eventsKey = keyMaker('events')

@@ -49,6 +49,26 @@ export async function createRedisStore({
     }
   }
 
+  /**
+   * A value of another type than the gateway writes counts as absent: it is deleted, and the command given again.
+   * @param kinds of errors that say so
+   */
+  function typed<Answer>(key: string, command: () => Promise<Answer>, kinds = ['WRONGTYPE']): Promise<Answer> {
+    return ask(async () => {
+      try {
+        return await command()
+      } catch (error) {
+        if (!kinds.includes(reasonOf(error))) throw error
+        log.warn({ key }, 'a value in Redis has another type than the gateway writes, and is deleted')
+        const [, answer] = await Promise.all([commands.del(prefix + key), command()])
+        return answer
+      }
+    })
+  }
+
+  const get = async (key: string): Promise<string | undefined> =>
+    (await typed(key, () => commands.get(prefix + key))) ?? undefined
+
   messages.on('message', (channel: string, message: string) => listeners.deliver(channel, message))
   commands.once('ready', () => {
     void advise(commands, clock, log)
@@ -56,13 +76,14 @@ export async function createRedisStore({
   await Promise.all([firstAttempt(commands), firstAttempt(messages)])
 
   return {
-    async get(key) {
-      return (await ask(() => commands.get(prefix + key))) ?? undefined
-    },
+    get,
     async set(key, value, { ttlMs, when } = {}) {
       const expiry = ttlMs === undefined ? [] : ['PX', wholeMs(ttlMs)]
       const condition = when === undefined ? [] : [when === 'absent' ? 'NX' : 'XX']
-      return (await ask(() => commands.call('SET', [prefix + key, value, ...expiry, ...condition]))) === 'OK'
+      const command = () => commands.call('SET', [prefix + key, value, ...expiry, ...condition])
+      if ((await ask(command)) === 'OK') return true
+      // NX does not say of what type the value is.
+      return when === 'absent' && (await get(key)) === undefined && (await ask(command)) === 'OK'
     },
     async delete(key) {
       return (await ask(() => commands.del(prefix + key))) > 0
@@ -79,14 +100,16 @@ export async function createRedisStore({
           .multi()
           .set(prefix + key, '0', 'PX', ms, 'NX')
           .incrby(prefix + key, by)
-      return Number(await ask(() => transaction(commandsOf(), 1)))
+      // INCRBY has no other plain ERR than a value that is no number, or one too large.
+      return Number(await typed(key, () => transaction(commandsOf(), 1), ['WRONGTYPE', 'ERR']))
     },
     async append(key, entry, { ttlMs, keep }) {
       const [name, ms] = [prefix + key, wholeMs(ttlMs)]
-      await ask(() => transaction(commands.multi().rpush(name, entry).ltrim(name, -keep, -1).pexpire(name, ms), 0))
+      const commandsOf = () => commands.multi().rpush(name, entry).ltrim(name, -keep, -1).pexpire(name, ms)
+      await typed(key, () => transaction(commandsOf(), 0))
     },
     async entries(key) {
-      return await ask(() => commands.lrange(prefix + key, 0, -1))
+      return await typed(key, () => commands.lrange(prefix + key, 0, -1))
     },
     async publish(channel, message) {
       await ask(() => commands.publish(prefix + channel, message))

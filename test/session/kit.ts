@@ -42,7 +42,9 @@ export async function sessionsInStore(
   }
   const all = { sessionIdleMs: 30 * 60_000, sessionMaxMs: 24 * 3_600_000, sessionsPerPrincipal: 100, ...limits }
   const store = wrap(await createSqliteStore({ path: ':memory:', clock, log: pino({ level: 'silent' }) }))
-  const make = () => createSessions({ store, clock, randomBytes, limits: () => all })
+  const snapshot = { limits: all, tenants: new Map([[ada.tenant, {}]]) }
+  const make = () =>
+    createSessions({ store, clock, randomBytes, snapshot: () => snapshot, log: pino({ level: 'silent' }) })
   const sessions = await make()
   const ended: string[] = []
   sessions.onEnded((key) => ended.push(key))

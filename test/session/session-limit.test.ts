@@ -6,10 +6,11 @@ import { createSessionSlots, type SessionSlots } from '../../src/session/session
 import type { Store } from '../../src/store/port.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { quiet } from '../store/kit.ts'
-import { ada } from './kit.ts'
+import { ada as owner } from './kit.ts'
 import { clock, type TestClock } from './reader.ts'
 
 const ttlMs = 60_000
+const ada = { owner, epoch: 0 }
 
 interface TestSlots {
   readonly slots: SessionSlots
@@ -83,7 +84,11 @@ t.test('at its limit a caller is refused after a few trips, and for a second aft
     )
   )
   t.same(cost(), { commands: 0, trips: 0 })
-  t.type(await slots.take({ ...ada, subject: 'bob' }, 'bob', 100, ttlMs), 'number', 'others are not refused')
+  t.type(
+    await slots.take({ ...ada, owner: { ...owner, subject: 'bob' } }, 'bob', 100, ttlMs),
+    'number',
+    'others are not refused'
+  )
   time.pass(1_000)
   cost()
   t.equal(await slots.take(ada, 'one more', 100, ttlMs), undefined)
@@ -95,10 +100,10 @@ t.test('a slot released here can be taken at once, one released elsewhere after 
   const slot = await slots.take(ada, 'first', 2, ttlMs)
   const second = await slots.take(ada, 'second', 2, ttlMs)
   t.equal(await slots.take(ada, 'third', 2, ttlMs), undefined)
-  await slots.release(ada, slot ?? -1, 'first')
+  await slots.release({ ...ada, seat: slot ?? -1 }, 'first')
   t.equal(await slots.take(ada, 'third', 2, ttlMs), slot)
   t.equal(await slots.take(ada, 'fourth', 2, ttlMs), undefined)
-  await elsewhere.release(ada, second ?? -1, 'second')
+  await elsewhere.release({ ...ada, seat: second ?? -1 }, 'second')
   t.equal(await slots.take(ada, 'fourth', 2, ttlMs), undefined)
   time.pass(1_000)
   t.equal(await slots.take(ada, 'fourth', 2, ttlMs), second)
@@ -110,6 +115,6 @@ t.test('a clock that is set back does not keep a caller out', async (t) => {
   t.equal(await slots.take(ada, 'second', 1, ttlMs), undefined)
   time.pass(-3_600_000)
   t.equal(await slots.take(ada, 'second', 1, ttlMs), undefined, 'it is taken')
-  await slots.release(ada, slot ?? -1, 'first')
+  await slots.release({ ...ada, seat: slot ?? -1 }, 'first')
   t.equal(await slots.take(ada, 'second', 1, ttlMs), slot)
 })

@@ -15,8 +15,10 @@ import {
   listingKey,
   principalSeatKey,
   sealKeyKey,
+  sessionEndsKey,
   sessionKeys,
-  tasksKey
+  tasksKey,
+  tenantsKey
 } from '../../src/store/keys.ts'
 
 // Every string that JavaScript can hold, unpaired surrogates included, and some that attackers like.
@@ -132,6 +134,8 @@ t.test('a key is of one length and alphabet whatever the names are, and holds no
 t.test('the table says how many parts a key has', async (t) => {
   const made = {
     session: sessionKey('a', 'b', 'c'),
+    'session-ends': sessionEndsKey('a'),
+    tenants: tenantsKey,
     'principal-seat': principalSeatKey('a', 'b', 'c', 'd', '0'),
     listing: listingKey('a'),
     events: eventsKey('a', 'b'),
