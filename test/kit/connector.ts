@@ -220,7 +220,7 @@ export const callOf = (name: string, args: object = {}, meta?: object) => ({
 })
 
 /** Resolves when the condition holds; rejects after `ms`. */
-export async function until(condition: () => boolean | Promise<boolean>, what: string, ms = 10_000): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, what: string, ms = 20_000): Promise<void> {
   const end = Date.now() + ms
   while (!(await condition())) {
     if (Date.now() > end) throw new Error(`it never came to this: ${what}`)
