@@ -41,8 +41,8 @@ export interface Double {
   templates?: JsonObject[]
   capabilities?: ServerCapabilities
   instructions?: string
-  /** Connecting fails while it is set. */
-  down?: boolean
+  /** Connecting fails while it is set; `too_many`: by a limit of the gateway. */
+  down?: boolean | 'too_many'
   /** Runs before a list is answered. */
   listing?(request: Request, connection: Connection): void | Promise<void>
   answer?(request: Request, client: Client, signal: AbortSignal, connection: Connection): Result | Promise<Result>
@@ -264,10 +264,11 @@ export async function relaySetup(
     events: UpstreamEvents
   ): Promise<Upstream> {
     const double = doubles[definition.name]
-    if (double === undefined || double.down === true)
+    const { down = false } = double ?? { down: true }
+    if (double === undefined || down !== false)
       return Promise.reject(
         new GatewayError(
-          'upstream_unavailable',
+          down === 'too_many' ? down : 'upstream_unavailable',
           `Upstream ${definition.name} is down at http://127.0.0.1:9/${definition.name}.`
         )
       )

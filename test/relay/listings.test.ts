@@ -4,7 +4,7 @@ import pino from 'pino'
 import t from 'tap'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { until } from '../kit/until.ts'
-import { relaySetup, tool, type Double, type Person } from './kit.ts'
+import { relaySetup, stillClock, tool, type Double, type Person } from './kit.ts'
 
 const toolsOf = async (person: Person) =>
   ((await person.call('tools/list'))['tools'] as Array<{ name: string }>).map(({ name }) => name)
@@ -105,6 +105,31 @@ t.test('a restart knows the lists before any upstream has answered', async (t) =
     { code: 'upstream_unavailable', message: /^((?!127\.0\.0\.1).)*$/ },
     'while a call says what is wrong, though not where the upstream is'
   )
+})
+
+t.test('what a limit of the gateway keeps from being read is not hidden, unlike what an outage does', async (t) => {
+  for (const [down, expected] of [
+    ['too_many', ['one__x']],
+    [true, []]
+  ] as const) {
+    const clock = stillClock()
+    const store = await createSqliteStore({ path: ':memory:', clock, log: pino({ level: 'silent' }) })
+    t.teardown(() => store.close())
+    const one: Double = { tools: [tool('x')] }
+    const before = await relaySetup(t, { doubles: { one }, store, clock })
+    t.same(await toolsOf(await before.person()), ['one__x'])
+    before.relay.close()
+
+    one.down = down
+    const setup = await relaySetup(t, { doubles: { one }, store, clock })
+    const ada = await setup.person()
+    t.same(await toolsOf(ada), ['one__x'])
+    await until('several failures', () => {
+      clock.move(10_000)
+      return setup.log.filter(({ failures }) => failures !== undefined).length > 6
+    })
+    t.same(await toolsOf(ada), expected)
+  }
 })
 
 t.test('the end of a session ends its connections, also one that was just being made', async (t) => {

@@ -129,7 +129,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
         isUnreachable = connection === undefined
         connection = undefined
         log[failures === 0 ? 'warn' : 'debug']({ err, ...fields, failures: failures + 1 }, source.downMessage)
-        update(listing, failures + 1)
+        update(listing, isOurLimit(err) ? Math.min(failures + 1, failuresUntilHidden - 1) : failures + 1)
         // Where it is away for all, the pool has told callers when it is tried again.
         retryLater(retriedInMsOf(err) ?? source.retryMs(failures))
       })
@@ -209,6 +209,9 @@ const withLastGood = (whole: Listing, before: Listing | undefined): Listing => (
   ...whole,
   ...Object.fromEntries(whole.failed.map((member) => [member, before?.[member] ?? []]))
 })
+
+/** A limit of the gateway, such as that of processes, says nothing of the upstream, so it hides nothing. */
+const isOurLimit = (error: unknown): boolean => error instanceof GatewayError && error.code === 'too_many'
 
 function retriedInMsOf(error: unknown): number | undefined {
   const ms = error instanceof GatewayError ? error.data['retriedInMs'] : undefined
