@@ -1,17 +1,45 @@
-// CPU time of another process, as Linux counts it: user and system, all threads, garbage collection included.
+// CPU time of other processes as Linux counts it: all threads, garbage collection and compiler included. And which cores
+// the processes of a bench run on.
 
-import { readFileSync } from 'node:fs'
-
-/** USER_HZ: 100 on every architecture that Node runs on. */
-const msPerTick = 10
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /**
- * proc(5), fields 14 and 15 of /proc/PID/stat.
- * @returns milliseconds since the process began, in steps of 10
+ * The first number of /proc/PID/task/TID/schedstat: time spent on a core, in nanoseconds, user and system together.
+ * Threads that have ended are not in it; those of Node stay.
  */
-export function cpuMs(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  // The second field is the name in parentheses, which may hold spaces.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * msPerTick
+export function cpuUs(pids: readonly number[]): number {
+  let ns = 0
+  for (const pid of pids) {
+    const folder = `/proc/${pid}/task`
+    for (const tid of readdirSync(folder)) {
+      const text = readFileSync(`${folder}/${tid}/schedstat`, 'latin1')
+      ns += Number(text.slice(0, text.indexOf(' ')))
+    }
+  }
+  return ns / 1000
+}
+
+/** VmRSS in MiB. */
+export function residentMiB(pid: number): number {
+  return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1024
+}
+
+export interface Cores {
+  /** For whatever stands in the middle: one core of its own. */
+  readonly middle: string
+  /** For load, upstreams, Redis. */
+  readonly ends: string
+}
+
+/** @returns undefined where processes cannot be kept apart: one core, or no `taskset` */
+export function findCores(): Cores | undefined {
+  if (spawnSync('taskset', ['--version']).status !== 0) return undefined
+  const [, list = ''] = /^Cpus_allowed_list:\s+(\S+)/m.exec(readFileSync('/proc/self/status', 'latin1')) ?? []
+  const all = list.split(',').flatMap((range) => {
+    const [from = 0, to = from] = range.split('-').map(Number)
+    return Array.from({ length: to - from + 1 }, (_, at) => from + at)
+  })
+  const middle = all.pop()
+  return middle === undefined || all.length === 0 ? undefined : { middle: String(middle), ends: all.join(',') }
 }

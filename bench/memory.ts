@@ -1,76 +1,72 @@
 // What sessions cost in memory: many idle ones with a GET stream each, and whether anything stays of those that came
 // and went. A real gateway process with a store in a file; it collects its garbage before each figure.
 
-import { fork, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { get, type ClientRequest, type IncomingMessage } from 'node:http'
-import { tmpdir } from 'node:os'
+import { request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Pool } from 'undici'
-import { table } from './figures.ts'
-import { initializeParams, toolCall } from './messages.ts'
+import { envelope, initializeParams, modernRevision, request, toolCall } from './messages.ts'
 import type { Held } from './memory-probe.ts'
+import type { Section } from './report.ts'
+import { createStage, type Peer, type Stage } from './stage.ts'
 
 export interface Memory {
-  readonly text: string
+  readonly section: Section
   readonly figures: Readonly<Record<string, unknown>>
 }
 
 export interface MemoryOptions {
   /** Idle sessions at once. */
   readonly sessions: number
-  /** Sessions opened and abandoned. */
+  /** Sessions opened and abandoned; 0: that question is left out. */
   readonly abandoned: number
 }
 
-interface House {
-  readonly child: ChildProcess
-  readonly origin: string
+interface House extends Peer {
+  readonly stage: Stage
   readonly pool: Pool
 }
 
-const apiKey = 'gh_bench_key_0123456789abcdef'
+/** A caller may have 100 listen streams, so that there have to be several of them. */
+const listensPerCaller = 50
+const keyOf = (n: number): string => `gh_bench_key_0123456789abcdef_${n}`
 const path = '/t/bench/mcp'
 /** Enough for sessions and upstream connections of a round to run out, with their sweepers. */
 const idleMs = 1_000
 const settleMs = 3_000
+const quickLimits = { sessionIdleMs: idleMs }
 const rounds = 10
 const atOnce = 32
 
 export async function memory({ sessions, abandoned }: MemoryOptions): Promise<Memory> {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'))
-  const children: ChildProcess[] = []
+  const stage = await createStage()
   try {
-    const upstream = fork(join(import.meta.dirname, 'upstream.ts'))
-    children.push(upstream)
-    const [upstreamUrl] = (await once(upstream, 'message')) as [string]
-    const start = async (name: string, limits: Record<string, number>, upstreamIdleMs: number): Promise<House> => {
-      const house = await startGateway(join(folder, name), `${upstreamUrl}/json`, limits, upstreamIdleMs)
-      children.push(house.child)
-      return house
-    }
-    const idle = await idleSessions(await start('idle', { sessionsPerPrincipal: 1_000_000 }, 600_000), sessions)
-    const growth = await openAndAbandon(
-      await start('abandoned', { sessionsPerPrincipal: 1_000_000, sessionIdleMs: idleMs }, idleMs),
-      abandoned
-    )
+    const { origin: upstream } = await stage.peer('peers/upstream.ts', 'ends')
+    const start = (name: string, limits: Record<string, number>, upstreamIdleMs: number): Promise<House> =>
+      startHouse(stage, name, limits, { type: 'http', url: `${upstream}/legacy/4`, idleMs: upstreamIdleMs }, sessions)
+    const idle = await idleSessions(await start('idle', {}, 600_000), sessions)
+    const listens = await idleListens(await start('listens', {}, 600_000), sessions)
+    const rowOf = (what: string, { rss, heap }: Each): string[] => [what, rss.toFixed(1), heap.toFixed(1), '25', '40']
     const rows = [
-      ['an idle session with a GET stream', idle.listening.rss.toFixed(1), idle.listening.heap.toFixed(1)],
-      ['the same after one call', idle.called.rss.toFixed(1), idle.called.heap.toFixed(1)]
+      rowOf('an idle session with a GET stream', idle.listening),
+      rowOf('the same after one call', idle.called),
+      rowOf('a subscriptions/listen', listens)
     ]
-    const text =
-      table([`memory, ${sessions} sessions`, 'KiB RSS each', 'KiB heap each'], rows) +
-      `${abandoned} sessions with a call each, opened and abandoned: heap ${growth.heapMiB.map((value) => value.toFixed(1)).join(' ')} MiB after each tenth, ` +
-      `${growth.bytesPerSession.toFixed(0)} bytes per session over the second half.\n`
-    return { text, figures: { ...idle, growth } }
+    const growth =
+      abandoned > 0 ? await openAndAbandon(await start('abandoned', quickLimits, idleMs), abandoned) : undefined
+    const notes = growth === undefined ? [] : [growthNote(abandoned, growth)]
+    const head = [`W7: memory, ${sessions} of each`, 'KiB RSS each', 'KiB heap each', 'aim', 'at least']
+    return { section: { head, rows, notes }, figures: { ...idle, listens, growth } }
   } finally {
-    await Promise.all(children.map(stop))
-    rmSync(folder, { recursive: true, force: true })
+    await stage.close()
   }
 }
+
+const growthNote = (sessions: number, { heapMiB, bytesPerSession }: Growth): string =>
+  `${sessions} sessions with a call each, opened and abandoned: heap ` +
+  `${heapMiB.map((value) => value.toFixed(1)).join(' ')} MiB after each tenth, ` +
+  `${bytesPerSession.toFixed(0)} bytes per session over the second half.`
 
 interface Each {
   readonly rss: number
@@ -80,37 +76,60 @@ interface Each {
 /** KiB per session: listening, and after a call has opened each its connection to the upstream. */
 async function idleSessions(house: House, sessions: number): Promise<{ listening: Each; called: Each }> {
   // Code that has never run is no cost of a session.
-  await many(200, async () => {
-    await open(house)
-  })
+  await many(200, () => open(house))
   const before = await held(house)
   const opened: Array<Readonly<Record<string, string>>> = []
   const streams: ClientRequest[] = []
   await many(sessions, async () => {
     const headers = await open(house)
-    streams.push(await listen(house, headers))
+    streams.push(await openStream(house, 'GET', headers))
     opened.push(headers)
   })
-  const each = (now: Held): Each => ({
-    rss: (now.rss - before.rss) / sessions / 1024,
-    heap: (now.heapUsed + now.external - before.heapUsed - before.external) / sessions / 1024
-  })
+  const each = (now: Held): Each => eachOf(before, now, sessions)
   const listening = each(await held(house))
-  await many(sessions, async (n) => {
-    await call(house, opened[n] ?? {})
-  })
+  await many(sessions, (n) => call(house, opened[n] ?? {}))
   const called = each(await held(house))
   for (const stream of streams) stream.destroy()
   await house.pool.close()
-  await stop(house.child)
+  await house.stage.stop(house.child)
   return { listening, called }
 }
 
+const eachOf = (before: Held, now: Held, count: number): Each => ({
+  rss: (now.rss - before.rss) / count / 1024,
+  heap: (now.heapUsed + now.external - before.heapUsed - before.external) / count / 1024
+})
+
+/** KiB per listen stream, each on a socket of its own. */
+async function idleListens(house: House, count: number): Promise<Each> {
+  const body = request(1, 'subscriptions/listen', { notifications: { toolsListChanged: true }, _meta: envelope })
+  const streams: ClientRequest[] = []
+  const open = async (n: number): Promise<void> => {
+    const headers = {
+      ...headersOf(n % Math.ceil(count / listensPerCaller)),
+      'mcp-protocol-version': modernRevision,
+      'mcp-method': 'subscriptions/listen'
+    }
+    streams.push(await openStream(house, 'POST', headers, body))
+  }
+  await many(100, open)
+  const before = await held(house)
+  await many(count, open)
+  const now = await held(house)
+  for (const stream of streams) stream.destroy()
+  await house.pool.close()
+  await house.stage.stop(house.child)
+  return eachOf(before, now, count)
+}
+
+interface Growth {
+  readonly heapMiB: readonly number[]
+  readonly rssMiB: readonly number[]
+  readonly bytesPerSession: number
+}
+
 /** The heap after each round of sessions that nobody ended, and its slope by least squares, in bytes per session. */
-async function openAndAbandon(
-  house: House,
-  sessions: number
-): Promise<{ heapMiB: number[]; rssMiB: number[]; bytesPerSession: number }> {
+async function openAndAbandon(house: House, sessions: number): Promise<Growth> {
   const samples: Held[] = []
   for (let round = 0; round < rounds; round++) {
     await many(sessions / rounds, async () => {
@@ -140,7 +159,7 @@ function slope(values: readonly number[]): number {
   return over / under
 }
 
-async function many(count: number, run: (n: number) => Promise<void>): Promise<void> {
+async function many(count: number, run: (n: number) => Promise<unknown>): Promise<void> {
   let next = 0
   await Promise.all(
     Array.from({ length: atOnce }, async () => {
@@ -149,13 +168,16 @@ async function many(count: number, run: (n: number) => Promise<void>): Promise<v
   )
 }
 
+/** Of the caller with this number. */
+const headersOf = (caller: number): Record<string, string> => ({
+  'content-type': 'application/json',
+  accept: 'application/json, text/event-stream',
+  authorization: `Bearer ${keyOf(caller)}`
+})
+
 /** @returns the headers of a session that is ready */
 async function open(house: House): Promise<Record<string, string>> {
-  const headers = {
-    'content-type': 'application/json',
-    accept: 'application/json, text/event-stream',
-    authorization: `Bearer ${apiKey}`
-  }
+  const headers = headersOf(0)
   const hello = await post(
     house,
     headers,
@@ -183,15 +205,21 @@ async function post(
   return { sessionId: response.headers['mcp-session-id'] as string | undefined, text }
 }
 
-/** A GET stream on a socket of its own, which stays open. */
-async function listen({ origin }: House, headers: Readonly<Record<string, string>>): Promise<ClientRequest> {
-  const { 'content-type': _none, ...rest } = headers
-  const request = get(`${origin}${path}`, { agent: false, headers: { ...rest, accept: 'text/event-stream' } })
-  const [response] = (await once(request, 'response')) as [IncomingMessage]
-  if (response.statusCode !== 200) throw new Error(`GET: ${response.statusCode}`)
-  request.on('error', () => {}) // Our own end of it, or the gateway's.
+/** On a socket of its own, which stays open. */
+async function openStream(
+  { origin }: House,
+  method: string,
+  headers: Readonly<Record<string, string>>,
+  body?: string
+): Promise<ClientRequest> {
+  const accept = method === 'GET' ? { accept: 'text/event-stream' } : {}
+  const stream = httpRequest(`${origin}${path}`, { method, agent: false, headers: { ...headers, ...accept } })
+  stream.end(body)
+  const [response] = (await once(stream, 'response')) as [IncomingMessage]
+  if (response.statusCode !== 200) throw new Error(`${method}: ${response.statusCode}`)
+  stream.on('error', () => {}) // Our own end of it, or the gateway's.
   response.on('error', () => {}).resume()
-  return request
+  return stream
 }
 
 async function held({ child }: House): Promise<Held> {
@@ -201,52 +229,19 @@ async function held({ child }: House): Promise<Held> {
   return now
 }
 
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const ended = once(child, 'exit')
-  child.kill('SIGTERM')
-  await ended
-}
-
-async function startGateway(
-  base: string,
-  upstreamUrl: string,
-  limits: Record<string, number>,
-  upstreamIdleMs: number
+async function startHouse(
+  stage: Stage,
+  name: string,
+  limits: Readonly<Record<string, number>>,
+  upstream: Readonly<Record<string, unknown>>,
+  sessions: number
 ): Promise<House> {
-  writeFileSync(
-    `${base}.json`,
-    JSON.stringify({
-      listen: { host: '127.0.0.1', port: 0 },
-      store: `file:${base}.db`,
-      limits,
-      tenants: {
-        bench: {
-          auth: { keys: [{ name: 'bench', key: apiKey }] },
-          upstreams: { json: { type: 'http', url: upstreamUrl, idleMs: upstreamIdleMs } }
-        }
-      }
-    })
-  )
-  const log = openSync(`${base}.log`, 'a')
-  const child = spawn(
-    process.execPath,
-    [
-      '--expose-gc',
-      '--import',
-      join(import.meta.dirname, 'memory-probe.ts'),
-      join(import.meta.dirname, '..', 'bin', 'gatehouse.mjs'),
-      'serve',
-      '--config',
-      `${base}.json`
-    ],
-    { stdio: ['ignore', 'pipe', log, 'ipc'] }
-  )
-  closeSync(log)
-  if (child.stdout === null) throw new Error('the gateway has no standard output')
-  for await (const line of createInterface({ input: child.stdout })) {
-    const [, origin] = /^gatehouse listening on (\S+)$/.exec(line) ?? []
-    if (origin !== undefined) return { child, origin, pool: new Pool(origin, { connections: atOnce, pipelining: 1 }) }
-  }
-  throw new Error(`the gateway ended before it was ready:\n${readFileSync(`${base}.log`, 'utf8')}`)
+  const keys = Array.from({ length: Math.ceil(sessions / listensPerCaller) }, (_, n) => ({
+    name: `bench-${n}`,
+    key: keyOf(n)
+  }))
+  const config = { limits, tenants: { bench: { auth: { keys }, upstreams: { json: upstream } } } }
+  const flags = ['--expose-gc', '--import', join(import.meta.dirname, 'memory-probe.ts')]
+  const peer = await stage.gateway(name, config, { flags, ipc: true })
+  return { ...peer, stage, pool: new Pool(peer.origin, { connections: atOnce, pipelining: 1 }) }
 }

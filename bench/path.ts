@@ -22,7 +22,8 @@ import { createSqliteStore } from '../src/store/sqlite.ts'
 import { createSealer } from '../src/store/seal.ts'
 import { createServerRequestQuotas } from '../src/upstream/rpc/server-requests.ts'
 import type { Pool } from '../src/upstream/pool/pool.ts'
-import { median, table } from './figures.ts'
+import { median } from './figures.ts'
+import type { Section } from './report.ts'
 import { toolCall, toolResult } from './messages.ts'
 
 export interface PathOptions {
@@ -51,7 +52,7 @@ const large: Result = { content: [{ type: 'text', text: 'Line of a large documen
 
 export async function pathOfACall({
   seconds
-}: PathOptions): Promise<{ text: string; figures: Record<string, unknown> }> {
+}: PathOptions): Promise<{ section: Section; figures: Record<string, unknown> }> {
   const { cases, close } = await prepare()
   const results: Array<{ name: string; usPerCall: number[] }> = []
   for (const one of cases) {
@@ -62,15 +63,15 @@ export async function pathOfACall({
   }
   await close()
   return {
-    text:
-      table(
-        ['path of a call', 'calls/s', 'us/call', 'lowest', 'highest'],
-        results.map(({ name, usPerCall }) => [
-          name,
-          (1e6 / median(usPerCall)).toFixed(0),
-          ...[median(usPerCall), Math.min(...usPerCall), Math.max(...usPerCall)].map((us) => us.toFixed(2))
-        ])
-      ) + `${rounds} rounds, one call after the other; median, lowest and highest round.\n`,
+    section: {
+      head: ['path of a call', 'calls/s', 'us/call', 'lowest', 'highest'],
+      rows: results.map(({ name, usPerCall }) => [
+        name,
+        (1e6 / median(usPerCall)).toFixed(0),
+        ...[median(usPerCall), Math.min(...usPerCall), Math.max(...usPerCall)].map((us) => us.toFixed(2))
+      ]),
+      notes: [`${rounds} rounds, one call after the other; median, lowest and highest round.`]
+    },
     figures: Object.fromEntries(
       results.map(({ name, usPerCall }) => [
         name,

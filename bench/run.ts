@@ -1,38 +1,93 @@
-// `npm run bench`: the benches, as tables for people and one JSON line for machines. Writes nothing into the project.
+// `npm run bench`: the benches, as tables for people and one JSON line for machines. Writes nothing into the project
+// unless it is told to.
 
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { endToEnd } from './e2e.ts'
+import { table } from './figures.ts'
 import { memory } from './memory.ts'
 import { pathOfACall } from './path.ts'
+import { topOfProfile } from './profile.ts'
+import { addedLatency, machine, page, ratioHead, ratioRow, startsHead, startsRow, type Section } from './report.ts'
+import { measureWorkload, profileOf } from './rounds.ts'
+import { starts } from './starts.ts'
+import { workloads } from './workloads.ts'
 
+const others = ['start', 'W7', 'memory', 'path']
+const names = [...workloads.map(({ name }) => name), ...others]
 const { values } = parseArgs({
   options: {
-    seconds: { type: 'string', default: '6' },
+    rounds: { type: 'string', default: '7' },
     only: { type: 'string' },
-    profile: { type: 'string' }
+    profile: { type: 'string' },
+    write: { type: 'boolean', default: false }
   }
 })
-const seconds = Number(values.seconds)
-const { only, profile } = values
-if (!(seconds > 0) || (only !== undefined && !['path', 'e2e', 'memory'].includes(only))) {
-  process.stderr.write('usage: node bench/run.ts [--seconds N] [--only path|e2e|memory] [--profile DIR]\n')
+const rounds = Number(values.rounds)
+const only = values.only?.split(',')
+/** `W1` stands for `W1-key`, too. */
+const matches = (name: string, pattern: string): boolean => name === pattern || name.startsWith(`${pattern}-`)
+if (!(rounds >= 1) || only?.some((pattern) => !names.some((name) => matches(name, pattern))) === true) {
+  process.stderr.write(
+    `usage: node bench/run.ts [--only NAME,NAME] [--rounds N] [--profile DIR] [--write]\nnames: ${names.join(' ')}\n`
+  )
   process.exit(2)
 }
+/** Takes minutes and answers another question: only when asked for. */
+const rare = new Set(['memory'])
+const wanted = (name: string): boolean =>
+  only === undefined ? !rare.has(name) : only.some((pattern) => matches(name, pattern))
 
-const figures: Record<string, unknown> = { node: process.versions.node }
-if (only === undefined || only === 'path') {
-  const path = await pathOfACall({ seconds: seconds / 4 })
-  process.stdout.write(`${path.text}\n`)
-  figures['path'] = path.figures
+const figures: Record<string, unknown> = { node: process.versions.node, machine: machine(), rounds }
+const sections: Section[] = []
+const print = (section: Section): void => {
+  sections.push(section)
+  process.stdout.write(`${table(section.head, section.rows)}${section.notes.map((note) => `${note}\n`).join('')}\n`)
 }
-if (only === undefined || only === 'e2e') {
-  const e2e = await endToEnd({ seconds, workers: 32, profile })
-  process.stdout.write(`${e2e.text}\n`)
-  figures['e2e'] = e2e.figures
+
+const measured = workloads.filter(({ name }) => wanted(name))
+if (measured.length > 0) {
+  const rows: string[][] = []
+  const notes: string[] = []
+  for (const workload of measured) {
+    process.stderr.write(`${workload.name}: ${workload.what}\n`)
+    try {
+      const result = await measureWorkload(workload, { rounds, profile: values.profile })
+      rows.push(ratioRow(result))
+      const added = addedLatency(result)
+      if (added !== undefined) notes.push(`${workload.name}: ${added}`)
+      figures[workload.name] = result.ways
+    } catch (error) {
+      // The others are worth having; this one says why it is missing.
+      notes.push(`${workload.name}: not measured: ${error instanceof Error ? error.message : String(error)}`)
+      process.exitCode = 1
+      continue
+    }
+    for (const way of workload.ways.slice(-1))
+      if (values.profile !== undefined) notes.push(topOfProfile(profileOf(values.profile, workload, way), 15))
+  }
+  print({ head: ratioHead, rows, notes })
 }
-if (only === 'memory') {
-  const held = await memory({ sessions: 2_000, abandoned: 10_000 })
-  process.stdout.write(`${held.text}\n`)
+if (wanted('start')) {
+  const found = await starts(rounds)
+  figures['start'] = found
+  print({ head: startsHead, rows: found.map(startsRow), notes: [] })
+}
+if (wanted('W7') || wanted('memory')) {
+  const held = await memory({ sessions: 2_000, abandoned: wanted('memory') ? 10_000 : 0 })
   figures['memory'] = held.figures
+  print(held.section)
 }
-process.stdout.write(`${JSON.stringify(figures)}\n`)
+if (wanted('path')) {
+  const path = await pathOfACall({ seconds: 1.5 })
+  figures['path'] = path.figures
+  print(path.section)
+}
+process.stdout.write(`${machine()}\n${JSON.stringify(figures)}\n`)
+
+if (values.write) {
+  const docs = join(import.meta.dirname, '..', 'docs')
+  mkdirSync(docs, { recursive: true })
+  const what = measured.map(({ name, what }) => [name, what] as const)
+  writeFileSync(join(docs, 'benchmarks.md'), page(sections, what))
+}

@@ -1,0 +1,152 @@
+// Measures one workload: its ways take turns, round after round, so that whatever else the machine does falls on all of
+// them alike.
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { freePort } from '../test/kit/redis.ts'
+import { findRedis } from '../scripts/redis.ts'
+import { findCores } from './cpu.ts'
+import { median, quantile } from './figures.ts'
+import type { Job, Load } from './load/load.ts'
+import { apiKey, createStage, pinned, type Peer, type Stage } from './stage.ts'
+import { usual, type Way, type Workload } from './workloads.ts'
+
+export interface RoundsOptions {
+  readonly rounds: number
+  /** Where gateways write a CPU profile when they end. Figures of such a run are not comparable. */
+  readonly profile?: string | undefined
+}
+
+export interface Measured {
+  readonly workload: Workload
+  readonly rounds: number
+  /** In the order of the workload. */
+  readonly ways: readonly MeasuredWay[]
+}
+
+export interface MeasuredWay {
+  readonly way: Way
+  /** Medians. */
+  readonly middleUs: number
+  readonly endsUs: number
+  readonly perSecond: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+  /** CPU time in relation to the reference in the same round: median and quartiles. */
+  readonly ratio: number
+  readonly quartiles: readonly [number, number]
+}
+
+const warmMs = 200
+const roundMs = 800
+/** After some ten thousand calls little is compiled any more. */
+const firstWarmMs = 2_500
+
+/** @throws Error that says what this machine lacks */
+export async function measureWorkload(workload: Workload, options: RoundsOptions): Promise<Measured> {
+  const stage = await createStage()
+  try {
+    const peers = await startPeers(stage, workload, options.profile)
+    const jobs: Job[] = []
+    for (const way of workload.ways) jobs.push(await jobOf(stage, workload, way, peers))
+    let rate: number | undefined
+    for (const job of jobs) {
+      const { perSecond } = await stage.measure({ ...job, warmMs: firstWarmMs, ms: 500 })
+      if (workload.open === true) rate = Math.round(perSecond / 2)
+    }
+    const loads: Load[][] = jobs.map(() => [])
+    for (let round = 0; round < options.rounds; round++) {
+      for (const [at, job] of jobs.entries()) loads[at]?.push(await stage.measure({ ...job, rate }))
+    }
+    return { workload, rounds: options.rounds, ways: workload.ways.map((way, at) => summary(way, loads, at)) }
+  } finally {
+    await stage.close()
+  }
+}
+
+function summary(way: Way, loads: readonly Load[][], at: number): MeasuredWay {
+  const [own = [], reference = []] = [loads[at], loads[0]]
+  const middle = (pick: (load: Load) => number): number => median(own.map(pick))
+  const ratios = own.map(({ middleUs }, round) => middleUs / (reference[round]?.middleUs ?? Number.NaN))
+  return {
+    way,
+    middleUs: middle(({ middleUs }) => middleUs),
+    endsUs: middle(({ endsUs }) => endsUs),
+    perSecond: middle(({ perSecond }) => perSecond),
+    p50Ms: middle(({ p50Ms }) => p50Ms),
+    p99Ms: middle(({ p99Ms }) => p99Ms),
+    ratio: median(ratios),
+    quartiles: [quantile(ratios, 0.25), quantile(ratios, 0.75)]
+  }
+}
+
+async function startPeers(
+  stage: Stage,
+  workload: Workload,
+  profile: string | undefined
+): Promise<ReadonlyMap<string, Peer>> {
+  const upstream = await stage.peer('peers/upstream.ts', 'ends')
+  const peers = new Map([['direct', upstream]])
+  for (const name of ['bare', 'fastify']) {
+    if (workload.ways.some(({ via }) => via === name))
+      peers.set(name, await stage.peer(`peers/${name}-proxy.ts`, 'middle', [upstream.origin]))
+  }
+  const store = workload.redis === true ? { store: await startRedis(stage) } : {}
+  const configs = workload.gateways?.(stage, upstream.origin) ?? { gateway: usual(stage, upstream.origin) }
+  for (const [name, config] of Object.entries(configs)) {
+    const file = `${workload.name}-${name}.cpuprofile`
+    const flags = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`, `--cpu-prof-name=${file}`]
+    peers.set(name, await stage.gateway(name, { ...config, ...store }, { flags }))
+  }
+  return peers
+}
+
+async function jobOf(
+  stage: Stage,
+  { connections, times }: Workload,
+  { via, path, client, token = 'jwt', sessions = connections, owner }: Way,
+  peers: ReadonlyMap<string, Peer>
+): Promise<Job> {
+  const [peer, server, other] = [peers.get(via), peers.get('direct'), peers.get(owner ?? '')]
+  if (peer === undefined || server === undefined) throw new Error(`nothing is called ${via}`)
+  const to = async ({ origin }: Peer): Promise<{ url: string; token: string }> => ({
+    url: origin + path,
+    token: token === 'jwt' ? await stage.issuer.token(origin + path) : apiKey
+  })
+  const target = {
+    ...(await to(peer)),
+    ...client,
+    sessions,
+    ...(other === undefined ? {} : { owner: await to(other) })
+  }
+  const middle = via === 'direct' ? [] : [peer.pid, ...(other === undefined ? [] : [other.pid])]
+  return { target, connections, middle, servers: [server.pid], warmMs, ms: roundMs, ...times }
+}
+
+/** @returns its URL */
+async function startRedis(stage: Stage): Promise<string> {
+  const program = findRedis()
+  if (program === undefined) throw new Error('needs redis-server or valkey-server on the PATH')
+  const port = await freePort()
+  const serve = [program, '--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', stage.folder]
+  const [command, ...args] = pinned(findCores(), 'ends', serve)
+  stage.own(spawn(command, args, { stdio: 'ignore' }))
+  for (let tries = 0; ; tries++) {
+    const socket = connect(port, '127.0.0.1')
+    try {
+      await once(socket, 'connect')
+      return `redis://127.0.0.1:${port}`
+    } catch (error) {
+      if (tries === 100) throw error // It does not start.
+      await wait(50)
+    } finally {
+      socket.destroy()
+    }
+  }
+}
+
+export const profileOf = (folder: string, { name }: Workload, { via }: Way): string =>
+  join(folder, `${name}-${via}.cpuprofile`)

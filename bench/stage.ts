@@ -1,0 +1,141 @@
+// The processes of one bench, and how they end: what stands in the middle on a core of its own, everything else on the
+// others.
+
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { findCores, type Cores } from './cpu.ts'
+import { startIssuer, type Issuer } from './issuer.ts'
+import type { Job, Load } from './load/load.ts'
+
+export const apiKey = 'gh_bench_key_0123456789abcdef'
+
+/** One caller is all the load. */
+const wideLimits = {
+  sessionsPerPrincipal: 1_000_000,
+  requestsPerSecondPerPrincipal: 1_000_000,
+  requestsPerSecondPerTenant: 1_000_000
+}
+
+export interface Peer {
+  readonly child: ChildProcess
+  readonly pid: number
+  /** Without a slash at its end. */
+  readonly origin: string
+}
+
+type Side = keyof Cores
+type Json = Readonly<Record<string, unknown>>
+
+export interface Stage {
+  readonly folder: string
+  readonly issuer: Issuer
+  /** A script of this folder that sends its origin when it is ready. */
+  peer(script: string, side: Side, args?: readonly string[]): Promise<Peer>
+  /**
+   * The real command.
+   * @param config over the defaults of the bench: a port of its own, a store in a file
+   * @param flags for Node; with a channel to the process where `ipc` is set
+   */
+  gateway(name: string, config: Json, options?: { readonly flags?: readonly string[]; ipc?: boolean }): Promise<Peer>
+  measure(job: Job): Promise<Load>
+  /** Anything else that has to end with the bench. */
+  own(child: ChildProcess): void
+  stop(child: ChildProcess): Promise<void>
+  close(): Promise<void>
+}
+
+/** @returns the command line that keeps a program on its side, as far as this machine can */
+export function pinned(cores: Cores | undefined, side: Side, command: readonly string[]): [string, ...string[]] {
+  return [...(cores === undefined ? [] : ['taskset', '-c', cores[side]]), ...command] as [string, ...string[]]
+}
+
+/** Of the upstreams and issuers that the tenants of the benches share. */
+export const tenantAuth = (issuer: Issuer): Json => ({
+  issuers: [{ issuer: issuer.url, jwksUri: `${issuer.url}/jwks` }],
+  keys: [{ name: 'bench', key: apiKey, scopes: ['mcp'] }],
+  requiredScopes: ['mcp']
+})
+
+export async function createStage(): Promise<Stage> {
+  if (process.platform !== 'linux')
+    throw new Error('The bench reads CPU time from /proc and needs Linux. Use --only path elsewhere.')
+  const cores = findCores()
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'))
+  const issuer = await startIssuer()
+  const children: ChildProcess[] = []
+  let load: ChildProcess | undefined
+
+  const start = (script: string, side: Side, args: readonly string[] = []): ChildProcess => {
+    const [command, ...rest] = pinned(cores, side, [process.execPath, join(import.meta.dirname, script), ...args])
+    const child = spawn(command, rest, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    children.push(child)
+    return child
+  }
+  return {
+    folder,
+    issuer,
+    async peer(script, side, args) {
+      const child = start(script, side, args)
+      return { child, pid: child.pid ?? 0, origin: (await nextMessage(child, script)) as string }
+    },
+    async gateway(name, config, { flags = [], ipc = false } = {}) {
+      const base = join(folder, name)
+      const listen = { host: '127.0.0.1', port: 0 }
+      const limits = { ...wideLimits, ...(config['limits'] as Json | undefined) }
+      const whole = { listen, store: `file:${base}.db`, ...config, limits }
+      writeFileSync(`${base}.json`, JSON.stringify(whole))
+      const program = join(import.meta.dirname, '..', 'bin', 'gatehouse.mjs')
+      const serve = [process.execPath, ...flags, program, 'serve', '--config', `${base}.json`]
+      const [command, ...rest] = pinned(cores, 'middle', serve)
+      const log = openSync(`${base}.log`, 'a')
+      const child = spawn(command, rest, { stdio: ['ignore', 'pipe', log, ...(ipc ? (['ipc'] as const) : [])] })
+      closeSync(log)
+      children.push(child)
+      if (child.stdout === null) throw new Error('the gateway has no standard output')
+      for await (const line of createInterface({ input: child.stdout })) {
+        const [, origin] = /^gatehouse listening on (\S+)$/.exec(line) ?? []
+        if (origin !== undefined) return { child, pid: child.pid ?? 0, origin }
+      }
+      throw new Error(`the gateway ended before it was ready:\n${readFileSync(`${base}.log`, 'utf8')}`)
+    },
+    async measure(job) {
+      load ??= start('load/load.ts', 'ends')
+      load.send(job)
+      const { load: measured, error } = (await nextMessage(load, 'the load')) as { load?: Load; error?: string }
+      if (measured === undefined) throw new Error(`${job.target.url}: ${error}`)
+      return measured
+    },
+    own: (child) => children.push(child),
+    stop,
+    async close() {
+      await Promise.all(children.map(stop))
+      issuer.close()
+      rmSync(folder, { recursive: true, force: true })
+    }
+  }
+}
+
+async function nextMessage(child: ChildProcess, what: string): Promise<unknown> {
+  const ended = new AbortController()
+  const exit = (code: number | null): void => ended.abort(new Error(`${what} ended with code ${code}`))
+  child.once('exit', exit)
+  try {
+    const [message] = (await once(child, 'message', { signal: ended.signal })) as [unknown]
+    return message
+  } catch (error) {
+    throw ended.signal.aborted ? ended.signal.reason : error
+  } finally {
+    child.off('exit', exit)
+  }
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = once(child, 'exit')
+  child.kill('SIGTERM')
+  await ended
+}

@@ -1,0 +1,227 @@
+// The workloads: what clients do, at which gateway, and what its cost is compared with.
+
+import { join } from 'node:path'
+import { findCores } from './cpu.ts'
+import type { Target } from './load/operations.ts'
+import { pinned, tenantAuth, type Stage } from './stage.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+/** One way from the load to a server, measured in turn with the others of its workload. */
+export interface Way {
+  /** `direct`: nothing in between; a proxy; or the name of a gateway. */
+  readonly via: string
+  readonly path: string
+  readonly client: Pick<Target, 'kind' | 'tool'>
+  readonly token?: 'jwt' | 'key'
+  readonly sessions?: number
+  /** The other replica, which owns what is asked for; its CPU time counts, too. */
+  readonly owner?: string
+}
+
+export interface Workload {
+  readonly name: string
+  readonly what: string
+  readonly connections: number
+  /** The first is the reference, the last is what the aim is about. */
+  readonly ways: readonly Way[]
+  /** Ratio to the reference. */
+  readonly aim: number
+  readonly least: number
+  /** What the reference is, where it is not the bare proxy. */
+  readonly of?: string
+  /** Of a round: where one operation takes long. */
+  readonly times?: { readonly warmMs: number; readonly ms: number }
+  /** Open loop, at half of what the last way can do. */
+  readonly open?: true
+  readonly redis?: true
+  /** Configurations by name; default: one gateway with all that the others need. */
+  readonly gateways?: (stage: Stage, upstream: string) => Readonly<Record<string, Json>>
+}
+
+const many = { tenants: 1_000, tools: 10_000, sessions: 10_000 }
+
+const call = { kind: 'call', tool: 'echo' } as const
+const modernCall = { kind: 'modern-call', tool: 'echo' } as const
+const large = { kind: 'call', tool: 'large' } as const
+const progress = { kind: 'call', tool: 'progress' } as const
+const list = { kind: 'list', tool: 'echo' } as const
+const life = { kind: 'life', tool: 'echo' } as const
+const task = { kind: 'task', tool: 'echo' } as const
+
+const legacyPath = '/legacy/4'
+const modernPath = '/modern/4'
+const endpoint = (name?: string): string => (name === undefined ? '/t/bench/mcp' : `/t/bench/${name}/mcp`)
+const gateway = (client: Way['client'], name?: string): Way => ({ via: 'gateway', path: endpoint(name), client })
+const references = (client: Way['client'], path: string): Way[] => [
+  { via: 'bare', path, client },
+  { via: 'fastify', path, client }
+]
+const small = { connections: 32, ways: [...references(call, legacyPath), gateway(call)], aim: 1.3, least: 1.9 }
+
+export const workloads: readonly Workload[] = [
+  { name: 'W1', what: 'small tools/call in a 2025-11-25 session, JWT', ...small },
+  {
+    ...small,
+    name: 'W1-key',
+    what: 'the same with an API key',
+    ways: [...references(call, legacyPath), { ...gateway(call), token: 'key' }]
+  },
+  { ...small, name: 'W1-open', what: 'W1 at a fixed rate, half of what the gateway can do', open: true },
+  {
+    ...small,
+    name: 'one',
+    what: 'W1 over one connection',
+    connections: 1,
+    ways: [...references(call, legacyPath), { via: 'direct', path: legacyPath, client: call }, gateway(call)]
+  },
+  {
+    name: 'W2',
+    what: 'tools/list, 5 upstreams x 20 tools; reference: one list of as many',
+    connections: 32,
+    ways: [...references(list, '/legacy/100'), gateway(list, 'lists')],
+    aim: 0.35,
+    least: 0.5
+  },
+  {
+    name: 'W3',
+    what: 'tools/call with a result of 64 KiB',
+    connections: 32,
+    ways: [...references(large, legacyPath), gateway(large)],
+    aim: 1.2,
+    least: 1.8
+  },
+  {
+    name: 'W4',
+    what: 'initialize, initialized, one call, DELETE',
+    connections: 32,
+    ways: [...references(life, legacyPath), gateway(life)],
+    aim: 1.6,
+    least: 2.5
+  },
+  {
+    name: 'W5',
+    what: '200 calls at once of 500 ms with 10 progress events each',
+    connections: 200,
+    ways: [...references(progress, legacyPath), gateway(progress)],
+    aim: 1.2,
+    least: 1.6,
+    times: { warmMs: 1_200, ms: 2_000 }
+  },
+  {
+    name: 'W6',
+    what: 'small tools/call of 2026-07-28',
+    connections: 32,
+    ways: [...references(modernCall, modernPath), gateway(modernCall, 'modern')],
+    aim: 1.3,
+    least: 1.9
+  },
+  {
+    name: 'W8',
+    what: 'W1 to a shared stdio server; reference: HTTP',
+    connections: 32,
+    ways: [...references(call, legacyPath), gateway(call, 'stdio')],
+    aim: 1,
+    least: 1.5
+  },
+  {
+    name: 'W8-modern',
+    what: 'W6 to a shared stdio server; reference: HTTP',
+    connections: 32,
+    ways: [...references(modernCall, modernPath), gateway(modernCall, 'stdio-modern')],
+    aim: 1,
+    least: 1.5
+  },
+  {
+    name: 'W9',
+    what: 'client of 2026-07-28 at a 2025-11-25 server',
+    connections: 32,
+    of: 'W6',
+    ways: [gateway(modernCall, 'modern'), gateway(modernCall)],
+    aim: 1.1,
+    least: 1.4
+  },
+  {
+    name: 'W9-reverse',
+    what: 'session of 2025-11-25 at a 2026-07-28 server',
+    connections: 32,
+    of: 'W1',
+    ways: [gateway(call), gateway(call, 'modern')],
+    aim: 1.1,
+    least: 1.4
+  },
+  ...(['tenants', 'tools', 'sessions'] as const).map(growth),
+  {
+    name: 'replica',
+    what: 'tasks/get at a replica that has to ask another one, over Redis; CPU of both',
+    connections: 32,
+    of: 'W1',
+    redis: true,
+    ways: [
+      { via: 'b', path: endpoint(), client: call },
+      { via: 'b', path: endpoint(), client: task, owner: 'a' }
+    ],
+    aim: 2,
+    least: 2.5,
+    gateways: (stage, upstream) => ({ a: usual(stage, upstream), b: usual(stage, upstream) })
+  }
+]
+
+function growth(what: keyof typeof many): Workload {
+  const grown: Way = { via: 'grown', path: endpoint(), client: call }
+  return {
+    name: what,
+    what: `W1 with ${many[what].toLocaleString('en')} ${what}`,
+    connections: 32,
+    of: 'W1',
+    ways: [{ ...grown, via: 'small' }, what === 'sessions' ? { ...grown, sessions: many.sessions } : grown],
+    aim: 1.02,
+    least: 1.1,
+    gateways: (stage, upstream) => {
+      const one = { upstreams: { json: http(upstream, legacyPath) } }
+      const tenants = Array.from({ length: many.tenants - 1 }, (_, at) => [`other-${at}`, tenantOf(stage, one)])
+      const lists = Array.from({ length: 5 }, (_, at) => [`list${at}`, http(upstream, `/legacy/${many.tools / 5}`)])
+      return {
+        small: configOf(tenantOf(stage, one)),
+        grown: configOf(
+          tenantOf(stage, what === 'tools' ? { upstreams: Object.fromEntries(lists) } : one),
+          what === 'tenants' ? Object.fromEntries(tenants) : {}
+        )
+      }
+    }
+  }
+}
+
+const http = (upstream: string, path: string): Json => ({ type: 'http', url: upstream + path })
+const tenantOf = ({ issuer }: Stage, rest: Json): Json => ({ auth: tenantAuth(issuer), ...rest })
+const configOf = (bench: Json, others: Json = {}): Json => ({
+  tenants: { ...others, bench }
+})
+
+/** Everything that one tenant needs for all workloads but those of growth. */
+export function usual(stage: Stage, upstream: string): Json {
+  const stdio = (era: string): Json => {
+    const script = join(import.meta.dirname, 'peers', 'stdio-upstream.ts')
+    const [command, ...args] = pinned(findCores(), 'ends', [process.execPath, script, era, '4'])
+    return { type: 'stdio', command, args, era, isolation: 'shared' }
+  }
+  const lists = Array.from({ length: 5 }, (_, at) => `list${at}`)
+  return configOf(
+    tenantOf(stage, {
+      upstreams: {
+        json: http(upstream, legacyPath),
+        modern: http(upstream, modernPath),
+        process: stdio('legacy'),
+        processes: stdio('modern'),
+        ...Object.fromEntries(lists.map((name) => [name, http(upstream, '/legacy/20')]))
+      },
+      endpoints: {
+        default: { upstreams: ['json'] },
+        modern: { upstreams: ['modern'] },
+        stdio: { upstreams: ['process'] },
+        'stdio-modern': { upstreams: ['processes'] },
+        lists: { upstreams: lists }
+      }
+    })
+  )
+}
