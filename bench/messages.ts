@@ -49,7 +49,7 @@ export function toolsOf(count: number): Json[] {
     inputSchema: {
       type: 'object',
       properties: {
-        text: { type: 'string', description: 'What to work on, in plain words.' },
+        text: { type: 'string', description: 'What to work on, in plain words, as short as can be.' },
         limit: { type: 'integer', minimum: 1, maximum: 100, description: 'How many results to return.' },
         verbose: { type: 'boolean', description: 'Say more about each of them.' }
       },
