@@ -54,6 +54,8 @@ export interface Upstream {
   readonly capabilities: ServerCapabilities
   readonly serverInfo: Implementation
   readonly instructions: string | undefined
+  /** For how long a modern server says that it offers this (`server/discover`). Default: not at all. */
+  readonly discoveryTtlMs?: number | undefined
   /**
    * Do its server requests name the call that they are about, so that several calls may have some at once? Default: no.
    */

@@ -12,6 +12,7 @@ import type { ContextOf, ModernCall, ModernViewer, Runtime } from './call/call.t
 import { forwardToNode, forwardedCallOf } from './call/forwarded-call.ts'
 import { createCallerCatalogs, type CatalogCache } from './catalog/client-catalogs.ts'
 import type { Listings } from './catalog/listings.ts'
+import { createPromises } from './catalog/promises.ts'
 import { createCallerConnections } from './connections/caller-connections.ts'
 import type { LogLevels } from './connections/log-level.ts'
 import type { ModernServices } from './methods/modern-forward.ts'
@@ -87,6 +88,7 @@ export function createModernRelay({
   })
   const services: ModernServices = {
     catalogs,
+    promises: createPromises(clock),
     connections,
     states,
     parking,

@@ -204,6 +204,7 @@ export async function modernSetup(
       revision: era === 'modern' ? '2026-07-28' : '2025-11-25',
       capabilities: double.capabilities ?? { tools: {}, prompts: {}, resources: {}, completions: {}, logging: {} },
       serverInfo: { name, version: '1' },
+      ...(era === 'modern' ? { discoveryTtlMs: double.ttlMs ?? 0 } : {}),
       instructions: double.instructions,
       serverRequestsNameCall: double.namesCalls,
       abandonedCalls: () => double.owed?.(),

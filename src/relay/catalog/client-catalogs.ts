@@ -15,7 +15,7 @@ import type { Listing } from '../../upstream/listing/listing.ts'
 import { definitionOf, type EndpointContext, isModernCaller, type ModernViewer, quotaKeyOf } from '../call/call.ts'
 import { declaredCapabilities, declaredForCaller } from '../client/declared-capabilities.ts'
 import { buildCatalog, capabilitiesOf, type Catalog, legacyCapabilitiesOf, type ListName } from './catalog.ts'
-import { remainingTtlMs } from './freshness.ts'
+import { remainingDiscoveryMs, remainingTtlMs } from './freshness.ts'
 import type { Listings } from './listings.ts'
 import { type OwnListsByUpstream, type SessionLists, withOwnLists } from './session-lists.ts'
 import type { ViewKey } from './views.ts'
@@ -154,6 +154,15 @@ export function createCallerCatalogs(catalogOf: CatalogCache, listings: Listings
   return {
     ...withListings(listings, viewKeyOf, capabilitiesOf),
     of: (call: ModernViewer): Catalog => catalogOf(call, viewKeyOf(call)),
+    /** Is an upstream of the endpoint unknown, so that what it offers can only be guessed? */
+    isGuess: (context: EndpointContext): boolean =>
+      definitionsOf(context).some((definition) => listings.peek(definition) === undefined),
+    /** For how many milliseconds clients may keep what `server/discover` says of the endpoint. */
+    discoveryTtlMs: (context: EndpointContext): number =>
+      remainingDiscoveryMs(
+        definitionsOf(context).map((definition) => listings.peek(definition)),
+        clock.now()
+      ),
     /** For how many milliseconds clients may keep these lists of the endpoint. */
     remainingTtlMs(context: EndpointContext, lists: readonly ListName[]): number {
       const known = definitionsOf(context).map((definition) => listings.peek(definition))

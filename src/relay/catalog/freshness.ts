@@ -9,7 +9,7 @@ import { backoffMs, type Clock, createDelay, pause } from '../../time/clock.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 
 /** A client that keeps a list for longer would not see a new policy. */
-const maxTtlMs = 60 * 60 * 1000
+export const maxTtlMs = 60 * 60 * 1000
 
 const kinds = { tools: 'tools', prompts: 'prompts', resources: 'resources', templates: 'resources' } as const
 const names = Object.keys(kinds) as ListName[]
@@ -51,6 +51,10 @@ export function remainingTtlMs(
   // A clock that was set back makes nothing fresher than it was.
   return Math.max(0, Math.floor(shortest))
 }
+
+/** Of what `server/discover` says of these: no longer than each of them, and its lists, say. */
+export const remainingDiscoveryMs = (listings: ReadonlyArray<Listing | undefined>, now: number): number =>
+  Math.min(remainingTtlMs(listings, names, now), ...listings.map((listing) => cappedTtlMs(listing?.discoveryTtlMs)))
 
 /** `ttlMs` of an upstream as clients may get it. */
 export function cappedTtlMs(ttlMs: unknown): number {

@@ -9,6 +9,7 @@ import type { Parking } from '../bridge/parking.ts'
 import { openUrlRetry, urlElicitationOf, type RequestStates } from '../bridge/request-state.ts'
 import { redactError, type ModernCall } from '../call/call.ts'
 import type { CallerCatalogs } from '../catalog/client-catalogs.ts'
+import type { Promises } from '../catalog/promises.ts'
 import { errorForModern } from '../client/client-errors.ts'
 import { shapeInputRequests } from '../client/input-requests.ts'
 import { forwardableRequest, modernClientOf, withoutInputResponses } from '../client/modern-client.ts'
@@ -20,6 +21,7 @@ import type { Cursors } from './shared.ts'
 /** What the methods of 2026-07-28 work with. */
 export interface ModernServices {
   readonly catalogs: CallerCatalogs
+  readonly promises: Promises
   readonly connections: CallerConnections
   readonly states: RequestStates
   readonly parking: Parking

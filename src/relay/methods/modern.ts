@@ -24,14 +24,16 @@ import { taskForCaller, unknownTask } from '../tasks/caller-tasks.ts'
 import { converse, forwardModern, withModernErrors, type ModernServices } from './modern-forward.ts'
 import { completion, listPage, resolve, lists, unknownName, withClientUri, type Target } from './shared.ts'
 
-async function discover(call: ModernCall, { catalogs }: ModernServices): Promise<Result> {
+async function discover(call: ModernCall, { catalogs, promises }: ModernServices): Promise<Result> {
   const { modernCapabilities: capabilities, instructions } = catalogs.of(call)
+  const ttlMs = catalogs.discoveryTtlMs(call)
+  promises.keep(call, capabilities, ttlMs, catalogs.isGuess(call))
   return {
     resultType: 'complete',
     supportedVersions: modernRevisions,
     capabilities,
     ...(instructions === undefined ? {} : { instructions }),
-    ttlMs: catalogs.remainingTtlMs(call, ['tools', 'prompts', 'resources', 'templates']),
+    ttlMs,
     cacheScope: 'private'
   }
 }
@@ -173,7 +175,7 @@ const aggregates: ReadonlySet<string> = new Set(['server/discover', ...lists.map
 
 /** @throws GatewayError unknown_method; whatever the method throws */
 export async function dispatchModern(call: ModernCall, services: ModernServices): Promise<Result> {
-  const { catalogs, states } = services
+  const { catalogs, promises, states } = services
   const { method } = call.request
   const unknown = (): GatewayError => new GatewayError('unknown_method', `Method not found: ${excerpt(method)}`)
   const handle = methods.get(method)
@@ -182,6 +184,6 @@ export async function dispatchModern(call: ModernCall, services: ModernServices)
   const needs = modernClientRequests.get(method)?.capability ?? []
   const isOffered = (): boolean => needs.length === 0 || hasCapability(catalogs.of(call).modernCapabilities, needs)
   if (aggregates.has(method) || !isOffered()) await catalogs.awaitListings(call)
-  if (!isOffered()) throw states.lost(call) ?? unknown()
+  if (!isOffered() && !promises.holds(call, needs)) throw states.lost(call) ?? unknown()
   return await handle(call, services)
 }

@@ -120,6 +120,9 @@ function upstreamOf({ name }: UpstreamDefinition, link: Link, mask: Mask | undef
     get capabilities() {
       return latest().capabilities
     },
+    get discoveryTtlMs() {
+      return latest().ttlMs
+    },
     get serverInfo() {
       return latest().serverInfo
     },

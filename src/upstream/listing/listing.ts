@@ -29,6 +29,8 @@ export interface Listing {
   readonly partial: readonly string[]
   /** Lists that the server answered with an error: empty here, which says nothing of what they hold. */
   readonly failed: readonly ListMember[]
+  /** For how long a server of 2026-07-28 says that it offers this. */
+  readonly discoveryTtlMs?: number
   /** How long a server of 2026-07-28 says that each list holds. */
   readonly hints?: Readonly<Partial<Record<ListMember, ListTtl>>>
 }
@@ -80,11 +82,15 @@ export async function fetchListing(upstream: Upstream, signal: AbortSignal, now?
   const { hints, ...lists } = await fetchLists(upstream, declared, signal, now, partial, failures)
   const [first] = failures.values()
   if (first !== undefined && failures.size === declared.length) throw first
-  const { capabilities, serverInfo, instructions, revision } = upstream
+  const { capabilities, serverInfo, instructions, revision, discoveryTtlMs } = upstream
   const none = { tools: [], prompts: [], resources: [], templates: [] }
   const failed = [...failures.keys()]
   const listing = { ...none, ...lists, capabilities, serverInfo, instructions, revision, partial, failed }
-  return hints === undefined ? listing : { ...listing, hints }
+  return {
+    ...listing,
+    ...(discoveryTtlMs === undefined ? {} : { discoveryTtlMs }),
+    ...(hints === undefined ? {} : { hints })
+  }
 }
 
 /**

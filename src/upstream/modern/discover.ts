@@ -118,8 +118,12 @@ function discoverResult(name: UpstreamName, result: JsonObject): DiscoverResult 
     return notModern(name, 'what it answered to server/discover says nothing about revisions and capabilities')
   const revision = commonRevision(name, supportedVersions, undefined)
   if (typeof revision !== 'string') return revision
-  // Before the revision was final, servers said who they are in the body.
-  return handshakeResultOf(name, revision, result, metaOf(result)[serverInfoKey], result['serverInfo'])
+  const { ttlMs } = result
+  return {
+    // Before the revision was final, servers said who they are in the body.
+    ...handshakeResultOf(name, revision, result, metaOf(result)[serverInfoKey], result['serverInfo']),
+    ttlMs: typeof ttlMs === 'number' && ttlMs > 0 ? ttlMs : 0
+  }
 }
 
 /** @param cause for the log */

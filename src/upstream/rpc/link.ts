@@ -35,6 +35,8 @@ export interface HandshakeResult {
   readonly capabilities: ServerCapabilities
   readonly serverInfo: Implementation
   readonly instructions: string | undefined
+  /** For how long a server of 2026-07-28 says that this holds. */
+  readonly ttlMs?: number
 }
 
 export async function withHandshake(link: Link, log: Log, signal: AbortSignal): Promise<Link> {
