@@ -200,7 +200,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'task',
       'no such task'
     ],
-    ['relay/tasks/modern-for-session.ts cancelMs', 'cancellation of such a task', 'request', 'given up'],
+    ['relay/tasks/await-task.ts cancelMs', 'cancellation of such a task', 'request', 'given up'],
     ['relay/tasks/await-task.ts maxFailures', 'failed polls in a row', 'request', 'an error'],
     ['relay/tasks/await-task.ts maxInputRounds', 'input requests while one request waits', 'request', 'an error'],
     ['relay/tasks/await-task.ts maxTaskMs', 'wait for a task', 'request', 'an error'],

@@ -176,15 +176,16 @@ export async function createGateway(
     refuseOpenTenants(before, next)
     state.snapshot = { ...next, listen: before.listen, store: before.store, publicUrl: before.publicUrl }
     authenticator.reload(next.tenants.values())
+    // What is cancelled goes out before its connection closes.
+    for (const each of [relay, modernRelay, pool]) each.retain(upstreamHashes(next))
     void sessions.endRemovedTenants()
-    for (const each of [relay, modernRelay]) each.retain(upstreamHashes(next))
     for (const { tenant, endpoint, key, listsChanged } of live.all()) {
       const [old, now] = [before, next].map(({ tenants }) => tenants.get(tenant)?.endpoints.get(endpoint))
       if (now === undefined) live.drop(key)
       else if (JSON.stringify(old) !== JSON.stringify(now)) listsChanged(['tools', 'prompts', 'resources'])
     }
     // Callers whose credential is gone are let go at once, in the middle of a call too.
-    revalidator.revalidateAll()
+    void revalidator.revalidateAll().then(relay.letGo)
     return { needsRestart: changedFixedSettings(before, next) }
   }
 

@@ -45,9 +45,10 @@ export const anonymousPrincipal = (tenant: TenantId): Principal => ownPrincipal(
  * which says more.
  */
 export function isConfiguredPrincipal(
-  { kind, issuer, subject }: Pick<Principal, 'kind' | 'issuer' | 'subject'>,
+  { issuer, subject }: Pick<Principal, 'issuer' | 'subject'>,
   { mode, issuers, keys, requiredScopes }: AuthConfig
 ): boolean {
+  const kind = issuer.startsWith(reservedIssuerPrefix) ? issuer.slice(reservedIssuerPrefix.length) : 'token'
   if (mode === 'none' || kind === 'anonymous') return mode === 'none' && kind === 'anonymous'
   if (kind === 'token') return issuers.some((each) => each.issuer === issuer)
   return keys.some(({ name, scopes }) => name === subject && requiredScopes.every((scope) => scopes.includes(scope)))

@@ -169,13 +169,13 @@ export function createRevalidator(clock: Clock, intervalMs: number, log: Log) {
   const heartbeat = every(clock, intervalMs, () => {
     for (const watch of watches) {
       watch.target.beat()
-      revalidate(watch)
+      void revalidate(watch)
       armExpiry(watch)
     }
   })
 
-  function revalidate(watch: Watch): void {
-    isStillValid(watch.target).then(
+  function revalidate(watch: Watch): Promise<void> {
+    return isStillValid(watch.target).then(
       (valid) => {
         if (!watches.has(watch)) return
         if (valid) watch.target.onValid?.()
@@ -208,9 +208,11 @@ export function createRevalidator(clock: Clock, intervalMs: number, log: Log) {
         watch.expiry?.close()
       }
     },
-    /** Those that cannot be checked now, as the store is away, are checked again with the next heartbeat. */
-    revalidateAll(): void {
-      for (const watch of watches) revalidate(watch)
+    /**
+     * Those that cannot be checked now, as the store is away, are checked again with the next heartbeat. Never rejects.
+     */
+    async revalidateAll(): Promise<void> {
+      await Promise.all([...watches].map(revalidate))
     },
     close(): void {
       heartbeat.close()

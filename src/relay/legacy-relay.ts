@@ -1,5 +1,6 @@
 // The relay for sessions, revisions up to 2025-11-25: composes what serves them.
 
+import { isConfiguredPrincipal } from '../auth/principal.ts'
 import { observe } from '../observe/log.ts'
 import type { Notification, Result } from '../protocol/messages.ts'
 import type { LiveSession, LiveSessions } from '../session/live-sessions.ts'
@@ -63,6 +64,12 @@ export function createLegacyRelay({
 }) {
   const contextOf = ({ tenant, endpoint }: LiveSession): EndpointContext | undefined => contextNow(tenant, endpoint)
 
+  /** Would the configuration not let the session's caller in any more? */
+  function isRevoked(session: LiveSession): boolean {
+    const context = contextOf(session)
+    return context === undefined || !isConfiguredPrincipal(session.session.record.owner, context.tenant.auth)
+  }
+
   const tasks = createSessionTasks({ sealer, store, sessions: live, pool, clock, log })
   const subscriptions = createResourceSubscriptions(pool, clock, log)
   const clients = createSessionClients({ live, tasks, subscriptions, contextOf })
@@ -106,9 +113,9 @@ export function createLegacyRelay({
   live.onDrop((key) => {
     sessionLists.forget(key)
     subscribers.drop(key)
-    tasks.drop(key)
-    connections
-      .release(key)
+    tasks
+      .drop(key)
+      .then(() => connections.release(key))
       .catch((err: unknown) => log.warn({ err }, 'connections of an ended session did not close cleanly'))
   })
 
@@ -158,9 +165,19 @@ export function createLegacyRelay({
      * @param hashes of all definitions that there are now
      */
     retain(hashes: ReadonlySet<string>): void {
+      for (const session of live.all()) if (isRevoked(session)) tasks.cancelAll(session.key)
       listings.retain(hashes)
-      pool.retain(hashes)
       subscriptions.retain(hashes)
+    },
+    /** After a reload, once their calls have ended: closes what this process holds for callers who are gone. */
+    letGo(): void {
+      for (const session of [...live.all()]) {
+        try {
+          if (isRevoked(session)) live.drop(session.key)
+        } catch (err) {
+          log.warn({ err, tenant: session.tenant }, 'a session whose caller is gone did not end cleanly')
+        }
+      }
     },
     close(): void {
       listings.close()

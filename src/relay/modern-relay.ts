@@ -136,11 +136,12 @@ export function createModernRelay({
       return target?.catalog.schemaOf(tool)
     },
     /**
-     * After a reload: ends listen streams whose endpoint changed in what they were promised, and gives up parked calls
-     * that nobody can resume.
+     * After a reload: ends listen streams whose endpoint changed in what they were promised, gives up parked calls that
+     * nobody can resume, and cancels tasks that nobody can ask for.
      * @param hashes of all definitions that there are now
      */
     retain(hashes: ReadonlySet<string>): void {
+      openTasks.retain(contextOf)
       listenStreams.retain()
       parking.retain()
       connections.retain(hashes)

@@ -122,7 +122,7 @@ t.test('a check of every caller does not wait for a heartbeat, and ends none tha
   revalidator.watch(target('eve', async () => {}, false))
   revalidator.watch(target('dan', () => Promise.reject(new GatewayError('unavailable', 'the store is away'))))
   revalidator.watch(target('fay', () => Promise.reject(new GatewayError('unauthenticated', 'no'))))()
-  revalidator.revalidateAll()
+  await revalidator.revalidateAll()
   await until('they were checked', () => seen.length === 3)
   t.same(seen.toSorted(), ['ada stays', 'bob goes', 'eve goes'])
 })

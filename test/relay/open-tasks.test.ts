@@ -45,6 +45,7 @@ function setUp() {
     openTasks.track({
       key: `${owner} ${id}`,
       owner,
+      caller: { issuer: 'https://login.example', subject: owner },
       definition: { ...definition, tenant: tenantId(tenant) },
       scope,
       upstream: at(scope),

@@ -90,7 +90,7 @@ export function createParking({
       const {
         tenant: { id: tenant },
         endpoint: { name: endpoint },
-        principal: { kind, issuer, subject }
+        principal: { issuer, subject }
       } = call
       const { hash } = definitionOf(call, upstream.name)
       const parkedCall = createParkedCall(call, upstream.name, {
@@ -103,7 +103,7 @@ export function createParking({
           return (
             now !== undefined &&
             stands(now, upstream.name, hash) &&
-            isConfiguredPrincipal({ kind, issuer, subject }, now.tenant.auth)
+            isConfiguredPrincipal({ issuer, subject }, now.tenant.auth)
           )
         },
         lease,

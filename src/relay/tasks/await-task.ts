@@ -11,7 +11,8 @@ import {
   rpcCodes,
   RpcError
 } from '../../protocol/messages.ts'
-import type { Client, Upstream } from '../../protocol/seams.ts'
+import { hasCapability, tasksExtension } from '../../protocol/methods.ts'
+import { type Client, noClient, type Upstream } from '../../protocol/seams.ts'
 import {
   isTaskOver,
   legacyOutcome,
@@ -20,7 +21,7 @@ import {
   statusMessageOf,
   type TaskOutcome
 } from '../../protocol/translate/tasks.ts'
-import { type Clock, pause } from '../../time/clock.ts'
+import { type Clock, pause, timeoutSignal } from '../../time/clock.ts'
 import type { ServerRequestQuotas } from '../../upstream/rpc/server-requests.ts'
 import type { LegacyCall } from '../call/call.ts'
 import type { MonotonicProgress } from '../call/monotonic-progress.ts'
@@ -101,6 +102,19 @@ interface TaskOfCall {
   /** As the upstream knows it. */
   readonly id: string
   readonly client: Client
+}
+
+const cancelMs = 5_000
+
+/**
+ * Cancels a task that nobody waits for any more. Never rejects: where it fails, the server works on for nobody until
+ * the time of the task is over.
+ */
+export async function cancelUnwanted(upstream: Upstream, taskId: string): Promise<void> {
+  if (upstream.era === 'legacy' && !hasCapability(upstream.capabilities, ['tasks', 'cancel'])) return
+  const client: Client = { ...noClient, era: upstream.era, capabilities: { extensions: { [tasksExtension]: {} } } }
+  const request = { method: 'tasks/cancel', params: { taskId } }
+  await upstream.request(request, client, timeoutSignal(cancelMs)).catch(() => {})
 }
 
 /** A task that was cancelled has no result; 2025-11-25 names no error for it. */

@@ -38,6 +38,7 @@ export function createLegacyTaskConnections(
     return openTasks.track({
       key: keyOf(of),
       owner: JSON.stringify(callerBindingOf(call)),
+      caller: { issuer: call.principal.issuer, subject: call.principal.subject },
       definition,
       scope,
       upstream,

@@ -8,12 +8,13 @@ import type { Client, Upstream } from '../../protocol/seams.ts'
 import { isTaskOver, legacyTask, readTask, statusMessageOf, withRelatedTask } from '../../protocol/translate/tasks.ts'
 import { bridgedTaskCountKey, bridgedTaskCountTtlMs, bridgedTaskKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
-import { type Clock, timeoutSignal } from '../../time/clock.ts'
+import type { Clock } from '../../time/clock.ts'
 import type { ServerRequestQuotas } from '../../upstream/rpc/server-requests.ts'
 import { type LegacyCall, sessionBindingOf } from '../call/call.ts'
 import type { MonotonicProgress } from '../call/monotonic-progress.ts'
 import {
   cancelledTask,
+  cancelUnwanted,
   createModernTaskReader,
   createTaskProgress,
   maxTaskMs,
@@ -22,7 +23,6 @@ import {
 } from './await-task.ts'
 
 const maxResultTtlMs = 10 * 60_000
-const cancelMs = 5_000
 
 /** Bytes of JSON. As much as is held of a stream to a client. */
 const maxStoredBytes = 4 * 1024 * 1024
@@ -93,9 +93,7 @@ export function createModernTasks({
       const outcome = await reader
         .outcome({ call, upstream, id, client }, { known: task, tell })
         .catch((error: unknown) => {
-          const request = { method: 'tasks/cancel', params: { taskId: id } }
-          // Where that fails, the server works on for nobody until the task's time is over.
-          upstream.request(request, { ...client, notify() {} }, timeoutSignal(cancelMs)).catch(() => {})
+          void cancelUnwanted(upstream, id)
           throw error
         })
       return resultOfTask(outcome)

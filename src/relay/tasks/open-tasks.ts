@@ -1,6 +1,7 @@
 // Tasks of legacy upstreams that modern clients poll: the connection that each runs on, which stays open meanwhile,
 // and the server requests of each, which wait for `tasks/update`. Bounded per caller and per tenant.
 
+import { isConfiguredPrincipal, type Principal } from '../../auth/principal.ts'
 import type { Endpoint, UpstreamDefinition } from '../../config/snapshot.ts'
 import { createFairEviction } from '../../limits/limits.ts'
 import type { Log } from '../../observe/log.ts'
@@ -9,15 +10,18 @@ import { type Client, noClient, type ServerRequestOptions, type Upstream } from 
 import { relatedTaskOf } from '../../protocol/translate/tasks.ts'
 import { type Clock, pause } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
+import type { ContextOf } from '../call/call.ts'
 import { toInputRequest } from '../client/input-requests.ts'
 import { createPendingInputs, type PendingInputs } from '../client/pending-inputs.ts'
 import { createKeepAlive } from '../connections/keep-alive.ts'
+import { cancelUnwanted } from './await-task.ts'
 
 interface OpenTaskParams {
   /** Opaque: caller, upstream, connection and task. */
   readonly key: string
   /** Opaque: the caller. */
   readonly owner: string
+  readonly caller: Pick<Principal, 'issuer' | 'subject'>
   readonly definition: UpstreamDefinition
   readonly scope: string
   readonly upstream: Upstream
@@ -90,9 +94,6 @@ export function createOpenTasks(clock: Clock, pool: Pick<Pool, 'touch'>, newId: 
     entry.inputs.decline()
     entry.stop.abort()
   }
-
-  const shape = ({ upstream, endpoint, capabilities }: OpenTask, request: ServerRequest): JsonObject =>
-    toInputRequest(request, upstream.name, endpoint, capabilities)
 
   async function ask(entry: OpenTask, request: ServerRequest, signal: AbortSignal | undefined): Promise<unknown> {
     // Refused at once where the client can never be asked.
@@ -179,6 +180,13 @@ export function createOpenTasks(clock: Clock, pool: Pick<Pool, 'touch'>, newId: 
       const entry = entries.get(key)
       if (entry !== undefined) drop(entry)
     },
+    /** After a reload: cancels the tasks of callers, and for endpoints, that are gone, and lets go of them. */
+    retain(contextOf: ContextOf): void {
+      for (const entry of [...entries.values()].filter((each) => !hasCaller(each, contextOf))) {
+        drop(entry)
+        if (entry.running) void cancelUnwanted(entry.upstream, entry.id)
+      }
+    },
     /** Does one of them run on this connection? */
     runsOn: ({ hash }: UpstreamDefinition, scope: string) =>
       [...entries.values()].some((each) => each.running && each.scope === scope && each.definition.hash === hash),
@@ -204,4 +212,13 @@ export function createOpenTasks(clock: Clock, pool: Pick<Pool, 'touch'>, newId: 
       for (const entry of [...entries.values()]) drop(entry)
     }
   }
+}
+
+const shape = ({ upstream, endpoint, capabilities }: OpenTask, request: ServerRequest): JsonObject =>
+  toInputRequest(request, upstream.name, endpoint, capabilities)
+
+/** Would the configuration still let the caller of the task in? */
+function hasCaller({ definition, endpoint, caller }: OpenTask, contextOf: ContextOf): boolean {
+  const now = contextOf(definition.tenant, endpoint.name)
+  return now !== undefined && isConfiguredPrincipal(caller, now.tenant.auth)
 }

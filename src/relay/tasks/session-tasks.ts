@@ -11,12 +11,15 @@ import type { Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { sessionBindingOf } from '../call/call.ts'
 import { createKeepAlive } from '../connections/keep-alive.ts'
+import { cancelUnwanted } from './await-task.ts'
 import { createSessionTaskIds, type UpstreamScope } from './session-task-ids.ts'
 
 export type SessionTasks = ReturnType<typeof createSessionTasks>
 
 interface KnownTask {
   readonly key: string
+  /** As the session's relay knows it: of a modern server with a prefix. */
+  readonly id: string
   readonly source: UpstreamScope
   readonly sessions: Set<string>
   running: boolean
@@ -44,6 +47,8 @@ export function createSessionTasks({
   const ids = createSessionTaskIds(sealer, pool)
   const known = new Map<string, KnownTask>()
   const bySession = new Map<string, Set<KnownTask>>()
+  /** By key of the session, while its tasks are being cancelled. */
+  const cancelling = new Map<string, Promise<unknown>>()
 
   /** A connection is in use while a task runs on it, even if no call comes for hours. */
   const keepAlive = createKeepAlive(clock, () => {
@@ -72,15 +77,36 @@ export function createSessionTasks({
     }
   }
 
+  async function cancel({ id, source: { definition, scope, upstream: made } }: KnownTask): Promise<void> {
+    const upstream = made ?? pool.peek(definition, scope)
+    if (upstream === undefined) return
+    await cancelUnwanted(upstream, upstream.era === 'modern' ? id.replace(/^(?:as|wrap)\./, '') : id)
+  }
+
   return {
     ...ids,
+
+    /** Cancels what runs for this session alone, whose connections wait for it when they are released. */
+    cancelAll(sessionKey: string): void {
+      const own = [...(bySession.get(sessionKey) ?? [])].filter(
+        ({ running, sessions }) => running && sessions.size === 1
+      )
+      if (own.length > 0) cancelling.set(sessionKey, Promise.all(own.map(cancel)))
+    },
 
     /** The state of a task, as a result or a notification told it to the session, with the upstream's own id. */
     recordState(session: LiveSession, source: UpstreamScope, value: unknown) {
       const state = readTask(value)
       if (state === undefined || sessions.get(session.key) === undefined) return
       const key = keyOf(source, state.taskId)
-      const task = known.get(key) ?? { key, source, sessions: new Set(), running: false, until: Infinity }
+      const task = known.get(key) ?? {
+        key,
+        id: state.taskId,
+        source,
+        sessions: new Set(),
+        running: false,
+        until: Infinity
+      }
       known.set(key, task)
       task.sessions.add(session.key)
       const own = bySession.get(session.key) ?? new Set()
@@ -114,13 +140,16 @@ export function createSessionTasks({
     sessionsOf: (source: UpstreamScope, id: string) =>
       [...(known.get(keyOf(source, id))?.sessions ?? [])].flatMap((key) => sessions.get(key) ?? []),
 
-    drop(sessionKey: string) {
+    /** @returns resolves when the cancellations of `cancelAll` have been answered */
+    async drop(sessionKey: string): Promise<void> {
       ids.drop(sessionKey)
       for (const task of [...(bySession.get(sessionKey) ?? [])]) {
         task.sessions.delete(sessionKey)
         if (task.sessions.size === 0) forget(task)
       }
       bySession.delete(sessionKey)
+      await cancelling.get(sessionKey)
+      cancelling.delete(sessionKey)
     },
 
     close: keepAlive.close
