@@ -81,7 +81,12 @@ export function createPendingInputs() {
     },
     /** Responses to what was never shown are ignored (SEP-2663). @returns whether all that was shown is answered */
     answer(responses: JsonObject): boolean {
-      for (const [key, { resolve }] of shown()) if (Object.hasOwn(responses, key)) resolve(responses[key])
+      for (const [key, { request, resolve, reject }] of shown()) {
+        if (!Object.hasOwn(responses, key)) continue
+        const response = responses[key]
+        if (isRefusal(request.method, response)) reject(new RpcError(refusedByUser))
+        else resolve(response)
+      }
       return shown().length === 0
     },
     /** Nobody will answer. */
@@ -105,6 +110,7 @@ const actions: ReadonlySet<unknown> = new Set(['accept', 'decline', 'cancel'])
 /** Has it the form of a result of the method? All else about it is for the upstream to judge. */
 function isInputResponse(method: string, response: unknown): response is JsonObject {
   if (!isObject(response)) return false
+  if (isRefusal(method, response)) return true
   const { action, content, role, model, roots } = response
   switch (method) {
     case 'elicitation/create':
@@ -115,6 +121,18 @@ function isInputResponse(method: string, response: unknown): response is JsonObj
       return Array.isArray(roots) && roots.every((root) => isObject(root) && typeof root['uri'] === 'string')
   }
 }
+
+/**
+ * 2026-07-28 has no form for "no" but that of elicitations, and a person may refuse sampling and roots as well: so the
+ * same form is taken for these.
+ */
+const isRefusal = (method: string, response: unknown): boolean =>
+  method !== 'elicitation/create' &&
+  isObject(response) &&
+  (response['action'] === 'decline' || response['action'] === 'cancel')
+
+/** 2025-11-25 client/sampling "Error Handling": a person who said no. Nothing else has a code for that. */
+const refusedByUser = { code: -1, message: 'The user refused the request.' }
 
 /** What a server is answered where no response comes. @throws RpcError where its request has no result for that */
 export const declinedResponse = (request: ServerRequest): JsonObject =>
