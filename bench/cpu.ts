@@ -7,8 +7,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 /**
  * The first number of /proc/PID/task/TID/schedstat: time spent on a core, in nanoseconds, user and system together.
  * Threads that have ended are not in it; those of Node stay.
+ * @returns NaN where there is no /proc
  */
 export function cpuUs(pids: readonly number[]): number {
+  if (process.platform !== 'linux') return Number.NaN
   let ns = 0
   for (const pid of pids) {
     const folder = `/proc/${pid}/task`
