@@ -1,4 +1,5 @@
-// What a CPU profile says in short: the functions in which most time was spent, those that they call left out.
+// What a CPU profile says in short: where most time was spent, callees left out. The first half of the run is left out,
+// too: there modules are loaded and code gets hot.
 
 import { readFileSync } from 'node:fs'
 import { table } from './figures.ts'
@@ -12,27 +13,48 @@ interface CpuProfile {
   readonly timeDeltas: readonly number[]
 }
 
-/** @returns a table of the `count` functions with most time of their own, in share of all time on the core */
+/** @returns tables of the `count` functions, and of the rooms and packages, with most time of their own */
 export function topOfProfile(file: string, count: number): string {
   const { nodes, samples, timeDeltas } = JSON.parse(readFileSync(file, 'utf8')) as CpuProfile
   const places = new Map(
     nodes.map(({ id, callFrame: { functionName, url, lineNumber } }) => {
       const path = url.replace(/^.*\/(?=src\/|node_modules\/)/, '').replace(/^node_modules\//, '')
-      return [id, `${functionName || '(anonymous)'}${path === '' ? '' : ` ${path}:${lineNumber + 1}`}`]
+      const where = path === '' ? '' : ` ${path}:${lineNumber + 1}`
+      return [id, { place: `${functionName || '(anonymous)'}${where}`, room: roomOf(path) }] as const
     })
   )
-  const spent = new Map<string, number>()
-  let all = 0
+  const [byPlace, byRoom] = [new Map<string, number>(), new Map<string, number>()]
+  const add = (sums: Map<string, number>, name: string, us: number): unknown =>
+    sums.set(name, (sums.get(name) ?? 0) + us)
+  let [all, elapsed] = [0, 0]
+  const half = timeDeltas.reduce((sum, us) => sum + us, 0) / 2
   for (const [at, id] of samples.entries()) {
-    const place = places.get(id) ?? ''
-    if (place === '(idle)') continue
     const us = timeDeltas[at] ?? 0
+    elapsed += us
+    const found = places.get(id)
+    if (elapsed < half || found === undefined || found.place === '(idle)') continue
     all += us
-    spent.set(place, (spent.get(place) ?? 0) + us)
+    add(byPlace, found.place, us)
+    add(byRoom, found.room, us)
   }
-  const top = [...spent].toSorted(([, a], [, b]) => b - a).slice(0, count)
-  return table(
-    [`self time, ${file}`, '%'],
-    top.map(([place, us]) => [place, ((us * 100) / all).toFixed(1)])
-  )
+  const top = (title: string, sums: ReadonlyMap<string, number>): string =>
+    table(
+      [title, '%'],
+      [...sums]
+        .toSorted(([, a], [, b]) => b - a)
+        .slice(0, count)
+        .map(([name, us]) => [name, ((us * 100) / all).toFixed(1)])
+    )
+  return `${top(`self time, ${file}`, byPlace)}\n${top('by room and package', byRoom)}`
+}
+
+/** `src/http`, `undici`, `node:internal/streams`; what has no file is of the engine or native. */
+function roomOf(path: string): string {
+  if (path === '') return '(engine and native)'
+  if (!path.startsWith('node:'))
+    return path
+      .split('/')
+      .slice(0, path.startsWith('src/') || path.startsWith('@') ? 2 : 1)
+      .join('/')
+  return path.split('/').slice(0, 2).join('/')
 }
