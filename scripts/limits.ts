@@ -266,13 +266,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'refused'
     ],
     [
-      'relay/subscriptions/resource-subscriptions.ts requestMs',
+      'relay/subscriptions/resubscription.ts requestMs',
       'wait for `resources/unsubscribe`, and for `resources/subscribe` after a break',
       'request to an upstream',
       'tried again'
     ],
     [
-      'relay/subscriptions/resource-subscriptions.ts retryDelay',
+      'relay/subscriptions/resubscription.ts retryDelay',
       'pause before subscriptions are made again',
       'upstream connection',
       'made again'

@@ -8,6 +8,7 @@ import { jsonHeaders, legacyClient, send, type LegacyClient, type Listening } fr
 import { forgingIssuer } from '../kit/forging-issuer.ts'
 import { configOf, gateway, type TestGatewayOptions } from '../kit/gateway.ts'
 import { until } from '../kit/until.ts'
+import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { startUpstream, type HttpUpstream } from '../kit/upstream.ts'
 
 const updated = (uri: string) => ({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri } })
@@ -309,3 +310,37 @@ t.test('invalid parameters are refused, and a session has at most a thousand sub
   t.same((await unsubscribe(ada, 'test://7')).result, {})
   t.same((await subscribe(ada, 'test://more')).result, {}, 'in place of one that it had')
 })
+
+t.test(
+  'a server that answers no subscription after a break is asked for a few at a time, and for all in the end',
+  async (t) => {
+    const upstream = await startSseUpstream({ tools })
+    t.teardown(() => upstream.close())
+    const { url, log } = await startGateway(t, {
+      upstreams: { up: { type: 'http', url: upstream.url } },
+      endpoints: single
+    })
+    const ada = await legacyClient(url(), keyOf.ada)
+    await ada.listen()
+    const uris = Array.from({ length: 40 }, (_, index) => `test://${index}`)
+    await Promise.all(uris.map((uri) => subscribe(ada, uri)))
+    t.equal(count(upstream, 'resources/subscribe'), uris.length)
+
+    let refusing = true
+    let refused = 0
+    upstream.override(
+      ({ message }) => refusing && message?.['method'] === 'resources/subscribe',
+      (response) => {
+        refused++
+        response.writeHead(500).end()
+      },
+      Infinity
+    )
+    upstream.cut()
+    const failures = (): number => log.filter(({ msg }) => String(msg).includes('could not be made again')).length
+    await until('it has failed twice', () => failures() >= 2)
+    refusing = false
+    await until('all are subscribed again', () => count(upstream, 'resources/subscribe') - refused === 2 * uris.length)
+    t.ok(refused <= 8 * failures(), `${refused} requests in ${failures()} attempts`)
+  }
+)

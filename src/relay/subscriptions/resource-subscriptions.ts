@@ -5,11 +5,12 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import { GatewayError, RpcError, type Notification, type Result } from '../../protocol/messages.ts'
-import { noClient, type Upstream } from '../../protocol/seams.ts'
-import { abortable, backoffMs, timeoutSignal, type Clock } from '../../time/clock.ts'
+import { GatewayError, type Notification, type Result } from '../../protocol/messages.ts'
+import type { Upstream } from '../../protocol/seams.ts'
+import { abortable, type Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { createKeepAlive } from '../connections/keep-alive.ts'
+import { createResubscription, requestSubscription } from './resubscription.ts'
 import {
   createSubscriptionIndex,
   listenerOf,
@@ -17,8 +18,7 @@ import {
   type SubscribedConnection,
   type SubscribedScope,
   type Subscriber,
-  type Subscription,
-  type SubscriptionIndex
+  type Subscription
 } from './subscription-index.ts'
 
 export interface SubscriptionRequest {
@@ -36,8 +36,6 @@ export interface SubscriptionRequest {
 export type ResourceSubscriptions = ReturnType<typeof createResourceSubscriptions>
 
 const maxPerSubscriber = 1_000
-const requestMs = 30_000
-const retryDelay = { firstMs: 500, maxMs: 60_000 }
 
 /** @param random between 0 and 1 */
 export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Clock, log: Log, random = Math.random) {
@@ -184,67 +182,4 @@ export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Cl
       for (const { retry } of index.all()) retry.close()
     }
   }
-}
-
-/** @throws RpcError the server's own error; GatewayError upstream_* */
-const requestSubscription = (upstream: Upstream, method: string, uri: string): Promise<Result> =>
-  upstream.request({ method, params: { uri } }, noClient, timeoutSignal(requestMs))
-
-/**
- * Makes subscriptions again on the connection that follows a broken one, and opens that connection while a subscriber
- * listens.
- * @param closing aborted when the gateway stops
- */
-function createResubscription({ inTurn }: SubscriptionIndex, closing: AbortSignal, random: () => number, log: Log) {
-  /** Asks a new connection for what the one before it had. Never rejects. */
-  async function renew(connection: SubscribedConnection, upstream: Upstream): Promise<void> {
-    if (connection.current === upstream) return
-    connection.current = upstream
-    const { definition, uris, background } = connection
-    const again = (uri: string): Promise<void> =>
-      inTurn(connection, uri, async (subscription) => {
-        if (subscription.upstream === upstream || subscription.subscribers.size === 0) return
-        await requestSubscription(upstream, 'resources/subscribe', uri)
-        subscription.upstream = upstream
-        if (subscription.established) tellUpdated(connection, { uri })
-        subscription.established = true
-      })
-    try {
-      await Promise.all([...uris.keys()].map((uri) => background(() => again(uri))))
-      connection.failures = 0
-    } catch (err) {
-      log.warn(
-        { err, upstream: definition.name, tenant: definition.tenant },
-        'a subscription could not be made again on the new connection'
-      )
-      // The next call does not repeat what the server has refused on this connection.
-      if (!(err instanceof RpcError) && connection.current === upstream) connection.current = undefined
-      retryLater(connection)
-    }
-  }
-
-  /** Opens the connection for a subscriber that listens; the others get theirs with their next call. Never rejects. */
-  async function reopen(connection: SubscribedConnection): Promise<void> {
-    const subscriber = listenerOf(connection)
-    if (closing.aborted || connection.retry.pending || subscriber === undefined) return
-    try {
-      await renew(connection, await subscriber.connect(connection.definition))
-    } catch (err) {
-      log.debug(
-        { err, upstream: connection.definition.name },
-        'a connection with subscriptions could not be opened yet'
-      )
-      retryLater(connection)
-    }
-  }
-
-  function retryLater(connection: SubscribedConnection): void {
-    if (closing.aborted || connection.retry.pending || listenerOf(connection) === undefined) return
-    connection.retry.start(backoffMs(connection.failures++, { ...retryDelay, random }), () => {
-      connection.current = undefined
-      void reopen(connection)
-    })
-  }
-
-  return { renew, reopen, retryLater }
 }
