@@ -1,5 +1,5 @@
-// CPU time of other processes as Linux counts it: all threads, garbage collection and compiler included. And which cores
-// the processes of a bench run on.
+// CPU time of other processes as Linux counts it: all threads, garbage collection and compiler included. And which
+// cores the processes of a bench run on.
 
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'

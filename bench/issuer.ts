@@ -1,5 +1,5 @@
-// The identity provider of the benches: a key set, and ES256 tokens signed with it. Asked once, so never part of what is
-// measured.
+// The identity provider of the benches: a key set, and ES256 tokens signed with it. Asked once, so never part of what
+// is measured.
 
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -67,8 +67,8 @@ export const startsRow = ({ what, unit, median, quartiles, aim, least }: Starts)
   `${what}, ${unit}`,
   median.toFixed(2),
   quartiles.map((value) => value.toFixed(2)).join('-'),
-  String(aim),
-  String(least)
+  String(aim ?? ''),
+  String(least ?? '')
 ]
 
 /** What the figures were made with. */
@@ -79,7 +79,8 @@ export function machine(): string {
   }
   const { node, v8 } = process.versions
   return [
-    `${cpus()[0]?.model.trim() ?? 'unknown processor'}, ${cpus().length} cores, ${(totalmem() / 2 ** 30).toFixed(0)} GiB, Linux ${release()}`,
+    `${cpus()[0]?.model.trim() ?? 'unknown processor'}, ${cpus().length} cores`,
+    `${(totalmem() / 2 ** 30).toFixed(0)} GiB, Linux ${release()}`,
     cores === undefined
       ? 'not pinned: one core, or no taskset; all processes compete'
       : `gateway and proxies on core ${cores.middle}, load and upstreams on ${cores.ends}`,

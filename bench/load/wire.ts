@@ -1,5 +1,5 @@
-// HTTP/1.1 as far as the benches need it, over bare sockets: what generates load and what answers it must cost less than
-// what stands between them. Reads whole messages only, believes its peer, and knows no trailers.
+// HTTP/1.1 as far as the benches need it, over bare sockets: what generates load and what answers it must cost less
+// than what stands between them. Reads whole messages only, believes its peer, and knows no trailers.
 
 const headEnd = Buffer.from('\r\n\r\n')
 const empty = Buffer.alloc(0)

@@ -1,6 +1,7 @@
-// Process of its own: the least that a proxy on node:http and undici can be, which everything is measured against. Heads
-// and bodies go through as they are, piece by piece; nothing is parsed, checked or logged. What comes in one piece goes
-// on in one piece: streams on both sides, as most proxies are written, cost two thirds more. argv: the origin behind it.
+// Process of its own: the least that a proxy on node:http and undici can be, which everything is measured against.
+// Heads and bodies go through as they are, piece by piece; nothing is parsed, checked or logged. What comes in one
+// piece goes on in one piece: streams on both sides, as most proxies are written, cost 1.6 to 1.9 times as much. argv:
+// the origin behind it.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
