@@ -250,7 +250,7 @@ t.test('calls that take longer than drainMs end with an error that says that the
     'a call that still waits for its connection'
   )
   t.ok((await calls['a stream over HTTP']).messages.length > 1, 'what was streamed before the error has arrived')
-  t.ok(performance.now() - signalledAt < drainMs + 1_500, 'they are answered when the drain time is over')
+  t.ok(performance.now() - signalledAt < drainMs + 3_500, 'they are answered when the drain time is over')
   t.same(await started.ended, { code: 0, signal: null })
   t.ok(web.cancelled.includes('web__hold'), 'the upstream was told')
   // The stubborn process gets its graces: end of input, TERM, KILL.
@@ -273,7 +273,7 @@ t.test('a second TERM exits at once and leaves no child process', async (t) => {
   const signalledAt = performance.now()
   started.signal('SIGTERM')
   t.match(await started.ended, { code: 130 })
-  t.ok(performance.now() - signalledAt < 1_000)
+  t.ok(performance.now() - signalledAt < 10_000, 'long before the drain time is over')
   t.ok((await call) instanceof Error, 'the call is cut off: that is what the second signal means')
   await gone(t, own)
 })

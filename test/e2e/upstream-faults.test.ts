@@ -305,7 +305,7 @@ t.test(
   'an upstream that says nothing for timeoutMs: the call ends, the upstream is told, the next one works',
   async (t) => {
     const web = await upstream(t)
-    const acme = await gateway(t, { upstreams: { web: { url: web.url, timeoutMs: 300 } } })
+    const acme = await gateway(t, { upstreams: { web: { url: web.url, timeoutMs: 1_500 } } })
     const client = await legacyClient(acme.url(), key)
     t.match((await call(client, 'web__slow')).json.error, {
       code: -32603,

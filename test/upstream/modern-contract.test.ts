@@ -233,7 +233,7 @@ for (const over of ['http', 'stdio'] as const) {
     })
 
     t.test('a call that hears nothing is cancelled at the server, and one that hears progress is not', async (t) => {
-      const { upstream, text } = await open(t, over, {}, { timeoutMs: 300 })
+      const { upstream, text } = await open(t, over, {}, { timeoutMs: 1_500 })
       await t.rejects(upstream.request(callOf('slow'), modern(), never), {
         code: 'upstream_timeout',
         data: { outcome: 'unknown' }
@@ -281,7 +281,7 @@ for (const over of ['http', 'stdio'] as const) {
     })
 
     t.test('a listen stream brings what was asked for, acknowledged first, under no id', async (t) => {
-      const { upstream, steer, events } = await open(t, over, {}, { timeoutMs: 200 })
+      const { upstream, steer, events } = await open(t, over, {}, { timeoutMs: 1_500 })
       const [lists, resources] = [modern(), modern()]
       const ends = [
         upstream.request(listen({ toolsListChanged: true, unknown: true }), lists, never),
@@ -294,7 +294,7 @@ for (const over of ['http', 'stdio'] as const) {
       await until(() => lists.notified.length === 2 && resources.notified.length === 2, 'both hear')
       // Longer than the time of a call.
       await new Promise((resolve) => {
-        setTimeout(resolve, 500)
+        setTimeout(resolve, 2_000)
       })
       await steer('grow')
       await until(() => lists.notified.length === 3, 'it is still open')

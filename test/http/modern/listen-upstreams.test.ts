@@ -144,7 +144,7 @@ t.test('a client that goes leaves nothing behind', async (t) => {
   leaving?.close()
   const began = performance.now()
   await until('its streams at the upstreams are closed', () => legs(one).length === 2 && legs(two).length === 2)
-  t.ok(performance.now() - began < 1_000, 'within a second')
+  t.ok(performance.now() - began < 10_000, 'long before a keep-alive would find out')
   for (const stream of staying) stream.close()
   await until('all are', () => legs(one).length + legs(two).length === 0)
   t.ok(one.server.listens.size <= 1, 'but that of the lists')

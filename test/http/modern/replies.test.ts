@@ -128,7 +128,7 @@ t.test('a client that closes the connection cancels the call, at once and upstre
   stop.abort()
   await t.rejects(pending)
   await until('it is cancelled', () => upstream.server.cancelled.length === 1)
-  t.ok(performance.now() - before < 1_000)
+  t.ok(performance.now() - before < 10_000)
 })
 
 t.test('a quiet call begins its stream with a comment, and keeps it with more', async (t) => {
