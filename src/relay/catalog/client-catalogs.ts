@@ -151,6 +151,10 @@ export function createCallerCatalogs(catalogOf: CatalogCache, listings: Listings
   const viewKeys = viewKeysOf(true, (client: Client, endpoint) => declaredForCaller({ client, endpoint }, 'legacy'))
   const viewKeyOf = (viewer: ModernViewer): ViewKey | undefined =>
     isModernCaller(viewer) ? viewKeys(viewer.client, viewer.endpoint, viewer.principal) : undefined
+  const seenBy = (viewer: ModernViewer): Array<Listing | undefined> => {
+    const viewKey = viewKeyOf(viewer)
+    return definitionsOf(viewer).map((definition) => listings.peek(definition, viewKey))
+  }
   return {
     ...withListings(listings, viewKeyOf, capabilitiesOf),
     of: (call: ModernViewer): Catalog => catalogOf(call, viewKeyOf(call)),
@@ -158,16 +162,10 @@ export function createCallerCatalogs(catalogOf: CatalogCache, listings: Listings
     isGuess: (context: EndpointContext): boolean =>
       definitionsOf(context).some((definition) => listings.peek(definition) === undefined),
     /** For how many milliseconds clients may keep what `server/discover` says of the endpoint. */
-    discoveryTtlMs: (context: EndpointContext): number =>
-      remainingDiscoveryMs(
-        definitionsOf(context).map((definition) => listings.peek(definition)),
-        clock.now()
-      ),
+    discoveryTtlMs: (viewer: ModernViewer): number => remainingDiscoveryMs(seenBy(viewer), clock.now()),
     /** For how many milliseconds clients may keep these lists of the endpoint. */
-    remainingTtlMs(context: EndpointContext, lists: readonly ListName[]): number {
-      const known = definitionsOf(context).map((definition) => listings.peek(definition))
-      return remainingTtlMs(known, lists, clock.now())
-    }
+    remainingTtlMs: (viewer: ModernViewer, lists: readonly ListName[]): number =>
+      remainingTtlMs(seenBy(viewer), lists, clock.now())
   }
 }
 

@@ -152,5 +152,24 @@ export function changesBetween(before: Listing | undefined, after: Listing | und
   return changed.size > 0 || differ(info(before), info(after)) ? changed : undefined
 }
 
+/**
+ * Is the view worth the place of the shared listing? Of a server that was listed in 2026-07-28, it is that of the older
+ * era: it has to offer all that the newer one does, and something that this cannot have.
+ */
+export function showsMore(view: Listing, shared: Listing): boolean {
+  if (isModernRevision(view.revision)) return false
+  if (!isModernRevision(shared.revision)) return changesBetween(shared, view) !== undefined
+  const [offered, known] = [namesOf(view), namesOf(shared)]
+  return offered.isSupersetOf(known) && offered.size > known.size
+}
+
+const namesOf = ({ tools, prompts, resources, templates }: Listing): Set<string> =>
+  new Set([
+    ...tools.map(({ name }) => `tool ${String(name)}`),
+    ...prompts.map(({ name }) => `prompt ${String(name)}`),
+    ...resources.map(({ uri }) => `resource ${String(uri)}`),
+    ...templates.map(({ uriTemplate }) => `template ${String(uriTemplate)}`)
+  ])
+
 const differ = (before: readonly unknown[] = [], after: readonly unknown[] = []): boolean =>
   before !== after && JSON.stringify(before) !== JSON.stringify(after)

@@ -1,5 +1,5 @@
-// Views: what legacy servers list for clients that declare capabilities. One for each upstream and set of capabilities;
-// beyond the limits, clients see the shared listing.
+// Views: what servers list in the legacy era for clients that declare capabilities. One for each upstream and set of
+// capabilities; beyond the limits, clients see the shared listing.
 
 import { hash } from 'node:crypto'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
@@ -10,7 +10,7 @@ import { type HandshakeParams, type ListKind, noClient } from '../../protocol/se
 import type { Clock } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
-import { changesBetween, createReadRate, createRedundancy, type ReadRate } from './freshness.ts'
+import { changesBetween, createReadRate, createRedundancy, type ReadRate, showsMore } from './freshness.ts'
 import { createListingWatcher, type ListingWatcher } from './listing-watcher.ts'
 
 /**
@@ -60,7 +60,8 @@ export function createViews(options: ViewsOptions) {
     views: new Map<string, View>(),
     eviction: createFairEviction<View>({ perOwner: maxPerPerson, perTenant: maxPerUpstream, max: maxPerUpstream }),
     /** All views of an upstream together are read no more often than its shared listing. */
-    nextRead: createReadRate(clock)
+    nextRead: createReadRate(clock),
+    eras: { onlyModern: false }
   })
 
   /** Closes a view where this person could have no further one else. @returns whether there is room for one more */
@@ -81,11 +82,12 @@ export function createViews(options: ViewsOptions) {
 
   function viewOf(definition: UpstreamDefinition, viewKey: ViewKey): View | undefined {
     const shared = sharedListing(definition)
-    // 2026-07-28 server/tools: lists must not depend on what a request declares.
-    if (shared === undefined || isModernRevision(shared.revision) || !isDeclaredTo(viewKey, definition))
-      return undefined
-    const { tenant } = definition
+    if (shared === undefined || !isDeclaredTo(viewKey, definition)) return undefined
+    const { tenant, era } = definition
     const upstream = upstreams.get(definition.hash) ?? createUpstreamViews(tenant)
+    // 2026-07-28 server/tools: its lists must not depend on what a request declares. Those of the older era may, where
+    // the server has one.
+    if (isModernRevision(shared.revision) && (era !== 'auto' || upstream.eras.onlyModern)) return undefined
     upstreams.set(definition.hash, upstream)
     const { key, quotaKey } = viewKey
     const known = upstream.views.get(key)
@@ -93,7 +95,7 @@ export function createViews(options: ViewsOptions) {
     if (!makeRoom(upstream, quotaKey)) return undefined
     const ofTenant = upstreams.values().filter((each) => each.tenant === tenant)
     if (ofTenant.reduce((count, { views }) => count + views.size, 0) >= maxPerTenant) return undefined
-    const view = createView(options, definition, viewKey, upstream.nextRead, (kinds) =>
+    const view = createView(options, definition, viewKey, upstream, (kinds) =>
       onChange(definition, kinds, (each) => each?.key === key && isDeclaredTo(each, definition))
     )
     upstream.views.set(key, view)
@@ -163,7 +165,7 @@ function createView(
   { pool, clock, log, handshake, sharedListing }: ViewsOptions,
   definition: UpstreamDefinition,
   viewKey: ViewKey,
-  nextRead: ReadRate,
+  { nextRead, eras }: { readonly nextRead: ReadRate; readonly eras: { onlyModern: boolean } },
   onChange: (kinds: ReadonlySet<ListKind>) => void
 ) {
   const scope = `listing:${definition.hash}:${hash('sha256', viewKey.key, 'base64url')}`
@@ -220,7 +222,9 @@ function createView(
     },
     redundancy: createRedundancy((listing) => {
       const shared = sharedListing(definition)
-      isShared = shared !== undefined && changesBetween(shared, listing) === undefined
+      // The server refused the older era.
+      eras.onlyModern = isModernRevision(listing.revision)
+      isShared = shared !== undefined && !showsMore(listing, shared)
       reportChange(new Set())
       return isShared
     }, clock)

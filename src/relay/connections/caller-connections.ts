@@ -8,6 +8,7 @@ import {
   GatewayError,
   isModernRevision,
   type ClientCapabilities,
+  type Era,
   type Implementation,
   type Notification,
   type ServerRequest
@@ -84,16 +85,21 @@ export function createCallerConnections({
   const slots = createCallSlots(clock)
   const enterConversation = createConversationLimit(clock)
 
+  /** As the lists that the caller sees were read. */
+  const isModernFor = (definition: UpstreamDefinition, call: ModernCall): boolean =>
+    isModernRevision(listings.last(definition, catalogs.viewKeyOf(call))?.revision)
+
   async function open(
     definition: UpstreamDefinition,
     call: ModernCall,
     scope: string,
+    era: Era,
     capabilities: ClientCapabilities
   ): Promise<Upstream> {
     const { name: upstream, tenant } = definition
     const quotaKey = quotaKeyOf(call.principal)
     const conversation = conversationScopeOf(call)
-    const handshake = { clientInfo, era: 'modern' as const, capabilities, exclusive: true, quotaKey }
+    const handshake = { clientInfo, era, capabilities, exclusive: true, quotaKey }
     const report = createPacedReports(clock, (kinds) => events.listsReported(conversation, definition, kinds))
     let current: Upstream | undefined
     current = await pool.acquire(definition, scope, handshake, {
@@ -142,7 +148,9 @@ export function createCallerConnections({
   async function leaseOwn(definition: UpstreamDefinition, call: ModernCall, forCall: boolean): Promise<Lease> {
     const caller = callerScopeOf(call)
     // A modern server learns from each request what its client can be asked.
-    const isModern = isModernRevision(listings.last(definition)?.revision)
+    const isModern = isModernFor(definition, call)
+    // A server of both eras has more for this caller in the older one.
+    const era = !isModern && isModernRevision(listings.last(definition)?.revision) ? 'legacy' : 'modern'
     const declared = isModern ? {} : declaredForCaller(call, 'legacy')
     const parts = Object.keys(declared).length === 0 ? [] : [declared]
     const callerScope = callerScopeOf(call, conversationOf(call), ...parts)
@@ -160,7 +168,7 @@ export function createCallerConnections({
       }
       // The call may have waited long for its slot.
       if (forCall) refuseCancelled(call)
-      opened = await open(definition, call, scope, declared)
+      opened = await open(definition, call, scope, era, declared)
       slot?.opened(opened.era === 'modern' || opened.serverRequestsNameCall === true)
       await applyLogLevel(opened, call, false)
       // A lease for a call that is over would never be released.
@@ -177,7 +185,7 @@ export function createCallerConnections({
     if (listings.last(definition) === undefined) await catalogs.awaitListings(call)
     const isShared = definition.isolation === 'shared'
     // Log messages over stdio name no request: a process is shared only where the operator says so.
-    const isModern = isModernRevision(listings.last(definition)?.revision) && definition.type !== 'stdio'
+    const isModern = isModernFor(definition, call) && definition.type !== 'stdio'
     const upstream = isShared || isModern ? await listings.connect(definition) : undefined
     // It was modern when it was listed. A legacy server may keep state, which belongs to one person.
     if (upstream === undefined || (!isShared && upstream.era !== 'modern')) return leaseOwn(definition, call, forCall)

@@ -72,7 +72,7 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
   function open(definition: UpstreamDefinition, names: ListenNames): void {
     const asked = { uris: [...names.uris.keys()], taskIds: [...names.taskIds.keys()] }
     const target = targetOf(definition.name, names)
-    const listing = listings.peek(definition)
+    const listing = listings.peek(definition, catalogs.viewKeyOf(call))
     if (isModernRevision(listing?.revision ?? latestModern)) {
       parts.set(definition.name, { part: openUpstreamPart(definition, asked, target, connections, runtime), names })
     } else if (hasCapability(listing?.capabilities ?? {}, ['resources', 'subscribe'])) {
