@@ -143,6 +143,7 @@ t.test('a quiet call begins its stream with a comment, and keeps it with more', 
     text += part
   })
   await until('some comments', () => text.split(': keep-alive').length > 3)
+  await until('the call is there', () => upstream.server.waiting.size === 1)
   upstream.server.release()
   await until('the result', () => text.includes('slow is done'))
   t.match(text, /^: keep-alive\n\n/)
