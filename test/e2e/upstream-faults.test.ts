@@ -53,7 +53,7 @@ t.test('upstreams that are down', async (t) => {
       missing: { command: 'no-such-command-of-anybody' },
       dying: stdioServer({ die: 3 }),
       refused: { url: `http://127.0.0.1:${port}/mcp` },
-      hanging: { url: `http://127.0.0.1:${(silent.address() as AddressInfo).port}/mcp` },
+      hanging: { url: `http://127.0.0.1:${(silent.address() as AddressInfo).port}/mcp`, connectMs: 60_000 },
       good: { url: good.url }
     },
     limits: { coldStartMs }
@@ -61,9 +61,15 @@ t.test('upstreams that are down', async (t) => {
 
   const began = performance.now()
   const client = await legacyClient(acme.url(), key)
-  t.ok(performance.now() - began < coldStartMs + 1_000, 'initialize does not wait for them')
-  const names = await toolsOf(client)
-  t.ok(names.length > 0 && names.every((name) => name.startsWith('good__')), 'the others are listed')
+  t.ok(performance.now() - began < coldStartMs + 10_000, 'initialize does not wait for them')
+  const names = await until('the others are listed', async () => {
+    const listed = await toolsOf(client)
+    return listed.length > 0 ? listed : undefined
+  })
+  t.ok(
+    names.every((name) => name.startsWith('good__')),
+    'and no more'
+  )
   t.match(
     (await call(client, 'good__echo', { a: 1 })).json.result.structuredContent,
     { arguments: { a: 1 } },
@@ -71,7 +77,7 @@ t.test('upstreams that are down', async (t) => {
   )
   const again = performance.now()
   await toolsOf(await legacyClient(acme.url(), key))
-  t.ok(performance.now() - again < coldStartMs + 1_000, 'nor does the next client')
+  t.ok(performance.now() - again < coldStartMs + 10_000, 'nor does the next client')
   const { error } = (await call(client, 'missing__echo')).json
   t.match(error, { code: -32603, data: { reason: 'upstream_unavailable' } }, 'what it would have is not known')
   const reported = new Set(
