@@ -18,6 +18,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['http/modern/modern-listen.ts maxRequestBytes', 'the body of `subscriptions/listen`', 'request', '413'],
     ['protocol/json.ts maxDepth', 'levels of nested JSON', 'message', '400'],
     ['protocol/json.ts maxValues', 'JSON values', 'message', '400'],
+    ['protocol/json-scan.ts maxInexact', 'numbers that no double holds', 'message', '400'],
+    [
+      'time/turns.ts turnMs',
+      'reading of messages, from clients and upstreams, in one turn of the event loop',
+      'process',
+      'the others wait for the next turn'
+    ],
+    ['protocol/json-scan.ts maxNumberLength chars', 'a number', 'message', '400'],
     ['protocol/envelope.ts maxCapabilitiesBytes', 'declared capabilities', 'request or session', 'refused as invalid'],
     ['auth/bearer.ts maxTokenBytes', 'an access token or key', 'request', '401; nothing of it is decoded'],
     ['relay/call/call.ts maxTokenLength chars', 'a progress token', 'call', 'refused as invalid']
@@ -474,6 +482,24 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'counted'
     ],
     ['upstream/rpc/errors.ts maxErrorLength chars', '`message` and `data` of an error of an upstream', 'error', 'cut'],
+    [
+      'protocol/json.ts maxValues',
+      'JSON values; the limits of a number, and of numbers that no double holds, are those for clients',
+      'message of an upstream',
+      '`upstream_protocol`'
+    ],
+    [
+      'upstream/http/sse-reader.ts maxUnusable',
+      'lines that belong to no event, and events that are no messages, beyond ten for each message',
+      'event stream of an upstream',
+      '`upstream_protocol`; the stream is given up'
+    ],
+    [
+      'upstream/http/sse-reader.ts maxEventLines',
+      'lines without an empty one among them',
+      'event stream of an upstream',
+      '`upstream_protocol`; the stream is given up'
+    ],
     ['upstream/rpc/decode-json.ts maxLevels', 'levels of nested JSON', 'message of an upstream', '`upstream_protocol`'],
     [
       'upstream/http/request.ts maxRefusalBytes',
@@ -747,6 +773,8 @@ http/request-rates.ts warnMs
 limits/descriptors.ts perProcess
 limits/descriptors.ts perStart
 limits/descriptors.ts usualDescriptors
+protocol/json.ts decodeBytes
+protocol/json.ts shortLength
 protocol/naming.ts hashLength
 relay/subscriptions/listen-streams.ts maxUseIntervalMs
 session/session-epochs.ts maxEnds
@@ -756,11 +784,14 @@ store/keys.ts healthTtlMs
 store/seal.ts nonceBytes
 store/seal.ts proofChars
 store/seal.ts tagBytes
+time/turns.ts smallSize
 store/sqlite.ts layout
 store/sqlite.ts sqliteBusy
 store/sqlite.ts sqliteNotADatabase
+upstream/http/sse-reader.ts feedLength
 upstream/http/sse-reader.ts lineSlack
 upstream/http/sse-reader.ts sampleLength
+upstream/http/sse-reader.ts unusablePerMessage
 upstream/modern/param-header-cache.ts overhead
 upstream/rpc/decode-json.ts mergeAt
 upstream/rpc/server-requests.ts MiB
@@ -770,6 +801,7 @@ upstream/stdio/orphans.ts markBytes
 upstream/stdio/orphans.ts searchPauseMs
 upstream/stdio/supervisor.ts perKept
 upstream/stdio/supervisor.ts perListing
+upstream/stdio/child-output.ts linesPerStep
 `
   .trim()
   .split('\n')

@@ -7,9 +7,9 @@ import type { AddressInfo } from 'node:net'
 import type { Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError, isObject, tenantId } from '../protocol/messages.ts'
-import { parseJson } from '../protocol/json.ts'
 import { every, steadyClock, type Clock } from '../time/clock.ts'
 import { addressOf, type PathParams, type RequestContext } from './admission.ts'
+import { createBodyReader } from './body.ts'
 import { createConnections } from './connections.ts'
 import { checkNames, corsHeadersOf, corsOptionsOf, hostCheck, isAllowedOrigin, notJson } from './headers.ts'
 import { sendError, stopping, type ReadId, type ReplyHeaders } from './reply.ts'
@@ -86,11 +86,14 @@ export async function createServer(options: ServerOptions) {
   server.setErrorHandler((error, request, reply) => refuse(request, reply, error, null))
   server.setNotFoundHandler((request, reply) => refuse(request, reply, noPage(), null))
 
+  const readBody = createBodyReader()
   server.removeAllContentTypeParsers()
   server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     if (request.context !== undefined) request.context.bodyBytes = body.length
     try {
-      done(null, parseJson(body as Buffer))
+      const message = readBody(request, body as Buffer)
+      if (message instanceof Promise) message.then((value) => done(null, value), done)
+      else done(null, message)
     } catch (error) {
       done(error as Error)
     }

@@ -3,9 +3,12 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { GatewayError } from '../../src/protocol/messages.ts'
-import { depthOf, maxDepth, maxValues, parseJson, parseText } from '../../src/protocol/json.ts'
+import { maxDepth, maxValues, parseJson, parseJsonSteps } from '../../src/protocol/json.ts'
+import { JsonLimitError, maxInexact } from '../../src/protocol/json-scan.ts'
+import { finished, jsonSteps } from '../../src/protocol/json-steps.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
+const parseText = (text: string) => parseJson(bytes(text))
 const through = (text: string) => JSON.stringify(parseJson(bytes(text)))
 const refused = (input: Uint8Array): boolean => {
   try {
@@ -17,11 +20,15 @@ const refused = (input: Uint8Array): boolean => {
   }
 }
 
+/** Levels of a value as it was parsed. */
+const depthOf = (item: unknown): number =>
+  typeof item !== 'object' || item === null ? 0 : 1 + Math.max(0, ...Object.values(item).map(depthOf))
+
 t.test('any JSON value comes through as it is', async () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.integer({ min: 0, max: 2 }), (value, indent) => {
       const text = JSON.stringify(value, null, indent)
-      return depthOf(bytes(text)) > maxDepth || through(text) === JSON.stringify(value)
+      return depthOf(value) > maxDepth || through(text) === JSON.stringify(value)
     }),
     { numRuns: 2_000 }
   )
@@ -29,15 +36,15 @@ t.test('any JSON value comes through as it is', async () => {
 
 t.test('any bytes parse as JSON.parse would have it, or are a parse error', async () => {
   const agree = (input: Uint8Array): boolean => {
-    let expected: string | undefined
+    let expected: unknown
     try {
-      expected = JSON.stringify(JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(input)))
+      expected = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(input))
     } catch {
       return refused(input)
     }
-    return depthOf(input) > maxDepth
+    return depthOf(expected) > maxDepth
       ? refused(input)
-      : JSON.stringify(JSON.parse(JSON.stringify(parseJson(input)))) === expected
+      : JSON.stringify(JSON.parse(JSON.stringify(parseJson(input)))) === JSON.stringify(expected)
   }
   fc.assert(fc.property(fc.uint8Array({ maxLength: 60 }), agree), { numRuns: 5_000 })
   // Near misses of JSON: far likelier to slip through than noise.
@@ -195,21 +202,212 @@ t.test('depth', async (t) => {
   t.ok(refused(nest(maxDepth + 1)))
   t.notOk(refused(nest(maxDepth, '{"a":', '}')))
   t.ok(refused(nest(maxDepth + 1, '{"a":', '}')))
-  t.equal(depthOf(bytes('"[[[[{{{{"')), 0, 'brackets in a string are text')
-  t.equal(depthOf(bytes('"\\"[[[" , [')), 1, 'an escaped quote does not end a string')
-  t.equal(depthOf(bytes(']]]][')), 0, 'a text that closes too early is no JSON, so its depth does not matter')
+  t.notOk(refused(bytes(JSON.stringify(`\\"${'[{'.repeat(maxDepth)}`))), 'brackets in a string are text')
   const start = performance.now()
   t.ok(refused(bytes('['.repeat(200_000))))
   t.ok(refused(bytes('{"a":'.repeat(200_000))))
   t.ok(performance.now() - start < 10_000, 'linear: the square of it would take minutes')
-  fc.assert(
-    fc.property(fc.jsonValue({ maxDepth: 10 }), (value) => {
-      const deepest = (item: unknown): number =>
-        typeof item !== 'object' || item === null ? 0 : 1 + Math.max(0, ...Object.values(item).map(deepest))
-      return depthOf(bytes(JSON.stringify(value))) === deepest(value)
-    }),
-    { numRuns: 2_000 }
+})
+
+t.test('a long text is read in pieces as a whole one is', async (t) => {
+  const blank = fc.constantFrom('', ' ', '\n', ' '.repeat(50_000))
+  const long = fc.constantFrom(
+    `"${'x'.repeat(40_000)}"`,
+    `"${'\\n\\u0041\\"\\\\'.repeat(10_000)}"`,
+    `"${'\u{1f600}'.repeat(140_000)}"`,
+    `[${'1,'.repeat(30_000)}12345678901234567890]`,
+    `{${Array.from({ length: 5_000 }, (_, at) => `"key ${at}":{"n":[${at}]}`).join(', ')}}`
   )
+  const value = fc.letrec<{ value: string; list: string; object: string }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      fc.constantFrom('1', 'true', '""', '{}', '[]', '"a"', '1e999'),
+      long,
+      tie('list'),
+      tie('object')
+    ),
+    list: fc
+      .array(fc.tuple(blank, tie('value'), blank), { maxLength: 5 })
+      .map((items) => `[${items.map((item) => item.join('')).join()}]`),
+    object: fc
+      .array(fc.tuple(blank, fc.constantFrom('a', 'b', '7', '__proto__', '\\u0061', ''), blank, tie('value'), blank), {
+        maxLength: 5
+      })
+      .map((items) => `{${items.map(([a, name, b, item, c]) => `${a}"${name}"${b}:${item}${c}`).join()}}`)
+  })).value
+  const same = (generated: string): boolean => {
+    // A character that the spoiling has cut in two is another one in UTF-8.
+    const text = new TextDecoder().decode(bytes(generated))
+    let expected: unknown
+    try {
+      expected = JSON.parse(text)
+    } catch {
+      return refused(bytes(text))
+    }
+    const actual = JSON.stringify(parseText(text))
+    return JSON.stringify(JSON.parse(actual)) === JSON.stringify(expected)
+  }
+  fc.assert(fc.property(value, same), { numRuns: 200 })
+  const spoil = fc.constantFrom(',', ']', '}', '[', '{', ':', '"', '1', ' ', '""')
+  fc.assert(
+    fc.property(value, fc.nat(), spoil, fc.boolean(), (text, at, piece, replace) => {
+      const cut = at % text.length
+      return same(text.slice(0, cut) + piece + text.slice(replace ? cut + 1 : cut))
+    }),
+    { numRuns: 80, endOnFailure: true }
+  )
+  for (const text of [
+    `[${'1,'.repeat(40_000)}]`,
+    `[${'1,'.repeat(20_000)},${'1,'.repeat(20_000)}1]`,
+    `[1"${'x'.repeat(40_000)}"]`,
+    `["${'x'.repeat(40_000)}"1]`,
+    `{"a":1"${'x'.repeat(40_000)}"}`,
+    `[${'1,'.repeat(40_000)}1}`,
+    `[${'1,'.repeat(40_000)}1]]`,
+    `[${'1,'.repeat(40_000)}1][${'1,'.repeat(40_000)}1]`,
+    `1[${'1,'.repeat(40_000)}1]`
+  ])
+    t.ok(refused(bytes(text)), text.slice(0, 20))
+})
+
+/** As JSON.parse has it, except that a number which no double holds is there as it was written. */
+function isSame(actual: unknown, expected: unknown): boolean {
+  if (typeof actual !== 'object' || actual === null) return Object.is(actual, expected)
+  if (isRawJson(actual)) {
+    const written = (actual as { rawJSON: string }).rawJSON
+    return Object.is(Number(written), expected) && String(expected) !== written
+  }
+  if (typeof expected !== 'object' || expected === null) return false
+  if (Object.getPrototypeOf(actual) !== Object.getPrototypeOf(expected)) return false
+  const [mine, theirs] = [Object.entries(actual), Object.entries(expected)]
+  return (
+    mine.length === theirs.length &&
+    mine.every(([name, item], at) => name === theirs[at]?.[0] && isSame(item, theirs[at]?.[1]))
+  )
+}
+
+const { isRawJSON: isRawJson } = JSON as unknown as { isRawJSON(value: unknown): boolean }
+
+t.test('a text that is cut wherever it can be is read as JSON.parse reads it, or refused as there', async () => {
+  const cuts = { piece: 6, stringPiece: 5, scan: 3 }
+  const blank = fc.constantFrom('', '', '', ' ', '\n', '\t\r          ')
+  const text = fc
+    .array(
+      fc.constantFrom(
+        'a',
+        '\\n',
+        '\\"',
+        '\\\\',
+        '\\u0041',
+        '\\ud83d',
+        '😀',
+        '[',
+        '}',
+        ',',
+        ':',
+        '1e999',
+        '\\u0000',
+        '\u2028'
+      ),
+      {
+        maxLength: 12
+      }
+    )
+    .map((parts) => `"${parts.join('')}"`)
+  const number = fc.constantFrom(
+    ...['0', '-0', '12.5', '1E+2', '1e999', '-1e-400', '12345678901234567890', '0.1000000000000000055', '0e999'],
+    ...['1.0000000000000000', '100000000000000000000', '9007199254740993', '5e-324']
+  )
+  const name = fc.constantFrom('"a"', '"b"', '"7"', '"3"', '"__proto__"', '"\\u0061"', '""', '"toJSON"')
+  const { value } = fc.letrec<{ value: string }>((tie) => {
+    const item = fc.tuple(blank, tie('value'), blank).map((parts) => parts.join(''))
+    const member = fc.tuple(blank, name, blank, item).map(([a, key, b, own]) => `${a}${key}${b}:${own}`)
+    return {
+      value: fc.oneof(
+        { maxDepth: 5 },
+        fc.constantFrom('true', 'null', '[]', '{}', '[ ]'),
+        number,
+        text,
+        fc.array(item, { maxLength: 5 }).map((items) => `[${items.join()}]`),
+        fc.array(member, { maxLength: 5 }).map((members) => `{${members.join()}}`)
+      )
+    }
+  })
+  const agrees = (given: string): boolean => {
+    let expected: unknown
+    let actual: unknown
+    let valid = true
+    try {
+      expected = JSON.parse(given)
+    } catch {
+      valid = false
+    }
+    try {
+      actual = finished(jsonSteps(given, { maxDepth, maxValues }, cuts))
+    } catch (error) {
+      // The names above are no longer than a piece: a longer one is a mutation.
+      return error instanceof SyntaxError && (!valid || error instanceof JsonLimitError)
+    }
+    return valid && isSame(actual, expected)
+  }
+  const spoil = fc.constantFrom(
+    ...[
+      ',',
+      ']',
+      '}',
+      '[',
+      '{',
+      ':',
+      '"',
+      '1',
+      ' ',
+      '""',
+      '\\',
+      '-',
+      '.',
+      'e',
+      'null',
+      '\0',
+      '\ufeff',
+      '1e999',
+      '[]',
+      '{}'
+    ],
+    ''
+  )
+  const spoilt = fc
+    .tuple(value, fc.array(fc.tuple(fc.nat(), spoil, fc.nat({ max: 3 })), { minLength: 1, maxLength: 2 }))
+    .map(([whole, changes]) =>
+      changes.reduce((now, [place, piece, left]) => {
+        const at = place % (now.length + 1)
+        return now.slice(0, at) + piece + now.slice(at + left)
+      }, whole)
+    )
+  fc.assert(fc.property(value, agrees), { numRuns: 5_000, seed: 1 })
+  fc.assert(fc.property(spoilt, agrees), { numRuns: 5_000, seed: 2 })
+  fc.assert(fc.property(value, agrees), { numRuns: 2_000 })
+  fc.assert(fc.property(spoilt, agrees), { numRuns: 2_000 })
+})
+
+t.test('a long text takes many steps, none of which is long', async (t) => {
+  const names = Array.from({ length: 100_000 }, (_, at) => `"name ${at}":{"m${at}":${at}}`).join()
+  for (const text of [`{${names}}`, `["${'\\n'.repeat(4_000_000)}"]`, `[${'0.12345678901234567,'.repeat(4_000)}1]`]) {
+    const steps = parseJsonSteps(bytes(text))
+    let [count, longestMs] = [0, 0]
+    for (let done = false; !done; count++) {
+      const before = performance.now()
+      done = steps.next().done === true
+      longestMs = Math.max(longestMs, performance.now() - before)
+    }
+    t.ok(count > text.length / 1_000_000, `${count} steps`)
+    t.ok(longestMs < 2_000, `the longest took ${longestMs} ms`)
+  }
+})
+
+t.test('how many numbers that no double holds', async (t) => {
+  const list = (count: number): Uint8Array => bytes(`[${Array(count).fill('1e999').join()}]`)
+  t.equal(JSON.stringify(parseJson(list(maxInexact))).length, maxInexact * 6 + 1)
+  t.throws(() => parseJson(list(maxInexact + 1)), { code: 'invalid_request', message: /send them as strings/ })
 })
 
 t.test('keys that mean something to the language are data', async (t) => {
@@ -234,15 +432,12 @@ t.test('an error never quotes the text', async (t) => {
   }
 })
 
-t.test('a number of a megabyte is compared with its double in linear time', (t) => {
-  const number = `0.1${'0'.repeat(1_000_000)}1`
-  const began = performance.now()
-  t.equal(JSON.stringify(parseText(`{"a":${number}}`)), `{"a":${number}}`)
-  t.ok(performance.now() - began < 5_000, 'the square of its length would take an hour')
-  t.equal(
-    JSON.stringify(parseText(`[${'0'.repeat(0)}0.5${'0'.repeat(1_000)}]`)),
-    '[0.5]',
-    'zeros at the end change nothing'
-  )
-  t.end()
+t.test('a long number keeps its digits, and one that is too long is refused', async (t) => {
+  const number = `0.1${'0'.repeat(4_000)}1`
+  t.equal(through(`{"a":${number}}`), `{"a":${number}}`)
+  t.equal(through(`[0.5${'0'.repeat(1_000)}]`), '[0.5]', 'zeros at the end change nothing')
+  t.throws(() => parseText(`{"a":0.1${'0'.repeat(1_000_000)}1}`), {
+    code: 'invalid_request',
+    message: /number of more than 4096 characters/
+  })
 })

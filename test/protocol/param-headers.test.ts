@@ -3,7 +3,7 @@
 
 import fc from 'fast-check'
 import t from 'tap'
-import { parseText } from '../../src/protocol/json.ts'
+import { parseJson } from '../../src/protocol/json.ts'
 import {
   type ParamHeader,
   decodeHeader,
@@ -354,7 +354,7 @@ t.test('what is missing, superfluous, damaged or there twice is refused in words
 
 t.test('an integer that a double cannot hold has no header that says the same', async (t) => {
   for (const text of ['9007199254740993', '1e300', '-9007199254740992']) {
-    const args = parseText(`{"count":${text}}`)
+    const args = parseJson(Buffer.from(`{"count":${text}}`))
     t.match(paramMismatch(annotations, args, given({ 'Mcp-Param-Count': text })), /2\^53/, text)
     t.match(paramMismatch(annotations, args, given({})), /2\^53/, text)
   }

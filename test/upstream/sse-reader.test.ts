@@ -2,6 +2,7 @@
 
 import fc from 'fast-check'
 import t from 'tap'
+import { finished } from '../../src/protocol/json-steps.ts'
 import { idIn } from '../../src/upstream/rpc/decode-json.ts'
 import { createSseReader, type UnusableEvent } from '../../src/upstream/http/sse-reader.ts'
 
@@ -36,7 +37,7 @@ function read(chunks: Iterable<Buffer>, maxBytes: number, strict = false): Read 
           }
         })
   })
-  for (const chunk of chunks) reader.push(chunk)
+  for (const chunk of chunks) finished(reader.push(chunk))
   return found
 }
 
@@ -117,4 +118,35 @@ t.test('an unusable event is a fault where the sink does not take it', async (t)
   })
   t.throws(() => read([Buffer.from('data: oops\n\n')], 1_000, true), { name: 'SyntaxError', message: /not valid JSON/ })
   t.same(read([Buffer.from(event(1))], 1_000, true).messages, [1])
+})
+
+t.test('an event in tiny pieces takes linear time', async (t) => {
+  const data = `data: ["${'x'.repeat(4_000_000)}"]\n\n`
+  const began = performance.now()
+  const pieces = Array.from({ length: Math.ceil(data.length / 100) }, (_, at) => data.slice(at * 100, at * 100 + 100))
+  t.equal(
+    read(
+      pieces.map((piece) => Buffer.from(piece)),
+      8_000_000
+    ).messages.length,
+    1
+  )
+  t.ok(performance.now() - began < 10_000, 'joining at each piece would take minutes')
+})
+
+t.test('an event has so many lines and no more', async (t) => {
+  const lines = (count: number): Buffer => Buffer.from(`${'data\n'.repeat(count)}data: []\n\n`)
+  t.equal(read([lines(90_000)], 8_000_000).messages.length, 1)
+  t.throws(() => read([lines(110_000)], 8_000_000), { name: 'SyntaxError', message: /more than 100000 lines/ })
+  t.equal(
+    read(Array(60_000).fill(Buffer.from('data: []\n: x\n\n')), 1_000).messages.length,
+    60_000,
+    'those of one event'
+  )
+})
+
+t.test('lines that belong to no event are skipped, ten for each message and a thousand more', async (t) => {
+  const stream = (each: number, count: number): Buffer => Buffer.from(`${'z\n'.repeat(each)}data: []\n\n`.repeat(count))
+  t.equal(read([stream(10, 500)], 1_000).messages.length, 500)
+  t.throws(() => read([stream(20, 500)], 1_000), { name: 'SyntaxError', message: /1000 lines that belong to no event/ })
 })

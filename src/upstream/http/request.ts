@@ -2,9 +2,11 @@
 // was sent at all decides what the caller may be told. It repeats nothing and follows nothing.
 
 import { Readable } from 'node:stream'
-import { type ByteChunks, createByteChunks, decodeJson, printable } from '../rpc/decode-json.ts'
+import { finished } from '../../protocol/json-steps.ts'
+import { type ByteChunks, createByteChunks, decodeSteps, printable } from '../rpc/decode-json.ts'
 import { type SseReader, type SseSink, createSseReader } from './sse-reader.ts'
 import { isObject } from '../../protocol/messages.ts'
+import { type StepQueue, type Steps, createStepQueue } from '../../time/turns.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import type { HttpFailure } from '../rpc/errors.ts'
@@ -65,10 +67,13 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
   private readonly giveBack: () => void
   private controller: Dispatcher.DispatchController | undefined
   private over = false
+  private complete = false
   private status = 0
   private json = false
   private reader: SseReader | undefined
   private bytes: ByteChunks | undefined
+  /** What has come and is not read yet, of an answer that takes more than a turn of the event loop. */
+  private work: StepQueue | undefined
 
   constructor(sink: HttpResponseSink, maxBytes: number, statusOnly: boolean, giveBack: () => void) {
     this.sink = sink
@@ -80,13 +85,21 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
   abort(): void {
     if (this.over) return
     this.over = true
+    this.work?.close()
     this.controller?.abort(aborted)
   }
 
   private end(outcome: HttpOutcome): void {
     if (this.over) return
     this.over = true
+    this.work?.close()
     this.sink.end(outcome)
+  }
+
+  /** Once all is read that came before. */
+  private finish(outcome: HttpOutcome): void {
+    if (this.work === undefined) this.end(outcome)
+    else this.work.whenIdle(() => this.end(outcome))
   }
 
   private giveUp(reason: string): void {
@@ -99,7 +112,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
     if (this.over) controller.abort(aborted)
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, head: IncomingHttpHeaders): void {
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, head: IncomingHttpHeaders): void {
     if (this.over || status < 200) return
     this.status = status
     if (status > 299 || this.statusOnly) return
@@ -115,19 +128,40 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
     const sessionId = head['mcp-session-id']
     const streamed = type === 'text/event-stream'
     this.sink.begin?.(typeof sessionId === 'string' ? sessionId : undefined, streamed)
+    this.work = createStepQueue({
+      pause: () => {
+        if (!this.complete) controller.pause()
+      },
+      // After its end the socket belongs to the next request.
+      resume: () => {
+        if (!this.complete) controller.resume()
+      }
+    })
     if (streamed) this.reader = createSseReader(this.maxBytes, this.sink)
+  }
+
+  private *readEvents(reader: SseReader, chunk: Buffer): Steps {
+    try {
+      yield* reader.push(chunk)
+    } catch (error) {
+      this.giveUp((error as Error).message)
+    }
+  }
+
+  private *readBody(bytes: Buffer): Steps {
+    let value: unknown
+    try {
+      value = yield* decodeSteps(bytes)
+    } catch (error) {
+      return this.end({ kind: 'garbled', reason: `its body ${(error as Error).message}` })
+    }
+    this.sink.message(value)
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.over) return
-    if (this.reader !== undefined) {
-      try {
-        this.reader.push(chunk)
-      } catch (error) {
-        this.giveUp((error as Error).message)
-      }
-      return
-    }
+    if (this.reader !== undefined)
+      return this.work?.push(this.readEvents(this.reader, chunk), this.reader.held + chunk.length)
     const { status } = this
     const bytes = (this.bytes ??= createByteChunks())
     bytes.add(chunk)
@@ -142,9 +176,10 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
   onResponseEnd(): void {
     const { status, bytes } = this
     this.giveBack()
+    this.complete = true
     if (this.over) return
     if (status > 299) return this.end(refusal(status, bytes?.take()))
-    if (this.reader !== undefined) return this.end({ kind: 'answered', status, streamed: true })
+    if (this.reader !== undefined) return this.finish({ kind: 'answered', status, streamed: true })
     if (bytes !== undefined && bytes.size > 0 && status !== 202 && status !== 204 && !this.statusOnly) {
       if (!this.json) {
         return this.end({
@@ -152,21 +187,17 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
           reason: 'its Content-Type is neither application/json nor text/event-stream'
         })
       }
-      let value: unknown
-      try {
-        value = decodeJson(bytes.take())
-      } catch (error) {
-        return this.end({ kind: 'garbled', reason: `its body is ${(error as Error).message}` })
-      }
-      this.sink.message(value)
+      const { size } = bytes
+      this.work?.push(this.readBody(bytes.take()), size)
     }
-    this.end({ kind: 'answered', status, streamed: false })
+    this.finish({ kind: 'answered', status, streamed: false })
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
     const { status } = this
     // A request that was given up comes here too, once it has left its socket.
     this.giveBack()
+    this.complete = true
     if (this.over) return
     if (this.controller === undefined) return this.end({ kind: 'unsent', cause })
     // Once the answer has begun, the same error means that it was cut short.
@@ -174,7 +205,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
     // The status line alone says that the request was refused.
     if (status > 299) return this.end(refusal(status, undefined))
     if (status > 0 && this.statusOnly) return this.end({ kind: 'answered', status, streamed: false })
-    this.end({ kind: 'broken', cause })
+    this.finish({ kind: 'broken', cause })
   }
 }
 
@@ -201,7 +232,7 @@ export const noResponse = (status: number): HttpOutcome & { kind: 'garbled' } =>
 function refusal(status: number, bytes: Buffer | undefined): HttpOutcome {
   let body: unknown
   try {
-    if (bytes !== undefined) body = decodeJson(bytes)
+    if (bytes !== undefined) body = finished(decodeSteps(bytes))
   } catch {
     // A page for people: the status has to explain it alone.
   }

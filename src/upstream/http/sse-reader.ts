@@ -1,8 +1,9 @@
-// Reading of Server-Sent Events that carry JSON-RPC messages (WHATWG HTML 9.2; 2025-11-25 basic/transports). Bounded
-// memory.
+// Reading of Server-Sent Events that carry JSON-RPC messages (WHATWG HTML 9.2; 2025-11-25 basic/transports), in steps.
+// Bounded memory, and no end of patience with what is no message.
 
 import { createParser } from 'eventsource-parser'
-import { decodeJson } from '../rpc/decode-json.ts'
+import type { Steps } from '../../time/turns.ts'
+import { decodeSteps } from '../rpc/decode-json.ts'
 
 export interface SseSink {
   message(value: unknown): void
@@ -30,69 +31,126 @@ export type SseReader = ReturnType<typeof createSseReader>
 const sampleLength = 256
 /** A field's name, and some air: the parser itself must not give up on a line that was cut to the limit. */
 const lineSlack = 64
+/** Characters that the parser gets at once: it makes an Error, with its stack, of every line that it does not know. */
+const feedLength = 1_024
+/** Lines that are no field, and events that are no messages, beyond ten for each message. */
+const maxUnusable = 1_000
+const unusablePerMessage = 10
+/** Lines without an empty one among them. The parser keeps a string of its own for each line of an event's data. */
+const maxEventLines = 100_000
+
+/** An event with data, as the parser found it. */
+interface FoundEvent {
+  readonly text: string
+  /** How its data ended, where that was cut. */
+  readonly lost: string | undefined
+}
 
 export function createSseReader(maxBytes: number, sink: SseSink) {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const cutter = sink.unusable === undefined ? undefined : createCutter(maxBytes + lineSlack / 2)
   let fault: SyntaxError | undefined
-
-  function data(text: string): void {
-    const lost = cutter?.lost()
-    let reason = `an event is larger than ${maxBytes} bytes`
-    if (lost === undefined) {
-      try {
-        return sink.message(decodeJson(text))
-      } catch (error) {
-        reason = `an event is ${(error as Error).message}`
-      }
-    }
-    if (sink.unusable === undefined) fault = new SyntaxError(reason)
-    else
-      sink.unusable({
-        reason,
-        oversized: lost !== undefined,
-        head: text.slice(0, sampleLength),
-        tail: `${text.slice(-sampleLength)}${lost ?? ''}`.slice(-sampleLength)
-      })
-  }
+  let unusable = 0
+  let eventLines = 0
+  /** Characters since the last event. */
+  let held = 0
+  /** Events that are to be read before the parser gets more. */
+  let found: FoundEvent[] = []
 
   const parser = createParser({
     maxBufferSize: cutter === undefined ? maxBytes : maxBytes + lineSlack,
-    onEvent(event) {
+    onEvent({ event, data }) {
+      eventLines = 0
+      held = 0
+      const lost = cutter?.lost()
       // The priming event has an id and no data.
-      if (fault !== undefined || event.data === '') return
-      if (event.event === undefined || event.event === 'message') data(event.data)
-      else if (event.event === 'endpoint') sink.endpoint?.(event.data)
+      if (data === '') return
+      if (event === undefined || event === 'message') found.push({ text: data, lost })
+      else if (event === 'endpoint') sink.endpoint?.(data)
     },
     onId: (id) => {
       if (id !== '') sink.eventId?.(id)
     },
     onRetry: (ms) => sink.retry?.(ms),
     onError(error) {
-      // Unknown fields and odd retry values are skipped, as the standard says.
       if (error.type === 'max-buffer-size-exceeded')
-        fault = new SyntaxError(`an event is larger than ${maxBytes} bytes`)
+        fault ??= new SyntaxError(`an event is larger than ${maxBytes} bytes`)
+      // Unknown fields and odd retry values are skipped, as the standard says.
+      else countUnusable('lines that belong to no event')
     }
   })
+
+  function countUnusable(what: string): void {
+    if (++unusable > maxUnusable) fault ??= new SyntaxError(`it holds more than ${maxUnusable} ${what}`)
+  }
+
+  function countLines(text: string): void {
+    if (!text.includes('\n') && !text.includes('\r')) return
+    if (/\n\r?\n|\r\r/.test(text)) eventLines = 0
+    else eventLines += text.match(/\r\n?|\n/g)?.length ?? 0
+    if (eventLines > maxEventLines) fault ??= new SyntaxError(`an event has more than ${maxEventLines} lines`)
+  }
+
+  function feed(text: string): void {
+    // After a fault, the parser would throw an error of its own.
+    if (fault === undefined) parser.feed(text)
+  }
+
+  function* read({ text, lost }: FoundEvent): Steps {
+    let reason = lost === undefined ? undefined : `an event is larger than ${maxBytes} bytes`
+    let message: unknown
+    if (reason === undefined) {
+      try {
+        message = yield* decodeSteps(text)
+      } catch (error) {
+        reason = `an event ${(error as Error).message}`
+      }
+    }
+    if (reason === undefined) {
+      unusable = Math.max(0, unusable - unusablePerMessage)
+      return sink.message(message)
+    }
+    if (sink.unusable === undefined) throw new SyntaxError(reason)
+    countUnusable('events that are no messages')
+    sink.unusable({
+      reason,
+      oversized: lost !== undefined,
+      head: text.slice(0, sampleLength),
+      tail: `${text.slice(-sampleLength)}${lost ?? ''}`.slice(-sampleLength)
+    })
+  }
+
   return {
+    get held() {
+      return held
+    },
     /**
      * @throws SyntaxError invalid UTF-8; an event that is no JSON or above the limit, unless the sink takes it as
-     * unusable
+     * unusable; too many of these, or of lines that belong to no event
      */
-    push(chunk: Buffer): void {
+    *push(chunk: Buffer): Steps {
       let text: string
       try {
         text = decoder.decode(chunk, { stream: true })
       } catch {
         throw new SyntaxError('not valid UTF-8')
       }
-      if (cutter === undefined) parser.feed(text)
-      // After a fault, the parser would throw an error of its own.
-      else
-        cutter.cut(text, (piece) => {
-          if (fault === undefined) parser.feed(piece)
-        })
-      if (fault !== undefined) throw fault
+      for (let from = 0; from < text.length; from += feedLength) {
+        if (from > 0) yield
+        const part = text.slice(from, from + feedLength)
+        held += part.length
+        if (cutter === undefined) feed(part)
+        else cutter.cut(part, feed)
+        if (found.length === 0) countLines(part)
+        const events = found
+        found = []
+        for (const event of events) {
+          yield* read(event)
+          // The message may have been the last that was wanted.
+          yield
+        }
+        if (fault !== undefined) throw fault
+      }
     }
   }
 }

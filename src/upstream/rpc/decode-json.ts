@@ -1,7 +1,8 @@
 // Bytes of an upstream to JSON values, within limits; and how much one of its lists may hold.
 
-import { isUtf8 } from 'node:buffer'
-import { depthOf, parseText } from '../../protocol/json.ts'
+import { maxValues, parseShort, shortLength, textOf, textSteps } from '../../protocol/json.ts'
+import { JsonLimitError } from '../../protocol/json-scan.ts'
+import { jsonSteps } from '../../protocol/json-steps.ts'
 
 /** Deeper than what we take from clients: a result may carry a document. JSON.stringify manages thousands of levels. */
 const maxLevels = 512
@@ -12,19 +13,19 @@ export const maxPages = 100
 const maxListLength = 1_048_576
 
 /**
- * One JSON text: bytes in UTF-8, or text that was decoded before.
- * @throws SyntaxError that says what is wrong, without any of the text
+ * One JSON text, in steps: bytes in UTF-8, or text that was decoded before.
+ * @throws SyntaxError that says what is wrong, as the end of a sentence about the text, without any of it
  */
-export function decodeJson(data: Buffer | string): unknown {
-  if (typeof data !== 'string' && !isUtf8(data)) throw new SyntaxError('not valid UTF-8')
-  // Shorter texts cannot reach the limit: each level needs two characters.
-  if (data.length > 2 * maxLevels && depthOf(typeof data === 'string' ? Buffer.from(data) : data) > maxLevels)
-    throw new SyntaxError(`nested deeper than ${maxLevels} levels`)
+export function* decodeSteps(data: Buffer | string): Generator<undefined, unknown, undefined> {
+  const isShort = data.length <= shortLength
+  const text = typeof data === 'string' ? data : isShort ? textOf(data) : yield* textSteps(data)
+  if (text === undefined) throw new SyntaxError('is not valid UTF-8')
+  const limits = { maxDepth: maxLevels, maxValues }
   try {
-    return parseText(data.toString())
-  } catch {
+    return isShort ? parseShort(text, limits) : yield* jsonSteps(text, limits)
+  } catch (error) {
     // The message of V8 quotes the text, which may be private.
-    throw new SyntaxError('not valid JSON')
+    throw error instanceof JsonLimitError ? error : new SyntaxError('is not valid JSON')
   }
 }
 

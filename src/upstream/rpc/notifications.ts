@@ -112,13 +112,14 @@ export function createLimitedWarnings(upstream: string, clock: Clock, log: Log) 
   }
 
   return {
-    warn(fields: object, text: string): void {
+    /** @param fields a function where making them takes time: it is called only for what is logged */
+    warn(fields: object | (() => object), text: string): void {
       if (!bucket.take()) {
         omitted++
         return
       }
       end()
-      log.warn({ upstream, ...fields }, text)
+      log.warn({ upstream, ...(typeof fields === 'function' ? (fields as () => object)() : fields) }, text)
     },
     end
   }

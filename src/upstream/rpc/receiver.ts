@@ -34,13 +34,14 @@ export interface OpenCall extends ProgressListener {
 }
 
 /**
- * @param settle takes the answer to a request; false where nobody waits for it
+ * @param settle takes the answer to a request; false where nobody waits for it, and then no outcome was made of it: a
+ * server may send such without end
  * @returns what takes one decoded message; `from`: the call on whose own stream it came. Never throws.
  */
 export function createReceiver(
   { definition, link, streamPerCall = false, revision, codec: codecNow }: RpcClientOptions,
   calls: ReadonlyMap<number, OpenCall>,
-  settle: (id: number, outcome: Result | Error) => boolean,
+  settle: (id: number, outcomeOf: () => Result | Error) => boolean,
   serverRequests: ServerRequests,
   taskListeners: TaskListeners
 ): (message: unknown, from?: number) => void {
@@ -74,7 +75,7 @@ export function createReceiver(
     // answer that of another.
     if ((streamPerCall || from !== undefined) && id !== from)
       return warnings.warn({}, 'left out an answer of the upstream that came on the stream of another request')
-    const outcome =
+    const outcomeOf = (): Result | Error =>
       isObject(result) && error === undefined
         ? result
         : isRpcError(error)
@@ -85,7 +86,7 @@ export function createReceiver(
               `Upstream ${upstream} answered with neither a result object nor an error.`
             )
     // Late, doubled or invented.
-    if (!settle(id as number, outcome)) log.debug({ upstream }, 'dropped an answer that nobody waits for')
+    if (!settle(id as number, outcomeOf)) log.debug({ upstream }, 'dropped an answer that nobody waits for')
   }
 
   function serverRequest(id: RequestId, body: Request, from: number | undefined): void {

@@ -124,10 +124,10 @@ export function createRpcClient(options: RpcClientOptions) {
   }
 
   /** @returns false where nobody waits for it */
-  function settle(id: number, outcome: Result | Error): boolean {
+  function settle(id: number, outcomeOf: () => Result | Error): boolean {
     if (abandoned.delete(id) && abandoned.size === 0) resolveDrained()
     const call = calls.get(id)
-    call?.settle(outcome)
+    call?.settle(outcomeOf())
     return call !== undefined
   }
 
@@ -150,7 +150,7 @@ export function createRpcClient(options: RpcClientOptions) {
       calls.get(id)?.timer.refresh()
     },
     fail(id: number, error: Error): void {
-      settle(id, error)
+      settle(id, () => error)
     },
     isOpen: (id: number): boolean => calls.has(id),
     onlyOpen: (): number | undefined => (calls.size === 1 ? calls.keys().next().value : undefined),

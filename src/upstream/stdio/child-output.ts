@@ -2,8 +2,11 @@
 // free text for our log on its standard error, where secrets are masked. Memory and log lines are bounded.
 
 import { createTokenBucket } from '../../limits/limits.ts'
+import { JsonLimitError } from '../../protocol/json-scan.ts'
+import { finished } from '../../protocol/json-steps.ts'
 import { isObject } from '../../protocol/messages.ts'
-import { createByteChunks, decodeJson, idIn, printable } from '../rpc/decode-json.ts'
+import { type StepSource, type Steps, createStepQueue } from '../../time/turns.ts'
+import { createByteChunks, decodeSteps, idIn, printable } from '../rpc/decode-json.ts'
 import { uncertainError } from '../rpc/errors.ts'
 import { maskParts, secretParts } from '../rpc/mask.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
@@ -14,16 +17,18 @@ const LF = 0x0a
 const CR = 0x0d
 /** How much of a line that is too long is kept to find the call it answers. */
 const keptBytes = 256
+/** Lines read in one step. */
+const linesPerStep = 16
 
 /**
  * Work is linear however the stream is cut.
  * @param maxBytes of a line without its end
- * @param line gets each line without its end (LF or CRLF); never empty, valid only during the call
+ * @param line gets each line without its end (LF or CRLF); valid only until its steps are done, if it returns any
  * @param tooLong gets the first and last bytes of a line that is left out, when it has ended
  */
 export function createLineReader(
   maxBytes: number,
-  line: (line: Buffer) => void,
+  line: (line: Buffer) => Steps | void,
   tooLong: (head: Buffer, tail: Buffer) => void
 ) {
   const chunks = createByteChunks()
@@ -40,15 +45,14 @@ export function createLineReader(
     tail = Buffer.from(Buffer.concat([tail, known.subarray(-keptBytes)]).subarray(-keptBytes))
   }
 
-  function end(rest: Buffer): void {
+  function end(rest: Buffer): Steps | void {
     // One byte more than the limit: it may be the CR of the line's end.
     if (head === undefined && chunks.size + rest.length <= maxBytes + 1) {
       chunks.add(rest)
       const whole = chunks.take()
       const trimmed = whole.at(-1) === CR ? whole.subarray(0, -1) : whole
       if (trimmed.length > maxBytes) return tooLong(whole.subarray(0, keptBytes), whole.subarray(-keptBytes))
-      if (trimmed.length > 0) line(trimmed)
-      return
+      return line(trimmed)
     }
     overflow(rest)
     const sample = [head ?? tail, tail] as const
@@ -62,11 +66,14 @@ export function createLineReader(
     get held() {
       return chunks.size
     },
-    push(chunk: Buffer): void {
+    *push(chunk: Buffer): Steps {
       let from = 0
+      let lines = 0
       for (let at = chunk.indexOf(LF); at !== -1; at = chunk.indexOf(LF, from)) {
-        end(chunk.subarray(from, at))
+        const steps = end(chunk.subarray(from, at))
+        if (steps !== undefined) yield* steps
         from = at + 1
+        if (++lines % linesPerStep === 0) yield
       }
       if (from === chunk.length) return
       const rest = chunk.subarray(from)
@@ -93,10 +100,10 @@ export function createMessageReader(
   { clock, warnings }: LinkContext,
   mask: (text: string) => string,
   rpc: RpcClient,
+  source: StepSource,
   flooded: (reason: Error) => void
 ) {
   const bucket = createTokenBucket(clock, strayPerSecond, strayBurst)
-  let stopped = false
 
   function countStray(): void {
     if (bucket.take()) return
@@ -106,38 +113,47 @@ export function createMessageReader(
     flooded(uncertainError(name, 'upstream_protocol', text))
   }
 
-  const { push } = createLineReader(
+  /** An answer that is left out fails its call, as far as it can be found. */
+  function failCall(head: Buffer, tail: Buffer, reason: string): void {
+    const id = idIn(head.toString('latin1'), tail.toString('latin1')) ?? rpc.onlyOpen()
+    if (id !== undefined)
+      rpc.fail(id, uncertainError(name, 'upstream_protocol', `The answer of upstream ${name} ${reason}.`))
+  }
+
+  function* message(line: Buffer): Steps {
+    let message: unknown
+    try {
+      message = yield* decodeSteps(line)
+    } catch (error) {
+      const { message: reason } = error as Error
+      warnings.warn(
+        () => ({ line: printable(mask(line.toString('utf8', 0, sampleBytes)), sampleLength), reason }),
+        'left out a line of the upstream that is no message'
+      )
+      if (error instanceof JsonLimitError) failCall(line.subarray(0, keptBytes), line.subarray(-keptBytes), reason)
+      return countStray()
+    }
+    rpc.receive(message)
+    if (!isObject(message) && !Array.isArray(message)) countStray()
+  }
+
+  const lines = createLineReader(
     maxMessageBytes,
-    (line) => {
-      if (stopped) return
-      let message: unknown
-      try {
-        message = decodeJson(line)
-      } catch (error) {
-        const sample = printable(mask(line.toString('utf8', 0, sampleBytes)), sampleLength)
-        const { message: reason } = error as Error
-        warnings.warn({ line: sample, reason }, 'left out a line of the upstream that is no message')
-        return countStray()
-      }
-      rpc.receive(message)
-      if (!isObject(message) && !Array.isArray(message)) countStray()
-    },
+    (line) => (line.length === 0 ? countStray() : message(line)),
     (head, tail) => {
-      if (stopped) return
       warnings.warn({ maxMessageBytes }, 'left out a message of the upstream that is too large')
-      const id = idIn(head.toString('latin1'), tail.toString('latin1')) ?? rpc.onlyOpen()
-      const text = `The answer of upstream ${name} is larger than its limit of ${maxMessageBytes} bytes.`
-      if (id !== undefined) rpc.fail(id, uncertainError(name, 'upstream_protocol', text))
+      failCall(head, tail, `is larger than its limit of ${maxMessageBytes} bytes`)
       countStray()
     }
   )
+  const work = createStepQueue(source)
 
   return {
-    push,
+    push: (chunk: Buffer): void => work.push(lines.push(chunk), lines.held + chunk.length),
+    /** When all that came is read. */
+    whenIdle: work.whenIdle,
     /** Nothing is read after this. */
-    stop(): void {
-      stopped = true
-    }
+    stop: work.close
   }
 }
 
@@ -147,11 +163,17 @@ const linesPerSecond = 20
 const lineBurst = 200
 
 /** Logs the standard error, which is never an error signal. A flood costs the child its lines, not us our log. */
-export function createStderrLog(upstream: string, mask: (text: string) => string, { clock, log }: LinkContext) {
+export function createStderrLog(
+  upstream: string,
+  mask: (text: string) => string,
+  { clock, log }: LinkContext,
+  source: StepSource
+) {
   const bucket = createTokenBucket(clock, linesPerSecond, lineBurst)
   let dropped = 0
 
   function note(bytes: Buffer): void {
+    if (bytes.length === 0) return
     if (!bucket.take()) {
       dropped++
       return
@@ -166,12 +188,15 @@ export function createStderrLog(upstream: string, mask: (text: string) => string
   }
 
   const lines = createLineReader(maxLineBytes, note, note)
+  const work = createStepQueue(source)
   return {
-    push: lines.push,
+    push: (chunk: Buffer): void => work.push(lines.push(chunk), chunk.length),
     end(): void {
-      // A last line without its end is often the reason why the child gave up.
-      if (lines.held > 0) lines.push(Buffer.from('\n'))
-      report()
+      work.whenIdle(() => {
+        // A last line without its end is often the reason why the child gave up.
+        if (lines.held > 0) finished(lines.push(Buffer.from('\n')))
+        report()
+      })
     }
   }
 }

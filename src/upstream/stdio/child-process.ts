@@ -5,7 +5,8 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { isOutOfDescriptors, outOfDescriptors } from '../../limits/descriptors.ts'
 import { GatewayError } from '../../protocol/messages.ts'
-import { type Clock, settledWithin } from '../../time/clock.ts'
+import { type Clock, settledWithin, type Timer } from '../../time/clock.ts'
+import type { StepSource } from '../../time/turns.ts'
 import { UnreachableError, uncertainError } from '../rpc/errors.ts'
 import { markVariable, type Orphans } from './orphans.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
@@ -19,6 +20,9 @@ export interface ChildEvents {
 }
 
 export interface Child {
+  /** What it writes waits in its pipe while this is paused. */
+  readonly stdout: StepSource
+  readonly stderr: StepSource
   /** @returns false when the child has left more than `maxQueued` bytes unread: nothing was written */
   write(text: string): boolean
   /**
@@ -116,7 +120,13 @@ export function startChild(
       'it answered. The request is not sent again; whether it took effect is unknown.'
     const exited = (): void => finish(uncertainError(name, 'upstream_lost', text))
     // What it wrote last is still in the pipes: 'close' comes when they are read to their end.
-    const timer = clock.timer(pipesMs, exited)
+    const waitForPipes = (): Timer =>
+      clock.timer(pipesMs, () => {
+        // While it is paused, what it wrote waits for us and not for anybody else.
+        if (!over && child.stdout.isPaused()) timer = waitForPipes()
+        else exited()
+      })
+    let timer = waitForPipes()
     child.once('close', () => {
       timer.close()
       exited()
@@ -135,6 +145,8 @@ export function startChild(
   })
 
   return {
+    stdout: child.stdout,
+    stderr: child.stderr,
     write(text) {
       if (over || child.stdin.writableLength > maxQueued) return false
       child.stdin.write(text)

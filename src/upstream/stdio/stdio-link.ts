@@ -43,7 +43,10 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
   const { name } = definition
   const { handshake, events, clock, log, use } = link
   const mask = createMask(definition)
-  const stderr = createStderrLog(name, mask, link)
+  const stderr = createStderrLog(name, mask, link, {
+    pause: () => child.stderr.pause(),
+    resume: () => child.stderr.resume()
+  })
   let handshakeResult: HandshakeResult | undefined
   let era: Era = 'legacy'
   /** It was closed, or takes no new requests: the end of the process is no news. */
@@ -69,7 +72,8 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
       drop() {}
     }
   })
-  const reader = createMessageReader(definition, link, mask, rpc, (reason) => {
+  const stdout = { pause: () => child.stdout.pause(), resume: () => child.stdout.resume() }
+  const reader = createMessageReader(definition, link, mask, rpc, stdout, (reason) => {
     lost(reason)
     child.kill()
   })
@@ -78,7 +82,8 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
     stderr: stderr.push,
     ended(reason) {
       stderr.end()
-      lost(reason)
+      // Its answer may be among what it wrote last.
+      reader.whenIdle(() => lost(reason))
     }
   })
   const subscriptions = createUpstreamSubscriptions(definition, link, rpc)

@@ -1,0 +1,37 @@
+// Reads the bodies of requests as JSON, long ones in steps. Those of one session are read in the order in which they
+// came, so that a cancellation does not overtake its request.
+
+import type { FastifyRequest } from 'fastify'
+import { parseJson, parseJsonSteps, shortLength } from '../protocol/json.ts'
+import { runSteps } from '../time/turns.ts'
+
+export function createBodyReader() {
+  /** The last body of each session that is read in steps, or waits for one that is. Never rejects. */
+  const underWay = new Map<string, Promise<void>>()
+
+  /** @throws GatewayError as `parseJsonSteps`; a promise rejects with it */
+  return (request: FastifyRequest, bytes: Buffer): unknown => {
+    const isShort = bytes.length <= shortLength
+    // Short ones do not wait for the long ones of others.
+    const read = (): unknown => (isShort ? parseJson(bytes) : runSteps(parseJsonSteps(bytes)))
+    const session = isShort && underWay.size === 0 ? undefined : sessionOf(request)
+    if (session === undefined) return read()
+    const before = underWay.get(session)
+    const message = before === undefined ? read() : before.then(read)
+    if (!(message instanceof Promise)) return message
+    const done = (): void => {
+      if (underWay.get(session) === last) underWay.delete(session)
+    }
+    const last: Promise<void> = message.then(done, done)
+    underWay.set(session, last)
+    return message
+  }
+}
+
+/** A session as its caller names it: others who name it too wait for nobody. Undefined where there is no session. */
+function sessionOf({ context, headers, url }: FastifyRequest): string | undefined {
+  const id = headers['mcp-session-id'] ?? (url.includes('sessionId=') ? url : undefined)
+  if (context === undefined || id === undefined) return undefined
+  const { tenant, issuer, subject, clientId } = context.principal
+  return JSON.stringify([tenant, issuer, subject, clientId, id])
+}

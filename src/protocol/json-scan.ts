@@ -1,0 +1,161 @@
+// The first look at a JSON text, in steps: it limits what the text may consist of before any of it is parsed, and finds
+// where long values can be cut. It judges no more of the grammar than that takes.
+
+import { inexactNumber, type NumberSpan } from './json-numbers.ts'
+
+export interface JsonLimits {
+  readonly maxDepth: number
+  readonly maxValues: number
+}
+
+/** In characters. Tests take short ones. */
+export interface StepLengths {
+  readonly piece: number
+  readonly stringPiece: number
+  /** Scanned in one step. */
+  readonly scan: number
+}
+/** Characters of one number: 4096-bit integers have 1,234 digits. */
+const maxNumberLength = 4_096
+/**
+ * Numbers that no double holds. Each takes ten times the memory of another one, and several times as long.
+ */
+export const maxInexact = 5_000
+
+/** The text may be JSON, and holds too much of something; the message is the end of "The JSON text ...". */
+export class JsonLimitError extends SyntaxError {}
+
+/** An array, an object or a string that is longer than a piece. */
+export interface LongValue {
+  readonly start: number
+  readonly end: number
+  readonly kind: 'array' | 'object' | 'string'
+  readonly parts: readonly Part[]
+}
+
+/** Elements between two commas; or one element that is long. */
+export interface Part {
+  readonly from: number
+  readonly to: number
+  readonly long?: LongValue
+}
+
+/** An array or object that the scan is in. */
+interface OpenValue {
+  readonly start: number
+  readonly isArray: boolean
+  /** Where the elements begin that are in no part yet. */
+  from: number
+  /** Behind the last comma, or the bracket. */
+  element: number
+  /** What the current element is, where it is long. */
+  long: LongValue | undefined
+  readonly parts: Part[]
+}
+
+/** Where the parts of long values begin and end, and the numbers that need care. */
+export function* scanJson(
+  text: string,
+  { maxDepth, maxValues }: JsonLimits,
+  { piece: pieceLength, scan: scanLength }: StepLengths
+) {
+  const open: OpenValue[] = []
+  const numbers: NumberSpan[] = []
+  let root: LongValue | undefined
+  let current: OpenValue | undefined
+  let values = 1
+  let isMember = false
+  let pause = scanLength
+
+  function ended(value: LongValue): void {
+    if (current === undefined) {
+      if (root !== undefined) throw new SyntaxError('not valid JSON')
+      root = value
+      return
+    }
+    if (current.long !== undefined) throw new SyntaxError('not valid JSON')
+    if (current.element > current.from) current.parts.push({ from: current.from, to: current.element - 1 })
+    current.from = current.element
+    current.long = value
+  }
+
+  function count(): void {
+    if (++values > maxValues) throw new JsonLimitError(`holds more than ${maxValues} values`)
+  }
+
+  for (let at = 0; at < text.length; at++) {
+    if (at >= pause) {
+      pause = at + scanLength
+      yield
+    }
+    const unit = text.charCodeAt(at)
+    if (unit === 0x22) {
+      const start = at
+      let quote = -1
+      let escape = -1
+      for (at++; at < text.length; at++) {
+        if (at >= pause) {
+          pause = at + scanLength
+          yield
+        }
+        if (at - start > 64) {
+          // Both are looked for again only behind where they were found, so that this is linear.
+          if (quote < at) quote = indexOrEnd(text, '"', at)
+          if (escape < at) escape = indexOrEnd(text, '\\', at)
+          at = Math.min(quote, escape)
+        }
+        const inside = text.charCodeAt(at)
+        if (inside === 0x22) break
+        if (inside === 0x5c) at++
+      }
+      if (at >= text.length) throw new SyntaxError('not valid JSON')
+      if (at - start <= pieceLength) continue
+      if (current?.isArray === false && !isMember) throw new JsonLimitError('holds a member name of excessive length')
+      ended({ start, end: at + 1, kind: 'string', parts: [] })
+    } else if (unit === 0x2c) {
+      count()
+      if (current === undefined) throw new SyntaxError('not valid JSON')
+      const { long, from } = current
+      if (long !== undefined) current.parts.push({ from, to: at, long })
+      else if (at - from > pieceLength) current.parts.push({ from, to: at })
+      if (long !== undefined || at - from > pieceLength) current.from = at + 1
+      current.long = undefined
+      current.element = at + 1
+      isMember = false
+    } else if (unit === 0x3a) isMember = true
+    else if (unit === 0x5b || unit === 0x7b) {
+      count()
+      if (open.length === maxDepth) throw new JsonLimitError(`is nested deeper than ${maxDepth} levels`)
+      current = { start: at, isArray: unit === 0x5b, from: at + 1, element: at + 1, long: undefined, parts: [] }
+      open.push(current)
+      isMember = false
+    } else if (unit === 0x5d || unit === 0x7d) {
+      const closed = open.pop()
+      if (closed === undefined || closed.isArray !== (unit === 0x5d)) throw new SyntaxError('not valid JSON')
+      current = open.at(-1)
+      const { start, from, long, parts, isArray } = closed
+      if (at - start <= pieceLength) continue
+      parts.push(long === undefined ? { from, to: at } : { from, to: at, long })
+      ended({ start, end: at + 1, kind: isArray ? 'array' : 'object', parts })
+    } else if (unit === 0x2d || (unit >= 0x30 && unit <= 0x39)) {
+      const start = at
+      while (at + 1 < text.length && isNumberUnit(text.charCodeAt(at + 1))) at++
+      if (at - start >= maxNumberLength)
+        throw new JsonLimitError(`holds a number of more than ${maxNumberLength} characters`)
+      if (at - start < 4 || !inexactNumber(text, start, at + 1)) continue
+      if (numbers.length === maxInexact)
+        throw new JsonLimitError(`holds more than ${maxInexact} numbers that no double holds; send them as strings`)
+      numbers.push([start, at + 1])
+    }
+  }
+  if (open.length > 0) throw new SyntaxError('not valid JSON')
+  return { root, numbers }
+}
+
+const isNumberUnit = (unit: number): boolean =>
+  (unit >= 0x30 && unit <= 0x39) || unit === 0x2e || unit === 0x65 || unit === 0x45 || unit === 0x2b || unit === 0x2d
+
+export function indexOrEnd(text: string, wanted: string, from: number): number {
+  const at = text.indexOf(wanted, from)
+  return at === -1 ? text.length : at
+}

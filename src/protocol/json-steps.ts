@@ -1,0 +1,110 @@
+// Reads a JSON text in short steps, so that whoever drives them can let others run in between. Arrays, objects and
+// strings that are longer than a piece are put together from pieces, which JSON.parse reads: it stays the judge of what
+// is JSON.
+
+import { markNumbers, type NumberSpan } from './json-numbers.ts'
+import { indexOrEnd, type JsonLimits, type LongValue, type Part, scanJson, type StepLengths } from './json-scan.ts'
+
+const stepLengths: StepLengths = {
+  // Parsing takes 5 ms at most, whatever it holds: objects with names that differ take longest.
+  piece: 32_768,
+  // A long string is read faster than values.
+  stringPiece: 262_144,
+  scan: 65_536
+}
+
+/** The result of steps that are all done at once. */
+export function finished<T>(steps: Generator<undefined, T, undefined>): T {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
+  }
+}
+
+/** @throws SyntaxError a JsonLimitError where a limit is exceeded */
+export function* jsonSteps(
+  text: string,
+  limits: JsonLimits,
+  lengths = stepLengths
+): Generator<undefined, unknown, undefined> {
+  const { root, numbers } = yield* scanJson(text, limits, lengths)
+  let nextNumber = 0
+  const parse = (open: string, from: number, to: number, close: string): unknown => {
+    const own: NumberSpan[] = []
+    for (let span = numbers[nextNumber]; span !== undefined && span[0] < to; span = numbers[++nextNumber])
+      own.push([span[0] - from + open.length, span[1] - from + open.length])
+    const piece = `${open}${text.slice(from, to)}${close}`
+    return own.length === 0 ? JSON.parse(piece) : markNumbers(piece, own)
+  }
+
+  function* build({ start, end, kind, parts }: LongValue): Generator<undefined, unknown, undefined> {
+    if (kind === 'string') return yield* longString(text, start + 1, end - 1, lengths.stringPiece)
+    const array: unknown[] = []
+    const object: Record<string, unknown> = {}
+    const [open, close] = kind === 'array' ? '[]' : '{}'
+    for (const { from, to, long } of parts) {
+      yield
+      // An empty string in place of the long value: nothing may stand on either side of it.
+      const piece = parse(open ?? '', from, long?.start ?? to, long === undefined ? (close ?? '') : `""${close}`)
+      const value = long === undefined ? undefined : yield* build(long)
+      if (long !== undefined) mustBeBlank(text.slice(long.end, to))
+      if (Array.isArray(piece)) {
+        mustHold(piece.length, parts, long)
+        if (long !== undefined) array.push(value)
+        else for (const element of piece) array.push(element)
+      } else {
+        const members = piece as Record<string, unknown>
+        const names = Object.keys(members)
+        mustHold(names.length, parts, long)
+        for (const name of names) setMember(object, name, long === undefined ? members[name] : value)
+      }
+    }
+    return kind === 'array' ? array : object
+  }
+
+  if (root === undefined) return parse('', 0, text.length, '')
+  mustBeBlank(text.slice(0, root.start))
+  mustBeBlank(text.slice(root.end))
+  return yield* build(root)
+}
+
+/** What stands between two quotes, without them. */
+function* longString(
+  text: string,
+  start: number,
+  end: number,
+  stringPieceLength: number
+): Generator<undefined, string, undefined> {
+  let value = ''
+  let escape = -1
+  for (let from = start; from < end;) {
+    yield
+    let to = Math.min(end, from + stringPieceLength)
+    // No escape is cut in two.
+    if (escape < from) escape = indexOrEnd(text, '\\', from)
+    while (escape < to) {
+      const next = escape + (text.charCodeAt(escape + 1) === 0x75 ? 6 : 2)
+      if (next > to) to = Math.min(end, next)
+      escape = text.charCodeAt(next) === 0x5c ? next : indexOrEnd(text, '\\', next)
+    }
+    value += JSON.parse(`"${text.slice(from, to)}"`) as string
+    from = to
+  }
+  return value
+}
+
+/** Only whitespace can follow a whole text. */
+function mustBeBlank(text: string): void {
+  if (text !== '') JSON.parse(`""${text}`)
+}
+
+/** `[1,,2]` and `[1,]` are no JSON, and `1 "..."` is no element. */
+function mustHold(found: number, parts: readonly Part[], long: LongValue | undefined): void {
+  if (long === undefined ? found === 0 && parts.length > 1 : found !== 1) throw new SyntaxError('not valid JSON')
+}
+
+/** As JSON.parse does: also a member that is called `__proto__` is one like any other. */
+function setMember(object: Record<string, unknown>, name: string, value: unknown): void {
+  if (name !== '__proto__') object[name] = value
+  else Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true })
+}

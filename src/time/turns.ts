@@ -1,0 +1,171 @@
+// Long work in short steps: between them the event loop turns, so that nobody waits for the work of another.
+
+/** Milliseconds of such work in one turn of the event loop, of all that is under way in the process. */
+const turnMs = 5
+
+export type Steps<T = void> = Generator<undefined, T, undefined>
+
+/**
+ * Does as much of the work as fits into this turn of the event loop, and the rest in later ones; work that waits takes
+ * turns.
+ * @returns the result where it is there already, else a promise of it
+ * @throws whatever the steps throw
+ */
+export type RunSteps = <T>(steps: Steps<T>) => T | Promise<T>
+
+export function createTurns(now: () => number = () => performance.now()): RunSteps {
+  const waiting: Work[] = []
+  let spentMs = 0
+  let turns = 0
+  let scheduled = false
+  const isOver = (): boolean => spentMs >= turnMs
+
+  function beginTurn(): void {
+    scheduled = false
+    spentMs = 0
+    turns++
+    while (waiting.length > 0 && !isOver()) next()?.goOn()
+    if (waiting.length > 0) schedule()
+  }
+
+  /** By turns what waits longest, so that nothing waits forever, and what has had least, so that short work ends. */
+  function next(): Work | undefined {
+    if (turns % 2 === 0) return waiting.shift()
+    let least = 0
+    waiting.forEach(({ hadMs }, at) => {
+      if (hadMs < (waiting[least]?.hadMs ?? 0)) least = at
+    })
+    return waiting.splice(least, 1)[0]
+  }
+
+  function schedule(): void {
+    if (scheduled) return
+    scheduled = true
+    setImmediate(beginTurn)
+  }
+
+  /** @returns undefined where the turn is over before the work is */
+  function advance<T>(steps: Steps<T>): { readonly value: T } | undefined {
+    schedule()
+    const before = spentMs
+    const began = now()
+    try {
+      while (!isOver()) {
+        const { done, value } = steps.next()
+        if (done === true) return { value }
+        spentMs = before + now() - began
+      }
+      return undefined
+    } finally {
+      // Also of the last step. What it started itself is counted in it.
+      spentMs = before + now() - began
+    }
+  }
+
+  return (steps) => {
+    const beforeFirst = spentMs
+    const first = advance(steps)
+    if (first !== undefined) return first.value
+    return new Promise((resolve, reject) => {
+      const work: Work = {
+        hadMs: spentMs - beforeFirst,
+        goOn() {
+          const before = spentMs
+          try {
+            const outcome = advance(steps)
+            if (outcome !== undefined) return resolve(outcome.value)
+            work.hadMs += spentMs - before
+            waiting.push(work)
+          } catch (error) {
+            reject(error)
+          }
+        }
+      }
+      waiting.push(work)
+    })
+  }
+}
+
+/** Work that is not done yet. */
+interface Work {
+  /** Milliseconds that it had so far. */
+  hadMs: number
+  goOn(): void
+}
+
+/** One for the process, because there is one event loop. */
+export const runSteps = createTurns()
+
+/** Bytes: read in microseconds, as most messages are. */
+const smallSize = 4_096
+
+export interface StepSource {
+  pause(): unknown
+  resume(): unknown
+}
+
+export type StepQueue = ReturnType<typeof createStepQueue>
+
+/**
+ * The work that one source makes, done in order.
+ * @param source is paused while its work is behind
+ */
+export function createStepQueue(source: StepSource) {
+  const queue: Steps[] = []
+  let running = false
+  let closed = false
+  let onIdle: (() => void) | undefined
+
+  function* all(): Steps {
+    for (let steps = queue.shift(); steps !== undefined; steps = queue.shift()) {
+      for (const step of steps) {
+        if (closed) return
+        yield step
+      }
+      if (closed) return
+    }
+  }
+
+  function idle(): void {
+    running = false
+    const run = onIdle
+    onIdle = undefined
+    if (!closed) run?.()
+  }
+
+  return {
+    /**
+     * @param steps must not throw
+     * @param size bytes that they read at most; few do not wait for a turn
+     */
+    push(steps: Steps, size: number): void {
+      if (closed) return
+      if (!running && size <= smallSize) {
+        running = true
+        queue.push(steps)
+        for (const work = all(); work.next().done !== true;);
+        return idle()
+      }
+      queue.push(steps)
+      if (running) return
+      running = true
+      const outcome = runSteps(all())
+      if (outcome === undefined) return idle()
+      source.pause()
+      void outcome.then(() => {
+        idle()
+        if (!closed) source.resume()
+      })
+    },
+    /** Calls it when all of the work is done, at once if it is. */
+    whenIdle(run: () => void): void {
+      if (running) onIdle = run
+      else run()
+    },
+    /** What is left is not done, and nothing is called any more. */
+    close(): void {
+      closed = true
+      queue.length = 0
+    }
+  }
+}

@@ -1,0 +1,87 @@
+// Long work in steps: short work is done at once, long work leaves room for others, and its order is kept.
+
+import t from 'tap'
+import { createStepQueue, createTurns, type Steps } from '../../src/time/turns.ts'
+import { until } from '../kit/until.ts'
+
+/** Steps that take one millisecond each of this clock. */
+function* work(clock: { ms: number }, steps: number, done: string[] = [], name = ''): Steps<number> {
+  for (let step = 0; step < steps; step++) {
+    clock.ms++
+    done.push(name)
+    yield
+  }
+  return steps
+}
+
+t.test('work that fits into a turn is done at once', async (t) => {
+  const clock = { ms: 0 }
+  t.equal(createTurns(() => clock.ms)(work(clock, 3)), 3)
+})
+
+t.test('work that does not fit goes on in later turns: in turn what had least, and what waits longest', async (t) => {
+  const clock = { ms: 0 }
+  const run = createTurns(() => clock.ms)
+  const done: string[] = []
+  const results = [run(work(clock, 15, done, 'a')), run(work(clock, 10, done, 'b')), run(work(clock, 1, done, 'c'))]
+  t.equal(done.join(''), 'aaaaa')
+  let turns = 0
+  const count = (): void => {
+    turns++
+    setImmediate(count).unref()
+  }
+  count()
+  t.same(await Promise.all(results.map((each) => Promise.resolve(each))), [15, 10, 1])
+  t.equal(done.join(''), 'aaaaabbbbbaaaaacbbbbaaaaab')
+  t.ok(turns >= 4, 'the event loop turned in between')
+})
+
+t.test('short work does not wait for all of the long work that was there before', async (t) => {
+  const clock = { ms: 0 }
+  const run = createTurns(() => clock.ms)
+  const done: string[] = []
+  const long = Array.from({ length: 20 }, () => run(work(clock, 100, done, 'long')))
+  await until('each has had its first share', () => done.length >= 150)
+  const before = done.length
+  await Promise.resolve(run(work(clock, 3, done, 'short')))
+  t.ok(done.length - before < 20, `${done.length - before} steps until then`)
+  await Promise.all(long.map((each) => Promise.resolve(each)))
+})
+
+t.test('what steps throw is thrown at once, or rejects later', async (t) => {
+  const clock = { ms: 0 }
+  const run = createTurns(() => clock.ms)
+  function* failing(steps: number): Steps {
+    yield* work(clock, steps)
+    throw new Error('no more')
+  }
+  t.throws(() => run(failing(1)), { message: 'no more' })
+  await t.rejects(Promise.resolve(run(failing(20))), { message: 'no more' })
+})
+
+t.test('a source is paused while its work is behind, and its work is done in order', async (t) => {
+  const calls: string[] = []
+  const done: number[] = []
+  const queue = createStepQueue({ pause: () => calls.push('pause'), resume: () => calls.push('resume') })
+  function* slow(name: number): Steps {
+    for (const from = performance.now(); performance.now() - from < 12;) yield
+    done.push(name)
+  }
+  queue.push(slow(1), 1_000_000)
+  queue.push(slow(2), 1)
+  queue.whenIdle(() => calls.push('idle'))
+  t.same(calls, ['pause'])
+  await until('it is resumed', () => calls.includes('resume'))
+  t.same(
+    [done, calls],
+    [
+      [1, 2],
+      ['pause', 'idle', 'resume']
+    ]
+  )
+  queue.push(slow(3), 1_000_000)
+  queue.push(slow(4), 1)
+  queue.close()
+  await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+  t.same(done, [1, 2], 'nothing is done after it is closed')
+})
