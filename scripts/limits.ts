@@ -30,6 +30,62 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['auth/bearer.ts maxTokenBytes', 'an access token or key', 'request', '401; nothing of it is decoded'],
     ['relay/call/call.ts maxTokenLength chars', 'a progress token', 'call', 'refused as invalid']
   ],
+  Memory: [
+    [
+      'limits/memory.ts shareDivisor',
+      'part of the memory for calls that one tenant may hold (one in so many), and one caller of that',
+      'tenant; caller',
+      '`too_many`'
+    ],
+    ['limits/memory.ts idleBytes', 'part of `limits.memoryBytes` that the gateway itself takes', 'process', '-'],
+    [
+      'limits/memory.ts garbageFactor',
+      'how many times what is held may be in memory, before the collector has run',
+      'process',
+      '-'
+    ],
+    ['limits/memory.ts usableHeap', "part of Node's heap limit that is used", 'process', '-'],
+    ['limits/memory.ts leastBudgetBytes', 'least memory for calls', 'process', '-'],
+    [
+      'limits/memory.ts defaultMemoryPart',
+      '`limits.memoryBytes` by default: part of the memory there is',
+      'process',
+      '-'
+    ],
+    ['http/request-memory.ts requestOverheadBytes', 'counted beside body and answer', 'request', '`too_many`'],
+    [
+      'http/request-memory.ts readFactor',
+      'how many times its length is counted while it is read',
+      'body',
+      '`too_many`'
+    ],
+    [
+      'http/request-memory.ts smallBodyBytes denseFactor',
+      'up to this length, so many times its length is counted',
+      'body',
+      '`too_many`'
+    ],
+    [
+      'limits/memory.ts messageFactor',
+      'how many times its length is counted while it comes in',
+      'message of an upstream',
+      '`too_many` for its call'
+    ],
+    ['limits/memory.ts smallMessageBytes', 'not counted up to this length', 'message of an upstream', '-'],
+    ['session/live-sessions.ts sessionBytes', 'counted', 'session in use', '`too_many`'],
+    [
+      'relay/subscriptions/subscription-index.ts subscriptionOverheadBytes',
+      'counted beside its URIs',
+      'subscription of a session',
+      '`too_many`'
+    ],
+    [
+      'limits/memory.ts bytesPerChar bytes',
+      'counted for text that waits: events, messages to servers, results of parked calls',
+      'character',
+      'dropped or refused, as the limit of each says'
+    ]
+  ],
   'Streams to clients': [
     [
       'http/connections.ts maxClientConnections',
@@ -44,25 +100,37 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '429'
     ],
     [
+      'http/connections.ts memoryPerConnection bytes',
+      'part of the memory for calls that leaves room for one more connection',
+      'process',
+      'the same'
+    ],
+    [
       'http/reply.ts refusedBodyMs maxRefusedBytes',
       'pause of a refused client in what it still sends; how much of it is read',
       'connection',
       'closed'
     ],
     [
-      'http/reply.ts maxBacklogBytes',
+      'http/backlog.ts maxBacklogBytes',
       'answers that wait to be read',
       'session or modern caller',
       '429 for further requests'
     ],
-    ['http/reply.ts smallBacklogBytes', 'unread bytes that are not counted at all', 'connection', 'counted'],
+    ['http/backlog.ts smallBacklogBytes', 'unread bytes that are not counted at all', 'connection', 'counted'],
     [
       'http/reply.ts maxQueuedBytes',
       'unread progress and log messages of a modern call',
       'connection',
       'left out; the result never is'
     ],
-    ['http/reply.ts stalledMs', 'time without any progress of the reader', 'connection', 'closed'],
+    ['http/backlog.ts stalledMs', 'time without any progress of the reader', 'connection', 'closed'],
+    [
+      'http/backlog.ts slowestBytesPerSecond bytes',
+      'what a reader has to take of its backlog, per second, on the whole',
+      'connection',
+      'closed'
+    ],
     ['http/legacy/streams.ts quietMs', 'silence before a call is answered by a stream', 'call', 'the stream begins'],
     ['http/reply.ts usualRetryMs', '`retry` for a stream that was cut', 'stream', 'the client comes back'],
     ['session/streams.ts leaveRetryMs', '`retry` when the gateway stops', 'stream', 'the client comes back'],
@@ -125,7 +193,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'refused: ask less often'
     ],
     [
-      'limits/limits.ts perValue bytes',
+      'limits/limits.ts bytesPerValue',
       'memory counted for each JSON value and name beside its text',
       'server request',
       '-'
@@ -265,7 +333,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['relay/subscriptions/listen-stream.ts maxQueued', 'updates before the acknowledgment', 'listen stream', 'dropped'],
     ['relay/subscriptions/listen-stream.ts maxQueuedLength chars', 'size of these', 'listen stream', 'dropped'],
     ['relay/subscriptions/listen-upstream.ts maxMeta chars', '`_meta` of an update', 'message', 'left out'],
-    ['relay/subscriptions/resource-subscriptions.ts maxPerSubscriber', 'subscribed URIs', 'session', 'refused'],
+    ['relay/subscriptions/subscription-index.ts maxPerSubscriber', 'subscribed URIs', 'session', 'refused'],
     ['relay/methods/legacy.ts maxUriLength chars', 'a subscribed URI', 'request', 'refused'],
     [
       'upstream/modern/listen-streams.ts maxSubscriptions',

@@ -10,9 +10,11 @@ import { createLegacyHandler } from './http/legacy/legacy.ts'
 import { createModernHandler } from './http/modern/modern.ts'
 import { createHttpSseHandler } from './http/legacy/http-sse.ts'
 import { createRevalidator } from './http/admission.ts'
+import { createCallsInFlight } from './http/calls-in-flight.ts'
 import type { ServerAddress } from './http/headers.ts'
 import { abortCalls, createServer } from './http/server.ts'
 import { descriptorLimit, processesWithin } from './limits/descriptors.ts'
+import { memoryAccountOfProcess, type MemoryAccount } from './limits/memory.ts'
 import type { Log } from './observe/log.ts'
 import type { EndpointName, TenantId } from './protocol/messages.ts'
 import type { EndpointContext } from './relay/call/call.ts'
@@ -34,13 +36,15 @@ import { createEgress } from './upstream/http/target.ts'
 import { createPool } from './upstream/pool/pool.ts'
 import { createSupervisor, type Supervisor } from './upstream/stdio/supervisor.ts'
 
+type GatewayOverrides = Partial<Record<'keepAliveMs' | 'parkedMs', number>> & { store?: Store; memory?: MemoryAccount }
+
 export interface GatewayOptions {
   readonly log: Log
   readonly version: string
   /** What stdio children may inherit from (a few harmless names only; the rest comes from the configuration). */
   readonly env: Readonly<Record<string, string | undefined>>
   /** Replaced in tests, at the seams only. */
-  readonly overrides?: { readonly store?: Store; readonly keepAliveMs?: number; readonly parkedMs?: number }
+  readonly overrides?: GatewayOverrides
 }
 
 export interface Gateway {
@@ -69,8 +73,9 @@ export async function createGateway(
   const random = (): number => randomBytes(4).readUInt32BE() / 2 ** 32
   const newId = (): string => randomBytes(16).toString('base64url')
   const node = randomBytes(4).toString('hex')
-  const calls = new Set<AbortController>()
+  const calls = createCallsInFlight()
   const serverInfo = { name: 'gatehouse', version }
+  const memory = overrides.memory ?? memoryAccountOfProcess(initial.limits.memoryBytes)
 
   const store = overrides.store ?? (await openStore(initial.store, log))
   const authenticator = createAuthenticator({ clock: wallClock, fetch: createFetch(), log })
@@ -90,14 +95,15 @@ export async function createGateway(
 
   const descriptors = descriptorLimit()
   const supervisor = openSupervisor(() => state.snapshot, descriptors, env, log)
-  const serverRequestQuotas = createServerRequestQuotas()
+  const serverRequestQuotas = createServerRequestQuotas(undefined, memory)
   const connector = createConnector({
     supervisor,
     egress: createEgress(),
     clock: steadyClock,
     random,
     log,
-    serverRequestQuotas
+    serverRequestQuotas,
+    memory
   })
   const pool = createPool({ connector, clock: steadyClock, random, log })
 
@@ -107,17 +113,8 @@ export async function createGateway(
     const endpoint = tenant?.endpoints.get(name)
     return tenant === undefined || endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
   }
-  const runtime = { clock: steadyClock, wall: wallClock, random, newId, clientInfo: serverInfo, log }
-  const relay = createLegacyRelay({
-    runtime,
-    pool,
-    store,
-    sealer,
-    sessions,
-    live,
-    serverRequestQuotas,
-    contextOf
-  })
+  const runtime = { clock: steadyClock, wall: wallClock, random, newId, clientInfo: serverInfo, log, memory }
+  const relay = createLegacyRelay({ runtime, pool, store, sealer, sessions, live, serverRequestQuotas, contextOf })
   const modernRelay = createModernRelay({
     runtime,
     pool,
@@ -139,6 +136,7 @@ export async function createGateway(
     state,
     authenticator,
     handlers: { legacy, modern, httpSse },
+    memory,
     storeHealth: createStoreHealth(store, steadyClock, log),
     sealer,
     log,
@@ -154,7 +152,7 @@ export async function createGateway(
     live.close()
     modern.endStreams()
     const httpSseClosed = httpSse.close()
-    const drain = steadyClock.timer(drainMs, () => abortCalls(calls, log))
+    const drain = steadyClock.timer(drainMs, () => abortCalls(calls.running, log))
     await closed
     await httpSseClosed
     drain.close()

@@ -160,6 +160,7 @@ const fixedSettings: ReadonlyArray<readonly [string, (snapshot: Snapshot) => unk
   ['listen', ({ listen }) => JSON.stringify(listen)],
   ['store', ({ store }) => JSON.stringify(store)],
   ['publicUrl', ({ publicUrl }) => publicUrl],
+  ['limits.memoryBytes', ({ limits }) => limits.memoryBytes],
   ['limits.bodyBytes', ({ limits }) => limits.bodyBytes],
   ['limits.processes', ({ limits }) => limits.processes],
   ['limits.processesPerTenant', ({ limits }) => limits.processesPerTenant]

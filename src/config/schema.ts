@@ -50,6 +50,17 @@ const ListenSchema = closedObject(
 
 const LimitsSchema = closedObject(
   {
+    memoryBytes: Type.Optional(
+      Type.Integer({
+        minimum: 268_435_456,
+        maximum: 1_099_511_627_776,
+        description:
+          'How much memory the process may use, in bytes (its resident set). What requests, answers, streams and ' +
+          'subscriptions hold is counted and refused beyond it: one tenant may hold half of what the gateway itself ' +
+          'leaves, one caller half of that. Default: three quarters of the memory of the container or machine; less ' +
+          'where the heap of Node (`--max-old-space-size`) is smaller.'
+      })
+    ),
     bodyBytes: integer(1024, 268_435_456, 4_194_304, 'Largest request body, in bytes.'),
     sessionIdleMs: integer(100, 30 * 24 * hourMs, 30 * minuteMs, 'A session ends after this time without a request.'),
     sessionMaxMs: integer(100, 365 * 24 * hourMs, 24 * hourMs, 'A session ends after this time even if it is in use.'),
@@ -75,6 +86,13 @@ const LimitsSchema = closedObject(
         'many may come at once after a pause. Each message of a batch counts.'
     ),
     requestsPerSecondPerTenant: integer(1, 1_000_000, 2000, 'The same for all callers of one tenant together.'),
+    callsPerPrincipal: integer(
+      1,
+      1_000_000,
+      1_024,
+      'Requests that may run at once for one person (issuer and subject), over all sessions and clients.'
+    ),
+    callsPerTenant: integer(1, 1_000_000, 4_096, 'Requests that may run at once for all callers of one tenant.'),
     batchMessages: integer(1, 10_000, 50, 'Messages in one JSON-RPC batch (revision 2025-03-26 only).'),
     processes: integer(
       1,

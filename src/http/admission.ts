@@ -8,8 +8,9 @@ import { metadataUrlOf } from '../auth/bearer.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { Endpoint, Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
+import { holdMemory, type HeldMemory, type MemoryAccount } from '../limits/memory.ts'
 import { endpointName, GatewayError, tenantId } from '../protocol/messages.ts'
-import type { EndpointContext } from '../relay/call/call.ts'
+import { quotaKeyOf, type EndpointContext } from '../relay/call/call.ts'
 import type { Sealer } from '../store/seal.ts'
 import { every, type Clock, type Timer } from '../time/clock.ts'
 import { corsHeadersOf, readTarget, type ServerAddress } from './headers.ts'
@@ -80,6 +81,7 @@ export interface Credential {
 /** A request that has passed Host, Origin, authentication and the parser. */
 export interface RequestContext extends EndpointContext, Credential {
   readonly principal: Principal
+  readonly person: string // The same for all clients of one person; for limits.
   readonly incoming: IncomingMessage
   readonly raw: ServerResponse
   /** CORS; sent with every reply. */
@@ -87,13 +89,20 @@ export interface RequestContext extends EndpointContext, Credential {
   readonly requestId: string
   /** Length of the body as it was sent; 0 until it was read. */
   bodyBytes: number
+  /** What the request and its answer take up, from before the body is read until the answer has left. */
+  readonly memory: HeldMemory
 }
 
 /**
  * @param sealer not ready until the key is loaded that event ids are sealed with; no session can be served before
  * @returns what lets in, or throws GatewayError not_found, unavailable, or as the authenticator refuses
  */
-export function createAdmission(state: ServerState, authenticator: Authenticator, sealer: Pick<Sealer, 'ready'>) {
+export function createAdmission(
+  state: ServerState,
+  authenticator: Authenticator,
+  sealer: Pick<Sealer, 'ready'>,
+  memory: MemoryAccount
+) {
   // Made once for each endpoint, because every request needs them.
   const perEndpoint = (): WeakMap<Endpoint, ReturnType<typeof resourceOf>> => new WeakMap()
   const resources = { mcp: perEndpoint(), sse: perEndpoint(), messages: perEndpoint() }
@@ -123,7 +132,7 @@ export function createAdmission(state: ServerState, authenticator: Authenticator
         headers: { 'Retry-After': '1' }
       })
     const principal = await authenticate(place, suffix, rawHeaders)
-    const { expiresAt } = principal
+    const [{ expiresAt }, person] = [principal, quotaKeyOf(principal)]
     return {
       ...place,
       principal,
@@ -135,7 +144,9 @@ export function createAdmission(state: ServerState, authenticator: Authenticator
       raw: reply.raw,
       headers: corsHeadersOf(reply),
       requestId: request.id,
-      bodyBytes: 0
+      bodyBytes: 0,
+      person,
+      memory: holdMemory(memory.share(place.tenant.id, person))
     }
   }
 }

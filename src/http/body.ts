@@ -4,6 +4,7 @@
 import type { FastifyRequest } from 'fastify'
 import { parseJson, parseJsonSteps, shortLength } from '../protocol/json.ts'
 import { runSteps } from '../time/turns.ts'
+import { reserveValues } from './request-memory.ts'
 
 export function createBodyReader() {
   /** The last body of each session that is read in steps, or waits for one that is. Never rejects. */
@@ -11,9 +12,11 @@ export function createBodyReader() {
 
   /** @throws GatewayError as `parseJsonSteps`; a promise rejects with it */
   return (request: FastifyRequest, bytes: Buffer): unknown => {
+    const { context } = request
+    const reserve = context && ((values: number): void => reserveValues(context, bytes.length, values))
     const isShort = bytes.length <= shortLength
     // Short ones do not wait for the long ones of others.
-    const read = (): unknown => (isShort ? parseJson(bytes) : runSteps(parseJsonSteps(bytes)))
+    const read = (): unknown => (isShort ? parseJson(bytes) : runSteps(parseJsonSteps(bytes, reserve)))
     const session = isShort && underWay.size === 0 ? undefined : sessionOf(request)
     if (session === undefined) return read()
     const before = underWay.get(session)

@@ -12,6 +12,8 @@ import { GatewayError } from '../protocol/messages.ts'
 
 /** However many descriptors there are: an idle connection takes some 20 KiB of memory. */
 const maxClientConnections = 16_384
+/** Of the memory for calls, in bytes: idle connections may take a quarter of it. */
+const memoryPerConnection = 81_920
 /** Part of the descriptors that connections of clients may take: a call takes one more, towards its upstream. */
 const descriptorsPerConnection = 2
 /** Part of the connections that those leave free who were let in: who comes next must be able to say who it is. */
@@ -29,9 +31,13 @@ interface Connection {
 
 export type Connections = ReturnType<typeof createConnections>
 
-/** @param descriptors that the process may have open */
-export function createConnections(descriptors: number, log: Log) {
-  const max = Math.max(2, Math.min(maxClientConnections, Math.floor(descriptors / descriptorsPerConnection)))
+/**
+ * @param descriptors that the process may have open
+ * @param memoryBytes that calls may take
+ */
+export function createConnections(descriptors: number, memoryBytes: number, log: Log) {
+  const most = [maxClientConnections, descriptors / descriptorsPerConnection, memoryBytes / memoryPerConnection]
+  const max = Math.max(2, Math.floor(Math.min(...most)))
   const maxLetIn = max - Math.max(1, Math.floor(max / perNewcomer))
   // Not at the first free place, so that the log does not fill with ups and downs.
   const relievedAt = Math.floor(maxLetIn * 0.9)
@@ -71,7 +77,8 @@ export function createConnections(descriptors: number, log: Log) {
     log.warn(
       { connections: open.size, limit: max, descriptors },
       'all connections of clients are in use: those of nobody, and of whoever has most, are closed for new ones. ' +
-        'Raise the number of open files that the process may have (ulimit -n), or run more processes'
+        'Raise the number of open files that the process may have (ulimit -n), or limits.memoryBytes, or ' +
+        'run more processes'
     )
   }
 

@@ -4,7 +4,7 @@
 import type { FastifyCorsOptions } from '@fastify/cors'
 import type { FastifyReply } from 'fastify'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { GatewayError } from '../protocol/messages.ts'
+import { GatewayError, isLegacyRevision, legacyRevisions, type Revision } from '../protocol/messages.ts'
 import type { ReplyHeaders } from './reply.ts'
 
 export interface ServerAddress {
@@ -205,4 +205,18 @@ export function formatsOf(headers: IncomingHttpHeaders): Accepts {
 export function checkTakesStream(headers: IncomingHttpHeaders): void {
   if (readAccept(headers).stream) return
   throw new GatewayError('not_acceptable', 'GET opens the stream of a session; it needs Accept: text/event-stream.')
+}
+
+/**
+ * 2025-11-25 basic/transports "Protocol Version Header": invalid or unsupported is 400.
+ * @throws GatewayError unsupported_version
+ */
+export function checkRevision(headers: IncomingHttpHeaders): Revision | undefined {
+  const header = headers['mcp-protocol-version']
+  if (header === undefined || isLegacyRevision(header)) return header
+  throw new GatewayError(
+    'unsupported_version',
+    'The MCP-Protocol-Version header names a revision that this endpoint does not speak.',
+    { data: { supported: legacyRevisions, requested: String(header).slice(0, 40) } }
+  )
 }

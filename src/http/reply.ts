@@ -1,19 +1,10 @@
-// What goes out on a response: whole replies and server-sent events. What a client has asked for and does not read
-// waits in memory: beyond a size its next requests are refused, beyond a time its connection is closed.
+// What goes out on a response: whole replies and server-sent events.
 
 import type { ServerResponse } from 'node:http'
 import type { Log } from '../observe/log.ts'
-import {
-  errorMessage,
-  errorObject,
-  GatewayError,
-  isObject,
-  isRequestId,
-  type Message,
-  type RequestId
-} from '../protocol/messages.ts'
-import type { LiveSession } from '../session/live-sessions.ts'
+import { errorMessage, errorObject, GatewayError, isObject, isRequestId, type RequestId } from '../protocol/messages.ts'
 import type { Sink } from '../session/stream.ts'
+import { closeIfSlow, closeIfStalled, stalledMs } from './backlog.ts'
 
 export type ReplyHeaders = Readonly<Record<string, string>>
 
@@ -94,76 +85,6 @@ export const stopping = (): GatewayError =>
     headers: { Connection: 'close' }
   })
 
-/** Smaller backlogs are left to the kernel. */
-export const smallBacklogBytes = 65_536
-/** Of one session or caller, over all its connections. */
-export const maxBacklogBytes = 32 * 1024 * 1024
-/** How long a connection may make no progress. */
-const stalledMs = 15_000
-
-/** Counts a connection's backlog into that of its session, until it is closed. */
-export function trackBacklog(session: LiveSession, raw: ServerResponse, backlogBytes: () => number): void {
-  session.unread.add(backlogBytes)
-  raw.once('close', () => session.unread.delete(backlogBytes))
-}
-
-/** @throws GatewayError too_many */
-export function refuseOverBacklog(session: LiveSession): void {
-  let sum = 0
-  for (const backlogBytes of session.unread) sum += backlogBytes()
-  refuseBacklog(sum, 'session')
-}
-
-/** @throws GatewayError too_many */
-export function refuseBacklog(bytes: number, whose: 'session' | 'caller'): void {
-  if (bytes <= maxBacklogBytes) return
-  throw new GatewayError(
-    'too_many',
-    `More than ${maxBacklogBytes / 1024 / 1024} MiB of answers to this ${whose} wait to be read. Read them before ` +
-      'asking for more.'
-  )
-}
-
-/** @throws GatewayError too_many */
-export function refuseCall(callsInFlight: number, maxCalls: number, whose: 'session' | 'caller'): void {
-  if (callsInFlight < maxCalls) return
-  throw new GatewayError(
-    'too_many',
-    `More than ${maxCalls} requests of this ${whose} are in flight (limits.callsPerSession). ` +
-      'Wait for answers before sending more.'
-  )
-}
-
-/**
- * JSON-RPC tells answers apart by their ids alone: with two of one id in flight, one gets the answer, or the
- * cancellation, of the other (2025-11-25 basic "Requests": an id MUST NOT have been used before in the session).
- * @throws GatewayError invalid_request
- */
-export function refuseIdsInFlight(
-  { calls }: LiveSession,
-  messages: ReadonlyArray<Message | { readonly kind: 'invalid' }>
-): void {
-  const ids = new Set<RequestId>()
-  for (const { id } of calls) ids.add(id)
-  for (const message of messages) {
-    if (message.kind !== 'request') continue
-    if (ids.has(message.id))
-      throw new GatewayError(
-        'invalid_request',
-        'A request with this id is in flight in this session. Wait for its answer, or send another id.'
-      )
-    ids.add(message.id)
-  }
-}
-
-/**
- * Closes a connection that reads nothing of its backlog. Node sees progress where the queue is not what it was when it
- * was written, so the time may pass once in vain; it begins again with every progress.
- */
-function closeIfStalled(raw: ServerResponse): void {
-  if (raw.writableLength > smallBacklogBytes) raw.setTimeout(stalledMs, () => raw.destroy())
-}
-
 export const sseHeaders: ReplyHeaders = {
   'Content-Type': 'text/event-stream; charset=utf-8',
   'Cache-Control': 'no-store, no-transform',
@@ -220,8 +141,10 @@ export function createSseWriter(
         const done = (): void => {
           raw.off('drain', done).off('close', done).off('timeout', overflow)
           raw.setTimeout(0)
+          inTime()
           resolve()
         }
+        const inTime = closeIfSlow(raw, overflow)
         raw.once('drain', done).once('close', done).once('timeout', overflow)
         raw.setTimeout(stalledMs)
       }),

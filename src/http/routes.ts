@@ -4,6 +4,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { hasIssuer, resourceMetadata } from '../auth/bearer.ts'
+import type { MemoryAccount } from '../limits/memory.ts'
 import { classifyHttpBody, isModernVersionHeader } from '../protocol/envelope.ts'
 import { GatewayError, latestModern } from '../protocol/messages.ts'
 import type { StoreHealth } from '../store/health.ts'
@@ -24,6 +25,7 @@ import type { HttpSseHandler } from './legacy/http-sse.ts'
 import type { LegacyHandler } from './legacy/legacy.ts'
 import type { ModernHandler } from './modern/modern.ts'
 import { idOf, sendAccepted, sendJson, type ReadId } from './reply.ts'
+import { holdRequest, reserveRequest } from './request-memory.ts'
 import type { RequestRates } from './request-rates.ts'
 
 export interface RoutesOptions {
@@ -35,6 +37,7 @@ export interface RoutesOptions {
     readonly modern: ModernHandler
     readonly httpSse: HttpSseHandler
   }
+  readonly memory: MemoryAccount
   readonly storeHealth: StoreHealth
   readonly sealer: Pick<Sealer, 'ready'>
   readonly connections: Connections
@@ -58,9 +61,9 @@ export function addRoutes(
   options: RoutesOptions,
   refuse: (request: FastifyRequest, reply: FastifyReply, error: unknown, id: ReadId) => void
 ): void {
-  const { state, authenticator, storeHealth, sealer, connections, rates } = options
+  const { state, authenticator, memory, storeHealth, sealer, connections, rates } = options
   const { legacy, modern, httpSse } = options.handlers
-  const admit = createAdmission(state, authenticator, sealer)
+  const admit = createAdmission(state, authenticator, sealer, memory)
 
   /** @param routes in the order in which their methods are named in Allow */
   function serve(url: string, routes: Partial<Record<Method, Route>>): void {
@@ -85,6 +88,7 @@ export function addRoutes(
         request.context = context
         rates.count(context.principal)
         if (request.method === 'POST') checkContent(request.headers)
+        reserveRequest(context)
       },
       handler(request, reply) {
         const { context, body } = request
@@ -93,7 +97,9 @@ export function addRoutes(
         const id = body === undefined ? null : idOf(body)
         // Fastify holds its request as long as the answer is open, and a stream is open for hours.
         request.body = undefined
-        act(context, body).catch((error: unknown) => refuse(request, reply, error, id))
+        act(context, body)
+          .catch((error: unknown) => refuse(request, reply, error, id))
+          .finally(holdRequest(context))
       }
     }
   }

@@ -13,6 +13,7 @@ import { createBodyReader } from './body.ts'
 import { createConnections } from './connections.ts'
 import { checkNames, corsHeadersOf, corsOptionsOf, hostCheck, isAllowedOrigin, notJson } from './headers.ts'
 import { sendError, stopping, type ReadId, type ReplyHeaders } from './reply.ts'
+import { recountBody } from './request-memory.ts'
 import { createRequestRates } from './request-rates.ts'
 import { addRoutes, type RoutesOptions } from './routes.ts'
 import { sendUnreadable } from './unreadable.ts'
@@ -65,7 +66,7 @@ export async function createServer(options: ServerOptions) {
     clientErrorHandler: (error, socket) => sendUnreadable(socket, error, socketLimits.http.maxHeaderSize),
     routerOptions: { maxParamLength: 128 }
   })
-  const connections = createConnections(descriptors, log)
+  const connections = createConnections(descriptors, options.memory.budgetBytes, log)
   server.server.on('connection', connections.opened)
 
   const refuse = (request: FastifyRequest, reply: FastifyReply, thrown: unknown, id: ReadId): void => {
@@ -89,11 +90,15 @@ export async function createServer(options: ServerOptions) {
   const readBody = createBodyReader()
   server.removeAllContentTypeParsers()
   server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    if (request.context !== undefined) request.context.bodyBytes = body.length
     try {
+      const { context } = request
       const message = readBody(request, body as Buffer)
-      if (message instanceof Promise) message.then((value) => done(null, value), done)
-      else done(null, message)
+      const counted = (value: unknown): unknown => {
+        if (context !== undefined) recountBody(context, (body as Buffer).length, value)
+        return value
+      }
+      if (message instanceof Promise) message.then(counted).then((value) => done(null, value), done)
+      else done(null, counted(message))
     } catch (error) {
       done(error as Error)
     }

@@ -98,7 +98,7 @@ export function createSemaphore(max: number): Semaphore {
 }
 
 /** Bytes: an empty object and its slot in an array in V8; other values take less beside their text. */
-const perValue = 64
+export const bytesPerValue = 64
 
 /**
  * Estimates the memory that a JSON value takes, which its text does not tell: `{},` has three characters and takes 64
@@ -109,7 +109,7 @@ const perValue = 64
 export function jsonSizeOf(value: unknown, limit = Infinity): number {
   let size = 0
   function add(each: unknown): void {
-    size += perValue
+    size += bytesPerValue
     if (typeof each === 'string') size += Buffer.byteLength(each)
     else if (Array.isArray(each)) {
       for (const element of each) {

@@ -110,10 +110,11 @@ export const errorTable = {
     'The headers of the request are larger than 32 KiB together. Send fewer or shorter ones.'
   ),
   request_timeout: http(408, 'The request did not arrive whole in time. Send it again.', { retry: true }),
-  too_many: http(429, 'A limit of sessions, calls or processes is reached; the message names it. Retry later.', {
-    level: 'warn',
-    retry: true
-  }),
+  too_many: http(
+    429,
+    'A limit of sessions, calls, processes or memory is reached; the message names it. Retry later.',
+    { level: 'warn', retry: true }
+  ),
   rate_limited: http(
     429,
     'The caller, or all callers of the tenant together, send more requests a second than limits.requestsPerSecond... ' +

@@ -6,6 +6,11 @@ import { inexactNumber, type NumberSpan } from './json-numbers.ts'
 export interface JsonLimits {
   readonly maxDepth: number
   readonly maxValues: number
+  /**
+   * Takes the memory for so many values of a long text, before they are made.
+   * @throws JsonLimitError, GatewayError where there is none
+   */
+  readonly reserve?: ((values: number) => void) | undefined
 }
 
 /** In characters. Tests take short ones. */
@@ -149,7 +154,7 @@ export function* scanJson(
     }
   }
   if (open.length > 0) throw new SyntaxError('not valid JSON')
-  return { root, numbers }
+  return { root, numbers, values }
 }
 
 const isNumberUnit = (unit: number): boolean =>

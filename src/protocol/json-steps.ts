@@ -27,7 +27,8 @@ export function* jsonSteps(
   limits: JsonLimits,
   lengths = stepLengths
 ): Generator<undefined, unknown, undefined> {
-  const { root, numbers } = yield* scanJson(text, limits, lengths)
+  const { root, numbers, values } = yield* scanJson(text, limits, lengths)
+  limits.reserve?.(values)
   let nextNumber = 0
   const parse = (open: string, from: number, to: number, close: string): unknown => {
     const own: NumberSpan[] = []

@@ -21,16 +21,21 @@ const wholeDecoder = new TextDecoder('utf-8', strict)
 
 /**
  * One JSON text in UTF-8 from an untrusted peer, in steps.
+ * @param reserve see `JsonLimits`
  * @throws GatewayError parse_error (RFC 8259; JSON-RPC 2.0 section 5.1); invalid_request where it is nested too deeply
  * or holds too many values
  */
-export function* parseJsonSteps(bytes: Uint8Array): Generator<undefined, unknown, undefined> {
+export function* parseJsonSteps(
+  bytes: Uint8Array,
+  reserve?: JsonLimits['reserve']
+): Generator<undefined, unknown, undefined> {
   const isShort = bytes.length <= shortLength
   const text = isShort ? textOf(bytes) : yield* textSteps(bytes)
   if (text === undefined) throw new GatewayError('parse_error', 'The body is not valid UTF-8.')
   try {
-    return isShort ? parseShort(text, limits) : yield* jsonSteps(text, limits)
+    return isShort ? parseShort(text, limits) : yield* jsonSteps(text, { ...limits, reserve })
   } catch (error) {
+    if (error instanceof GatewayError) throw error
     if (error instanceof JsonLimitError) {
       const advice = error.message.includes('values') ? ' Send long lists as text, or in several calls.' : ''
       throw new GatewayError('invalid_request', `The JSON text ${error.message}.${advice}`)

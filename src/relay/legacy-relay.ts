@@ -1,6 +1,7 @@
 // The relay for sessions, revisions up to 2025-11-25: composes what serves them.
 
 import { isConfiguredPrincipal } from '../auth/principal.ts'
+import { createMemoryAccount } from '../limits/memory.ts'
 import { observe } from '../observe/log.ts'
 import type { Notification, Result } from '../protocol/messages.ts'
 import type { LiveSession, LiveSessions } from '../session/live-sessions.ts'
@@ -44,7 +45,7 @@ const maxViewWaitMs = 1_000
 export type LegacyRelay = ReturnType<typeof createLegacyRelay>
 
 export function createLegacyRelay({
-  runtime: { clock, clientInfo, log, newId },
+  runtime: { clock, clientInfo, log, newId, memory = createMemoryAccount() },
   pool,
   store,
   sealer,
@@ -73,7 +74,7 @@ export function createLegacyRelay({
   const tasks = createSessionTasks({ sealer, store, sessions: live, pool, clock, log })
   const subscriptions = createResourceSubscriptions(pool, clock, log)
   const clients = createSessionClients({ live, tasks, subscriptions, contextOf })
-  const listings = createListings({ pool, store, clock, log, clientInfo, events: clients.sharedEvents })
+  const listings = createListings({ pool, store, clock, log, clientInfo, memory, events: clients.sharedEvents })
   const sessionLists = createSessionLists(listings, clock, log)
   const catalogOf = createCatalogCache(listings, log)
   const catalogs = createSessionCatalogs(catalogOf, listings, sessionLists)

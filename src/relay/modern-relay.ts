@@ -53,7 +53,7 @@ export function createModernRelay({
   /** How long a call waits for input of its client, in milliseconds; default ten minutes. */
   readonly parkedMs?: number | undefined
 }) {
-  const { clock, wall, clientInfo, newId, log } = runtime
+  const { clock, wall, clientInfo, newId, log, memory } = runtime
 
   const catalogs = createCallerCatalogs(catalogOf, listings, clock)
   const taskIds = createSealedTaskIds(sealer)
@@ -75,7 +75,7 @@ export function createModernRelay({
     log
   })
   const states = createRequestStates(sealer, wall)
-  const parking = createParking({ states, node, bus, contextOf, wall, newId, log, lifetimeMs: parkedMs })
+  const parking = createParking({ states, node, bus, contextOf, wall, newId, log, memory, lifetimeMs: parkedMs })
   const legacyTasks = createLegacyTasks({
     connections,
     pool,

@@ -1,6 +1,7 @@
 // Copies in the store of what is streamed to clients, for those that come back at another process or after a restart:
 // limited per session and per process, never awaited; where one fails only the copy is lost.
 
+import { holdMemory, type MemoryShare } from '../limits/memory.ts'
 import type { Log } from '../observe/log.ts'
 import { eventsKept, eventsKey, eventsTtlMs } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
@@ -121,6 +122,8 @@ function* eventsAfter(entries: readonly string[], after: number): Generator<{ se
  * for as long as its reader takes.
  */
 const maxPerSession = 4
+/** Counted for each, in bytes: what a session may have stored, most of which is plain text. */
+const resumedBytes = defaultLimits.session
 
 export function createResumeLimit() {
   const bySession = new Map<string, Set<AbortController>>()
@@ -136,6 +139,7 @@ export function createResumeLimit() {
     async run<T>(
       sessionKey: string,
       wanted: AbortSignal | undefined,
+      memory: MemoryShare | undefined,
       run: (stop: AbortSignal) => Promise<T>
     ): Promise<T> {
       const running = bySession.get(sessionKey) ?? new Set<AbortController>()
@@ -145,11 +149,14 @@ export function createResumeLimit() {
           'before resuming more.'
         throw new GatewayError('too_many', message, { headers: { 'Retry-After': '1' } })
       }
+      const held = memory && holdMemory(memory)
+      held?.require(resumedBytes, 'Resuming the stream')
       const own = new AbortController()
       bySession.set(sessionKey, running.add(own))
       try {
         return await run(wanted === undefined ? own.signal : AbortSignal.any([wanted, own.signal]))
       } finally {
+        held?.set(0)
         running.delete(own)
         if (running.size === 0) bySession.delete(sessionKey)
       }

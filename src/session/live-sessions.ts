@@ -1,6 +1,7 @@
 // What this process holds of a session while it is in use: its stream, its calls in flight, and list changes not sent
 // yet. No other process needs it; what is idle is forgotten.
 
+import { createMemoryAccount, holdMemory, type HeldMemory, type MemoryShare } from '../limits/memory.ts'
 import {
   type EndpointName,
   GatewayError,
@@ -38,6 +39,8 @@ export interface LiveSession {
   session: Session
   readonly calls: Set<CallInFlight>
   readonly serverRequests: PendingServerRequests
+  /** What the session takes up, and its subscriptions. */
+  readonly memory: HeldMemory
   /** Bytes that each connection of the client has not taken yet. */
   readonly unread: Set<() => number>
   /** Finishes the one before, and sends pending list changes. */
@@ -62,6 +65,14 @@ interface Entry extends LiveSession {
   usedAt: number
   stream: SessionStream | undefined
 }
+
+/**
+ * Of an idle session: its entries here and there, its record, what its client declared. In bytes; an estimate from
+ * above, to be compared with `npm run bench -- --only memory`.
+ */
+const sessionBytes = 16_384
+
+const unlimited = createMemoryAccount().share('', '')
 
 export type LiveSessions = ReturnType<typeof createLiveSessions>
 
@@ -94,14 +105,17 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
       ...[...(entry?.calls ?? [])].map((call) => () => call.end(ended)),
       () => entry?.serverRequests.end(new GatewayError('session_unknown', 'The session of the client ended.')),
       () => entry?.stream?.finish(),
-      ...listeners.map((listener) => () => listener(key))
+      ...listeners.map((listener) => () => listener(key)),
+      // Subscriptions have been given up by then.
+      () => entry?.memory.set(0)
     ])
   }
 
-  function create(session: Session): Entry {
+  function create(session: Session, memory: HeldMemory): Entry {
     const changed = new Set<ListKind>()
     const entry: Entry = {
       key: session.key,
+      memory,
       tenant: session.record.owner.tenant,
       endpoint: session.record.endpoint,
       session,
@@ -150,10 +164,18 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
   }
 
   return {
-    /** The live part of a session, made where there is none. */
-    use(session: Session): LiveSession {
+    /**
+     * The live part of a session, made where there is none.
+     * @param share of its owner; default: without limits
+     * @throws GatewayError too_many
+     */
+    use(session: Session, share: MemoryShare = unlimited): LiveSession {
       let entry = entries.get(session.key)
-      if (entry === undefined) entries.set(session.key, (entry = create(session)))
+      if (entry === undefined) {
+        const memory = holdMemory(share)
+        memory.require(sessionBytes, 'The session')
+        entries.set(session.key, (entry = create(session, memory)))
+      }
       entry.session = session
       entry.usedAt = clock.now()
       return entry

@@ -22,10 +22,11 @@ export type SessionSlots = ReturnType<typeof createSessionSlots>
 export function createSessionSlots(store: Store, clock: { now(): number }, randomBytes: (size: number) => Buffer) {
   /** When an owner had no free slot: forgotten after `fullMs`, and when one of its sessions ends at this process. */
   const fullSince = new LRUCache<string, number>({ max: maxFullOwners })
-  const nameOf = ({ owner: { tenant, issuer, subject, clientId }, epoch }: Holder): string =>
-    digest(JSON.stringify([tenant, issuer, subject, clientId, epoch]))
-  const keyOf = ({ owner: { tenant, issuer, subject, clientId }, epoch }: Holder, slot: number): string =>
-    principalSeatKey(tenant, issuer, subject, clientId, `${epoch}.${slot}`)
+  // Of the person, whatever the client: one may have as many client ids as it likes.
+  const nameOf = ({ owner: { tenant, issuer, subject }, epoch }: Holder): string =>
+    digest(JSON.stringify([tenant, issuer, subject, epoch]))
+  const keyOf = ({ owner: { tenant, issuer, subject }, epoch }: Holder, slot: number): string =>
+    principalSeatKey(tenant, issuer, subject, `${epoch}.${slot}`)
   const random = (): number => randomBytes(4).readUInt32BE()
 
   return {

@@ -1,6 +1,7 @@
 // One stream to a client. The last events are held, so that a connection may break and the next one go on where it
 // ended: each event once, in order (2025-11-25 basic/transports "Resumability and Redelivery").
 
+import { bytesPerChar, type HeldMemory } from '../limits/memory.ts'
 import { eventsKept } from '../store/keys.ts'
 
 /** A connection of the client. Nothing here throws or rejects. */
@@ -56,9 +57,11 @@ interface StreamOptions {
   /** @param data undefined for an event that only primes. @param keep how many of the last events are held */
   readonly onEvent: (seq: number, data: string | undefined, keep: number) => void
   readonly onFinish: () => void
+  /** What the held events take up. */
+  readonly memory: HeldMemory
 }
 
-export function createStream({ now, primes, idOf, onEvent, onFinish }: StreamOptions) {
+export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: StreamOptions) {
   const held: Array<string | undefined> = []
   let heldLength = 0
   let seq = -1
@@ -68,14 +71,18 @@ export function createStream({ now, primes, idOf, onEvent, onFinish }: StreamOpt
 
   const first = (): number => seq - held.length + 1
 
-  function keep(data: string | undefined): void {
+  function keep(data: string | undefined, isReserved = false): void {
     seq++
     held.push(data)
     heldLength += data?.length ?? 0
-    while (held.length > eventsKept || (heldLength > maxHeld && held.length > 1))
-      heldLength -= held.shift()?.length ?? 0
+    const fits = (): boolean => memory.fit(heldLength * bytesPerChar)
+    const isTooMuch = (): boolean => held.length > eventsKept || (held.length > 1 && (heldLength > maxHeld || !fits()))
+    while (isTooMuch()) heldLength -= held.shift()?.length ?? 0
+    if (isReserved) memory.set(heldLength * bytesPerChar)
+    const isLost = !fits()
+    if (isLost) memory.set((held.length = heldLength = 0))
     onEvent(seq, data, held.length)
-    if (connection !== undefined && lags(connection)) close()?.overflow()
+    if (isLost || (connection !== undefined && lags(connection))) close()?.overflow()
   }
 
   /** @returns whether it misses events that are not held any more, or does not read */
@@ -111,7 +118,13 @@ export function createStream({ now, primes, idOf, onEvent, onFinish }: StreamOpt
     const sink = connection?.sink
     connection = undefined
     detachedAt = now()
+    forgetIfOver()
     return sink
+  }
+
+  /** Nobody comes back for it: what it held is let go of with it. */
+  function forgetIfOver(): void {
+    if (over && connection === undefined) memory.set(0)
   }
 
   function connect(sink: Sink, next: number): Attachment {
@@ -136,10 +149,13 @@ export function createStream({ now, primes, idOf, onEvent, onFinish }: StreamOpt
   }
 
   return {
-    /** Nothing is sent after `finish`. */
-    send(message: unknown): void {
+    /**
+     * Nothing is sent after `finish`. A message for which there is no memory is lost, and the connection with it.
+     * @param isReserved its memory was taken before: it is the answer of a call
+     */
+    send(message: unknown, isReserved = false): void {
       if (over) return
-      keep(JSON.stringify(message))
+      keep(JSON.stringify(message), isReserved)
       flow()
     },
     /** Gives the client an id before the first message (2025-11-25: "prime the client to reconnect"). */
@@ -155,6 +171,7 @@ export function createStream({ now, primes, idOf, onEvent, onFinish }: StreamOpt
       over = true
       onFinish()
       flow()
+      forgetIfOver()
     },
     /** Tells the client to come back; it finds the stream unfinished. */
     leave(retryMs: number): void {
@@ -164,6 +181,7 @@ export function createStream({ now, primes, idOf, onEvent, onFinish }: StreamOpt
       const sink = close()
       if (primes && next > 0) sink?.pause(idOf(next - 1), retryMs)
       else sink?.end()
+      forgetIfOver()
     },
     /** The connection gets what comes; the one before is ended. */
     attach(sink: Sink): Attachment {

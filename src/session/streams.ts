@@ -2,6 +2,7 @@
 // process, else from the store. An event id names stream and sequence number and carries a proof: an invented or
 // foreign one replays nothing.
 
+import { createMemoryAccount, holdMemory, type MemoryShare } from '../limits/memory.ts'
 import type { Log } from '../observe/log.ts'
 import { eventsTtlMs } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
@@ -16,7 +17,11 @@ type StreamKind = 'call' | 'session'
 export interface StreamFeatures {
   /** See `StreamOptions.primes`. */
   readonly primes: boolean
+  /** Of the client. Default: without limits. */
+  readonly memory?: MemoryShare
 }
+
+const unlimited = createMemoryAccount().share('', '')
 
 type Resumed =
   /** The connection gets what it missed, and what comes. */
@@ -84,7 +89,7 @@ export function createStreams(options: StreamsOptions) {
     }
   })
 
-  function open(sessionKey: string, kind: StreamKind, { primes }: StreamFeatures): Stream {
+  function open(sessionKey: string, kind: StreamKind, { primes, memory = unlimited }: StreamFeatures): Stream {
     // The kind is part of the id, and so of what the proof covers.
     const streamId = `${kind.slice(0, 1)}${randomBytes(9).toString('base64url')}`
     // Without a priming event the client has no id to come back with before the first message: a copy of an answer that
@@ -93,6 +98,7 @@ export function createStreams(options: StreamsOptions) {
     const stream = createStream({
       now,
       primes,
+      memory: holdMemory(memory),
       idOf: (seq) => idOf(sessionKey, streamId, seq),
       onEvent: (seq, data = '', keep) => copy.add(seq, data, keep),
       onFinish() {
@@ -155,7 +161,7 @@ export function createStreams(options: StreamsOptions) {
       const live = bySession.get(sessionKey)?.get(streamId)
       if (live !== undefined) return { kind: 'connected', of: live.kind, attachment: live.stream.resume(sink, after) }
 
-      const { replayed, aborted } = await resumes.run(sessionKey, wanted, async (stop) => ({
+      const { replayed, aborted } = await resumes.run(sessionKey, wanted, features.memory, async (stop) => ({
         replayed: await replay(sessionKey, streamId, after, sink, stop),
         aborted: stop.aborted
       }))

@@ -8,7 +8,7 @@ export const keyTable = {
   session: ['tenant', 'endpoint', 'session id'],
   'session-ends': ['tenant'],
   tenants: [],
-  'principal-seat': ['tenant', 'issuer', 'subject', 'client id', 'seat'],
+  'principal-seat': ['tenant', 'issuer', 'subject', 'seat'],
   listing: ['hash of the upstream definition'],
   events: ['key of the session', 'stream id'],
   tasks: ['tenant', 'endpoint', 'issuer', 'subject', 'client id'],

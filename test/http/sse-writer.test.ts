@@ -3,6 +3,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import fc from 'fast-check'
 import t from 'tap'
+import { createMemoryAccount, holdMemory } from '../../src/limits/memory.ts'
 import { createSseWriter, maxQueuedBytes, type SseWriter } from '../../src/http/reply.ts'
 import { createStream } from '../../src/session/stream.ts'
 import { eventsOf, open, send } from '../kit/client.ts'
@@ -75,7 +76,15 @@ t.test('a reader that does not read is cut off before its queue grows past the c
 })
 
 t.test('a reader that catches up gets all of it, however much that is', async (t) => {
-  const stream = createStream({ now: () => 0, primes: true, idOf: (seq) => `s.${seq}`, onEvent() {}, onFinish() {} })
+  const memory = holdMemory(createMemoryAccount().share('acme', 'ada'))
+  const stream = createStream({
+    now: () => 0,
+    primes: true,
+    idOf: (seq) => `s.${seq}`,
+    onEvent() {},
+    onFinish() {},
+    memory
+  })
   for (let n = 0; n < 10; n++) stream.send(`${n}${'x'.repeat(400_000)}`)
   stream.finish()
   let overflows = 0

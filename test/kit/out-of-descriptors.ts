@@ -9,7 +9,7 @@ import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
 
 const [url = ''] = process.argv.slice(2)
 const { pool, log, logged } = testConnector()
-const connections = createConnections(1_000, log)
+const connections = createConnections(1_000, Infinity, log)
 
 async function attempt(definition: UpstreamDefinition): Promise<object> {
   try {

@@ -1,6 +1,7 @@
 // An RPC client on a clock that stands still, whose transport only records what it is given.
 
 import { type ClientCapabilities, type JsonObject, tenantId, upstreamName } from '../../src/protocol/messages.ts'
+import { createMemoryAccount } from '../../src/limits/memory.ts'
 import { createServerRequestQuotas } from '../../src/upstream/rpc/server-requests.ts'
 import { createLimitedWarnings } from '../../src/upstream/rpc/notifications.ts'
 import { createRpcClient } from '../../src/upstream/rpc/rpc-client.ts'
@@ -44,6 +45,7 @@ export function testRpcClient(
       log,
       warnings: createLimitedWarnings('files', clock, log),
       serverRequestQuota: quotas.open({ tenant: tenantId('acme'), name: upstreamName('files') }),
+      memory: createMemoryAccount().share('acme', 'test'),
       use: 'calls'
     },
     transport: {

@@ -7,6 +7,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { keyPrincipal } from '../../src/auth/principal.ts'
 import { compileConfig } from '../../src/config/load.ts'
 import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
+import { createMemoryAccount } from '../../src/limits/memory.ts'
 import {
   type ClientCapabilities,
   endpointName,
@@ -144,6 +145,7 @@ export async function modernSetup(
     clock,
     log,
     clientInfo,
+    memory: createMemoryAccount(),
     events: { sharedNotification() {}, lost() {} }
   })
   const catalogs = createCatalogCache(listings, log)

@@ -3,6 +3,7 @@
 
 import fc from 'fast-check'
 import t from 'tap'
+import { createMemoryAccount, holdMemory } from '../../src/limits/memory.ts'
 import { createStream, type Stream } from '../../src/session/stream.ts'
 import { clock, reader } from './reader.ts'
 import { until } from '../kit/until.ts'
@@ -19,6 +20,7 @@ function made(primes = true): Made {
   let finishes = 0
   const { now, pass } = clock()
   const stream = createStream({
+    memory: holdMemory(createMemoryAccount().share('acme', 'ada')),
     now,
     primes,
     idOf: (seq) => `s.${seq}`,

@@ -123,7 +123,7 @@ t.test('names that look or join alike do not meet', async (t) => {
 t.test('a key is of one length and alphabet whatever the names are, and holds none of them', async (t) => {
   for (const name of ['', 'canary', '*', 'x'.repeat(1024), '\r\nFLUSHALL\r\n', '\0']) {
     t.match(sessionKey(name, name, name), /^session(:[\w-]{43}){3}$/)
-    t.match(principalSeatKey(name, name, name, name, '7'), /^principal-seat(:[\w-]{43}){5}$/)
+    t.match(principalSeatKey(name, name, name, '7'), /^principal-seat(:[\w-]{43}){4}$/)
     t.match(listingKey(name), /^listing:[\w-]{43}$/)
     t.match(eventsKey(name, name), /^events(:[\w-]{43}){2}$/)
     t.match(tasksKey(name, name, name, name, name), /^tasks(:[\w-]{43}){5}$/)
@@ -136,7 +136,7 @@ t.test('the table says how many parts a key has', async (t) => {
     session: sessionKey('a', 'b', 'c'),
     'session-ends': sessionEndsKey('a'),
     tenants: tenantsKey,
-    'principal-seat': principalSeatKey('a', 'b', 'c', 'd', '0'),
+    'principal-seat': principalSeatKey('a', 'b', 'c', '0'),
     listing: listingKey('a'),
     events: eventsKey('a', 'b'),
     tasks: tasksKey('a', 'b', 'c', 'd', 'e'),

@@ -1,6 +1,7 @@
 // The session behind a stream of HTTP+SSE: the stream, on which answers, server requests and notifications all ride and
 // which cannot be resumed; how a POST finds the session, what a POST may carry, and how the session is initialized.
 
+import { bytesPerChar, holdMemory } from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
 import {
   classifyMessage,
@@ -15,7 +16,8 @@ import type { LiveSessions, SessionStream } from '../../session/live-sessions.ts
 import { sameOwner, type Session, type Sessions } from '../../session/sessions.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Credential, RequestContext } from '../admission.ts'
-import { createSseWriter, maxBacklogBytes, sseHeaders, trackBacklog } from '../reply.ts'
+import { maxBacklogBytes, trackBacklog } from '../backlog.ts'
+import { createSseWriter, sseHeaders } from '../reply.ts'
 import {
   checkBatch,
   initializeResult,
@@ -63,6 +65,7 @@ export function openHttpSseStream(
   // reads nothing.
   const queue: string[] = []
   let queuedChars = 0
+  const memory = holdMemory(context.memory.share)
   let full = false
 
   // 'close' alone does not do: it never comes while a client does not read what it was sent.
@@ -71,8 +74,10 @@ export function openHttpSseStream(
     ended = true
     queue.length = queuedChars = 0
     writer.end()
+    memory.set(heldBytes())
     onEnd()
   }
+  const heldBytes = (): number => (raw.destroyed ? 0 : queuedChars * bytesPerChar + raw.writableLength)
   const flow = (): void => {
     while (!full && queue.length > 0) {
       const text = queue.shift() ?? ''
@@ -84,11 +89,15 @@ export function openHttpSseStream(
         flow()
       })
     }
+    memory.set(heldBytes())
     if (finishing && held === 0 && queue.length === 0) end()
   }
 
   raw.writeHead(200, { ...context.headers, ...sseHeaders })
-  raw.once('close', end)
+  raw.once('close', () => {
+    end()
+    memory.set(0)
+  })
   writer.eventWithoutId(messagesPath, 'endpoint')
   return {
     raw,
@@ -100,8 +109,8 @@ export function openHttpSseStream(
       const text = JSON.stringify(message)
       queue.push(text)
       queuedChars += text.length
+      if (queuedChars > maxQueuedChars || !memory.fit(heldBytes())) writer.overflow()
       flow()
-      if (queuedChars > maxQueuedChars) writer.overflow()
       return true
     },
     beat: writer.beat,
@@ -186,7 +195,7 @@ export async function initializeHttpSse(
     entry.session = session
     entry.phase = 'ready'
     stream.send(responseMessage(id, initializeResult(context, client.revision, described, serverInfo)))
-    const current = live.use(session)
+    const current = live.use(session, context.memory.share)
     trackBacklog(current, stream.raw, stream.backlogBytes)
     current.setStream(stream)
   } catch (error) {

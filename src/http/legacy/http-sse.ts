@@ -5,8 +5,11 @@ import { errorMessage, errorObject, GatewayError, responseMessage, type Message 
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { NegotiatedClient, Session } from '../../session/sessions.ts'
 import { pathOf, type RequestContext } from '../admission.ts'
-import { checkTakesStream } from '../headers.ts'
-import { refuseIdsInFlight, refuseOverBacklog, sendAccepted, stopping } from '../reply.ts'
+import { refuseOverBacklog } from '../backlog.ts'
+import { refuseIdsInFlight } from '../calls-in-flight.ts'
+import { checkRevision, checkTakesStream } from '../headers.ts'
+import { sendAccepted, stopping } from '../reply.ts'
+import { holdRequest } from '../request-memory.ts'
 import {
   findHttpSseSession,
   initializeHttpSse,
@@ -14,7 +17,7 @@ import {
   readHttpSseBody,
   type HttpSseSession
 } from './http-sse-session.ts'
-import { checkRevision, createSessionMessages, isRequest, ownerOf, type LegacyOptions } from './messages.ts'
+import { createSessionMessages, isRequest, ownerOf, type LegacyOptions } from './messages.ts'
 
 export interface HttpSseOptions extends LegacyOptions {
   readonly randomBytes: (size: number) => Buffer
@@ -48,8 +51,12 @@ export function createHttpSseHandler(options: HttpSseOptions) {
   ): void {
     if (message.kind !== 'request') return messages.accept(context, session, message)
     const release = stream.hold()
+    // Its POST is answered already.
+    const done = holdRequest(context)
     // `run` never rejects.
     void messages.run(context, session, message, stream.send).then((final) => {
+      // What waits to be read counts for the stream.
+      done()
       if (final !== undefined) stream.send(final)
       release()
     })
@@ -101,7 +108,7 @@ export function createHttpSseHandler(options: HttpSseOptions) {
      * @throws GatewayError invalid_request, unsupported_version, session_unknown, unavailable
      */
     async post(context: RequestContext, body: unknown): Promise<void> {
-      checkRevision(context)
+      checkRevision(context.incoming.headers)
       const entry = await findHttpSseSession(entries, sessions, context)
       const { stream } = entry
       const given = readHttpSseBody(body, entry, live, context.snapshot.limits.batchMessages)
@@ -111,7 +118,7 @@ export function createHttpSseHandler(options: HttpSseOptions) {
             'invalid_request',
             'This session is initialized already. Open another stream for another session.'
           )
-        const session = live.use(entry.session)
+        const session = live.use(entry.session, context.memory.share)
         if (given.some(({ kind }) => kind === 'request')) refuseOverBacklog(session)
         refuseIdsInFlight(session, given)
         sendAccepted(context.raw, context.headers)

@@ -13,11 +13,11 @@ import {
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { Session } from '../../session/sessions.ts'
 import type { RequestContext } from '../admission.ts'
-import { checkTakesStream, formatsOf, readAccept, type Accepts } from '../headers.ts'
-import { refuseIdsInFlight, sendAccepted, sendJson, sseHeaders } from '../reply.ts'
+import { refuseIdsInFlight } from '../calls-in-flight.ts'
+import { checkRevision, checkTakesStream, formatsOf, readAccept, type Accepts } from '../headers.ts'
+import { sendAccepted, sendJson, sseHeaders } from '../reply.ts'
 import {
   checkBatch,
-  checkRevision,
   createSessionMessages,
   initializeResult,
   invalidMessage,
@@ -75,11 +75,11 @@ export function createLegacyHandler(options: StreamableOptions) {
     try {
       // The configuration may have changed meanwhile: no session begins at an endpoint that is no longer there.
       await context.revalidate()
+      live.use(opened.session, context.memory.share)
     } catch (error) {
       await sessions.end(opened.session)
       throw error
     }
-    live.use(opened.session)
     const headers = { ...context.headers, 'Mcp-Session-Id': opened.id }
     const message = responseMessage(id, initializeResult(context, client.revision, described, serverInfo))
     if (readAccept(incoming.headers).json) return sendJson(raw, 200, message, headers)
@@ -119,17 +119,17 @@ export function createLegacyHandler(options: StreamableOptions) {
 
   return {
     async post(context: RequestContext, body: unknown): Promise<void> {
-      const revisionHeader = checkRevision(context)
+      const revisionHeader = checkRevision(context.incoming.headers)
       const accepts = formatsOf(context.incoming.headers)
       if (Array.isArray(body)) {
         const stored = await resolveSession(context)
         checkBatch(body, stored.record.revision, context.snapshot.limits.batchMessages)
-        return await postBatch(context, live.use(stored), body, accepts)
+        return await postBatch(context, live.use(stored, context.memory.share), body, accepts)
       }
       const message = classifyMessage(body)
       if (message.kind === 'invalid') {
         if (message.id !== undefined && mayBeResponse(body))
-          settleInvalidResponse(live.use(await resolveSession(context)), body, message.id)
+          settleInvalidResponse(live.use(await resolveSession(context), context.memory.share), body, message.id)
         throw invalidMessage(message.reason)
       }
       if (message.kind === 'request' && message.request.method === 'initialize')
@@ -141,7 +141,7 @@ export function createLegacyHandler(options: StreamableOptions) {
           'the MCP-Protocol-Version header is not the negotiated one; answers follow the negotiated one'
         )
       }
-      const session = live.use(stored)
+      const session = live.use(stored, context.memory.share)
       if (message.kind !== 'request') {
         messages.accept(context, session, message)
         return sendAccepted(context.raw, context.headers)
@@ -158,13 +158,13 @@ export function createLegacyHandler(options: StreamableOptions) {
     },
 
     async get(context: RequestContext): Promise<void> {
-      checkRevision(context)
+      checkRevision(context.incoming.headers)
       checkTakesStream(context.incoming.headers)
-      await answerGet(options, context, live.use(await resolveSession(context)))
+      await answerGet(options, context, live.use(await resolveSession(context), context.memory.share))
     },
 
     async remove(context: RequestContext): Promise<void> {
-      checkRevision(context)
+      checkRevision(context.incoming.headers)
       await sessions.end(await resolveSession(context))
       context.raw.writeHead(204, { ...context.headers }).end()
     }

@@ -10,7 +10,6 @@ import {
   isLegacyRevision,
   isObject,
   latestLegacy,
-  legacyRevisions,
   metaOf,
   notificationMessage,
   responseMessage,
@@ -31,7 +30,8 @@ import type { CallInFlight, LiveSession, LiveSessions } from '../../session/live
 import type { NegotiatedClient, Owner, Sessions } from '../../session/sessions.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { RequestContext, Revalidator } from '../admission.ts'
-import { refuseCall } from '../reply.ts'
+import { refuseCall, type CallsInFlight } from '../calls-in-flight.ts'
+import { reserveAnswer } from '../request-memory.ts'
 
 export interface LegacyOptions {
   readonly relay: LegacyRelay
@@ -42,8 +42,8 @@ export interface LegacyOptions {
   readonly clock: Clock
   readonly log: Log
   readonly serverInfo: Implementation
-  /** Calls in flight over all sessions, for the drain. */
-  readonly calls: Set<AbortController>
+  /** Over all sessions. */
+  readonly calls: CallsInFlight
 }
 
 /** Nothing here rejects: a request ends with a message, or with silence where its caller cancelled it. */
@@ -78,6 +78,7 @@ export function createSessionMessages({ relay, log, calls }: LegacyOptions) {
       // Made with the first server request, because most calls have none.
       let callEnd: AbortController | undefined
       let ended = false
+      let leave: (() => void) | undefined
       const client: Client = {
         era: 'legacy',
         capabilities,
@@ -100,10 +101,13 @@ export function createSessionMessages({ relay, log, calls }: LegacyOptions) {
       }
       try {
         refuseCall(session.calls.size, snapshot.limits.callsPerSession, 'session')
+        leave = calls.enter(context)
         session.calls.add(entry)
-        calls.add(controller)
+        calls.running.add(controller)
         const call = { snapshot, tenant, endpoint, principal, request, record: {}, session, client, signal }
-        return responseMessage(id, await relay.call(call))
+        const result = await relay.call(call)
+        reserveAnswer(context, result)
+        return responseMessage(id, result)
       } catch (error) {
         if (cancelled) return undefined
         // Aborted by the gateway, not by the caller: the reason says why.
@@ -113,7 +117,8 @@ export function createSessionMessages({ relay, log, calls }: LegacyOptions) {
         return errorMessage(id, errorObject(error, requestId))
       } finally {
         session.calls.delete(entry)
-        calls.delete(controller)
+        calls.running.delete(controller)
+        leave?.()
         ended = true
         // The client can close its dialog.
         callEnd?.abort(callOver)
@@ -187,20 +192,6 @@ export const ownerOf = ({ principal: { tenant, issuer, subject, clientId } }: Re
   subject,
   clientId
 })
-
-/**
- * 2025-11-25 basic/transports "Protocol Version Header": invalid or unsupported is 400.
- * @throws GatewayError unsupported_version
- */
-export function checkRevision({ incoming: { headers } }: RequestContext): Revision | undefined {
-  const header = headers['mcp-protocol-version']
-  if (header === undefined || isLegacyRevision(header)) return header
-  throw new GatewayError(
-    'unsupported_version',
-    'The MCP-Protocol-Version header names a revision that this endpoint does not speak.',
-    { data: { supported: legacyRevisions, requested: String(header).slice(0, 40) } }
-  )
-}
 
 export const invalidMessage = (reason: string): GatewayError =>
   new GatewayError('invalid_request', `Not a JSON-RPC message: ${reason}.`)

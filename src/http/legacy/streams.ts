@@ -9,17 +9,10 @@ import type { Attachment, ClientStream, Sink } from '../../session/stream.ts'
 import type { Streams } from '../../session/streams.ts'
 import type { Clock } from '../../time/clock.ts'
 import { noLongerAccepted, type RequestContext } from '../admission.ts'
+import { refuseOverBacklog, smallBacklogBytes, trackBacklog } from '../backlog.ts'
 import type { Accepts } from '../headers.ts'
-import {
-  createSseWriter,
-  refuseOverBacklog,
-  sendAccepted,
-  sendJson,
-  smallBacklogBytes,
-  sseHeaders,
-  trackBacklog,
-  type SseWriter
-} from '../reply.ts'
+import { createSseWriter, sendAccepted, sendJson, sseHeaders, type SseWriter } from '../reply.ts'
+import { countUnread } from '../request-memory.ts'
 import type { LegacyOptions } from './messages.ts'
 
 export interface StreamableOptions extends LegacyOptions {
@@ -53,7 +46,7 @@ export async function answerPost(
   const start = (): ClientStream | undefined => {
     if (stream !== undefined || !accepts.stream || raw.headersSent || raw.destroyed) return stream
     raw.writeHead(200, { ...headers, ...sseHeaders })
-    stream = streams.open(session.key, 'call', { primes })
+    stream = streams.open(session.key, 'call', { primes, memory: context.memory.share })
     writer = createSseWriter(context, log)
     const attachment = stream.attach(writer)
     stream.prime()
@@ -102,7 +95,7 @@ export async function answerPost(
     // A request is answered by JSON or a stream (2025-11-25 basic/transports), so by an empty stream where there is
     // no message.
     const opened = start()
-    if (final !== undefined) opened?.send(final)
+    if (final !== undefined) opened?.send(final, true)
     if (opened !== undefined) opened.finish()
     else if (!raw.headersSent && !raw.destroyed) sendAccepted(raw, headers)
   }
@@ -126,6 +119,10 @@ export async function answerGet(
   refuseOverBacklog(session)
   trackBacklog(session, raw, () => raw.writableLength)
   const writer = createSseWriter(context, log)
+  const end = (): void => {
+    writer.end()
+    countUnread(context)
+  }
   const gone = new AbortController()
   let attachment: Attachment | undefined
   // Watched before anything is sent: replaying what is held may take long, and is for valid callers only.
@@ -138,7 +135,7 @@ export async function answerGet(
     onValid: () => relay.touch(context, session),
     onInvalid() {
       gone.abort()
-      if (raw.headersSent) writer.end()
+      if (raw.headersSent) end()
     }
   })
   const leave = (): void => {
@@ -162,16 +159,17 @@ export async function answerGet(
       start()
       // A stream outlives the check of its token: nothing is sent on it after the token has expired.
       if (clock.now() < context.validUntil) return writer.event(id, data)
-      writer.end()
+      end()
       return true
     },
     pause(id, retryMs) {
       start()
       writer.pause(id, retryMs)
+      countUnread(context)
     },
     end() {
       start()
-      writer.end()
+      end()
     }
   }
   attachment = await attach(options, context, session, sink, start, gone.signal)
@@ -192,7 +190,10 @@ async function attach(
   gone: AbortSignal
 ): Promise<Attachment | undefined> {
   const { raw, headers } = context
-  const features = { primes: atLeast(session.session.record.revision, '2025-11-25') }
+  const features = {
+    primes: atLeast(session.session.record.revision, '2025-11-25'),
+    memory: context.memory.share
+  }
   const lastEventId = context.incoming.headers['last-event-id']
   if (lastEventId === undefined) {
     start()

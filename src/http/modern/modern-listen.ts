@@ -112,7 +112,8 @@ export function createModernListen({ relay, revalidator, clock, log, serverInfo 
   }
 
   function openStream(context: RequestContext, id: RequestId) {
-    const { raw } = context
+    const { raw, memory } = context
+    const requestBytes = memory.bytes
     const writer = createSseWriter(context, log)
     const tagged = (holder: JsonObject | undefined): JsonObject => ({
       ...holder,
@@ -124,11 +125,14 @@ export function createModernListen({ relay, revalidator, clock, log, serverInfo 
     function write(message: JsonObject): void {
       if (!begun) raw.writeHead(200, { ...context.headers, ...sseHeaders })
       begun = true
-      if (writer.eventWithoutId(JSON.stringify(message)) || full) return
+      const text = JSON.stringify(message)
+      if (!memory.fit(requestBytes + raw.writableLength + text.length)) return writer.overflow()
+      if (writer.eventWithoutId(text) || full) return
       // `drained` gives up a client that reads nothing at all, however little waits.
       full = true
       void writer.drained().then(() => {
         full = false
+        memory.set(requestBytes + raw.writableLength)
       })
     }
     const notify = ({ method, params }: Notification): void =>

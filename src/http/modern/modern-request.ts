@@ -22,7 +22,9 @@ import { passesLogLevel, type Client, type LogLevel } from '../../protocol/seams
 import type { ModernCall } from '../../relay/call/call.ts'
 import type { Clock } from '../../time/clock.ts'
 import { noLongerAccepted, type RequestContext, type Revalidator } from '../admission.ts'
+import type { CallsInFlight } from '../calls-in-flight.ts'
 import type { Accepts } from '../headers.ts'
+import { holdRequest, reserveAnswer } from '../request-memory.ts'
 import { createSseWriter, maxQueuedBytes, sendError, sendJson, sseHeaders, type SseWriter } from '../reply.ts'
 
 export interface ModernRequestOptions {
@@ -30,8 +32,7 @@ export interface ModernRequestOptions {
   readonly clock: Clock
   readonly log: Log
   readonly serverInfo: Implementation
-  /** Calls in flight, for the drain. */
-  readonly calls: Set<AbortController>
+  readonly calls: CallsInFlight
 }
 
 /** Performs one call and answers with its result or its error. Never rejects. */
@@ -51,7 +52,7 @@ export async function runModernRequest(
   raw.once('close', () => {
     if (!over) controller.abort(new GatewayError('cancelled', 'The caller closed the connection.'))
   })
-  calls.add(controller)
+  calls.running.add(controller)
   const unwatch = revalidator.watch({
     credential: context,
     beat() {
@@ -75,6 +76,7 @@ export async function runModernRequest(
     const result = await perform({ snapshot, tenant, endpoint, principal, request, record: {}, client, signal })
     // A caller that is no longer let in gets no result, however near it was.
     if (signal.aborted) throw signal.reason
+    reserveAnswer(context, result)
     over = true
     reply.end(responseMessage(id, withServerInfo(result, serverInfo)))
   } catch (error) {
@@ -88,7 +90,8 @@ export async function runModernRequest(
       // The one error of an upstream that has a status of its own (2026-07-28 basic/index "Error Codes").
       const { status } = errorTable.missing_capability
       reply.end(message, error.error.code === rpcCodes.missingCapability ? status : 200)
-    } else if (error instanceof GatewayError && error.row.status === 200) reply.end(message)
+    } else if (error instanceof GatewayError && (error.row.status === 200 || error.data['outcome'] === 'unknown'))
+      reply.end(message)
     else {
       if (!(error instanceof GatewayError))
         log.error({ err: error, requestId }, 'a request failed by a fault of the gateway')
@@ -97,7 +100,7 @@ export async function runModernRequest(
   } finally {
     quiet.close()
     unwatch()
-    calls.delete(controller)
+    calls.running.delete(controller)
   }
 }
 
@@ -106,10 +109,10 @@ export async function runModernRequest(
  * event has an id, and a broken connection is the end of it.
  */
 function createModernReply(context: RequestContext, accepts: Accepts, log: Log) {
-  const { raw, headers } = context
+  const { raw, headers, memory } = context
   let sink: SseWriter | undefined
   let ended = false
-  /** What the connection cannot take yet: Node would queue without end. */
+  /** Written one by one, as the connection takes them: Node would queue without end. */
   const waiting: string[] = []
   let behind = 0
   let sending = false
@@ -120,9 +123,7 @@ function createModernReply(context: RequestContext, accepts: Accepts, log: Log) 
     return (sink = createSseWriter(context, log))
   }
 
-  function send(to: SseWriter, message: unknown): void {
-    const text = JSON.stringify(message)
-    if (!sending && !raw.writableNeedDrain) return void to.eventWithoutId(text)
+  function send(to: SseWriter, text: string): void {
     waiting.push(text)
     behind += text.length
     if (!sending) void sendWaiting(to)
@@ -130,14 +131,17 @@ function createModernReply(context: RequestContext, accepts: Accepts, log: Log) 
 
   async function sendWaiting(to: SseWriter): Promise<void> {
     sending = true
+    const done = holdRequest(context)
     while (waiting.length > 0 && to.open) {
-      await to.drained()
       const text = waiting.shift() ?? ''
+      const isLast = ended && waiting.length === 0
+      if (!to.eventWithoutId(text) && !isLast) await to.drained()
       behind -= text.length
-      to.eventWithoutId(text)
+      if (!isLast) memory.set(memory.bytes - text.length)
     }
     sending = false
     if (ended) to.end()
+    done()
   }
 
   const end = (message: unknown, status = 200): void => {
@@ -146,8 +150,7 @@ function createModernReply(context: RequestContext, accepts: Accepts, log: Log) 
     if (sink === undefined && (accepts.json || status !== 200)) return sendJson(raw, status, message, headers)
     const to = start()
     if (to === undefined) return
-    send(to, message)
-    if (!sending) to.end()
+    send(to, JSON.stringify(message))
   }
 
   return {
@@ -159,7 +162,9 @@ function createModernReply(context: RequestContext, accepts: Accepts, log: Log) 
       if (ended || behind > maxQueuedBytes) return false
       const to = start()
       if (to?.open !== true) return false
-      send(to, message)
+      const text = JSON.stringify(message)
+      if (!memory.take(text.length)) return false
+      send(to, text)
       return true
     },
     /** Starts the stream. */

@@ -14,8 +14,9 @@ import {
 import type { ModernCall } from '../../relay/call/call.ts'
 import type { ModernRelay } from '../../relay/modern-relay.ts'
 import type { RequestContext } from '../admission.ts'
+import { refuseBacklog } from '../backlog.ts'
+import { refuseCall, type CallsInFlight } from '../calls-in-flight.ts'
 import { formatsOf } from '../headers.ts'
-import { refuseBacklog, refuseCall } from '../reply.ts'
 import { createModernListen } from './modern-listen.ts'
 import { runModernRequest, type ModernRequestOptions } from './modern-request.ts'
 
@@ -28,7 +29,7 @@ export type ModernHandler = ReturnType<typeof createModernHandler>
 export function createModernHandler(options: ModernHandlerOptions) {
   const { relay, log } = options
   const { listen, endStreams } = createModernListen(options)
-  const admit = createCallerLimits()
+  const admit = createCallerLimits(options.calls)
   const checkParamHeaders = createParamHeaderCheck(relay)
 
   async function callTool(context: RequestContext, call: ModernCall): Promise<Result> {
@@ -78,21 +79,27 @@ export function createModernHandler(options: ModernHandlerOptions) {
 }
 
 /**
- * Bounds what one caller has open at once. There are no sessions to count by, so requests are counted by principal.
+ * Bounds what one caller has open at once. There are no sessions to count by, so requests are counted by person.
  * @returns what counts a request until its answer has left, and throws GatewayError too_many
  */
-function createCallerLimits(): (context: RequestContext) => void {
+function createCallerLimits(calls: CallsInFlight): (context: RequestContext) => void {
   const answersOf = new Map<string, Set<ServerResponse>>()
-  return ({ tenant, principal: { issuer, subject, clientId }, snapshot: { limits }, raw }) => {
-    const key = JSON.stringify([tenant.id, issuer, subject, clientId])
+  return (context) => {
+    const {
+      person: key,
+      snapshot: { limits },
+      raw
+    } = context
     const answers = answersOf.get(key) ?? new Set()
     refuseCall(answers.size, limits.callsPerSession, 'caller')
     let backlogBytes = 0
     for (const answer of answers) backlogBytes += answer.writableLength
     refuseBacklog(backlogBytes, 'caller')
+    const leave = calls.enter(context)
     answersOf.set(key, answers.add(raw))
     // Until an answer is read, it is in memory: the result alone does not end the count.
     raw.once('close', () => {
+      leave()
       answers.delete(raw)
       if (answers.size === 0) answersOf.delete(key)
     })

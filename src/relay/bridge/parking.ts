@@ -4,6 +4,13 @@
 
 import { isConfiguredPrincipal } from '../../auth/principal.ts'
 import { createQuota } from '../../limits/limits.ts'
+import {
+  bytesPerChar,
+  createMemoryAccount,
+  withMemory,
+  type MemoryAccount,
+  type MemoryShare
+} from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
 import {
   GatewayError,
@@ -18,7 +25,7 @@ import {
 import type { Bus } from '../../session/bus.ts'
 import { createParkedCalls } from '../../session/parked-calls.ts'
 import type { Clock } from '../../time/clock.ts'
-import { callerBindingOf, definitionOf, type ModernCall, type ContextOf } from '../call/call.ts'
+import { callerBindingOf, definitionOf, quotaKeyOf, type ModernCall, type ContextOf } from '../call/call.ts'
 import { forwardToNode } from '../call/forwarded-call.ts'
 import type { Lease } from '../connections/caller-connections.ts'
 import { createParkedCall, type ParkedOutcome, type ParkedCall } from './parked-call.ts'
@@ -42,6 +49,7 @@ export function createParking({
   wall,
   newId,
   log,
+  memory = createMemoryAccount(),
   lifetimeMs
 }: {
   readonly states: RequestStates
@@ -53,6 +61,8 @@ export function createParking({
   readonly wall: Clock
   readonly newId: () => string
   readonly log: Log
+  /** Default: without limits. */
+  readonly memory?: MemoryAccount | undefined
   /** How long a client may take to come back, in milliseconds; default ten minutes. */
   readonly lifetimeMs?: number | undefined
 }) {
@@ -65,14 +75,15 @@ export function createParking({
   })
 
   const kept = createQuota()
-  const keep = (owner: string, tenant: TenantId, chars: number): (() => void) | undefined =>
-    chars > keptChars.one
-      ? undefined
-      : kept.take(chars, [
-          [owner, keptChars.caller],
-          [`tenant ${tenant}`, keptChars.tenant],
-          ['all', keptChars.all]
-        ])
+  function keep(owner: string, tenant: TenantId, share: MemoryShare, chars: number): (() => void) | undefined {
+    if (chars > keptChars.one) return undefined
+    const release = kept.take(chars, [
+      [owner, keptChars.caller],
+      [`tenant ${tenant}`, keptChars.tenant],
+      ['all', keptChars.all]
+    ])
+    return release && withMemory(share, chars * bytesPerChar, release)
+  }
 
   const resumeHere = (call: ModernCall, parked: Parked, responses: JsonObject): Promise<Result> =>
     parks.find(ownerOf(call), parked).parked.resume(call, responses)
@@ -87,6 +98,7 @@ export function createParking({
       const { upstream, release } = lease
       // What follows outlives the request, and keeps nothing else of it.
       const owner = ownerOf(call)
+      const share = memory.share(call.tenant.id, quotaKeyOf(call.principal))
       const {
         tenant: { id: tenant },
         endpoint: { name: endpoint },
@@ -96,8 +108,8 @@ export function createParking({
       const parkedCall = createParkedCall(call, upstream.name, {
         clock: wall,
         park: (self) => parks.add(owner, tenant, self),
-        keep: (chars) => keep(owner, tenant, chars),
-        hold: (outcome) => storedOutcome(outcome, upstream.name, (chars) => keep(owner, tenant, chars)),
+        keep: (chars) => keep(owner, tenant, share, chars),
+        hold: (outcome) => storedOutcome(outcome, upstream.name, (chars) => keep(owner, tenant, share, chars)),
         stands() {
           const now = contextOf(tenant, endpoint)
           return (

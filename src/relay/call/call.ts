@@ -4,6 +4,7 @@
 import { hash } from 'node:crypto'
 import type { Principal } from '../../auth/principal.ts'
 import type { Endpoint, Snapshot, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
+import type { MemoryAccount } from '../../limits/memory.ts'
 import type { CallRecord, Log } from '../../observe/log.ts'
 import { canonicalJsonOf } from '../../protocol/json.ts'
 import {
@@ -33,6 +34,8 @@ export interface Runtime {
   /** What the gateway calls itself towards upstreams. */
   readonly clientInfo: Implementation
   readonly log: Log
+  /** Default: without limits. */
+  readonly memory?: MemoryAccount
 }
 
 /** An endpoint, in the snapshot of the configuration that a request began with. */

@@ -2,6 +2,8 @@
 // nobody: it is tried again in the background, and its listing is hidden after several failures.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { jsonSizeOf } from '../../limits/limits.ts'
+import { holdMemory, type MemoryShare } from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import type { ListKind, NoticedBy, Upstream } from '../../protocol/seams.ts'
@@ -24,6 +26,8 @@ interface ListingWatcherOptions {
     retryMs(failures: number): number
     /** For the log. */
     readonly downMessage: string
+    /** What the lists count to. */
+    readonly memory: MemoryShare
   }
   readonly nextRead?: ReadRate
   readonly clock: Clock
@@ -55,15 +59,13 @@ export function createListingWatcher(options: ListingWatcherOptions) {
   const fields = { upstream: definition.name, tenant: definition.tenant }
   const stop = new AbortController()
   const { signal } = stop
-  const [changed, reported] = [new Set<ListKind>(), new Set<ListKind>()]
+  const [held, changed, reported] = [holdMemory(source.memory), new Set<ListKind>(), new Set<ListKind>()]
   const firstAnswer = Promise.withResolvers<void>()
-  let hasAnswered = false
   let listing: Listing | undefined
-  let [failures, isUnreachable] = [0, false]
+  let [failures, usedAt, isUnreachable, hasAnswered] = [0, 0, false, false]
   let connection: Upstream | undefined
   let work: Promise<void> | undefined
   const [retry, release] = [createDelay(clock), createDelay(clock)]
-  let usedAt = 0
 
   const shown = () => (failures >= failuresUntilHidden ? undefined : listing)
   const isRedundant = (): boolean => redundancy?.holds() === true
@@ -75,6 +77,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
   /** @returns whether `peek` returns something else than before */
   function update(next: Listing | undefined, nextFailures: number): boolean {
     const before = shown()
+    if (next !== listing) held.set(next === undefined ? 0 : jsonSizeOf(next))
     listing = next
     failures = nextFailures
     const kinds = changesBetween(before, shown())
@@ -99,7 +102,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
     if (signal.aborted) return
     const upstream = (connection = await source.connect())
     changed.clear()
-    const whole = await fetchListing(upstream, signal, clock.now)
+    const whole = await fetchListing(upstream, signal, clock.now, source.memory)
     warnOfPartial(whole, log, fields)
     let current = withLastGood(whole, listing)
     await accept(current)
@@ -109,7 +112,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
       const kinds = [...changed]
       // Before the requests: a change that is reported while a response is on its way may not be in it.
       changed.clear()
-      const parts = await Promise.all(kinds.map((kind) => fetchList(upstream, kind, signal, clock.now)))
+      const parts = await Promise.all(kinds.map((kind) => fetchList(upstream, kind, signal, clock.now, source.memory)))
       await accept((current = withListingParts(current, parts)))
     }
     if (!isRedundant()) return
@@ -195,6 +198,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
       retry.close()
       release.close()
       source.release?.()
+      held.set(0)
       settle()
     }
   }

@@ -1,6 +1,7 @@
 // The listings of all upstreams: for each the shared one, read without declaring any capability, and its views.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { MemoryAccount } from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Implementation, Notification } from '../../protocol/messages.ts'
 import { type HandshakeParams, type ListKind, noClient, type NoticedBy, type Upstream } from '../../protocol/seams.ts'
@@ -18,6 +19,7 @@ interface ListingsOptions {
   readonly clock: Clock
   readonly log: Log
   readonly clientInfo: Implementation
+  readonly memory: MemoryAccount
   /** The connection that the listing of a shared upstream is read from is the one that sessions use. */
   readonly events: SharedConnectionEvents
 }
@@ -43,8 +45,7 @@ export function createListings(options: ListingsOptions) {
   const { pool, clock, log, clientInfo, events: sharedEvents } = options
   const handshake: HandshakeParams = { clientInfo, capabilities: {} }
   const watchers = new Map<string, ListingWatcher>()
-  const sharedVersions = new Map<string, number>()
-  const viewVersions = new Map<string, number>()
+  const [sharedVersions, viewVersions] = [new Map<string, number>(), new Map<string, number>()]
   const listeners: ChangeListener[] = []
   let isClosed = false
   /** Of what the configuration names; undefined until it was reloaded. */
@@ -76,7 +77,8 @@ export function createListings(options: ListingsOptions) {
       source: {
         ...sharedSource,
         connect: () => connect(definition),
-        touch: () => pool.touch(listingScopeOf(definition))
+        touch: () => pool.touch(listingScopeOf(definition)),
+        memory: options.memory.share(definition.tenant, `lists of ${definition.name}`)
       },
       onChange(kinds) {
         sharedVersions.set(hash, ++changeCount)

@@ -2,6 +2,8 @@
 // read one at a time and no more often than the read rate allows, and the last change is always read.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { jsonSizeOf } from '../../limits/limits.ts'
+import { holdMemory, type HeldMemory, type MemoryShare } from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
 import type { ListKind, NoticedBy, Upstream } from '../../protocol/seams.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
@@ -43,11 +45,13 @@ export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckVie
   const ownLists = new Map<string, OwnListsByUpstream>()
   // Session -> hash of the definition, and kind -> reader.
   const readers = new Map<string, Map<string, Reader>>()
+  const held = new Map<string, HeldMemory>()
 
   async function read(
     reader: Reader,
     definition: UpstreamDefinition,
     kind: ListKind,
+    memory: MemoryShare,
     apply: (part: ListingPart, isReported: boolean) => void
   ): Promise<void> {
     const { signal } = reader.stop
@@ -59,7 +63,8 @@ export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckVie
       reader.unread = undefined
       reader.isReported = false
       try {
-        const part = await fetchList(upstream, kind, AbortSignal.any([signal, timeoutSignal(readTimeoutMs)]))
+        const within = AbortSignal.any([signal, timeoutSignal(readTimeoutMs)])
+        const part = await fetchList(upstream, kind, within, undefined, memory)
         // The session may have ended as the response came: nothing would forget its lists any more.
         if (!signal.aborted) apply(part, isReported)
       } catch (err) {
@@ -72,6 +77,14 @@ export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckVie
     }
     // In the same turn as the check above: a change that is reported in between would wait for the next one.
     reader.isReading = false
+  }
+
+  /** The shared listing is counted for its upstream. */
+  function count({ key, memory: { share } }: LiveSession, lists: OwnListsByUpstream): void {
+    const parts = [...lists.values()].flatMap((own) => [...own.parts.values()])
+    const memory = held.get(key) ?? holdMemory(share)
+    held.set(key, memory)
+    memory.set(parts.length === 0 ? 0 : jsonSizeOf(parts))
   }
 
   function replace(
@@ -87,6 +100,7 @@ export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckVie
     else after.set(definition.hash, lists)
     if (after.size === 0) ownLists.delete(session.key)
     else ownLists.set(session.key, after)
+    count(session, after)
     const listing = listings.peek(definition, viewKey)
     const [old, now] = [before, after].map((own) => withOwnLists(listing, own?.get(definition.hash)))
     session.listsChanged(new Set([...changedKinds(old, now), ...reported]))
@@ -139,7 +153,7 @@ export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckVie
       reader.isReported ||= noticedBy === 'server'
       if (reader.isReading) return
       reader.isReading = true
-      void read(reader, definition, kind, (part, isReported) => {
+      void read(reader, definition, kind, session.memory.share, (part, isReported) => {
         const own = ownLists.get(session.key)?.get(hash)
         const shared = listings.peek(definition, viewKey) ?? own?.shared
         // The other lists are not known yet; the first reading of the shared listing will have this change.
@@ -155,6 +169,8 @@ export function createSessionLists(listings: Pick<Listings, 'peek' | 'recheckVie
     forget(sessionKey: string): void {
       stopReading(sessionKey)
       ownLists.delete(sessionKey)
+      held.get(sessionKey)?.set(0)
+      held.delete(sessionKey)
     }
   }
 }

@@ -4,6 +4,7 @@
 import { hash } from 'node:crypto'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { createFairEviction } from '../../limits/limits.ts'
+import type { MemoryAccount } from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
 import { type ClientCapabilities, isModernRevision } from '../../protocol/messages.ts'
 import { type HandshakeParams, type ListKind, noClient } from '../../protocol/seams.ts'
@@ -37,6 +38,7 @@ interface ViewsOptions {
   readonly pool: Pool
   readonly clock: Clock
   readonly log: Log
+  readonly memory: MemoryAccount
   readonly handshake: HandshakeParams
   /** Undefined while it is unknown. */
   readonly sharedListing: (definition: UpstreamDefinition) => Listing | undefined
@@ -162,7 +164,7 @@ const isDeclaredTo = ({ pooled }: ViewKey, { isolation }: UpstreamDefinition): b
  * @param onChange what became different for its clients; empty where only the server says something else of itself
  */
 function createView(
-  { pool, clock, log, handshake, sharedListing }: ViewsOptions,
+  { pool, clock, log, memory, handshake, sharedListing }: ViewsOptions,
   definition: UpstreamDefinition,
   viewKey: ViewKey,
   { nextRead, eras }: { readonly nextRead: ReadRate; readonly eras: { onlyModern: boolean } },
@@ -188,6 +190,7 @@ function createView(
   const watcher: ListingWatcher = createListingWatcher({
     definition,
     source: {
+      memory: memory.share(definition.tenant, `lists of ${definition.name}`),
       // It declares what it cannot do: no client is behind it. It reads lists, and calls nothing.
       connect: () =>
         pool.acquire(

@@ -155,7 +155,9 @@ export function createCallerConnections({
     const parts = Object.keys(declared).length === 0 ? [] : [declared]
     const callerScope = callerScopeOf(call, conversationOf(call), ...parts)
     // A conversation costs a caller nothing to name and an upstream session to serve, so they are counted.
-    const leave = enterConversation(caller, callerScope, definition.idleMs, call.snapshot.limits.sessionsPerPrincipal)
+    const person = quotaKeyOf(call.principal)
+    const { sessionsPerPrincipal } = call.snapshot.limits
+    const leave = enterConversation(person, callerScope, definition.idleMs, sessionsPerPrincipal)
     let release = leave
     try {
       const slot =

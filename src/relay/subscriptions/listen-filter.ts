@@ -10,6 +10,7 @@ import {
 } from '../../protocol/messages.ts'
 import { hasCapability, tasksExtension } from '../../protocol/methods.ts'
 import type { ListKind } from '../../protocol/seams.ts'
+import { quotaKeyOf } from '../call/call.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { TaskRef } from '../tasks/caller-tasks.ts'
 
@@ -149,12 +150,8 @@ export function createListenLimit() {
    * @returns ends the use
    * @throws GatewayError too_many
    */
-  return (
-    { tenant, issuer, subject, clientId }: Principal,
-    { uris, taskIds }: UpstreamFilter,
-    capabilities: ClientCapabilities
-  ): (() => void) => {
-    const key = JSON.stringify([tenant, issuer, subject, clientId])
+  return (principal: Principal, { uris, taskIds }: UpstreamFilter, capabilities: ClientCapabilities): (() => void) => {
+    const key = quotaKeyOf(principal)
     const watched = uris.length + taskIds.length
     const bytes = Buffer.byteLength(JSON.stringify([uris, taskIds, capabilities]))
     const own = taken.get(key) ?? { streams: 0, watched: 0, bytes: 0 }

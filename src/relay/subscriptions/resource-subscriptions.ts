@@ -35,8 +35,6 @@ export interface SubscriptionRequest {
 
 export type ResourceSubscriptions = ReturnType<typeof createResourceSubscriptions>
 
-const maxPerSubscriber = 1_000
-
 /** @param random between 0 and 1 */
 export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Clock, log: Log, random = Math.random) {
   const index = createSubscriptionIndex(clock)
@@ -79,10 +77,7 @@ export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Cl
       const run = async (subscription: Subscription): Promise<Result> => {
         if (subscriber.over) throw new GatewayError('session_unknown', 'The session of the client ended.')
         const again = subscription.subscribers.has(subscriber)
-        if (!again && index.count(subscriber) >= maxPerSubscriber) {
-          const message = `This session has ${maxPerSubscriber} subscriptions, which is the limit.`
-          throw new GatewayError('too_many', `${message} End some of them first.`)
-        }
+        if (!again) index.checkRoom(subscriber, uri, shown)
         // Before the request: an update may overtake the answer.
         index.add(connection, uri, subscriber, shown)
         if (subscriber.listening) keepAlive.add(connection.definition.idleMs)

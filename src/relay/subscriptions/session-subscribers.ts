@@ -39,7 +39,8 @@ export function createSessionSubscribers(
     return session === undefined || context === undefined ? undefined : { ...context, session }
   }
 
-  const subscriberOf = (key: string): Subscriber => ({
+  const subscriberOf = ({ key, memory }: LiveSession): Subscriber => ({
+    memory,
     get over() {
       return live.get(key) === undefined
     },
@@ -73,12 +74,13 @@ export function createSessionSubscribers(
 
   return {
     /** @throws GatewayError session_unknown where the session ended */
-    of({ key }: LiveSession): Subscriber {
+    of(session: LiveSession): Subscriber {
+      const { key } = session
       const known = subscribers.get(key)
       if (known !== undefined) return known
       // Created only while the session lives: its end removes it.
       if (live.get(key) === undefined) throw sessionEnded()
-      const subscriber = subscriberOf(key)
+      const subscriber = subscriberOf(session)
       subscribers.set(key, subscriber)
       return subscriber
     },

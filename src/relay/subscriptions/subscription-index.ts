@@ -2,7 +2,8 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { createSemaphore, type Semaphore } from '../../limits/limits.ts'
-import type { JsonObject } from '../../protocol/messages.ts'
+import type { HeldMemory } from '../../limits/memory.ts'
+import { GatewayError, type JsonObject } from '../../protocol/messages.ts'
 import type { Upstream } from '../../protocol/seams.ts'
 import { createDelay, type Clock } from '../../time/clock.ts'
 
@@ -10,6 +11,8 @@ import { createDelay, type Clock } from '../../time/clock.ts'
 export interface Subscriber {
   /** Gone: it is not subscribed any more. */
   readonly over: boolean
+  /** What its subscriptions are counted to. A listen stream's are part of its request. */
+  readonly memory?: HeldMemory
   /** Has a stream open, so that a connection that broke is opened again for it at once. */
   readonly listening: boolean
   /**
@@ -59,7 +62,15 @@ export interface SubscribedConnection extends SubscribedScope {
 
 export type SubscriptionIndex = ReturnType<typeof createSubscriptionIndex>
 
+const maxPerSubscriber = 1_000
 const maxBackgroundRequests = 8
+
+/** Of a subscription beside its URIs: its entries here and at the connection. */
+const subscriptionOverheadBytes = 2_048
+
+/** Two spellings of the URI, of up to two bytes a character. */
+const subscriptionBytes = (uri: string, shown: string): number =>
+  subscriptionOverheadBytes + 2 * (uri.length + shown.length)
 
 export function createSubscriptionIndex(clock: Clock) {
   const connections = new Map<string, SubscribedConnection>()
@@ -88,7 +99,11 @@ export function createSubscriptionIndex(clock: Clock) {
 
   /** To be followed by `inTurn`, which forgets a subscription without subscribers. @returns whether it was there */
   function remove(connection: SubscribedConnection, uri: string, subscriber: Subscriber): boolean {
-    if (connection.uris.get(uri)?.subscribers.delete(subscriber) !== true) return false
+    const shown = connection.uris.get(uri)?.subscribers.get(subscriber)
+    if (shown === undefined) return false
+    connection.uris.get(uri)?.subscribers.delete(subscriber)
+    const { memory } = subscriber
+    memory?.set(memory.bytes - subscriptionBytes(uri, shown))
     const own = bySubscriber.get(subscriber)
     const uris = own?.get(connection)
     uris?.delete(uri)
@@ -120,10 +135,23 @@ export function createSubscriptionIndex(clock: Clock) {
     all: () => [...connections.values()],
     /** URIs of a subscriber by connection. */
     of: (subscriber: Subscriber) => [...(bySubscriber.get(subscriber) ?? [])],
-    count: (subscriber: Subscriber) =>
-      [...(bySubscriber.get(subscriber)?.values() ?? [])].reduce((sum, uris) => sum + uris.size, 0),
+    /** Before one more is added. @throws GatewayError too_many */
+    checkRoom(subscriber: Subscriber, uri: string, shown: string): void {
+      const count = [...(bySubscriber.get(subscriber)?.values() ?? [])].reduce((sum, uris) => sum + uris.size, 0)
+      if (count >= maxPerSubscriber) {
+        const message = `This session has ${maxPerSubscriber} subscriptions, which is the limit.`
+        throw new GatewayError('too_many', `${message} End some of them first.`)
+      }
+      const bytes = subscriptionBytes(uri, shown)
+      const share = subscriber.memory?.share
+      if (share?.has(bytes) === false) throw share.refusal(bytes, 'The subscription')
+    },
     add(connection: SubscribedConnection, uri: string, subscriber: Subscriber, shown: string): Subscription {
       const subscription = subscriptionOf(connection, uri)
+      const before = subscription.subscribers.get(subscriber)
+      const { memory } = subscriber
+      const added = subscriptionBytes(uri, shown) - (before === undefined ? 0 : subscriptionBytes(uri, before))
+      memory?.set(memory.bytes + added)
       subscription.subscribers.set(subscriber, shown)
       const own = bySubscriber.get(subscriber) ?? new Map<SubscribedConnection, Set<string>>()
       bySubscriber.set(subscriber, own.set(connection, (own.get(connection) ?? new Set()).add(uri)))

@@ -1,6 +1,7 @@
 // From a definition to a connection that is ready for requests.
 
 import { randomBytes } from 'node:crypto'
+import { createMemoryAccount, type MemoryAccount } from '../../limits/memory.ts'
 import { GatewayError, isModernRevision } from '../../protocol/messages.ts'
 import { type Clock, deadline } from '../../time/clock.ts'
 import { UnreachableError, upstreamError } from '../rpc/errors.ts'
@@ -26,12 +27,15 @@ interface ConnectorOptions {
   readonly log: Log
   /** For server requests; default that of a whole process. */
   readonly serverRequestQuotas?: ServerRequestQuotas
+  /** Default: without limits. */
+  readonly memory?: MemoryAccount
 }
 
 export type Connector = ReturnType<typeof createConnector>
 
 export function createConnector(options: ConnectorOptions) {
   const { supervisor, egress, clock, random, serverRequestQuotas = createServerRequestQuotas() } = options
+  const { memory = createMemoryAccount() } = options
   const openLink = createEraSelector(egress, supervisor, clock)
   const masks = new WeakMap<UpstreamDefinition, Mask | undefined>()
 
@@ -62,7 +66,17 @@ export function createConnector(options: ConnectorOptions) {
       const mask = maskOf(definition)
       const events = mask === undefined ? given : maskedEvents(mask, given)
       const serverRequestQuota = serverRequestQuotas.open(definition)
-      const context: LinkContext = { handshake, events, clock, random, log, warnings, serverRequestQuota, use }
+      const context: LinkContext = {
+        handshake,
+        events,
+        clock,
+        random,
+        log,
+        warnings,
+        serverRequestQuota,
+        memory: memory.share(tenant, handshake.quotaKey ?? `upstream ${name}`),
+        use
+      }
       const limit = deadline(clock, connectMs, signal)
       try {
         return upstreamOf(definition, await openLink(definition, context, limit.signal), mask)

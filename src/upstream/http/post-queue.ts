@@ -2,6 +2,7 @@
 // bounded queue.
 
 import { notificationMessage } from '../../protocol/messages.ts'
+import { bytesPerChar, withMemory } from '../../limits/memory.ts'
 import { failureError } from '../rpc/errors.ts'
 import { type HttpOutcome, type HttpRequest, sendRequest } from './request.ts'
 import type { Log } from '../../observe/log.ts'
@@ -34,7 +35,7 @@ const maxWaiting = 1_000
 const maxWaitingLength = 16 * 1024 * 1024
 
 export function createPostQueue(
-  { name, origin }: HttpTarget,
+  { name, origin, memory }: HttpTarget,
   log: Log,
   send: (body: string, signal: AbortSignal) => Promise<HttpOutcome>
 ) {
@@ -49,7 +50,7 @@ export function createPostQueue(
     if (outcome.kind !== 'answered') throw failureError(name, origin, outcome)
   }
 
-  function start(body: string, signal: AbortSignal, lost: (() => void) | undefined): void {
+  function start(body: string, signal: AbortSignal, lost: (() => void) | undefined, release: () => void): void {
     posts++
     post(body, signal)
       .catch((err: unknown) => {
@@ -57,6 +58,7 @@ export function createPostQueue(
         lost?.()
       })
       .finally(() => {
+        release()
         posts--
         const next = waiting.shift()
         if (next === undefined) {
@@ -85,11 +87,14 @@ export function createPostQueue(
     },
     /** Sends a message when its turn comes; its loss is logged. @param lost runs then */
     enqueue(body: string, signal: AbortSignal, lost?: () => void): void {
-      if (posts < maxPosts) return start(body, signal, lost)
-      if (waiting.length < maxWaiting && waitingLength + body.length <= maxWaitingLength) {
+      const hasRoom =
+        posts < maxPosts || (waiting.length < maxWaiting && waitingLength + body.length <= maxWaitingLength)
+      const release = hasRoom ? withMemory(memory, body.length * bytesPerChar, () => {}) : undefined
+      if (release !== undefined) {
         losing = false
+        if (posts < maxPosts) return start(body, signal, lost, release)
         waitingLength += body.length
-        waiting.push([body, signal, lost])
+        waiting.push([body, signal, lost, release])
         return
       }
       if (!losing) log.warn({ upstream: name }, 'messages are lost to an upstream that does not take them')

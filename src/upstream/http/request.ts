@@ -1,9 +1,10 @@
 // One HTTP request to an upstream and the reading of its answer, JSON or SSE. It says how the request ended: whether it
 // was sent at all decides what the caller may be told. It repeats nothing and follows nothing.
 
-import { Readable } from 'node:stream'
+import { holdIncoming, type IncomingMemory } from '../../limits/memory.ts'
 import { finished } from '../../protocol/json-steps.ts'
 import { type ByteChunks, createByteChunks, decodeSteps, printable } from '../rpc/decode-json.ts'
+import { readOnce } from './read-once.ts'
 import { type SseReader, type SseSink, createSseReader } from './sse-reader.ts'
 import { isObject } from '../../protocol/messages.ts'
 import { type StepQueue, type Steps, createStepQueue } from '../../time/turns.ts'
@@ -53,7 +54,7 @@ export function sendRequest(target: HttpTarget, request: HttpRequest, sink: Http
     sink.end(socket)
     return { abort() {} }
   }
-  const handler = new ResponseHandler(sink, target.maxBytes, statusOnly, socket)
+  const handler = new ResponseHandler(sink, target, statusOnly, socket)
   const large = body !== null && body.length > maxRetainedBody
   target.dispatcher.dispatch({ path, method, ...(large ? readOnce(headers, body) : { headers, body }) }, handler)
   return handler
@@ -63,6 +64,7 @@ export function sendRequest(target: HttpTarget, request: HttpRequest, sink: Http
 class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
   private readonly sink: HttpResponseSink
   private readonly maxBytes: number
+  private readonly incoming: IncomingMemory
   private readonly statusOnly: boolean
   private readonly giveBack: () => void
   private controller: Dispatcher.DispatchController | undefined
@@ -75,9 +77,10 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
   /** What has come and is not read yet, of an answer that takes more than a turn of the event loop. */
   private work: StepQueue | undefined
 
-  constructor(sink: HttpResponseSink, maxBytes: number, statusOnly: boolean, giveBack: () => void) {
+  constructor(sink: HttpResponseSink, { maxBytes, memory }: HttpTarget, statusOnly: boolean, giveBack: () => void) {
     this.sink = sink
     this.maxBytes = maxBytes
+    this.incoming = holdIncoming(memory)
     this.statusOnly = statusOnly
     this.giveBack = giveBack
   }
@@ -86,6 +89,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
     if (this.over) return
     this.over = true
     this.work?.close()
+    this.incoming.fits(0)
     this.controller?.abort(aborted)
   }
 
@@ -93,6 +97,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
     if (this.over) return
     this.over = true
     this.work?.close()
+    this.incoming.fits(0)
     this.sink.end(outcome)
   }
 
@@ -105,6 +110,14 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
   private giveUp(reason: string): void {
     this.end({ kind: 'garbled', reason })
     this.controller?.abort(aborted)
+  }
+
+  /** @returns whether there is memory for a message of so many bytes; if not, it is given up */
+  private fits(bytes: number): boolean {
+    if (this.incoming.fits(bytes)) return true
+    this.end({ kind: 'garbled', reason: this.incoming.reason(bytes), code: 'too_many' })
+    this.controller?.abort(aborted)
+    return false
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -137,12 +150,14 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
         if (!this.complete) controller.resume()
       }
     })
-    if (streamed) this.reader = createSseReader(this.maxBytes, this.sink)
+    if (streamed) this.reader = createSseReader(this.maxBytes, this.sink, this.incoming.reserveValues)
   }
 
   private *readEvents(reader: SseReader, chunk: Buffer): Steps {
+    if (!this.fits(reader.held + chunk.length)) return
     try {
       yield* reader.push(chunk)
+      if (!this.over) this.incoming.fits(reader.held)
     } catch (error) {
       this.giveUp((error as Error).message)
     }
@@ -151,7 +166,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
   private *readBody(bytes: Buffer): Steps {
     let value: unknown
     try {
-      value = yield* decodeSteps(bytes)
+      value = yield* decodeSteps(bytes, this.incoming.reserveValues)
     } catch (error) {
       return this.end({ kind: 'garbled', reason: `its body ${(error as Error).message}` })
     }
@@ -162,6 +177,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
     if (this.over) return
     if (this.reader !== undefined)
       return this.work?.push(this.readEvents(this.reader, chunk), this.reader.held + chunk.length)
+    if (!this.fits((this.bytes?.size ?? 0) + chunk.length)) return
     const { status } = this
     const bytes = (this.bytes ??= createByteChunks())
     bytes.add(chunk)
@@ -206,20 +222,6 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
     if (status > 299) return this.end(refusal(status, undefined))
     if (status > 0 && this.statusOnly) return this.end({ kind: 'answered', status, streamed: false })
     this.finish({ kind: 'broken', cause })
-  }
-}
-
-/** Nothing of the body is left once it was read. */
-function readOnce(headers: string[], body: string): Pick<Dispatcher.DispatchOptions, 'headers' | 'body'> {
-  const bytes = Buffer.from(body)
-  const parts = [bytes, null]
-  return {
-    headers: [...headers, 'content-length', String(bytes.length)],
-    body: new Readable({
-      read() {
-        for (const part of parts.splice(0)) this.push(part)
-      }
-    })
   }
 }
 

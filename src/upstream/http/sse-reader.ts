@@ -2,6 +2,7 @@
 // Bounded memory, and no end of patience with what is no message.
 
 import { createParser } from 'eventsource-parser'
+import type { JsonLimits } from '../../protocol/json-scan.ts'
 import type { Steps } from '../../time/turns.ts'
 import { decodeSteps } from '../rpc/decode-json.ts'
 
@@ -46,7 +47,8 @@ interface FoundEvent {
   readonly lost: string | undefined
 }
 
-export function createSseReader(maxBytes: number, sink: SseSink) {
+/** @param reserve see `JsonLimits` */
+export function createSseReader(maxBytes: number, sink: SseSink, reserve?: JsonLimits['reserve']) {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const cutter = sink.unusable === undefined ? undefined : createCutter(maxBytes + lineSlack / 2)
   let fault: SyntaxError | undefined
@@ -101,7 +103,7 @@ export function createSseReader(maxBytes: number, sink: SseSink) {
     let message: unknown
     if (reason === undefined) {
       try {
-        message = yield* decodeSteps(text)
+        message = yield* decodeSteps(text, reserve)
       } catch (error) {
         reason = `an event ${(error as Error).message}`
       }

@@ -16,6 +16,7 @@ import { modernClientRequests } from '../../protocol/methods.ts'
 import { encodeHeader } from '../../protocol/translate/param-headers.ts'
 import { createQuota } from '../../limits/limits.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
+import type { MemoryShare } from '../../limits/memory.ts'
 import type { ParamHeaderCache } from '../modern/param-header-cache.ts'
 import type { HttpFailure } from '../rpc/errors.ts'
 import type { LinkContext } from '../rpc/transport.ts'
@@ -41,6 +42,7 @@ export interface HttpTarget extends SocketPool {
   /** With the query. */
   readonly path: string
   readonly maxBytes: number
+  readonly memory: MemoryShare
   /** Names and values in turn. */
   readonly headers: readonly string[]
 }
@@ -146,6 +148,7 @@ export function openTarget(definition: HttpDefinition, egress: Egress, link: Lin
     origin,
     path: pathname + search,
     maxBytes: definition.maxMessageBytes,
+    memory: link.memory,
     headers: baseHeaders(definition, link.handshake.clientInfo),
     ...egress.open(definition, link)
   }

@@ -12,6 +12,8 @@ import {
   type ServerCapabilities
 } from '../../protocol/messages.ts'
 import { paramHeadersOf } from '../../protocol/translate/param-headers.ts'
+import { jsonSizeOf } from '../../limits/limits.ts'
+import { holdMemory, type HeldMemory, type MemoryShare } from '../../limits/memory.ts'
 import { createListBudget, maxPages, printable } from '../rpc/decode-json.ts'
 import { type ListKind, noClient, type Upstream } from '../../protocol/seams.ts'
 import { upstreamError } from '../rpc/errors.ts'
@@ -73,13 +75,19 @@ const maxEntryNotes = 46
  * Everything that the connection offers. A list that the server answers with an error is left empty and noted, so
  * that one broken list does not take the others away.
  * @param now milliseconds since the epoch, for `hints`; without it there are none
+ * @param memory for the lists while they are read; beyond it, the rest is left out. Default: without limits
  * @throws GatewayError upstream_*, cancelled; RpcError where every list failed
  */
-export async function fetchListing(upstream: Upstream, signal: AbortSignal, now?: () => number): Promise<Listing> {
+export async function fetchListing(
+  upstream: Upstream,
+  signal: AbortSignal,
+  now?: () => number,
+  memory?: MemoryShare
+): Promise<Listing> {
   const declared = specs.filter(({ kind }) => isObject(upstream.capabilities[kind]))
   const partial: string[] = []
   const failures = new Map<ListMember, RpcError>()
-  const { hints, ...lists } = await fetchLists(upstream, declared, signal, now, partial, failures)
+  const { hints, ...lists } = await fetchLists(upstream, declared, { signal, now, memory, notes: partial }, failures)
   const [first] = failures.values()
   if (first !== undefined && failures.size === declared.length) throw first
   const { capabilities, serverInfo, instructions, revision, discoveryTtlMs } = upstream
@@ -95,29 +103,37 @@ export async function fetchListing(upstream: Upstream, signal: AbortSignal, now?
 
 /**
  * The lists of one kind, after a `list_changed`; `resources` brings the templates too.
- * @param now as for `fetchListing`
+ * @param now and `memory`: as for `fetchListing`
  * @throws GatewayError upstream_*, cancelled; RpcError
  */
 export async function fetchList(
   upstream: Upstream,
   kind: ListKind,
   signal: AbortSignal,
-  now?: () => number
+  now?: () => number,
+  memory?: MemoryShare
 ): Promise<ListingPart> {
   const wanted = specs.filter((spec) => spec.kind === kind)
-  if (isObject(upstream.capabilities[kind])) return await fetchLists(upstream, wanted, signal, now, [])
+  if (isObject(upstream.capabilities[kind]))
+    return await fetchLists(upstream, wanted, { signal, now, memory, notes: [] })
   return Object.fromEntries(wanted.map(({ member }) => [member, []]))
+}
+
+interface Reading {
+  readonly signal: AbortSignal
+  readonly now: (() => number) | undefined
+  readonly memory: MemoryShare | undefined
+  readonly notes: string[]
 }
 
 /** @param failures where errors of the server go, instead of being thrown */
 async function fetchLists(
   upstream: Upstream,
   wanted: readonly ListSpec[],
-  signal: AbortSignal,
-  now: (() => number) | undefined,
-  notes: string[],
+  { signal, now, memory, notes }: Reading,
   failures?: Map<ListMember, RpcError>
 ): Promise<ListingPart> {
+  const held = memory && holdMemory(memory)
   const lists: Partial<Record<ListMember, JsonObject[]>> = {}
   const hints: Partial<Record<ListMember, ListTtl>> = {}
   const fetchOne = async (spec: ListSpec): Promise<void> => {
@@ -125,7 +141,7 @@ async function fetchLists(
     // Before the first page: the other pages may be newer than this says.
     const fetchedAt = upstream.era === 'modern' ? now?.() : undefined
     try {
-      const { items, ttlMs } = await fetchPages(upstream, spec, signal, notes)
+      const { items, ttlMs } = await fetchPages(upstream, spec, signal, notes, held)
       lists[member] = items
       if (fetchedAt !== undefined && ttlMs !== undefined) hints[member] = { ttlMs, fetchedAt }
     } catch (error) {
@@ -134,7 +150,7 @@ async function fetchLists(
       notes.push(`${member}: the server answered with error ${error.error.code}`)
     }
   }
-  await Promise.all(wanted.map(fetchOne))
+  await Promise.all(wanted.map(fetchOne)).finally(() => held?.set(0))
   return Object.keys(hints).length === 0 ? lists : { ...lists, hints }
 }
 
@@ -150,7 +166,13 @@ export function withListingParts(listing: Listing, parts: readonly ListingPart[]
   )
 }
 
-async function fetchPages(upstream: Upstream, spec: ListSpec, signal: AbortSignal, notes: string[]) {
+async function fetchPages(
+  upstream: Upstream,
+  spec: ListSpec,
+  signal: AbortSignal,
+  notes: string[],
+  held: HeldMemory | undefined
+) {
   const { member, method, resultMember } = spec
   const items: JsonObject[] = []
   const cursors = new Set<string>()
@@ -180,6 +202,8 @@ async function fetchPages(upstream: Upstream, spec: ListSpec, signal: AbortSigna
       // Entries that are left out count too: they had to be read.
       if (items.length >= maxItems || !budget(item))
         return endAt(`left out all after ${items.length} entries, which is the limit`)
+      if (held?.take(jsonSizeOf(item)) === false)
+        return endAt(`left out all after ${items.length} entries: there is no memory for more (limits.memoryBytes)`)
       const fault = faultOf(item, spec, upstream.era)
       if (fault === undefined) items.push(item as JsonObject)
       else if (notes.length < maxEntryNotes) notes.push(`${member}: left out an entry ${fault}`)

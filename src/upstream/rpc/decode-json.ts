@@ -1,7 +1,7 @@
 // Bytes of an upstream to JSON values, within limits; and how much one of its lists may hold.
 
 import { maxValues, parseShort, shortLength, textOf, textSteps } from '../../protocol/json.ts'
-import { JsonLimitError } from '../../protocol/json-scan.ts'
+import { type JsonLimits, JsonLimitError } from '../../protocol/json-scan.ts'
 import { jsonSteps } from '../../protocol/json-steps.ts'
 
 /** Deeper than what we take from clients: a result may carry a document. JSON.stringify manages thousands of levels. */
@@ -14,13 +14,17 @@ const maxListLength = 1_048_576
 
 /**
  * One JSON text, in steps: bytes in UTF-8, or text that was decoded before.
+ * @param reserve see `JsonLimits`
  * @throws SyntaxError that says what is wrong, as the end of a sentence about the text, without any of it
  */
-export function* decodeSteps(data: Buffer | string): Generator<undefined, unknown, undefined> {
+export function* decodeSteps(
+  data: Buffer | string,
+  reserve?: JsonLimits['reserve']
+): Generator<undefined, unknown, undefined> {
   const isShort = data.length <= shortLength
   const text = typeof data === 'string' ? data : isShort ? textOf(data) : yield* textSteps(data)
   if (text === undefined) throw new SyntaxError('is not valid UTF-8')
-  const limits = { maxDepth: maxLevels, maxValues }
+  const limits = { maxDepth: maxLevels, maxValues, reserve }
   try {
     return isShort ? parseShort(text, limits) : yield* jsonSteps(text, limits)
   } catch (error) {

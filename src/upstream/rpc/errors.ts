@@ -27,8 +27,8 @@ export type HttpFailure =
   | { readonly kind: 'limited'; readonly what: string }
   /** It broke after it may have been sent. */
   | { readonly kind: 'broken'; readonly cause: Error }
-  /** The answer is not what it should be. */
-  | { readonly kind: 'garbled'; readonly reason: string }
+  /** The answer is not what it should be; `too_many`: there was no memory for it. */
+  | { readonly kind: 'garbled'; readonly reason: string; readonly code?: 'too_many' }
 
 /** Longest `message` and `data` of a server's error that are passed on: more is a stack or a secret. */
 const maxErrorLength = 8_192
@@ -108,7 +108,7 @@ export function failureError(name: UpstreamName, origin: string, failure: HttpFa
     case 'garbled':
       return uncertainError(
         name,
-        'upstream_protocol',
+        failure.code ?? 'upstream_protocol',
         `The answer of upstream ${name} cannot be used: ${failure.reason}.`
       )
     case 'refused':

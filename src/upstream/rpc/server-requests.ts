@@ -15,6 +15,7 @@ import {
   type ServerRequest
 } from '../../protocol/messages.ts'
 import { createQuota, createTokenBucket, jsonSizeOf } from '../../limits/limits.ts'
+import { createMemoryAccount, withMemory } from '../../limits/memory.ts'
 import type { ServerRequestOptions } from '../../protocol/seams.ts'
 import type { LinkContext } from './transport.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
@@ -190,7 +191,7 @@ export type ServerRequestQuotas = ReturnType<typeof createServerRequestQuotas>
  * How much of what servers ask may wait for an answer, in one process. A request of a legacy server counts until
  * it is answered or withdrawn; relay/bridge counts input requests of a modern server.
  */
-export function createServerRequestQuotas(limits = defaultLimits) {
+export function createServerRequestQuotas(limits = defaultLimits, memory = createMemoryAccount()) {
   const quota = createQuota()
   let connections = 0
   return {
@@ -202,11 +203,15 @@ export function createServerRequestQuotas(limits = defaultLimits) {
         [`tenant ${tenant}`, limits.tenant],
         ['all', limits.all]
       ] as const
+      const share = memory.share(tenant, `requests of ${name}`)
       return {
         /** Of a single request. */
         maxBytes: limits.request,
         /** @returns what gives the bytes back, once; undefined where there are not so many left */
-        take: (bytes: number) => quota.take(bytes, accounts)
+        take(bytes: number): (() => void) | undefined {
+          const release = quota.take(bytes, accounts)
+          return release && withMemory(share, bytes, release)
+        }
       } as const
     },
     /** Connections, upstreams, tenants and the process, as far as requests of them wait. */

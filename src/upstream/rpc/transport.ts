@@ -1,6 +1,7 @@
 // What a transport, and the codec of an era, do for the RPC client.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { MemoryShare } from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
 import type { GatewayError, Notification, Request, Result, Revision } from '../../protocol/messages.ts'
 import type { Client, HandshakeParams, UpstreamEvents } from '../../protocol/seams.ts'
@@ -20,6 +21,8 @@ export interface LinkContext {
   readonly log: Log
   readonly warnings: LimitedWarnings
   readonly serverRequestQuota: ServerRequestQuota
+  /** What messages of the server take up while they come in. */
+  readonly memory: MemoryShare
   readonly use: ConnectionUse
   /** The server no longer speaks the era that it was found to speak; `events.closed` follows. */
   eraChanged?(): void

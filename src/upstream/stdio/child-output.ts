@@ -4,6 +4,7 @@
 import { createTokenBucket } from '../../limits/limits.ts'
 import { JsonLimitError } from '../../protocol/json-scan.ts'
 import { finished } from '../../protocol/json-steps.ts'
+import { holdIncoming, type IncomingMemory } from '../../limits/memory.ts'
 import { isObject } from '../../protocol/messages.ts'
 import { type StepSource, type Steps, createStepQueue } from '../../time/turns.ts'
 import { createByteChunks, decodeSteps, idIn, printable } from '../rpc/decode-json.ts'
@@ -24,21 +25,34 @@ const linesPerStep = 16
  * Work is linear however the stream is cut.
  * @param maxBytes of a line without its end
  * @param line gets each line without its end (LF or CRLF); valid only until its steps are done, if it returns any
- * @param tooLong gets the first and last bytes of a line that is left out, when it has ended
+ * @param tooLong gets the first and last bytes of a line that is left out, when it has ended; `noMemory`: why there was
+ * no memory for it, where that is the reason
+ * @param incoming what a line takes up; default: it is not counted
  */
 export function createLineReader(
   maxBytes: number,
   line: (line: Buffer) => Steps | void,
-  tooLong: (head: Buffer, tail: Buffer) => void
+  tooLong: (head: Buffer, tail: Buffer, noMemory: string | undefined) => void,
+  incoming?: IncomingMemory
 ) {
   const chunks = createByteChunks()
+  let noMemory: string | undefined
   let head: Buffer | undefined
   let tail: Buffer = Buffer.alloc(0)
+
+  /** @returns whether a line that has grown to so many bytes can be held */
+  function fits(bytes: number): boolean {
+    if (bytes > maxBytes + 1) return false
+    if (incoming?.fits(bytes) !== false) return true
+    noMemory = incoming.reason(bytes)
+    return false
+  }
 
   /** Keeps samples of a line that is too long, and nothing else of it. */
   function overflow(rest: Buffer): void {
     chunks.add(rest)
     const known = chunks.take()
+    incoming?.fits(0)
     if (head === undefined || head.length < keptBytes)
       head = Buffer.concat([head ?? known.subarray(0, 0), known.subarray(0, keptBytes)]).subarray(0, keptBytes)
     // A copy: a slice would keep the whole of what it was cut from.
@@ -47,17 +61,18 @@ export function createLineReader(
 
   function end(rest: Buffer): Steps | void {
     // One byte more than the limit: it may be the CR of the line's end.
-    if (head === undefined && chunks.size + rest.length <= maxBytes + 1) {
+    if (head === undefined && fits(chunks.size + rest.length)) {
       chunks.add(rest)
       const whole = chunks.take()
       const trimmed = whole.at(-1) === CR ? whole.subarray(0, -1) : whole
-      if (trimmed.length > maxBytes) return tooLong(whole.subarray(0, keptBytes), whole.subarray(-keptBytes))
+      if (trimmed.length > maxBytes) return tooLong(whole.subarray(0, keptBytes), whole.subarray(-keptBytes), undefined)
       return line(trimmed)
     }
     overflow(rest)
-    const sample = [head ?? tail, tail] as const
+    const sample = [head ?? tail, tail, noMemory] as const
     head = undefined
     tail = Buffer.alloc(0)
+    noMemory = undefined
     tooLong(...sample)
   }
 
@@ -66,18 +81,24 @@ export function createLineReader(
     get held() {
       return chunks.size
     },
+    /** Nothing more comes. */
+    end(): void {
+      chunks.take()
+      incoming?.fits(0)
+    },
     *push(chunk: Buffer): Steps {
       let from = 0
       let lines = 0
       for (let at = chunk.indexOf(LF); at !== -1; at = chunk.indexOf(LF, from)) {
         const steps = end(chunk.subarray(from, at))
         if (steps !== undefined) yield* steps
+        incoming?.fits(0)
         from = at + 1
         if (++lines % linesPerStep === 0) yield
       }
       if (from === chunk.length) return
       const rest = chunk.subarray(from)
-      if (head !== undefined || chunks.size + rest.length > maxBytes + 1) return overflow(rest)
+      if (head !== undefined || !fits(chunks.size + rest.length)) return overflow(rest)
       chunks.add(rest)
     }
   }
@@ -97,7 +118,7 @@ const sampleLength = 200
  */
 export function createMessageReader(
   { name, maxMessageBytes }: StdioDefinition,
-  { clock, warnings }: LinkContext,
+  { clock, warnings, memory }: LinkContext,
   mask: (text: string) => string,
   rpc: RpcClient,
   source: StepSource,
@@ -114,16 +135,20 @@ export function createMessageReader(
   }
 
   /** An answer that is left out fails its call, as far as it can be found. */
-  function failCall(head: Buffer, tail: Buffer, reason: string): void {
+  function failCall(
+    head: Buffer,
+    tail: Buffer,
+    reason: string,
+    code: 'upstream_protocol' | 'too_many' = 'upstream_protocol'
+  ): void {
     const id = idIn(head.toString('latin1'), tail.toString('latin1')) ?? rpc.onlyOpen()
-    if (id !== undefined)
-      rpc.fail(id, uncertainError(name, 'upstream_protocol', `The answer of upstream ${name} ${reason}.`))
+    if (id !== undefined) rpc.fail(id, uncertainError(name, code, `The answer of upstream ${name} ${reason}.`))
   }
 
   function* message(line: Buffer): Steps {
     let message: unknown
     try {
-      message = yield* decodeSteps(line)
+      message = yield* decodeSteps(line, incoming.reserveValues)
     } catch (error) {
       const { message: reason } = error as Error
       warnings.warn(
@@ -137,14 +162,17 @@ export function createMessageReader(
     if (!isObject(message) && !Array.isArray(message)) countStray()
   }
 
+  const incoming = holdIncoming(memory)
   const lines = createLineReader(
     maxMessageBytes,
     (line) => (line.length === 0 ? countStray() : message(line)),
-    (head, tail) => {
-      warnings.warn({ maxMessageBytes }, 'left out a message of the upstream that is too large')
-      failCall(head, tail, `is larger than its limit of ${maxMessageBytes} bytes`)
+    (head, tail, noMemory) => {
+      warnings.warn({ maxMessageBytes, noMemory }, 'left out a message of the upstream that is too large')
+      if (noMemory === undefined) failCall(head, tail, `is larger than its limit of ${maxMessageBytes} bytes`)
+      else failCall(head, tail, `is lost: ${noMemory}`, 'too_many')
       countStray()
-    }
+    },
+    incoming
   )
   const work = createStepQueue(source)
 
@@ -153,7 +181,10 @@ export function createMessageReader(
     /** When all that came is read. */
     whenIdle: work.whenIdle,
     /** Nothing is read after this. */
-    stop: work.close
+    stop(): void {
+      work.close()
+      lines.end()
+    }
   }
 }
 

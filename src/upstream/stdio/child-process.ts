@@ -23,8 +23,11 @@ export interface Child {
   /** What it writes waits in its pipe while this is paused. */
   readonly stdout: StepSource
   readonly stderr: StepSource
-  /** @returns false when the child has left more than `maxQueued` bytes unread: nothing was written */
-  write(text: string): boolean
+  /**
+   * @param read runs when the child has read it, or never will
+   * @returns false when the child has left more than `maxQueued` bytes unread: nothing was written
+   */
+  write(text: string, read: () => void): boolean
   /**
    * Standard input ends; after a grace TERM, after another KILL, to the group. Resolves when it is gone. Idempotent.
    */
@@ -147,9 +150,9 @@ export function startChild(
   return {
     stdout: child.stdout,
     stderr: child.stderr,
-    write(text) {
+    write(text, read) {
       if (over || child.stdin.writableLength > maxQueued) return false
-      child.stdin.write(text)
+      child.stdin.write(text, read)
       return true
     },
     close,

@@ -1,6 +1,7 @@
 // MCP over stdio, one JSON-RPC message a line (2025-11-25 basic/transports "stdio", 2026-07-28 basic/transports/stdio).
 // In the legacy era the process is one session; in the modern one it is nothing but a process.
 
+import { bytesPerChar, withMemory } from '../../limits/memory.ts'
 import { type Era, GatewayError, type ModernRevision, RpcError } from '../../protocol/messages.ts'
 import { noClient } from '../../protocol/seams.ts'
 import { deadline } from '../../time/clock.ts'
@@ -18,6 +19,7 @@ import { createModernCodec, createModernRequests } from '../modern/modern-reques
 import { closedError, lostError, upstreamError } from '../rpc/errors.ts'
 import { type HandshakeResult, type Link, initialize } from '../rpc/link.ts'
 import { createRpcClient } from '../rpc/rpc-client.ts'
+import type { Child } from './child-process.ts'
 import { createMask, createMessageReader, createStderrLog } from './child-output.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { LinkContext } from '../rpc/transport.ts'
@@ -61,12 +63,12 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
     codec: () => (era === 'modern' ? codec : undefined),
     transport: {
       request(_id, body) {
-        if (child.write(lineOf(body))) return
+        if (write(child, link, body)) return
         const text = `Upstream ${name} does not read its input, so the request was not sent. It is hung or overloaded.`
         throw upstreamError(name, 'upstream_unavailable', text)
       },
       post(body) {
-        if (!child.write(lineOf(body)))
+        if (!write(child, link, body))
           log.debug({ upstream: name }, 'dropped a message to an upstream that does not read its input')
       },
       drop() {}
@@ -194,4 +196,16 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
  */
 function lineOf(body: string): string {
   return `${body.replace(/[\u2028\u2029]/g, (character) => (character === '\u2028' ? '\\u2028' : '\\u2029'))}\n`
+}
+
+/**
+ * What the process has not read outlives the call that it belongs to.
+ * @returns false where the process does not read, or there is no memory; then nothing was written
+ */
+function write(child: Pick<Child, 'write'>, { memory }: LinkContext, body: string): boolean {
+  const line = lineOf(body)
+  const read = withMemory(memory, line.length * bytesPerChar, () => {})
+  const isWritten = read !== undefined && child.write(line, read)
+  if (!isWritten) read?.()
+  return isWritten
 }

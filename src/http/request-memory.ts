@@ -1,0 +1,80 @@
+// What a request takes up in memory, at the expense of its caller: reserved before its body is read, counted again when
+// it was parsed, and given back when its answer has left.
+
+import { bytesPerValue, jsonSizeOf } from '../limits/limits.ts'
+import { GatewayError, type JsonObject } from '../protocol/messages.ts'
+import type { RequestContext } from './admission.ts'
+
+/** Of a request without its body and answer: socket, timers, headers, the call. In bytes; an estimate from above. */
+const requestOverheadBytes = 32_768
+/** Bytes as they come, in one piece, and as text: all of them are there while a body is parsed. */
+const readFactor = 3
+/** Up to so many bytes, a body is not looked at: its worst case is reserved. */
+const smallBodyBytes = 4_096
+/** The worst case: `[[],[],…` takes so many times its length once it is parsed. */
+const denseFactor = 22
+
+const whatOf = (bytes: number): string => `A body of ${bytes} bytes`
+
+/**
+ * Before the body is read. One without a length may be as long as any.
+ * @throws GatewayError too_many
+ */
+export function reserveRequest({ memory, raw, incoming: { method, headers }, snapshot: { limits } }: RequestContext) {
+  const release = memory.retain()
+  // 'close' has been emitted already, and would not be emitted again.
+  if (raw.destroyed) return release()
+  raw.once('close', release)
+  const given = Number(headers['content-length'] ?? (headers['transfer-encoding'] === undefined ? 0 : Infinity))
+  const bytes = method === 'POST' ? Math.min(given, limits.bodyBytes) : 0
+  const factor = bytes > smallBodyBytes ? readFactor : denseFactor
+  memory.require(requestOverheadBytes + bytes * factor, bytes === 0 ? 'The request' : whatOf(bytes))
+}
+
+/**
+ * Its values are about to be made. Several bodies are read at a time, so what each takes at most is taken before.
+ * @throws GatewayError too_many
+ */
+export function reserveValues({ memory }: RequestContext, bodyBytes: number, values: number): void {
+  memory.require(values * bytesPerValue, whatOf(bodyBytes))
+}
+
+/**
+ * Its values are held until the call has ended, and the text that goes to the upstream until it is sent.
+ * @throws GatewayError too_many
+ */
+export function recountBody(context: RequestContext, bodyBytes: number, value: unknown): void {
+  context.bodyBytes = bodyBytes
+  if (bodyBytes <= smallBodyBytes) return
+  const { memory } = context
+  const size = requestOverheadBytes + bodyBytes + jsonSizeOf(value)
+  if (!memory.fit(size)) throw memory.share.refusal(size - memory.bytes, whatOf(bodyBytes))
+}
+
+/**
+ * An answer is there, and is to be sent.
+ * @throws GatewayError too_many: the call was made, and its answer cannot be held
+ */
+export function reserveAnswer({ memory }: Pick<RequestContext, 'memory'>, result: JsonObject): void {
+  const size = jsonSizeOf(result)
+  if (memory.take(size)) return
+  const { code, message } = memory.share.refusal(size, 'The answer')
+  throw new GatewayError(code, `${message} The call has been made.`, { data: { outcome: 'unknown' } })
+}
+
+/**
+ * Somebody works on the request or its answer, which may outlive its connection.
+ * @returns how the work ends; idempotent. After the last one, what its caller has not read yet is left of the request
+ */
+export function holdRequest({ memory, raw }: RequestContext): () => void {
+  const release = memory.retain()
+  return () => {
+    release()
+    if (memory.holders === 1) countUnread({ memory, raw })
+  }
+}
+
+/** Nothing more is written on the connection: what its client has not read stays in memory until it is closed. */
+export function countUnread({ memory, raw }: Pick<RequestContext, 'memory' | 'raw'>): void {
+  memory.set(requestOverheadBytes + raw.writableLength)
+}

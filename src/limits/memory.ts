@@ -1,0 +1,205 @@
+// How much memory callers and upstreams may make the process hold, in bytes. All of it is taken from one budget before
+// it is used, and no tenant and no caller gets the whole of it. What is counted is an estimate from above.
+
+import { totalmem } from 'node:os'
+import { getHeapStatistics } from 'node:v8'
+import { JsonLimitError } from '../protocol/json-scan.ts'
+import { GatewayError } from '../protocol/messages.ts'
+import { bytesPerValue } from './limits.ts'
+
+/** Of the memory of the container or machine, where `limits.memoryBytes` is not given. */
+const defaultMemoryPart = 0.75
+/** What the gateway takes up while it does nothing, in bytes; an estimate from above. */
+const idleBytes = 160 * 1024 * 1024
+/** Values that were let go of stay in memory until the collector has run. */
+const garbageFactor = 2
+/** Of the heap that V8 allows: beyond it the process does little else than collect. */
+const usableHeap = 0.7
+/** Too small a budget would serve nobody; in bytes. */
+const leastBudgetBytes = 32 * 1024 * 1024
+/** One tenant may hold one part in so many of the budget, and one caller one part in so many of that. */
+const shareDivisor = 2
+
+/** @param memoryBytes `limits.memoryBytes` */
+export function memoryAccountOfProcess(memoryBytes: number | undefined): MemoryAccount {
+  const available = Math.min(process.constrainedMemory(), totalmem())
+  const ceiling = memoryBytes ?? Math.floor(available * defaultMemoryPart)
+  return createMemoryAccount(memoryBudget(ceiling, getHeapStatistics().heap_size_limit))
+}
+
+/**
+ * @param ceilingBytes of the resident set of the process
+ * @param heapBytes the limit of V8's heap, where most of what is counted lives
+ */
+function memoryBudget(ceilingBytes: number, heapBytes: number): number {
+  const budget = (Math.min(ceilingBytes, heapBytes * usableHeap + idleBytes) - idleBytes) / garbageFactor
+  return Math.max(leastBudgetBytes, Math.floor(budget))
+}
+
+export type MemoryAccount = ReturnType<typeof createMemoryAccount>
+
+export type MemoryShare = ReturnType<MemoryAccount['share']>
+
+export function createMemoryAccount(budgetBytes = Infinity) {
+  const taken = new Map<string, number>()
+  const tenantBytes = budgetBytes / shareDivisor
+  const callerBytes = tenantBytes / shareDivisor
+
+  function add(key: string, bytes: number): void {
+    const sum = (taken.get(key) ?? 0) + bytes
+    if (sum > 0) taken.set(key, sum)
+    else taken.delete(key)
+  }
+
+  return {
+    /** @param caller whose holdings count together within the tenant: a person, or an upstream that serves many */
+    share(tenant: string, caller: string) {
+      const accounts = [
+        [`${tenant}/${caller}`, callerBytes, 'this caller'],
+        [tenant, tenantBytes, 'the tenant of this caller'],
+        ['', budgetBytes, 'all callers']
+      ] as const
+      const full = (bytes: number) => accounts.find(([key, limit]) => (taken.get(key) ?? 0) + bytes > limit)
+      /** Whatever the limits say: for what is there already, or is given back. */
+      const move = (bytes: number): void => {
+        for (const [key] of accounts) add(key, bytes)
+      }
+      return {
+        move,
+        has: (bytes: number): boolean => full(bytes) === undefined,
+        /** @returns false where a limit would be exceeded, and then nothing is taken */
+        take(bytes: number): boolean {
+          if (full(bytes) !== undefined) return false
+          move(bytes)
+          return true
+        },
+        /** @param what would need the memory, as the subject of a sentence */
+        refusal(bytes: number, what: string): GatewayError {
+          const [, limit, whose] = full(bytes) ?? accounts[0]
+          return new GatewayError(
+            'too_many',
+            `${what} would need more memory than is left for ${whose}: ${Math.floor(limit / 1024 / 1024)} MiB, a ` +
+              'share of limits.memoryBytes. Wait for open requests, read their answers, or send and ask for less.'
+          )
+        }
+      }
+    },
+    /** In bytes, of the whole process: how many may be held. */
+    budgetBytes,
+    /** How many are. */
+    get held() {
+      return taken.get('') ?? 0
+    }
+  }
+}
+
+export type HeldMemory = ReturnType<typeof holdMemory>
+
+/**
+ * What one request, stream or message holds of a share. Where it has holders, it is given back when the last of them
+ * has released it; nothing is counted after that, because nobody would give it back.
+ */
+export function holdMemory(share: MemoryShare) {
+  let bytes = 0
+  let holders = 0
+  let over = false
+  const set = (now: number): void => {
+    if (over) return
+    share.move(now - bytes)
+    bytes = now
+  }
+  return {
+    share,
+    get bytes() {
+      return bytes
+    },
+    get holders() {
+      return holders
+    },
+    /** @returns false where the share is used up, and then nothing is taken */
+    take(more: number): boolean {
+      if (over) return true
+      if (!share.take(more)) return false
+      bytes += more
+      return true
+    },
+    /** @throws GatewayError too_many */
+    require(more: number, what: string): void {
+      if (over) return
+      if (!share.take(more)) throw share.refusal(more, what)
+      bytes += more
+    },
+    /** What is held from now on, whatever the limits say. */
+    set,
+    /** The same within the limits. @returns false where the share is used up, and then nothing changes */
+    fit(now: number): boolean {
+      if (over) return true
+      if (now > bytes && !share.take(now - bytes)) return false
+      if (now < bytes) share.move(now - bytes)
+      bytes = now
+      return true
+    },
+    /** @returns how this holder releases it; idempotent */
+    retain(): () => void {
+      holders++
+      let released = false
+      return () => {
+        if (released) return
+        released = true
+        if (--holders > 0) return
+        set(0)
+        over = true
+      }
+    }
+  }
+}
+
+/**
+ * Takes the memory for what another limit has let in.
+ * @param release gives back what that limit has taken
+ * @returns what gives back both; undefined where there is no memory, and then `release` was called
+ */
+export function withMemory(share: MemoryShare, bytes: number, release: () => void): (() => void) | undefined {
+  const held = holdMemory(share)
+  const taken = held.take(bytes)
+  if (!taken) release()
+  const giveBack = (): void => {
+    held.set(0)
+    release()
+  }
+  return taken ? giveBack : undefined
+}
+
+/** Of text in memory; at most. */
+export const bytesPerChar = 2
+
+/** Of a message that comes in pieces, so many bytes are part of what is counted for its request. */
+const smallMessageBytes = 16_384
+/** Bytes as they come, in one piece, as text and parsed: all of them are there for a moment. */
+const messageFactor = 3
+
+export type IncomingMemory = ReturnType<typeof holdIncoming>
+
+/** What a message takes up while it comes in. */
+export function holdIncoming(share: MemoryShare) {
+  const held = holdMemory(share)
+  const sizeOf = (bytes: number): number => (bytes > smallMessageBytes ? bytes * messageFactor : 0)
+  return {
+    /**
+     * @param bytes of the message so far; 0: it was passed on
+     * @returns false where there is no memory for so many; what it held before stays held
+     */
+    fits: (bytes: number): boolean => held.fit(sizeOf(bytes)),
+    /**
+     * It is long, and so many values are about to be made of it; until it was passed on.
+     * @throws JsonLimitError where there is no memory for them
+     */
+    reserveValues(values: number): void {
+      const bytes = values * bytesPerValue
+      if (!held.take(bytes))
+        throw new JsonLimitError(share.refusal(bytes, 'holds what').message.replace(/\. Wait.*$/, ''))
+    },
+    /** Why so many bytes did not fit, as the end of a sentence about the message. */
+    reason: (bytes: number): string => share.refusal(sizeOf(bytes), 'it').message.replace(/\. Wait.*$/, '')
+  }
+}

@@ -1,0 +1,119 @@
+// Attack: upstreams of one tenant send as much as they may, at once, and its callers do not read what they asked for.
+
+import type { ServerResponse } from 'node:http'
+import t, { type Test } from 'tap'
+import { legacyClient, open } from '../kit/client.ts'
+import { modernMessage, modernRequest } from '../kit/modern-client.ts'
+import { startModern } from '../kit/modern-server.ts'
+import { dial } from '../kit/raw-http.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream, isCall } from '../kit/upstream.ts'
+import { attacked, keys, type Attacked } from './kit.ts'
+
+const mebibyte = 1024 * 1024
+const memoryBytes = 600 * mebibyte
+const huge = 'x'.repeat(15_000_000)
+
+const limited = (t: Test, upstreams: Record<string, unknown>): Promise<Attacked> =>
+  attacked(t, { upstreams, limits: { memoryBytes }, heapMiB: 500 })
+
+const refusals = ({ log }: Attacked): number =>
+  log().filter(({ msg, outcome }) => msg === 'call' && outcome === 'too_many').length
+
+/** What holds of every attack here. */
+async function survived(t: Test, gateway: Attacked, neighbour: Awaited<ReturnType<Attacked['neighbour']>>) {
+  const colleague = await legacyClient(gateway.url, keys.colleague)
+  const call = { name: 'calm__echo', arguments: { text: 'x'.repeat(100_000) } }
+  t.match((await colleague.request('tools/call', call)).json, { result: {} }, 'a colleague is served')
+  t.same((await neighbour.stop()).failures, [])
+  t.ok(gateway.peakMemory() < memoryBytes, `the resident set grew to ${gateway.peakMemory()} bytes`)
+}
+
+t.test('answers of 2026-07-28 that nobody reads', async (t) => {
+  const upstream = await startModern()
+  t.teardown(() => upstream.close())
+  const gateway = await limited(t, { up: { type: 'http', url: upstream.url } })
+  const neighbour = await gateway.neighbour()
+  const { port } = new URL(gateway.url)
+  const { headers, body } = modernMessage(
+    'tools/call',
+    { name: 'up__big', arguments: { bytes: 15_000_000 } },
+    { token: keys.attacker }
+  )
+  const head = Object.entries({ ...headers, host: `127.0.0.1:${port}`, 'content-length': Buffer.byteLength(body) })
+  const lines = head.map(([name, value]) => `${name}: ${String(value)}\r\n`).join('')
+  for (let at = 0; at < 30; at++) {
+    const socket = dial(Number(port)).pause()
+    t.teardown(() => socket.destroy())
+    socket.write(`POST /t/acme/mcp HTTP/1.1\r\n${lines}\r\n${body}`)
+  }
+  await until('calls are refused', () => refusals(gateway) > 5, 60_000)
+  await survived(t, gateway, neighbour)
+  const call = { name: 'calm__echo', arguments: {} }
+  t.equal((await modernRequest(gateway.url, 'tools/call', call, { token: keys.colleague })).status, 200)
+})
+
+for (const answers of ['json', 'sse'] as const)
+  t.test(`answers that come in pieces and do not end, as ${answers}`, async (t) => {
+    const upstream = await startUpstream()
+    t.teardown(() => upstream.close())
+    const stuck: ServerResponse[] = []
+    upstream.override(
+      isCall('slow'),
+      (response) => {
+        response.writeHead(200, { 'content-type': answers === 'json' ? 'application/json' : 'text/event-stream' })
+        response.write(answers === 'json' ? `{"jsonrpc":"2.0","result":{"text":"${huge}` : `data: {"text":"${huge}`)
+        stuck.push(response)
+      },
+      Infinity
+    )
+    const gateway = await limited(t, { up: { type: 'http', url: upstream.url } })
+    const neighbour = await gateway.neighbour()
+    const client = await legacyClient(gateway.url, keys.attacker)
+    const stop = new AbortController()
+    const { signal } = stop
+    const calls = Array.from({ length: 30 }, () =>
+      client.request('tools/call', { name: 'up__slow', arguments: {} }, { signal }).catch(() => undefined)
+    )
+    await until('calls are refused', () => refusals(gateway) > 5, 60_000)
+    const big = await client.request('tools/call', { name: 'up__big', arguments: { bytes: 1_000_000 } })
+    t.match(big.json, { result: {} }, 'an answer for which there is room comes through')
+    await survived(t, gateway, neighbour)
+    stop.abort()
+    await Promise.all(calls)
+  })
+
+t.test('lines of processes that do not end', async (t) => {
+  const flood = `process.stdin.once('data', () => process.stdout.write('{"x":"' + 'x'.repeat(15e6)))`
+  const shouting = Object.fromEntries(
+    Array.from({ length: 8 }, (_, at) => [
+      `shout${at}`,
+      { command: process.execPath, args: ['-e', `${flood};setInterval(() => {}, 1e6)`], era: 'legacy' }
+    ])
+  )
+  const gateway = await limited(t, shouting)
+  const neighbour = await gateway.neighbour()
+  await survived(t, gateway, neighbour)
+})
+
+t.test('events that wait for a reader who stays away', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const gateway = await limited(t, { up: { type: 'http', url: upstream.url, isolation: 'session' } })
+  const neighbour = await gateway.neighbour()
+  const clients = await Promise.all(Array.from({ length: 20 }, () => legacyClient(gateway.url, keys.attacker)))
+  for (const client of clients) {
+    await client.request('tools/call', { name: 'up__echo', arguments: {} })
+    const stream = await open(gateway.url, {
+      method: 'GET',
+      headers: { ...client.headers, accept: 'text/event-stream' }
+    })
+    stream.destroy()
+  }
+  await until('the upstream can be heard', () => upstream.allListening())
+  const data = 'x'.repeat(1_000_000)
+  for (let at = 0; at < 8; at++)
+    upstream.broadcast({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'error', data } })
+  await clients[0]?.request('tools/call', { name: 'up__echo', arguments: {} })
+  await survived(t, gateway, neighbour)
+})

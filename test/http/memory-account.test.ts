@@ -1,0 +1,282 @@
+// Memory that was counted is given back, however a request ends: a byte that is kept would in time refuse everybody.
+
+import t, { type Test } from 'tap'
+import { createMemoryAccount } from '../../src/limits/memory.ts'
+import { acmeGateway, keyOf, type AcmeGateway, type AcmeGatewayOptions } from '../kit/acme-gateway.ts'
+import { jsonHeaders, legacyClient, open, send, type LegacyClient } from '../kit/client.ts'
+import { listenEvents } from '../kit/events.ts'
+import { httpSseClient } from '../kit/http-sse-client.ts'
+import { modernMessage, modernRequest } from '../kit/modern-client.ts'
+import { dial } from '../kit/raw-http.ts'
+import { until } from '../kit/until.ts'
+import { isCall, startUpstream } from '../kit/upstream.ts'
+
+const token = keyOf.ada
+const text = 'x'.repeat(100_000)
+const echo = { name: 'echo', arguments: { text } }
+const slow = { name: 'slow', arguments: { text } }
+const big = { name: 'big', arguments: { bytes: 8_000_000 } }
+
+const times = <T>(count: number, make: (n: number) => Promise<T>): Promise<T[]> =>
+  Promise.all(Array.from({ length: count }, (_, n) => make(n)))
+
+interface Counted {
+  readonly acme: AcmeGateway
+  /** Bytes beyond those of a gateway at rest. */
+  held(): number
+  untilHeld(bytes: number): Promise<unknown>
+}
+
+type Storm = (counted: Counted, client: LegacyClient, t: Test) => Promise<void>
+
+/** What remains counted are the lists of its upstream. */
+async function countedGateway(t: Test, options: AcmeGatewayOptions = {}): Promise<Counted> {
+  const memory = createMemoryAccount(1024 * 1024 * 1024)
+  const acme = await acmeGateway(t, { ...options, overrides: { memory } })
+  await acme.gateway.warm()
+  const atRest = memory.held
+  const held = (): number => memory.held - atRest
+  return { acme, held, untilHeld: (bytes) => until(`${bytes} are held`, () => held() >= bytes) }
+}
+
+/** Calls that are under way, and what ends them for their client. */
+async function underWay({ acme, untilHeld }: Counted, start: (signal: AbortSignal) => Promise<unknown>) {
+  const stop = new AbortController()
+  const before = acme.upstream.server.calls('slow')
+  const calls = times(10, () => start(stop.signal).catch(() => undefined))
+  await until('they are at the upstream', () => acme.upstream.server.calls('slow') === before + 10)
+  await untilHeld(10 * text.length)
+  return { calls, stop }
+}
+
+/** A request as bytes, on a connection that is not read. */
+function unread(t: Test, { acme }: Counted, headers: object, body: string) {
+  const socket = dial(acme.port).pause()
+  t.teardown(() => socket.destroy())
+  const lines = Object.entries({
+    host: `127.0.0.1:${acme.port}`,
+    ...headers,
+    'content-length': Buffer.byteLength(body)
+  })
+  const head = lines.map(([name, value]) => `${name}: ${String(value)}\r\n`).join('')
+  socket.write(`POST /t/acme/mcp HTTP/1.1\r\n${head}\r\n${body}`)
+  return socket
+}
+
+const rpc = (method: string, params: unknown, id: unknown = 'raw'): string =>
+  JSON.stringify({ jsonrpc: '2.0', id, method, params })
+
+const storms: Readonly<Record<string, Storm>> = {
+  async 'requests that are answered, as JSON and as a stream'({ acme }, client) {
+    await times(20, () => client.request('tools/call', echo))
+    await times(5, () => client.request('tools/call', big, { headers: { accept: 'application/json' } }))
+    await times(5, () => client.request('tools/call', big, { headers: { accept: 'text/event-stream' } }))
+    await times(20, () => modernRequest(acme.url(), 'tools/call', echo, { token }))
+    const meta = { progressToken: 'p', 'io.modelcontextprotocol/logLevel': 'debug' }
+    const progress = { name: 'progress', arguments: { steps: 200, text } }
+    await times(10, () => modernRequest(acme.url(), 'tools/call', progress, { token, meta }))
+    await times(10, () => client.request('tools/call', { ...progress, _meta: { progressToken: 'p' } }))
+  },
+
+  async 'requests that are refused'({ acme }, client, t) {
+    const headers = client.headers
+    const statuses = await times(9, async (n) => {
+      const [changed, body] = [
+        [{}, '{"jsonrpc":'],
+        [{}, `[${'{},'.repeat(60_000)}{}]`],
+        [{ 'mcp-session-id': 'x'.repeat(43) }, rpc('tools/call', echo)],
+        [{ authorization: 'Bearer none' }, rpc('tools/call', echo)],
+        [{ 'content-type': 'text/plain' }, rpc('tools/call', echo)],
+        [{ accept: 'image/png' }, rpc('tools/call', echo)],
+        [{}, rpc('tools/call', { name: 'none', arguments: { text } })],
+        [{}, rpc('ping', { text: 'x'.repeat(5_000_000) })],
+        [{}, JSON.stringify({ text })]
+      ][n] as [object, string]
+      return (await send(acme.url(), { headers: { ...headers, ...changed }, body })).status
+    })
+    t.same(statuses, [400, 400, 404, 401, 415, 406, 200, 413, 400])
+    t.equal((await modernRequest(acme.url(), 'tools/call', { name: 'none', text }, { token })).status, 200)
+  },
+
+  async 'bodies that break off'(counted, client, t) {
+    for (let at = 0; at < 10; at++) {
+      const socket = unread(t, counted, client.headers, rpc('tools/call', echo))
+      socket.destroy()
+    }
+    const body = rpc('tools/call', echo)
+    const sockets = Array.from({ length: 10 }, () => dial(counted.acme.port))
+    for (const socket of sockets)
+      socket.write(
+        `POST /t/acme/mcp HTTP/1.1\r\nhost: 127.0.0.1:${counted.acme.port}\r\nauthorization: Bearer ${token}\r\n` +
+          `content-type: application/json\r\naccept: application/json, text/event-stream\r\n` +
+          `content-length: ${body.length}\r\n\r\n${body.slice(0, 50_000)}`
+      )
+    await counted.untilHeld(10 * body.length)
+    for (const socket of sockets) socket.destroy()
+  },
+
+  async 'calls whose client goes'(counted, client) {
+    const { acme } = counted
+    const legacy = await underWay(counted, (signal) => client.request('tools/call', slow, { signal }))
+    legacy.stop.abort()
+    await legacy.calls
+    const modern = await underWay(counted, (signal) => modernRequest(acme.url(), 'tools/call', slow, { token, signal }))
+    modern.stop.abort()
+    await modern.calls
+    acme.upstream.server.release()
+  },
+
+  async 'calls that are cancelled'(counted, client) {
+    let id = 1_000
+    const { calls } = await underWay(counted, (signal) => client.request('tools/call', slow, { id: ++id, signal }))
+    await times(10, (n) => client.notify('notifications/cancelled', { requestId: 1_001 + n }))
+    await calls
+  },
+
+  async 'calls whose upstream goes'(counted, client, t) {
+    const { calls } = await underWay(counted, () => client.request('tools/call', slow))
+    counted.acme.upstream.cut()
+    for (const answer of await calls) t.match(answer, { json: { error: {} } })
+  },
+
+  async 'upstreams that break off, send too much or no JSON'({ acme }, client, t) {
+    const { upstream } = acme
+    for (const accept of ['application/json', 'text/event-stream'])
+      for (const end of ['cut', 'garbled', 'long'] as const) {
+        upstream.override(isCall('echo'), (response) => {
+          response.writeHead(200, { 'content-type': accept })
+          response.write(accept === 'application/json' ? '{"result":"' : 'data: {"result":"')
+          for (let at = 0; at < (end === 'long' ? 200 : 10); at++) response.write(text)
+          if (end === 'garbled') response.end('\n\n')
+          else if (end === 'cut') setImmediate(() => response.destroy())
+        })
+        t.match((await client.request('tools/call', echo)).json, { error: { data: { reason: /upstream/ } } })
+      }
+  },
+
+  async 'answers that nobody reads'(counted, client, t) {
+    const modern = modernMessage('tools/call', big, { token })
+    const sockets = [
+      unread(t, counted, { ...client.headers, accept: 'application/json' }, rpc('tools/call', big, 1)),
+      unread(t, counted, { ...client.headers, accept: 'text/event-stream' }, rpc('tools/call', big, 2)),
+      unread(t, counted, modern.headers, modern.body),
+      unread(t, counted, { ...modern.headers, accept: 'text/event-stream' }, modern.body)
+    ]
+    await counted.untilHeld(4 * 7_000_000)
+    for (const socket of sockets) socket.destroy()
+  },
+
+  async 'sessions over HTTP+SSE'({ acme, untilHeld }, _client, t) {
+    const sse = await httpSseClient(acme.url(), token)
+    await times(10, (n) => sse.request('tools/call', echo, `echo ${n}`))
+    await times(3, (n) => sse.request('tools/call', big, `big ${n}`))
+    void times(5, () => sse.post({ jsonrpc: '2.0', id: 'slow', method: 'tools/call', params: slow }))
+    await untilHeld(text.length)
+    sse.close()
+    const deaf = await httpSseClient(acme.url(), token)
+    t.teardown(() => deaf.close())
+    deaf.response.pause()
+    await times(2, (n) => deaf.post({ jsonrpc: '2.0', id: n, method: 'tools/call', params: big }))
+    await untilHeld(2 * 7_000_000)
+    deaf.close()
+    acme.upstream.server.release()
+  },
+
+  async 'streams that are left and resumed, and subscriptions'({ acme }, client, t) {
+    for (let at = 0; at < 3; at++) {
+      const stream = await listenEvents(acme.url(), client)
+      await client.request('resources/subscribe', { uri: 'test://one' })
+      await client.request('tools/call', { name: 'touch', arguments: {} })
+      await stream.next('the update', ({ method }) => method === 'notifications/resources/updated')
+      stream.cut()
+      const again = await listenEvents(acme.url(), client, stream.lastId())
+      t.equal(again.status, 200)
+      again.cut()
+    }
+    await client.request('resources/unsubscribe', { uri: 'test://one' })
+    await client.request('resources/subscribe', { uri: 'test://two' })
+  },
+
+  async 'listen streams'({ acme, untilHeld }) {
+    const filter = { notifications: { resourceSubscriptions: ['test://one'], toolsListChanged: true } }
+    const streams = await times(10, () =>
+      open(acme.url(), { method: 'POST', ...modernMessage('subscriptions/listen', filter, { token }) })
+    )
+    await untilHeld(10 * 32_768)
+    for (const stream of streams) stream.destroy()
+  },
+
+  async 'calls that wait for a person'({ acme }, client, t) {
+    const capabilities = { elicitation: {} }
+    const asks = { name: 'elicit', arguments: { text } }
+    const parked = await modernRequest(acme.url(), 'tools/call', asks, { token, capabilities })
+    t.match(parked.json.result, { resultType: 'input_required' })
+    const { inputRequests, requestState } = parked.json.result
+    const inputResponses = Object.fromEntries(
+      Object.keys(inputRequests).map((key) => [key, { action: 'accept', content: { name: 'Ada' } }])
+    )
+    const done = await modernRequest(
+      acme.url(),
+      'tools/call',
+      { ...asks, inputResponses, requestState },
+      { token, capabilities }
+    )
+    t.match(done.json.result, { content: [{}] })
+    await client.request('tools/call', asks)
+  }
+}
+
+for (const [name, storm] of Object.entries(storms))
+  t.test(`nothing stays counted of ${name}`, async (t) => {
+    const counted = await countedGateway(t)
+    const { acme, held } = counted
+    const client = await legacyClient(acme.url(), token, '2025-11-25', {})
+    t.ok(held() > 0, 'a session is counted')
+    await storm(counted, client, t)
+    await client.end()
+    await until(`all is given back; ${held()} were held`, () => held() === 0).catch((error: unknown) => {
+      t.equal(held(), 0, String(error))
+    })
+  })
+
+t.test('nothing stays counted of calls that take too long', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const late = { type: 'http', url: upstream.url, timeoutMs: 300 }
+  const { acme, held } = await countedGateway(t, { upstreams: { up: late } })
+  const client = await legacyClient(acme.url(), token)
+  for (const { json } of await times(10, () => client.request('tools/call', slow)))
+    t.match(json, { error: { data: { reason: 'upstream_timeout' } } })
+  for (const { json } of await times(10, () => modernRequest(acme.url(), 'tools/call', slow, { token })))
+    t.match(json, { error: { data: { reason: 'upstream_timeout' } } })
+  await client.end()
+  await until('all is given back', () => held() === 0)
+})
+
+t.test('nothing stays counted of calls that the drain ends', async (t) => {
+  const { acme, held, untilHeld } = await countedGateway(t, { limits: { drainMs: 100 } })
+  const stopped = times(10, () => modernRequest(acme.url(), 'tools/call', slow, { token }))
+  await until('they are at the upstream', () => acme.upstream.server.calls('slow') === 10)
+  await untilHeld(10 * text.length)
+  await acme.close()
+  for (const { json } of await stopped) t.match(json, { error: { data: { reason: 'shutting_down' } } })
+  await until('all is given back', () => held() <= 0)
+})
+
+t.test('a refusal for want of memory takes none', async (t) => {
+  const memory = createMemoryAccount(4 * 1024 * 1024)
+  const acme = await acmeGateway(t, { overrides: { memory } })
+  const client = await legacyClient(acme.url(), token)
+  const before = memory.held
+  const large = { name: 'echo', arguments: { text: 'x'.repeat(1_000_000) } }
+  const answers = await times(10, () => client.request('tools/call', large))
+  for (const { status, json } of answers) {
+    t.equal(status, 429)
+    t.match(json, { error: { message: /memory.*limits\.memoryBytes/, data: { reason: 'too_many' } } })
+  }
+  t.match((await client.request('tools/call', { name: 'echo', arguments: {} })).json, { result: {} })
+  await until('none is held', () => memory.held <= before)
+  const modern = await modernRequest(acme.url(), 'tools/call', large, { token })
+  t.equal(modern.status, 429)
+  t.equal((await send(acme.url(), { headers: jsonHeaders, body: '{}' })).status, 401)
+})
