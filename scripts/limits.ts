@@ -209,8 +209,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['relay/client/client-errors.ts maxUrls', 'pages of an error -32042', 'call', 'left out'],
     ['relay/bridge/request-state.ts maxPages', 'pages of an error -32042 for a modern client', 'call', 'left out'],
     [
-      'relay/bridge/parked-call.ts gatherMs',
-      'time in which server requests are gathered into one `input_required`',
+      'relay/bridge/parked-call.ts gatherMs maxGatherMs',
+      'silence that ends the gathering of server requests into one `input_required`; all of it',
       'call',
       'the next retry has them'
     ],

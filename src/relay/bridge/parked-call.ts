@@ -25,7 +25,7 @@ import type { RequestStates } from './request-state.ts'
 export type ParkedOutcome = { readonly result: Result } | { readonly error: unknown }
 
 interface ParkedCallOptions {
-  readonly clock: Pick<Clock, 'timer'>
+  readonly clock: Pick<Clock, 'now' | 'timer'>
   /** @throws GatewayError too_many */
   readonly park: (parked: ParkedCall) => ParkedSlot<ParkedCall>
   /** Counts what a client may never come back for. @returns what gives it back; undefined where there is too much */
@@ -60,8 +60,9 @@ export interface ParkedCall {
   giveUp(loss: ParkedLoss, error?: unknown): void
 }
 
-/** Servers that have several requests send them one after the other. */
+/** Servers that have several requests send them one after the other: so long after the last one, and at most in all. */
 const gatherMs = 25
+const maxGatherMs = 250
 
 export function createParkedCall(
   first: ModernCall,
@@ -82,7 +83,7 @@ export function createParkedCall(
   let letGo = (): void => {}
   let over = false
   let gathering: { close(): unknown } | undefined
-  let asked = 0
+  let [asked, gatheredBy] = [0, 0]
 
   const toAttendant = (notification: Notification): void =>
     attendant && notifyCaller(attendant.call, upstream, notification, slot === undefined)
@@ -128,14 +129,15 @@ export function createParkedCall(
 
   function gather(): void {
     if (attendant === undefined) return
-    gathering ??= clock.timer(gatherMs, () => {
-      gathering = undefined
-      endRound()
-    })
+    const now = clock.now()
+    if (gathering === undefined) gatheredBy = now + maxGatherMs
+    gathering?.close()
+    gathering = clock.timer(Math.min(gatherMs, Math.max(0, gatheredBy - now)), endRound)
   }
 
   /** Ends the client's request with all input requests. */
   function endRound(): void {
+    gathering = undefined
     if (attendant === undefined || slot === undefined) return
     if (!stands()) return inputs.decline()
     // This request may declare less than the one before.
