@@ -49,7 +49,7 @@ export async function openSse(
     const events = (rest + part).split('\n\n')
     rest = events.pop() ?? ''
     for (const event of events) {
-      const [, name, data = ''] = /^event: (\w+)\ndata: (.*)$/.exec(event) ?? []
+      const [, name, data = ''] = /^event: (\w+)\ndata: ([^\n]*)$/.exec(event) ?? []
       if (name === 'endpoint') endpoint = data
       else if (name === 'message') messages.push(JSON.parse(data))
       else if (!event.startsWith(': ')) throw new Error(`neither event nor comment: ${event}`)
