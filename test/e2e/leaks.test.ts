@@ -61,6 +61,9 @@ async function rows(folder: string): Promise<string[]> {
   }
 }
 
+// It waits for sessions to expire, four times.
+t.setTimeout(400_000)
+
 t.test('sessions that are dropped without a word leave nothing behind', async (t) => {
   const web = await canaryServer(t)
   const mark = `GATEHOUSE_TEST_${randomUUID()}`

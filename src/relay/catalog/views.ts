@@ -85,11 +85,12 @@ export function createViews(options: ViewsOptions) {
   function viewOf(definition: UpstreamDefinition, viewKey: ViewKey): View | undefined {
     const shared = sharedListing(definition)
     if (shared === undefined || !isDeclaredTo(viewKey, definition)) return undefined
-    const { tenant, era } = definition
+    const { tenant, era, type } = definition
     const upstream = upstreams.get(definition.hash) ?? createUpstreamViews(tenant)
     // 2026-07-28 server/tools: its lists must not depend on what a request declares. Those of the older era may, where
-    // the server has one.
-    if (isModernRevision(shared.revision) && (era !== 'auto' || upstream.eras.onlyModern)) return undefined
+    // a process speaks it. Over HTTP that is not tried: without a stream for server requests little would be won.
+    const mayKnowOlder = era === 'auto' && type === 'stdio' && !upstream.eras.onlyModern
+    if (isModernRevision(shared.revision) && !mayKnowOlder) return undefined
     upstreams.set(definition.hash, upstream)
     const { key, quotaKey } = viewKey
     const known = upstream.views.get(key)
