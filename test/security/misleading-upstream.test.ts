@@ -60,7 +60,12 @@ t.test('arguments too long for the headers that repeat them are refused here, an
 t.test('capabilities and instructions of a server are capped, and its usual ones stay', async (t) => {
   const big = 'x'.repeat(1_000_000)
   const experimental = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`e${n}`, {}]))
-  const capabilities = { tools: { listChanged: true }, experimental: { big }, [big]: {}, ...experimental }
+  const capabilities = {
+    tools: { listChanged: true },
+    experimental: { big },
+    [big.slice(0, 5_000)]: {},
+    ...experimental
+  }
   const { url } = await acmeGateway(t, { script: { capabilities, instructions: `begin ${big}` } })
   const { initialized } = await legacyClient(url(), keyOf.ada)
   t.match(initialized.json.result.capabilities.tools, { listChanged: true })
