@@ -175,7 +175,8 @@ export async function createGateway(
     state.snapshot = { ...next, listen: before.listen, store: before.store, publicUrl: before.publicUrl }
     authenticator.reload(next.tenants.values())
     // What is cancelled goes out before its connection closes.
-    for (const each of [relay, modernRelay, pool]) each.retain(upstreamHashes(next))
+    const hashes = upstreamHashes(next)
+    for (const each of [relay, modernRelay, pool]) each.retain(hashes)
     void sessions.endRemovedTenants()
     for (const { tenant, endpoint, key, listsChanged } of live.all()) {
       const [old, now] = [before, next].map(({ tenants }) => tenants.get(tenant)?.endpoints.get(endpoint))

@@ -4,7 +4,6 @@
 
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Principal } from '../auth/principal.ts'
 import { areDescriptorsFree, outOfDescriptors } from '../limits/descriptors.ts'
 import { createFairEviction } from '../limits/limits.ts'
 import type { Log } from '../observe/log.ts'
@@ -19,7 +18,11 @@ const descriptorsPerConnection = 2
 /** Part of the connections that those leave free who were let in: who comes next must be able to say who it is. */
 const perNewcomer = 8
 
-type Caller = Pick<Principal, 'tenant' | 'issuer' | 'subject'>
+/** As the context of a request has them. */
+interface Caller {
+  readonly tenant: string
+  readonly person: string
+}
 
 interface Connection {
   readonly socket: Socket
@@ -61,7 +64,7 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
   function leave(connection: Connection): void {
     const { caller } = connection
     if (caller === undefined) return
-    letIn.delete(caller.tenant, ownerOf(caller), connection)
+    letIn.delete(caller.tenant, caller.person, connection)
     connection.caller = undefined
     strangers.add(connection)
   }
@@ -93,12 +96,12 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
 
   /** @throws GatewayError too_many where those of this caller are as many as anybody's, and all are in use */
   function makeRoom(caller: Caller): void {
-    const candidates = letIn.evictFrom(caller.tenant, ownerOf(caller))
+    const candidates = letIn.evictFrom(caller.tenant, caller.person)
     if (candidates === undefined) return
     noteFull()
     const idle = candidates.values().find(({ requests }) => requests === 0)
     const [oldest] = candidates
-    const isOwn = oldest?.caller !== undefined && isSame(oldest.caller, caller)
+    const isOwn = oldest?.caller?.person === caller.person
     // What runs is ended only for somebody who has less, and never the only one of a caller.
     const victim = idle ?? (isOwn || candidates.size < 2 ? undefined : oldest)
     if (victim !== undefined) return giveUp(victim)
@@ -126,17 +129,16 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
      * A request on it was let in, which the response will answer.
      * @throws GatewayError too_many
      */
-    letIn(response: ServerResponse, { tenant, issuer, subject }: Principal): void {
+    letIn(response: ServerResponse, caller: Caller): void {
       // The response has no socket yet where the one before it on the connection is not answered.
       const connection = open.get(response.req.socket)
       if (connection === undefined) return
-      const caller = { tenant, issuer, subject }
-      if (connection.caller === undefined || !isSame(connection.caller, caller)) {
+      if (connection.caller?.person !== caller.person) {
         leave(connection)
         makeRoom(caller)
         strangers.delete(connection)
         connection.caller = caller
-        letIn.add(tenant, ownerOf(caller), connection)
+        letIn.add(caller.tenant, caller.person, connection)
       }
       connection.requests++
       response.once('close', () => connection.requests--)
@@ -153,7 +155,3 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
     }
   }
 }
-
-const ownerOf = ({ issuer, subject }: Caller): string => `${issuer}\n${subject}`
-const isSame = (one: Caller, other: Caller): boolean =>
-  one.tenant === other.tenant && one.subject === other.subject && one.issuer === other.issuer

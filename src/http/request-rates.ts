@@ -1,12 +1,12 @@
 // How often callers may ask. Who asks more often is refused before the body is read, so that neither one caller nor one
 // tenant takes the processor from the others.
 
-import type { Principal } from '../auth/principal.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { createTokenBucket } from '../limits/limits.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
+import type { RequestContext } from './admission.ts'
 
 /** The requests of so many seconds may come at once. */
 const burstSeconds = 5
@@ -60,14 +60,13 @@ export function createRequestRates(limits: () => Snapshot['limits'], clock: Cloc
      * Counts requests of a caller.
      * @throws GatewayError rate_limited
      */
-    count({ tenant, issuer, subject, clientId }: Principal, requests = 1): void {
+    count({ person, principal: { tenant, clientId } }: RequestContext, requests = 1): void {
       const now = limits()
       if (now !== current) rates.clear()
       current = now
-      const caller = `${tenant}\n${issuer}\n${subject}`
       for (let n = 0; n < requests; n++) {
-        take(caller, 'requestsPerSecondPerPrincipal', 'This caller', { tenant, client: clientId })
-        take(tenant, 'requestsPerSecondPerTenant', 'This tenant', { tenant })
+        take(person, 'requestsPerSecondPerPrincipal', 'This caller', { tenant, client: clientId })
+        take(`tenant ${tenant}`, 'requestsPerSecondPerTenant', 'This tenant', { tenant })
       }
     }
   }

@@ -84,9 +84,9 @@ export function addRoutes(
     return {
       async onRequest(request, reply) {
         const context = await admit(request, reply, suffix)
-        connections.letIn(reply.raw, context.principal)
+        connections.letIn(reply.raw, { tenant: context.tenant.id, person: context.person })
         request.context = context
-        rates.count(context.principal)
+        rates.count(context)
         if (request.method === 'POST') checkContent(request.headers)
         reserveRequest(context)
       },
@@ -112,7 +112,7 @@ export function addRoutes(
       name: headers['mcp-name']
     }
     // The one that was counted is the first of them.
-    if (Array.isArray(body)) rates.count(context.principal, body.length - 1)
+    if (Array.isArray(body)) rates.count(context, body.length - 1)
     const message = classifyHttpBody(routing, body)
     if (message.kind === 'legacy') return await legacy.post(context, body)
     if (message.kind === 'notification') return sendAccepted(context.raw, context.headers)

@@ -108,6 +108,12 @@ export function holdMemory(share: MemoryShare) {
     share.move(now - bytes)
     bytes = now
   }
+  const take = (more: number): boolean => {
+    if (over) return true
+    if (!share.take(more)) return false
+    bytes += more
+    return true
+  }
   return {
     share,
     get bytes() {
@@ -117,17 +123,10 @@ export function holdMemory(share: MemoryShare) {
       return holders
     },
     /** @returns false where the share is used up, and then nothing is taken */
-    take(more: number): boolean {
-      if (over) return true
-      if (!share.take(more)) return false
-      bytes += more
-      return true
-    },
+    take,
     /** @throws GatewayError too_many */
     require(more: number, what: string): void {
-      if (over) return
-      if (!share.take(more)) throw share.refusal(more, what)
-      bytes += more
+      if (!take(more)) throw share.refusal(more, what)
     },
     /** What is held from now on, whatever the limits say. */
     set,

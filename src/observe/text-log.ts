@@ -39,8 +39,9 @@ const word = (value: unknown): string =>
   typeof value === 'string' && /^[^\s"={]+$/.test(value) ? visible(value) : visible(JSON.stringify(value))
 
 /**
- * Servers and clients decide what some fields say: an escape sequence among it would be obeyed by the terminal, a
- * character that changes the direction of writing would hide what follows.
+ * Writes control, format and direction characters as `\u{...}`. Servers and clients decide what some fields say: an
+ * escape sequence among it would be obeyed by the terminal, a character that changes the direction of writing would
+ * hide what follows.
  */
-const visible = (text: string): string =>
+export const visible = (text: string): string =>
   text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (each) => `\\u{${each.codePointAt(0)?.toString(16)}}`)

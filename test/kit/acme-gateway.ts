@@ -9,6 +9,8 @@ import { startUpstream, type HttpUpstream, type HttpUpstreamOptions } from './up
 
 export interface AcmeGatewayOptions extends Partial<TestGatewayOptions> {
   readonly script?: HttpUpstreamOptions
+  /** Of the upstream. */
+  readonly isolation?: string
 }
 
 export type Credential = 'API key' | 'JWT'
@@ -29,12 +31,12 @@ export interface AcmeGateway extends TestGateway {
 export const keyOf = { ada: 'gh_key_of_ada_0123456789', bob: 'gh_key_of_bob_0123456789' } as const
 
 export async function acmeGateway(t: Teardown, options: AcmeGatewayOptions = {}): Promise<AcmeGateway> {
-  const { script, ...rest } = options
+  const { script, isolation, ...rest } = options
   const upstream = await startUpstream(script)
   t.teardown(() => upstream.close())
   const issuer = await forgingIssuer(t, { resource: 'urn:none', now: Date.now() })
   const made = await gateway(t, {
-    upstreams: { up: { type: 'http', url: upstream.url } },
+    upstreams: { up: { type: 'http', url: upstream.url, ...(isolation !== undefined && { isolation }) } },
     endpoints: { default: { upstreams: ['up'], prefix: '' }, files: { upstreams: ['up'] } },
     auth: authOf(issuer),
     ...rest

@@ -10,23 +10,7 @@ import { until } from '../kit/until.ts'
 import { isCall, type Seen } from '../kit/upstream.ts'
 
 const shared = async (t: Parameters<typeof acmeGateway>[0]) => {
-  const made = await acmeGateway(t, { script: { answers: 'sse' } })
-  made.reload({
-    listen: { host: '127.0.0.1', port: 0 },
-    store: 'memory:',
-    tenants: {
-      acme: {
-        auth: {
-          keys: [
-            { name: 'ada', key: 'gh_key_of_ada_0123456789' },
-            { name: 'bob', key: 'gh_key_of_bob_0123456789' }
-          ]
-        },
-        upstreams: { up: { type: 'http', url: made.upstream.url, isolation: 'shared' } },
-        endpoints: { default: { upstreams: ['up'], prefix: '' } }
-      }
-    }
-  })
+  const made = await acmeGateway(t, { script: { answers: 'sse' }, isolation: 'shared' })
   return {
     ...made,
     ada: await legacyClient(made.url(), await made.bearer('API key', 'ada')),

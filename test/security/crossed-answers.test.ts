@@ -7,24 +7,7 @@ import { legacyClient, type LegacyClient } from '../kit/client.ts'
 
 for (const isolation of ['shared', 'principal', 'session']) {
   t.test(`sixty sessions with equal ids get their own answers over ${isolation} connections`, async (t) => {
-    const made = await acmeGateway(t, { script: { answers: 'sse' } })
-    made.reload({
-      listen: { host: '127.0.0.1', port: 0 },
-      store: 'memory:',
-      tenants: {
-        acme: {
-          auth: {
-            keys: [
-              { name: 'ada', key: 'gh_key_of_ada_0123456789' },
-              { name: 'bob', key: 'gh_key_of_bob_0123456789' }
-            ],
-            issuers: [{ issuer: made.issuer.issuer, jwksUri: made.issuer.jwksUri }]
-          },
-          upstreams: { up: { type: 'http', url: made.upstream.url, isolation } },
-          endpoints: { default: { upstreams: ['up'], prefix: '' } }
-        }
-      }
-    })
+    const made = await acmeGateway(t, { script: { answers: 'sse' }, isolation })
     const clients: LegacyClient[] = []
     for (let n = 0; n < 60; n++) {
       const kind = credentials[n % 2] ?? 'JWT'

@@ -108,8 +108,15 @@ export const sessionBindingOf = ({
 }
 
 /** The person behind a connection, for quotas: the same whatever the client, the era and the endpoint. */
-export const quotaKeyOf = ({ tenant, issuer, subject }: Pick<Principal, 'tenant' | 'issuer' | 'subject'>): string =>
-  digest(JSON.stringify([tenant, issuer, subject]))
+export function quotaKeyOf(owner: Pick<Principal, 'tenant' | 'issuer' | 'subject'>): string {
+  const { tenant, issuer, subject } = owner
+  const key = quotaKeys.get(owner) ?? digest(JSON.stringify([tenant, issuer, subject]))
+  quotaKeys.set(owner, key)
+  return key
+}
+
+/** A caller makes many requests, and its principal is made once. */
+const quotaKeys = new WeakMap<object, string>()
 
 // A scope says whom a connection to an upstream serves: calls with the same scope share connections. The pool takes it
 // as an opaque string.

@@ -1,5 +1,6 @@
 // Bytes of an upstream to JSON values, within limits; and how much one of its lists may hold.
 
+import { visible } from '../../observe/text-log.ts'
 import { maxValues, parseShort, shortLength, textOf, textSteps } from '../../protocol/json.ts'
 import { type JsonLimits, JsonLimitError } from '../../protocol/json-scan.ts'
 import { jsonSteps } from '../../protocol/json-steps.ts'
@@ -36,10 +37,7 @@ export function* decodeSteps(
 /** Text of an upstream for a log line or an error: one line, no control or direction characters, not long. */
 export function printable(text: string, maxLength: number): string {
   const cut = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text
-  return cut.replace(
-    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
-    (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ''}}`
-  )
+  return visible(cut)
 }
 
 /** The id of a response of which only the ends are known: servers write it first or last. */
