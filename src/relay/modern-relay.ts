@@ -2,7 +2,7 @@
 // stays here but open listen streams, parked calls and tasks.
 
 import { observe } from '../observe/log.ts'
-import type { JsonObject, Result } from '../protocol/messages.ts'
+import type { JsonObject, Result, UpstreamName } from '../protocol/messages.ts'
 import type { Bus } from '../session/bus.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { Pool } from '../upstream/pool/pool.ts'
@@ -23,6 +23,7 @@ import type { ResourceSubscriptions } from './subscriptions/resource-subscriptio
 import { createLegacyTasks } from './tasks/legacy-for-modern.ts'
 import { createOpenTasks } from './tasks/open-tasks.ts'
 import { createSealedTaskIds } from './tasks/caller-tasks.ts'
+import { createProcessTasks } from './tasks/process-tasks.ts'
 
 export type ModernRelay = ReturnType<typeof createModernRelay>
 
@@ -76,6 +77,8 @@ export function createModernRelay({
   })
   const states = createRequestStates(sealer, wall)
   const parking = createParking({ states, node, bus, contextOf, wall, newId, log, memory, lifetimeMs: parkedMs })
+  const forward = (call: ModernCall, upstream: UpstreamName, owner: string): Promise<Result> =>
+    forwardToNode(bus, call, upstream, owner)
   const legacyTasks = createLegacyTasks({
     connections,
     pool,
@@ -83,9 +86,10 @@ export function createModernRelay({
     taskIds,
     openTasks,
     node,
-    forward: (call, upstream, owner) => forwardToNode(bus, call, upstream, owner),
+    forward,
     clock
   })
+  const processTasks = createProcessTasks({ pool, openTasks, node, forward })
   const services: ModernServices = {
     catalogs,
     promises: createPromises(clock),
@@ -94,12 +98,14 @@ export function createModernRelay({
     parking,
     legacyTasks,
     taskIds,
+    processTasks,
     cursors: createCursors(sealer)
   }
   const listenStreams = createListenStreams({
     catalogs,
     contextOf,
     taskIds,
+    processTasks,
     listings,
     connections,
     subscriptions,

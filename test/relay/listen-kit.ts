@@ -267,6 +267,7 @@ export async function listenSetup(
       },
       contextOf: placeOf,
       taskIds,
+      processTasks: { find: () => undefined },
       listings: {
         markUsed: ({ name }) => {
           used.push(name)

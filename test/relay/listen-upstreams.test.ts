@@ -24,7 +24,7 @@ function idOfTask({ place, taskIds }: ListenSetup, id: string): string {
     groups: [],
     expiresAt: undefined
   } as const
-  return taskIds.toClient({ snapshot, tenant, endpoint, principal }, one.upstream, id)
+  return taskIds.toClient({ snapshot, tenant, endpoint, principal }, { upstream: one.upstream, id })
 }
 const leg = (setup: ListenSetup, upstream: string) =>
   until(`a stream is open at ${upstream}`, () => setup.open(upstream)[0])

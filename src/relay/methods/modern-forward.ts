@@ -4,6 +4,7 @@
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { GatewayError, isObject, type Request, type Result } from '../../protocol/messages.ts'
 import { withParam, withoutParam } from '../../protocol/translate/rewrite.ts'
+import { withTaskId } from '../../protocol/translate/tasks.ts'
 import { abortable } from '../../time/clock.ts'
 import type { Parking } from '../bridge/parking.ts'
 import { openUrlRetry, urlElicitationOf, type RequestStates } from '../bridge/request-state.ts'
@@ -13,9 +14,10 @@ import type { Promises } from '../catalog/promises.ts'
 import { errorForModern } from '../client/client-errors.ts'
 import { shapeInputRequests } from '../client/input-requests.ts'
 import { forwardableRequest, modernClientOf, withoutInputResponses } from '../client/modern-client.ts'
-import type { CallerConnections } from '../connections/caller-connections.ts'
+import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
 import type { LegacyTasks } from '../tasks/legacy-for-modern.ts'
 import type { SealedTaskIds } from '../tasks/caller-tasks.ts'
+import type { ProcessTasks } from '../tasks/process-tasks.ts'
 import type { Cursors } from './shared.ts'
 
 /** What the methods of 2026-07-28 work with. */
@@ -27,35 +29,46 @@ export interface ModernServices {
   readonly parking: Parking
   readonly legacyTasks: LegacyTasks
   readonly taskIds: SealedTaskIds
+  readonly processTasks: ProcessTasks
   readonly cursors: Cursors
 }
 
 /**
  * Sends the request at most once.
- * @returns a result with a `resultType`, its input requests and its state as the client gets them
+ * @param at the connection that the request is for; default: the one that calls of the caller use
+ * @returns a result with a `resultType`, its input requests, its state and the id of its new task as the client gets
+ * them
  * @throws GatewayError, and RpcError with codes that 2026-07-28 knows
  */
 export function forwardModern(
   call: ModernCall,
   definition: UpstreamDefinition,
   request: Request,
-  { connections, parking, legacyTasks, states }: ModernServices
+  services: ModernServices,
+  at?: LeasedConnection
 ): Promise<Result> {
+  const { connections, parking, legacyTasks, states, processTasks, taskIds } = services
   // Policy (may this principal use this route?) and the limits of the principal and the tenant belong here, before
   // anything is opened; the principal's own credentials for the upstream belong into the scope of the lease.
   return withModernErrors(call, definition, async () => {
-    const lease = await abortable(connections.lease(definition, call), call.signal)
+    const lease = at ? { ...at, waits() {} } : await abortable(connections.lease(definition, call), call.signal)
+    const { upstream } = lease
     const outgoing = forwardableRequest(request)
-    if (lease.upstream.era === 'legacy') {
+    if (upstream.era === 'legacy') {
       const taskLease = legacyTasks.leaseForRequest(definition, lease, outgoing)
       return await parking.run(call, taskLease, withoutInputResponses(outgoing))
     }
     let ended = false
     try {
       const client = modernClientOf(call, definition.name, () => ended)
-      const result = await lease.upstream.request(outgoing, client, call.signal)
+      const result = await upstream.request(outgoing, client, call.signal)
+      processTasks.noted(call, definition, lease, result)
       if (typeof result['resultType'] !== 'string') return { ...result, resultType: 'complete' }
-      return withInputRequests(call, states, definition, result)
+      if (result['resultType'] !== 'task') return withInputRequests(call, states, definition, result)
+      const process = processTasks.of(definition, upstream)
+      return withTaskId(result, (id) =>
+        taskIds.toClient(call, { upstream: definition.name, id, ...(process && { process }) })
+      )
     } finally {
       ended = true
       lease.release()

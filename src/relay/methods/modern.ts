@@ -57,11 +57,12 @@ async function callTool(call: ModernCall, services: ModernServices): Promise<Res
   const result = await converse(call, definition, withParam(call.request, 'name', route.name), services, asTask)
   if (result['resultType'] !== 'task') return rewriteToolResult(result, uris)
   if (asTask) return result
-  if (typeof result['taskId'] !== 'string' || !knowsTasks) {
+  const { taskId } = result
+  if (typeof taskId !== 'string' || !knowsTasks) {
     const message = `Upstream ${route.upstream} made a task that the client cannot follow.`
     throw new GatewayError('upstream_protocol', message, { data: { upstream: route.upstream } })
   }
-  return taskForCaller(call, route.upstream, result, services.taskIds, uris)
+  return taskForCaller(call, route.upstream, result, taskId, uris)
 }
 
 async function getPrompt(call: ModernCall, services: ModernServices): Promise<Result> {
@@ -124,7 +125,7 @@ async function complete(call: ModernCall, services: ModernServices): Promise<Res
  * @throws GatewayError missing_capability, invalid_params
  */
 export async function taskMethod(call: ModernCall, services: ModernServices): Promise<Result> {
-  const { catalogs, taskIds, legacyTasks } = services
+  const { catalogs, taskIds, legacyTasks, processTasks } = services
   const { method } = call.request
   if (!hasCapability(call.client.capabilities, ['extensions', tasksExtension])) {
     const message =
@@ -134,7 +135,8 @@ export async function taskMethod(call: ModernCall, services: ModernServices): Pr
       data: { requiredCapabilities: { extensions: { [tasksExtension]: {} } } }
     })
   }
-  const task = taskIds.open(call, stringParam(call, 'taskId'))
+  const shownId = stringParam(call, 'taskId')
+  const task = taskIds.open(call, shownId)
   const uris = task === undefined ? undefined : catalogs.of(call).uriMap(task.upstream)
   const isGone =
     task?.legacy === undefined &&
@@ -142,15 +144,18 @@ export async function taskMethod(call: ModernCall, services: ModernServices): Pr
     !catalogs.offers(call, task.upstream, 'extensions', tasksExtension)
   if (task === undefined || uris === undefined || isGone) throw unknownTask()
   const definition = definitionOf(call, task.upstream)
-  const { legacy } = task
+  const { legacy, process } = task
   if (legacy !== undefined) {
     return await withModernErrors(call, definition, () =>
       legacyTasks.handle(call, definition, { ...task, legacy }, uris)
     )
   }
-  const result = await forwardModern(call, definition, withParam(call.request, 'taskId', task.id), services)
+  const at = process && processTasks.find(definition, process)
+  if (process !== undefined && at === undefined)
+    return await withModernErrors(call, definition, () => processTasks.elsewhere(call, definition, process))
+  const result = await forwardModern(call, definition, withParam(call.request, 'taskId', task.id), services, at)
   // SEP-2663: `complete` on all three, although its own examples say `task`.
-  return { ...taskForCaller(call, task.upstream, result, taskIds, uris), resultType: 'complete' }
+  return { ...taskForCaller(call, task.upstream, result, shownId, uris), resultType: 'complete' }
 }
 
 type ModernMethod = (call: ModernCall, services: ModernServices) => Promise<Result>

@@ -12,7 +12,7 @@ import { hasCapability, tasksExtension } from '../../protocol/methods.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 import { quotaKeyOf } from '../call/call.ts'
 import type { Catalog } from '../catalog/catalog.ts'
-import type { TaskRef } from '../tasks/caller-tasks.ts'
+import type { TaskProcess, TaskRef } from '../tasks/caller-tasks.ts'
 
 const maxEntries = 1_000
 const maxLength = 8_192
@@ -101,8 +101,11 @@ function strings(filter: JsonObject, name: string): string[] {
 
 const invalid = (message: string): GatewayError => new GatewayError('invalid_params', message)
 
-/** URIs and task ids as the upstream knows them -> as the client wrote them. */
+/** What of a stream one connection serves: URIs and task ids as the upstream knows them -> as the client wrote them. */
 export interface ListenNames {
+  readonly upstream: UpstreamName
+  /** That alone knows the tasks. */
+  readonly process?: TaskProcess | undefined
   readonly uris: Map<string, string[]>
   readonly taskIds: Map<string, string>
 }
@@ -112,11 +115,17 @@ export function listenRoutes(
   view: Pick<Catalog, 'resource'>,
   { uris, taskIds }: ListenFilter,
   openTask: (id: string) => TaskRef | undefined
-): Map<UpstreamName, ListenNames> {
-  const routes = new Map<UpstreamName, ListenNames>()
-  const namesAt = (upstream: UpstreamName): ListenNames => {
-    const names = routes.get(upstream) ?? { uris: new Map<string, string[]>(), taskIds: new Map<string, string>() }
-    routes.set(upstream, names)
+): ListenNames[] {
+  const routes = new Map<string, ListenNames>()
+  const namesAt = (upstream: UpstreamName, process?: TaskProcess): ListenNames => {
+    const key = JSON.stringify([upstream, process?.connection])
+    const names = routes.get(key) ?? {
+      upstream,
+      process,
+      uris: new Map<string, string[]>(),
+      taskIds: new Map<string, string>()
+    }
+    routes.set(key, names)
     return names
   }
   for (const uri of uris) {
@@ -127,10 +136,12 @@ export function listenRoutes(
   }
   for (const taskId of taskIds) {
     const opened = openTask(taskId)
+    if (opened === undefined) continue
+    const { upstream, id, legacy, process } = opened
     // Tasks of legacy upstreams can only be polled.
-    if (opened !== undefined && opened.legacy === undefined) namesAt(opened.upstream).taskIds.set(opened.id, taskId)
+    if (legacy === undefined) namesAt(upstream, process).taskIds.set(id, taskId)
   }
-  return routes
+  return [...routes.values()]
 }
 
 const maxStreams = 100

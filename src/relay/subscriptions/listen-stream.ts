@@ -2,7 +2,7 @@
 // client did not ask for, and nothing before its acknowledgment.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { isModernRevision, latestModern, type Notification, type UpstreamName } from '../../protocol/messages.ts'
+import { isModernRevision, latestModern, type Notification } from '../../protocol/messages.ts'
 import { hasCapability } from '../../protocol/methods.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 import { createDelay, type Clock } from '../../time/clock.ts'
@@ -10,8 +10,9 @@ import type { ContextOf, EndpointContext, ModernCall, ModernViewer, Runtime } fr
 import type { Catalog } from '../catalog/catalog.ts'
 import { definitionsOf, type ClientCatalogs } from '../catalog/client-catalogs.ts'
 import type { Listings } from '../catalog/listings.ts'
-import type { CallerConnections } from '../connections/caller-connections.ts'
+import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
 import { taskForCaller, type SealedTaskIds } from '../tasks/caller-tasks.ts'
+import type { ProcessTasks } from '../tasks/process-tasks.ts'
 import { listenRoutes, notificationFilterOf, type ListenFilter, type ListenNames } from './listen-filter.ts'
 import { openLegacyUpstreamPart } from './listen-legacy-upstream.ts'
 import { openUpstreamPart, type ListenTarget, type UpstreamPart } from './listen-upstream.ts'
@@ -21,6 +22,7 @@ export interface ListenStreamsOptions {
   readonly catalogs: ClientCatalogs<ModernViewer>
   readonly contextOf: ContextOf
   readonly taskIds: SealedTaskIds
+  readonly processTasks: Pick<ProcessTasks, 'find'>
   readonly listings: Pick<Listings, 'markUsed' | 'peek' | 'onChange'>
   readonly connections: Pick<CallerConnections, 'watch'>
   readonly subscriptions: Pick<ResourceSubscriptions, 'subscribe' | 'unsubscribe' | 'drop'>
@@ -35,22 +37,22 @@ const waitMsOf = ({ snapshot }: EndpointContext): number =>
 
 /** @param given without its params, where its endpoint stands now */
 export function createListenStream(given: ModernCall, filter: ListenFilter, options: ListenStreamsOptions) {
-  const { catalogs, taskIds, listings, connections, subscriptions, runtime } = options
+  const { catalogs, taskIds, processTasks, listings, connections, subscriptions, runtime } = options
   const { clock, log } = runtime
   const { signal } = given
-  const parts = new Map<UpstreamName, { readonly part: UpstreamPart; readonly names: ListenNames }>()
+  const parts = new Map<ListenNames, UpstreamPart>()
   const over = Promise.withResolvers<void>()
   const queue = createListenQueue((notification) => given.client.notify(notification), clock)
   let call = given
   let view = catalogs.of(call)
   const kinds = new Set([...filter.kinds].filter((kind) => hasCapability(view.capabilities, [kind, 'listChanged'])))
 
-  const targetOf = (name: UpstreamName, names: ListenNames): ListenTarget => ({
+  const targetOf = ({ upstream: name, uris, taskIds: shownIds }: ListenNames): ListenTarget => ({
     get call() {
       return call
     },
     updated(uri, below, meta) {
-      const own = below ? undefined : names.uris.get(uri)
+      const own = below ? undefined : uris.get(uri)
       for (const shown of own ?? [view.uriMap(name)(uri)]) {
         const params = { uri: shown, ...(meta !== undefined && { _meta: meta }) }
         queue.send(shown, { method: 'notifications/resources/updated', params })
@@ -58,7 +60,8 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
     },
     taskChanged(taskId, task) {
       try {
-        const params = taskForCaller(call, name, task, taskIds, catalogs.of(call).uriMap(name))
+        const shownId = shownIds.get(taskId) ?? taskId
+        const params = taskForCaller(call, name, task, shownId, catalogs.of(call).uriMap(name))
         queue.send(taskId, { method: 'notifications/tasks', params })
       } catch (err) {
         log.warn(
@@ -71,22 +74,18 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
 
   function open(definition: UpstreamDefinition, names: ListenNames): void {
     const asked = { uris: [...names.uris.keys()], taskIds: [...names.taskIds.keys()] }
-    const target = targetOf(definition.name, names)
+    const target = targetOf(names)
+    const { process } = names
     const listing = listings.peek(definition, catalogs.viewKeyOf(call))
-    if (isModernRevision(listing?.revision ?? latestModern)) {
-      parts.set(definition.name, { part: openUpstreamPart(definition, asked, target, connections, runtime), names })
+    if (process !== undefined || isModernRevision(listing?.revision ?? latestModern)) {
+      const connect = async (): Promise<LeasedConnection | undefined> =>
+        process === undefined ? connections.watch(definition, target.call) : processTasks.find(definition, process)
+      parts.set(names, openUpstreamPart(definition, asked, target, connect, runtime))
     } else if (hasCapability(listing?.capabilities ?? {}, ['resources', 'subscribe'])) {
       // No connection is opened to learn what the listing says already.
-      const part = openLegacyUpstreamPart(
-        definition,
-        asked.uris,
-        target,
-        waitMsOf(call),
-        connections,
-        subscriptions,
-        runtime
-      )
-      parts.set(definition.name, { part, names })
+      const waitMs = waitMsOf(call)
+      const { uris } = asked
+      parts.set(names, openLegacyUpstreamPart(definition, uris, target, waitMs, connections, subscriptions, runtime))
     }
   }
 
@@ -94,12 +93,12 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
   function granted(): ListenFilter {
     const uris = new Set<string>()
     const taskIds = new Set<string>()
-    for (const [name, { part, names }] of parts) {
+    for (const [names, part] of parts) {
       for (const uri of part.granted.uris) for (const shown of names.uris.get(uri) ?? []) uris.add(shown)
       for (const id of part.granted.taskIds) taskIds.add(names.taskIds.get(id) ?? '')
       if (part.granted.uris.length > 0 || part.granted.taskIds.length > 0) continue
       part.end()
-      parts.delete(name)
+      parts.delete(names)
     }
     return {
       kinds,
@@ -113,7 +112,7 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
     if (parts.size === 0) return
     const late = Promise.withResolvers<void>()
     const timer = clock.timer(waitMsOf(call), late.resolve)
-    await Promise.race([Promise.all([...parts.values()].map(({ part }) => part.settled)), late.promise, over.promise])
+    await Promise.race([Promise.all([...parts.values()].map(({ settled: each }) => each)), late.promise, over.promise])
     timer.close()
   }
 
@@ -139,12 +138,12 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
     holds(): boolean {
       const members = definitionsOf(call)
       return [...parts].every(
-        ([name, { part, names }]) =>
+        ([names, part]) =>
           members.some(({ hash }) => hash === part.definition.hash) &&
           part.granted.uris.every((uri) =>
             names.uris.get(uri)?.every((shown) => {
               const route = view.resource(shown)
-              return route?.upstream === name && route.name === uri
+              return route?.upstream === names.upstream && route.name === uri
             })
           )
       )
@@ -153,8 +152,8 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
     async run(): Promise<void> {
       signal.addEventListener('abort', () => over.resolve(), { once: true })
       try {
-        for (const [name, names] of listenRoutes(view, filter, (id) => taskIds.open(call, id))) {
-          const definition = call.tenant.upstreams.get(name)
+        for (const names of listenRoutes(view, filter, (id) => taskIds.open(call, id))) {
+          const definition = call.tenant.upstreams.get(names.upstream)
           if (definition !== undefined) open(definition, names)
         }
         await settled()
@@ -167,7 +166,7 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
         if (!signal.aborted) queue.finish()
       } finally {
         queue.end()
-        for (const { part } of parts.values()) part.end()
+        for (const part of parts.values()) part.end()
       }
     },
     /** Ends the stream; an aborted call is told nothing more. */

@@ -9,7 +9,7 @@ import { noClient, type Client, type Upstream } from '../../protocol/seams.ts'
 import { backoffMs, createDelay, timeoutSignal } from '../../time/clock.ts'
 import type { ModernCall, Runtime } from '../call/call.ts'
 import { declaredForCaller } from '../client/declared-capabilities.ts'
-import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
+import type { LeasedConnection } from '../connections/caller-connections.ts'
 import { acknowledgedFilter, notificationFilterOf, type UpstreamFilter } from './listen-filter.ts'
 import { coversUri } from './subscription-index.ts'
 
@@ -40,11 +40,12 @@ const retryDelay = { firstMs: 500, maxMs: 60_000 }
 /** Characters of JSON in the `_meta` of an update; the rest of it is a URI. */
 const maxMeta = 4_096
 
+/** @param connect undefined: the only connection that could serve the part is gone */
 export function openUpstreamPart(
   definition: UpstreamDefinition,
   asked: UpstreamFilter,
   target: ListenTarget,
-  connections: Pick<CallerConnections, 'watch'>,
+  connect: () => Promise<LeasedConnection | undefined>,
   { clock, random, log }: Pick<Runtime, 'clock' | 'random' | 'log'>
 ): UpstreamPart {
   const { call } = target
@@ -121,7 +122,8 @@ export function openUpstreamPart(
     const stream = new AbortController()
     let connection: LeasedConnection | undefined
     try {
-      connection = await connections.watch(definition, target.call)
+      connection = await connect()
+      if (connection === undefined) return end()
       const { upstream } = connection
       if (stop.signal.aborted) return
       const filter = granted ?? offered(upstream, asked)

@@ -3,6 +3,7 @@
 // each time.
 
 import type { Principal } from '../../auth/principal.ts'
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import {
   type ClientCapabilities,
   GatewayError,
@@ -20,21 +21,25 @@ import { allInputCapabilities, shapeInputRequests } from '../client/input-reques
 /** A caller at an endpoint. */
 type CallerContext = EndpointContext & { readonly principal: Principal }
 
-/**
- * A task of 2025-11-25 runs on one connection. It is found again by the id of that connection, or on one that is opened
- * with the same capabilities and conversation.
- */
-export interface LegacyTaskRef {
-  /** The process that has the connection. */
+/** Where a task runs that is known to one connection alone. */
+export interface TaskProcess {
+  /** The process of the gateway that has the connection. */
   readonly node: string
-  /** As the connection declared them. */
-  readonly capabilities: ClientCapabilities
-  /** `_meta["io.gatehouse/conversation"]` of the call; null: none. */
-  readonly conversation: string | null
   /** Hash of the definition. */
   readonly definition: string
   /** `Upstream.id`: tasks of two connections may have the same id. */
   readonly connection: string
+}
+
+/**
+ * A task of 2025-11-25 runs on one connection. It is found again by the id of that connection, or on one that is opened
+ * with the same capabilities and conversation.
+ */
+export interface LegacyTaskRef extends TaskProcess {
+  /** As the connection declared them. */
+  readonly capabilities: ClientCapabilities
+  /** `_meta["io.gatehouse/conversation"]` of the call; null: none. */
+  readonly conversation: string | null
   /** As the server told it: on another connection it tells the task from others of the same id. */
   readonly createdAt?: string
 }
@@ -44,6 +49,8 @@ export interface TaskRef {
   readonly id: string
   /** Undefined: a task of 2026-07-28. */
   readonly legacy?: LegacyTaskRef
+  /** Of a task of 2026-07-28 over stdio: the only process that knows it. */
+  readonly process?: TaskProcess
 }
 
 export type SealedTaskIds = ReturnType<typeof createSealedTaskIds>
@@ -53,9 +60,9 @@ const purpose = 'modern-task'
 
 export function createSealedTaskIds(sealer: Pick<Sealer, 'seal' | 'open'>) {
   return {
-    toClient(call: CallerContext, upstream: UpstreamName, id: string, legacy?: LegacyTaskRef): string {
-      const text = JSON.stringify(legacy === undefined ? [upstream, id] : [upstream, id, legacy])
-      return sealer.seal(purpose, callerBindingOf(call), text)
+    toClient(call: CallerContext, { upstream, id, legacy, process }: TaskRef): string {
+      const place = process === undefined ? (legacy === undefined ? [] : [legacy]) : [null, process]
+      return sealer.seal(purpose, callerBindingOf(call), JSON.stringify([upstream, id, ...place]))
     },
     /**
      * @returns undefined for an id that is forged, of another caller or endpoint, or of an upstream that has left the
@@ -64,13 +71,26 @@ export function createSealedTaskIds(sealer: Pick<Sealer, 'seal' | 'open'>) {
     open(call: CallerContext, publicId: string): TaskRef | undefined {
       const opened = sealer.open(purpose, callerBindingOf(call), publicId)
       if (opened === undefined) return undefined
-      const [upstream, id, legacy] = JSON.parse(opened) as [UpstreamName, string, LegacyTaskRef?]
+      const [upstream, id, legacy, process] = JSON.parse(opened) as [
+        UpstreamName,
+        string,
+        (LegacyTaskRef | null)?,
+        TaskProcess?
+      ]
       return call.endpoint.members.some((member) => member.upstream === upstream)
-        ? { upstream, id, ...(legacy !== undefined && { legacy }) }
+        ? { upstream, id, ...(legacy && { legacy }), ...(process && { process }) }
         : undefined
     }
   }
 }
+
+export const taskGone = ({ name }: UpstreamDefinition): GatewayError =>
+  new GatewayError(
+    'invalid_params',
+    `The connection to upstream ${name} that the task ran on is gone, and the task with it. Whether it took effect ` +
+      'is unknown: find out before you start it again.',
+    { data: { outcome: 'unknown', upstream: name } }
+  )
 
 /** The same for a forged id, a foreign one, and one of a server that makes no tasks any more. */
 export const unknownTask = (): GatewayError =>
@@ -82,18 +102,19 @@ export const unknownTask = (): GatewayError =>
 /**
  * A task as the client knows it.
  * @param task a task, or a message that says something of one (`tasks/get`, `notifications/tasks`)
+ * @param shownId its id for the client
  */
 export function taskForCaller(
   call: ModernCall,
   upstream: UpstreamName,
   task: JsonObject,
-  taskIds: SealedTaskIds,
+  shownId: string,
   uris: UriMap
 ): JsonObject {
   const { inputRequests, result, error } = task
   const { endpoint, client } = call
   return {
-    ...withTaskId(task, (id) => taskIds.toClient(call, upstream, id)),
+    ...withTaskId(task, () => shownId),
     ...(inputRequests !== undefined && {
       inputRequests: shapeInputRequests(inputRequests, upstream, endpoint, allInputCapabilities)
     }),

@@ -110,7 +110,7 @@ export function createLegacyTasks({
           ...(typeof createdAt === 'string' && { createdAt: createdAt.slice(0, 64) })
         }
         tasks.track({ call, definition, task: { id: state.taskId, legacy } }, lease).seen(!isTaskOver(state))
-        const taskId = taskIds.toClient(call, name, state.taskId, legacy)
+        const taskId = taskIds.toClient(call, { upstream: name, id: state.taskId, legacy })
         return { ...rest, ...modernTask(task), resultType: 'task', taskId }
       } finally {
         lease.release()

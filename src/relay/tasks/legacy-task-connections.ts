@@ -11,7 +11,7 @@ import { callerBindingOf, type ModernCall } from '../call/call.ts'
 import { conversationKey } from '../client/modern-client.ts'
 import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
 import type { OpenTask, OpenTasks } from './open-tasks.ts'
-import { unknownTask, type LegacyTaskRef, type TaskRef } from './caller-tasks.ts'
+import { taskGone, unknownTask, type LegacyTaskRef, type TaskRef } from './caller-tasks.ts'
 
 export type LegacyTask = Pick<TaskRef, 'id'> & { readonly legacy: LegacyTaskRef }
 
@@ -113,11 +113,3 @@ export function createLegacyTaskConnections(
 
 /** What requests fail with when their connection ends. */
 const connectionErrors: ReadonlySet<string> = new Set<ErrorCode>(['upstream_lost', 'upstream_unavailable', 'cancelled'])
-
-const taskGone = ({ name }: UpstreamDefinition): GatewayError =>
-  new GatewayError(
-    'invalid_params',
-    `The connection to upstream ${name} that the task ran on is gone, and the task with it. Whether it took effect ` +
-      'is unknown: find out before you start it again.',
-    { data: { outcome: 'unknown', upstream: name } }
-  )
