@@ -23,7 +23,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'time/turns.ts turnMs',
       'reading of messages, from clients and upstreams, in one turn of the event loop',
       'process',
-      'the others wait for the next turn'
+      'the rest waits for a later turn: tenants take turns, and the callers of each'
     ],
     ['protocol/json-scan.ts maxNumberLength chars', 'a number', 'message', '400'],
     ['protocol/envelope.ts maxCapabilitiesBytes', 'declared capabilities', 'request or session', 'refused as invalid'],

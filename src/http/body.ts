@@ -6,6 +6,8 @@ import { parseJson, parseJsonSteps, shortLength } from '../protocol/json.ts'
 import { runSteps } from '../time/turns.ts'
 import { reserveValues } from './request-memory.ts'
 
+const nobody = { tenant: '', caller: '' }
+
 export function createBodyReader() {
   /** The last body of each session that is read in steps, or waits for one that is. Never rejects. */
   const underWay = new Map<string, Promise<void>>()
@@ -14,9 +16,10 @@ export function createBodyReader() {
   return (request: FastifyRequest, bytes: Buffer): unknown => {
     const { context } = request
     const reserve = context && ((values: number): void => reserveValues(context, bytes.length, values))
+    const owner = context?.memory.share ?? nobody
     const isShort = bytes.length <= shortLength
     // Short ones do not wait for the long ones of others.
-    const read = (): unknown => (isShort ? parseJson(bytes) : runSteps(parseJsonSteps(bytes, reserve)))
+    const read = (): unknown => (isShort ? parseJson(bytes) : runSteps(parseJsonSteps(bytes, reserve), owner))
     const session = isShort && underWay.size === 0 ? undefined : sessionOf(request)
     if (session === undefined) return read()
     const before = underWay.get(session)

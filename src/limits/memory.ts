@@ -65,6 +65,8 @@ export function createMemoryAccount(budgetBytes = Infinity) {
         for (const [key] of accounts) add(key, bytes)
       }
       return {
+        tenant,
+        caller,
         move,
         has: (bytes: number): boolean => full(bytes) === undefined,
         /** @returns false where a limit would be exceeded, and then nothing is taken */
@@ -184,6 +186,7 @@ export function holdIncoming(share: MemoryShare) {
   const held = holdMemory(share)
   const sizeOf = (bytes: number): number => (bytes > smallMessageBytes ? bytes * messageFactor : 0)
   return {
+    share,
     /**
      * @param bytes of the message so far; 0: it was passed on
      * @returns false where there is no memory for so many; what it held before stays held

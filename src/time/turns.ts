@@ -5,37 +5,35 @@ const turnMs = 5
 
 export type Steps<T = void> = Generator<undefined, T, undefined>
 
+/** Who makes the work. Tenants take turns, and so do the callers of each: none waits for all the work of another. */
+export interface WorkOwner {
+  readonly tenant: string
+  readonly caller: string
+}
+
 /**
  * Does as much of the work as fits into this turn of the event loop, and the rest in later ones; work that waits takes
  * turns.
  * @returns the result where it is there already, else a promise of it
  * @throws whatever the steps throw
  */
-export type RunSteps = <T>(steps: Steps<T>) => T | Promise<T>
+export type RunSteps = <T>(steps: Steps<T>, owner: WorkOwner) => T | Promise<T>
 
 export function createTurns(now: () => number = () => performance.now()): RunSteps {
-  const waiting: Work[] = []
+  const waiting = createWaitingWork()
   let spentMs = 0
-  let turns = 0
   let scheduled = false
   const isOver = (): boolean => spentMs >= turnMs
 
   function beginTurn(): void {
     scheduled = false
     spentMs = 0
-    turns++
-    while (waiting.length > 0 && !isOver()) next()?.goOn()
-    if (waiting.length > 0) schedule()
-  }
-
-  /** By turns what waits longest, so that nothing waits forever, and what has had least, so that short work ends. */
-  function next(): Work | undefined {
-    if (turns % 2 === 0) return waiting.shift()
-    let least = 0
-    waiting.forEach(({ hadMs }, at) => {
-      if (hadMs < (waiting[least]?.hadMs ?? 0)) least = at
-    })
-    return waiting.splice(least, 1)[0]
+    while (!isOver()) {
+      const work = waiting.next()
+      if (work === undefined) return
+      work.goOn()
+    }
+    schedule()
   }
 
   function schedule(): void {
@@ -62,7 +60,7 @@ export function createTurns(now: () => number = () => performance.now()): RunSte
     }
   }
 
-  return (steps) => {
+  return (steps, owner) => {
     const beforeFirst = spentMs
     const first = advance(steps)
     if (first !== undefined) return first.value
@@ -75,13 +73,13 @@ export function createTurns(now: () => number = () => performance.now()): RunSte
             const outcome = advance(steps)
             if (outcome !== undefined) return resolve(outcome.value)
             work.hadMs += spentMs - before
-            waiting.push(work)
+            waiting.add(work, owner)
           } catch (error) {
             reject(error)
           }
         }
       }
-      waiting.push(work)
+      waiting.add(work, owner)
     })
   }
 }
@@ -91,6 +89,44 @@ interface Work {
   /** Milliseconds that it had so far. */
   hadMs: number
   goOn(): void
+}
+
+function createWaitingWork() {
+  // Both in the order of turns.
+  const tenants = new Map<string, Map<string, { readonly works: Work[]; taken: number }>>()
+
+  return {
+    add(work: Work, { tenant, caller }: WorkOwner): void {
+      const callers = tenants.get(tenant) ?? new Map<string, { readonly works: Work[]; taken: number }>()
+      const own = callers.get(caller) ?? { works: [], taken: 0 }
+      own.works.push(work)
+      tenants.set(tenant, callers.set(caller, own))
+    },
+    /** Of the tenant, and of its callers, who had a turn longest ago. */
+    next(): Work | undefined {
+      for (const [tenant, callers] of tenants) {
+        tenants.delete(tenant)
+        for (const [caller, own] of callers) {
+          callers.delete(caller)
+          const work = takeWork(own.works, own.taken++)
+          if (own.works.length > 0) callers.set(caller, own)
+          if (callers.size > 0) tenants.set(tenant, callers)
+          return work
+        }
+      }
+      return undefined
+    }
+  }
+}
+
+/** By turns what has had least, so that short work ends, and what waits longest, so that nothing waits forever. */
+function takeWork(works: Work[], taken: number): Work | undefined {
+  if (taken % 2 === 1) return works.shift()
+  let least = 0
+  works.forEach(({ hadMs }, at) => {
+    if (hadMs < (works[least]?.hadMs ?? 0)) least = at
+  })
+  return works.splice(least, 1)[0]
 }
 
 /** One for the process, because there is one event loop. */
@@ -110,7 +146,7 @@ export type StepQueue = ReturnType<typeof createStepQueue>
  * The work that one source makes, done in order.
  * @param source is paused while its work is behind
  */
-export function createStepQueue(source: StepSource) {
+export function createStepQueue(source: StepSource, owner: WorkOwner) {
   const queue: Steps[] = []
   let running = false
   let closed = false
@@ -149,7 +185,7 @@ export function createStepQueue(source: StepSource) {
       queue.push(steps)
       if (running) return
       running = true
-      const outcome = runSteps(all())
+      const outcome = runSteps(all(), owner)
       if (outcome === undefined) return idle()
       source.pause()
       void outcome.then(() => {

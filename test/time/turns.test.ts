@@ -4,6 +4,10 @@ import t from 'tap'
 import { createStepQueue, createTurns, type Steps } from '../../src/time/turns.ts'
 import { until } from '../kit/until.ts'
 
+const ada = { tenant: 'acme', caller: 'ada' }
+const bob = { tenant: 'acme', caller: 'bob' }
+const eve = { tenant: 'other', caller: 'eve' }
+
 /** Steps that take one millisecond each of this clock. */
 function* work(clock: { ms: number }, steps: number, done: string[] = [], name = ''): Steps<number> {
   for (let step = 0; step < steps; step++) {
@@ -16,14 +20,16 @@ function* work(clock: { ms: number }, steps: number, done: string[] = [], name =
 
 t.test('work that fits into a turn is done at once', async (t) => {
   const clock = { ms: 0 }
-  t.equal(createTurns(() => clock.ms)(work(clock, 3)), 3)
+  t.equal(createTurns(() => clock.ms)(work(clock, 3), ada), 3)
 })
 
 t.test('work that does not fit goes on in later turns: in turn what had least, and what waits longest', async (t) => {
   const clock = { ms: 0 }
   const run = createTurns(() => clock.ms)
   const done: string[] = []
-  const results = [run(work(clock, 15, done, 'a')), run(work(clock, 10, done, 'b')), run(work(clock, 1, done, 'c'))]
+  const results = [work(clock, 15, done, 'a'), work(clock, 10, done, 'b'), work(clock, 1, done, 'c')].map((each) =>
+    run(each, ada)
+  )
   t.equal(done.join(''), 'aaaaa')
   let turns = 0
   const count = (): void => {
@@ -32,7 +38,7 @@ t.test('work that does not fit goes on in later turns: in turn what had least, a
   }
   count()
   t.same(await Promise.all(results.map((each) => Promise.resolve(each))), [15, 10, 1])
-  t.equal(done.join(''), 'aaaaabbbbbaaaaacbbbbaaaaab')
+  t.equal(done.join(''), 'aaaaabbbbbaaaaacbbbbbaaaaa')
   t.ok(turns >= 4, 'the event loop turned in between')
 })
 
@@ -40,12 +46,26 @@ t.test('short work does not wait for all of the long work that was there before'
   const clock = { ms: 0 }
   const run = createTurns(() => clock.ms)
   const done: string[] = []
-  const long = Array.from({ length: 20 }, () => run(work(clock, 100, done, 'long')))
+  const long = Array.from({ length: 20 }, () => run(work(clock, 100, done, 'long'), ada))
   await until('each has had its first share', () => done.length >= 150)
   const before = done.length
-  await Promise.resolve(run(work(clock, 3, done, 'short')))
+  await Promise.resolve(run(work(clock, 3, done, 'short'), ada))
   t.ok(done.length - before < 20, `${done.length - before} steps until then`)
   await Promise.all(long.map((each) => Promise.resolve(each)))
+})
+
+t.test('a tenant with a hundred long works gets every second turn, and so does each of its callers', async (t) => {
+  const clock = { ms: 0 }
+  const run = createTurns(() => clock.ms)
+  const done: string[] = []
+  const many = Array.from({ length: 100 }, () => run(work(clock, 50, done, 'ada'), ada))
+  const few = [run(work(clock, 50, done, 'bob'), bob), run(work(clock, 50, done, 'eve'), eve)]
+  const stepsOf = (owner: string): number => done.filter((name) => name === owner).length
+  await few[1]
+  t.ok(done.length <= 120, `the other tenant waited for ${done.length - 50} steps of 5,050`)
+  await few[0]
+  t.ok(stepsOf('ada') <= 120, `the other caller waited for ${stepsOf('ada')} steps of 5,000`)
+  await Promise.all(many.map((each) => Promise.resolve(each)))
 })
 
 t.test('what steps throw is thrown at once, or rejects later', async (t) => {
@@ -55,14 +75,14 @@ t.test('what steps throw is thrown at once, or rejects later', async (t) => {
     yield* work(clock, steps)
     throw new Error('no more')
   }
-  t.throws(() => run(failing(1)), { message: 'no more' })
-  await t.rejects(Promise.resolve(run(failing(20))), { message: 'no more' })
+  t.throws(() => run(failing(1), ada), { message: 'no more' })
+  await t.rejects(Promise.resolve(run(failing(20), ada)), { message: 'no more' })
 })
 
 t.test('a source is paused while its work is behind, and its work is done in order', async (t) => {
   const calls: string[] = []
   const done: number[] = []
-  const queue = createStepQueue({ pause: () => calls.push('pause'), resume: () => calls.push('resume') })
+  const queue = createStepQueue({ pause: () => calls.push('pause'), resume: () => calls.push('resume') }, ada)
   function* slow(name: number): Steps {
     for (const from = performance.now(); performance.now() - from < 12;) yield
     done.push(name)

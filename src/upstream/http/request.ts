@@ -7,7 +7,7 @@ import { type ByteChunks, createByteChunks, decodeSteps, printable } from '../rp
 import { readOnce } from './read-once.ts'
 import { type SseReader, type SseSink, createSseReader } from './sse-reader.ts'
 import { isObject } from '../../protocol/messages.ts'
-import { type StepQueue, type Steps, createStepQueue } from '../../time/turns.ts'
+import { type StepQueue, type StepSource, type Steps, createStepQueue } from '../../time/turns.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import type { HttpFailure } from '../rpc/errors.ts'
@@ -141,7 +141,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
     const sessionId = head['mcp-session-id']
     const streamed = type === 'text/event-stream'
     this.sink.begin?.(typeof sessionId === 'string' ? sessionId : undefined, streamed)
-    this.work = createStepQueue({
+    const source: StepSource = {
       pause: () => {
         if (!this.complete) controller.pause()
       },
@@ -149,7 +149,8 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
       resume: () => {
         if (!this.complete) controller.resume()
       }
-    })
+    }
+    this.work = createStepQueue(source, this.incoming.share)
     if (streamed) this.reader = createSseReader(this.maxBytes, this.sink, this.incoming.reserveValues)
   }
 

@@ -174,7 +174,7 @@ export function createMessageReader(
     },
     incoming
   )
-  const work = createStepQueue(source)
+  const work = createStepQueue(source, memory)
 
   return {
     push: (chunk: Buffer): void => work.push(lines.push(chunk), lines.held + chunk.length),
@@ -197,7 +197,7 @@ const lineBurst = 200
 export function createStderrLog(
   upstream: string,
   mask: (text: string) => string,
-  { clock, log }: LinkContext,
+  { clock, log, memory }: LinkContext,
   source: StepSource
 ) {
   const bucket = createTokenBucket(clock, linesPerSecond, lineBurst)
@@ -219,7 +219,7 @@ export function createStderrLog(
   }
 
   const lines = createLineReader(maxLineBytes, note, note)
-  const work = createStepQueue(source)
+  const work = createStepQueue(source, memory)
   return {
     push: (chunk: Buffer): void => work.push(lines.push(chunk), chunk.length),
     end(): void {
