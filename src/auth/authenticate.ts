@@ -22,6 +22,20 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
   // cooldown.
   const keySources = new Map<string, KeySource>()
 
+  // A connection brings one token again and again, and hashing it costs more than all else here.
+  const lastDigests = new WeakMap<
+    object,
+    { readonly audience: string; readonly token: string; readonly digest: string }
+  >()
+
+  function rememberedDigest(audience: string, token: string, connection: object | undefined): string {
+    const last = connection && lastDigests.get(connection)
+    if (last?.token === token && last.audience === audience) return last.digest
+    const digest = digestOf(audience, token)
+    if (connection !== undefined) lastDigests.set(connection, { audience, token, digest })
+    return digest
+  }
+
   function credentialsOf(tenant: Tenant) {
     const issuers = new Map<string, TrustedIssuer>()
     for (const config of tenant.auth.issuers) {
@@ -44,7 +58,8 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
   async function identify(
     tenant: Tenant,
     audiences: readonly [string, ...string[]],
-    rawHeaders: readonly string[]
+    rawHeaders: readonly string[],
+    connection: object | undefined
   ): Promise<Principal> {
     const { keyring, issuers, cache } = credentials.get(tenant) ?? credentialsOf(tenant)
     const token = readBearer(rawHeaders)
@@ -56,7 +71,7 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
           : 'An API key of the tenant is needed. Send it as "Authorization: Bearer KEY". There is no authorization ' +
               'server to get a token from.'
       )
-    const digest = digestOf(audiences.join('\n'), token)
+    const digest = rememberedDigest(audiences.join('\n'), token, connection)
     const cached = cache.get(digest)
     if (cached !== undefined) return cached
     const key = keyring.find(token)
@@ -96,6 +111,7 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
      * @param metadataUrl where the metadata of the resource is served
      * @param rawHeaders as node has them: name, value, name, value
      * @param aliases further URLs of the very same endpoint, which `aud` may name instead
+     * @param connection that the request came on, if that is known: its last token is remembered as long as it is open
      * @throws GatewayError `unauthenticated`, `insufficient_scope` or `invalid_request`, each with WWW-Authenticate in
      * its headers; `unavailable` with Retry-After where an issuer's keys cannot be had
      */
@@ -104,12 +120,15 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
       resource: string,
       metadataUrl: string,
       rawHeaders: readonly string[],
-      aliases: readonly string[] = []
+      aliases: readonly string[] = [],
+      connection?: object
     ): Promise<Principal> {
       if (tenant.auth.mode === 'none') return anonymousPrincipal(tenant.id)
-      const principal = await identify(tenant, [resource, ...aliases], rawHeaders).catch((error: unknown) => {
-        throw challenged(error, tenant, metadataUrl)
-      })
+      const principal = await identify(tenant, [resource, ...aliases], rawHeaders, connection).catch(
+        (error: unknown) => {
+          throw challenged(error, tenant, metadataUrl)
+        }
+      )
       const scopes = tenant.auth.requiredScopes
       if (scopes.every((scope) => principal.scopes.has(scope))) return principal
       const { issuer, subject } = principal

@@ -8,7 +8,7 @@ import { metadataUrlOf } from '../auth/bearer.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { Endpoint, Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
-import { holdMemory, type HeldMemory, type MemoryAccount } from '../limits/memory.ts'
+import { holdMemory, type HeldMemory, type MemoryAccount, type MemoryShare } from '../limits/memory.ts'
 import { endpointName, GatewayError, tenantId } from '../protocol/messages.ts'
 import { quotaKeyOf, type EndpointContext } from '../relay/call/call.ts'
 import type { Sealer } from '../store/seal.ts'
@@ -110,18 +110,25 @@ export function createAdmission(
   function authenticate(
     { tenant, endpoint }: EndpointContext,
     suffix: UrlSuffix,
-    rawHeaders: readonly string[]
+    { rawHeaders, socket }: IncomingMessage
   ): Promise<Principal> {
     const known = resources[suffix]
     let names = known.get(endpoint)
     if (names === undefined) known.set(endpoint, (names = resourceOf(endpoint, suffix, addressOf(state).publicUrl)))
     const { resource, metadata, aliases } = names
-    return authenticator.authenticate(tenant, resource, metadata, rawHeaders, aliases)
+    return authenticator.authenticate(tenant, resource, metadata, rawHeaders, aliases, socket)
+  }
+
+  /** A principal is made once for many requests. */
+  const shares = new WeakMap<Principal, MemoryShare>()
+  function shareOf(principal: Principal): MemoryShare {
+    const share = shares.get(principal) ?? memory.share(principal.tenant, quotaKeyOf(principal))
+    shares.set(principal, share)
+    return share
   }
 
   return async (request: FastifyRequest, reply: FastifyReply, suffix: UrlSuffix): Promise<RequestContext> => {
     const params = request.params as PathParams
-    const { rawHeaders } = request.raw
     const place = endpointOf(params, state.snapshot)
     // An endpoint has one spelling of its path: another one, with escapes, could slip past the rules of a proxy in
     // front.
@@ -131,22 +138,22 @@ export function createAdmission(
       throw new GatewayError('unavailable', 'The store of the gateway cannot be reached. Retry in a second.', {
         headers: { 'Retry-After': '1' }
       })
-    const principal = await authenticate(place, suffix, rawHeaders)
-    const [{ expiresAt }, person] = [principal, quotaKeyOf(principal)]
+    const principal = await authenticate(place, suffix, request.raw)
+    const { expiresAt } = principal
     return {
       ...place,
       principal,
       validUntil: expiresAt === undefined ? Infinity : expiresAt + place.tenant.auth.leewaySeconds * 1000,
       async revalidate() {
-        await authenticate(endpointOf(params, state.snapshot), suffix, rawHeaders)
+        await authenticate(endpointOf(params, state.snapshot), suffix, request.raw)
       },
       incoming: request.raw,
       raw: reply.raw,
       headers: corsHeadersOf(reply),
       requestId: request.id,
       bodyBytes: 0,
-      person,
-      memory: holdMemory(memory.share(place.tenant.id, person))
+      person: quotaKeyOf(principal),
+      memory: holdMemory(shareOf(principal))
     }
   }
 }

@@ -16,7 +16,7 @@ export function createQuota() {
      * nothing is taken
      */
     take(amount: number, accounts: ReadonlyArray<readonly [key: string, limit: number]>): (() => void) | undefined {
-      if (accounts.some(([key, limit]) => (taken.get(key) ?? 0) + amount > limit)) return undefined
+      for (const [key, limit] of accounts) if ((taken.get(key) ?? 0) + amount > limit) return undefined
       for (const [key] of accounts) taken.set(key, (taken.get(key) ?? 0) + amount)
       let back = false
       return () => {

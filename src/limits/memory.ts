@@ -95,65 +95,73 @@ export function createMemoryAccount(budgetBytes = Infinity) {
   }
 }
 
-export type HeldMemory = ReturnType<typeof holdMemory>
-
 /**
  * What one request, stream or message holds of a share. Where it has holders, it is given back when the last of them
- * has released it; nothing is counted after that, because nobody would give it back.
+ * has released it; nothing is counted after that, because nobody would give it back. A class, because there are two
+ * for each call: their methods are not made anew.
  */
-export function holdMemory(share: MemoryShare) {
-  let bytes = 0
-  let holders = 0
-  let over = false
-  const set = (now: number): void => {
-    if (over) return
-    share.move(now - bytes)
-    bytes = now
+export class HeldMemory {
+  readonly share: MemoryShare
+  private held = 0
+  private holding = 0
+  private over = false
+
+  constructor(share: MemoryShare) {
+    this.share = share
   }
-  const take = (more: number): boolean => {
-    if (over) return true
-    if (!share.take(more)) return false
-    bytes += more
+
+  get bytes(): number {
+    return this.held
+  }
+
+  get holders(): number {
+    return this.holding
+  }
+
+  /** @returns false where the share is used up, and then nothing is taken */
+  take(more: number): boolean {
+    if (this.over) return true
+    if (!this.share.take(more)) return false
+    this.held += more
     return true
   }
-  return {
-    share,
-    get bytes() {
-      return bytes
-    },
-    get holders() {
-      return holders
-    },
-    /** @returns false where the share is used up, and then nothing is taken */
-    take,
-    /** @throws GatewayError too_many */
-    require(more: number, what: string): void {
-      if (!take(more)) throw share.refusal(more, what)
-    },
-    /** What is held from now on, whatever the limits say. */
-    set,
-    /** The same within the limits. @returns false where the share is used up, and then nothing changes */
-    fit(now: number): boolean {
-      if (over) return true
-      if (now > bytes && !share.take(now - bytes)) return false
-      if (now < bytes) share.move(now - bytes)
-      bytes = now
-      return true
-    },
-    /** @returns how this holder releases it; idempotent */
-    retain(): () => void {
-      holders++
-      let released = false
-      return () => {
-        if (released) return
-        released = true
-        if (--holders > 0) return
-        set(0)
-        over = true
-      }
+
+  /** @throws GatewayError too_many */
+  require(more: number, what: string): void {
+    if (!this.take(more)) throw this.share.refusal(more, what)
+  }
+
+  /** What is held from now on, whatever the limits say. */
+  set(now: number): void {
+    if (this.over) return
+    this.share.move(now - this.held)
+    this.held = now
+  }
+
+  /** The same within the limits. @returns false where the share is used up, and then nothing changes */
+  fit(now: number): boolean {
+    if (this.over || now === this.held) return true
+    if (now > this.held && !this.share.take(now - this.held)) return false
+    if (now < this.held) this.share.move(now - this.held)
+    this.held = now
+    return true
+  }
+
+  /** @returns how this holder releases it; idempotent */
+  retain(): () => void {
+    this.holding++
+    let released = false
+    return () => {
+      if (released) return
+      released = true
+      if (--this.holding > 0) return
+      this.set(0)
+      this.over = true
     }
   }
 }
+
+export const holdMemory = (share: MemoryShare): HeldMemory => new HeldMemory(share)
 
 /**
  * Takes the memory for what another limit has let in.
@@ -179,29 +187,41 @@ const smallMessageBytes = 16_384
 /** Bytes as they come, in one piece, as text and parsed: all of them are there for a moment. */
 const messageFactor = 3
 
-export type IncomingMemory = ReturnType<typeof holdIncoming>
-
 /** What a message takes up while it comes in. */
-export function holdIncoming(share: MemoryShare) {
-  const held = holdMemory(share)
-  const sizeOf = (bytes: number): number => (bytes > smallMessageBytes ? bytes * messageFactor : 0)
-  return {
-    share,
-    /**
-     * @param bytes of the message so far; 0: it was passed on
-     * @returns false where there is no memory for so many; what it held before stays held
-     */
-    fits: (bytes: number): boolean => held.fit(sizeOf(bytes)),
-    /**
-     * It is long, and so many values are about to be made of it; until it was passed on.
-     * @throws JsonLimitError where there is no memory for them
-     */
-    reserveValues(values: number): void {
-      const bytes = values * bytesPerValue
-      if (!held.take(bytes))
-        throw new JsonLimitError(share.refusal(bytes, 'holds what').message.replace(/\. Wait.*$/, ''))
-    },
-    /** Why so many bytes did not fit, as the end of a sentence about the message. */
-    reason: (bytes: number): string => share.refusal(sizeOf(bytes), 'it').message.replace(/\. Wait.*$/, '')
+export class IncomingMemory {
+  readonly share: MemoryShare
+  private readonly held: HeldMemory
+
+  constructor(share: MemoryShare) {
+    this.share = share
+    this.held = new HeldMemory(share)
+  }
+
+  /**
+   * @param bytes of the message so far; 0: it was passed on
+   * @returns false where there is no memory for so many; what it held before stays held
+   */
+  fits(bytes: number): boolean {
+    return this.held.fit(sizeOf(bytes))
+  }
+
+  /**
+   * It is long, and so many values are about to be made of it; until it was passed on.
+   * @throws JsonLimitError where there is no memory for them
+   */
+  reserveValues(values: number): void {
+    const bytes = values * bytesPerValue
+    if (!this.held.take(bytes)) throw new JsonLimitError(this.refusal(bytes, 'holds what'))
+  }
+
+  /** Why so many bytes did not fit, as the end of a sentence about the message. */
+  reason(bytes: number): string {
+    return this.refusal(sizeOf(bytes), 'it')
+  }
+
+  private refusal(bytes: number, what: string): string {
+    return this.share.refusal(bytes, what).message.replace(/\. Wait.*$/, '')
   }
 }
+
+const sizeOf = (bytes: number): number => (bytes > smallMessageBytes ? bytes * messageFactor : 0)

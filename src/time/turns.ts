@@ -133,7 +133,7 @@ function takeWork(works: Work[], taken: number): Work | undefined {
 export const runSteps = createTurns()
 
 /** Bytes: read in microseconds, as most messages are. */
-const smallSize = 4_096
+export const smallSize = 4_096
 
 export interface StepSource {
   pause(): unknown

@@ -1,13 +1,13 @@
 // One HTTP request to an upstream and the reading of its answer, JSON or SSE. It says how the request ended: whether it
 // was sent at all decides what the caller may be told. It repeats nothing and follows nothing.
 
-import { holdIncoming, type IncomingMemory } from '../../limits/memory.ts'
+import { IncomingMemory } from '../../limits/memory.ts'
 import { finished } from '../../protocol/json-steps.ts'
-import { type ByteChunks, createByteChunks, decodeSteps, printable } from '../rpc/decode-json.ts'
+import { ByteChunks, decodeSteps, printable } from '../rpc/decode-json.ts'
 import { readOnce } from './read-once.ts'
 import { type SseReader, type SseSink, createSseReader } from './sse-reader.ts'
 import { isObject } from '../../protocol/messages.ts'
-import { type StepQueue, type StepSource, type Steps, createStepQueue } from '../../time/turns.ts'
+import { type StepQueue, type StepSource, type Steps, createStepQueue, smallSize } from '../../time/turns.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import type { HttpFailure } from '../rpc/errors.ts'
@@ -80,7 +80,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
   constructor(sink: HttpResponseSink, { maxBytes, memory }: HttpTarget, statusOnly: boolean, giveBack: () => void) {
     this.sink = sink
     this.maxBytes = maxBytes
-    this.incoming = holdIncoming(memory)
+    this.incoming = new IncomingMemory(memory)
     this.statusOnly = statusOnly
     this.giveBack = giveBack
   }
@@ -125,7 +125,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
     if (this.over) controller.abort(aborted)
   }
 
-  onResponseStart(controller: Dispatcher.DispatchController, status: number, head: IncomingHttpHeaders): void {
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, head: IncomingHttpHeaders): void {
     if (this.over || status < 200) return
     this.status = status
     if (status > 299 || this.statusOnly) return
@@ -141,17 +141,24 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
     const sessionId = head['mcp-session-id']
     const streamed = type === 'text/event-stream'
     this.sink.begin?.(typeof sessionId === 'string' ? sessionId : undefined, streamed)
-    const source: StepSource = {
-      pause: () => {
-        if (!this.complete) controller.pause()
-      },
-      // After its end the socket belongs to the next request.
-      resume: () => {
-        if (!this.complete) controller.resume()
+    if (streamed)
+      this.reader = createSseReader(this.maxBytes, this.sink, (values) => this.incoming.reserveValues(values))
+  }
+
+  private do(steps: Steps, size: number): void {
+    if (this.work === undefined) {
+      const source: StepSource = {
+        pause: () => {
+          if (!this.complete) this.controller?.pause()
+        },
+        // After its end the socket belongs to the next request.
+        resume: () => {
+          if (!this.complete) this.controller?.resume()
+        }
       }
+      this.work = createStepQueue(source, this.incoming.share)
     }
-    this.work = createStepQueue(source, this.incoming.share)
-    if (streamed) this.reader = createSseReader(this.maxBytes, this.sink, this.incoming.reserveValues)
+    this.work.push(steps, size)
   }
 
   private *readEvents(reader: SseReader, chunk: Buffer): Steps {
@@ -167,7 +174,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
   private *readBody(bytes: Buffer): Steps {
     let value: unknown
     try {
-      value = yield* decodeSteps(bytes, this.incoming.reserveValues)
+      value = yield* decodeSteps(bytes, (values) => this.incoming.reserveValues(values))
     } catch (error) {
       return this.end({ kind: 'garbled', reason: `its body ${(error as Error).message}` })
     }
@@ -176,11 +183,10 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.over) return
-    if (this.reader !== undefined)
-      return this.work?.push(this.readEvents(this.reader, chunk), this.reader.held + chunk.length)
+    if (this.reader !== undefined) return this.do(this.readEvents(this.reader, chunk), this.reader.held + chunk.length)
     if (!this.fits((this.bytes?.size ?? 0) + chunk.length)) return
     const { status } = this
-    const bytes = (this.bytes ??= createByteChunks())
+    const bytes = (this.bytes ??= new ByteChunks())
     bytes.add(chunk)
     const refused = status > 299
     if (bytes.size <= (refused || this.statusOnly ? maxRefusalBytes : this.maxBytes)) return
@@ -205,7 +211,9 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
         })
       }
       const { size } = bytes
-      this.work?.push(this.readBody(bytes.take()), size)
+      // Most answers are short, and wait for nothing.
+      if (size <= smallSize) finished(this.readBody(bytes.take()))
+      else this.do(this.readBody(bytes.take()), size)
     }
     this.finish({ kind: 'answered', status, streamed: false })
   }

@@ -52,31 +52,30 @@ export function createListBudget(): (entry: unknown) => boolean {
   return (entry) => (spent += JSON.stringify(entry).length) <= maxListLength
 }
 
-export type ByteChunks = ReturnType<typeof createByteChunks>
-
 /** Bytes that come in pieces, joined once: many tiny pieces take little more memory than the bytes. */
-export function createByteChunks() {
-  let parts: Buffer[] = []
+export class ByteChunks {
+  private parts: Buffer[] = []
   /** How many at the front are merged already: merging those again would be quadratic. */
-  let merged = 0
-  let size = 0
-  return {
-    get size() {
-      return size
-    },
-    add(chunk: Buffer): void {
-      parts.push(chunk)
-      size += chunk.length
-      if (parts.length - merged < mergeAt) return
-      parts.push(Buffer.concat(parts.splice(merged)))
-      merged = parts.length
-    },
-    take(): Buffer {
-      const [whole = Buffer.alloc(0)] = parts.length > 1 ? [Buffer.concat(parts, size)] : parts
-      parts = []
-      merged = 0
-      size = 0
-      return whole
-    }
+  private merged = 0
+  private length = 0
+
+  get size(): number {
+    return this.length
+  }
+
+  add(chunk: Buffer): void {
+    this.parts.push(chunk)
+    this.length += chunk.length
+    if (this.parts.length - this.merged < mergeAt) return
+    this.parts.push(Buffer.concat(this.parts.splice(this.merged)))
+    this.merged = this.parts.length
+  }
+
+  take(): Buffer {
+    const [whole = Buffer.alloc(0)] = this.parts.length > 1 ? [Buffer.concat(this.parts, this.length)] : this.parts
+    this.parts = []
+    this.merged = 0
+    this.length = 0
+    return whole
   }
 }

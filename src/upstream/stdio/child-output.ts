@@ -4,10 +4,10 @@
 import { createTokenBucket } from '../../limits/limits.ts'
 import { JsonLimitError } from '../../protocol/json-scan.ts'
 import { finished } from '../../protocol/json-steps.ts'
-import { holdIncoming, type IncomingMemory } from '../../limits/memory.ts'
+import { IncomingMemory } from '../../limits/memory.ts'
 import { isObject } from '../../protocol/messages.ts'
 import { type StepSource, type Steps, createStepQueue } from '../../time/turns.ts'
-import { createByteChunks, decodeSteps, idIn, printable } from '../rpc/decode-json.ts'
+import { ByteChunks, decodeSteps, idIn, printable } from '../rpc/decode-json.ts'
 import { uncertainError } from '../rpc/errors.ts'
 import { maskParts, secretParts } from '../rpc/mask.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
@@ -35,7 +35,7 @@ export function createLineReader(
   tooLong: (head: Buffer, tail: Buffer, noMemory: string | undefined) => void,
   incoming?: IncomingMemory
 ) {
-  const chunks = createByteChunks()
+  const chunks = new ByteChunks()
   let noMemory: string | undefined
   let head: Buffer | undefined
   let tail: Buffer = Buffer.alloc(0)
@@ -148,7 +148,7 @@ export function createMessageReader(
   function* message(line: Buffer): Steps {
     let message: unknown
     try {
-      message = yield* decodeSteps(line, incoming.reserveValues)
+      message = yield* decodeSteps(line, (values) => incoming.reserveValues(values))
     } catch (error) {
       const { message: reason } = error as Error
       warnings.warn(
@@ -162,7 +162,7 @@ export function createMessageReader(
     if (!isObject(message) && !Array.isArray(message)) countStray()
   }
 
-  const incoming = holdIncoming(memory)
+  const incoming = new IncomingMemory(memory)
   const lines = createLineReader(
     maxMessageBytes,
     (line) => (line.length === 0 ? countStray() : message(line)),
