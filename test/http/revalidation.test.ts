@@ -4,7 +4,7 @@
 import pino from 'pino'
 import t from 'tap'
 import { GatewayError } from '../../src/protocol/messages.ts'
-import { createRevalidator, type RevalidationTarget } from '../../src/http/admission.ts'
+import { createRevalidator, type RevalidationTarget } from '../../src/http/revalidation.ts'
 import { acmeGateway, keyOf, type AcmeGateway } from '../kit/acme-gateway.ts'
 import { legacyClient } from '../kit/client.ts'
 import { listenEvents, postEvents } from '../kit/events.ts'

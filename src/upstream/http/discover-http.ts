@@ -9,7 +9,8 @@ import {
 } from '../../protocol/messages.ts'
 import { type DiscoverAnswer, discoverRequest } from '../modern/discover.ts'
 import { boundedError, cancelledError, failureError, isRpcError } from '../rpc/errors.ts'
-import { noResponse, sendRequest } from './request.ts'
+import { noResponse } from './outcome.ts'
+import { sendRequest } from './request.ts'
 import { type HttpTarget, modernHeaders } from './target.ts'
 
 /** Statuses with which a server that does not know this era answers. Other errors prove nothing about it. */

@@ -2,7 +2,8 @@
 // session lives (2025-11-25 basic/transports "Listening for Messages from the Server").
 
 import { type Timer, backoffMs } from '../../time/clock.ts'
-import { type HttpOutcome, type HttpResponseSink, type OpenRequest, sendRequest } from './request.ts'
+import type { HttpOutcome } from './outcome.ts'
+import { type HttpResponseSink, type OpenRequest, sendRequest } from './request.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 import type { HttpTarget } from './target.ts'
 

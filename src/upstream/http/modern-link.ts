@@ -2,7 +2,8 @@
 
 import { isObject, isSpecifiedCode } from '../../protocol/messages.ts'
 import { discoverOverHttp, foreignStatuses } from './discover-http.ts'
-import { type HttpOutcome, type HttpResponseSink, type OpenRequest, noResponse, sendRequest } from './request.ts'
+import { type HttpOutcome, noResponse } from './outcome.ts'
+import { type HttpResponseSink, type OpenRequest, sendRequest } from './request.ts'
 import { NotExecutedError, boundedError, closedError, failureError, isRpcError, lostError } from '../rpc/errors.ts'
 import { type Timer, deadline } from '../../time/clock.ts'
 import { type RpcClient, createRpcClient } from '../rpc/rpc-client.ts'

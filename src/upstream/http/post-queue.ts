@@ -4,7 +4,8 @@
 import { notificationMessage } from '../../protocol/messages.ts'
 import { bytesPerChar, withMemory } from '../../limits/memory.ts'
 import { failureError } from '../rpc/errors.ts'
-import { type HttpOutcome, type HttpRequest, sendRequest } from './request.ts'
+import type { HttpOutcome } from './outcome.ts'
+import { type HttpRequest, sendRequest } from './request.ts'
 import type { Log } from '../../observe/log.ts'
 import type { HttpTarget } from './target.ts'
 

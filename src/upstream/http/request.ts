@@ -3,19 +3,14 @@
 
 import { IncomingMemory } from '../../limits/memory.ts'
 import { finished } from '../../protocol/json-steps.ts'
-import { ByteChunks, decodeSteps, printable } from '../rpc/decode-json.ts'
+import { ByteChunks, decodeSteps } from '../rpc/decode-json.ts'
+import { type HttpOutcome, isParserError, refusal } from './outcome.ts'
 import { readOnce } from './read-once.ts'
 import { type SseReader, type SseSink, createSseReader } from './sse-reader.ts'
-import { isObject } from '../../protocol/messages.ts'
 import { type StepQueue, type StepSource, type Steps, createStepQueue, smallSize } from '../../time/turns.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
-import type { HttpFailure } from '../rpc/errors.ts'
 import type { HttpTarget, SocketUse } from './target.ts'
-
-export type HttpOutcome =
-  /** 2xx, read to its end. */
-  { readonly kind: 'answered'; readonly status: number; readonly streamed: boolean } | HttpFailure
 
 export interface HttpResponseSink extends SseSink {
   /** A 2xx answer begins; before any message. */
@@ -61,7 +56,7 @@ export function sendRequest(target: HttpTarget, request: HttpRequest, sink: Http
 }
 
 /** A class, because there is one for each call: its methods are not made anew. */
-class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
+class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest, StepSource {
   private readonly sink: HttpResponseSink
   private readonly maxBytes: number
   private readonly incoming: IncomingMemory
@@ -145,19 +140,17 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
       this.reader = createSseReader(this.maxBytes, this.sink, (values) => this.incoming.reserveValues(values))
   }
 
+  pause(): void {
+    if (!this.complete) this.controller?.pause()
+  }
+
+  /** After its end the socket belongs to the next request. */
+  resume(): void {
+    if (!this.complete) this.controller?.resume()
+  }
+
   private do(steps: Steps, size: number): void {
-    if (this.work === undefined) {
-      const source: StepSource = {
-        pause: () => {
-          if (!this.complete) this.controller?.pause()
-        },
-        // After its end the socket belongs to the next request.
-        resume: () => {
-          if (!this.complete) this.controller?.resume()
-        }
-      }
-      this.work = createStepQueue(source, this.incoming.share)
-    }
+    this.work ??= createStepQueue(this, this.incoming.share)
     this.work.push(steps, size)
   }
 
@@ -211,9 +204,10 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
         })
       }
       const { size } = bytes
+      const steps = this.readBody(bytes.take())
       // Most answers are short, and wait for nothing.
-      if (size <= smallSize) finished(this.readBody(bytes.take()))
-      else this.do(this.readBody(bytes.take()), size)
+      if (size <= smallSize) finished(steps)
+      else this.do(steps, size)
     }
     this.finish({ kind: 'answered', status, streamed: false })
   }
@@ -232,27 +226,4 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest {
     if (status > 0 && this.statusOnly) return this.end({ kind: 'answered', status, streamed: false })
     this.finish({ kind: 'broken', cause })
   }
-}
-
-/** A 2xx answer without the response to the request. */
-export const noResponse = (status: number): HttpOutcome & { kind: 'garbled' } => ({
-  kind: 'garbled',
-  reason: `it holds no response to the request (HTTP ${status})`
-})
-
-function refusal(status: number, bytes: Buffer | undefined): HttpOutcome {
-  let body: unknown
-  try {
-    if (bytes !== undefined) body = finished(decodeSteps(bytes))
-  } catch {
-    // A page for people: the status has to explain it alone.
-  }
-  const error = isObject(body) ? body['error'] : undefined
-  const message = isObject(error) ? error['message'] : undefined
-  return { kind: 'refused', status, body, detail: typeof message === 'string' ? printable(message, 200) : '' }
-}
-
-/** undici's parser does not always name its errors by code. */
-function isParserError(error: Error): boolean {
-  return error.name === 'HTTPParserError' || (error as NodeJS.ErrnoException).code === 'UND_ERR_HEADERS_OVERFLOW'
 }

@@ -3,7 +3,8 @@
 
 import { failureError, isRpcError, lostError } from '../rpc/errors.ts'
 import { GatewayError, isObject } from '../../protocol/messages.ts'
-import { type HttpOutcome, type HttpResponseSink, type OpenRequest, noResponse, sendRequest } from './request.ts'
+import { type HttpOutcome, noResponse } from './outcome.ts'
+import { type HttpResponseSink, type OpenRequest, sendRequest } from './request.ts'
 import type { Clock, Timer } from '../../time/clock.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { HttpTarget, SocketUse } from './target.ts'

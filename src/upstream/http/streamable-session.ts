@@ -11,7 +11,7 @@ import { type HttpTarget, postHeaders, revisionHeader } from './target.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext } from '../rpc/transport.ts'
-import type { HttpOutcome } from './request.ts'
+import type { HttpOutcome } from './outcome.ts'
 import type { HttpSession } from './streamable-calls.ts'
 
 /** What a new session has to be told again. */

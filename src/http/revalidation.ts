@@ -1,0 +1,104 @@
+// Checks everybody with an open stream or call again: with every heartbeat, when their token expires, and after a reload.
+
+import type { Log } from '../observe/log.ts'
+import { GatewayError } from '../protocol/messages.ts'
+import { every, type Clock, type Timer } from '../time/clock.ts'
+import type { Credential } from './admission.ts'
+
+/** A stream or a call that is open. */
+export interface RevalidationTarget {
+  /** A newer token of the same caller may take the place of the one before. */
+  readonly credential: Credential
+  /** Whether its session exists. Loading a session keeps it alive, as it should: its client is listening. */
+  sessionExists?(): Promise<boolean>
+  /** Keeps proxies from cutting a quiet connection. */
+  beat(): void
+  onValid?(): void
+  /** Its caller would not be let in now. May be called more than once. */
+  onInvalid(): void
+}
+
+interface Watch {
+  readonly target: RevalidationTarget
+  expiry: Timer | undefined
+}
+
+export type Revalidator = ReturnType<typeof createRevalidator>
+
+/**
+ * Checks callers again with every heartbeat, when their token expires, and when the configuration changed: whoever was
+ * let in once would stay in for as long as the connection lasts. One heartbeat for all, not a timer each.
+ */
+export function createRevalidator(clock: Clock, intervalMs: number, log: Log) {
+  const watches = new Set<Watch>()
+  const heartbeat = every(clock, intervalMs, () => {
+    for (const watch of watches) {
+      watch.target.beat()
+      void revalidate(watch)
+      armExpiry(watch)
+    }
+  })
+
+  function revalidate(watch: Watch): Promise<void> {
+    return isStillValid(watch.target).then(
+      (valid) => {
+        if (!watches.has(watch)) return
+        if (valid) watch.target.onValid?.()
+        else watch.target.onInvalid()
+      },
+      (err: unknown) => log.debug({ err }, 'a caller with an open stream could not be checked again; next time')
+    )
+  }
+
+  /** Only when the expiry is near: most calls are over long before their tokens. */
+  function armExpiry(watch: Watch): void {
+    const leftMs = watch.target.credential.validUntil - clock.now()
+    if (watch.expiry !== undefined || leftMs > intervalMs) return
+    watch.expiry = clock.timer(Math.max(0, leftMs) + 1, () => {
+      watch.expiry = undefined
+      if (clock.now() >= watch.target.credential.validUntil) watch.target.onInvalid()
+      else armExpiry(watch) // A newer token came.
+    })
+  }
+
+  return {
+    intervalMs,
+    /** @returns how to stop */
+    watch(target: RevalidationTarget): () => void {
+      const watch: Watch = { target, expiry: undefined }
+      watches.add(watch)
+      armExpiry(watch)
+      return () => {
+        watches.delete(watch)
+        watch.expiry?.close()
+      }
+    },
+    /**
+     * Those that cannot be checked now, as the store is away, are checked again with the next heartbeat. Never rejects.
+     */
+    async revalidateAll(): Promise<void> {
+      await Promise.all([...watches].map(revalidate))
+    },
+    close(): void {
+      heartbeat.close()
+      watches.clear()
+    }
+  }
+}
+
+async function isStillValid({ credential, sessionExists }: RevalidationTarget): Promise<boolean> {
+  try {
+    await credential.revalidate()
+    return sessionExists === undefined || (await sessionExists())
+  } catch (error) {
+    if (error instanceof GatewayError && !error.row.retry) return false
+    throw error
+  }
+}
+
+export const noLongerAccepted = (): GatewayError =>
+  new GatewayError(
+    'unauthenticated',
+    'The token or key of this request is no longer accepted. Whether the call took effect is unknown.',
+    { data: { outcome: 'unknown' } }
+  )

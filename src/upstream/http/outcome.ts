@@ -1,0 +1,34 @@
+// How one HTTP request to an upstream ended.
+
+import { isObject } from '../../protocol/messages.ts'
+import { finished } from '../../protocol/json-steps.ts'
+import { decodeSteps, printable } from '../rpc/decode-json.ts'
+import type { HttpFailure } from '../rpc/errors.ts'
+
+export type HttpOutcome =
+  /** 2xx, read to its end. */
+  { readonly kind: 'answered'; readonly status: number; readonly streamed: boolean } | HttpFailure
+
+/** A 2xx answer without the response to the request. */
+export const noResponse = (status: number): HttpOutcome & { kind: 'garbled' } => ({
+  kind: 'garbled',
+  reason: `it holds no response to the request (HTTP ${status})`
+})
+
+/** An answer that is not 2xx; undefined: nothing is known but its status. */
+export function refusal(status: number, bytes: Buffer | undefined): HttpOutcome {
+  let body: unknown
+  try {
+    if (bytes !== undefined) body = finished(decodeSteps(bytes))
+  } catch {
+    // A page for people: the status has to explain it alone.
+  }
+  const error = isObject(body) ? body['error'] : undefined
+  const message = isObject(error) ? error['message'] : undefined
+  return { kind: 'refused', status, body, detail: typeof message === 'string' ? printable(message, 200) : '' }
+}
+
+/** undici's parser does not always name its errors by code. */
+export function isParserError(error: Error): boolean {
+  return error.name === 'HTTPParserError' || (error as NodeJS.ErrnoException).code === 'UND_ERR_HEADERS_OVERFLOW'
+}
