@@ -1,4 +1,4 @@
-// Checks everybody with an open stream or call again: with every heartbeat, when their token expires, and after a reload.
+// Checks everybody with an open stream or call again: with every heartbeat, when a token expires, and after a reload.
 
 import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/messages.ts'
