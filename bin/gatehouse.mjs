@@ -1,9 +1,10 @@
 #!/usr/bin/env node
-// Runs on any version of Node, to report the required one instead of failing with a syntax error.
+// Runs on any version of Node that knows modules, to report the required one instead of failing with a syntax error:
+// so it imports nothing before it has looked, and does not await at its top level.
 const major = Number(process.versions.node.split('.')[0])
 if (major < 24) {
   console.error(
-    `gatehouse needs Node 24 or newer; this is Node ${process.versions.node}. Use "npm start" or "npm run gatehouse -- COMMAND", which bring Node 24 with them after "npm ci" (with install scripts allowed for the package "node"), or install Node 24.`
+    `gatehouse needs Node 24 or newer; this is Node ${process.versions.node}. Install Node 24, or let npm bring it: "npx -p node@24 -p mcp-gatehouse gatehouse COMMAND". In a clone "npm start" and "npm run gatehouse -- COMMAND" have it after "npm ci" (with install scripts allowed for the package "node").`
   )
   process.exit(1)
 }
@@ -13,4 +14,7 @@ if (['serve', 'quickstart'].includes(process.argv[2])) {
   process.once('SIGTERM', () => process.exit(0)).once('SIGINT', () => process.exit(130))
   if (process.stdout.isTTY || process.stderr.isTTY) process.once('SIGHUP', () => process.exit(129))
 }
-await import('../src/main.ts')
+// A checkout has the sources, and JavaScript only while it is packed; the package has JavaScript only.
+void import('node:fs').then(({ existsSync }) =>
+  existsSync(new URL('../src/main.ts', import.meta.url)) ? import('../src/main.ts') : import('../dist/main.js')
+)

@@ -820,7 +820,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['store/health.ts writeCheckBytes', 'what such a check writes', 'check', '-'],
     ['store/sqlite.ts busyMs', 'wait for another process to close the file', 'start', 'the start fails'],
-    ['store/sqlite.ts sweepRows', 'expired rows deleted at a time', 'process', 'deleted later']
+    ['store/sqlite.ts sweepRows', 'expired rows deleted at a time', 'process', 'deleted later'],
+    [
+      'cli/demo-servers.ts fetchMs',
+      'fetching of the demo servers of the quickstart',
+      'start of a quickstart',
+      'it ends and says what to do'
+    ]
   ],
   'The log': [
     [

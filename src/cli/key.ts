@@ -65,8 +65,8 @@ export function banner(publicUrl: string, { tenants }: Snapshot, key: string): s
         '',
         '  Or try it here:',
         '',
-        `    npm exec -- mcp-inspector --cli ${url} --transport http --header "Authorization: Bearer ${key}" ` +
-          '--method tools/list',
+        `    npx @modelcontextprotocol/inspector --cli ${url} --transport http ` +
+          `--header "Authorization: Bearer ${key}" --method tools/list`,
         '',
         `    curl ${url} -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\`,
         `      -d '${JSON.stringify(initialize)}'`,

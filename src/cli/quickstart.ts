@@ -5,10 +5,10 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import { once } from 'node:events'
 import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { compileConfig } from '../config/load.ts'
 import type { Log } from '../observe/log.ts'
 import type { ListenArguments } from './arguments.ts'
+import { demoServers } from './demo-servers.ts'
 import { banner, localApiKey } from './key.ts'
 import { type Io, openLog, runGateway } from './run.ts'
 
@@ -17,10 +17,9 @@ export interface QuickstartOptions extends Io, ListenArguments {}
 export async function runQuickstart(options: QuickstartOptions): Promise<number> {
   const { env, stdout, host, port, data = './data' } = options
   const dataDir = resolve(data)
-  const everything = serverPath('@modelcontextprotocol/server-everything/dist/index.js')
-  const memory = serverPath('@modelcontextprotocol/server-memory/dist/index.js')
-  const key = await localApiKey(dataDir)
   const log = openLog(options, undefined)
+  const { everything, memory } = await demoServers(env, log)
+  const key = await localApiKey(dataDir)
   const remotePort = await freePort()
   const config = {
     tenants: {
@@ -85,18 +84,6 @@ function startRemote(script: string, port: number, env: NodeJS.ProcessEnv, log: 
   child.on('exit', (code, signal) => log.warn({ code, signal }, 'the demo server behind upstream "remote" has ended'))
   child.on('error', (err) => log.error({ err }, 'the demo server behind upstream "remote" does not start'))
   return child
-}
-
-function serverPath(specifier: string): string {
-  try {
-    return fileURLToPath(import.meta.resolve(specifier))
-  } catch (cause) {
-    throw new Error(
-      `The demo server ${specifier} is not installed. Run "npm ci" in a clone of the project (not "npm ci ` +
-        '--omit=dev"), or use "serve" with your own configuration.',
-      { cause }
-    )
-  }
 }
 
 /** Resolves when the port accepts connections, or after a while: the gateway retries by itself. */

@@ -96,8 +96,8 @@ async function sendAsCurl(line: string): Promise<unknown> {
 }
 
 t.test('the line for the Inspector works with the installed Inspector', async (t) => {
-  const line = first.stdout.find((text) => text.includes('mcp-inspector --cli')) ?? ''
-  const [, words = ''] = /npm exec -- mcp-inspector --cli (.*)$/.exec(line) ?? []
+  const line = first.stdout.find((text) => text.includes('/inspector --cli')) ?? ''
+  const [, words = ''] = /npx @modelcontextprotocol\/inspector --cli (.*)$/.exec(line) ?? []
   const args = [...words.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? '')
   const { code, stdout } = await inspect(args, t.testdir())
   t.equal(code, 0)

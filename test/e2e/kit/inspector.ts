@@ -1,4 +1,4 @@
-// The Inspector's command line client, as `npm exec -- mcp-inspector --cli` runs it.
+// The Inspector's command line client, as `npx @modelcontextprotocol/inspector --cli` runs it.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -35,6 +35,8 @@ export interface StartOptions {
   /** Another program than this Node, and what to put before the script. */
   readonly node?: string
   readonly nodeArgs?: readonly string[]
+  /** Another gateway than that of this checkout. */
+  readonly script?: string
 }
 
 const readyLine = /^gatehouse listening on (http:\/\/\S+)$/
@@ -43,9 +45,9 @@ const readyLine = /^gatehouse listening on (http:\/\/\S+)$/
 export function gatehouse(
   t: Teardown,
   args: readonly string[],
-  { env = {}, cwd, node = process.execPath, nodeArgs = [] }: StartOptions = {}
+  { env = {}, cwd, node = process.execPath, nodeArgs = [], script = bin }: StartOptions = {}
 ): Running {
-  const child = spawn(node, [...nodeArgs, bin, ...args], {
+  const child = spawn(node, [...nodeArgs, script, ...args], {
     // Nothing of the test runner's own environment: it would change the Node below.
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
