@@ -493,7 +493,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'view',
       'read with the next use'
     ],
-    ['relay/catalog/session-lists.ts readTimeoutMs', "wait for a session's own list", 'list', 'shown as to all'],
+    ['relay/catalog/own-lists.ts readTimeoutMs', "wait for a session's own list", 'list', 'shown as to all'],
     ['upstream/listing/listing.ts maxNameLength chars', 'a name', 'tool or prompt of an upstream', 'left out'],
     ['upstream/listing/listing.ts maxUriLength chars', 'a URI', 'resource of an upstream', 'left out'],
     [

@@ -96,6 +96,8 @@ export interface UpstreamEvents {
   ask(request: ServerRequest, options?: ServerRequestOptions): Promise<unknown>
   /** The connection ended by itself. At most once; the object is of no use afterwards. */
   closed(reason: Error): void
+  /** It serves no new calls any more, whoever ended it. */
+  retired?(): void
 }
 
 /** What the gateway declares when it opens a connection. */
@@ -110,6 +112,8 @@ export interface HandshakeParams {
    * Default: where the isolation of the definition is `session`.
    */
   readonly exclusive?: boolean
+  /** Over stdio: does a modern server say what changes in the lists of this process? Default: where lists are read. */
+  readonly watchesLists?: boolean
   /** The person whose share of the tenant's quota the connection counts for. Never sent. Default: no one person. */
   readonly quotaKey?: string
 }

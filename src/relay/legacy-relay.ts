@@ -27,7 +27,7 @@ import {
   type DeclaringClient
 } from './catalog/client-catalogs.ts'
 import { createListings } from './catalog/listings.ts'
-import { createSessionLists } from './catalog/session-lists.ts'
+import { createOwnLists } from './catalog/own-lists.ts'
 import { createLogLevels } from './connections/log-level.ts'
 import { createSessionConnections } from './connections/session-connections.ts'
 import { legacyMethods, type LegacyServices } from './methods/legacy.ts'
@@ -75,7 +75,7 @@ export function createLegacyRelay({
   const subscriptions = createResourceSubscriptions(pool, clock, log)
   const clients = createSessionClients({ live, tasks, subscriptions, contextOf })
   const listings = createListings({ pool, store, clock, log, clientInfo, memory, events: clients.sharedEvents })
-  const sessionLists = createSessionLists(listings, clock, log)
+  const sessionLists = createOwnLists(listings, clock, log)
   const catalogOf = createCatalogCache(listings, log)
   const catalogs = createSessionCatalogs(catalogOf, listings, sessionLists)
   const levels = createLogLevels(log)

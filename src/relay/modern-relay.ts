@@ -1,6 +1,7 @@
 // The relay for requests of 2026-07-28, which belong to no session: composes what serves them. Nothing of a caller
 // stays here but open listen streams, parked calls and tasks.
 
+import { createMemoryAccount } from '../limits/memory.ts'
 import { observe } from '../observe/log.ts'
 import type { JsonObject, Result, UpstreamName } from '../protocol/messages.ts'
 import type { Bus } from '../session/bus.ts'
@@ -12,6 +13,7 @@ import type { ContextOf, ModernCall, ModernViewer, Runtime } from './call/call.t
 import { forwardToNode, forwardedCallOf } from './call/forwarded-call.ts'
 import { createCallerCatalogs, type CatalogCache } from './catalog/client-catalogs.ts'
 import type { Listings } from './catalog/listings.ts'
+import { createOwnLists } from './catalog/own-lists.ts'
 import { createPromises } from './catalog/promises.ts'
 import { createCallerConnections } from './connections/caller-connections.ts'
 import type { LogLevels } from './connections/log-level.ts'
@@ -54,18 +56,21 @@ export function createModernRelay({
   /** How long a call waits for input of its client, in milliseconds; default ten minutes. */
   readonly parkedMs?: number | undefined
 }) {
-  const { clock, wall, clientInfo, newId, log, memory } = runtime
+  const { clock, wall, clientInfo, newId, log, memory = createMemoryAccount() } = runtime
 
-  const catalogs = createCallerCatalogs(catalogOf, listings, clock)
+  const ownLists = createOwnLists(listings, clock, log)
+  const catalogs = createCallerCatalogs(catalogOf, listings, ownLists, clock)
   const taskIds = createSealedTaskIds(sealer)
   const openTasks = createOpenTasks(clock, pool, newId, log)
   const connections = createCallerConnections({
     pool,
     listings,
     catalogs,
+    ownLists,
     levels,
     clientInfo,
     clock,
+    memory,
     events: {
       notification: subscriptions.notification,
       listsReported: (conversation, definition, kinds) => listenStreams.listsReported(conversation, definition, kinds),

@@ -17,6 +17,8 @@ export interface HttpUpstreamOptions extends Script {
   readonly answers?: 'json' | 'sse'
   /** Issue and demand session ids. Default true. */
   readonly sessions?: boolean
+  /** Has each session lists of its own, of whose changes it alone is told? Default false. */
+  readonly ownLists?: boolean
   /** Offer the GET stream. Default true. */
   readonly stream?: boolean
   /**
@@ -55,6 +57,7 @@ export const isMethod =
 export async function startUpstream(options: HttpUpstreamOptions = {}): Promise<HttpUpstream> {
   const server = createMcpServer(options)
   const sessions = new Set<string>()
+  const ofSessions = new Map<string, McpServer>()
   const seen: Seen[] = []
   const streams = new Map<ServerResponse, unknown>()
   const overrides: Array<{
@@ -73,6 +76,7 @@ export async function startUpstream(options: HttpUpstreamOptions = {}): Promise<
       const id = randomUUID()
       sessions.add(id)
       response.setHeader('Mcp-Session-Id', id)
+      if (options.ownLists === true) ofSessions.set(id, createMcpServer(options))
     }
     let streaming = options.answers === 'sse'
     const peer: Peer = {
@@ -91,7 +95,9 @@ export async function startUpstream(options: HttpUpstreamOptions = {}): Promise<
       push: (outgoing) =>
         push(
           outgoing,
-          [...streams].filter(([, its]) => outgoing['id'] === undefined || its === session).map(([stream]) => stream)
+          [...streams]
+            .filter(([, its]) => (outgoing['id'] === undefined && options.ownLists !== true) || its === session)
+            .map(([stream]) => stream)
         ),
       exit: () => {
         response.socket?.destroy()
@@ -99,7 +105,8 @@ export async function startUpstream(options: HttpUpstreamOptions = {}): Promise<
       raw: () => {}
     }
     if (!isRequest) response.writeHead(202).end()
-    server.receive(message, peer)
+    const own = ofSessions.get(String(session)) ?? server
+    own.receive(message, peer)
   }
 
   function handle(request: IncomingMessage, response: ServerResponse, body: string): void {

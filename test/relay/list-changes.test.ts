@@ -4,7 +4,7 @@
 import t from 'tap'
 import pino from 'pino'
 import { readBurst } from '../../src/relay/catalog/freshness.ts'
-import { createSessionLists } from '../../src/relay/catalog/session-lists.ts'
+import { createOwnLists } from '../../src/relay/catalog/own-lists.ts'
 import type { Listing } from '../../src/upstream/listing/listing.ts'
 import { until } from '../kit/until.ts'
 import { relaySetup, stillClock, tool, type Connection, type Double, type Person, type RelaySetup } from './kit.ts'
@@ -122,7 +122,7 @@ t.test('a list that is read while its session ends is forgotten', async (t) => {
     failed: [],
     partial: []
   }
-  const sessionLists = createSessionLists({ recheckView() {}, peek: () => listing }, clock, pino({ level: 'silent' }))
+  const sessionLists = createOwnLists({ recheckView() {}, peek: () => listing }, clock, pino({ level: 'silent' }))
   const answer = Promise.withResolvers<{ tools: unknown[] }>()
   const upstream = {
     id: 'one',

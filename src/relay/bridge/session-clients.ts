@@ -7,7 +7,7 @@ import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
 import { scopeOf, type EndpointContext, type LegacyCall } from '../call/call.ts'
 import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
 import type { SharedConnectionEvents } from '../catalog/listings.ts'
-import type { SessionLists } from '../catalog/session-lists.ts'
+import type { OwnLists } from '../catalog/own-lists.ts'
 import { declaredForSession } from '../client/declared-capabilities.ts'
 import { notificationForSession, shapeServerRequest } from '../client/server-messages.ts'
 import type { SessionConnection, SessionConnectionEvents } from '../connections/session-connections.ts'
@@ -100,7 +100,7 @@ export function createSessionClients({
     sharedEvents,
     /** Of all connections of sessions. */
     events: (
-      sessionLists: Pick<SessionLists, 'changed'>,
+      sessionLists: Pick<OwnLists, 'changed'>,
       catalogs: ClientCatalogs<SessionViewer>
     ): SessionConnectionEvents => ({
       ...sharedEvents,

@@ -71,10 +71,12 @@ export type ModernCall = Call
 export interface ModernViewer extends EndpointContext {
   readonly principal?: Principal
   readonly client?: Client
+  /** Says which conversation it belongs to. */
+  readonly request?: Request
 }
 
 export const isModernCaller = (viewer: ModernViewer): viewer is Required<ModernViewer> =>
-  viewer.client !== undefined && viewer.principal !== undefined
+  viewer.client !== undefined && viewer.principal !== undefined && viewer.request !== undefined
 
 /** @throws GatewayError upstream_unavailable where the tenant no longer configures an upstream of the name */
 export function definitionOf({ tenant }: EndpointContext, name: UpstreamName): UpstreamDefinition {
@@ -136,8 +138,10 @@ export function scopeOf(definition: UpstreamDefinition, { key, session }: LiveSe
 }
 
 /** Never those of the caller's sessions, which declared other capabilities. */
-export const callerScopeOf = (call: ModernCall, ...parts: readonly unknown[]): string =>
-  `caller:${digest(canonicalJsonOf([callerBindingOf(call), ...parts]))}`
+export const callerScopeOf = (
+  call: Pick<ModernCall, 'tenant' | 'endpoint' | 'snapshot' | 'principal'>,
+  ...parts: readonly unknown[]
+): string => `caller:${digest(canonicalJsonOf([callerBindingOf(call), ...parts]))}`
 
 /** @throws GatewayError invalid_params */
 export function stringParam({ request: { method, params } }: Call, member: string): string {

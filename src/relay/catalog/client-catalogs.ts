@@ -10,14 +10,15 @@ import type { Client } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/methods.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { SessionRecord } from '../../session/sessions.ts'
-import type { Clock } from '../../time/clock.ts'
+import { type Clock, settledWithin } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import { definitionOf, type EndpointContext, isModernCaller, type ModernViewer, quotaKeyOf } from '../call/call.ts'
 import { declaredCapabilities, declaredForCaller } from '../client/declared-capabilities.ts'
+import { createCallerLists } from './caller-lists.ts'
 import { buildCatalog, capabilitiesOf, type Catalog, legacyCapabilitiesOf, type ListName } from './catalog.ts'
 import { remainingDiscoveryMs, remainingTtlMs } from './freshness.ts'
 import type { Listings } from './listings.ts'
-import { type OwnListsByUpstream, type SessionLists, withOwnLists } from './session-lists.ts'
+import { type OwnLists, type OwnListsByUpstream, withOwnLists } from './own-lists.ts'
 import type { ViewKey } from './views.ts'
 
 export interface ClientCatalogs<C> {
@@ -127,7 +128,7 @@ export function createCatalogCache(listings: Pick<Listings, 'peek' | 'last' | 'v
 export function createSessionCatalogs(
   catalogOf: CatalogCache,
   listings: Listings,
-  sessionLists: Pick<SessionLists, 'lists'>
+  sessionLists: Pick<OwnLists, 'lists'>
 ): ClientCatalogs<SessionViewer> {
   const viewKeys = viewKeysOf(false, (client: DeclaringClient, endpoint) =>
     declaredCapabilities(client, endpoint, 'legacy')
@@ -147,7 +148,12 @@ export function createSessionCatalogs(
   }
 }
 
-export function createCallerCatalogs(catalogOf: CatalogCache, listings: Listings, clock: Pick<Clock, 'now'>) {
+export function createCallerCatalogs(
+  catalogOf: CatalogCache,
+  listings: Listings,
+  ownLists: Pick<OwnLists, 'lists' | 'pending' | 'empty'>,
+  clock: Clock
+) {
   const viewKeys = viewKeysOf(true, (client: Client, endpoint) => declaredForCaller({ client, endpoint }, 'legacy'))
   const viewKeyOf = (viewer: ModernViewer): ViewKey | undefined =>
     isModernCaller(viewer) ? viewKeys(viewer.client, viewer.endpoint, viewer.principal) : undefined
@@ -155,9 +161,18 @@ export function createCallerCatalogs(catalogOf: CatalogCache, listings: Listings
     const viewKey = viewKeyOf(viewer)
     return definitionsOf(viewer).map((definition) => listings.peek(definition, viewKey))
   }
+  const own = createCallerLists(ownLists)
+  const shared = withListings(listings, viewKeyOf, capabilitiesOf)
   return {
-    ...withListings(listings, viewKeyOf, capabilitiesOf),
-    of: (call: ModernViewer): Catalog => catalogOf(call, viewKeyOf(call)),
+    ...shared,
+    of: (call: ModernViewer): Catalog => catalogOf(call, viewKeyOf(call), own.of(call)),
+    /** And for what the caller's own calls have changed. */
+    async awaitListings(call: ModernViewer): Promise<void> {
+      await shared.awaitListings(call)
+      const pending = own.pending(call)
+      const { coldStartMs } = call.snapshot.limits
+      if (pending.length > 0) await settledWithin(clock, coldStartMs, Promise.all(pending))
+    },
     /** Is an upstream of the endpoint unknown, so that what it offers can only be guessed? */
     isGuess: (context: EndpointContext): boolean =>
       definitionsOf(context).some((definition) => listings.peek(definition) === undefined),

@@ -1,9 +1,16 @@
 // A request of 2026-07-28 and its sender as one upstream sees them: without what is for the gateway alone, and with the
 // notifications that the client wants.
 
-import { GatewayError, isObject, metaOf, type Request, type UpstreamName } from '../../protocol/messages.ts'
+import {
+  type ClientCapabilities,
+  GatewayError,
+  isObject,
+  metaOf,
+  type Request,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import { type Client, noClient } from '../../protocol/seams.ts'
-import { callerScopeOf, type ModernCall } from '../call/call.ts'
+import { callerScopeOf, type ModernCall, type ModernViewer } from '../call/call.ts'
 import { declaredForCaller } from './declared-capabilities.ts'
 import { notificationForModern } from './server-messages.ts'
 import { withoutParam } from '../../protocol/translate/rewrite.ts'
@@ -55,7 +62,7 @@ export const conversationKey = 'io.gatehouse/conversation'
 export function conversationOf({ request }: Pick<ModernCall, 'request'>): string | null {
   const name = metaOf(request.params)[conversationKey]
   if (name === undefined) return null
-  if (typeof name !== 'string' || !/^[\x20-\x7e]{1,128}$/.test(name)) {
+  if (!isConversation(name)) {
     throw new GatewayError(
       'invalid_params',
       `"_meta.${conversationKey}" must be a string of 1 to 128 printable ASCII characters.`
@@ -64,8 +71,21 @@ export function conversationOf({ request }: Pick<ModernCall, 'request'>): string
   return name
 }
 
-/** A conversation of a caller, whatever its client declares. @throws GatewayError invalid_params */
-export const conversationScopeOf = (call: ModernCall): string => callerScopeOf(call, conversationOf(call))
+/**
+ * A conversation of a caller: the connections that serve it at a server, one after the other.
+ * @param declared to a server that is told at the handshake; default: whatever its client declares
+ * @throws GatewayError invalid_params
+ */
+export const conversationScopeOf = (call: Required<ModernViewer>, declared: ClientCapabilities = {}): string =>
+  callerScopeOf(call, conversationOf(call), ...(Object.keys(declared).length === 0 ? [] : [declared]))
+
+/** Has the request a name of a conversation that none can have? */
+export const isOfNoConversation = ({ request }: Pick<ModernCall, 'request'>): boolean => {
+  const name = metaOf(request.params)[conversationKey]
+  return name !== undefined && !isConversation(name)
+}
+
+const isConversation = (name: unknown): name is string => typeof name === 'string' && /^[\x20-\x7e]{1,128}$/.test(name)
 
 // Of the trace context, baggage may carry anything to anybody (W3C Baggage, "Privacy of the baggage header").
 const privateKeys: ReadonlySet<string> = new Set(['baggage', relatedTaskKey, conversationKey])

@@ -3,6 +3,7 @@
 // one person: these get connections per person, unless the operator says that the upstream may be shared.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { MemoryAccount } from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
 import {
   GatewayError,
@@ -20,9 +21,10 @@ import { quotaKeyOf, callerScopeOf, listingScopeOf, type ModernCall, type Modern
 import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
 import { createPacedReports } from '../catalog/freshness.ts'
 import type { Listings } from '../catalog/listings.ts'
+import type { OwnLists } from '../catalog/own-lists.ts'
 import { refuseOutsideInputMethods } from '../client/pending-inputs.ts'
 import { allowsNoServerRequests, declaredForCaller } from '../client/declared-capabilities.ts'
-import { conversationOf, conversationScopeOf } from '../client/modern-client.ts'
+import { conversationScopeOf } from '../client/modern-client.ts'
 import { type AbandonedCalls, createCallSlots } from './call-slots.ts'
 import { createConversationLimit } from './conversation-limit.ts'
 import type { LogLevels } from './log-level.ts'
@@ -67,18 +69,22 @@ export function createCallerConnections({
   pool,
   listings,
   catalogs,
+  ownLists,
   levels,
   clientInfo,
   clock,
+  memory,
   events,
   log
 }: {
   readonly pool: Pool
   readonly listings: Listings
   readonly catalogs: ClientCatalogs<ModernViewer>
+  readonly ownLists: Pick<OwnLists, 'changed'>
   readonly levels: LogLevels
   readonly clientInfo: Implementation
   readonly clock: Clock
+  readonly memory: Pick<MemoryAccount, 'share'>
   readonly events: CallerConnectionEvents
   readonly log: Log
 }) {
@@ -92,21 +98,31 @@ export function createCallerConnections({
   async function open(
     definition: UpstreamDefinition,
     call: ModernCall,
-    scope: string,
+    { scope, isFirst }: { readonly scope: string; readonly isFirst: boolean },
     era: Era,
     capabilities: ClientCapabilities
   ): Promise<Upstream> {
     const { name: upstream, tenant } = definition
     const quotaKey = quotaKeyOf(call.principal)
     const conversation = conversationScopeOf(call)
-    const handshake = { clientInfo, era, capabilities, exclusive: true, quotaKey }
-    const report = createPacedReports(clock, (kinds) => events.listsReported(conversation, definition, kinds))
-    let current: Upstream | undefined
+    const handshake = { clientInfo, era, capabilities, exclusive: true, watchesLists: isFirst, quotaKey }
+    const viewKey = catalogs.viewKeyOf(call)
+    const tell = (kinds: Iterable<ListKind>): void => events.listsReported(conversation, definition, [...kinds])
+    const report = createPacedReports(clock, tell)
+    const owner = { key: scope, memory: { share: memory.share(tenant, quotaKey) }, listsChanged: tell }
+    let [current, isRetired]: [Upstream | undefined, boolean] = [undefined, false]
     current = await pool.acquire(definition, scope, handshake, {
       // Others have connections of their own, whose lists may be the same as before.
       listChanged(kind, noticedBy) {
         listings.changed(definition, kind, 'gateway')
-        if (noticedBy === 'server') report(kind)
+        // Calls that follow each other use one connection, whose lists are those of the conversation.
+        if (isFirst && current !== undefined && !isRetired)
+          ownLists.changed(owner, viewKey, definition, current, kind, noticedBy)
+        else if (noticedBy === 'server') report(kind)
+      },
+      retired() {
+        isRetired = true
+        ownLists.changed(owner, viewKey, definition, undefined, undefined, 'gateway')
       },
       notification: (notification) => events.notification(definition, scope, notification),
       ask: (request, options) => events.ask(current, request, options, () => refuseOutsideInputMethods(request)),
@@ -124,26 +140,6 @@ export function createCallerConnections({
     await levels.set(upstream, client.logLevel, shared)
   }
 
-  /**
-   * The calls that were given up on a connection: a late server request must not be taken for one of the next call's.
-   */
-  function abandonedCallsOf(
-    definition: UpstreamDefinition,
-    scope: string,
-    upstream: Upstream | undefined
-  ): AbandonedCalls | undefined {
-    const answered = upstream?.abandonedCalls?.()
-    if (upstream === undefined || answered === undefined) return undefined
-    const close = (): boolean => {
-      if (events.needs(definition, scope)) return false
-      upstream
-        .close()
-        .catch((err: unknown) => log.debug({ err, upstream: definition.name }, 'an unused connection did not close'))
-      return true
-    }
-    return { answered, close }
-  }
-
   /** @param forCall takes a slot, where the server may ask something; else it is connection 0 */
   async function leaseOwn(definition: UpstreamDefinition, call: ModernCall, forCall: boolean): Promise<Lease> {
     const caller = callerScopeOf(call)
@@ -152,8 +148,7 @@ export function createCallerConnections({
     // A server of both eras has more for this caller in the older one.
     const era = !isModern && isModernRevision(listings.last(definition)?.revision) ? 'legacy' : 'modern'
     const declared = isModern ? {} : declaredForCaller(call, 'legacy')
-    const parts = Object.keys(declared).length === 0 ? [] : [declared]
-    const callerScope = callerScopeOf(call, conversationOf(call), ...parts)
+    const callerScope = conversationScopeOf(call, declared)
     // A conversation costs a caller nothing to name and an upstream session to serve, so they are counted.
     const person = quotaKeyOf(call.principal)
     const { sessionsPerPrincipal } = call.snapshot.limits
@@ -162,15 +157,16 @@ export function createCallerConnections({
     try {
       const slot =
         forCall && !allowsNoServerRequests(declared) ? await slots.enter(definition, caller, callerScope) : undefined
-      const scope = slot === undefined || slot.number === 0 ? callerScope : `${callerScope}/${slot.number}`
+      const isFirst = slot === undefined || slot.number === 0
+      const scope = isFirst ? callerScope : `${callerScope}/${slot.number}`
       let opened: Upstream | undefined
       release = () => {
-        slot?.leave(abandonedCallsOf(definition, scope, opened))
+        slot?.leave(opened && abandonedCallsOf(opened, () => !events.needs(definition, scope), log))
         leave()
       }
       // The call may have waited long for its slot.
       if (forCall) refuseCancelled(call)
-      opened = await open(definition, call, scope, era, declared)
+      opened = await open(definition, call, { scope, isFirst }, era, declared)
       slot?.opened(opened.era === 'modern' || opened.serverRequestsNameCall === true)
       await applyLogLevel(opened, call, false)
       // A lease for a call that is over would never be released.
@@ -216,4 +212,21 @@ export function createCallerConnections({
 /** @throws GatewayError cancelled */
 function refuseCancelled({ signal }: ModernCall): void {
   if (signal.aborted) throw new GatewayError('cancelled', 'The request was cancelled before it was sent.')
+}
+
+/**
+ * The calls that were given up on a connection: a late server request must not be taken for one of the next call's.
+ * @param isUnused may it be closed?
+ */
+function abandonedCallsOf(upstream: Upstream, isUnused: () => boolean, log: Log): AbandonedCalls | undefined {
+  const answered = upstream.abandonedCalls?.()
+  if (answered === undefined) return undefined
+  const close = (): boolean => {
+    if (!isUnused()) return false
+    upstream
+      .close()
+      .catch((err: unknown) => log.debug({ err, upstream: upstream.name }, 'an unused connection did not close'))
+    return true
+  }
+  return { answered, close }
 }

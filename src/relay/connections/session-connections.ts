@@ -82,12 +82,13 @@ export function createSessionConnections({
     // A shared connection is opened by whoever comes first, so everybody opens it in the same way.
     if (definition.isolation === 'shared') return await listings.connect(definition)
     let current: Upstream | undefined
+    const own = definition.isolation === 'session'
     const handshake = {
       clientInfo,
       capabilities: declaredAtHandshake(definition, endpoint, record),
+      watchesLists: own,
       quotaKey: quotaKeyOf(record.owner)
     }
-    const own = definition.isolation === 'session'
     /** The session whose own connection it is. One that has ended hears nothing any more. */
     const session = (): LiveSession | undefined => (own ? live.get(key) : undefined)
     current = await pool.acquire(definition, scope, handshake, {

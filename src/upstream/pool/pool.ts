@@ -87,7 +87,7 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
     const stop = new AbortController()
     const connect = (): Promise<Upstream> => connector.connect(definition, handshake, watched, stop.signal, use)
     const opening = attempts.run(definition, key, use, connect)
-    const opened = createPooledConnection({ key, definition, scope }, opening, stop, pool)
+    const opened = createPooledConnection({ key, definition, scope, events }, opening, stop, pool)
     current.set(key, opened)
     watch(definition)
     return opened

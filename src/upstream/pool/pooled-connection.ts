@@ -4,7 +4,7 @@
 import { endedError } from '../rpc/errors.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import type { Upstream } from '../../protocol/seams.ts'
+import type { Upstream, UpstreamEvents } from '../../protocol/seams.ts'
 import type { Clock } from '../../time/clock.ts'
 
 export interface PooledConnection {
@@ -29,6 +29,10 @@ export interface PooledConnection {
   destroy(reason: Error): void
 }
 
+interface ConnectionPlace extends Pick<PooledConnection, 'key' | 'definition' | 'scope'> {
+  readonly events: Pick<UpstreamEvents, 'retired'>
+}
+
 interface PoolState {
   /** Connections that are given out, or being opened. */
   readonly current: Map<string, PooledConnection>
@@ -42,7 +46,7 @@ interface PoolState {
 
 /** @param stop gives up the opening */
 export function createPooledConnection(
-  { key, definition, scope }: Pick<PooledConnection, 'key' | 'definition' | 'scope'>,
+  { key, definition, scope, events }: ConnectionPlace,
   opening: Promise<Upstream>,
   stop: AbortController,
   { current, retired, clock, log, ended: requestEnded }: PoolState
@@ -60,8 +64,10 @@ export function createPooledConnection(
   }
 
   function remove(): void {
-    if (current.get(key) === connection) current.delete(key)
     retired.delete(connection)
+    if (current.get(key) !== connection) return
+    current.delete(key)
+    events.retired?.()
   }
 
   function retire(): void {

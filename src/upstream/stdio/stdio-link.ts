@@ -169,7 +169,7 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
       }
       handshakeResult = found
       codec.revision = found.revision
-      if (use === 'listing') subscriptions.watchLists(found.capabilities)
+      if (use === 'listing' || handshake.watchesLists === true) subscriptions.watchLists(found.capabilities)
       return found
     },
     async handshake(signal) {

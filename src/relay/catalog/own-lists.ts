@@ -1,0 +1,210 @@
+// Lists of an upstream as the own connection of a client gives them, where that connection reported a change: of a
+// session, or of a conversation of a caller of 2026-07-28. They are read one at a time and no more often than the read
+// rate allows, and the last change is always read.
+
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { jsonSizeOf } from '../../limits/limits.ts'
+import { holdMemory, type HeldMemory, type MemoryShare } from '../../limits/memory.ts'
+import type { Log } from '../../observe/log.ts'
+import type { Era } from '../../protocol/messages.ts'
+import type { ListKind, NoticedBy, Upstream } from '../../protocol/seams.ts'
+import { type Clock, timeoutSignal } from '../../time/clock.ts'
+import { fetchList, type Listing, type ListingPart, withListingParts } from '../../upstream/listing/listing.ts'
+import { changedKinds, createReadRate, type ReadRate } from './freshness.ts'
+import type { Listings } from './listings.ts'
+import type { ViewKey } from './views.ts'
+
+/** Whose lists they are: a live session is one. */
+export interface ListsOwner {
+  readonly key: string
+  /** What the lists count to. */
+  readonly memory: { readonly share: MemoryShare }
+  /** Tells the client. */
+  listsChanged(kinds: Iterable<ListKind>): void
+}
+
+/** The lists that the owner's connection reported as changed. The others are those of the shared listing. */
+interface ListsOfUpstream {
+  /** For when the upstream is down, and so has no shared listing. */
+  readonly shared: Listing
+  readonly parts: ReadonlyMap<ListKind, ListingPart>
+  /** Of the connection. */
+  readonly era: Era
+}
+
+/** Those of an owner, by hash of the upstream's definition. Another object after each change. */
+export type OwnListsByUpstream = ReadonlyMap<string, ListsOfUpstream>
+
+/** A change that was not read, or is being read. */
+interface Change {
+  /** The connection to read from. */
+  readonly upstream: Upstream
+  /** Did the server report it? Then the client is told, even where it may see nothing else than before. */
+  readonly isReported: boolean
+  /** Resolved when it was read, or cannot be. */
+  readonly over: PromiseWithResolvers<void>
+}
+
+interface Reader {
+  readonly nextRead: ReadRate
+  readonly stop: AbortController
+  unread: Change | undefined
+  reading: Change | undefined
+  isRunning: boolean
+}
+
+export type OwnLists = ReturnType<typeof createOwnLists>
+
+const readTimeoutMs = 30_000
+
+export function withOwnLists(listing: Listing | undefined, own: ListsOfUpstream | undefined): Listing | undefined {
+  return own === undefined ? listing : withListingParts(listing ?? own.shared, [...own.parts.values()])
+}
+
+export function createOwnLists(listings: Pick<Listings, 'peek' | 'recheckView'>, clock: Clock, log: Log) {
+  const ownLists = new Map<string, OwnListsByUpstream>()
+  // Owner -> hash of the definition, and kind -> reader.
+  const readers = new Map<string, Map<string, Reader>>()
+  const held = new Map<string, HeldMemory>()
+
+  async function read(
+    reader: Reader,
+    definition: UpstreamDefinition,
+    kind: ListKind,
+    memory: MemoryShare,
+    apply: (part: ListingPart, isReported: boolean) => void
+  ): Promise<void> {
+    const { signal } = reader.stop
+    while (reader.unread !== undefined && !signal.aborted) {
+      await reader.nextRead(signal)
+      if (signal.aborted) return
+      const { upstream, isReported, over } = (reader.reading = reader.unread)
+      // Before the request: a change that is reported while the response is on its way may not be in it.
+      reader.unread = undefined
+      try {
+        const within = AbortSignal.any([signal, timeoutSignal(readTimeoutMs)])
+        const part = await fetchList(upstream, kind, within, undefined, memory)
+        // The owner may have gone as the response came: nothing would forget its lists any more.
+        if (!signal.aborted) apply(part, isReported)
+      } catch (err) {
+        if (signal.aborted) return
+        log.warn(
+          { err, upstream: definition.name, tenant: definition.tenant },
+          'a changed list could not be read; its client keeps the one before'
+        )
+      } finally {
+        over.resolve()
+        reader.reading = undefined
+      }
+    }
+    // In the same turn as the check above: a change that is reported in between would wait for the next one.
+    reader.isRunning = false
+  }
+
+  /** The shared listing is counted for its upstream. */
+  function count({ key, memory: { share } }: ListsOwner, lists: OwnListsByUpstream): void {
+    const parts = [...lists.values()].flatMap((own) => [...own.parts.values()])
+    const memory = held.get(key) ?? holdMemory(share)
+    held.set(key, memory)
+    memory.set(parts.length === 0 ? 0 : jsonSizeOf(parts))
+    if (parts.length === 0) held.delete(key)
+  }
+
+  function replace(
+    owner: ListsOwner,
+    viewKey: ViewKey | undefined,
+    definition: UpstreamDefinition,
+    lists: ListsOfUpstream | undefined,
+    reported: readonly ListKind[] = []
+  ): void {
+    const before = ownLists.get(owner.key)
+    const after = new Map(before)
+    if (lists === undefined) after.delete(definition.hash)
+    else after.set(definition.hash, lists)
+    if (after.size === 0) ownLists.delete(owner.key)
+    else ownLists.set(owner.key, after)
+    count(owner, after)
+    const listing = listings.peek(definition, viewKey)
+    const [old, now] = [before, after].map((own) => withOwnLists(listing, own?.get(definition.hash)))
+    owner.listsChanged(new Set([...changedKinds(old, now), ...reported]))
+  }
+
+  function stopReading(ownerKey: string, hash?: string): void {
+    const own = readers.get(ownerKey)
+    for (const [id, { stop, unread, reading }] of own ?? []) {
+      if (hash !== undefined && !id.startsWith(hash)) continue
+      stop.abort()
+      for (const change of [unread, reading]) change?.over.resolve()
+      own?.delete(id)
+    }
+    if (own?.size === 0) readers.delete(ownerKey)
+  }
+
+  return {
+    /** Is there nothing to be known of any owner? */
+    get empty() {
+      return ownLists.size === 0 && readers.size === 0
+    },
+    /** By key of the owner. */
+    lists: ownLists as ReadonlyMap<string, OwnListsByUpstream>,
+    has: (ownerKey: string, hash: string, kind: ListKind): boolean =>
+      ownLists.get(ownerKey)?.get(hash)?.parts.has(kind) === true,
+    /** What was reported to the owner and is not read yet. None of it rejects. */
+    pending: (ownerKey: string): Array<Promise<void>> =>
+      [...(readers.get(ownerKey)?.values() ?? [])].flatMap(
+        ({ unread, reading }) => (unread ?? reading)?.over.promise ?? []
+      ),
+    /** The owner's connection to an upstream noticed a change, or ended (`upstream` and `kind` undefined). */
+    changed(
+      owner: ListsOwner,
+      viewKey: ViewKey | undefined,
+      definition: UpstreamDefinition,
+      upstream: Upstream | undefined,
+      kind: ListKind | undefined,
+      noticedBy: NoticedBy
+    ): void {
+      const { hash } = definition
+      if (kind === undefined) {
+        stopReading(owner.key, hash)
+        if (ownLists.get(owner.key)?.has(hash) === true) replace(owner, viewKey, definition, undefined)
+        return
+      }
+      if (upstream === undefined) return
+      if (viewKey !== undefined) listings.recheckView(definition, viewKey)
+      const ofOwner = readers.get(owner.key) ?? new Map<string, Reader>()
+      readers.set(owner.key, ofOwner)
+      const id = `${hash} ${kind}`
+      const reader = ofOwner.get(id) ?? {
+        nextRead: createReadRate(clock),
+        stop: new AbortController(),
+        unread: undefined,
+        reading: undefined,
+        isRunning: false
+      }
+      ofOwner.set(id, reader)
+      const { over = Promise.withResolvers<void>(), isReported = false } = reader.unread ?? {}
+      reader.unread = { upstream, isReported: isReported || noticedBy === 'server', over }
+      if (reader.isRunning) return
+      reader.isRunning = true
+      const { era } = upstream
+      void read(reader, definition, kind, owner.memory.share, (part, isReported) => {
+        const own = ownLists.get(owner.key)?.get(hash)
+        const shared = listings.peek(definition, viewKey) ?? own?.shared
+        // The other lists are not known yet; the first reading of the shared listing will have this change.
+        if (shared === undefined) return
+        // Many servers register tools as soon as they know their client: then the shared listing has the change
+        // already.
+        const isSame =
+          own?.parts.has(kind) !== true && changedKinds(shared, withListingParts(shared, [part])).size === 0
+        const lists = isSame ? own : { shared, parts: new Map(own?.parts).set(kind, part), era }
+        replace(owner, viewKey, definition, lists, isReported ? [kind] : [])
+      })
+    },
+    forget(ownerKey: string): void {
+      stopReading(ownerKey)
+      ownLists.delete(ownerKey)
+      held.get(ownerKey)?.set(0)
+      held.delete(ownerKey)
+    }
+  }
+}
