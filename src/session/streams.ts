@@ -68,8 +68,7 @@ export function createStreams(options: StreamsOptions) {
   let size = 0
   let leaving = false
 
-  const idOf = (sessionKey: string, streamId: string, seq: number): string =>
-    `${streamId}.${seq}.${sealer.proof('event', [sessionKey, streamId, String(seq)])}`
+  const idsOf = (sessionKey: string, streamId: string) => eventIds(sealer, sessionKey, streamId)
 
   function forget(sessionKey: string, streamId: string): void {
     const streams = bySession.get(sessionKey)
@@ -99,7 +98,7 @@ export function createStreams(options: StreamsOptions) {
       now,
       primes,
       memory: holdMemory(memory),
-      idOf: (seq) => idOf(sessionKey, streamId, seq),
+      idOf: idsOf(sessionKey, streamId),
       onEvent: (seq, data = '', keep) => copy.add(seq, data, keep),
       onFinish() {
         copy.end()
@@ -126,9 +125,10 @@ export function createStreams(options: StreamsOptions) {
     const stored = await copies.read(sessionKey, streamId, after)
     if (stored === undefined) return undefined
     let last = after
+    const idOf = idsOf(sessionKey, streamId)
     for (const { seq, data } of stop.aborted ? [] : stored.events) {
       last = seq
-      if (!sink.event(idOf(sessionKey, streamId, seq), data)) await Promise.race([sink.drained(), stopped])
+      if (!sink.event(idOf(seq), data)) await Promise.race([sink.drained(), stopped])
       if (stop.aborted) break
     }
     return { ended: stored.ended, last }
@@ -155,9 +155,9 @@ export function createStreams(options: StreamsOptions) {
       wanted?: AbortSignal
     ): Promise<Resumed> {
       const [streamId = '', text = '', proof = '', ...rest] = lastEventId.slice(0, 200).split('.')
-      if (rest.length > 0 || !/^\d{1,15}$/.test(text) || !sealer.proves('event', [sessionKey, streamId, text], proof))
-        return { kind: 'unknown' }
       const after = Number(text)
+      if (rest.length > 0 || !/^\d{1,15}$/.test(text) || String(after) !== text) return { kind: 'unknown' }
+      if (!sealer.proves('event', [sessionKey, streamId], after, proof)) return { kind: 'unknown' }
       const live = bySession.get(sessionKey)?.get(streamId)
       if (live !== undefined) return { kind: 'connected', of: live.kind, attachment: live.stream.resume(sink, after) }
 
@@ -177,7 +177,7 @@ export function createStreams(options: StreamsOptions) {
         return { kind: 'continued', stream, attachment: stream.attach(sink) }
       }
       if (replayed === undefined) return { kind: 'unknown' }
-      if (features.primes) sink.pause(idOf(sessionKey, streamId, replayed.last))
+      if (features.primes) sink.pause(idsOf(sessionKey, streamId)(replayed.last))
       else sink.end()
       return { kind: 'replayed' }
     },
@@ -208,4 +208,9 @@ export function createStreams(options: StreamsOptions) {
       size = 0
     }
   }
+}
+
+function eventIds(sealer: Sealer, sessionKey: string, streamId: string): (seq: number) => string {
+  const proofOf = sealer.proofs('event', [sessionKey, streamId])
+  return (seq) => `${streamId}.${seq}.${proofOf(seq)}`
 }

@@ -26,16 +26,23 @@ export interface Sealer {
   seal(purpose: string, binding: readonly string[], text: string): string
   /** @returns undefined for what was not sealed so: forged, cut, for another purpose or binding */
   open(purpose: string, binding: readonly string[], sealed: string): string | undefined
-  /** 96 bits that only the gateway can make of these parts; base64url, 16 characters. */
-  proof(purpose: string, parts: readonly string[]): string
-  proves(purpose: string, parts: readonly string[], proof: string): boolean
+  /**
+   * The proofs of as many numbers in a row, which cost little more than one: 96 bits each that only the gateway can
+   * make of these parts and the number.
+   * @returns of a number: its proof, base64url, 16 characters
+   */
+  proofs(purpose: string, parts: readonly string[]): (number: number) => string
+  proves(purpose: string, parts: readonly string[], number: number, proof: string): boolean
   close(): void
 }
 
 const nonceBytes = 12
 const tagBytes = 16
-/** 12 bytes in base64url. */
+const proofBytes = 12
+/** In base64url. */
 const proofChars = 16
+/** Proofs that are made at once: as many as the stream of most calls has events. */
+const proofsInBlock = 16
 /** 32 bytes in base64url. */
 const wholeKey = /^[A-Za-z0-9_-]{43}$/
 const retryMs = 500
@@ -136,11 +143,19 @@ export async function createSealer({
         return undefined // Not made by the gateway: the caller is told that the id is unknown.
       }
     },
-    proof: (purpose, parts) => proofOf(keys(), purpose, parts),
-    proves(purpose, parts, proof) {
+    proofs(purpose, parts) {
+      let [block, made] = [-1, '']
+      let by: Keys | undefined
+      return (number) => {
+        if (blockOf(number) !== block || by !== loaded)
+          made = proofBlock((by = keys()), purpose, parts, (block = blockOf(number)))
+        return proofIn(made, number)
+      }
+    },
+    proves(purpose, parts, number, proof) {
       // Compared as text: of several spellings of the same bytes only one counts.
       const given = Buffer.from(proof)
-      const ours = Buffer.from(proofOf(keys(), purpose, parts))
+      const ours = Buffer.from(proofIn(proofBlock(keys(), purpose, parts, blockOf(number)), number))
       return given.length === ours.length && timingSafeEqual(given, ours)
     },
     close() {
@@ -161,5 +176,13 @@ function keysOf(root: string): Keys {
 const joined = (purpose: string, parts: readonly string[]): string => JSON.stringify([purpose, ...parts])
 const mac = (key: KeyObject, purpose: string, parts: readonly string[]): Buffer =>
   createHmac('sha256', key).update(joined(purpose, parts)).digest()
-const proofOf = ({ proofs }: Keys, purpose: string, parts: readonly string[]): string =>
-  createHmac('sha256', proofs).update(joined(purpose, parts)).digest('base64url').slice(0, proofChars)
+const blockOf = (number: number): number => Math.floor(number / proofsInBlock)
+/** The proofs of the numbers of one block, one after the other (HKDF, RFC 5869). */
+const proofBlock = ({ proofs }: Keys, purpose: string, parts: readonly string[], block: number): string =>
+  Buffer.from(
+    hkdfSync('sha256', proofs, '', joined(purpose, [...parts, String(block)]), proofBytes * proofsInBlock)
+  ).toString('base64url')
+const proofIn = (block: string, number: number): string => {
+  const from = (number % proofsInBlock) * proofChars
+  return block.slice(from, from + proofChars)
+}

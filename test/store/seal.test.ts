@@ -89,14 +89,15 @@ t.test('every flipped bit, every cut and every other spelling is refused', async
   t.equal(open('task', ['a'], sealed), 'the id of a task')
 })
 
-t.test('a proof is of its parts alone, in one spelling', async (t) => {
-  const { proof, proves } = await sealer(t, await memory(t))
-  const ours = proof('event', ['s', '1'])
+t.test('a proof is of its parts and its number alone, in one spelling', async (t) => {
+  const { proofs, proves } = await sealer(t, await memory(t))
+  const ours = proofs('event', ['s', '1'])(7)
   t.match(ours, /^[\w-]{16}$/)
-  t.ok(proves('event', ['s', '1'], ours))
-  t.equal(proof('event', ['s', '1']), ours)
-  for (const parts of [['s', '2'], ['s1'], ['s', '1', ''], ['1', 's']]) t.notOk(proves('event', parts, ours))
-  t.notOk(proves('other', ['s', '1'], ours))
+  t.ok(proves('event', ['s', '1'], 7, ours))
+  t.equal(proofs('event', ['s', '1'])(7), ours)
+  for (const parts of [['s', '2'], ['s1'], ['s', '1', ''], ['1', 's']]) t.notOk(proves('event', parts, 7, ours))
+  for (const number of [0, 6, 8, 7 + 16, 7 + 32, 70]) t.notOk(proves('event', ['s', '1'], number, ours), `${number}`)
+  t.notOk(proves('other', ['s', '1'], 7, ours))
   for (const forged of [
     '',
     ours.slice(0, -1),
@@ -107,7 +108,17 @@ t.test('a proof is of its parts alone, in one spelling', async (t) => {
     'x'.repeat(10_000),
     '🙂🙂🙂🙂'
   ])
-    t.notOk(proves('event', ['s', '1'], forged), forged.slice(0, 20))
+    t.notOk(proves('event', ['s', '1'], 7, forged), forged.slice(0, 20))
+})
+
+t.test('proofs of numbers in a row are all different, and those of a number the same in whatever order', async (t) => {
+  const { proofs, proves } = await sealer(t, await memory(t))
+  const [one, other] = [proofs('event', ['s']), proofs('event', ['s'])]
+  const numbers = Array.from({ length: 100 }, (_, at) => at)
+  const made = numbers.map(one)
+  t.equal(new Set(made).size, 100)
+  t.same(numbers.toReversed().map(other).toReversed(), made)
+  for (const [at, proof] of made.entries()) if (!proves('event', ['s'], at, proof)) t.fail(`the proof of ${at}`)
 })
 
 t.test('two processes on one store share the key, begun at the same moment or later', async (t) => {
@@ -122,7 +133,7 @@ t.test('two processes on one store share the key, begun at the same moment or la
   const third = await sealer(t, await open())
   for (const other of [second, third]) {
     t.equal(other.open('task', ['a'], first.seal('task', ['a'], 'x')), 'x')
-    t.ok(other.proves('event', ['a'], first.proof('event', ['a'])))
+    t.ok(other.proves('event', ['a'], 3, first.proofs('event', ['a'])(3)))
   }
   const stranger = await sealer(t, await memory(t))
   t.equal(stranger.open('task', ['a'], first.seal('task', ['a'], 'x')), undefined, 'another store has another key')
@@ -148,7 +159,7 @@ t.test('a damaged key is said once, seals nothing, and is made new when somebody
     () => made.seal('task', [], 'x'),
     new GatewayError('unavailable', 'The store of the gateway cannot be reached. Retry in a second.')
   )
-  t.throws(() => made.proves('task', [], 'x'), GatewayError)
+  t.throws(() => made.proves('task', [], 0, 'x'), GatewayError)
   await store.delete(sealKeyKey)
   await until('there is a key', () => {
     try {
