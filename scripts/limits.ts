@@ -819,8 +819,10 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the last result counts'
     ],
     ['store/health.ts writeCheckBytes', 'what such a check writes', 'check', '-'],
-    ['store/sqlite.ts busyMs', 'wait for another process to close the file', 'start', 'the start fails'],
+    ['store/sqlite-file.ts busyMs', 'wait for another process to close the file', 'start', 'the start fails'],
     ['store/sqlite.ts sweepRows', 'expired rows deleted at a time', 'process', 'deleted later'],
+    ['store/sqlite-logs.ts maxHeads', 'logs whose head is in memory', 'process', 'read from the file'],
+    ['store/sqlite-logs.ts spare', 'part of its time to live that a log in the file may live longer', 'log', '-'],
     [
       'cli/demo-servers.ts fetchMs',
       'fetching of the demo servers of the quickstart',
@@ -856,12 +858,14 @@ store/keys.ts bridgedTaskCountTtlMs
 store/keys.ts foreverMs
 store/keys.ts healthTtlMs
 store/seal.ts nonceBytes
+store/seal.ts proofBytes
 store/seal.ts proofChars
+store/seal.ts proofsInBlock
 store/seal.ts tagBytes
+store/sqlite-file.ts layout
+store/sqlite-file.ts sqliteBusy
+store/sqlite-file.ts sqliteNotADatabase
 time/turns.ts smallSize
-store/sqlite.ts layout
-store/sqlite.ts sqliteBusy
-store/sqlite.ts sqliteNotADatabase
 upstream/http/sse-reader.ts feedLength
 upstream/http/sse-reader.ts lineSlack
 upstream/http/sse-reader.ts sampleLength

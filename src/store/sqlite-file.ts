@@ -1,0 +1,99 @@
+// Opens the file of the embedded store: private, with one owner, in the present layout.
+
+import { DatabaseSync } from 'node:sqlite'
+import { chmod, mkdir, open } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { GatewayError } from '../protocol/messages.ts'
+import { lockOwner } from './lock-owner.ts'
+
+// Kept in the file; a file of a later layout is refused rather than misread.
+const layout = 2
+// How long to wait for a predecessor that is just closing the file. SQLite waits without yielding, so only at the
+// start.
+const busyMs = 1_000
+// Result codes, https://www.sqlite.org/rescode.html
+const sqliteBusy = 5
+const sqliteNotADatabase = 26
+
+/** @throws GatewayError unavailable; the message names the file and the remedy, for the operator at the start */
+export async function openDatabase(path: string): Promise<DatabaseSync> {
+  if (path === ':memory:') return prepared(new DatabaseSync(path), path)
+  let database: DatabaseSync | undefined
+  try {
+    await makePrivate(path)
+    database = new DatabaseSync(path, { timeout: busyMs })
+    // Before the journal mode: then the write-ahead log needs no shared memory file, and the first transaction takes
+    // the lock of the whole file until the process ends, however it ends. https://www.sqlite.org/wal.html#noshm
+    database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL')
+    return prepared(database, path)
+  } catch (cause) {
+    database?.close()
+    throw cause instanceof GatewayError
+      ? cause
+      : new GatewayError('unavailable', await openError(path, cause), { cause })
+  }
+}
+
+/** Each row had the expiry of its log; one with an earlier expiry was of an expired log of the same name. */
+const logsOfLayout1 = `
+  INSERT INTO log_head (key, expires_at) SELECT key, max(expires_at) FROM log GROUP BY key;
+  INSERT INTO log_entry (log, at, value)
+    SELECT log_head.id, row_number() OVER (PARTITION BY log.key ORDER BY log.id), log.value
+    FROM log JOIN log_head ON log_head.key = log.key AND log_head.expires_at = log.expires_at;
+  DROP TABLE log;`
+
+function prepared(database: DatabaseSync, path: string): DatabaseSync {
+  database.exec('BEGIN IMMEDIATE')
+  const found = Number(database.prepare('PRAGMA user_version').get()?.['user_version'])
+  if (found > layout) {
+    throw new GatewayError(
+      'unavailable',
+      `The store file ${path} was written by a later version of the gateway (layout ${found}, this version knows ` +
+        `${layout}). Start that version, or choose another file under store.`
+    )
+  }
+  database.exec(`
+    CREATE TABLE IF NOT EXISTS entry
+      (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL, expires_at INTEGER NOT NULL) STRICT;
+    CREATE INDEX IF NOT EXISTS entry_by_expiry ON entry (expires_at);
+    CREATE TABLE IF NOT EXISTS log_head
+      (id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, expires_at INTEGER NOT NULL) STRICT;
+    CREATE INDEX IF NOT EXISTS log_head_by_expiry ON log_head (expires_at);
+    CREATE TABLE IF NOT EXISTS log_entry
+      (log INTEGER NOT NULL, at INTEGER NOT NULL, value TEXT NOT NULL, PRIMARY KEY (log, at)) STRICT, WITHOUT ROWID;
+    ${found === 1 ? logsOfLayout1 : ''}
+    PRAGMA user_version = ${layout};
+    COMMIT`)
+  return database
+}
+
+/** Sessions name people: only the user of the gateway may read them. SQLite gives its log the mode of the file. */
+async function makePrivate(path: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  try {
+    // `wx` never opens a file that is there: closing any descriptor of it would drop the locks that this process holds
+    // on it (https://www.sqlite.org/howtocorrupt.html section 2.2).
+    await (await open(path, 'wx', 0o600)).close()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    await chmod(path, 0o600)
+  }
+}
+
+async function openError(path: string, error: unknown): Promise<string> {
+  const { errcode, code } = error as { errcode?: number; code?: string }
+  if (errcode === sqliteBusy) {
+    return (
+      `The store file ${path} is in use by another process${await lockOwner(path)}. One gateway per file: stop the ` +
+      'other one, choose another folder with --data or another file under store, or give all of them one Redis ' +
+      '(store: redis://HOST:PORT).'
+    )
+  }
+  if (errcode === sqliteNotADatabase)
+    return `The store file ${path} is not an SQLite database. Choose another file under store, or move this one away.`
+  const reason = errcode === undefined ? String(code) : (error as Error).message
+  return (
+    `The store file ${path} cannot be opened (${reason}). Check that its folder is one that the user of the ` +
+    'gateway may write to.'
+  )
+}

@@ -1,0 +1,95 @@
+// The logs of the embedded store: a head for each, and its entries beside each other under the number of the head, so
+// that an addition costs the same however long the log is.
+
+import type { DatabaseSync } from 'node:sqlite'
+
+/** Heads in memory, for the logs that are written to now. No other process has the file. */
+const maxHeads = 2_000
+/**
+ * The time of a log is written with so much to spare, of its time to live, so that not every addition writes it: a log
+ * whose head is no more in memory lives for so much longer.
+ */
+const spare = 0.0625
+
+interface Head {
+  readonly id: number
+  /** The number of its last entry. */
+  last: number
+  expiresAt: number
+  /** What the file says: never earlier. */
+  storedUntil: number
+}
+
+export function createLogs(database: DatabaseSync) {
+  const find = database.prepare(
+    `SELECT id, expires_at, (SELECT max(at) FROM log_entry WHERE log = log_head.id) AS last FROM log_head WHERE key = ?`
+  )
+  const begin = database.prepare('INSERT INTO log_head (key, expires_at) VALUES (?, ?) RETURNING id')
+  const prolong = database.prepare('UPDATE log_head SET expires_at = ? WHERE id = ?')
+  const push = database.prepare('INSERT INTO log_entry (log, at, value) VALUES (?, ?, ?)')
+  const trim = database.prepare('DELETE FROM log_entry WHERE log = ? AND at <= ?')
+  const read = database.prepare('SELECT value FROM log_entry WHERE log = ? ORDER BY at')
+  const removeEntries = database.prepare('DELETE FROM log_entry WHERE log = ?')
+  const removeHead = database.prepare('DELETE FROM log_head WHERE id = ?')
+  const sweepEntries = database.prepare(
+    `DELETE FROM log_entry WHERE (log, at) IN (SELECT log, at FROM log_head
+    JOIN log_entry ON log_entry.log = log_head.id WHERE expires_at <= ? LIMIT ?)`
+  )
+  const sweepHeads = database.prepare(
+    `DELETE FROM log_head WHERE id IN (SELECT id FROM log_head
+    WHERE expires_at <= ? AND NOT EXISTS (SELECT 1 FROM log_entry WHERE log = log_head.id) LIMIT ?)`
+  )
+  const heads = new Map<string, Head>()
+
+  function headOf(key: string): Head | undefined {
+    const known = heads.get(key)
+    if (known !== undefined) return known
+    const row = find.get(key)
+    if (row === undefined) return undefined
+    const expiresAt = Number(row['expires_at'])
+    return remember(key, { id: Number(row['id']), last: Number(row['last']), expiresAt, storedUntil: expiresAt })
+  }
+
+  function remember(key: string, head: Head): Head {
+    const [oldest] = heads.size >= maxHeads ? heads.keys() : []
+    if (oldest !== undefined) heads.delete(oldest)
+    heads.set(key, head)
+    return head
+  }
+
+  function remove(key: string, now: number): boolean {
+    const head = headOf(key)
+    if (head === undefined) return false
+    heads.delete(key)
+    removeEntries.run(head.id)
+    removeHead.run(head.id)
+    return head.expiresAt > now
+  }
+
+  return {
+    append(key: string, entry: string, now: number, expiresAt: number, keep: number): void {
+      let head = headOf(key)
+      if (head !== undefined && head.expiresAt <= now) head = void remove(key, now)
+      const until = Math.min(expiresAt + Math.ceil((expiresAt - now) * spare), Number.MAX_SAFE_INTEGER)
+      head ??= remember(key, { id: Number(begin.get(key, until)?.['id']), last: 0, expiresAt, storedUntil: until })
+      push.run(head.id, ++head.last, entry)
+      head.expiresAt = expiresAt
+      // Too early would lose it, much later would keep what is of no use.
+      if (expiresAt > head.storedUntil || until < head.storedUntil) prolong.run((head.storedUntil = until), head.id)
+      if (head.last > keep) trim.run(head.id, head.last - keep)
+    },
+    entries(key: string, now: number): string[] {
+      const head = headOf(key)
+      if (head === undefined || head.expiresAt <= now) return []
+      return read.all(head.id).map((row) => String(row['value']))
+    },
+    /** @returns whether there was a live one */
+    remove,
+    /** @returns whether there may be more to sweep than these rows */
+    sweep(now: number, rows: number): boolean {
+      return [sweepEntries, sweepHeads].some((statement) => Number(statement.run(now, rows).changes) === rows)
+    },
+    /** The file has what it had before this turn. */
+    rolledBack: () => heads.clear()
+  }
+}

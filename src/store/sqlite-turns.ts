@@ -1,0 +1,66 @@
+// The writes of one turn of the event loop are one transaction: a transaction for each write costs several times the
+// write. Nobody is told that something was written before the transaction is.
+
+import type { DatabaseSync } from 'node:sqlite'
+import { unavailable } from './port.ts'
+
+/** @param rolledBack nothing of this turn is in the file */
+export function createTransactions(database: DatabaseSync, rolledBack: () => void) {
+  const [begin, commit] = [database.prepare('BEGIN'), database.prepare('COMMIT')]
+  let open: PromiseWithResolvers<void> | undefined
+
+  function start(): PromiseWithResolvers<void> {
+    attempt(() => begin.run())
+    const turn = Promise.withResolvers<void>()
+    // Who writes hears of it; there may be nobody left where every write of the turn failed.
+    turn.promise.catch(() => {})
+    setImmediate(end)
+    return turn
+  }
+
+  function end(): void {
+    const turn = open
+    if (turn === undefined) return
+    open = undefined
+    try {
+      attempt(() => commit.run())
+      turn.resolve()
+    } catch (error) {
+      if (database.isTransaction) database.exec('ROLLBACK')
+      rolledBack()
+      turn.reject(error)
+    }
+  }
+
+  return {
+    /**
+     * Runs at once, so that reads see it; settles when it is in the file.
+     * @throws GatewayError unavailable where it is not
+     */
+    async write<Answer>(work: () => Answer): Promise<Answer> {
+      const turn = (open ??= start())
+      try {
+        const answer = attempt(work)
+        await turn.promise
+        return answer
+      } finally {
+        // Some failures, such as a full disk, take all of it back at once.
+        if (turn === open && !database.isTransaction) end()
+      }
+    },
+    /** Ends the transaction of this turn now. */
+    end
+  }
+}
+
+/** @throws GatewayError unavailable */
+export function attempt<Answer>(work: () => Answer): Answer {
+  try {
+    return work()
+  } catch (cause) {
+    throw unavailable(
+      'The store of the gateway does not work. Retry in a second; the log of the gateway has the reason.',
+      cause
+    )
+  }
+}
