@@ -263,6 +263,22 @@ t.test('nothing stays counted of calls that the drain ends', async (t) => {
   await until('all is given back', () => held() <= 0)
 })
 
+t.test('a stream of an upstream that only says that it is alive takes no memory', async (t) => {
+  const memory = createMemoryAccount(4 * 1024 * 1024)
+  const acme = await acmeGateway(t, { overrides: { memory } })
+  const client = await legacyClient(acme.url(), token)
+  const call = async (before: string) => {
+    acme.upstream.override(isCall('slow'), (response, { message }) => {
+      const result = { content: [{ type: 'text', text: 'done' }] }
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.end(`${before}data: ${JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result })}\n\n`)
+    })
+    return (await client.request('tools/call', { name: 'slow', arguments: {} })).json
+  }
+  t.match(await call(': still at work\n\n'.repeat(100_000)), { result: { content: [{ text: 'done' }] } })
+  t.match(await call(`data: {"text":"${text.repeat(10)}`), { error: { data: { reason: 'too_many' } } })
+})
+
 t.test('a refusal for want of memory takes none', async (t) => {
   const memory = createMemoryAccount(4 * 1024 * 1024)
   const acme = await acmeGateway(t, { overrides: { memory } })

@@ -150,3 +150,19 @@ t.test('lines that belong to no event are skipped, ten for each message and a th
   t.equal(read([stream(10, 500)], 1_000).messages.length, 500)
   t.throws(() => read([stream(20, 500)], 1_000), { name: 'SyntaxError', message: /1000 lines that belong to no event/ })
 })
+
+t.test(
+  'what keeps a quiet stream alive is not held: comments, ids and other events, however they are cut',
+  async (t) => {
+    for (const quiet of [': ping\n\n', ': ping\r\n\r\n', 'id: 7\n\n', 'event: ping\ndata: 1\n\n', '\n', ':\r\r']) {
+      for (const size of [1, 7, 1_000, 100_000]) {
+        const reader = createSseReader(1_000_000, { message() {} })
+        for (const chunk of pieces(quiet.repeat(20_000), [size])) finished(reader.push(chunk))
+        t.ok(reader.held <= 1_100, `${JSON.stringify(quiet)} in pieces of ${size}: ${reader.held} characters`)
+      }
+    }
+    const reader = createSseReader(1_000_000, { message() {} })
+    finished(reader.push(Buffer.from(`: ping\n\ndata: "${'x'.repeat(50_000)}`)))
+    t.ok(reader.held >= 50_000, 'an event that has not ended is')
+  }
+)

@@ -39,6 +39,8 @@ const maxUnusable = 1_000
 const unusablePerMessage = 10
 /** Lines without an empty one among them. The parser keeps a string of its own for each line of an event's data. */
 const maxEventLines = 100_000
+/** With the end of the line before. */
+const emptyLines = ['\n\n', '\n\r\n', '\r\r']
 
 /** An event with data, as the parser found it. */
 interface FoundEvent {
@@ -54,8 +56,10 @@ export function createSseReader(maxBytes: number, sink: SseSink, reserve?: JsonL
   let fault: SyntaxError | undefined
   let unusable = 0
   let eventLines = 0
-  /** Characters since the last event. */
+  /** Characters since the last empty line: of what was before it, nothing is kept. */
   let held = 0
+  /** How the text before ended: an empty line may be cut in two. */
+  let end = ''
   /** Events that are to be read before the parser gets more. */
   let found: FoundEvent[] = []
 
@@ -86,10 +90,16 @@ export function createSseReader(maxBytes: number, sink: SseSink, reserve?: JsonL
     if (++unusable > maxUnusable) fault ??= new SyntaxError(`it holds more than ${maxUnusable} ${what}`)
   }
 
-  function countLines(text: string): void {
-    if (!text.includes('\n') && !text.includes('\r')) return
-    if (/\n\r?\n|\r\r/.test(text)) eventLines = 0
-    else eventLines += text.match(/\r\n?|\n/g)?.length ?? 0
+  function countLines(part: string): void {
+    const text = end + part
+    end = text.slice(-2)
+    if (!part.includes('\n') && !part.includes('\r')) return
+    const empty = Math.max(...emptyLines.map((line) => text.lastIndexOf(line)))
+    if (empty === -1) eventLines += part.match(/\r\n?|\n/g)?.length ?? 0
+    else {
+      eventLines = 0
+      held = text.length - empty
+    }
     if (eventLines > maxEventLines) fault ??= new SyntaxError(`an event has more than ${maxEventLines} lines`)
   }
 
