@@ -23,7 +23,7 @@ const notOurs = ({ id, status, name }: Check & { readonly name?: string }): bool
     /McpMethodHeader_(?:initialize|notifications_initialized)$/.test(name ?? ''))
 
 /** For compiled code: the same programs start over and over. */
-const NODE_COMPILE_CACHE = t.testdir()
+const NODE_COMPILE_CACHE = process.env['NODE_COMPILE_CACHE'] ?? t.testdir()
 // Each is a suite, a gateway and a client that start, and then wait for each other.
 t.jobs = 3
 

@@ -13,6 +13,9 @@ const mains = {
 }
 export type Requirements = keyof typeof mains
 
+/** Where the whole test command keeps compiled code. */
+const { NODE_COMPILE_CACHE } = process.env
+
 /**
  * What an upstream over stdio is configured with.
  * @param folder for compiled code, since the suite opens forty sessions and each is a process of its own; and for what
@@ -21,7 +24,7 @@ export type Requirements = keyof typeof mains
 export const stdioReference = (folder: string, requirements: Requirements = '2025-11-25') => ({
   command: process.execPath,
   args: [mains[requirements], '--transport', 'stdio', ...(requirements === '2025-11-25' ? ['--state', folder] : [])],
-  env: { NODE_COMPILE_CACHE: folder }
+  env: { NODE_COMPILE_CACHE: NODE_COMPILE_CACHE ?? folder }
 })
 
 /** Starts the reference server on a free port of loopback; killed with the test. @returns its MCP URL */
@@ -31,8 +34,8 @@ export async function startReference(
   requirements: Requirements = '2025-11-25'
 ): Promise<string> {
   const child = spawn(process.execPath, [mains[requirements], '--transport', transport], {
-    // Nothing of the test runner's own environment: it would load itself into the server.
-    env: { PATH: process.env['PATH'] },
+    // Nothing more of the test runner's own environment: it would load itself into the server.
+    env: { PATH: process.env['PATH'], ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }) },
     stdio: ['ignore', 'pipe', 'inherit']
   })
   const ended = once(child, 'close')

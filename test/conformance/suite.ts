@@ -9,6 +9,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parse } from 'yaml'
 
+/** Where the whole test command keeps compiled code. */
+const { NODE_COMPILE_CACHE } = process.env
+
 const suite = fileURLToPath(new URL('../../node_modules/@modelcontextprotocol/conformance/', import.meta.url))
 
 export type Status = 'SUCCESS' | 'FAILURE' | 'WARNING' | 'INFO' | 'SKIPPED'
@@ -62,9 +65,10 @@ export async function runSuite(url: string, { requirements, token }: SuiteOption
         folder
       ],
       {
-        // Nothing of the test runner's own environment: it would load itself into the suite.
+        // Nothing more of the test runner's own environment: it would load itself into the suite.
         env: {
           PATH: process.env['PATH'],
+          ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }),
           ...(token === undefined ? {} : { GATEHOUSE_SUITE_ORIGIN: new URL(url).origin, GATEHOUSE_SUITE_TOKEN: token })
         },
         stdio: ['ignore', 'pipe', 'pipe']

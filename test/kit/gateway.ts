@@ -88,13 +88,23 @@ export function configOf(options: TestGatewayOptions): unknown {
     tenants: {
       acme: {
         auth,
-        upstreams,
+        upstreams: withCompiledCode(upstreams),
         ...(endpoints === undefined ? {} : { endpoints }),
         ...(origins === undefined ? {} : { origins })
       },
       ...tenants
     }
   }
+}
+
+/** Where the whole test command keeps compiled code: a server of the tests then starts at a third of the cost. */
+const { NODE_COMPILE_CACHE } = process.env
+
+function withCompiledCode(upstreams: Record<string, unknown>): Record<string, unknown> {
+  if (NODE_COMPILE_CACHE === undefined) return upstreams
+  const compiled = (upstream: { readonly command?: unknown; readonly env?: object }): object =>
+    upstream.command === process.execPath ? { ...upstream, env: { NODE_COMPILE_CACHE, ...upstream.env } } : upstream
+  return Object.fromEntries(Object.entries(upstreams).map(([name, upstream]) => [name, compiled(upstream as object)]))
 }
 
 const compile = (options: TestGatewayOptions) => compileText(configOf(options))
