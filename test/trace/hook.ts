@@ -1,5 +1,5 @@
 // Loaded into a gateway by `--import`: records which functions of src run, in the order of their first call, between
-// the messages `start` and `stop` of the parent process. The report is a list of `file function`.
+// the messages `start` and `stop` of the parent process. Each is answered with a list of `file function`.
 
 import { registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -17,8 +17,9 @@ Object.assign(globalThis, {
 
 process.on('message', (message) => {
   recording = message === 'start'
-  if (message === 'start') seen.clear()
-  else process.send?.([...seen])
+  if (recording) seen.clear()
+  // Also at the start, which has to be over before the call begins.
+  process.send?.([...seen])
 })
 // The test ends the gateway by a signal: the channel alone keeps no process alive.
 process.channel?.unref()
