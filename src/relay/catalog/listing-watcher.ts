@@ -87,12 +87,13 @@ export function createListingWatcher(options: ListingWatcherOptions) {
     return kinds !== undefined
   }
 
-  async function accept(next: Listing): Promise<void> {
+  function accept(next: Listing): void {
     if (signal.aborted) return
     if (failures > 0) log.info(fields, 'upstream is back')
     const hasChanged = update(next, 0)
     redundancy?.compare(next)
-    await stored?.save(next, hasChanged)
+    // It does not reject. Waited for, a slow store would put off the next reading.
+    void stored?.save(next, hasChanged)
   }
 
   async function read(): Promise<void> {
@@ -105,7 +106,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
     const whole = await fetchListing(upstream, signal, clock.now, source.memory)
     warnOfPartial(whole, log, fields)
     let current = withLastGood(whole, listing)
-    await accept(current)
+    accept(current)
     while (changed.size > 0) {
       await nextRead(signal)
       if (signal.aborted) return
@@ -113,7 +114,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
       // Before the requests: a change that is reported while a response is on its way may not be in it.
       changed.clear()
       const parts = await Promise.all(kinds.map((kind) => fetchList(upstream, kind, signal, clock.now, source.memory)))
-      await accept((current = withListingParts(current, parts)))
+      accept((current = withListingParts(current, parts)))
     }
     if (!isRedundant()) return
     release.start(releaseAfterMs, () => {
