@@ -30,6 +30,8 @@ export interface Client {
   readonly capabilities: ClientCapabilities
   /** The lowest level of log messages that it wants for this call; undefined: none, or the level of its session. */
   readonly logLevel?: LogLevel | undefined
+  /** Who is behind it, for quotas on connections that many use. Never sent. Default: whom the connection serves. */
+  readonly quotaKey?: string
   /** Progress and log messages of this call, in order ahead of its result. Never throws. */
   notify(notification: Notification): void
   /** Elicitation, sampling, roots: resolves with the client's result; rejects with RpcError or GatewayError. */

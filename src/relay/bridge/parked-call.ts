@@ -13,7 +13,7 @@ import {
 import { noClient, type Client } from '../../protocol/seams.ts'
 import { lossError, type ParkedLoss, type ParkedSlot } from '../../session/parked-calls.ts'
 import type { Clock } from '../../time/clock.ts'
-import type { ModernCall } from '../call/call.ts'
+import { quotaKeyOf, type ModernCall } from '../call/call.ts'
 import { createMonotonicProgress } from '../call/monotonic-progress.ts'
 import type { Lease } from '../connections/caller-connections.ts'
 import { toInputRequest } from '../client/input-requests.ts'
@@ -173,6 +173,7 @@ export function createParkedCall(
       era: 'modern',
       capabilities: declaredForCaller(first, 'modern'),
       logLevel: first.client.logLevel,
+      quotaKey: quotaKeyOf(first.principal),
       notify(notification) {
         if (attendant !== undefined) progress.client.notify(notification)
       },

@@ -4,7 +4,7 @@
 import { GatewayError, type Notification, type ServerRequest } from '../../protocol/messages.ts'
 import type { Client, ServerRequestOptions } from '../../protocol/seams.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
-import { scopeOf, type EndpointContext, type LegacyCall } from '../call/call.ts'
+import { quotaKeyOf, scopeOf, type EndpointContext, type LegacyCall } from '../call/call.ts'
 import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
 import type { SharedConnectionEvents } from '../catalog/listings.ts'
 import type { OwnLists } from '../catalog/own-lists.ts'
@@ -83,6 +83,7 @@ export function createSessionClients({
         era,
         capabilities: era === 'modern' ? declaredForSession(call, capabilities) : client.capabilities,
         logLevel: session.session.record.logLevel,
+        quotaKey: quotaKeyOf(session.session.record.owner),
         notify(notification) {
           const message = shaped(session, call, connection, notification)
           if (message === undefined) return

@@ -10,7 +10,7 @@ import {
   type UpstreamName
 } from '../../protocol/messages.ts'
 import { type Client, noClient } from '../../protocol/seams.ts'
-import { callerScopeOf, type ModernCall, type ModernViewer } from '../call/call.ts'
+import { callerScopeOf, quotaKeyOf, type ModernCall, type ModernViewer } from '../call/call.ts'
 import { declaredForCaller } from './declared-capabilities.ts'
 import { notificationForModern } from './server-messages.ts'
 import { withoutParam } from '../../protocol/translate/rewrite.ts'
@@ -46,6 +46,7 @@ export function modernClientOf(call: ModernCall, upstream: UpstreamName, isOver:
     era: 'modern',
     capabilities: declaredForCaller(call, 'modern'),
     logLevel: call.client.logLevel,
+    quotaKey: quotaKeyOf(call.principal),
     notify(notification) {
       const shaped = isOver() ? undefined : notificationForModern(notification, upstream, call)
       if (shaped !== undefined) call.client.notify(shaped)

@@ -7,7 +7,7 @@ import { isObject, type JsonObject, type Notification } from '../../protocol/mes
 import { hasCapability, tasksExtension } from '../../protocol/methods.ts'
 import { noClient, type Client, type Upstream } from '../../protocol/seams.ts'
 import { backoffMs, createDelay, timeoutSignal } from '../../time/clock.ts'
-import type { ModernCall, Runtime } from '../call/call.ts'
+import { quotaKeyOf, type ModernCall, type Runtime } from '../call/call.ts'
 import { declaredForCaller } from '../client/declared-capabilities.ts'
 import type { LeasedConnection } from '../connections/caller-connections.ts'
 import { acknowledgedFilter, notificationFilterOf, type UpstreamFilter } from './listen-filter.ts'
@@ -51,6 +51,7 @@ export function openUpstreamPart(
   const { call } = target
   // An upstream speaks of tasks only to clients that declare them.
   const capabilities = declaredForCaller(call, 'modern')
+  const quotaKey = quotaKeyOf(call.principal)
   const stop = new AbortController()
   const settled = Promise.withResolvers<void>()
   let granted: UpstreamFilter | undefined
@@ -58,7 +59,13 @@ export function openUpstreamPart(
   let grantedTasks: ReadonlySet<string> = new Set()
   let failures = 0
   const retry = createDelay(clock)
-  const client = (notify: Client['notify']): Client => ({ era: 'modern', capabilities, ask: noClient.ask, notify })
+  const client = (notify: Client['notify']): Client => ({
+    era: 'modern',
+    capabilities,
+    quotaKey,
+    ask: noClient.ask,
+    notify
+  })
   const who = { upstream: definition.name, tenant: definition.tenant }
 
   /** The client of one stream at the upstream. What comes before its acknowledgment is ignored. */

@@ -9,8 +9,8 @@ import { closedError, failureError, lostError } from '../rpc/errors.ts'
 import { createHttpSseStream } from './http-sse-stream.ts'
 import type { HttpOutcome } from './outcome.ts'
 import { type HttpRequest, type OpenRequest, sendRequest } from './request.ts'
-import { type Egress, openTarget, postHeaders, revisionHeader, socketUseOf } from './target.ts'
-import { noClient } from '../../protocol/seams.ts'
+import { type Egress, openTarget, postHeaders, revisionHeader, socketClaimOf } from './target.ts'
+import { type Client, noClient } from '../../protocol/seams.ts'
 import { type HandshakeResult, initialize, type Link } from '../rpc/link.ts'
 import { createRpcClient } from '../rpc/rpc-client.ts'
 import { createPostQueue, sendForStatus } from './post-queue.ts'
@@ -68,12 +68,12 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
     statusOnly: true
   })
 
-  function post(id: number, body: string, { method }: Request): void {
+  function post(id: number, body: string, request: Request, client: Pick<Client, 'quotaKey'>): void {
     const open: { request?: OpenRequest; timer?: Timer } = {}
     posts.set(id, open)
     open.request = sendRequest(
       target,
-      { ...requestOf(body), use: socketUseOf(method) },
+      { ...requestOf(body), ...socketClaimOf(request, client) },
       {
         message() {},
         end(outcome) {

@@ -7,7 +7,7 @@ import { type HttpResponseSink, type OpenRequest, sendRequest } from './request.
 import { NotExecutedError, boundedError, closedError, failureError, isRpcError, lostError } from '../rpc/errors.ts'
 import { type Timer, deadline } from '../../time/clock.ts'
 import { type RpcClient, createRpcClient } from '../rpc/rpc-client.ts'
-import { type Egress, type HttpTarget, modernHeaders, openTarget, type SocketUse, socketUseOf } from './target.ts'
+import { type Egress, type HttpTarget, modernHeaders, openTarget, type SocketClaim, socketClaimOf } from './target.ts'
 import { type DiscoverResult, type NotModern, discoverModern, isNotModern } from '../modern/discover.ts'
 import { createUpstreamSubscriptions } from '../modern/listen-streams.ts'
 import { createModernCodec, createModernRequests } from '../modern/modern-requests.ts'
@@ -47,9 +47,9 @@ export function openModernHttp(
     streamPerCall: true,
     codec: () => codec,
     transport: {
-      request(id, body, request) {
+      request(id, body, request, client) {
         const headers = modernHeaders(request, target.headers, paramHeaders)
-        new ModernHttpCall(calls, id).post(headers, body, socketUseOf(request.method))
+        new ModernHttpCall(calls, id).post(headers, body, socketClaimOf(request, client))
       },
       // Nothing but requests is sent in this revision.
       post() {},
@@ -168,9 +168,9 @@ class ModernHttpCall implements HttpResponseSink {
     this.id = id
   }
 
-  post(headers: string[], body: string, use: SocketUse): void {
+  post(headers: string[], body: string, claim: SocketClaim): void {
     const { target, rpc, open } = this.connection
-    this.request = sendRequest(target, { method: 'POST', use, headers, body }, this)
+    this.request = sendRequest(target, { method: 'POST', ...claim, headers, body }, this)
     // It may have ended before we got here.
     if (rpc.isOpen(this.id)) open.set(this.id, this)
   }

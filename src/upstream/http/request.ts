@@ -10,7 +10,7 @@ import { type SseReader, type SseSink, createSseReader } from './sse-reader.ts'
 import { type StepQueue, type StepSource, type Steps, createStepQueue, smallSize } from '../../time/turns.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
-import type { HttpTarget, SocketUse } from './target.ts'
+import type { HttpTarget, SocketClaim } from './target.ts'
 
 export interface HttpResponseSink extends SseSink {
   /** A 2xx answer begins; before any message. */
@@ -19,9 +19,8 @@ export interface HttpResponseSink extends SseSink {
   end(outcome: HttpOutcome): void
 }
 
-export interface HttpRequest {
+export interface HttpRequest extends SocketClaim {
   readonly method: 'POST' | 'GET' | 'DELETE'
-  readonly use: SocketUse
   /** Default that of the target. */
   readonly path?: string
   /** Names and values in turn. */
@@ -43,8 +42,8 @@ const maxRetainedBody = 16_384
 const aborted = new Error('no longer wanted')
 
 export function sendRequest(target: HttpTarget, request: HttpRequest, sink: HttpResponseSink): OpenRequest {
-  const { method, use, path = target.path, headers, body, statusOnly = false } = request
-  const socket = target.take(use)
+  const { method, path = target.path, headers, body, statusOnly = false } = request
+  const socket = target.take(request)
   if (typeof socket !== 'function') {
     sink.end(socket)
     return { abort() {} }

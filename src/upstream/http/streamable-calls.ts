@@ -7,7 +7,7 @@ import { type HttpOutcome, noResponse } from './outcome.ts'
 import { type HttpResponseSink, type OpenRequest, sendRequest } from './request.ts'
 import type { Clock, Timer } from '../../time/clock.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
-import type { HttpTarget, SocketUse } from './target.ts'
+import type { HttpTarget, SocketClaim } from './target.ts'
 
 /** An upstream session, as the requests of it carry it. A new handshake makes a new one. */
 export interface HttpSession {
@@ -49,7 +49,7 @@ export class StreamableCall implements HttpResponseSink {
   private readonly connection: StreamableCallContext
   private readonly id: number
   private readonly session: HttpSession
-  private readonly use: SocketUse
+  private readonly claim: SocketClaim
   /** Until the server has begun to answer. */
   private body = ''
   private begun: ((sessionId: string | undefined) => void) | undefined
@@ -63,11 +63,11 @@ export class StreamableCall implements HttpResponseSink {
   private resumes = 0
   private resuming = false
 
-  constructor(connection: StreamableCallContext, id: number, session: HttpSession, use: SocketUse) {
+  constructor(connection: StreamableCallContext, id: number, session: HttpSession, claim: SocketClaim) {
     this.connection = connection
     this.id = id
     this.session = session
-    this.use = use
+    this.claim = claim
   }
 
   /** @param begun for the handshake, whose answer carries the session id */
@@ -75,7 +75,7 @@ export class StreamableCall implements HttpResponseSink {
     this.body = body
     this.begun = begun
     this.again = again
-    this.send({ method: 'POST', use: this.use, headers: this.session.postHeaders, body })
+    this.send({ method: 'POST', ...this.claim, headers: this.session.postHeaders, body })
   }
 
   abort(): void {
@@ -159,7 +159,7 @@ export class StreamableCall implements HttpResponseSink {
   }
 
   private forgotten(): void {
-    const { id, body, connection, session, use, again } = this
+    const { id, body, connection, session, claim, again } = this
     const { rpc, target } = connection
     if (again) {
       const text = `Upstream ${target.name} forgot its session (HTTP 404) twice in a row; the request was not executed.`
@@ -168,7 +168,7 @@ export class StreamableCall implements HttpResponseSink {
     }
     connection.renew(session, id).then(
       (current) => {
-        if (rpc.isOpen(id)) new StreamableCall(connection, id, current, use).post(body, undefined, true)
+        if (rpc.isOpen(id)) new StreamableCall(connection, id, current, claim).post(body, undefined, true)
       },
       (error: unknown) => rpc.fail(id, error as Error)
     )
@@ -186,7 +186,7 @@ export class StreamableCall implements HttpResponseSink {
     open.set(this.id, this)
     this.timer = clock.timer(this.retryMs, () => {
       const headers = ['accept', 'text/event-stream', 'last-event-id', this.lastEventId ?? '', ...this.session.headers]
-      this.send({ method: 'GET', use: this.use, headers, body: null })
+      this.send({ method: 'GET', ...this.claim, headers, body: null })
     })
   }
 }

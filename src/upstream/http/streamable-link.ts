@@ -8,7 +8,7 @@ import { closedError, failureError, lostError, upstreamError } from '../rpc/erro
 import { type RpcClient, createRpcClient } from '../rpc/rpc-client.ts'
 import { type HttpSession, StreamableCall, type StreamableCallContext } from './streamable-calls.ts'
 import { blankSession, createStreamableSession } from './streamable-session.ts'
-import { type Egress, openTarget, socketUseOf } from './target.ts'
+import { type Egress, openTarget, socketClaimOf } from './target.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Link } from '../rpc/link.ts'
@@ -31,10 +31,10 @@ export function openStreamable(definition: HttpDefinition, egress: Egress, link:
     streamPerCall: true,
     revision: () => session.handshakeResult?.revision,
     transport: {
-      request(id, body, { method }) {
-        const use = socketUseOf(method)
-        if (method === 'initialize') new StreamableCall(calls, id, blank, use).post(body, session.identify)
-        else new StreamableCall(calls, id, session.current, use).post(body)
+      request(id, body, request, client) {
+        const claim = socketClaimOf(request, client)
+        if (request.method === 'initialize') new StreamableCall(calls, id, blank, claim).post(body, session.identify)
+        else new StreamableCall(calls, id, session.current, claim).post(body)
       },
       post: (body, lost) => session.queue.enqueue(body, ending.signal, lost),
       drop(id) {

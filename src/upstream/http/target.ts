@@ -12,6 +12,7 @@ import {
   atLeast,
   metaOf
 } from '../../protocol/messages.ts'
+import type { Client } from '../../protocol/seams.ts'
 import { modernClientRequests } from '../../protocol/methods.ts'
 import { encodeHeader } from '../../protocol/translate/param-headers.ts'
 import { createQuota } from '../../limits/limits.ts'
@@ -27,10 +28,16 @@ import type { LinkContext } from '../rpc/transport.ts'
  */
 export type SocketUse = keyof typeof usualSockets
 
+export interface SocketClaim {
+  readonly use: SocketUse
+  /** Who is behind the request; undefined: whom the connection serves, or nobody. */
+  readonly person?: string | undefined
+}
+
 interface SocketPool {
   readonly dispatcher: Dispatcher
   /** For one request. @returns gives the socket back, once; or what to fail the request with, where all are in use */
-  take(use: SocketUse): (() => void) | (HttpFailure & { readonly kind: 'limited' })
+  take(claim: SocketClaim): (() => void) | (HttpFailure & { readonly kind: 'limited' })
   /** The last one to release it closes the sockets. Idempotent. */
   release(): void
 }
@@ -74,10 +81,9 @@ export function createEgress(maxSockets: Readonly<Record<SocketUse, number>> = u
       const mine = shared
       mine.users++
       let released = false
-      const person = handshake.quotaKey
       return {
         dispatcher: pool,
-        take(use) {
+        take({ use, person = handshake.quotaKey }) {
           const max = maxSockets[use]
           const own = Math.floor(max * share)
           const ofAll = [`${hash} ${use}`, max] as const
@@ -119,8 +125,13 @@ function poolFor(definition: HttpDefinition): Pool {
   })
 }
 
-/** What the request with this method takes a socket for. */
-export function socketUseOf(method: string): SocketUse {
+/** What the request takes a socket for, and for whom. */
+export const socketClaimOf = ({ method }: Request, { quotaKey }: Pick<Client, 'quotaKey'>): SocketClaim => ({
+  use: socketUseOf(method),
+  person: quotaKey
+})
+
+function socketUseOf(method: string): SocketUse {
   if (method === 'subscriptions/listen') return 'streams'
   return method === 'initialize' || method === 'server/discover' || method.endsWith('/list') ? 'others' : 'calls'
 }

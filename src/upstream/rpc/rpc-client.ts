@@ -111,7 +111,7 @@ export function createRpcClient(options: RpcClientOptions) {
     calls.set(id, call)
     signal.addEventListener('abort', onAbort, once)
     try {
-      transport.request(id, JSON.stringify(requestMessage(id, outgoing)), outgoing)
+      transport.request(id, JSON.stringify(requestMessage(id, outgoing)), outgoing, client)
     } catch (error) {
       call.settle(error as Error)
     }

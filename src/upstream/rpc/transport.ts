@@ -31,7 +31,7 @@ export interface LinkContext {
 /** None of these wait. */
 interface Transport {
   /** The answer comes back by `RpcClient.receive`, a failure by `fail`. @throws GatewayError if it was not sent */
-  request(id: number, body: string, request: Request): void
+  request(id: number, body: string, request: Request, client: Pick<Client, 'quotaKey'>): void
   /** A notification or a response. @param lost called where the server says that it has not taken it */
   post(body: string, lost?: () => void): void
   drop(id: number): void
