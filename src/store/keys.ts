@@ -11,9 +11,9 @@ export const keyTable = {
   'principal-seat': ['tenant', 'issuer', 'subject', 'seat'],
   listing: ['hash of the upstream definition'],
   events: ['key of the session', 'stream id'],
-  tasks: ['tenant', 'endpoint', 'issuer', 'subject', 'client id'],
-  'bridged-task': ['tenant', 'endpoint', 'issuer', 'subject', 'client id', 'place'],
-  'bridged-task-count': ['tenant', 'endpoint', 'issuer', 'subject', 'client id', 'size'],
+  tasks: ['tenant', 'epoch', 'endpoint', 'issuer', 'subject', 'client id'],
+  'bridged-task': ['tenant', 'epoch', 'endpoint', 'issuer', 'subject', 'client id', 'place'],
+  'bridged-task-count': ['tenant', 'epoch', 'endpoint', 'issuer', 'subject', 'client id', 'size'],
   'seal-key': [],
   health: []
 } as const

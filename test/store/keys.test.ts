@@ -126,7 +126,7 @@ t.test('a key is of one length and alphabet whatever the names are, and holds no
     t.match(principalSeatKey(name, name, name, '7'), /^principal-seat(:[\w-]{43}){4}$/)
     t.match(listingKey(name), /^listing:[\w-]{43}$/)
     t.match(eventsKey(name, name), /^events(:[\w-]{43}){2}$/)
-    t.match(tasksKey(name, name, name, name, name), /^tasks(:[\w-]{43}){5}$/)
+    t.match(tasksKey(name, name, name, name, name, name), /^tasks(:[\w-]{43}){6}$/)
     t.notOk(sessionKey(name, name, name).includes('canary'))
   }
 })
@@ -139,9 +139,9 @@ t.test('the table says how many parts a key has', async (t) => {
     'principal-seat': principalSeatKey('a', 'b', 'c', '0'),
     listing: listingKey('a'),
     events: eventsKey('a', 'b'),
-    tasks: tasksKey('a', 'b', 'c', 'd', 'e'),
-    'bridged-task': bridgedTaskKey('a', 'b', 'c', 'd', 'e', 'f'),
-    'bridged-task-count': bridgedTaskCountKey('a', 'b', 'c', 'd', 'e', 'f'),
+    tasks: tasksKey('a', 'b', 'c', 'd', 'e', 'f'),
+    'bridged-task': bridgedTaskKey('a', 'b', 'c', 'd', 'e', 'f', 'g'),
+    'bridged-task-count': bridgedTaskCountKey('a', 'b', 'c', 'd', 'e', 'f', 'g'),
     'seal-key': sealKeyKey,
     health: healthKey
   }

@@ -109,6 +109,12 @@ export const sessionBindingOf = ({
   return [tenant, endpoint, issuer, subject, clientId]
 }
 
+/** The same for what is kept in the store: it ends with the tenant, as sessions do, whoever comes under its name. */
+export function sessionStorePartsOf(session: LiveSession): [TenantId, string, EndpointName, string, string, string] {
+  const [tenant, ...rest] = sessionBindingOf(session)
+  return [tenant, String(session.session.record.epoch), ...rest]
+}
+
 /** The person behind a connection, for quotas: the same whatever the client, the era and the endpoint. */
 export function quotaKeyOf(owner: Pick<Principal, 'tenant' | 'issuer' | 'subject'>): string {
   const { tenant, issuer, subject } = owner

@@ -10,7 +10,7 @@ import { bridgedTaskCountKey, bridgedTaskCountTtlMs, bridgedTaskKey } from '../.
 import type { Store } from '../../store/port.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { ServerRequestQuotas } from '../../upstream/rpc/server-requests.ts'
-import { type LegacyCall, sessionBindingOf } from '../call/call.ts'
+import { type LegacyCall, sessionStorePartsOf } from '../call/call.ts'
 import type { MonotonicProgress } from '../call/monotonic-progress.ts'
 import {
   cancelledTask,
@@ -194,7 +194,7 @@ function createResultStore(store: Store, newId: () => string) {
   function keyOf({ session }: LegacyCall, { name }: Upstream, id: string): string {
     const [, own] = ownId.exec(id) ?? []
     const digits = hash('sha256', JSON.stringify([name, id])).slice(0, 8)
-    return bridgedTaskKey(...sessionBindingOf(session), own ?? `mark-${parseInt(digits, 16) % cancelledSlots}`)
+    return bridgedTaskKey(...sessionStorePartsOf(session), own ?? `mark-${parseInt(digits, 16) % cancelledSlots}`)
   }
 
   /** @param stored without a result: the end of a task that its server knows under `id` */
@@ -211,7 +211,7 @@ function createResultStore(store: Store, newId: () => string) {
       const at = slotsBySize.findIndex(({ maxBytes }) => bytes <= maxBytes)
       const size = slotsBySize[at]
       if (size === undefined) return undefined
-      const countKey = bridgedTaskCountKey(...sessionBindingOf(call.session), String(at))
+      const countKey = bridgedTaskCountKey(...sessionStorePartsOf(call.session), String(at))
       const turn = await store.count(countKey, 1, bridgedTaskCountTtlMs)
       const taskId = `own.${at}-${turn % size.slots}.${newId()}`
       const made = { taskId, ...task }

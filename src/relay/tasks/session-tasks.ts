@@ -9,7 +9,7 @@ import type { Store } from '../../store/port.ts'
 import type { Sealer } from '../../store/seal.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
-import { sessionBindingOf } from '../call/call.ts'
+import { sessionStorePartsOf } from '../call/call.ts'
 import { createKeepAlive } from '../connections/keep-alive.ts'
 import { cancelUnwanted } from './await-task.ts'
 import { createSessionTaskIds, type UpstreamScope } from './session-task-ids.ts'
@@ -122,17 +122,19 @@ export function createSessionTasks({
     /** Remembers whose task it is, for `tasks/list`. */
     async created(session: LiveSession, source: UpstreamScope, id: string) {
       const kept = { ttlMs: tasksTtlMs, keep: tasksKept }
-      await store.append(tasksKey(...sessionBindingOf(session)), ids.nameOf(source, id), kept).catch((err: unknown) => {
-        log.warn(
-          { err, upstream: source.definition.name },
-          'a task could not be written down; tasks/list will leave it out'
-        )
-      })
+      await store
+        .append(tasksKey(...sessionStorePartsOf(session)), ids.nameOf(source, id), kept)
+        .catch((err: unknown) => {
+          log.warn(
+            { err, upstream: source.definition.name },
+            'a task could not be written down; tasks/list will leave it out'
+          )
+        })
     },
 
     /** Whether the principal created a task at the endpoint. @throws GatewayError unavailable */
     async createdBy(session: LiveSession) {
-      const entries = new Set(await store.entries(tasksKey(...sessionBindingOf(session))))
+      const entries = new Set(await store.entries(tasksKey(...sessionStorePartsOf(session))))
       return (source: UpstreamScope, id: string) => entries.has(ids.nameOf(source, id))
     },
 
