@@ -60,12 +60,11 @@ export function createListingWatcher(options: ListingWatcherOptions) {
   const stop = new AbortController()
   const { signal } = stop
   const [held, changed, reported] = [holdMemory(source.memory), new Set<ListKind>(), new Set<ListKind>()]
-  const firstAnswer = Promise.withResolvers<void>()
+  const [firstAnswer, retry, release] = [Promise.withResolvers<void>(), createDelay(clock), createDelay(clock)]
   let listing: Listing | undefined
   let [failures, usedAt, isUnreachable, hasAnswered] = [0, 0, false, false]
   let connection: Upstream | undefined
   let work: Promise<void> | undefined
-  const [retry, release] = [createDelay(clock), createDelay(clock)]
 
   const shown = () => (failures >= failuresUntilHidden ? undefined : listing)
   const isRedundant = (): boolean => redundancy?.holds() === true
