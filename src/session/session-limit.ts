@@ -37,14 +37,15 @@ export function createSessionSlots(store: Store, clock: { now(): number }, rando
       // Math.abs: a clock that is set back must not prolong it.
       if (since !== undefined && Math.abs(clock.now() - since) < fullMs) return undefined
       const from = random()
-      const slots = Array.from(
-        { length: Math.min(max, maxLooks) },
-        (_, at) => (max <= maxLooks ? from + at : random()) % max
-      )
+      const slots = (begin: number, end: number): number[] =>
+        Array.from(
+          { length: Math.max(0, Math.min(end, max) - begin) },
+          (_, at) => (max <= maxLooks ? from + begin + at : random()) % max
+        )
       const claim = (slot: number): Promise<boolean> =>
         store.set(keyOf(holder, slot), sessionKey, { ttlMs, when: 'absent' })
-      for (const slot of slots.slice(0, guesses)) if (await claim(slot)) return slot
-      const others = slots.slice(guesses)
+      for (const slot of slots(0, guesses)) if (await claim(slot)) return slot
+      const others = slots(guesses, maxLooks)
       const taken = await Promise.all(others.map((slot) => store.get(keyOf(holder, slot))))
       for (const [at, slot] of others.entries()) if (taken[at] === undefined && (await claim(slot))) return slot
       fullSince.set(name, clock.now())

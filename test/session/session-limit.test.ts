@@ -63,6 +63,21 @@ t.test('the first sessions of a caller cost one trip each', async (t) => {
   t.same(cost(), { commands: 1, trips: 1 })
 })
 
+t.test('a slot costs a few random numbers, however many a caller may have', async (t) => {
+  const store = await createSqliteStore({ path: ':memory:', clock: clock(), log: quiet })
+  t.teardown(() => store.close())
+  let draws = 0
+  const slots = createSessionSlots(store, clock(), (size) => {
+    draws++
+    return randomBytes(size)
+  })
+  for (const max of [1, 100, 1_000_000]) {
+    draws = 0
+    t.type(await slots.take({ owner, epoch: max }, 'a session', max, ttlMs), 'number')
+    t.ok(draws <= 5, `${draws} of at most ${max} slots`)
+  }
+})
+
 t.test('at its limit a caller is refused after a few trips, and for a second after none', async (t) => {
   const { slots, time, cost } = await slotsInStore(t)
   const taken = new Set<number | undefined>()
