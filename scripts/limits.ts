@@ -174,6 +174,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['session/session-limit.ts maxFullOwners', 'callers remembered as full', 'process', 'the oldest are forgotten'],
     ['session/sessions.ts copyMs', 'age of a copy of a session record', 'process', 'read from the store again'],
+    ['session/sessions.ts soleCopyMs', 'the same with a store of its own', 'process', 'read from the store again'],
     ['session/sessions.ts maxCopies', 'copies of session records', 'process', 'the oldest are dropped'],
     ['session/bus-messages.ts staleMs', 'age of a message between processes', 'message', 'ignored'],
     ['session/bus-messages.ts maxChars chars', 'a message between processes', 'message', 'an error for its call'],

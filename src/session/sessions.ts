@@ -1,5 +1,5 @@
 // Legacy sessions: the record behind an Mcp-Session-Id, bound to the caller that opened it, checked on every use. It
-// never authenticates anybody. A local copy serves for a few seconds, and only while messages of the store arrive.
+// never authenticates anybody. A local copy serves for a while, and only while messages of the store arrive.
 
 import { LRUCache } from 'lru-cache'
 import {
@@ -59,8 +59,11 @@ export interface SessionLimits {
   readonly sessionsPerPrincipal: number
 }
 
-// Long enough to keep the store off the hot path, short enough that a lost message does no harm for long.
+// Where other processes write to the store: long enough to keep it off the hot path, short enough that a lost message
+// does no harm for long.
 const copyMs = 2_000
+// Where none does, no message is lost. As long as a session is used without a write.
+const soleCopyMs = 60_000
 const maxCopies = 20_000
 
 export type Sessions = Awaited<ReturnType<typeof createSessions>>
@@ -81,15 +84,15 @@ export async function createSessions({
 }) {
   const slots = createSessionSlots(store, clock, randomBytes)
   const epochs = createSessionEpochs(store, log)
-  const copies = new LRUCache<string, SessionRecord>({ max: maxCopies, ttl: copyMs, ttlResolution: 0, perf: clock })
-  // The cache does not serve expired copies, but keeps them.
+  const copies = createCopies(store.shared ? copyMs : soleCopyMs, clock)
   const sweep = every(clock, 30_000, () => copies.purgeStale())
   const keyOf = createKeyMaker()
   const listeners: Array<(key: string) => void> = []
-  // Grows with every message and loss: what was read from the store before may be out of date, and is not kept.
+  // Grows with every message, end and loss: what was read or written before may be out of date, and is not kept.
   let generation = 0
 
   function ended(key: string): void {
+    generation++
     copies.delete(key)
     for (const listener of listeners) listener(key)
   }
@@ -115,13 +118,13 @@ export async function createSessions({
   }
 
   async function write(key: string, record: SessionRecord): Promise<Session | undefined> {
-    const { sessionIdleMs, sessionMaxMs } = snapshot().limits
-    const ttlMs = Math.min(sessionIdleMs, record.openedAt + sessionMaxMs - clock.now())
+    const ttlMs = timeLeft(snapshot().limits, clock.now() - record.openedAt)
     if (ttlMs <= 0) return undefined
+    const before = generation
     // Only where it still exists: a session that ended meanwhile must not come back to life.
     if (!(await store.set(key, JSON.stringify(record), { ttlMs, when: 'present' }))) return undefined
     await slots.prolong(record, key, ttlMs)
-    copy(key, record)
+    if (generation === before) copy(key, record)
     return { key, record }
   }
 
@@ -215,6 +218,13 @@ export async function createSessions({
     }
   }
 }
+
+/** The cache does not serve expired copies, but keeps them: they have to be swept. */
+const createCopies = (ttl: number, clock: Clock) =>
+  new LRUCache<string, SessionRecord>({ max: maxCopies, ttl, ttlResolution: 0, perf: clock })
+
+const timeLeft = ({ sessionIdleMs, sessionMaxMs }: SessionLimits, ageMs: number): number =>
+  Math.min(sessionIdleMs, sessionMaxMs - ageMs)
 
 export const sameOwner = (a: Owner, b: Owner): boolean =>
   a.tenant === b.tenant && a.issuer === b.issuer && a.subject === b.subject && a.clientId === b.clientId

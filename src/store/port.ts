@@ -42,6 +42,8 @@ export interface Store {
   onLost(listener: () => void): void
   /** Whether messages arrive right now. While they do not, local copies may not be trusted. */
   readonly live: boolean
+  /** Whether other processes write to it, too, and one of them may end before it has told of what it wrote. */
+  readonly shared: boolean
   /** Resolves when the store answers; rejects with GatewayError `unavailable`. */
   ping(): Promise<void>
   close(): Promise<void>

@@ -131,9 +131,8 @@ export async function createRedisStore({
     get live() {
       return link.live
     },
-    async ping() {
-      await ask(() => commands.ping())
-    },
+    shared: true,
+    ping: async () => void (await ask(() => commands.ping())),
     async close() {
       if (closed) return
       closed = true

@@ -117,6 +117,7 @@ export async function createSqliteStore({
       // Never called: no message can be missed within one process.
     },
     live: true,
+    shared: false,
     async ping() {
       attempt(() => one.get())
     },

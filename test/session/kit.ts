@@ -30,7 +30,9 @@ export interface SessionsInStore {
 export async function sessionsInStore(
   t: Teardown,
   limits: Partial<SessionLimits> = {},
-  wrap: (store: Store) => Store = (store) => store
+  wrap: (store: Store) => Store = (store) => store,
+  /** Whether `another` may be made. */
+  shared = true
 ): Promise<SessionsInStore> {
   let now = 1_800_000_000_000
   const clock = {
@@ -41,7 +43,8 @@ export async function sessionsInStore(
     }
   }
   const all = { sessionIdleMs: 30 * 60_000, sessionMaxMs: 24 * 3_600_000, sessionsPerPrincipal: 100, ...limits }
-  const store = wrap(await createSqliteStore({ path: ':memory:', clock, log: pino({ level: 'silent' }) }))
+  const made = await createSqliteStore({ path: ':memory:', clock, log: pino({ level: 'silent' }) })
+  const store = wrap({ ...made, shared })
   const snapshot = { limits: all, tenants: new Map([[ada.tenant, {}]]) }
   const make = () =>
     createSessions({ store, clock, randomBytes, snapshot: () => snapshot, log: pino({ level: 'silent' }) })

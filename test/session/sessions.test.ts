@@ -212,3 +212,39 @@ t.test('no copy is trusted while messages of the store may be missed', async (t)
   t.equal(await load(), 1)
   t.equal(await load(), 1, 'nor while nobody would tell us')
 })
+
+t.test(
+  'the only process on a store keeps its copies while sessions are used, and none of one that ended',
+  async (t) => {
+    let reads = 0
+    const counted = (store: Store): Store => ({
+      ...store,
+      get(key) {
+        if (key.startsWith('session:')) reads++
+        return store.get(key)
+      }
+    })
+    for (const shared of [false, true]) {
+      const { sessions, clock } = await sessionsInStore(t, {}, counted, shared)
+      const { id, session } = await sessions.open(ada, endpoint, client)
+      const neighbour = await sessions.open(ada, endpoint, client)
+      reads = 0
+      for (let uses = 0; uses < 10; uses++) {
+        clock.advance(5_000)
+        t.ok(await sessions.load(id, ada, endpoint))
+      }
+      t.equal(
+        reads,
+        shared ? 10 : 0,
+        shared ? 'another process could have ended it' : 'nobody else could have ended it'
+      )
+      // What is being written while it ends leaves no copy, either.
+      const writing = sessions.setLogLevel(session, 'debug')
+      await sessions.end(session)
+      t.equal(await sessions.load(id, ada, endpoint), undefined)
+      await writing
+      t.equal(await sessions.load(id, ada, endpoint), undefined)
+      t.ok(await sessions.load(neighbour.id, ada, endpoint), 'that of another goes on')
+    }
+  }
+)
