@@ -91,7 +91,6 @@ export function createListingWatcher(options: ListingWatcherOptions) {
     if (failures > 0) log.info(fields, 'upstream is back')
     const hasChanged = update(next, 0)
     redundancy?.compare(next)
-    // It does not reject. Waited for, a slow store would put off the next reading.
     void stored?.save(next, hasChanged)
   }
 

@@ -25,7 +25,10 @@ export function createStoredListing(store: Store, { hash, name }: UpstreamDefini
         return undefined
       }
     },
-    /** Writes it where it has changed, and else once a minute at most. */
+    /**
+     * Writes it where it has changed, and else once a minute at most. Never rejects; nobody should wait for it: a slow
+     * store would put off the next reading of lists.
+     */
     async save(listing: Listing, hasChanged: boolean): Promise<void> {
       const now = clock.now()
       if (!hasChanged && now - writtenAt < minWriteIntervalMs) return
