@@ -5,7 +5,13 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 
 const root = join(import.meta.dirname, '..', '..')
-const pages = ['README.md', 'bench/README.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)]
+const pages = [
+  'README.md',
+  'CHANGELOG.md',
+  'SECURITY.md',
+  'bench/README.md',
+  ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)
+]
 const rooms = readdirSync(join(root, 'src'))
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
 

@@ -1,10 +1,21 @@
 // The package as a person gets it: packed, installed into an empty folder, and run from there by npx.
 
 import t from 'tap'
-import { execFileSync } from 'node:child_process'
-import { cpSync, globSync, lstatSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { execFileSync, spawnSync } from 'node:child_process'
+import {
+  cpSync,
+  globSync,
+  lstatSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+import { delimiter, dirname, join, relative } from 'node:path'
 import { allGone, descendants, gatehouse, type Running } from './kit/process.ts'
 import { connectSdk, sdk32 } from './kit/sdk.ts'
 import { until } from '../kit/until.ts'
@@ -54,33 +65,58 @@ async function interrupt(npx: Running): Promise<void> {
   await allGone(all)
 }
 
-interface Packed {
-  readonly filename: string
-  readonly files: ReadonlyArray<{ readonly path: string }>
-}
+const sha256 = (path: string): string => createHash('sha256').update(readFileSync(path)).digest('hex')
 
-// Of a copy: other tests run this checkout meanwhile.
-for (const name of ['bin', 'docs', 'src', 'scripts', 'package.json', 'tsconfig.json', 'tsconfig.package.json'])
+// A repository of its own: other tests run this checkout meanwhile, and the release script tags.
+const parts = ['bin', 'docs', 'src', 'scripts', 'package.json', 'package-lock.json', 'tsconfig.json']
+for (const name of [
+  ...parts,
+  'tsconfig.package.json',
+  'LICENSE',
+  'README.md',
+  'CHANGELOG.md',
+  'SECURITY.md',
+  '.gitignore'
+])
   cpSync(join(root, name), join(checkout, name), { recursive: true })
-for (const name of ['LICENSE', 'README.md']) cpSync(join(root, name), join(checkout, name))
 symlinkSync(join(root, 'node_modules'), join(checkout, 'node_modules'))
-const output = npm(checkout, ['pack', '--json'])
-const [packed] = Object.values(JSON.parse(output) as Record<string, Packed>)
-if (packed === undefined) throw new Error(`npm pack says nothing of what it packed: ${output}`)
-npm(folder, ['install', '--omit=dev', join(checkout, packed.filename)])
+const git = (...args: string[]): string =>
+  execFileSync('git', ['-c', 'user.name=test', '-c', 'user.email=test@localhost', ...args], {
+    cwd: checkout,
+    encoding: 'utf8'
+  })
+git('init', '--quiet')
+git('add', '--all')
+git('commit', '--quiet', '--message', 'all')
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+const made = `mcp-gatehouse-${version}`
+const release = (...args: string[]) =>
+  spawnSync('env', [...bare, process.execPath, 'scripts/release.ts', ...args], {
+    cwd: checkout,
+    env,
+    encoding: 'utf8'
+  })
+const output = join(folder, 'release')
+const dryRun = release('--dry-run', '--output', output)
+if (dryRun.status !== 0) throw new Error(`the dry run failed:\n${dryRun.stdout}\n${dryRun.stderr}`)
+npm(folder, ['install', '--omit=dev', join(output, `${made}.tgz`)])
 const installed = join(folder, 'node_modules', 'mcp-gatehouse')
 
 t.test(
   'the package holds JavaScript with its source maps, the documents and the licence, and no sources',
   async (t) => {
-    const paths = packed.files.map(({ path }) => path)
+    const paths = globSync('**', { cwd: installed, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => relative(installed, join(entry.parentPath, entry.name)))
     const expected = ['LICENSE', 'README.md', 'bin/gatehouse.mjs', 'dist/main.js', 'docs/config.md', 'package.json']
     t.same(
       expected.filter((path) => !paths.includes(path)),
       []
     )
     t.same(
-      paths.filter((path) => !/^(?:bin|dist|docs)\/|^(?:LICENSE|README\.md|package\.json)$/.test(path)),
+      paths.filter(
+        (path) => !/^(?:bin|dist|docs)\/|^(?:LICENSE|(?:README|CHANGELOG|SECURITY)\.md|package\.json)$/.test(path)
+      ),
       []
     )
     t.same(
@@ -99,6 +135,39 @@ t.test(
 t.test('packing leaves nothing behind in the checkout', async (t) => {
   t.same(globSync('dist*', { cwd: checkout }), [])
 })
+
+t.test('a release has the package, an SBOM of what it runs with, and checksums; a dry run tags nothing', async (t) => {
+  t.same(readdirSync(output).sort(), ['SHA256SUMS', `${made}.cdx.json`, `${made}.tgz`])
+  const sums = readFileSync(join(output, 'SHA256SUMS'), 'utf8').trim().split('\n')
+  t.same(
+    sums,
+    [`${made}.cdx.json`, `${made}.tgz`].map((name) => `${sha256(join(output, name))}  ${name}`)
+  )
+  const { bomFormat, components } = JSON.parse(readFileSync(join(output, `${made}.cdx.json`), 'utf8')) as {
+    bomFormat: string
+    components: ReadonlyArray<{ readonly name: string }>
+  }
+  t.equal(bomFormat, 'CycloneDX')
+  const names = components.map(({ name }) => name)
+  t.ok(names.includes('fastify'))
+  t.notOk(names.includes('tap'))
+  t.equal(git('tag', '--list'), '')
+})
+
+t.test(
+  'a release is refused where something is not committed or its version is tagged, and says what to do',
+  async (t) => {
+    writeFileSync(join(checkout, 'left'), '')
+    const dirty = release('--output', join(folder, 'other'))
+    t.equal(dirty.status, 1)
+    t.match(dirty.stderr, /not committed: commit or remove/)
+    rmSync(join(checkout, 'left'))
+    git('tag', `v${version}`)
+    const again = release('--output', join(folder, 'other'))
+    t.equal(again.status, 1)
+    t.match(again.stderr, /is there already: give package\.json a new version/)
+  }
+)
 
 t.test('an installation brings what the gateway needs, and nothing of its tests or demo servers', async (t) => {
   const names = globSync('{*,@*/*}', { cwd: join(folder, 'node_modules') })
