@@ -148,9 +148,9 @@ t.test('a release has the package, an SBOM of what it runs with, and checksums; 
     components: ReadonlyArray<{ readonly name: string }>
   }
   t.equal(bomFormat, 'CycloneDX')
-  const names = components.map(({ name }) => name)
-  t.ok(names.includes('fastify'))
-  t.notOk(names.includes('tap'))
+  const names = new Set(components.map(({ name }) => name))
+  t.ok(names.has('fastify'))
+  t.notOk(names.has('tap'))
   t.equal(git('tag', '--list'), '')
 })
 

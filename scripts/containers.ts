@@ -1,0 +1,141 @@
+// `npm run containers`: builds the Dockerfile and brings docker-compose.yml up, both unchanged, with podman; logs a host
+// in, calls tools, kills a gateway, restarts Redis, takes it down. Where no image registry can be reached it makes
+// stand-ins for the base images and says so. Where podman is missing it says so, too. Ends with `N passed, N failed`.
+
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { once } from 'node:events'
+import { meetContainers, type Outcome, type Stack } from '../test/containers/meet.ts'
+import { baseImages, hasImage, makeStandIns, run, standInDebian } from './stand-ins.ts'
+
+const root = join(import.meta.dirname, '..')
+const folder = join(root, '.interop', 'containers')
+const composeVersion = '1.6.0'
+const pullMs = 60_000
+
+function missing(): string | undefined {
+  const has = (program: string, ...args: string[]): boolean =>
+    spawnSync(program, args, { stdio: 'ignore' }).status === 0
+  if (!has('podman', '--version')) return 'no podman (Debian: apt-get install podman runc netavark aardvark-dns)'
+  if (!has('podman', 'info')) return 'podman does not work for this user: see "podman info"'
+  if (!has('python3', '-c', 'import venv, ensurepip')) return 'no python3 with venv and pip, for podman-compose'
+  return undefined
+}
+
+/** A machine without image registry is mostly one with few rights, too: with these settings podman works there. */
+function standInSettings(): void {
+  const file = join(folder, 'containers.conf')
+  writeFileSync(
+    file,
+    `[containers]
+default_ulimits = ["nofile=1024:16384", "nproc=4096:4096"]
+[engine]
+runtime = "runc"
+[network]
+network_backend = "netavark"
+`
+  )
+  process.env['CONTAINERS_CONF'] = file
+}
+
+/** @returns whether stand-ins are used */
+function prepareImages(): boolean {
+  const images = Object.values(baseImages())
+  const pulled = images.every(
+    (name) => hasImage(name) || spawnSync('podman', ['pull', '--quiet', name], { timeout: pullMs }).status === 0
+  )
+  if (!pulled) {
+    if (process.getuid?.() !== 0 || spawnSync('debootstrap', ['--version']).status !== 0)
+      throw new Error(
+        'No image registry can be reached, and stand-ins need root and debootstrap (apt-get install debootstrap).'
+      )
+    makeStandIns()
+  }
+  return hasImage(standInDebian)
+}
+
+/** What npm needs on this machine, mounted while the images are built and in none of their layers. */
+function npmSettings(): string[] {
+  const setting = (name: string): string =>
+    spawnSync('npm', ['config', 'get', name], { encoding: 'utf8' }).stdout.trim()
+  const mounts: Array<readonly [from: string, to: string]> = [
+    [setting('userconfig'), '/root/.npmrc'],
+    [setting('globalconfig'), '/usr/local/etc/npmrc'],
+    ['/usr/etc/npmrc', '/usr/local/etc/npmrc'],
+    ...[setting('cafile'), process.env['NODE_EXTRA_CA_CERTS'] ?? ''].map((path) => [path, path] as const)
+  ]
+  const targets = new Map(
+    mounts.filter(([from]) => from.startsWith('/') && existsSync(from)).map(([from, to]) => [to, from])
+  )
+  return [...targets].map(([to, from]) => `--volume=${from}:${to}:ro`)
+}
+
+function compose(): string {
+  const program = join(folder, 'venv', 'bin', 'podman-compose')
+  if (!existsSync(program)) {
+    run('python3', ['-m', 'venv', join(folder, 'venv')])
+    const pip = join(folder, 'venv', 'bin', 'pip')
+    run(pip, ['install', '--quiet', '--disable-pip-version-check', `podman-compose==${composeVersion}`])
+  }
+  return program
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+const reason = missing()
+if (reason !== undefined) {
+  process.stdout.write(`missing: ${reason}; no container was built or run\n0 passed, 0 failed\n`)
+  process.exit(0)
+}
+mkdirSync(folder, { recursive: true })
+// Without it podman makes images in a format that has no HEALTHCHECK.
+process.env['BUILDAH_FORMAT'] = 'docker'
+if (homedir() === '/root') standInSettings()
+const standIns = prepareImages()
+if (standIns) process.stdout.write('No image registry: stand-ins of this machine are used for the base images.\n')
+const build = ['--network=host', '--pull=never', ...npmSettings()]
+const [port, loginPort] = [await freePort(), await freePort()]
+Object.assign(process.env, { GATEHOUSE_PORT: String(port), GATEHOUSE_LOGIN_PORT: String(loginPort) })
+const project = `gatehouse-test-${process.pid}`
+const program = compose()
+const composed = (...args: string[]): string => run(program, ['--project-name', project, ...args], { cwd: root })
+
+const stack: Stack = {
+  url: `http://localhost:${port}/t/demo/mcp`,
+  name: (service) => `${project}_${service}_1`,
+  podman: (...args) => run('podman', args),
+  log: (service) => spawnSync('podman', ['logs', `${project}_${service}_1`], { encoding: 'utf8' }).stderr
+}
+const outcomes: Outcome[] = []
+try {
+  composed(`--podman-build-args=${build.join(' ')}`, 'build', 'gateway-1', 'authorization')
+  run('podman', ['build', ...build, '--target=with-runtimes', '--tag=localhost/gatehouse-with-runtimes:local', '.'], {
+    cwd: root
+  })
+  composed('up', '--detach', '--no-build')
+  outcomes.push(...(await meetContainers(stack)))
+} catch (error) {
+  outcomes.push({ step: 'builds and starts', failure: String(error) })
+} finally {
+  const { status, stderr } = spawnSync(program, ['--project-name', project, 'down', '--volumes'], {
+    cwd: root,
+    encoding: 'utf8'
+  })
+  outcomes.push({ step: 'is taken down', failure: status === 0 ? undefined : stderr })
+}
+
+for (const { step, failure } of outcomes)
+  process.stdout.write(failure === undefined ? `ok ${step}\n` : `not ok ${step}: ${failure}\n`)
+const failed = outcomes.filter(({ failure }) => failure !== undefined).length
+process.stdout.write(`${outcomes.length - failed} passed, ${failed} failed\n`)
+process.exit(failed === 0 ? 0 : 1)

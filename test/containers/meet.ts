@@ -1,0 +1,180 @@
+// What docker-compose.yml promises, tried from outside while it runs (scripts/containers.ts brings it up).
+
+import assert from 'node:assert/strict'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { until } from '../kit/until.ts'
+import { logIn } from './login.ts'
+
+export interface Stack {
+  readonly url: string
+  name(service: string): string
+  /** @throws {Error} where podman fails */
+  podman(...args: string[]): string
+  /** What a service wrote to standard error. */
+  log(service: string): string
+}
+
+export interface Outcome {
+  readonly step: string
+  readonly failure: string | undefined
+}
+
+const gateways = ['gateway-1', 'gateway-2', 'gateway-3'] as const
+const startMs = 120_000
+
+export async function meetContainers(stack: Stack): Promise<Outcome[]> {
+  const { url, podman, name } = stack
+  const inspect = (service: string, format: string): string =>
+    podman('inspect', '--format', format, name(service)).trim()
+  const isReady = (service: string): boolean => {
+    try {
+      podman('healthcheck', 'run', name(service))
+      return true
+    } catch {
+      return false // Not yet.
+    }
+  }
+  const allReady = (): Promise<boolean> =>
+    until('all gateways are ready, by the health check of the image', () => gateways.every(isReady), startMs)
+  const session = async (token: string): Promise<Client> => {
+    const client = new Client({ name: 'host', version: '1.0.0' })
+    const headers = { authorization: `Bearer ${token}` }
+    // Its types are looser than exactOptionalPropertyTypes allows.
+    await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }) as never)
+    return client
+  }
+  const says = async (client: Client, tool: string, args: Record<string, unknown> = {}): Promise<string> => {
+    const { content } = (await client.callTool({ name: tool, arguments: args })) as { content: Array<{ text: string }> }
+    return content[0]?.text ?? ''
+  }
+
+  const outcomes: Outcome[] = []
+  const step = async (what: string, check: () => Promise<void>): Promise<void> => {
+    const failure = await check().then(
+      () => undefined,
+      (error: unknown) => (error instanceof Error ? `${error.message}\n${error.stack}` : String(error))
+    )
+    outcomes.push({ step: what, failure })
+  }
+
+  await step('all three gateways become ready', async () => {
+    await allReady()
+  })
+  await step('only the proxy is published, on loopback', async () => {
+    for (const service of [...gateways, 'redis', 'authorization', 'tickets', 'secrets'])
+      assert.doesNotMatch(inspect(service, '{{json .HostConfig.PortBindings}}'), /HostPort/, service)
+    const published = inspect('proxy', '{{json .HostConfig.PortBindings}}')
+    const hosts = [...published.matchAll(/"HostIp":"([^"]*)"/g)].map(([, host]) => host)
+    assert.deepEqual(hosts, ['127.0.0.1', '127.0.0.1'])
+  })
+  await step(
+    'a gateway runs below an init, as nobody in particular, on a file system that it cannot change',
+    async () => {
+      const gateway = name('gateway-1')
+      assert.match(podman('exec', gateway, 'cat', '/proc/1/cmdline'), /^\/usr\/bin\/tini\0/)
+      const write = (path: string): string =>
+        podman(
+          'exec',
+          gateway,
+          'node',
+          '-p',
+          `try { fs.writeFileSync('${path}', ''), process.getuid() } catch ({ code }) { code }`
+        ).trim()
+      assert.equal(write('/tmp/probe'), '1000')
+      assert.equal(write('/app/probe'), 'EROFS')
+      assert.equal(inspect('redis', '{{.HostConfig.ReadonlyRootfs}}'), 'true')
+    }
+  )
+  await step('the image says what it is, and holds no npm and no development dependency', async () => {
+    const image = podman('image', 'inspect', '--format', '{{json .Config}}', 'localhost/gatehouse:local')
+    assert.match(image, /"org\.opencontainers\.image\.title":"Gatehouse"/)
+    assert.match(image, /"StopSignal":"SIGTERM"/)
+    const present = podman(
+      'exec',
+      name('gateway-1'),
+      'node',
+      '-p',
+      `['/app/node_modules/fastify', '/app/node_modules/tap', '/usr/local/bin/npm'].map((path) => fs.existsSync(path))`
+    )
+    assert.match(present, /\[\s*true,\s*false,\s*false\s*\]/)
+  })
+  await step('the image with runtimes has Node, npm, Python and uv for its user', async () => {
+    for (const program of ['node', 'npx', 'python3', 'uv', 'uvx']) {
+      const image = 'localhost/gatehouse-with-runtimes:local'
+      const flags = ['--rm', '--read-only', '--tmpfs=/tmp', '--network=none', `--entrypoint=${program}`]
+      assert.match(podman('run', ...flags, image, '--version'), /\d+\.\d+/)
+    }
+  })
+  await step('Redis keeps an append-only file and evicts nothing', async () => {
+    const password = podman('exec', name('gateway-1'), 'cat', '/run/secrets/redis-password').trim()
+    const config = (key: string): string =>
+      podman('exec', name('redis'), 'redis-cli', '--no-auth-warning', '-a', password, 'config', 'get', key)
+    assert.match(config('appendonly'), /yes/)
+    assert.match(config('maxmemory-policy'), /noeviction/)
+    assert.match(podman('exec', name('redis'), 'redis-cli', 'dbsize'), /NOAUTH/)
+  })
+
+  let client: Client | undefined
+  const host = (): Client => {
+    assert.ok(client !== undefined, 'nobody has logged in')
+    return client
+  }
+  await step('a host logs a person in and lists the tools of both upstreams', async () => {
+    client = await session(await logIn(url, 'alice'))
+    const names = await until('both upstreams are listed', async () => {
+      const { tools } = await host().listTools()
+      return tools.length === 4 && tools.map((tool) => tool.name).sort()
+    })
+    assert.deepEqual(names, ['notes__echo', 'notes__where', 'tickets__echo', 'tickets__where'])
+  })
+  await step('the API key of the secrets works as well, and another one does not', async () => {
+    const key = podman('exec', name('gateway-1'), 'cat', '/run/secrets/api-key').trim()
+    const other = await session(key)
+    assert.equal(await says(other, 'tickets__echo', { text: 'key' }), 'key')
+    await other.close()
+    await assert.rejects(session(`${key}x`))
+  })
+  await step('calls of one session reach both upstreams through all three gateways', async () => {
+    assert.equal(await says(host(), 'notes__echo', { text: 'stdio' }), 'stdio')
+    assert.equal(await says(host(), 'tickets__echo', { text: 'http' }), 'http')
+    const machines = new Set<string>()
+    await until('every gateway has served it', async () => machines.add(await says(host(), 'notes__where')).size === 3)
+  })
+  await step('a gateway is killed, and the session goes on at the others', async () => {
+    podman('kill', '--signal=KILL', name('gateway-1'))
+    for (let count = 0; count < 12; count += 1)
+      assert.equal(await says(host(), 'tickets__echo', { text: String(count) }), String(count))
+    podman('start', name('gateway-1'))
+    await allReady()
+  })
+  await step('Redis restarts, and no session is lost', async () => {
+    podman('stop', '--time=20', name('redis'))
+    podman('start', name('redis'))
+    await allReady()
+    await until('the same session is served again', () =>
+      says(host(), 'tickets__echo', { text: 'kept' }).then(
+        (text) => text === 'kept',
+        (error: unknown) => {
+          // A session that was lost comes back under another id: the client would have to open it anew.
+          assert.doesNotMatch(String(error), /404|unknown session/i)
+          return false
+        }
+      )
+    )
+  })
+  await step('SIGTERM drains: the gateway ends by itself with code 0', async () => {
+    podman('stop', '--time=40', name('gateway-2'))
+    assert.equal(inspect('gateway-2', '{{.State.ExitCode}}'), '0')
+    assert.match(stack.log('gateway-2'), /"msg":"stopped"/)
+    await until('the session goes on at the other two', () =>
+      says(host(), 'tickets__echo', { text: 'two left' }).catch((error: unknown) => {
+        // A busy machine: the gateway gave up on its connection to the upstream, and says that it will try again.
+        assert.match(String(error), /cannot be reached/)
+        return undefined
+      })
+    )
+  })
+  await client?.close()
+  return outcomes
+}
