@@ -470,6 +470,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['relay/catalog/views.ts maxPerPerson', 'views', 'person and upstream', 'shown what is shown without capabilities'],
     ['relay/catalog/views.ts maxPerTenant', 'views', 'tenant', 'shown what is shown without capabilities'],
     [
+      'relay/catalog/views.ts maxPerPersonInTenant',
+      'views of all upstreams',
+      'person',
+      'shown what is shown without capabilities'
+    ],
+    [
       'relay/catalog/views.ts evictableAfterMs',
       'time without use until a view may be replaced',
       'view',

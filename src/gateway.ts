@@ -26,7 +26,6 @@ import { createSessions } from './session/sessions.ts'
 import { createStreams } from './session/streams.ts'
 import { createStoreHealth } from './store/health.ts'
 import type { Store } from './store/port.ts'
-import { createRedisStore } from './store/redis.ts'
 import { createSealer } from './store/seal.ts'
 import { createSqliteStore } from './store/sqlite.ts'
 import { steadyClock, wallClock } from './time/clock.ts'
@@ -208,10 +207,12 @@ export async function createGateway(
 }
 
 /** @throws GatewayError unavailable where a file cannot be opened; a store on Redis heals by itself */
-const openStore = (config: Snapshot['store'], log: Log): Promise<Store> =>
-  config.kind === 'redis'
-    ? createRedisStore({ url: config.url, clock: wallClock, log })
-    : createSqliteStore({ path: config.path, clock: wallClock, log })
+async function openStore(config: Snapshot['store'], log: Log): Promise<Store> {
+  if (config.kind !== 'redis') return await createSqliteStore({ path: config.path, clock: wallClock, log })
+  // Its client is loaded where it is used: that is a tenth of what a start costs.
+  const { createRedisStore } = await import('./store/redis.ts')
+  return await createRedisStore({ url: config.url, clock: wallClock, log })
+}
 
 function openSupervisor(
   snapshot: () => Snapshot,

@@ -219,6 +219,41 @@ t.test(
   }
 )
 
+t.test(
+  'one person has 48 views of all upstreams of a tenant, and all persons 64; those that rest make room for others',
+  async (t) => {
+    const clock = stillClock()
+    const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
+    const double = (): Double => ({
+      tools: (declared) => [tool(`for-${Object.keys(declared['experimental'] ?? {}).join() || 'all'}`)]
+    })
+    const setup = await relaySetup(t, {
+      doubles: Object.fromEntries(names.map((name) => [name, double()])),
+      endpoints: Object.fromEntries(names.map((name) => [name, { upstreams: [name], prefix: '' }])),
+      clock
+    })
+    /** How many of the upstreams have a view for this. */
+    const viewsOf = async (who: string, what: string): Promise<number> => {
+      clock.move(1_000) // All views of an upstream have one pace.
+      const lists = await Promise.all(
+        names.map(async (name) => toolsOf(await setup.person(who, name, { experimental: { [what]: {} } })))
+      )
+      t.equal(lists.flat().length, names.length)
+      return lists.flat().filter((name) => name === `for-${what}`).length
+    }
+    for (let at = 1; at <= 6; at++) t.equal(await viewsOf('ada', `ada${at}`), 8)
+    t.equal(await viewsOf('ada', 'ada7'), 0, 'one person has no more')
+    t.same([await viewsOf('bob', 'bob1'), await viewsOf('eve', 'eve1')], [8, 8], 'others have what is left')
+    t.equal(await viewsOf('gil', 'gil1'), 0, 'while all are used there is no room')
+    clock.move(60_001)
+    t.equal(await viewsOf('gil', 'gil1'), 8, 'views that rest make room, on whichever upstream')
+    t.same([await viewsOf('bob', 'bob1'), await viewsOf('eve', 'eve1')], [8, 8], 'those of whoever has most')
+    await until('their connections are closed', () => setup.connections.filter(({ closed }) => closed).length === 8)
+    clock.move(60_001)
+    await until('they make room for oneself, too', async () => (await viewsOf('ada', 'ada7')) === 8)
+  }
+)
+
 t.test('views that are the same as the shared listing are evicted at once', async (t) => {
   const clock = stillClock()
   const setup = await relaySetup(t, {

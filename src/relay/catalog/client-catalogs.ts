@@ -19,7 +19,7 @@ import { buildCatalog, capabilitiesOf, type Catalog, legacyCapabilitiesOf, type 
 import { remainingDiscoveryMs, remainingTtlMs } from './freshness.ts'
 import type { Listings } from './listings.ts'
 import { type OwnLists, type OwnListsByUpstream, withOwnLists } from './own-lists.ts'
-import type { ViewKey } from './views.ts'
+import type { ViewKey } from './view.ts'
 
 export interface ClientCatalogs<C> {
   of(call: C): Catalog

@@ -11,7 +11,8 @@ import type { Listing } from '../../upstream/listing/listing.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { listingScopeOf } from '../call/call.ts'
 import { createListingWatcher, type ListingWatcher } from './listing-watcher.ts'
-import { createViews, type IsAffected, type ViewKey } from './views.ts'
+import type { IsAffected, ViewKey } from './view.ts'
+import { createViews } from './views.ts'
 
 interface ListingsOptions {
   readonly pool: Pool

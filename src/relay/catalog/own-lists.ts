@@ -12,7 +12,7 @@ import { type Clock, timeoutSignal } from '../../time/clock.ts'
 import { fetchList, type Listing, type ListingPart, withListingParts } from '../../upstream/listing/listing.ts'
 import { changedKinds, createReadRate, type ReadRate } from './freshness.ts'
 import type { Listings } from './listings.ts'
-import type { ViewKey } from './views.ts'
+import type { ViewKey } from './view.ts'
 
 /** Whose lists they are: a live session is one. */
 export interface ListsOwner {
