@@ -133,3 +133,15 @@ t.test('a clock that is set back does not keep a caller out', async (t) => {
   await slots.release({ ...ada, seat: slot ?? -1 }, 'first')
   t.equal(await slots.take(ada, 'second', 1, ttlMs), slot)
 })
+
+t.test('a session whose slot another one has by now neither frees nor takes it', async (t) => {
+  const { slots, elsewhere } = await slotsInStore(t)
+  const first = { ...ada, seat: (await slots.take(ada, 'first', 1, ttlMs)) ?? -1 }
+  await elsewhere.release(first, 'first')
+  t.equal(await slots.take(ada, 'second', 1, ttlMs), first.seat)
+  await slots.prolong(first, 'first', ttlMs)
+  await slots.release(first, 'first')
+  t.equal(await slots.take(ada, 'third', 1, ttlMs), undefined, 'the second has it')
+  await slots.release(first, 'second')
+  t.equal(await slots.take(ada, 'third', 1, ttlMs), first.seat)
+})
