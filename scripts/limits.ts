@@ -583,10 +583,16 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the rest is not read'
     ],
     [
-      'upstream/http/request.ts maxRetainedBody bytes',
-      'a request that is kept to be sent again',
-      'request',
-      'not sent again'
+      'upstream/http/response-reader.ts maxHeadBytes bytes',
+      'status line, headers and trailers',
+      'response of an upstream',
+      '`upstream_protocol`; the socket is closed'
+    ],
+    [
+      'upstream/http/response-reader.ts maxChunkLine bytes',
+      'the size of a chunk with its extensions',
+      'response of an upstream',
+      'the answer is lost; the socket is closed'
     ],
     ['upstream/http/post-queue.ts maxPosts', 'notifications and responses under way', 'upstream connection', 'wait'],
     [
@@ -682,26 +688,26 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['upstream/connect/select-transport.ts maxEntries', 'remembered findings', 'process', 'the oldest are forgotten'],
     [
-      'upstream/http/target.ts usualSockets',
+      'upstream/http/socket-pool.ts usualSockets',
       'requests at once over HTTP, each with a socket of its own; one person may have a part of them',
       'upstream',
       '`too_many`; a stream is tried again, a message is lost'
     ],
     [
-      'upstream/http/target.ts share',
+      'upstream/http/socket-pool.ts share',
       'the part of one person, where the upstream is not `shared`',
       'upstream',
       '`too_many`'
     ],
     [
-      'upstream/http/target.ts usualSockets',
+      'upstream/http/socket-pool.ts usualSockets',
       'requests at once over HTTP, each with a socket of its own',
       'upstream',
       '`too_many`; streams are tried again'
     ],
-    ['upstream/http/target.ts share', 'the part of these that one person may have', 'upstream', 'the same'],
+    ['upstream/http/socket-pool.ts share', 'the part of these that one person may have', 'upstream', 'the same'],
     [
-      'upstream/http/target.ts keepAliveMs keepAliveMarginMs',
+      'upstream/http/socket-pool.ts keepAliveMs keepAliveMarginMs',
       'life of an idle socket; margin below what the server names',
       'socket',
       'closed'
@@ -873,6 +879,9 @@ store/sqlite-file.ts layout
 store/sqlite-file.ts sqliteBusy
 store/sqlite-file.ts sqliteNotADatabase
 time/turns.ts smallSize
+upstream/http/pooled-socket.ts probeMs
+upstream/http/pooled-socket.ts readBytes
+upstream/http/response-reader.ts headPart
 upstream/http/sse-reader.ts feedLength
 upstream/http/sse-reader.ts lineSlack
 upstream/http/sse-reader.ts sampleLength

@@ -31,7 +31,7 @@ import { createSqliteStore } from './store/sqlite.ts'
 import { steadyClock, wallClock } from './time/clock.ts'
 import { createServerRequestQuotas } from './upstream/rpc/server-requests.ts'
 import { createConnector } from './upstream/connect/connect.ts'
-import { createEgress } from './upstream/http/target.ts'
+import { createEgress } from './upstream/http/socket-pool.ts'
 import { createPool } from './upstream/pool/pool.ts'
 import { createSupervisor, type Supervisor } from './upstream/stdio/supervisor.ts'
 

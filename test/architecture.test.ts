@@ -49,7 +49,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   store: ['ioredis'],
   auth: ['jose', 'oauth4webapi', 'lru-cache', 'undici'],
   session: ['lru-cache'],
-  upstream: ['undici', 'eventsource-parser'],
+  upstream: ['eventsource-parser'],
   relay: ['lru-cache'],
   http: ['fastify', '@fastify/cors'],
   cli: ['yaml']

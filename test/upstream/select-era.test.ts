@@ -4,7 +4,7 @@
 import t, { type Test } from 'tap'
 import { createServer } from 'node:http'
 import { createConnector } from '../../src/upstream/connect/connect.ts'
-import { createEgress } from '../../src/upstream/http/target.ts'
+import { createEgress } from '../../src/upstream/http/socket-pool.ts'
 import {
   handClock,
   handshake,

@@ -4,7 +4,7 @@
 import { connect as connectTo, createServer, type AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { createConnector } from '../../src/upstream/connect/connect.ts'
-import { createEgress } from '../../src/upstream/http/target.ts'
+import { createEgress } from '../../src/upstream/http/socket-pool.ts'
 import { startReference } from '../conformance/reference.ts'
 import {
   callOf,

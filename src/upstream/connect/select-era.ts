@@ -12,7 +12,7 @@ import { createDiscoveryCache, createTransportSelector } from './select-transpor
 import { upstreamError } from '../rpc/errors.ts'
 import type { HttpDefinition, StdioDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Clock } from '../../time/clock.ts'
-import type { Egress } from '../http/target.ts'
+import type { Egress } from '../http/socket-pool.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 import type { Supervisor } from '../stdio/supervisor.ts'
 

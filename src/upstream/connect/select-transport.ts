@@ -9,7 +9,7 @@ import { openStreamable } from '../http/streamable-link.ts'
 import { type Link, discard, withHandshake } from '../rpc/link.ts'
 import { upstreamError } from '../rpc/errors.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
-import type { Egress } from '../http/target.ts'
+import type { Egress } from '../http/socket-pool.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
 type OpenLegacyHttp = (definition: HttpDefinition, context: LinkContext, signal: AbortSignal) => Promise<Link>

@@ -4,8 +4,8 @@
 import { type Timer, backoffMs } from '../../time/clock.ts'
 import type { HttpOutcome } from './outcome.ts'
 import { type HttpResponseSink, type OpenRequest, sendRequest } from './request.ts'
+import { type HttpTarget, streamHeaders } from './target.ts'
 import type { LinkContext } from '../rpc/transport.ts'
-import type { HttpTarget } from './target.ts'
 
 interface GetStreamEvents {
   message(value: unknown): void
@@ -23,12 +23,11 @@ const maxRetryMs = 3_600_000
 const minDelayMs = 50
 
 /**
- * @param sessionHeaders names and values in turn
  * @returns stops listening
  */
 export function openGetStream(
   target: HttpTarget,
-  sessionHeaders: readonly string[],
+  sessionHeaders: string,
   { clock, random, log }: LinkContext,
   events: GetStreamEvents
 ): () => void {
@@ -66,9 +65,8 @@ export function openGetStream(
   }
 
   function open(): void {
-    const headers = ['accept', 'text/event-stream', ...sessionHeaders]
-    if (lastEventId !== undefined) headers.push('last-event-id', lastEventId)
-    request = sendRequest(target, { method: 'GET', use: 'streams', headers, body: null }, sink)
+    const headers = streamHeaders + sessionHeaders
+    request = sendRequest(target, { method: 'GET', use: 'streams', headers, lastEventId, body: null }, sink)
   }
 
   function ended(outcome: HttpOutcome): void {

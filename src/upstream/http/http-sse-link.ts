@@ -9,7 +9,8 @@ import { closedError, failureError, lostError } from '../rpc/errors.ts'
 import { createHttpSseStream } from './http-sse-stream.ts'
 import type { HttpOutcome } from './outcome.ts'
 import { type HttpRequest, type OpenRequest, sendRequest } from './request.ts'
-import { type Egress, openTarget, postHeaders, revisionHeader, socketClaimOf } from './target.ts'
+import { type Egress, socketClaimOf } from './socket-pool.ts'
+import { openTarget, postHeaders, revisionHeader } from './target.ts'
 import { type Client, noClient } from '../../protocol/seams.ts'
 import { type HandshakeResult, initialize, type Link } from '../rpc/link.ts'
 import { createRpcClient } from '../rpc/rpc-client.ts'
@@ -63,7 +64,7 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
   const requestOf = (body: string): Omit<HttpRequest, 'use'> => ({
     method: 'POST',
     path: stream.postPath,
-    headers: [...postHeaders, ...target.headers, ...revisionHeader(handshakeResult?.revision)],
+    headers: postHeaders + target.headers + revisionHeader(handshakeResult?.revision),
     body,
     statusOnly: true
   })

@@ -8,9 +8,9 @@ import { printable } from '../rpc/decode-json.ts'
 import { failureError, lostError, upstreamError } from '../rpc/errors.ts'
 import type { HttpOutcome } from './outcome.ts'
 import { type HttpResponseSink, type OpenRequest, sendRequest } from './request.ts'
+import { type HttpTarget, streamHeaders } from './target.ts'
 import type { Log } from '../../observe/log.ts'
 import type { UnusableEvent } from './sse-reader.ts'
-import type { HttpTarget } from './target.ts'
 
 /** Statuses of 4xx that say nothing about the transport. */
 const neutralStatuses: ReadonlySet<number> = new Set([401, 403, 408, 429])
@@ -105,7 +105,7 @@ export function createHttpSseStream(
     /** See `HttpSseLink.openStream`. */
     open(signal: AbortSignal): Promise<GatewayError | undefined> {
       if (request === undefined && !closed) {
-        const headers = ['accept', 'text/event-stream', ...target.headers]
+        const headers = streamHeaders + target.headers
         request = sendRequest(target, { method: 'GET', use: 'streams', headers, body: null }, sink)
         if (closed) request.abort()
       }

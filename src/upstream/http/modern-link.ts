@@ -7,7 +7,8 @@ import { type HttpResponseSink, type OpenRequest, sendRequest } from './request.
 import { NotExecutedError, boundedError, closedError, failureError, isRpcError, lostError } from '../rpc/errors.ts'
 import { type Timer, deadline } from '../../time/clock.ts'
 import { type RpcClient, createRpcClient } from '../rpc/rpc-client.ts'
-import { type Egress, type HttpTarget, modernHeaders, openTarget, type SocketClaim, socketClaimOf } from './target.ts'
+import { type Egress, type SocketClaim, socketClaimOf } from './socket-pool.ts'
+import { type HttpTarget, modernHeaders, openTarget } from './target.ts'
 import { type DiscoverResult, type NotModern, discoverModern, isNotModern } from '../modern/discover.ts'
 import { createUpstreamSubscriptions } from '../modern/listen-streams.ts'
 import { createModernCodec, createModernRequests } from '../modern/modern-requests.ts'
@@ -168,7 +169,7 @@ class ModernHttpCall implements HttpResponseSink {
     this.id = id
   }
 
-  post(headers: string[], body: string, claim: SocketClaim): void {
+  post(headers: string, body: string, claim: SocketClaim): void {
     const { target, rpc, open } = this.connection
     this.request = sendRequest(target, { method: 'POST', ...claim, headers, body }, this)
     // It may have ended before we got here.

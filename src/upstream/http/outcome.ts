@@ -27,8 +27,3 @@ export function refusal(status: number, bytes: Buffer | undefined): HttpOutcome 
   const message = isObject(error) ? error['message'] : undefined
   return { kind: 'refused', status, body, detail: typeof message === 'string' ? printable(message, 200) : '' }
 }
-
-/** undici's parser does not always name its errors by code. */
-export function isParserError(error: Error): boolean {
-  return error.name === 'HTTPParserError' || (error as NodeJS.ErrnoException).code === 'UND_ERR_HEADERS_OVERFLOW'
-}

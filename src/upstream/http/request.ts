@@ -4,13 +4,13 @@
 import { IncomingMemory } from '../../limits/memory.ts'
 import { finished } from '../../protocol/json-steps.ts'
 import { ByteChunks, decodeSteps } from '../rpc/decode-json.ts'
-import { type HttpOutcome, isParserError, refusal } from './outcome.ts'
-import { readOnce } from './read-once.ts'
+import { type HttpOutcome, refusal } from './outcome.ts'
+import type { SocketClaim } from './socket-pool.ts'
+import { headerText, type HttpTarget } from './target.ts'
+import { type Exchange, type PooledSocket, ResponseSyntaxError } from './pooled-socket.ts'
 import { type SseReader, type SseSink, createSseReader } from './sse-reader.ts'
 import { type StepQueue, type StepSource, type Steps, createStepQueue, smallSize } from '../../time/turns.ts'
-import type { IncomingHttpHeaders } from 'node:http'
-import type { Dispatcher } from 'undici'
-import type { HttpTarget, SocketClaim } from './target.ts'
+import type { ResponseReader } from './response-reader.ts'
 
 export interface HttpResponseSink extends SseSink {
   /** A 2xx answer begins; before any message. */
@@ -23,8 +23,10 @@ export interface HttpRequest extends SocketClaim {
   readonly method: 'POST' | 'GET' | 'DELETE'
   /** Default that of the target. */
   readonly path?: string
-  /** Names and values in turn. */
-  readonly headers: string[]
+  /** As they are sent: a line for each. */
+  readonly headers: string
+  /** What a stream is resumed from: text of the server. */
+  readonly lastEventId?: string | undefined
   readonly body: string | null
   /** Nothing that an answer says besides its status is of interest, whatever its type. */
   readonly statusOnly?: boolean
@@ -37,31 +39,38 @@ export interface OpenRequest {
 
 /** Enough of a refusal to explain it. */
 const maxRefusalBytes = 65_536
-/** undici keeps a body until the answer has been read to its end, which may take as long as a person thinks. */
-const maxRetainedBody = 16_384
-const aborted = new Error('no longer wanted')
 
 export function sendRequest(target: HttpTarget, request: HttpRequest, sink: HttpResponseSink): OpenRequest {
-  const { method, path = target.path, headers, body, statusOnly = false } = request
+  const { method, path = target.path, headers, body, statusOnly = false, lastEventId } = request
   const socket = target.take(request)
   if (typeof socket !== 'function') {
     sink.end(socket)
     return { abort() {} }
   }
   const handler = new ResponseHandler(sink, target, statusOnly, socket)
-  const large = body !== null && body.length > maxRetainedBody
-  target.dispatcher.dispatch({ path, method, ...(large ? readOnce(headers, body) : { headers, body }) }, handler)
+  let head = `${method} ${path} HTTP/1.1\r\n${headers}`
+  if (body !== null) head += `content-length: ${Buffer.byteLength(body)}\r\n`
+  try {
+    if (lastEventId !== undefined) head += eventIdHeader(lastEventId)
+  } catch (cause) {
+    handler.failed(cause as Error)
+    return handler
+  }
+  target.send(`${head}\r\n`, body, handler)
   return handler
 }
 
+/** In UTF-8 (WHATWG HTML 9.2.4), of which each byte is a character here. @throws TypeError */
+const eventIdHeader = (id: string): string => headerText(['last-event-id', Buffer.from(id).toString('latin1')])
+
 /** A class, because there is one for each call: its methods are not made anew. */
-class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest, StepSource {
+class ResponseHandler implements Exchange, OpenRequest, StepSource {
   private readonly sink: HttpResponseSink
   private readonly maxBytes: number
   private readonly incoming: IncomingMemory
   private readonly statusOnly: boolean
   private readonly giveBack: () => void
-  private controller: Dispatcher.DispatchController | undefined
+  private socket: PooledSocket | undefined
   private over = false
   private complete = false
   private status = 0
@@ -84,7 +93,16 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest, StepSo
     this.over = true
     this.work?.close()
     this.incoming.fits(0)
-    this.controller?.abort(aborted)
+    this.leave()
+  }
+
+  /** What is still to come is not wanted. */
+  private leave(): void {
+    // Until it is connected, the socket counts.
+    if (this.complete || this.socket === undefined) return
+    this.complete = true
+    this.giveBack()
+    this.socket.abandon()
   }
 
   private end(outcome: HttpOutcome): void {
@@ -103,49 +121,52 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest, StepSo
 
   private giveUp(reason: string): void {
     this.end({ kind: 'garbled', reason })
-    this.controller?.abort(aborted)
+    this.leave()
   }
 
   /** @returns whether there is memory for a message of so many bytes; if not, it is given up */
   private fits(bytes: number): boolean {
     if (this.incoming.fits(bytes)) return true
     this.end({ kind: 'garbled', reason: this.incoming.reason(bytes), code: 'too_many' })
-    this.controller?.abort(aborted)
+    this.leave()
     return false
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.controller = controller
-    if (this.over) controller.abort(aborted)
+  start(socket: PooledSocket): boolean {
+    if (this.over) this.giveBack()
+    else this.socket = socket
+    return !this.over
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, head: IncomingHttpHeaders): void {
-    if (this.over || status < 200) return
+  received(reader: ResponseReader, body: Buffer | undefined): void {
+    // What has come whole is not held up, and its socket belongs to the next request.
+    this.complete = reader.complete
+    if (reader.complete) this.giveBack()
+    if (this.status === 0 && reader.status > 0) this.begin(reader)
+    if (body !== undefined) this.take(body)
+    if (reader.complete) this.ended()
+  }
+
+  private begin({ status, contentEncoding = 'identity', contentType = '', sessionId }: ResponseReader): void {
     this.status = status
     if (status > 299 || this.statusOnly) return
-    const encoding = head['content-encoding']
     // We asked for identity: anything else could be a bomb, whose size only shows when it has gone off.
-    if (encoding !== undefined && encoding !== 'identity') {
-      return this.giveUp('it is compressed although identity was asked for')
-    }
-    // A header that comes twice is an array, whatever its type says.
-    const [contentType = ''] = [head['content-type'] ?? []].flat()
+    if (contentEncoding !== 'identity') return this.giveUp('it is compressed although identity was asked for')
     const type = contentType.split(';', 1)[0]?.trim().toLowerCase()
     this.json = type === 'application/json'
-    const sessionId = head['mcp-session-id']
     const streamed = type === 'text/event-stream'
-    this.sink.begin?.(typeof sessionId === 'string' ? sessionId : undefined, streamed)
+    this.sink.begin?.(sessionId, streamed)
     if (streamed)
       this.reader = createSseReader(this.maxBytes, this.sink, (values) => this.incoming.reserveValues(values))
   }
 
   pause(): void {
-    if (!this.complete) this.controller?.pause()
+    if (!this.complete) this.socket?.pause()
   }
 
   /** After its end the socket belongs to the next request. */
   resume(): void {
-    if (!this.complete) this.controller?.resume()
+    if (!this.complete) this.socket?.resume()
   }
 
   private do(steps: Steps, size: number): void {
@@ -173,7 +194,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest, StepSo
     this.sink.message(value)
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  private take(chunk: Buffer): void {
     if (this.over) return
     if (this.reader !== undefined) return this.do(this.readEvents(this.reader, chunk), this.reader.held + chunk.length)
     if (!this.fits((this.bytes?.size ?? 0) + chunk.length)) return
@@ -185,13 +206,11 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest, StepSo
     if (refused) this.end({ kind: 'refused', status, body: undefined, detail: '' })
     else if (this.statusOnly) this.end({ kind: 'answered', status, streamed: false })
     else return this.giveUp(`it is larger than ${this.maxBytes} bytes`)
-    this.controller?.abort(aborted)
+    this.leave()
   }
 
-  onResponseEnd(): void {
+  private ended(): void {
     const { status, bytes } = this
-    this.giveBack()
-    this.complete = true
     if (this.over) return
     if (status > 299) return this.end(refusal(status, bytes?.take()))
     if (this.reader !== undefined) return this.finish({ kind: 'answered', status, streamed: true })
@@ -211,15 +230,15 @@ class ResponseHandler implements Dispatcher.DispatchHandler, OpenRequest, StepSo
     this.finish({ kind: 'answered', status, streamed: false })
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
+  failed(cause: Error): void {
     const { status } = this
-    // A request that was given up comes here too, once it has left its socket.
     this.giveBack()
     this.complete = true
     if (this.over) return
-    if (this.controller === undefined) return this.end({ kind: 'unsent', cause })
+    if (this.socket === undefined) return this.end({ kind: 'unsent', cause })
     // Once the answer has begun, the same error means that it was cut short.
-    if (status === 0 && isParserError(cause)) return this.end({ kind: 'garbled', reason: 'it is not HTTP' })
+    if (status === 0 && cause instanceof ResponseSyntaxError)
+      return this.end({ kind: 'garbled', reason: `it is not HTTP: ${cause.message}` })
     // The status line alone says that the request was refused.
     if (status > 299) return this.end(refusal(status, undefined))
     if (status > 0 && this.statusOnly) return this.end({ kind: 'answered', status, streamed: false })

@@ -5,17 +5,18 @@ import { failureError, isRpcError, lostError } from '../rpc/errors.ts'
 import { GatewayError, isObject } from '../../protocol/messages.ts'
 import { type HttpOutcome, noResponse } from './outcome.ts'
 import { type HttpResponseSink, type OpenRequest, sendRequest } from './request.ts'
+import type { SocketClaim } from './socket-pool.ts'
+import { type HttpTarget, streamHeaders } from './target.ts'
 import type { Clock, Timer } from '../../time/clock.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
-import type { HttpTarget, SocketClaim } from './target.ts'
 
 /** An upstream session, as the requests of it carry it. A new handshake makes a new one. */
 export interface HttpSession {
   readonly id: string | undefined
-  /** Of every request; names and values in turn. */
-  readonly headers: readonly string[]
+  /** Of every request, as they are sent. */
+  readonly headers: string
   /** Of a POST. */
-  readonly postHeaders: string[]
+  readonly postHeaders: string
 }
 
 /** What the calls of a connection share. */
@@ -185,8 +186,14 @@ export class StreamableCall implements HttpResponseSink {
     this.resumes++
     open.set(this.id, this)
     this.timer = clock.timer(this.retryMs, () => {
-      const headers = ['accept', 'text/event-stream', 'last-event-id', this.lastEventId ?? '', ...this.session.headers]
-      this.send({ method: 'GET', ...this.claim, headers, body: null })
+      const { lastEventId } = this
+      this.send({
+        method: 'GET',
+        ...this.claim,
+        headers: streamHeaders + this.session.headers,
+        lastEventId,
+        body: null
+      })
     })
   }
 }

@@ -7,7 +7,7 @@ import { upstreamError } from '../rpc/errors.ts'
 import { type HandshakeResult, initialize } from '../rpc/link.ts'
 import { openGetStream } from './get-stream.ts'
 import { createPostQueue, sendForStatus } from './post-queue.ts'
-import { type HttpTarget, postHeaders, revisionHeader } from './target.ts'
+import { headerText, type HttpTarget, postHeaders, revisionHeader } from './target.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext } from '../rpc/transport.ts'
@@ -156,7 +156,7 @@ export function createStreamableSession(
       const { id, headers } = state.current
       if (id === undefined) return
       const stop = new AbortController()
-      const request = { method: 'DELETE' as const, headers: [...headers], body: null }
+      const request = { method: 'DELETE' as const, headers, body: null }
       // 2025-11-25 "Session Management" 5; the server may say 405.
       await settledWithin(clock, closeMs, sendForStatus(target, request, stop.signal))
       stop.abort()
@@ -169,12 +169,9 @@ const reasonIn = (cause: unknown): string =>
   cause instanceof GatewayError && cause.data['outcome'] === undefined ? ` (${cause.message.replace(/\.$/, '')})` : ''
 
 function sessionOf(target: HttpTarget, id: string | undefined, result: HandshakeResult | undefined): HttpSession {
-  const headers = [
-    ...target.headers,
-    ...(id === undefined ? [] : ['mcp-session-id', id]),
-    ...revisionHeader(result?.revision)
-  ]
-  return { id, headers, postHeaders: [...postHeaders, ...headers] }
+  const own = id === undefined ? '' : headerText(['mcp-session-id', id])
+  const headers = target.headers + own + revisionHeader(result?.revision)
+  return { id, headers, postHeaders: postHeaders + headers }
 }
 
 /** How soon a session that the server forgot is made anew, from the second time on. */

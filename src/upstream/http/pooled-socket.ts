@@ -1,0 +1,172 @@
+// One connection to a server: it carries one request at a time, and its response back. No pipelining, and no request is
+// ever written twice.
+
+import { ResponseReader } from './response-reader.ts'
+import type { OnReadOpts, Socket } from 'node:net'
+import type { Timer } from '../../time/clock.ts'
+
+/** What a request hears of its socket. Whatever ends it is the last that it hears. */
+export interface Exchange {
+  /** It is about to be written; what fails before was not sent. @returns false where it is no longer wanted */
+  start(socket: PooledSocket): boolean
+  /** Part of the response came. @param body what it holds of it; the reader is the next request's afterwards */
+  received(reader: ResponseReader, body: Buffer | undefined): void
+  failed(cause: Error): void
+}
+
+/** Of a connection without traffic: until the system asks whether the other side is still there. */
+const probeMs = 60_000
+
+/** A response that cannot be read. */
+export class ResponseSyntaxError extends Error {}
+
+// All that is read at once. One for all sockets, because each read is over before the next begins: libuv reads into it
+// and calls us, in one go. Not so on Windows, where a read is begun before there is anything to read.
+const readBytes = 65_536
+const sharedBytes = Buffer.allocUnsafeSlow(readBytes)
+const bytesOfRead = (): Buffer => (process.platform === 'win32' ? Buffer.allocUnsafeSlow(readBytes) : sharedBytes)
+
+export type OwnRequest = readonly [head: string, body: string | null, exchange: Exchange]
+
+export interface PoolContext {
+  readonly event: 'connect' | 'secureConnect'
+  open(onread: OnReadOpts): Socket
+  send(...request: OwnRequest): void
+  writeSoon(socket: PooledSocket): void
+  connectTimer(late: (error: Error) => void): Timer
+  released(socket: PooledSocket, keepAliveMs: number | undefined): void
+  closed(socket: PooledSocket): void
+}
+
+export class PooledSocket {
+  /** While it is idle: from then on the server may close it. */
+  idleUntil = 0
+  private readonly pool: PoolContext
+  private readonly socket: Socket
+  private readonly reader = new ResponseReader()
+  private connecting: Timer | undefined
+  /** That is not written yet. */
+  private request: OwnRequest | undefined
+  /** That is written. */
+  private exchange: Exchange | undefined
+  private paused = false
+
+  constructor(pool: PoolContext) {
+    this.pool = pool
+    // Without a stream in between, which would cost more than all that is read here.
+    const socket = (this.socket = pool.open({
+      buffer: bytesOfRead(),
+      callback: (size, bytes) => this.read(size, bytes as Buffer)
+    }))
+    socket.setNoDelay(true)
+    socket.setKeepAlive(true, probeMs)
+    this.connecting = pool.connectTimer((error) => socket.destroy(error))
+    socket.once(pool.event, () => {
+      this.connecting?.close()
+      this.connecting = undefined
+      this.write()
+    })
+    socket.on('end', () => this.ended())
+    socket.on('error', (error) => this.fail(error))
+    socket.on('close', () => {
+      this.connecting?.close()
+      pool.closed(this)
+      this.fail(new Error('the connection was closed'))
+    })
+  }
+
+  begin(request: OwnRequest): void {
+    this.request = request
+    this.reader.begin()
+    if (this.connecting === undefined) this.pool.writeSoon(this)
+  }
+
+  /** One write: the system call costs more than joining the two. */
+  write(): void {
+    const { request } = this
+    // Where the socket has ended meanwhile, the request goes to another one when it is closed.
+    if (request === undefined || this.socket.destroyed) return
+    this.request = undefined
+    const [head, body, exchange] = request
+    if (!exchange.start(this)) return this.pool.released(this, this.reader.keepAliveMs)
+    this.exchange = exchange
+    const length = body === null ? 0 : Buffer.byteLength(body)
+    // What is one byte a character is written without being converted.
+    if (length === (body?.length ?? 0)) return void this.socket.write(head + (body ?? ''), 'latin1')
+    const bytes = Buffer.allocUnsafeSlow(head.length + length)
+    bytes.write(head, 'latin1')
+    bytes.write(body ?? '', head.length)
+    this.socket.write(bytes)
+  }
+
+  /** @returns false where nothing more is to be read */
+  private read(size: number, bytes: Buffer): boolean {
+    const { exchange, reader, socket } = this
+    // Nobody asked: it would be taken for the answer to the next request.
+    if (exchange === undefined) {
+      this.destroy()
+      return false
+    }
+    const view = reader.push(bytes, size)
+    // The bytes of the next read overwrite these.
+    this.tell(exchange, view === undefined ? undefined : Buffer.from(view))
+    return !socket.destroyed
+  }
+
+  private ended(): void {
+    const { exchange } = this
+    this.reader.end()
+    if (exchange !== undefined && this.reader.complete) this.tell(exchange, undefined)
+    else this.fail(new Error('the server closed the connection'))
+    this.destroy()
+  }
+
+  private tell(exchange: Exchange, body: Buffer | undefined): void {
+    const { reader } = this
+    exchange.received(reader, body)
+    if (this.exchange !== exchange) return
+    if (reader.complete) {
+      this.exchange = undefined
+      // A server that answers before it has read the request may never read the rest.
+      if (!reader.reusable || this.socket.writableLength > 0) return this.destroy()
+      this.resume()
+      this.pool.released(this, reader.keepAliveMs)
+    } else if (reader.fault !== undefined) {
+      this.fail(new ResponseSyntaxError(reader.fault))
+      this.destroy()
+    }
+  }
+
+  private fail(cause: Error): void {
+    const { exchange, request } = this
+    this.exchange = undefined
+    this.request = undefined
+    exchange?.failed(cause)
+    if (request === undefined) return
+    // It was idle, and its server has closed it: not a byte of the request was written.
+    if (this.connecting === undefined) this.pool.send(...request)
+    else request[2].failed(cause)
+  }
+
+  pause(): void {
+    this.paused = true
+    this.socket.pause()
+  }
+
+  resume(): void {
+    if (!this.paused) return
+    this.paused = false
+    this.socket.resume()
+  }
+
+  /** The request is no longer wanted, and hears nothing any more. */
+  abandon(): void {
+    this.exchange = undefined
+    this.destroy()
+  }
+
+  destroy(): void {
+    this.pool.closed(this)
+    this.socket.destroy()
+  }
+}

@@ -1,0 +1,195 @@
+// Sockets to upstreams: how many there may be, who shares them, and how long they are kept open between requests
+// (RFC 9112 section 9.3).
+
+import { connect as connectTcp, isIP, type OnReadOpts, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { createQuota } from '../../limits/limits.ts'
+import { type Timer, steadyClock } from '../../time/clock.ts'
+import { type Exchange, type PoolContext, PooledSocket } from './pooled-socket.ts'
+import type { Request } from '../../protocol/messages.ts'
+import type { Client } from '../../protocol/seams.ts'
+import type { HttpDefinition } from '../../config/snapshot.ts'
+import type { HttpFailure } from '../rpc/errors.ts'
+import type { LinkContext } from '../rpc/transport.ts'
+
+/**
+ * Calls; streams without end; handshakes, lists and messages that are only taken. Counted apart, so that none takes the
+ * sockets of another.
+ */
+export type SocketUse = keyof typeof usualSockets
+
+export interface SocketClaim {
+  readonly use: SocketUse
+  /** Who is behind the request; undefined: whom the connection serves, or nobody. */
+  readonly person?: string | undefined
+}
+
+export interface SocketLease {
+  readonly send: SocketPool['send']
+  /** For one request. @returns gives the socket back, once; or what to fail the request with, where all are in use */
+  take(claim: SocketClaim): (() => void) | (HttpFailure & { readonly kind: 'limited' })
+  /** The last one to release it closes the sockets. Idempotent. */
+  release(): void
+}
+
+/** What the request takes a socket for, and for whom. */
+export const socketClaimOf = ({ method }: Request, { quotaKey }: Pick<Client, 'quotaKey'>): SocketClaim => ({
+  use: socketUseOf(method),
+  person: quotaKey
+})
+
+function socketUseOf(method: string): SocketUse {
+  if (method === 'subscriptions/listen') return 'streams'
+  return method === 'initialize' || method === 'server/discover' || method.endsWith('/list') ? 'others' : 'calls'
+}
+
+// An idle socket that the server closes just as we write is a call whose outcome nobody knows. Node's servers close
+// after 5 s.
+const keepAliveMs = 4_000
+const keepAliveMarginMs = 2_000
+/** To one upstream, at once. Each request has a socket for itself until its answer has ended. */
+const usualSockets = { calls: 1_024, streams: 4_096, others: 1_024 }
+/** Of these, those of one person. */
+const share = 0.75
+
+export type Egress = ReturnType<typeof createEgress>
+
+/**
+ * One pool of sockets per connection definition, so that no two tenants and no two credentials ever share a socket; no
+ * redirects, no retries, no decompression.
+ */
+export function createEgress(maxSockets: Readonly<Record<SocketUse, number>> = usualSockets) {
+  const pools = new Map<string, { readonly pool: SocketPool; readonly full: Set<SocketUse>; users: number }>()
+  const sockets = createQuota()
+  return {
+    open(definition: HttpDefinition, { handshake, log }: LinkContext): SocketLease {
+      const { hash, name, tenant } = definition
+      let shared = pools.get(hash)
+      if (shared === undefined) {
+        const pool = createSocketPool(new URL(definition.url), definition.connectMs)
+        pools.set(hash, (shared = { pool, full: new Set(), users: 0 }))
+      }
+      const { pool } = shared
+      const mine = shared
+      mine.users++
+      let released = false
+      return {
+        send: pool.send,
+        take({ use, person = handshake.quotaKey }) {
+          const max = maxSockets[use]
+          const own = Math.floor(max * share)
+          const ofAll = [`${hash} ${use}`, max] as const
+          const giveBack = sockets.take(1, person === undefined ? [ofAll] : [ofAll, [`${ofAll[0]} ${person}`, own]])
+          if (giveBack !== undefined) return giveBack
+          // Once: whoever is refused is told each time.
+          if (!mine.full.has(use))
+            log.warn({ upstream: name, tenant, use, max }, 'all sockets to an upstream are in use')
+          mine.full.add(use)
+          return {
+            kind: 'limited',
+            what: `${max} requests of the kind "${use}" at once, ${own} of them for one caller`
+          }
+        },
+        release() {
+          if (released) return
+          released = true
+          if (--mine.users > 0) return
+          pools.delete(definition.hash)
+          pool.destroy()
+        }
+      }
+    }
+  }
+}
+
+type SocketPool = ReturnType<typeof createSocketPool>
+
+/** @param url whose origin the sockets go to; @param connectMs until a socket is connected, with TLS */
+export function createSocketPool(url: URL, connectMs: number, clock = steadyClock) {
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const secure = url.protocol === 'https:'
+  /** The one that was used last is the last. */
+  const idle: PooledSocket[] = []
+  const all = new Set<PooledSocket>()
+  let sweep: Timer | undefined
+  let destroyed = false
+  let due: PooledSocket[] = []
+  let session: Buffer | undefined
+
+  function open(onread: OnReadOpts): Socket {
+    const to = { host, port: Number(url.port) || (secure ? 443 : 80), onread }
+    if (!secure) return connectTcp(to)
+    const name = isIP(host) === 0 ? { servername: host } : {}
+    const socket = connectTls({ ...to, ...name, ...(session && { session }), ALPNProtocols: ['http/1.1'] })
+    socket.on('session', (ticket) => {
+      session = ticket
+    })
+    return socket
+  }
+
+  function closeIdle(): void {
+    sweep = undefined
+    for (const socket of [...idle]) if (socket.idleUntil <= clock.now()) socket.destroy()
+    const [first] = idle
+    if (first !== undefined) watchIdle(first.idleUntil - clock.now())
+  }
+
+  function watchIdle(ms: number): void {
+    if (sweep !== undefined) return
+    sweep = clock.timer(Math.max(1, ms), closeIdle)
+    sweep.unref()
+  }
+
+  function writeDue(): void {
+    const sockets = due
+    due = []
+    for (const socket of sockets) socket.write()
+  }
+
+  /** @param head latin1, with the empty line at its end */
+  function send(head: string, body: string | null, exchange: Exchange): void {
+    if (destroyed) return exchange.failed(new Error('the connection was closed'))
+    for (let socket = idle.pop(); socket !== undefined; socket = idle.pop()) {
+      if (socket.idleUntil > clock.now()) return socket.begin([head, body, exchange])
+      socket.destroy()
+    }
+    const socket = new PooledSocket(context)
+    all.add(socket)
+    socket.begin([head, body, exchange])
+  }
+
+  const text = `not connected within ${connectMs / 1000} s (connectMs)`
+  const context: PoolContext = {
+    open,
+    send,
+    // What has come on an idle socket, or its end, has to be seen before anything is written: an answer that came ahead
+    // of its request would be taken for that of the next. Between two of these the event loop looks at its sockets.
+    writeSoon(socket) {
+      if (due.push(socket) === 1) setImmediate(() => setImmediate(writeDue))
+    },
+    event: secure ? 'secureConnect' : 'connect',
+    connectTimer: (late) => clock.timer(connectMs, () => late(Object.assign(new Error(text), { code: 'ETIMEDOUT' }))),
+    released(socket, named) {
+      const ms = Math.min(keepAliveMs, (named ?? Infinity) - keepAliveMarginMs)
+      if (destroyed || ms <= 0) return socket.destroy()
+      socket.idleUntil = clock.now() + ms
+      idle.push(socket)
+      watchIdle(ms)
+    },
+    closed(socket) {
+      all.delete(socket)
+      const at = idle.indexOf(socket)
+      if (at !== -1) idle.splice(at, 1)
+    }
+  }
+
+  return {
+    send,
+    /** Requests that are under way fail. */
+    destroy(): void {
+      destroyed = true
+      sweep?.close()
+      for (const socket of all) socket.destroy()
+    }
+  }
+}

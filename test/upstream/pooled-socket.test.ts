@@ -1,0 +1,186 @@
+// The sockets to upstreams: TLS with its certificates, addresses of both families, their ends, and when a request counts
+// as sent.
+
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { createServer as createTlsServer } from 'node:tls'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { type Exchange, type PooledSocket } from '../../src/upstream/http/pooled-socket.ts'
+import { createSocketPool } from '../../src/upstream/http/socket-pool.ts'
+import { handClock } from '../kit/connector.ts'
+import { until } from '../kit/until.ts'
+
+const tls = (name: string): string => join(import.meta.dirname, '../kit/tls', name)
+const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+async function listening(t: Test, server: Server, host = '127.0.0.1'): Promise<{ port: number; sockets: Socket[] }> {
+  const sockets: Socket[] = []
+  server.on('connection', (socket: Socket) => {
+    sockets.push(socket)
+    socket.on('error', () => {})
+  })
+  await new Promise<void>((resolve) => server.listen(0, host, resolve))
+  t.teardown(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  return { port: (server.address() as AddressInfo).port, sockets }
+}
+
+const answering = (): Server => createServer((socket) => socket.on('data', () => socket.write(answer)))
+
+function ask({ send }: Pick<ReturnType<typeof createSocketPool>, 'send'>, more: Partial<Exchange> = {}) {
+  const heard: { sent: boolean; got?: string; failed?: string | undefined; socket?: PooledSocket } = { sent: false }
+  const over = new Promise<typeof heard>((resolve) =>
+    send('GET / HTTP/1.1\r\n\r\n', null, {
+      start(socket) {
+        heard.socket = socket
+        return (heard.sent = true)
+      },
+      received(reader, body) {
+        heard.got = (heard.got ?? '') + String(body ?? '')
+        if (reader.complete) resolve(heard)
+      },
+      failed(cause) {
+        heard.failed = (cause as NodeJS.ErrnoException).code ?? cause.message
+        resolve(heard)
+      },
+      ...more
+    })
+  )
+  return { heard, over }
+}
+
+t.test('a server with TLS is asked where its certificate is trusted, and not asked otherwise', async (t) => {
+  const server = createTlsServer({ key: readFileSync(tls('localhost.key')), cert: readFileSync(tls('localhost.crt')) })
+  const texts: string[] = []
+  server.on('secureConnection', (socket) => {
+    socket.on('error', () => {})
+    socket.on('data', (part) => {
+      texts.push(`${socket.servername} ${socket.alpnProtocol} ${part.toString().slice(0, 5)}`)
+      socket.write(answer.slice(0, 30))
+      socket.write(answer.slice(30))
+    })
+  })
+  const { port } = await listening(t, server, 'localhost')
+  const script = `
+    const { createSocketPool } = await import(${JSON.stringify(new URL('../../src/upstream/http/socket-pool.ts', import.meta.url))})
+    const pool = createSocketPool(new URL('https://localhost:${port}'), 10000)
+    const ask = () => new Promise((resolve) => { let sent = false; let got = ''; pool.send('GET / HTTP/1.1\\r\\n\\r\\n', null, {
+      start: () => (sent = true),
+      received({ complete }, body) { got += body ?? ''; if (complete) resolve({ got }) },
+      failed: ({ code }) => resolve({ sent, code })
+    }) })
+    console.log(JSON.stringify([await ask(), await ask()]))
+    process.exit()`
+  const run = async (env: Record<string, string>): Promise<unknown> => {
+    const { NODE_EXTRA_CA_CERTS: _, ...rest } = process.env
+    const options = { env: { ...rest, ...env } }
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], options)
+    return JSON.parse(stdout.trim().split('\n').at(-1) ?? '')
+  }
+  t.same(await run({ NODE_EXTRA_CA_CERTS: tls('localhost.crt') }), [{ got: 'ok' }, { got: 'ok' }])
+  t.same(texts, Array(2).fill('localhost false GET /'), 'under its name')
+  t.match(await run({}), [{ sent: false, code: /SELF_SIGNED|UNABLE_TO/ }, { sent: false }])
+  t.equal(texts.length, 2, 'nothing was written')
+})
+
+t.test('an IPv6 address is reached', async (t) => {
+  const { port } = await listening(t, answering(), '::1')
+  const pool = createSocketPool(new URL(`http://[::1]:${port}`), 10_000)
+  t.teardown(pool.destroy)
+  t.match(await ask(pool).over, { got: 'ok' })
+})
+
+t.test('idle sockets are closed after four seconds, and one that is used is not', async (t) => {
+  const { port, sockets } = await listening(t, answering())
+  const clock = handClock()
+  const pool = createSocketPool(new URL(`http://127.0.0.1:${port}`), 10_000, clock)
+  t.teardown(pool.destroy)
+  await ask(pool).over
+  clock.advance(3_999)
+  await ask(pool).over
+  clock.advance(3_999)
+  await ask(pool).over
+  t.equal(sockets.length, 1)
+  clock.advance(8_000)
+  await until('it is closed', () => sockets[0]?.closed === true)
+})
+
+t.test('a server that is not there, and one that does not let us connect in time, were sent nothing', async (t) => {
+  const { port } = await listening(t, answering())
+  const clock = handClock()
+  const pool = createSocketPool(new URL(`http://127.0.0.1:${port}`), 500, clock)
+  t.teardown(pool.destroy)
+  const late = ask(pool)
+  clock.advance(500)
+  t.match(await late.over, { sent: false, failed: 'ETIMEDOUT' })
+  t.match(await ask(pool).over, { got: 'ok' })
+  const closed = createSocketPool(new URL('http://127.0.0.1:1'), 10_000)
+  t.match(await ask(closed).over, { sent: false, failed: 'ECONNREFUSED' })
+})
+
+t.test('what is no longer wanted before it was sent is not sent; afterwards its socket is closed', async (t) => {
+  const texts: string[] = []
+  const server = createServer((socket) => socket.on('data', (part) => texts.push(String(part))))
+  const { port, sockets } = await listening(t, server)
+  const pool = createSocketPool(new URL(`http://127.0.0.1:${port}`), 10_000)
+  t.teardown(pool.destroy)
+  await new Promise<void>((resolve) => {
+    ask(pool, {
+      start() {
+        resolve()
+        return false
+      }
+    })
+  })
+  const { heard } = ask(pool)
+  await until('the second is there', () => texts.length > 0)
+  t.equal(texts.join(''), 'GET / HTTP/1.1\r\n\r\n')
+  t.equal(sockets.length, 1, 'over the socket that was not used')
+  heard.socket?.abandon()
+  await until('it is closed', () => sockets[0]?.closed === true)
+  t.match(heard, { sent: true, failed: undefined }, 'and nothing is heard any more')
+})
+
+t.test('a paused answer waits at the server, and the socket is read again for the next request', async (t) => {
+  const size = 32 * 1024 * 1024
+  const whole = `HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n${'x'.repeat(size)}`
+  const server = createServer((socket) => socket.on('data', () => socket.write(whole)))
+  const { port, sockets } = await listening(t, server)
+  const pool = createSocketPool(new URL(`http://127.0.0.1:${port}`), 10_000)
+  t.teardown(pool.destroy)
+  let got = 0
+  let own: PooledSocket | undefined
+  const done = Promise.withResolvers<void>()
+  ask(pool, {
+    start(socket) {
+      own = socket
+      return true
+    },
+    received({ complete }, body) {
+      if (got === 0) own?.pause()
+      got += body?.length ?? 0
+      if (complete) done.resolve()
+    }
+  })
+  await until('it has begun', () => got > 0)
+  const before = got
+  await until('the server cannot write', () => (sockets[0]?.writableLength ?? 0) > 0)
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  t.equal(got, before)
+  own?.resume()
+  await done.promise
+  t.equal(got, size)
+  const again = Promise.withResolvers<void>()
+  ask(pool, {
+    received({ complete }) {
+      if (complete) again.resolve()
+    }
+  })
+  await again.promise
+  t.equal(sockets.length, 1)
+})
