@@ -7,13 +7,16 @@ import type { Teardown } from './listen.ts'
 
 const factor = 10
 
-/** @returns the socket timeouts that were asked for since, in milliseconds */
-export function fasterSocketTimeouts(t: Teardown): ReadonlySet<number> {
+/**
+ * @param times how much sooner: less where a test has something to do before the time is over
+ * @returns the socket timeouts that were asked for since, in milliseconds
+ */
+export function fasterSocketTimeouts(t: Teardown, times = factor): ReadonlySet<number> {
   const asked = new Set<number>()
   const { setTimeout } = Socket.prototype
   Socket.prototype.setTimeout = function (ms, run) {
     asked.add(ms)
-    return setTimeout.call(this, ms / factor, run)
+    return setTimeout.call(this, ms / times, run)
   }
   t.teardown(() => {
     Socket.prototype.setTimeout = setTimeout
