@@ -21,7 +21,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['protocol/json-scan.ts maxInexact', 'numbers that no double holds', 'message', '400'],
     [
       'time/turns.ts turnMs',
-      'reading of messages, from clients and upstreams, in one turn of the event loop',
+      'reading of messages and writing of answers in one turn of the event loop',
       'process',
       'the rest waits for a later turn: tenants take turns, and the callers of each'
     ],
@@ -556,6 +556,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'upstream connection',
       'counted'
     ],
+    ['upstream/rpc/receiver.ts maxNotificationBytes', 'a notification', 'notification of an upstream', 'dropped'],
     ['upstream/rpc/errors.ts maxErrorLength chars', '`message` and `data` of an error of an upstream', 'error', 'cut'],
     [
       'protocol/json.ts maxValues',
@@ -862,6 +863,10 @@ http/request-rates.ts warnMs
 limits/descriptors.ts perProcess
 limits/descriptors.ts perStart
 limits/descriptors.ts usualDescriptors
+http/request-memory.ts largeAnswerBytes
+limits/limits.ts stepBytes
+protocol/json-text.ts manyMembers
+protocol/json-text.ts partLength
 protocol/json.ts decodeBytes
 protocol/json.ts shortLength
 protocol/naming.ts hashLength

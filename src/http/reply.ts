@@ -2,6 +2,7 @@
 
 import type { ServerResponse } from 'node:http'
 import type { Log } from '../observe/log.ts'
+import { type JsonText, stringOf } from '../protocol/json-text.ts'
 import { errorMessage, errorObject, GatewayError, isObject, isRequestId, type RequestId } from '../protocol/messages.ts'
 import type { Sink } from '../session/stream.ts'
 import { closeIfSlow, closeIfStalled, stalledMs } from './backlog.ts'
@@ -9,18 +10,27 @@ import { closeIfSlow, closeIfStalled, stalledMs } from './backlog.ts'
 export type ReplyHeaders = Readonly<Record<string, string>>
 
 export function sendJson(raw: ServerResponse, status: number, body: unknown, headers: ReplyHeaders = {}): void {
+  sendText(raw, status, JSON.stringify(body), headers)
+}
+
+/** @param text of JSON */
+export function sendText(raw: ServerResponse, status: number, text: JsonText, headers: ReplyHeaders = {}): void {
   if (raw.destroyed || raw.headersSent) return
-  const text = JSON.stringify(body)
   raw.writeHead(status, {
     ...headers,
     'Content-Type': 'application/json',
-    'Content-Length': Buffer.byteLength(text),
+    'Content-Length': typeof text === 'string' ? Buffer.byteLength(text) : text.length,
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff'
   })
   // 413: what still comes is too much.
-  if (headers['Connection'] === 'close' && status !== 413 && !raw.req.complete) return endAfterRequest(raw, text)
-  raw.end(text)
+  if (headers['Connection'] === 'close' && status !== 413 && !raw.req.complete)
+    return endAfterRequest(raw, stringOf(text))
+  if (typeof text === 'string') raw.end(text)
+  else {
+    for (const part of text.parts) raw.write(part)
+    raw.end()
+  }
   closeIfStalled(raw)
 }
 
@@ -105,27 +115,28 @@ export function createSseWriter(
   log: Pick<Log, 'warn'>
 ) {
   const open = (): boolean => !raw.destroyed && !raw.writableEnded
-  const write = (text: string): boolean => {
+  const write = (head: string, data: JsonText = ''): boolean => {
     if (!open()) return true
     // One message may be larger than the cap; what must not happen is that messages pile up behind it.
     if (raw.writableLength > maxQueuedBytes) {
       overflow()
       return true
     }
-    return raw.write(text)
+    if (typeof data === 'string') return raw.write(`${head}${data}\n\n`)
+    raw.write(head)
+    for (const part of data.parts) raw.write(part)
+    return raw.write('\n\n')
   }
   const overflow = (): void => {
     if (raw.destroyed) return
     raw.destroy()
     log.warn({ tenant: tenant.id, endpoint: endpoint.name }, 'a client did not read its stream; closed')
   }
-  const event = (id: string, data: string | undefined, retryMs = usualRetryMs): boolean =>
-    write(
-      data === undefined ? `id: ${id}\nretry: ${retryMs}\ndata:\n\n` : `event: message\nid: ${id}\ndata: ${data}\n\n`
-    )
+  const event = (id: string, data: JsonText | undefined, retryMs = usualRetryMs): boolean =>
+    data === undefined ? write(`id: ${id}\nretry: ${retryMs}\ndata:`) : write(`event: message\nid: ${id}\ndata: `, data)
   const comment = (text: string): void => {
     // A backlog keeps the connection alive as well.
-    if (!raw.writableNeedDrain) write(`: ${text}\n\n`)
+    if (!raw.writableNeedDrain) write(`: ${text}`)
   }
   const end = (): void => {
     if (!open()) return
@@ -150,7 +161,7 @@ export function createSseWriter(
       }),
     overflow,
     /** A message, or another event, from which nothing can be resumed. @returns as `event` */
-    eventWithoutId: (data: string, name = 'message') => write(`event: ${name}\ndata: ${data}\n\n`),
+    eventWithoutId: (data: JsonText, name = 'message') => write(`event: ${name}\ndata: `, data),
     comment,
     /** Keeps proxies from cutting a quiet connection. */
     beat: () => comment('keep-alive'),

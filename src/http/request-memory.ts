@@ -1,8 +1,11 @@
 // What a request takes up in memory, at the expense of its caller: reserved before its body is read, counted again when
 // it was parsed, and given back when its answer has left.
 
-import { bytesPerValue, jsonSizeOf } from '../limits/limits.ts'
+import { bytesPerValue, jsonSizeOf, jsonSizeSteps } from '../limits/limits.ts'
+import type { HeldMemory } from '../limits/memory.ts'
+import { type JsonText, longTextSteps } from '../protocol/json-text.ts'
 import { GatewayError, type JsonObject } from '../protocol/messages.ts'
+import { runSteps, type Steps } from '../time/turns.ts'
 import type { RequestContext } from './admission.ts'
 
 /** Of a request without its body and answer: socket, timers, headers, the call. In bytes; an estimate from above. */
@@ -51,12 +54,31 @@ export function recountBody(context: RequestContext, bodyBytes: number, value: u
   if (!memory.fit(size)) throw memory.share.refusal(size - memory.bytes, whatOf(bodyBytes))
 }
 
+/** Bytes, as `jsonSizeOf` counts them: a larger answer is written in steps. */
+const largeAnswerBytes = 131_072
+
 /**
- * An answer is there, and is to be sent.
+ * The text of an answer that is to be sent.
+ * @param message that the result is part of
  * @throws GatewayError too_many: the call was made, and its answer cannot be held
  */
-export function reserveAnswer({ memory }: Pick<RequestContext, 'memory'>, result: JsonObject): void {
-  const size = jsonSizeOf(result)
+export function answerText(
+  { memory }: RequestContext,
+  result: JsonObject,
+  message: JsonObject
+): JsonText | Promise<JsonText> {
+  const size = jsonSizeOf(result, largeAnswerBytes)
+  if (size > largeAnswerBytes) return runSteps(largeAnswer(memory, result, message), memory.share)
+  reserveAnswer(memory, size)
+  return JSON.stringify(message)
+}
+
+function* largeAnswer(memory: HeldMemory, result: JsonObject, message: JsonObject): Steps<JsonText> {
+  reserveAnswer(memory, yield* jsonSizeSteps(result))
+  return yield* longTextSteps(message)
+}
+
+function reserveAnswer(memory: HeldMemory, size: number): void {
   if (memory.take(size)) return
   const { code, message } = memory.share.refusal(size, 'The answer')
   throw new GatewayError(code, `${message} The call has been made.`, { data: { outcome: 'unknown' } })

@@ -1,6 +1,7 @@
 // What limits are made of: quotas, token buckets, semaphores, the size of JSON, and who gives way where all places are
 // taken.
 
+import { namesOf } from '../protocol/json-text.ts'
 import { isObject } from '../protocol/messages.ts'
 import { abortable, type Clock } from '../time/clock.ts'
 
@@ -110,14 +111,14 @@ export function jsonSizeOf(value: unknown, limit = Infinity): number {
   let size = 0
   function add(each: unknown): void {
     size += bytesPerValue
-    if (typeof each === 'string') size += Buffer.byteLength(each)
+    if (typeof each === 'string') size += each.length > limit ? each.length : Buffer.byteLength(each)
     else if (Array.isArray(each)) {
       for (const element of each) {
         if (size > limit) return
         add(element)
       }
     } else if (isObject(each)) {
-      for (const name of Object.keys(each)) {
+      for (const name of namesOf(each)) {
         if (size > limit) return
         add(name)
         add(each[name])
@@ -125,6 +126,39 @@ export function jsonSizeOf(value: unknown, limit = Infinity): number {
     }
   }
   add(value)
+  return size
+}
+
+/** Bytes, as `jsonSizeOf` counts them: of a step. */
+const stepBytes = 262_144
+
+/** The same for a value of any size, in steps. */
+export function* jsonSizeSteps(value: unknown): Generator<undefined, number, undefined> {
+  let size = 0
+  let stepEnd = stepBytes
+
+  function* add(each: unknown): Generator<undefined, void, undefined> {
+    const whole = jsonSizeOf(each, stepBytes)
+    if (whole <= stepBytes) size += whole
+    else {
+      size += bytesPerValue
+      if (typeof each === 'string') {
+        for (let at = 0; at < each.length; at += stepBytes) {
+          size += Buffer.byteLength(each.slice(at, at + stepBytes))
+          yield
+        }
+      } else if (Array.isArray(each)) for (const element of each) yield* add(element)
+      else if (isObject(each))
+        for (const name of namesOf(each)) {
+          size += jsonSizeOf(name)
+          yield* add(each[name])
+        }
+    }
+    if (size < stepEnd) return
+    stepEnd = size + stepBytes
+    yield
+  }
+  yield* add(value)
   return size
 }
 

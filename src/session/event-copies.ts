@@ -5,6 +5,7 @@ import { holdMemory, type MemoryShare } from '../limits/memory.ts'
 import type { Log } from '../observe/log.ts'
 import { eventsKept, eventsKey, eventsTtlMs } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
+import { type JsonText, stringOf } from '../protocol/json-text.ts'
 import { GatewayError } from '../protocol/messages.ts'
 
 /** Characters that may be copied within `eventsTtlMs`: of one session, and of all at this process. */
@@ -67,10 +68,10 @@ export function createEventCopies(store: Store, clock: { now(): number }, log: L
          * @param data one line of JSON; empty for an event that only primes
          * @param keep how many of the last events to keep
          */
-        add(seq: number, data: string, keep: number): void {
-          const entry = `${seq}:${data}`
+        add(seq: number, data: JsonText, keep: number): void {
+          const head = `${seq}:`
           const copy = (): void => {
-            if (!dropped && take(sessionKey, entry.length)) append(entry, keep)
+            if (!dropped && take(sessionKey, head.length + data.length)) append(head + stringOf(data), keep)
           }
           copyFirst()
           if (seq > 0 || firstAlone) return copy()

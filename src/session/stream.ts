@@ -1,6 +1,7 @@
 // One stream to a client. The last events are held, so that a connection may break and the next one go on where it
 // ended: each event once, in order (2025-11-25 basic/transports "Resumability and Redelivery").
 
+import type { JsonText } from '../protocol/json-text.ts'
 import { bytesPerChar, type HeldMemory } from '../limits/memory.ts'
 import { eventsKept } from '../store/keys.ts'
 
@@ -10,7 +11,7 @@ export interface Sink {
    * @param data one line of text; undefined for an event with an id only, which primes the client
    * @returns false where the next event should wait for `drained`
    */
-  event(id: string, data: string | undefined): boolean
+  event(id: string, data: JsonText | undefined): boolean
   /** Resolves when more can be written, or nothing will be any more. */
   drained(): Promise<void>
   /** Closes the connection, not the stream: the client is to come back for what follows this id. */
@@ -28,7 +29,7 @@ export interface Attachment {
   pause(): void
 }
 
-export type ClientStream = Pick<Stream, 'send' | 'prime' | 'finish' | 'attach' | 'attached' | 'pendingChars'>
+export type ClientStream = Pick<Stream, 'send' | 'answer' | 'prime' | 'finish' | 'attach' | 'attached' | 'pendingChars'>
 
 export type Stream = ReturnType<typeof createStream>
 
@@ -55,14 +56,14 @@ interface StreamOptions {
   readonly primes: boolean
   readonly idOf: (seq: number) => string
   /** @param data undefined for an event that only primes. @param keep how many of the last events are held */
-  readonly onEvent: (seq: number, data: string | undefined, keep: number) => void
+  readonly onEvent: (seq: number, data: JsonText | undefined, keep: number) => void
   readonly onFinish: () => void
   /** What the held events take up. */
   readonly memory: HeldMemory
 }
 
 export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: StreamOptions) {
-  const held: Array<string | undefined> = []
+  const held: Array<JsonText | undefined> = []
   let heldLength = 0
   let seq = -1
   let over = false
@@ -71,7 +72,7 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
 
   const first = (): number => seq - held.length + 1
 
-  function keep(data: string | undefined, isReserved = false): void {
+  function keep(data: JsonText | undefined, isReserved = false): void {
     seq++
     held.push(data)
     heldLength += data?.length ?? 0
@@ -149,13 +150,16 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
   }
 
   return {
-    /**
-     * Nothing is sent after `finish`. A message for which there is no memory is lost, and the connection with it.
-     * @param isReserved its memory was taken before: it is the answer of a call
-     */
-    send(message: unknown, isReserved = false): void {
+    /** Nothing is sent after `finish`. A message for which there is no memory is lost, and the connection with it. */
+    send(message: unknown): void {
       if (over) return
-      keep(JSON.stringify(message), isReserved)
+      keep(JSON.stringify(message))
+      flow()
+    },
+    /** Sends the answer of a call, whose memory was taken before. */
+    answer(text: JsonText): void {
+      if (over) return
+      keep(text, true)
       flow()
     },
     /** Gives the client an id before the first message (2025-11-25: "prime the client to reconnect"). */

@@ -154,10 +154,8 @@ export function createStepQueue(source: StepSource, owner: WorkOwner) {
 
   function* all(): Steps {
     for (let steps = queue.shift(); steps !== undefined; steps = queue.shift()) {
-      for (const step of steps) {
-        if (closed) return
-        yield step
-      }
+      // Asked before each step: what a step takes up for work that was given up, nobody would give back.
+      while (!closed && steps.next().done !== true) yield
       if (closed) return
     }
   }

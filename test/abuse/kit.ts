@@ -9,6 +9,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { until } from '../kit/until.ts'
 import { gatehouse, logLine, type Running } from '../e2e/kit/process.ts'
 
 /** Key of the caller who attacks, of another caller of the same tenant, and of the neighbour. */
@@ -26,6 +27,8 @@ export interface AttackedOptions {
   readonly descriptors?: number
   /** `--max-old-space-size`, in MiB. */
   readonly heapMiB?: number
+  /** Writes down how long turns of its event loop take: see `longestTurnMs`. */
+  readonly watchTurns?: boolean
   /** Members of the attacking tenant beside `auth` and `upstreams`. */
   readonly tenant?: Readonly<Record<string, unknown>>
 }
@@ -38,6 +41,11 @@ export interface Attacked extends Running {
   log(): Array<Record<string, unknown>>
   /** Starts to measure the neighbour's calls, of which the first has succeeded when it resolves. */
   neighbour(): Promise<Neighbour>
+  /**
+   * CPU time of its main thread for the longest turn of its event loop, or for two after one another that no timer
+   * parted, while the action runs. Not the time by the clock, of which other processes take their part.
+   */
+  longestTurnMs(during: () => Promise<unknown>): Promise<number>
   /** The largest resident set so far, in bytes. */
   peakMemory(): number
 }
@@ -64,7 +72,7 @@ export const stdioServer = (script: object = {}): object => ({
 
 /** Starts the gateway; killed with the test. */
 export async function attacked(t: Test, options: AttackedOptions = {}): Promise<Attacked> {
-  const { upstreams = {}, limits = {}, descriptors, heapMiB, tenant = {} } = options
+  const { upstreams = {}, limits = {}, descriptors, heapMiB, watchTurns = false, tenant = {} } = options
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-abuse-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const file = join(folder, 'gatehouse.json')
@@ -86,6 +94,7 @@ export async function attacked(t: Test, options: AttackedOptions = {}): Promise<
     ...(descriptors === undefined
       ? {}
       : { node: '/bin/sh', nodeArgs: ['-c', `ulimit -n ${descriptors}; exec "$0" "$@"`, process.execPath] }),
+    ...(watchTurns ? { nodeArgs: ['--import', new URL('turn-watcher.ts', import.meta.url).href] } : {}),
     env: heapMiB === undefined ? {} : { NODE_OPTIONS: `--max-old-space-size=${heapMiB}` }
   })
   const origin = await running.ready
@@ -97,6 +106,13 @@ export async function attacked(t: Test, options: AttackedOptions = {}): Promise<
     neighbourUrl,
     log: () => running.stderr.map(logLine).filter((line) => line !== undefined),
     neighbour: () => startNeighbour(t, neighbourUrl),
+    async longestTurnMs(during) {
+      const longest = (): number => Number(readFileSync(join(folder, 'longest-turn'), 'utf8'))
+      running.signal('SIGUSR2')
+      await until('it counts anew', () => longest() === 0)
+      await during()
+      return longest()
+    },
     peakMemory: () =>
       Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${running.pid}/status`, 'utf8'))?.[1]) * 1024
   }

@@ -126,6 +126,22 @@ const storms: Readonly<Record<string, Storm>> = {
     acme.upstream.server.release()
   },
 
+  async 'long answers whose client goes while they are written'(counted, client) {
+    const { acme } = counted
+    const ask: ReadonlyArray<(signal: AbortSignal) => Promise<unknown>> = [
+      (signal) => client.request('tools/call', big, { signal, headers: { accept: 'application/json' } }),
+      (signal) => client.request('tools/call', big, { signal, headers: { accept: 'text/event-stream' } }),
+      (signal) => modernRequest(acme.url(), 'tools/call', big, { token, signal })
+    ]
+    for (const call of ask) {
+      const stop = new AbortController()
+      const calls = times(6, () => call(stop.signal).catch(() => undefined))
+      await counted.untilHeld(3 * 7_000_000)
+      stop.abort()
+      await calls
+    }
+  },
+
   async 'calls that are cancelled'(counted, client) {
     let id = 1_000
     const { calls } = await underWay(counted, (signal) => client.request('tools/call', slow, { id: ++id, signal }))

@@ -1,6 +1,7 @@
 // What the tests of session/ share: a reader of a stream that takes as much as a test says, and a clock that the test
 // moves.
 
+import { stringOf } from '../../src/protocol/json-text.ts'
 import type { Sink } from '../../src/session/stream.ts'
 import { wallClock, type Clock } from '../../src/time/clock.ts'
 
@@ -46,7 +47,7 @@ export function reader(limit = Infinity): Reader {
         made.primes.push(id)
         return true
       }
-      made.events.push({ id, data })
+      made.events.push({ id, data: stringOf(data) })
       return --left > 0
     },
     drained: () =>

@@ -3,6 +3,7 @@
 
 import fc from 'fast-check'
 import t from 'tap'
+import { stringOf } from '../../src/protocol/json-text.ts'
 import { createMemoryAccount, holdMemory } from '../../src/limits/memory.ts'
 import { createStream, type Stream } from '../../src/session/stream.ts'
 import { clock, reader } from './reader.ts'
@@ -25,7 +26,7 @@ function made(primes = true): Made {
     primes,
     idOf: (seq) => `s.${seq}`,
     onEvent: (seq, data, keep) => {
-      kept.push({ seq, data, keep })
+      kept.push({ seq, data: data && stringOf(data), keep })
     },
     onFinish: () => {
       finishes++

@@ -3,6 +3,7 @@
 
 import { bytesPerChar, holdMemory } from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
+import type { JsonText } from '../../protocol/json-text.ts'
 import {
   classifyMessage,
   errorMessage,
@@ -63,7 +64,7 @@ export function openHttpSseStream(
   let ended = false
   // Written as fast as the connection takes it: large answers wait for a slow reader, and `drained` gives up one that
   // reads nothing.
-  const queue: string[] = []
+  const queue: JsonText[] = []
   let queuedChars = 0
   const memory = holdMemory(context.memory.share)
   let full = false
@@ -78,6 +79,17 @@ export function openHttpSseStream(
     onEnd()
   }
   const heldBytes = (): number => (raw.destroyed ? 0 : queuedChars * bytesPerChar + raw.writableLength)
+  /** @returns false where the stream has ended, or may no longer be written to. Never throws */
+  const answer = (text: JsonText): boolean => {
+    // A stream outlives the check of its token: nothing is sent on it after the token has expired.
+    if (clock.now() >= credential.validUntil) end()
+    if (ended) return false
+    queue.push(text)
+    queuedChars += text.length
+    if (queuedChars > maxQueuedChars || !memory.fit(heldBytes())) writer.overflow()
+    flow()
+    return true
+  }
   const flow = (): void => {
     while (!full && queue.length > 0) {
       const text = queue.shift() ?? ''
@@ -101,18 +113,9 @@ export function openHttpSseStream(
   writer.eventWithoutId(messagesPath, 'endpoint')
   return {
     raw,
-    /** @returns false where the stream has ended, or may no longer be written to. Never throws */
-    send(message: unknown): boolean {
-      // A stream outlives the check of its token: nothing is sent on it after the token has expired.
-      if (clock.now() >= credential.validUntil) end()
-      if (ended) return false
-      const text = JSON.stringify(message)
-      queue.push(text)
-      queuedChars += text.length
-      if (queuedChars > maxQueuedChars || !memory.fit(heldBytes())) writer.overflow()
-      flow()
-      return true
-    },
+    answer,
+    /** @returns as `answer` */
+    send: (message: unknown): boolean => answer(JSON.stringify(message)),
     beat: writer.beat,
     /** A message is still to come: `finish` waits until the returned function was called. */
     hold() {

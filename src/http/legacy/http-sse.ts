@@ -57,7 +57,7 @@ export function createHttpSseHandler(options: HttpSseOptions) {
     void messages.run(context, session, message, stream.send).then((final) => {
       // What waits to be read counts for the stream.
       done()
-      if (final !== undefined) stream.send(final)
+      if (final !== undefined) stream.answer(final)
       release()
     })
   }

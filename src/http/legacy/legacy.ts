@@ -1,6 +1,7 @@
 // Handles the handshake revisions over Streamable HTTP: POST, GET and DELETE of one endpoint (2025-11-25
 // basic/transports).
 
+import { arrayOf } from '../../protocol/json-text.ts'
 import {
   classifyMessage,
   errorMessage,
@@ -106,14 +107,14 @@ export function createLegacyHandler(options: StreamableOptions) {
           if (message.kind === 'invalid') {
             settleInvalidResponse(session, body[at], message.id)
             const { message: text } = invalidMessage(message.reason)
-            return errorMessage(message.id, { code: rpcCodes.invalidRequest, message: text })
+            return JSON.stringify(errorMessage(message.id, { code: rpcCodes.invalidRequest, message: text }))
           }
           messages.accept(context, session, message)
           return undefined
         })
       )
-      const given = answers.filter((message) => message !== undefined)
-      return given.length === 0 ? undefined : given
+      const given = answers.filter((text) => text !== undefined)
+      return given.length === 0 ? undefined : arrayOf(given)
     })
   }
 
@@ -153,7 +154,7 @@ export function createLegacyHandler(options: StreamableOptions) {
         if (final !== undefined || accepts.stream) return final
         // A cancelled request has no answer, but its HTTP request needs one; 202 would say that it was no request.
         const cancelled = new GatewayError('cancelled', 'The request was cancelled by its caller.')
-        return errorMessage(id, errorObject(cancelled, context.requestId))
+        return JSON.stringify(errorMessage(id, errorObject(cancelled, context.requestId)))
       })
     },
 

@@ -21,6 +21,7 @@ import {
   type RequestId,
   type Revision
 } from '../../protocol/messages.ts'
+import type { JsonText } from '../../protocol/json-text.ts'
 import { capabilitiesFit, maxCapabilitiesBytes } from '../../protocol/envelope.ts'
 import type { Client } from '../../protocol/seams.ts'
 import { shapeCapabilities, shapeNotification } from '../../protocol/translate/revision-shape.ts'
@@ -32,7 +33,7 @@ import type { Clock } from '../../time/clock.ts'
 import type { RequestContext } from '../admission.ts'
 import type { Revalidator } from '../revalidation.ts'
 import { refuseCall, type CallsInFlight } from '../calls-in-flight.ts'
-import { reserveAnswer } from '../request-memory.ts'
+import { answerText } from '../request-memory.ts'
 
 export interface LegacyOptions {
   readonly relay: LegacyRelay
@@ -54,14 +55,14 @@ export function createSessionMessages({ relay, log, calls }: LegacyOptions) {
      * Runs a request. Notifications and server requests go out on the stream of its answer, or on the session's own
      * where it has none.
      * @param push streams a message ahead of the answer; false where it cannot
-     * @returns the message that answers, undefined after a cancellation
+     * @returns the text of the message that answers, undefined after a cancellation
      */
     async run(
       context: RequestContext,
       session: LiveSession,
       { id, request }: Message & { kind: 'request' },
       push: (message: JsonObject) => boolean
-    ): Promise<JsonObject | undefined> {
+    ): Promise<JsonText | undefined> {
       const controller = new AbortController()
       const { signal } = controller
       const { snapshot, tenant, endpoint, principal, requestId } = context
@@ -107,15 +108,14 @@ export function createSessionMessages({ relay, log, calls }: LegacyOptions) {
         calls.running.add(controller)
         const call = { snapshot, tenant, endpoint, principal, request, record: {}, session, client, signal }
         const result = await relay.call(call)
-        reserveAnswer(context, result)
-        return responseMessage(id, result)
+        return await answerText(context, result, responseMessage(id, result))
       } catch (error) {
         if (cancelled) return undefined
         // Aborted by the gateway, not by the caller: the reason says why.
-        if (signal.aborted) return errorMessage(id, errorObject(signal.reason, requestId))
+        if (signal.aborted) return JSON.stringify(errorMessage(id, errorObject(signal.reason, requestId)))
         if (!(error instanceof GatewayError) && !(error instanceof RpcError))
           log.error({ err: error, requestId }, 'a request failed by a fault of the gateway')
-        return errorMessage(id, errorObject(error, requestId))
+        return JSON.stringify(errorMessage(id, errorObject(error, requestId)))
       } finally {
         session.calls.delete(entry)
         calls.running.delete(controller)

@@ -3,6 +3,7 @@
 
 import type { ServerResponse } from 'node:http'
 import { atLeast, GatewayError, type JsonObject } from '../../protocol/messages.ts'
+import type { JsonText } from '../../protocol/json-text.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { Sessions } from '../../session/sessions.ts'
 import type { Attachment, ClientStream, Sink } from '../../session/stream.ts'
@@ -12,7 +13,7 @@ import { type RequestContext } from '../admission.ts'
 import { noLongerAccepted } from '../revalidation.ts'
 import { refuseOverBacklog, smallBacklogBytes, trackBacklog } from '../backlog.ts'
 import type { Accepts } from '../headers.ts'
-import { createSseWriter, sendAccepted, sendJson, sseHeaders, type SseWriter } from '../reply.ts'
+import { createSseWriter, sendAccepted, sendText, sseHeaders, type SseWriter } from '../reply.ts'
 import { countUnread } from '../request-memory.ts'
 import type { LegacyOptions } from './messages.ts'
 
@@ -26,7 +27,7 @@ const quietMs = 1_000
 /**
  * Answers a POST: by a single JSON object while nothing was streamed, by a stream from the first message on. A caller
  * whose token is no longer good gets no answer.
- * @param produce resolves with the last message, undefined where the caller cancelled and expects none; never rejects.
+ * @param produce resolves with the text of the last message, undefined where the caller cancelled and expects none; never rejects.
  * Its `push` returns false where the caller takes only JSON, has gone before the stream began, or has its result
  */
 export async function answerPost(
@@ -34,7 +35,7 @@ export async function answerPost(
   context: RequestContext,
   session: LiveSession,
   accepts: Accepts,
-  produce: (push: (message: JsonObject) => boolean) => Promise<unknown>
+  produce: (push: (message: JsonObject) => boolean) => Promise<JsonText | undefined>
 ): Promise<void> {
   refuseOverBacklog(session)
   const { raw, headers, snapshot } = context
@@ -83,7 +84,7 @@ export async function answerPost(
   // A call that takes long starts its stream, so that messages can precede its answer, and the client learns where to
   // come back to if the connection breaks.
   const early = primes ? clock.timer(quietMs, beat) : undefined
-  let final: unknown
+  let final: JsonText | undefined
   try {
     final = await produce(push)
   } finally {
@@ -91,12 +92,12 @@ export async function answerPost(
     early?.close()
   }
   ended = true
-  if (final !== undefined && stream === undefined && (raw.destroyed || accepts.json)) sendJson(raw, 200, final, headers)
+  if (final !== undefined && stream === undefined && (raw.destroyed || accepts.json)) sendText(raw, 200, final, headers)
   else {
     // A request is answered by JSON or a stream (2025-11-25 basic/transports), so by an empty stream where there is
     // no message.
     const opened = start()
-    if (final !== undefined) opened?.send(final, true)
+    if (final !== undefined) opened?.answer(final)
     if (opened !== undefined) opened.finish()
     else if (!raw.headersSent && !raw.destroyed) sendAccepted(raw, headers)
   }

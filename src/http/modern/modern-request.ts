@@ -16,6 +16,7 @@ import {
   type Result
 } from '../../protocol/messages.ts'
 import type { Log } from '../../observe/log.ts'
+import type { JsonText } from '../../protocol/json-text.ts'
 import { withServerInfo, type ModernRequest } from '../../protocol/envelope.ts'
 import { errorTable } from '../../protocol/error-table.ts'
 import { passesLogLevel, type Client, type LogLevel } from '../../protocol/seams.ts'
@@ -25,8 +26,8 @@ import { type RequestContext } from '../admission.ts'
 import { noLongerAccepted, type Revalidator } from '../revalidation.ts'
 import type { CallsInFlight } from '../calls-in-flight.ts'
 import type { Accepts } from '../headers.ts'
-import { holdRequest, reserveAnswer } from '../request-memory.ts'
-import { createSseWriter, maxQueuedBytes, sendError, sendJson, sseHeaders, type SseWriter } from '../reply.ts'
+import { answerText, holdRequest } from '../request-memory.ts'
+import { createSseWriter, maxQueuedBytes, sendError, sendText, sseHeaders, type SseWriter } from '../reply.ts'
 
 export interface ModernRequestOptions {
   readonly revalidator: Revalidator
@@ -75,24 +76,24 @@ export async function runModernRequest(
   }
   try {
     const result = await perform({ snapshot, tenant, endpoint, principal, request, record: {}, client, signal })
+    const text = await answerText(context, result, responseMessage(id, withServerInfo(result, serverInfo)))
     // A caller that is no longer let in gets no result, however near it was.
     if (signal.aborted) throw signal.reason
-    reserveAnswer(context, result)
     over = true
-    reply.end(responseMessage(id, withServerInfo(result, serverInfo)))
+    reply.end(text)
   } catch (error) {
     over = true
     if (raw.destroyed) return
     const message = errorMessage(id, errorObject(signal.aborted ? signal.reason : error, requestId))
     // Aborted by the gateway: the reason says why. An ordinary answer, because a status such as 503 invites to repeat
     // what may have been done.
-    if (signal.aborted) reply.end(message)
+    if (signal.aborted) reply.end(JSON.stringify(message))
     else if (error instanceof RpcError) {
       // The one error of an upstream that has a status of its own (2026-07-28 basic/index "Error Codes").
       const { status } = errorTable.missing_capability
-      reply.end(message, error.error.code === rpcCodes.missingCapability ? status : 200)
+      reply.end(JSON.stringify(message), error.error.code === rpcCodes.missingCapability ? status : 200)
     } else if (error instanceof GatewayError && (error.row.status === 200 || error.data['outcome'] === 'unknown'))
-      reply.end(message)
+      reply.end(JSON.stringify(message))
     else {
       if (!(error instanceof GatewayError))
         log.error({ err: error, requestId }, 'a request failed by a fault of the gateway')
@@ -114,7 +115,7 @@ function createModernReply(context: RequestContext, accepts: Accepts, log: Log) 
   let sink: SseWriter | undefined
   let ended = false
   /** Written one by one, as the connection takes them: Node would queue without end. */
-  const waiting: string[] = []
+  const waiting: JsonText[] = []
   let behind = 0
   let sending = false
 
@@ -124,7 +125,7 @@ function createModernReply(context: RequestContext, accepts: Accepts, log: Log) 
     return (sink = createSseWriter(context, log))
   }
 
-  function send(to: SseWriter, text: string): void {
+  function send(to: SseWriter, text: JsonText): void {
     waiting.push(text)
     behind += text.length
     if (!sending) void sendWaiting(to)
@@ -145,13 +146,12 @@ function createModernReply(context: RequestContext, accepts: Accepts, log: Log) 
     done()
   }
 
-  const end = (message: unknown, status = 200): void => {
+  const end = (text: JsonText, status = 200): void => {
     if (ended) return
     ended = true
-    if (sink === undefined && (accepts.json || status !== 200)) return sendJson(raw, status, message, headers)
+    if (sink === undefined && (accepts.json || status !== 200)) return sendText(raw, status, text, headers)
     const to = start()
-    if (to === undefined) return
-    send(to, JSON.stringify(message))
+    if (to !== undefined) send(to, text)
   }
 
   return {
@@ -176,7 +176,7 @@ function createModernReply(context: RequestContext, accepts: Accepts, log: Log) 
     end,
     /** The last message is an error of ours. @param message the same as a message, for a stream */
     refuse(error: unknown, id: RequestId, message: unknown) {
-      if (sink !== undefined) return end(message)
+      if (sink !== undefined) return end(JSON.stringify(message))
       ended = true
       sendError(raw, error, context.requestId, headers, id)
     },

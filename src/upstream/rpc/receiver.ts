@@ -12,6 +12,7 @@ import {
   type Result,
   RpcError
 } from '../../protocol/messages.ts'
+import { jsonSizeOf } from '../../limits/limits.ts'
 import { type Client, noClient } from '../../protocol/seams.ts'
 import { relatedTaskKey } from '../../protocol/translate/tasks.ts'
 import { printable } from './decode-json.ts'
@@ -32,6 +33,9 @@ export interface OpenCall extends ProgressListener {
   serverRequestTally: Tally | undefined
   settle(outcome: Result | Error): void
 }
+
+/** As `jsonSizeOf` counts them. Of what a person or a model may look at, it is more than enough. */
+const maxNotificationBytes = 1024 * 1024
 
 /**
  * @param settle takes the answer to a request; false where nobody waits for it, and then no outcome was made of it: a
@@ -114,6 +118,9 @@ export function createReceiver(
 
   function notification(body: Notification, codec: MessageCodec | undefined, from: number | undefined): void {
     const { method, params } = body
+    // It is written for each of its clients, at once.
+    if (jsonSizeOf(params, maxNotificationBytes) > maxNotificationBytes)
+      return warnings.warn({ maxNotificationBytes }, 'left out a notification of the upstream that is too large')
     if (method === 'notifications/progress') return progress(body, from)
     if (codec !== undefined) return modernNotification(body, codec, from)
     if (method === 'notifications/cancelled') {

@@ -1,0 +1,115 @@
+// Writes a long JSON value in short steps, so that whoever drives them can let others run in between. A short one is
+// left to JSON.stringify.
+
+/** Text of JSON. A long one is bytes, in parts: no turn of the event loop has to make or to encode all of it. */
+export type JsonText = string | LongText
+
+export interface LongText {
+  readonly parts: readonly Buffer[]
+  /** In bytes. */
+  readonly length: number
+}
+
+/** Characters that are written in one step; about a millisecond, whatever they hold. */
+const partLength = 65_536
+/** To list the members of an object takes as long as to write them, where they are many. */
+const manyMembers = 1_000
+const namesOfLarge = new WeakMap<object, readonly string[]>()
+
+/** The names of the members of a value that is not changed any more. */
+export function namesOf(value: object): readonly string[] {
+  const known = namesOfLarge.get(value)
+  if (known !== undefined) return known
+  const names = Object.keys(value)
+  if (names.length > manyMembers) namesOfLarge.set(value, names)
+  return names
+}
+
+/** A JSON array of what these texts say. */
+export function arrayOf(texts: readonly JsonText[]): JsonText {
+  if (texts.every((text) => typeof text === 'string')) return `[${texts.join()}]`
+  const parts = texts.flatMap((text, at) => [
+    Buffer.from(at === 0 ? '[' : ','),
+    ...(typeof text === 'string' ? [Buffer.from(text)] : text.parts)
+  ])
+  parts.push(Buffer.from(']'))
+  return { parts, length: parts.reduce((sum, part) => sum + part.length, 0) }
+}
+
+export const stringOf = (text: JsonText): string =>
+  typeof text === 'string' ? text : Buffer.concat(text.parts).toString()
+
+/** @returns how much is left of the room after the text of the value, roughly: less than nothing where it is too long */
+function roomAfter(value: unknown, room: number): number {
+  if (typeof value === 'string') return room - value.length
+  let left = room - 8
+  if (typeof value !== 'object' || value === null) return left
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length && left >= 0; at++) left = roomAfter(value[at], left)
+    return left
+  }
+  for (const name of namesOf(value)) {
+    if (left < 0) return left
+    left = roomAfter((value as Record<string, unknown>)[name], left - name.length - 3)
+  }
+  return left
+}
+
+/** What JSON.stringify gives for the value, which is none of those that it has no text for. */
+export function* longTextSteps(value: unknown): Generator<undefined, LongText, undefined> {
+  const parts: Buffer[] = []
+  let length = 0
+  let part = ''
+
+  function end(): void {
+    const bytes = Buffer.from(part)
+    parts.push(bytes)
+    length += bytes.length
+    part = ''
+  }
+
+  function* write(each: unknown): Generator<undefined, void, undefined> {
+    if (typeof each === 'string' && each.length > partLength) return yield* writeString(each)
+    if (roomAfter(each, partLength) >= 0) part += JSON.stringify(each) ?? 'null'
+    else if (Array.isArray(each)) {
+      let before = '['
+      for (const element of each) {
+        part += before
+        before = ','
+        yield* write(element)
+      }
+      part += ']'
+    } else {
+      let before = '{'
+      for (const name of namesOf(each as object)) {
+        const member = (each as Record<string, unknown>)[name]
+        if (member === undefined) continue
+        part += `${before}${JSON.stringify(name)}:`
+        before = ','
+        yield* write(member)
+      }
+      part += before === '{' ? '{}' : '}'
+    }
+    if (part.length < partLength) return
+    end()
+    yield
+  }
+
+  function* writeString(text: string): Generator<undefined, void, undefined> {
+    part += '"'
+    for (let from = 0; from < text.length;) {
+      let to = Math.min(text.length, from + partLength)
+      // Half of a character that takes two units would be escaped.
+      if (to < text.length && (text.charCodeAt(to) & 0xfc00) === 0xdc00) to--
+      part += JSON.stringify(text.slice(from, to)).slice(1, -1)
+      from = to
+      end()
+      yield
+    }
+    part += '"'
+  }
+
+  yield* write(value)
+  end()
+  return { parts, length }
+}
