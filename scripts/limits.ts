@@ -866,6 +866,7 @@ limits/descriptors.ts usualDescriptors
 http/request-memory.ts largeAnswerBytes
 limits/limits.ts stepBytes
 protocol/json-text.ts manyMembers
+relay/methods/list-pages.ts smallPageBytes
 protocol/json-text.ts partLength
 protocol/json.ts decodeBytes
 protocol/json.ts shortLength

@@ -3,7 +3,8 @@
 
 import { bytesPerValue, jsonSizeOf, jsonSizeSteps } from '../limits/limits.ts'
 import type { HeldMemory } from '../limits/memory.ts'
-import { type JsonText, longTextSteps } from '../protocol/json-text.ts'
+import { finished } from '../protocol/json-steps.ts'
+import { holdsKeptText, type JsonText, longTextSteps } from '../protocol/json-text.ts'
 import { GatewayError, type JsonObject } from '../protocol/messages.ts'
 import { runSteps, type Steps } from '../time/turns.ts'
 import type { RequestContext } from './admission.ts'
@@ -67,6 +68,7 @@ export function answerText(
   result: JsonObject,
   message: JsonObject
 ): JsonText | Promise<JsonText> {
+  if (holdsKeptText(result)) return finished(largeAnswer(memory, result, message))
   const size = jsonSizeOf(result, largeAnswerBytes)
   if (size > largeAnswerBytes) return runSteps(largeAnswer(memory, result, message), memory.share)
   reserveAnswer(memory, size)

@@ -1,7 +1,7 @@
 // What limits are made of: quotas, token buckets, semaphores, the size of JSON, and who gives way where all places are
 // taken.
 
-import { namesOf } from '../protocol/json-text.ts'
+import { keptTextOf, namesOf } from '../protocol/json-text.ts'
 import { isObject } from '../protocol/messages.ts'
 import { abortable, type Clock } from '../time/clock.ts'
 
@@ -103,7 +103,8 @@ export const bytesPerValue = 64
 
 /**
  * Estimates the memory that a JSON value takes, which its text does not tell: `{},` has three characters and takes 64
- * bytes once parsed. An upper estimate: the text, and a fixed cost for each value and each member name.
+ * bytes once parsed. An upper estimate: the text, and a fixed cost for each value and each member name. Of an array
+ * whose text is kept, it is the text alone: its values are those of a list, and count there.
  * @param value as JSON.parse returns it, nested no deeper than the stack allows
  * @returns bytes; above `limit` any larger number, because counting stops there
  */
@@ -113,10 +114,13 @@ export function jsonSizeOf(value: unknown, limit = Infinity): number {
     size += bytesPerValue
     if (typeof each === 'string') size += each.length > limit ? each.length : Buffer.byteLength(each)
     else if (Array.isArray(each)) {
-      for (const element of each) {
-        if (size > limit) return
-        add(element)
-      }
+      const text = keptTextOf(each)
+      if (text !== undefined) size += text.length
+      else
+        for (const element of each) {
+          if (size > limit) return
+          add(element)
+        }
     } else if (isObject(each)) {
       for (const name of namesOf(each)) {
         if (size > limit) return
@@ -147,8 +151,11 @@ export function* jsonSizeSteps(value: unknown): Generator<undefined, number, und
           size += Buffer.byteLength(each.slice(at, at + stepBytes))
           yield
         }
-      } else if (Array.isArray(each)) for (const element of each) yield* add(element)
-      else if (isObject(each))
+      } else if (Array.isArray(each)) {
+        const text = keptTextOf(each)
+        if (text !== undefined) size += text.length
+        else for (const element of each) yield* add(element)
+      } else if (isObject(each))
         for (const name of namesOf(each)) {
           size += jsonSizeOf(name)
           yield* add(each[name])

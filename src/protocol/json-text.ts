@@ -25,6 +25,21 @@ export function namesOf(value: object): readonly string[] {
   return names
 }
 
+const keptTexts = new WeakMap<object, LongText>()
+
+/** The array is not changed any more, and its text is known: it is sent with each message that the array is part of. */
+export function keepText<T>(array: readonly T[], text: LongText): readonly T[] {
+  keptTexts.set(array, text)
+  return array
+}
+
+/** @returns undefined where it is not known */
+export const keptTextOf = (array: readonly unknown[]): LongText | undefined => keptTexts.get(array)
+
+/** Is the text of a member known? */
+export const holdsKeptText = (object: object): boolean =>
+  Object.values(object).some((member) => Array.isArray(member) && keptTexts.has(member))
+
 /** A JSON array of what these texts say. */
 export function arrayOf(texts: readonly JsonText[]): JsonText {
   if (texts.every((text) => typeof text === 'string')) return `[${texts.join()}]`
@@ -39,12 +54,13 @@ export function arrayOf(texts: readonly JsonText[]): JsonText {
 export const stringOf = (text: JsonText): string =>
   typeof text === 'string' ? text : Buffer.concat(text.parts).toString()
 
-/** @returns how much is left of the room after the text of the value, roughly: less than nothing where it is too long */
+/** @returns roughly what is left of the room after the text of the value: less than nothing where it is too long */
 function roomAfter(value: unknown, room: number): number {
   if (typeof value === 'string') return room - value.length
   let left = room - 8
   if (typeof value !== 'object' || value === null) return left
   if (Array.isArray(value)) {
+    if (keptTexts.has(value)) return -1
     for (let at = 0; at < value.length && left >= 0; at++) left = roomAfter(value[at], left)
     return left
   }
@@ -62,6 +78,7 @@ export function* longTextSteps(value: unknown): Generator<undefined, LongText, u
   let part = ''
 
   function end(): void {
+    if (part === '') return
     const bytes = Buffer.from(part)
     parts.push(bytes)
     length += bytes.length
@@ -71,15 +88,8 @@ export function* longTextSteps(value: unknown): Generator<undefined, LongText, u
   function* write(each: unknown): Generator<undefined, void, undefined> {
     if (typeof each === 'string' && each.length > partLength) return yield* writeString(each)
     if (roomAfter(each, partLength) >= 0) part += JSON.stringify(each) ?? 'null'
-    else if (Array.isArray(each)) {
-      let before = '['
-      for (const element of each) {
-        part += before
-        before = ','
-        yield* write(element)
-      }
-      part += ']'
-    } else {
+    else if (Array.isArray(each)) yield* writeArray(each)
+    else {
       let before = '{'
       for (const name of namesOf(each as object)) {
         const member = (each as Record<string, unknown>)[name]
@@ -93,6 +103,23 @@ export function* longTextSteps(value: unknown): Generator<undefined, LongText, u
     if (part.length < partLength) return
     end()
     yield
+  }
+
+  function* writeArray(array: readonly unknown[]): Generator<undefined, void, undefined> {
+    const known = keptTexts.get(array)
+    if (known !== undefined) {
+      end()
+      parts.push(...known.parts)
+      length += known.length
+      return
+    }
+    let before = '['
+    for (const element of array) {
+      part += before
+      before = ','
+      yield* write(element)
+    }
+    part += ']'
   }
 
   function* writeString(text: string): Generator<undefined, void, undefined> {

@@ -64,7 +64,8 @@ export function unwrapUri(uri: string): { readonly upstream: UpstreamName; reado
  * A page of a list in memory. It begins after a named entry, so that it stays the same across restarts, replicas and
  * changes elsewhere in the list.
  * @param after the name of the last entry that was sent; undefined for the first page
- * @returns `last`: the entry that the next page begins after; undefined where there is none
+ * @returns `start`: where in the list it begins; `last`: the entry that the next page begins after, undefined where
+ * there is none
  * @throws GatewayError invalid_params where the entry is gone (specification, server/utilities/pagination)
  */
 export function pageOf<Entry>(
@@ -78,7 +79,7 @@ export function pageOf<Entry>(
   const start = at + 1
   const entries = list.slice(start, start + size)
   const last = entries.at(-1)
-  return { entries, last: last === undefined || start + size >= list.length ? undefined : nameOf(last) }
+  return { entries, start, last: last === undefined || start + size >= list.length ? undefined : nameOf(last) }
 }
 
 export const unknownCursor = (): GatewayError =>

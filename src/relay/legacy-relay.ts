@@ -32,7 +32,7 @@ import { createLogLevels } from './connections/log-level.ts'
 import { createSessionConnections } from './connections/session-connections.ts'
 import { legacyMethods, type LegacyServices } from './methods/legacy.ts'
 import { legacyTaskMethods } from './methods/legacy-tasks.ts'
-import { createCursors } from './methods/shared.ts'
+import { createListPages } from './methods/list-pages.ts'
 import { createResourceSubscriptions } from './subscriptions/resource-subscriptions.ts'
 import { createSessionSubscribers } from './subscriptions/session-subscribers.ts'
 import { createSessionTasks } from './tasks/session-tasks.ts'
@@ -99,7 +99,7 @@ export function createLegacyRelay({
     subscriptions,
     subscribers,
     sessions,
-    cursors: createCursors(sealer)
+    pages: createListPages(sealer, memory)
   }
 
   listings.onChange((hash, kinds, concerns) => {

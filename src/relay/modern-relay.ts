@@ -19,7 +19,8 @@ import { createCallerConnections } from './connections/caller-connections.ts'
 import type { LogLevels } from './connections/log-level.ts'
 import type { ModernServices } from './methods/modern-forward.ts'
 import { dispatchModern, taskMethod } from './methods/modern.ts'
-import { createCursors, resolve } from './methods/shared.ts'
+import { createListPages } from './methods/list-pages.ts'
+import { resolve } from './methods/shared.ts'
 import { createListenStreams } from './subscriptions/listen-streams.ts'
 import type { ResourceSubscriptions } from './subscriptions/resource-subscriptions.ts'
 import { createLegacyTasks } from './tasks/legacy-for-modern.ts'
@@ -104,7 +105,7 @@ export function createModernRelay({
     legacyTasks,
     taskIds,
     processTasks,
-    cursors: createCursors(sealer)
+    pages: createListPages(sealer, memory)
   }
   const listenStreams = createListenStreams({
     catalogs,

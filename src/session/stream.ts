@@ -86,6 +86,12 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
     if (isLost || (connection !== undefined && lags(connection))) close()?.overflow()
   }
 
+  function add(text: JsonText, isReserved = false): void {
+    if (over) return
+    keep(text, isReserved)
+    flow()
+  }
+
   /** @returns whether it misses events that are not held any more, or does not read */
   function lags({ from, next, fullSince }: Connection): boolean {
     if (fullSince === undefined) return false
@@ -151,17 +157,9 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
 
   return {
     /** Nothing is sent after `finish`. A message for which there is no memory is lost, and the connection with it. */
-    send(message: unknown): void {
-      if (over) return
-      keep(JSON.stringify(message))
-      flow()
-    },
-    /** Sends the answer of a call, whose memory was taken before. */
-    answer(text: JsonText): void {
-      if (over) return
-      keep(text, true)
-      flow()
-    },
+    send: (message: unknown): void => add(JSON.stringify(message)),
+    /** The same for the answer of a call, whose memory was taken before. */
+    answer: (text: JsonText): void => add(text, true),
     /** Gives the client an id before the first message (2025-11-25: "prime the client to reconnect"). */
     prime(): void {
       if (over || !primes) return

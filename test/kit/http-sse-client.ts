@@ -46,6 +46,8 @@ export async function openSse(
   response.setEncoding('utf8')
   response.on('data', (part: string) => {
     text += part
+    // A long event comes in many parts, and would be looked through for each.
+    if (!part.includes('\n')) return void (rest += part)
     const events = (rest + part).split('\n\n')
     rest = events.pop() ?? ''
     for (const event of events) {

@@ -37,6 +37,6 @@ t.test('a page goes on after the entry that it is told, whatever was added or ta
   const { last } = pageOf(before, undefined, 2, self)
   t.same(pageOf(before, last, 2, self).entries, ['c', 'd'])
   t.same(pageOf(['0', 'a', 'b', 'b2', 'c'], last, 2, self).entries, ['b2', 'c'])
-  t.same(pageOf(['b'], last, 2, self), { entries: [], last: undefined })
+  t.same(pageOf(['b'], last, 2, self), { entries: [], start: 1, last: undefined })
   t.throws(() => pageOf(['a', 'c', 'd'], last, 2, self), { code: 'invalid_params' }, 'but not after one that is gone')
 })

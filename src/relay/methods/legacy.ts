@@ -24,17 +24,8 @@ import type { SessionConnection, SessionConnections } from '../connections/sessi
 import type { ResourceSubscriptions, SubscriptionRequest } from '../subscriptions/resource-subscriptions.ts'
 import { subscribedScopeOf, type SessionSubscribers } from '../subscriptions/session-subscribers.ts'
 import type { SessionTasks } from '../tasks/session-tasks.ts'
-import {
-  completion,
-  listPage,
-  lists,
-  resolve,
-  unknownEntry,
-  unknownName,
-  withClientUri,
-  type Cursors,
-  type Target
-} from './shared.ts'
+import { lists, type ListPages } from './list-pages.ts'
+import { completion, resolve, unknownEntry, unknownName, withClientUri, type Target } from './shared.ts'
 
 /** What the methods of a session work with. */
 export interface LegacyServices {
@@ -46,7 +37,7 @@ export interface LegacyServices {
   readonly subscriptions: ResourceSubscriptions
   readonly subscribers: SessionSubscribers
   readonly sessions: Sessions
-  readonly cursors: Cursors
+  readonly pages: ListPages
 }
 
 export type LegacyMethod = (call: LegacyCall, services: LegacyServices) => Promise<Result>
@@ -231,9 +222,9 @@ export const legacyMethods: ReadonlyArray<readonly [method: string, handle: Lega
   ['ping', async () => ({})],
   ...lists.map((list): [string, LegacyMethod] => [
     list.method,
-    async (call, { catalogs, cursors }) => {
+    async (call, { catalogs, pages }) => {
       await catalogs.awaitListings(call)
-      return listPage(call, list, catalogs.of(call), call.session.session.record.revision, cursors)
+      return await pages.page(call, list, catalogs.of(call), call.session.session.record.revision)
     }
   ]),
   ['tools/call', callTool],

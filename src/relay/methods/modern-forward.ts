@@ -18,7 +18,7 @@ import type { CallerConnections, LeasedConnection } from '../connections/caller-
 import type { LegacyTasks } from '../tasks/legacy-for-modern.ts'
 import type { SealedTaskIds } from '../tasks/caller-tasks.ts'
 import type { ProcessTasks } from '../tasks/process-tasks.ts'
-import type { Cursors } from './shared.ts'
+import type { ListPages } from './list-pages.ts'
 
 /** What the methods of 2026-07-28 work with. */
 export interface ModernServices {
@@ -30,7 +30,7 @@ export interface ModernServices {
   readonly legacyTasks: LegacyTasks
   readonly taskIds: SealedTaskIds
   readonly processTasks: ProcessTasks
-  readonly cursors: Cursors
+  readonly pages: ListPages
 }
 
 /**

@@ -22,7 +22,8 @@ import {
 import { cappedTtlMs } from '../catalog/freshness.ts'
 import { taskForCaller, unknownTask } from '../tasks/caller-tasks.ts'
 import { converse, forwardModern, withModernErrors, type ModernServices } from './modern-forward.ts'
-import { completion, listPage, resolve, lists, unknownName, withClientUri, type Target } from './shared.ts'
+import { lists } from './list-pages.ts'
+import { completion, resolve, unknownName, withClientUri, type Target } from './shared.ts'
 
 async function discover(call: ModernCall, { catalogs, promises }: ModernServices): Promise<Result> {
   const { modernCapabilities: capabilities, instructions } = catalogs.of(call)
@@ -39,10 +40,14 @@ async function discover(call: ModernCall, { catalogs, promises }: ModernServices
 }
 
 /** What is listed depends on who asks, now or later, so no cache may show it to others. */
-function listResult(call: ModernCall, { catalogs, cursors }: ModernServices, list: (typeof lists)[number]): Result {
+async function listResult(
+  call: ModernCall,
+  { catalogs, pages }: ModernServices,
+  list: (typeof lists)[number]
+): Promise<Result> {
   return {
     resultType: 'complete',
-    ...listPage(call, list, catalogs.of(call), latestModern, cursors),
+    ...(await pages.page(call, list, catalogs.of(call), latestModern)),
     ttlMs: catalogs.remainingTtlMs(call, [list.list]),
     cacheScope: 'private'
   }
@@ -162,10 +167,7 @@ type ModernMethod = (call: ModernCall, services: ModernServices) => Promise<Resu
 
 const methods: ReadonlyMap<string, ModernMethod> = new Map<string, ModernMethod>([
   ['server/discover', discover],
-  ...lists.map((list): [string, ModernMethod] => [
-    list.method,
-    async (call, services) => listResult(call, services, list)
-  ]),
+  ...lists.map((list): [string, ModernMethod] => [list.method, (call, services) => listResult(call, services, list)]),
   ['tools/call', callTool],
   ['prompts/get', getPrompt],
   ['resources/read', readResource],

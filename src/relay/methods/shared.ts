@@ -1,4 +1,4 @@
-// What methods of both eras share: the upstream that a public name leads to, the lists, completion.
+// What methods of both eras share: the upstream that a public name leads to, completion.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import {
@@ -8,14 +8,11 @@ import {
   rpcCodes,
   type Request,
   type Result,
-  type Revision,
   type UpstreamName
 } from '../../protocol/messages.ts'
-import { pageOf, unknownCursor } from '../../protocol/naming.ts'
 import { shapeCompletion } from '../../protocol/translate/revision-shape.ts'
 import { withParam, type UriMap } from '../../protocol/translate/rewrite.ts'
-import type { Sealer } from '../../store/seal.ts'
-import { callerBindingOf, definitionOf, excerpt, type Call, type EndpointContext } from '../call/call.ts'
+import { definitionOf, excerpt, type Call, type EndpointContext } from '../call/call.ts'
 import type { Catalog, Route } from '../catalog/catalog.ts'
 import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
 
@@ -76,56 +73,6 @@ export function withClientUri(error: unknown, uris: UriMap): unknown {
   return typeof data['uri'] === 'string'
     ? new RpcError({ ...error.error, data: { ...data, uri: uris(data['uri']) } })
     : error
-}
-
-/** The four lists; `member` of the result holds the entries, `name` of an entry names it. */
-export const lists = [
-  { method: 'tools/list', list: 'tools', member: 'tools', name: 'name' },
-  { method: 'prompts/list', list: 'prompts', member: 'prompts', name: 'name' },
-  { method: 'resources/list', list: 'resources', member: 'resources', name: 'uri' },
-  { method: 'resources/templates/list', list: 'templates', member: 'resourceTemplates', name: 'uriTemplate' }
-] as const
-
-export type Cursors = ReturnType<typeof createCursors>
-
-/**
- * Cursors of lists, each sealed to its caller, endpoint and list: to the client they are opaque
- * (server/utilities/pagination), and nobody else can use them.
- */
-export function createCursors(sealer: Pick<Sealer, 'seal' | 'open'>) {
-  const binding = (call: Call): string[] => [...callerBindingOf(call), call.request.method]
-  return {
-    /** @param last name of the last entry that was sent */
-    seal: (call: Call, last: string): string => sealer.seal('cursor', binding(call), last),
-    /**
-     * @returns the name of the entry to go on after; undefined for the first page
-     * @throws GatewayError invalid_params for a cursor that was not given so
-     */
-    open(call: Call): string | undefined {
-      const cursor = call.request.params?.['cursor']
-      if (cursor === undefined) return undefined
-      const opened = typeof cursor === 'string' ? sealer.open('cursor', binding(call), cursor) : undefined
-      if (opened === undefined) throw unknownCursor()
-      return opened
-    }
-  }
-}
-
-/** @throws GatewayError invalid_params on a cursor that is none */
-export function listPage(
-  call: Call,
-  { list, member, name }: (typeof lists)[number],
-  catalog: Catalog,
-  revision: Revision,
-  cursors: Cursors
-): Result {
-  const { entries, last } = pageOf(
-    catalog.list(list, revision),
-    cursors.open(call),
-    call.snapshot.limits.pageSize,
-    (entry) => String(entry[name])
-  )
-  return last === undefined ? { [member]: entries } : { [member]: entries, nextCursor: cursors.seal(call, last) }
 }
 
 /**
