@@ -83,8 +83,8 @@ t.test('a source is paused while its work is behind, and its work is done in ord
   const calls: string[] = []
   const done: number[] = []
   const queue = createStepQueue({ pause: () => calls.push('pause'), resume: () => calls.push('resume') }, ada)
-  function* slow(name: number): Steps {
-    for (const from = performance.now(); performance.now() - from < 12;) yield
+  function* slow(name: number, ms = 12): Steps {
+    for (const from = performance.now(); performance.now() - from < ms;) yield
     done.push(name)
   }
   queue.push(slow(1), 1_000_000)
@@ -99,7 +99,7 @@ t.test('a source is paused while its work is behind, and its work is done in ord
       ['pause', 'idle', 'resume']
     ]
   )
-  queue.push(slow(3), 1_000_000)
+  queue.push(slow(3, 2_000), 1_000_000)
   queue.push(slow(4), 1)
   queue.close()
   await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
