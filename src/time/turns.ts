@@ -155,8 +155,11 @@ export function createStepQueue(source: StepSource, owner: WorkOwner) {
   function* all(): Steps {
     for (let steps = queue.shift(); steps !== undefined; steps = queue.shift()) {
       // Asked before each step: what a step takes up for work that was given up, nobody would give back.
-      while (!closed && steps.next().done !== true) yield
-      if (closed) return
+      for (;;) {
+        if (closed) return
+        if (steps.next().done === true) break
+        yield
+      }
     }
   }
 

@@ -10,7 +10,7 @@ import { isCall, startUpstream } from '../kit/upstream.ts'
 import { attacked, keys } from './kit.ts'
 
 /** In one go, each of these takes several times as long. */
-const maxTurnMs = 60
+const maxTurnMs = 75
 
 const upstream = await startUpstream()
 t.teardown(upstream.close)
