@@ -106,6 +106,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the same'
     ],
     [
+      'http/counted-request.ts maxSmallPieces leastPieceBytes',
+      'pieces (chunks) of a body, however small; beyond these, their size on the average',
+      'request',
+      '413, and closed'
+    ],
+    [
       'http/reply.ts refusedBodyMs maxRefusedBytes',
       'pause of a refused client in what it still sends; how much of it is read',
       'connection',
@@ -509,6 +515,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'request',
       'an unknown resource'
     ],
+    [
+      'relay/catalog/template-owners.ts maxMatchedTemplates',
+      'templates that a bare URI is tried on',
+      'upstream',
+      'no bare URI matches the rest'
+    ],
     ['protocol/uri-template.ts maxExpressions', 'expressions of a template', 'template', 'no bare URI matches it']
   ],
   'Calls at upstreams': [
@@ -846,11 +858,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
   ],
   'The log': [
     [
-      'observe/log.ts maxUnwrittenBytes',
-      'lines that could not be written and are tried again',
+      'observe/standard-error.ts maxUnwrittenBytes',
+      'lines that could not be written yet, because the disk is full or nobody reads them',
       'process',
       'the newest are left out'
-    ]
+    ],
+    ['cli/run.ts unreadLogMs', 'wait for such lines at the end', 'process', 'lost']
   ]
 }
 

@@ -4,6 +4,7 @@ import { isatty } from 'node:tty'
 import type { Snapshot } from '../config/snapshot.ts'
 import { createGateway, type Gateway } from '../gateway.ts'
 import { createLog, type Log, type LogForm } from '../observe/log.ts'
+import { steadyClock } from '../time/clock.ts'
 
 export interface Io {
   readonly env: NodeJS.ProcessEnv
@@ -38,6 +39,9 @@ function logForm({ env, stderr }: Pick<Io, 'env' | 'stderr'>): LogForm {
   }
   return wanted === 'text' && stderr.isTTY && !env['NO_COLOR'] ? 'colours' : wanted
 }
+
+/** How long the end waits for lines of the log to be read. */
+const unreadLogMs = 1_000
 
 /** A terminal that was closed is none any more. */
 const isOnTerminal = (): boolean => [0, 1, 2].some((descriptor) => isatty(descriptor))
@@ -119,6 +123,8 @@ export async function runGateway({
   const code = await ended.promise
   log.info({ code }, 'stopped')
   process.off('SIGTERM', onSignal).off('SIGINT', onSignal).off('SIGHUP', onHup)
+  // Node would wait for whoever reads the log, if that takes for ever.
+  if (process.stderr.writableLength > 0) steadyClock.timer(unreadLogMs, () => process.exit(code)).unref()
   return code
 }
 

@@ -11,6 +11,7 @@ import { every, steadyClock, type Clock } from '../time/clock.ts'
 import { addressOf, type PathParams, type RequestContext } from './admission.ts'
 import { createBodyReader } from './body.ts'
 import { createConnections } from './connections.ts'
+import { CountedRequest } from './counted-request.ts'
 import { checkNames, corsHeadersOf, corsOptionsOf, hostCheck, isAllowedOrigin, notJson } from './headers.ts'
 import { sendError, stopping, type ReadId, type ReplyHeaders } from './reply.ts'
 import { recountBody } from './request-memory.ts'
@@ -31,7 +32,8 @@ const socketLimits = {
      * Of all headers of a request together, in bytes; more is answered 431. Twice what Node allows: Mcp-Name repeats
      * the whole URI of a resource, and Mcp-Param-* the arguments of a tool, in base64 where they are not plain ASCII.
      */
-    maxHeaderSize: 32_768
+    maxHeaderSize: 32_768,
+    IncomingMessage: CountedRequest
   }
 }
 
@@ -117,7 +119,8 @@ export async function createServer(options: ServerOptions) {
 
   // First: Host and Origin. A refusal waits for the CORS headers, with which a page of an allowed origin can read it.
   // No hook is async: none waits for anything, and a promise on every request is not free.
-  server.addHook('onRequest', (request, _reply, done) => {
+  server.addHook('onRequest', (request, reply, done) => {
+    if (request.raw instanceof CountedRequest) request.raw.response = reply.raw
     if (isHealth(request)) return done()
     try {
       const { snapshot } = state

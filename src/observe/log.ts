@@ -3,6 +3,7 @@
 
 import pino, { type Logger } from 'pino'
 import { GatewayError, RpcError, isObject } from '../protocol/messages.ts'
+import { openStandardError } from './standard-error.ts'
 import { textLine } from './text-log.ts'
 
 export type Log = Logger
@@ -10,14 +11,9 @@ export type Log = Logger
 /** `json`; `text` for people at a terminal; `colours` for text in colours. */
 export type LogForm = 'json' | 'text' | 'colours'
 
-// Lines that could not be written are tried again with the next one, and the newest are left out beyond this.
-const maxUnwrittenBytes = 1_048_576
-
 export function createLog(level: string, form: LogForm): Log {
   const settings = { level, base: null, formatters: { log: redacted }, serializers: { err: safeError } }
-  const standardError = pino.destination({ dest: 2, sync: true, maxLength: maxUnwrittenBytes })
-  // The terminal was closed or the disk is full. Only lines of the log are lost: the calls go on.
-  standardError.on('error', () => {})
+  const standardError = openStandardError()
   if (form !== 'json')
     return pino(settings, { write: (line: string) => standardError.write(textLine(line, form === 'colours')) })
   const lines = batched(standardError)

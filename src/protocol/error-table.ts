@@ -102,7 +102,8 @@ export const errorTable = {
   ),
   too_large: http(
     413,
-    'The body is larger than limits.bodyBytes, or the body of a subscriptions/listen is larger than 256 KiB.'
+    'The body is larger than limits.bodyBytes, or the body of a subscriptions/listen is larger than 256 KiB; or it ' +
+      'comes in too many tiny pieces.'
   ),
   unsupported_media_type: http(415, 'The body must be application/json in UTF-8 without Content-Encoding.'),
   headers_too_large: http(

@@ -2,10 +2,10 @@
 // where the port or the data folder is taken. The terminal is a real one, of `script`, which Debian always has.
 
 import t, { type Test } from 'tap'
-import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { closeSync, constants, existsSync, openSync, readSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { eventsOf, jsonHeaders, type LegacyClient, legacyClient, open, send } from '../kit/client.ts'
 import { until } from '../kit/until.ts'
@@ -157,6 +157,26 @@ t.test('a log on a full disk loses lines and stops nothing', { skip: !existsSync
   running.signal('SIGHUP') // It logs what it has read.
   for (let nth = 0; nth < 3; nth++) t.equal((await send(`${origin}/health/live`, { method: 'GET' })).status, 200)
   t.same(await running.stop(), { code: 0, signal: null })
+})
+
+t.test('a log that nobody reads stops nothing, and neither does the end wait for it', async (t) => {
+  const config = await configured(t)
+  const pipe = join(dirname(config), 'log')
+  execFileSync('mkfifo', [pipe])
+  const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK)
+  const running = gatehouse(t, ['serve', '--config', config], {
+    node: 'sh',
+    nodeArgs: ['-c', `exec '${process.execPath}' "$@" 2>'${pipe}'`, 'sh'],
+    env: { GATEHOUSE_LOG_LEVEL: 'debug' }
+  })
+  const origin = await running.ready
+  // Each is logged; a pipe takes 64 KiB.
+  const statuses = new Set<number>()
+  for (let nth = 0; nth < 1_500; nth++) statuses.add((await send(`${origin}/nowhere`, { method: 'GET' })).status)
+  t.same([...statuses], [404])
+  t.ok(readSync(reader, Buffer.alloc(65_536)) > 60_000, 'the pipe was full')
+  t.same(await running.stop(), { code: 0, signal: null })
+  closeSync(reader)
 })
 
 t.test('a data folder that cannot be used is named, with what to do', async (t) => {

@@ -40,3 +40,18 @@ t.test('a bare URI that matches a template of one upstream is read there, of two
   t.same(readAt(one), ['notes://1', 'notes://1'])
   t.same(readAt(two), Array(4).fill('mail://in/7'))
 })
+
+t.test('a bare URI is compared with the first hundred templates of a server', async (t) => {
+  const numbered = (count: number) =>
+    Array.from({ length: count }, (_, n) => ({ uriTemplate: `many://${n}/{id}`, name: `template ${n}` }))
+  const [many, other] = [await startUpstream({ templates: numbered(150), resources: [] }), await startUpstream({})]
+  for (const each of [many, other]) t.teardown(() => each.close())
+  const acme = await gateway(t, {
+    upstreams: { many: { type: 'http', url: many.url }, other: { type: 'http', url: other.url } }
+  })
+  const session = await legacyClient(acme.url(), key)
+  const read = async (uri: string) => (await session.request('resources/read', { uri })).json
+  t.match(await read('many://99/x'), { result: { contents: [{ text: 'contents of many://99/x' }] } })
+  t.match(await read('many://100/x'), { error: { data: { reason: 'resource_not_found' } } })
+  t.match(await read('gatehouse://many/many://100/x'), { result: {} }, 'in the form of the lists it is found')
+})

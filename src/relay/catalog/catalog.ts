@@ -19,12 +19,12 @@ import {
   tasksExtension
 } from '../../protocol/methods.ts'
 import { publicNameFor, unwrapUri, wrapUri } from '../../protocol/naming.ts'
-import { uriMatcher } from '../../protocol/uri-template.ts'
 import { withUri, rewriteTool, type UriMap } from '../../protocol/translate/rewrite.ts'
 import { shapeEntry, shapeTool } from '../../protocol/translate/revision-shape.ts'
 import { withoutTaskSupport } from '../../protocol/translate/tasks.ts'
 import { needsWrapping, wrapOutputSchema } from '../../protocol/translate/wrap-structured.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
+import { ownersByTemplate } from './template-owners.ts'
 
 /** Where a public name leads. */
 export interface Route {
@@ -193,19 +193,6 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
       )?.upstream,
     unlistedOwnerOfUri: (uri: string): UpstreamName | undefined =>
       members.find(({ upstream }) => !listings.has(upstream) && uriMap(upstream)(uri) === uri)?.upstream
-  }
-}
-
-/** @returns who lists a template that a URI matches */
-function ownersByTemplate(templates: ReadonlyMap<string, Offer>): (uri: string) => UpstreamName[] {
-  let matchers: Array<{ readonly upstream: UpstreamName; readonly matches: (uri: string) => boolean }> | undefined
-  return (uri) => {
-    matchers ??= [...templates.values()].flatMap(({ route: { upstream, name } }) => {
-      const matches = uriMatcher(name)
-      return matches === undefined ? [] : [{ upstream, matches }]
-    })
-    const owners = new Set(matchers.flatMap(({ upstream, matches }) => (matches(uri) ? upstream : [])))
-    return [...owners]
   }
 }
 

@@ -1,0 +1,48 @@
+// A request whose body is cut into tiny pieces: chunked, each byte can be a piece of its own, which costs an event and
+// some hundred bytes of memory. A few megabytes of such pieces would keep the process busy for seconds, before anybody
+// knows who sends them.
+
+import { IncomingMessage, type ServerResponse } from 'node:http'
+import { GatewayError } from '../protocol/messages.ts'
+import { sendError } from './reply.ts'
+
+/** A body may come in so many pieces, however small they are. */
+const maxSmallPieces = 500
+/** Beyond these, in pieces of so many bytes on the average. */
+const leastPieceBytes = 256
+
+export class CountedRequest extends IncomingMessage {
+  /** What answers it, once that is known. */
+  response: ServerResponse | undefined
+  #pieces = 0
+  #bytes = 0
+  #refused = false
+
+  override push(chunk: Buffer | null): boolean {
+    if (chunk === null) return super.push(chunk)
+    // What came with it in one reading of the socket is still handed over.
+    if (this.#refused) return false
+    this.#bytes += chunk.length
+    if (++this.#pieces <= maxSmallPieces + this.#bytes / leastPieceBytes) return super.push(chunk)
+    this.#refuse()
+    return false
+  }
+
+  /** Node calls it where the request was answered before it was read whole; its own lets what comes pass uncounted. */
+  _dump(): void {
+    this.removeAllListeners('data')
+    this.resume()
+  }
+
+  #refuse(): void {
+    const { response, socket } = this
+    this.#refused = true
+    if (response === undefined || response.headersSent) return void socket.destroy()
+    const error = new GatewayError(
+      'too_large',
+      `The body comes in more than ${maxSmallPieces} pieces that have less than ${leastPieceBytes} bytes each on the ` +
+        'average. Send it in larger ones.'
+    )
+    sendError(response, error, '', { Connection: 'close' }, null)
+  }
+}

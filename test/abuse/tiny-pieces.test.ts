@@ -1,0 +1,79 @@
+// Attack: bodies in chunks of one byte each, with and without a key. Each chunk is an event of its own, and takes more
+// than a hundred bytes of memory.
+
+import type { Socket } from 'node:net'
+import t from 'tap'
+import { initializeBody } from '../kit/acme-gateway.ts'
+import { dial, readRawResponse, untilClosed } from '../kit/raw-http.ts'
+import { until } from '../kit/until.ts'
+import { attacked, keys } from './kit.ts'
+
+const chunked = (text: string, size: number): string =>
+  (text.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [])
+    .map((part) => `${part.length.toString(16)}\r\n${part}\r\n`)
+    .join('')
+
+function head(origin: string, key: string | undefined): string {
+  return (
+    `POST /t/acme/mcp HTTP/1.1\r\nHost: ${new URL(origin).host}\r\nContent-Type: application/json\r\n` +
+    'Accept: application/json, text/event-stream\r\n' +
+    (key === undefined ? '' : `Authorization: Bearer ${key}\r\n`) +
+    'Transfer-Encoding: chunked\r\n\r\n'
+  )
+}
+
+function open(origin: string, key: string | undefined) {
+  const socket: Socket = dial(Number(new URL(origin).port))
+  let text = ''
+  socket.on('data', (part: Buffer) => (text += part.toString()))
+  socket.write(head(origin, key))
+  return { socket, text: () => text }
+}
+
+for (const [who, key, status] of [
+  ['a caller', keys.attacker, 413],
+  ['somebody without a key', undefined, 401]
+] as const)
+  t.test(`the connection of ${who} who sends a body in thousands of tiny pieces is closed`, async (t) => {
+    const gateway = await attacked(t)
+    const { socket } = open(gateway.origin, key)
+    socket.write('1\r\nx\r\n'.repeat(5_000))
+    const answer = readRawResponse(await untilClosed(socket, 20_000))
+    t.equal(answer.status, status)
+    if (key !== undefined) t.match(answer.text, /pieces.*Send it in larger ones/)
+  })
+
+t.test('a body in a few tiny pieces, and in many larger ones, is read', async (t) => {
+  const gateway = await attacked(t)
+  const initialize = initializeBody()
+  const long = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: { pad: 'x'.repeat(1_000_000) } })
+  for (const [body, size, status] of [
+    [initialize, 1, 200],
+    [long, 1_000, 400]
+  ] as const) {
+    const { socket, text } = open(gateway.origin, keys.attacker)
+    socket.write(`${chunked(body, size)}0\r\n\r\n`)
+    await until('the answer', () => text().includes('\r\n\r\n'))
+    // Read and understood: a ping of no session.
+    t.equal(readRawResponse(text()).status, status, text())
+    if (status === 400) t.match(text(), 'session_required')
+    socket.destroy()
+  }
+})
+
+t.test('a neighbour does not notice a flood of them', async (t) => {
+  const gateway = await attacked(t)
+  const neighbour = await gateway.neighbour()
+  const pieces = '1\r\nx\r\n'.repeat(200_000)
+  for (let round = 0; round < 5; round++)
+    await Promise.all(
+      [keys.attacker, undefined, keys.attacker, undefined].map(async (key) => {
+        const { socket } = open(gateway.origin, key)
+        socket.write(pieces)
+        await untilClosed(socket, 60_000)
+      })
+    )
+  const { failures, longestMs } = await neighbour.stop()
+  t.same(failures, [])
+  t.ok(longestMs < 3_000, `the longest call took ${longestMs} ms`)
+})
