@@ -14,12 +14,12 @@ import { createResubscription, requestSubscription } from './resubscription.ts'
 import {
   createSubscriptionIndex,
   listenerOf,
-  tellUpdated,
   type SubscribedConnection,
   type SubscribedScope,
   type Subscriber,
   type Subscription
 } from './subscription-index.ts'
+import { tellUpdated } from './updates.ts'
 
 export interface SubscriptionRequest {
   readonly subscriber: Subscriber

@@ -5,7 +5,8 @@ import type { Log } from '../../observe/log.ts'
 import { RpcError, type Result } from '../../protocol/messages.ts'
 import { noClient, type Upstream } from '../../protocol/seams.ts'
 import { backoffMs, timeoutSignal } from '../../time/clock.ts'
-import { listenerOf, tellUpdated, type SubscribedConnection, type SubscriptionIndex } from './subscription-index.ts'
+import { listenerOf, type SubscribedConnection, type SubscriptionIndex } from './subscription-index.ts'
+import { tellUpdated } from './updates.ts'
 
 const requestMs = 30_000
 const retryDelay = { firstMs: 500, maxMs: 60_000 }

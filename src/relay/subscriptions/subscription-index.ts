@@ -199,22 +199,17 @@ export function listenerOf({ uris }: SubscribedConnection): Subscriber | undefin
   return undefined
 }
 
-/**
- * Tells each subscriber of the resource, or of one that contains it, once.
- * @param params of `notifications/resources/updated`
- */
-export function tellUpdated({ definition, uris }: SubscribedConnection, params: JsonObject): void {
-  const { uri } = params
-  if (typeof uri !== 'string') return
-  const told = new Map<Subscriber, string | undefined>()
+/** Who subscribed to the resource, or to one that contains it, and as what it is shown to them. */
+export function subscribersOf({ uris }: SubscribedConnection, uri: string): Map<Subscriber, string | undefined> {
+  const found = new Map<Subscriber, string | undefined>()
   for (const [subscribed, { subscribers }] of uris) {
     if (!coversUri(subscribed, uri)) continue
     for (const [subscriber, shown] of subscribers) {
-      if (subscribed === uri) told.set(subscriber, shown)
-      else if (!told.has(subscriber)) told.set(subscriber, undefined)
+      if (subscribed === uri) found.set(subscriber, shown)
+      else if (!found.has(subscriber)) found.set(subscriber, undefined)
     }
   }
-  for (const [subscriber, shown] of told) if (!subscriber.over) subscriber.updated(definition, params, shown)
+  return found
 }
 
 /**
