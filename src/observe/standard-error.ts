@@ -7,8 +7,8 @@ import pino from 'pino'
 const maxUnwrittenBytes = 1_048_576
 
 export function openStandardError(): { write(text: string): unknown } {
-  const kind = fstatSync(2, { throwIfNoEntry: false })
-  if (kind?.isFIFO() === true || kind?.isSocket() === true) return withoutWaiting(process.stderr)
+  const kind = fstatSync(2)
+  if (kind.isFIFO() || kind.isSocket()) return withoutWaiting(process.stderr)
   const destination = pino.destination({ dest: 2, sync: true, maxLength: maxUnwrittenBytes })
   // The terminal was closed or the disk is full.
   destination.on('error', () => {})
