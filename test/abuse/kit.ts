@@ -107,11 +107,13 @@ export async function attacked(t: Test, options: AttackedOptions = {}): Promise<
     log: () => running.stderr.map(logLine).filter((line) => line !== undefined),
     neighbour: () => startNeighbour(t, neighbourUrl),
     async longestTurnMs(during) {
-      const longest = (): number => Number(readFileSync(join(folder, 'longest-turn'), 'utf8'))
+      const read = (): number[] => readFileSync(join(folder, 'longest-turn'), 'utf8').split(' ').map(Number)
+      const [before = 0] = read()
       running.signal('SIGUSR2')
-      await until('it counts anew', () => longest() === 0)
+      await until('it counts anew', () => (read()[0] ?? 0) > before)
       await during()
-      return longest()
+      const [, longest = Infinity] = read()
+      return longest
     },
     peakMemory: () =>
       Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${running.pid}/status`, 'utf8'))?.[1]) * 1024

@@ -1,7 +1,7 @@
-// `node --import turn-watcher.ts ...`: writes down the longest turn of the event loop, in a file of the working folder;
-// SIGUSR2 begins anew.
+// `node --import turn-watcher.ts ...`: writes the longest turn of the event loop, in ms of CPU, into a file of the working
+// folder, after how often SIGUSR2 has begun the count anew.
 
-import { writeFileSync } from 'node:fs'
+import { renameSync, writeFileSync } from 'node:fs'
 
 const cpuMs = (): number => {
   const { user, system } = process.threadCpuUsage()
@@ -9,13 +9,23 @@ const cpuMs = (): number => {
 }
 
 let before = cpuMs()
-let longestMs = 0
+let [longestMs, round] = [0, 0]
+/** Whoever reads it never finds half of it. */
+function write(): void {
+  writeFileSync('longest-turn.new', `${round} ${longestMs}`)
+  renameSync('longest-turn.new', 'longest-turn')
+}
 process.on('SIGUSR2', () => {
-  writeFileSync('longest-turn', String((longestMs = 0)))
+  longestMs = 0
+  round++
+  write()
   before = cpuMs()
 })
 setInterval(() => {
   const ms = cpuMs() - before
-  if (ms > longestMs) writeFileSync('longest-turn', String((longestMs = ms)))
+  if (ms > longestMs) {
+    longestMs = ms
+    write()
+  }
   before = cpuMs()
 }, 1).unref()
