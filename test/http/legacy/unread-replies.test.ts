@@ -19,7 +19,7 @@ for (const accept of ['application/json', 'text/event-stream']) {
     const [ada, other] = [await legacyClient(acme.url(), keyOf.ada), await legacyClient(acme.url(), keyOf.ada)]
     const sockets = Array.from({ length: 4 }, (_, n) => {
       const socket = dial(acme.port).pause()
-      const body = big(n, 14_000_000)
+      const body = big(`big ${n}`, 14_000_000)
       socket.write(
         `POST /t/acme/mcp HTTP/1.1\r\nHost: 127.0.0.1:${acme.port}\r\nAuthorization: Bearer ${keyOf.ada}\r\nMcp-Session-Id: ${ada.sessionId}\r\nContent-Type: application/json\r\nAccept: ${accept}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
       )
