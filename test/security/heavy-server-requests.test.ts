@@ -62,20 +62,25 @@ t.test('many parked server requests use up the quota of their connection, and of
     name: 'steps',
     arguments: { steps: [{ ask: Array.from({ length: 18 }, () => asking('many', empty(5_000))) }] }
   }
-  const first = await round({ url: made.url(), token: keyOf.ada }, many)
-  const count = Object.keys(first.inputRequests).length
-  t.ok(count > 0 && count <= 13, `${count} of eighteen`)
-  t.equal(
-    made.log.filter(({ msg }) => /^refused .*: too much waits for clients to answer already$/.test(String(msg))).length,
-    18 - count
-  )
+  const ada = { url: made.url(), token: keyOf.ada }
+  let last = await round(ada, many)
   t.match(
     (await round({ url: made.url(), token: keyOf.bob }, { name: 'elicit', arguments: {} })).inputRequests,
     { 'input-1': { method: 'elicitation/create' } },
     'another caller is asked as ever'
   )
-  const { answer } = await round({ url: made.url(), token: keyOf.ada }, many, answers(first, accepted()))
-  const told = JSON.parse(answer.json.result.content[0].text) as Json[]
+  // On a busy machine they come in more than one round.
+  let count = 0
+  while (last.answer.json.result?.resultType === 'input_required') {
+    count += Object.keys(last.inputRequests).length
+    last = await round(ada, many, answers(last, accepted()))
+  }
+  t.ok(count > 0 && count <= 13, `${count} of eighteen`)
+  t.equal(
+    made.log.filter(({ msg }) => /^refused .*: too much waits for clients to answer already$/.test(String(msg))).length,
+    18 - count
+  )
+  const told = JSON.parse(last.answer.json.result.content[0].text) as Json[]
   t.equal(told.filter(({ action }) => action === 'accept').length, count)
   t.equal(told.filter(({ error }) => error?.code === 429).length, 18 - count)
 })
