@@ -1,6 +1,6 @@
 // The package as a person gets it: packed, installed into an empty folder, and run from there by npx.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createHash } from 'node:crypto'
 import { execFileSync, spawnSync } from 'node:child_process'
 import {
@@ -56,6 +56,14 @@ const npm = (cwd: string, args: readonly string[]): string =>
     stdio: ['ignore', 'pipe', 'inherit'],
     timeout: 60_000
   })
+
+/** @param data where it keeps the key of its demo tenant */
+async function runByNpx(t: Test, args: readonly string[], data: string) {
+  const npx = gatehouse(t, args, { cwd: folder, env, node: 'env', nodeArgs: [...bare, 'npx'], script: 'mcp-gatehouse' })
+  const key = (): string => readFileSync(join(folder, data, 'api-key'), 'utf8').trim()
+  const { client } = await connectSdk(t, sdk32, `${await npx.ready}/t/demo/mcp`, key())
+  return { npx, client }
+}
 
 /** As Ctrl+C does: the signal goes to all that npx has started, for npx passes on none. */
 async function interrupt(npx: Running): Promise<void> {
@@ -183,39 +191,13 @@ t.test('an installation brings what the gateway needs, and nothing of its tests 
 
 t.test('npx mcp-gatehouse serve --mcp-json FILE answers a tool call', async (t) => {
   writeFileSync(join(folder, 'mcp.json'), JSON.stringify({ mcpServers: { small: { command: smallServer } } }))
-  const npx = gatehouse(t, ['serve', '--mcp-json', 'mcp.json', '--port', '0'], {
-    cwd: folder,
-    env,
-    node: 'env',
-    nodeArgs: [...bare, 'npx'],
-    script: 'mcp-gatehouse'
-  })
-  const url = await npx.ready
-  const { client } = await connectSdk(
-    t,
-    sdk32,
-    `${url}/t/demo/mcp`,
-    readFileSync(join(folder, 'data/api-key'), 'utf8').trim()
-  )
+  const { npx, client } = await runByNpx(t, ['serve', '--mcp-json', 'mcp.json', '--port', '0'], 'data')
   t.match(await client.callTool({ name: 'small__pid' }), { content: [{ type: 'text', text: /^\d+$/ }] })
   await interrupt(npx)
 })
 
 t.test('npx mcp-gatehouse quickstart has its demo servers fetched and answers with all three', async (t) => {
-  const npx = gatehouse(t, ['quickstart', '--port', '0', '--data', 'demo'], {
-    cwd: folder,
-    env,
-    node: 'env',
-    nodeArgs: [...bare, 'npx'],
-    script: 'mcp-gatehouse'
-  })
-  const url = await npx.ready
-  const { client } = await connectSdk(
-    t,
-    sdk32,
-    `${url}/t/demo/mcp`,
-    readFileSync(join(folder, 'demo/api-key'), 'utf8').trim()
-  )
+  const { npx, client } = await runByNpx(t, ['quickstart', '--port', '0', '--data', 'demo'], 'demo')
   await until('all three are listed', async () => (await client.listTools()).tools.length === 35)
   for (const name of ['everything__echo', 'remote__echo'])
     t.match(await client.callTool({ name, arguments: { message: name } }), { content: [{ text: `Echo: ${name}` }] })
