@@ -4,7 +4,7 @@
 import { bytesPerValue, jsonSizeOf, jsonSizeSteps } from '../limits/limits.ts'
 import type { HeldMemory } from '../limits/memory.ts'
 import { finished } from '../protocol/json-steps.ts'
-import { holdsKeptText, type JsonText, longTextSteps } from '../protocol/json-text.ts'
+import { holdsKeptText, type JsonText, longTextSteps, sourceLengthOf, textOfMessage } from '../protocol/json-text.ts'
 import { GatewayError, type JsonObject } from '../protocol/messages.ts'
 import { runSteps, type Steps } from '../time/turns.ts'
 import type { RequestContext } from './admission.ts'
@@ -57,6 +57,8 @@ export function recountBody(context: RequestContext, bodyBytes: number, value: u
 
 /** Bytes, as `jsonSizeOf` counts them: a larger answer is written in steps. */
 const largeAnswerBytes = 131_072
+/** No part of a smaller one has kept the text that it was read from. */
+const smallAnswerBytes = 32_768
 
 /**
  * The text of an answer that is to be sent.
@@ -71,12 +73,16 @@ export function answerText(
   if (holdsKeptText(result)) return finished(largeAnswer(memory, result, message))
   const size = jsonSizeOf(result, largeAnswerBytes)
   if (size > largeAnswerBytes) return runSteps(largeAnswer(memory, result, message), memory.share)
-  reserveAnswer(memory, size)
-  return JSON.stringify(message)
+  if (size <= smallAnswerBytes) {
+    reserveAnswer(memory, size)
+    return JSON.stringify(message)
+  }
+  reserveAnswer(memory, size + sourceLengthOf(result))
+  return textOfMessage(message)
 }
 
 function* largeAnswer(memory: HeldMemory, result: JsonObject, message: JsonObject): Steps<JsonText> {
-  reserveAnswer(memory, yield* jsonSizeSteps(result))
+  reserveAnswer(memory, (yield* jsonSizeSteps(result)) + sourceLengthOf(result))
   return yield* longTextSteps(message)
 }
 

@@ -11,6 +11,8 @@ export interface JsonLimits {
    * @throws JsonLimitError, GatewayError where there is none
    */
   readonly reserve?: ((values: number) => void) | undefined
+  /** For messages that are passed on: long values keep the text that they were read from, see `keepSource`. */
+  readonly keepSources?: boolean
 }
 
 /** In characters. Tests take short ones. */

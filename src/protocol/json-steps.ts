@@ -4,6 +4,7 @@
 
 import { markNumbers, type NumberSpan } from './json-numbers.ts'
 import { indexOrEnd, type JsonLimits, type LongValue, type Part, scanJson, type StepLengths } from './json-scan.ts'
+import { keepSource } from './json-text.ts'
 
 const stepLengths: StepLengths = {
   // Parsing takes 5 ms at most, whatever it holds: objects with names that differ take longest.
@@ -12,6 +13,9 @@ const stepLengths: StepLengths = {
   stringPiece: 262_144,
   scan: 65_536
 }
+
+/** Beyond so many values of a text, none keeps its text: to count them would take too long. */
+const maxCountedValues = 10_000
 
 /** The result of steps that are all done at once. */
 export function finished<T>(steps: Generator<undefined, T, undefined>): T {
@@ -30,6 +34,7 @@ export function* jsonSteps(
   const { root, numbers, values } = yield* scanJson(text, limits, lengths)
   limits.reserve?.(values)
   let nextNumber = 0
+  const built: Array<readonly [value: object, start: number, end: number]> = []
   const parse = (open: string, from: number, to: number, close: string): unknown => {
     const own: NumberSpan[] = []
     for (let span = numbers[nextNumber]; span !== undefined && span[0] < to; span = numbers[++nextNumber])
@@ -60,13 +65,37 @@ export function* jsonSteps(
         for (const name of names) setMember(object, name, long === undefined ? members[name] : value)
       }
     }
-    return kind === 'array' ? array : object
+    const value = kind === 'array' ? array : object
+    built.push([value, start, end])
+    return value
   }
 
   if (root === undefined) return parse('', 0, text.length, '')
   mustBeBlank(text.slice(0, root.start))
   mustBeBlank(text.slice(root.end))
-  return yield* build(root)
+  const value = yield* build(root)
+  // A line break would end the line of an event stream.
+  const mayKeep =
+    limits.keepSources === true && values <= maxCountedValues && !text.includes('\n') && !text.includes('\r')
+  if (mayKeep && countValues(value) === values)
+    for (const [each, start, end] of built) keepSource(each, text.slice(start, end))
+  return value
+}
+
+/**
+ * As the scan of its text counts them. Where a member name comes twice, the text has more: which of the two a reader
+ * takes is not known, so that such a text is not passed on.
+ */
+function countValues(value: unknown): number {
+  let count = 1
+  const add = (each: unknown): void => {
+    if (typeof each !== 'object' || each === null) return
+    const members: readonly unknown[] = Array.isArray(each) ? each : Object.values(each)
+    count += Math.max(1, members.length)
+    members.forEach(add)
+  }
+  add(value)
+  return count
 }
 
 /** What stands between two quotes, without them. */

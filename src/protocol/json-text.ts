@@ -27,6 +27,46 @@ export function namesOf(value: object): readonly string[] {
 
 const keptTexts = new WeakMap<object, LongText>()
 
+/** Of what was parsed, and is passed on unchanged. */
+const sources = new WeakMap<object, string>()
+
+/** @param text that the value was read from, in one line; no member name comes twice in it */
+export const keepSource = (value: object, text: string): unknown => sources.set(value, text)
+
+/** Characters of the text that is kept for a value, or for members of it. */
+export function sourceLengthOf(value: object): number {
+  const whole = sources.get(value)?.length
+  if (whole !== undefined) return whole
+  let length = 0
+  for (const member of Object.values(value)) length += sourceOf(member)?.length ?? 0
+  return length
+}
+
+const sourceOf = (value: unknown): string | undefined =>
+  typeof value === 'object' && value !== null ? sources.get(value) : undefined
+
+/** The message, and its result. */
+const levelsWithSources = 2
+
+const holdsSource = (value: unknown, levels: number): boolean =>
+  sourceOf(value) !== undefined ||
+  (levels > 0 &&
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    Object.values(value).some((member) => holdsSource(member, levels - 1)))
+
+/** What JSON.stringify gives for a message; values of which the source is kept are not written again. */
+export function textOfMessage(message: unknown, levels = levelsWithSources): string {
+  const source = sourceOf(message)
+  if (source !== undefined) return source
+  if (!holdsSource(message, levels)) return JSON.stringify(message)
+  const members = Object.entries(message as object).flatMap(([name, member]) =>
+    member === undefined ? [] : [`${JSON.stringify(name)}:${textOfMessage(member, levels - 1)}`]
+  )
+  return `{${members.join()}}`
+}
+
 /** The array is not changed any more, and its text is known: it is sent with each message that the array is part of. */
 export function keepText<T>(array: readonly T[], text: LongText): readonly T[] {
   keptTexts.set(array, text)
@@ -71,6 +111,12 @@ function roomAfter(value: unknown, room: number): number {
   return left
 }
 
+/** There or one before: no half of a character that takes two units is written alone. */
+function cutAt(text: string, at: number): number {
+  if (at >= text.length) return text.length
+  return (text.charCodeAt(at) & 0xfc00) === 0xdc00 ? at - 1 : at
+}
+
 /** What JSON.stringify gives for the value, which is none of those that it has no text for. */
 export function* longTextSteps(value: unknown): Generator<undefined, LongText, undefined> {
   const parts: Buffer[] = []
@@ -87,6 +133,8 @@ export function* longTextSteps(value: unknown): Generator<undefined, LongText, u
 
   function* write(each: unknown): Generator<undefined, void, undefined> {
     if (typeof each === 'string' && each.length > partLength) return yield* writeString(each)
+    const source = sourceOf(each)
+    if (source !== undefined) return yield* writeSource(source)
     if (roomAfter(each, partLength) >= 0) part += JSON.stringify(each) ?? 'null'
     else if (Array.isArray(each)) yield* writeArray(each)
     else {
@@ -122,12 +170,21 @@ export function* longTextSteps(value: unknown): Generator<undefined, LongText, u
     part += ']'
   }
 
+  function* writeSource(text: string): Generator<undefined, void, undefined> {
+    for (let from = 0; from < text.length;) {
+      const to = cutAt(text, from + partLength)
+      part += text.slice(from, to)
+      from = to
+      if (part.length < partLength) continue
+      end()
+      yield
+    }
+  }
+
   function* writeString(text: string): Generator<undefined, void, undefined> {
     part += '"'
     for (let from = 0; from < text.length;) {
-      let to = Math.min(text.length, from + partLength)
-      // Half of a character that takes two units would be escaped.
-      if (to < text.length && (text.charCodeAt(to) & 0xfc00) === 0xdc00) to--
+      const to = cutAt(text, from + partLength)
       part += JSON.stringify(text.slice(from, to)).slice(1, -1)
       from = to
       end()

@@ -61,6 +61,7 @@ export function textOf(bytes: Uint8Array): string | undefined {
 
 /** @returns undefined where they are not valid UTF-8 */
 export function* textSteps(bytes: Uint8Array): Generator<undefined, string | undefined, undefined> {
+  if (bytes.length <= decodeBytes) return textOf(bytes)
   try {
     const decoder = new TextDecoder('utf-8', strict)
     let text = ''

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import t from 'tap'
-import { arrayOf, longTextSteps, stringOf } from '../../src/protocol/json-text.ts'
+import { arrayOf, keepSource, longTextSteps, stringOf, textOfMessage } from '../../src/protocol/json-text.ts'
 import { parseJson } from '../../src/protocol/json.ts'
 import { finished } from '../../src/protocol/json-steps.ts'
 
@@ -48,4 +48,16 @@ t.test('texts of both kinds become an array', async (t) => {
   const long = finished(longTextSteps(['x']))
   t.equal(stringOf(arrayOf(['1', '{}'])), '[1,{}]')
   t.equal(stringOf(arrayOf(['1', long, long])), '[1,["x"],["x"]]')
+})
+
+t.test('a value that kept its source is written as it was read, wherever it stands', async (t) => {
+  const source = `[ "${'\u{1f600}'.repeat(70_001)}" ]`
+  const content: object = JSON.parse(source)
+  keepSource(content, source)
+  for (const result of [content, { content }, { left: undefined, content, isError: false }]) {
+    const message = { id: 1, result }
+    const expected = JSON.stringify(message).replace(JSON.stringify(content), () => source)
+    t.ok(textOfMessage(message) === expected)
+    t.ok(textOf(message) === expected)
+  }
 })
