@@ -876,6 +876,9 @@ http/request-rates.ts warnMs
 limits/descriptors.ts perProcess
 limits/descriptors.ts perStart
 limits/descriptors.ts usualDescriptors
+http/request-memory.ts smallAnswerBytes
+protocol/json-steps.ts maxCountedValues
+protocol/json-text.ts levelsWithSources
 http/request-memory.ts largeAnswerBytes
 limits/limits.ts stepBytes
 protocol/json-text.ts manyMembers
