@@ -2,12 +2,13 @@
 // in, calls tools, kills a gateway, restarts Redis, takes it down. Where no image registry can be reached it makes
 // stand-ins for the base images and says so. Where podman is missing it says so, too. Ends with `N passed, N failed`.
 
-import { spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { once } from 'node:events'
+import { promisify } from 'node:util'
 import { meetContainers, type Outcome, type Stack } from '../test/containers/meet.ts'
 import { baseImages, hasImage, makeStandIns, run, standInDebian } from './stand-ins.ts'
 
@@ -114,6 +115,7 @@ const stack: Stack = {
   url: `http://localhost:${port}/t/demo/mcp`,
   name: (service) => `${project}_${service}_1`,
   podman: (...args) => run('podman', args),
+  podmanInBackground: (...args) => promisify(execFile)('podman', args),
   log: (service) => spawnSync('podman', ['logs', `${project}_${service}_1`], { encoding: 'utf8' }).stderr
 }
 const outcomes: Outcome[] = []

@@ -871,6 +871,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 const exceptions = `
 http/connections.ts descriptorsPerConnection
 http/connections.ts perNewcomer
+http/server.ts maxTurnsToClose
 http/request-rates.ts maxKept
 http/request-rates.ts warnMs
 limits/descriptors.ts perProcess

@@ -56,9 +56,7 @@ export interface Gateway {
    * @throws Error where it would let callers in without authentication; the configuration before stays in use
    */
   reload(next: Snapshot): { readonly needsRestart: readonly string[] }
-  /**
-   * Stops accepting, lets calls finish for `limits.drainMs`, aborts the rest, closes upstreams and store. Idempotent.
-   */
+  /** Serves for `limits.readyDelayMs`, lets calls finish until `limits.drainMs`, then closes all. Idempotent. */
   close(): Promise<void>
   /** Kills every child process at once, synchronously: for the very end of the process. */
   killNow(): void
@@ -68,7 +66,7 @@ export async function createGateway(
   initial: Snapshot,
   { log, version, env, overrides = {} }: GatewayOptions
 ): Promise<Gateway> {
-  const state = { snapshot: initial, address: undefined as ServerAddress | undefined, draining: false }
+  const state = { snapshot: initial, address: undefined as ServerAddress | undefined, leaving: false, draining: false }
   const random = (): number => randomBytes(4).readUInt32BE() / 2 ** 32
   const newId = (): string => randomBytes(16).toString('base64url')
   const node = randomBytes(4).toString('hex')
@@ -144,7 +142,10 @@ export async function createGateway(
   })
 
   async function shutDown(): Promise<void> {
-    const { drainMs } = state.snapshot.limits
+    const { readyDelayMs, drainMs: allMs } = state.snapshot.limits
+    state.leaving = true
+    await server.leave(readyDelayMs, steadyClock)
+    const drainMs = Math.max(0, allMs - readyDelayMs)
     state.draining = true
     const closed = server.close(drainMs, steadyClock)
     streams.leave()
@@ -197,9 +198,7 @@ export async function createGateway(
       state.address = { publicUrl, loopbackPort }
       return { url, publicUrl }
     },
-    async warm() {
-      await Promise.all(contextsOf(state.snapshot).map((context) => relay.warm(context)))
-    },
+    warm: async () => void (await Promise.all(contextsOf(state.snapshot).map((context) => relay.warm(context)))),
     reload,
     close: () => (closing ??= shutDown()),
     killNow: () => supervisor.killAllNow()

@@ -86,8 +86,9 @@ folder.
 
 When ready, it prints one line on standard output: gatehouse listening on http://HOST:PORT
 The log goes to standard error, as text on a terminal, else as JSON lines. GATEHOUSE_LOG_FORMAT=text or json decides.
-SIGTERM, SIGINT, or the terminal closes: refuses new requests, finishes running calls (limits.drainMs), stops child
-processes, exits with 0. A second SIGTERM or SIGINT exits at once. SIGHUP otherwise: reads the file of --config again.
+SIGTERM, SIGINT, or the terminal closes: is not ready any more, serves on for limits.readyDelayMs, refuses new requests,
+finishes running calls (limits.drainMs), stops child processes, exits with 0. A second SIGTERM or SIGINT exits at once.
+SIGHUP otherwise: reads the file of --config again.
 `,
   quickstart: `gatehouse quickstart [--host H] [--port P] [--data DIR]      (this is what "npm start" runs)
 

@@ -67,7 +67,8 @@ export async function runGateway({
       process.exit(code === 0 ? 130 : code)
     }
     stopping = true
-    log.info('stopping: finishing calls in flight; a second signal exits at once')
+    const { readyDelayMs, drainMs } = snapshot.limits
+    log.info({ readyDelayMs, drainMs }, 'stopping: finishing calls in flight; a second signal exits at once')
     // The gateway may still be starting; it is closed as soon as it has started. A start that fails leaves nothing to
     // close.
     made

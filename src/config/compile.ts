@@ -4,9 +4,13 @@ import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { canonicalJsonOf } from '../protocol/json.ts'
 import { endpointName, tenantId, upstreamName, type TenantId } from '../protocol/messages.ts'
+import { isLoopback } from './formats.ts'
 import { keyDigest } from './rules.ts'
 import type { ConfigInput, TenantInput } from './schema.ts'
 import type { AuthConfig, Endpoint, Snapshot, StoreConfig, Tenant, UpstreamDefinition } from './snapshot.ts'
+
+/** Load balancers ask for readiness every few seconds. */
+const usualReadyDelayMs = 5_000
 
 /** A snapshot, and what only the process itself uses. */
 export interface Configuration extends Snapshot {
@@ -23,13 +27,14 @@ export interface CompileContext {
 }
 
 export function compile(input: ConfigInput, { folder, dataDir, host, port }: CompileContext): Configuration {
+  const listen = { host: host ?? input.listen.host, port: port ?? input.listen.port }
   return deepFreeze({
-    listen: { host: host ?? input.listen.host, port: port ?? input.listen.port },
+    listen,
     publicUrl: input.publicUrl === undefined ? undefined : new URL(input.publicUrl).origin,
     hosts: input.hosts.map((host) => host.toLowerCase()),
     store: compileStore(input.store, folder, dataDir),
     logLevel: input.logLevel,
-    limits: input.limits,
+    limits: { readyDelayMs: isLoopback(listen.host) ? 0 : usualReadyDelayMs, ...input.limits },
     tenants: frozenMap(input.tenants, tenantId, (tenant, id) => compileTenant(id, tenant, folder))
   })
 }

@@ -3,16 +3,15 @@
 
 import { Type, type Static } from 'typebox'
 
+import { LimitsSchema } from './schema-limits.ts'
 import {
   BearerSchema,
   choice,
   closedObject,
   defaulted,
   formatted,
-  hourMs,
   integer,
   list,
-  minuteMs,
   record,
   UpstreamSchema
 } from './schema-tenant.ts'
@@ -46,89 +45,6 @@ const ListenSchema = closedObject(
     port: integer(0, 65535, 8080, 'TCP port. 0 picks a free one, which the first line of output names.')
   },
   { description: 'Where the gateway listens.' }
-)
-
-const LimitsSchema = closedObject(
-  {
-    memoryBytes: Type.Optional(
-      Type.Integer({
-        minimum: 268_435_456,
-        maximum: 1_099_511_627_776,
-        description:
-          'How much memory the process may use, in bytes (its resident set). What requests, answers, streams and ' +
-          'subscriptions hold is counted and refused beyond it: one tenant may hold half of what the gateway itself ' +
-          'leaves, one caller half of that. Default: three quarters of the memory of the container or machine; less ' +
-          'where the heap of Node (`--max-old-space-size`) is smaller.'
-      })
-    ),
-    bodyBytes: integer(1024, 268_435_456, 4_194_304, 'Largest request body, in bytes.'),
-    sessionIdleMs: integer(100, 30 * 24 * hourMs, 30 * minuteMs, 'A session ends after this time without a request.'),
-    sessionMaxMs: integer(100, 365 * 24 * hourMs, 24 * hourMs, 'A session ends after this time even if it is in use.'),
-    sessionsPerPrincipal: integer(
-      1,
-      1_000_000,
-      1000,
-      'Sessions that one caller may have at once. Revision 2026-07-28 has no sessions: there it limits the sets ' +
-        'of upstream sessions of one caller at one gateway process (docs/modern-to-legacy.md), and a caller may ' +
-        'have 100 listen streams.'
-    ),
-    callsPerSession: integer(
-      1,
-      100_000,
-      256,
-      'Requests that may run at once for one session, or for one caller of revision 2026-07-28, which has no sessions.'
-    ),
-    requestsPerSecondPerPrincipal: integer(
-      1,
-      1_000_000,
-      1000,
-      'HTTP requests that one caller (issuer and subject) may send to one gateway process, for long; five times as ' +
-        'many may come at once after a pause. Each message of a batch counts.'
-    ),
-    requestsPerSecondPerTenant: integer(1, 1_000_000, 2000, 'The same for all callers of one tenant together.'),
-    callsPerPrincipal: integer(
-      1,
-      1_000_000,
-      1_024,
-      'Requests that may run at once for one person (issuer and subject), over all sessions and clients.'
-    ),
-    callsPerTenant: integer(1, 1_000_000, 4_096, 'Requests that may run at once for all callers of one tenant.'),
-    batchMessages: integer(1, 10_000, 50, 'Messages in one JSON-RPC batch (revision 2025-03-26 only).'),
-    processes: integer(
-      1,
-      100_000,
-      256,
-      'stdio processes that may run at once, over all tenants. Half of them are kept for tenants that have few: each ' +
-        'is sure of an equal part of that half, but of one at least while there are any. Calls leave an eighth to ' +
-        'lists.'
-    ),
-    processesPerTenant: integer(
-      1,
-      100_000,
-      128,
-      'stdio processes that may run at once for the callers of one tenant. One caller (issuer and subject) may ' +
-        'have three quarters of them, but always at least one. Processes of upstreams with `isolation: shared` are ' +
-        'not counted, nor are those that lists are read from: one per upstream, and at most 64 per tenant for ' +
-        'clients that declare capabilities.'
-    ),
-    coldStartMs: integer(
-      0,
-      5 * minuteMs,
-      1500,
-      'How long initialize and list requests wait for upstreams whose lists are not known yet.'
-    ),
-    drainMs: integer(0, hourMs, 30_000, 'How long shutdown waits for running calls.'),
-    pageSize: integer(1, 100_000, 1000, 'Entries on one page of a list.'),
-    streamMs: integer(
-      0,
-      hourMs,
-      0,
-      'How long one connection may stream the response of a call. After that it is closed, and the client is told ' +
-        'to reconnect for the rest (clients of 2025-11-25 and later). For proxies that limit how long a response ' +
-        'may take. 0: no limit.'
-    )
-  },
-  { description: 'What one caller, one session or the whole process may use. Milliseconds and bytes.' }
 )
 
 const MemberSchema = closedObject(

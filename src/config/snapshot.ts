@@ -108,6 +108,6 @@ export interface Snapshot {
   /** Further names that the Host header may carry. */
   readonly hosts: readonly string[]
   readonly store: StoreConfig
-  readonly limits: Readonly<ConfigInput['limits']>
+  readonly limits: Readonly<ConfigInput['limits'] & { readonly readyDelayMs: number }>
   readonly tenants: ReadonlyMap<TenantId, Tenant>
 }

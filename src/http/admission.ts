@@ -19,6 +19,9 @@ export interface ServerState {
   readonly snapshot: Snapshot
   /** Known once the port is bound. */
   readonly address: ServerAddress | undefined
+  /** Not ready any more, but all is served that still comes. */
+  readonly leaving: boolean
+  /** Requests are refused. */
   readonly draining: boolean
 }
 

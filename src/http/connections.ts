@@ -28,8 +28,8 @@ interface Connection {
   readonly socket: Socket
   /** Who was let in last; behind a proxy it may be many, one after the other. */
   caller: Caller | undefined
-  /** Requests that were let in and are not answered yet. */
-  requests: number
+  /** To requests that were let in. */
+  readonly responses: Set<ServerResponse>
 }
 
 export type Connections = ReturnType<typeof createConnections>
@@ -48,6 +48,7 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
   /** Those on which nobody was let in yet, the oldest first. */
   const strangers = new Set<Connection>()
   const letIn = createFairEviction<Connection>({ perOwner: maxLetIn, perTenant: maxLetIn, max: maxLetIn })
+  let count = 0
   let full = false
   let spent = false
   let check: Promise<void> | undefined
@@ -99,7 +100,7 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
     const candidates = letIn.evictFrom(caller.tenant, caller.person)
     if (candidates === undefined) return
     noteFull()
-    const idle = candidates.values().find(({ requests }) => requests === 0)
+    const idle = candidates.values().find(({ responses }) => responses.size === 0)
     const [oldest] = candidates
     const isOwn = oldest?.caller?.person === caller.person
     // What runs is ended only for somebody who has less, and never the only one of a caller.
@@ -113,14 +114,19 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
   }
 
   return {
+    /** How many there were so far. */
+    get count() {
+      return count
+    },
     /** A client has connected. */
     opened(socket: Socket): void {
+      count++
       if (open.size >= max) {
         noteFull()
         const [oldest] = strangers
         if (oldest !== undefined) giveUp(oldest)
       }
-      const connection: Connection = { socket, caller: undefined, requests: 0 }
+      const connection: Connection = { socket, caller: undefined, responses: new Set() }
       open.set(socket, connection)
       strangers.add(connection)
       socket.once('close', () => forget(connection))
@@ -140,8 +146,15 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
         connection.caller = caller
         letIn.add(caller.tenant, caller.person, connection)
       }
-      connection.requests++
-      response.once('close', () => connection.requests--)
+      connection.responses.add(response)
+      response.once('close', () => connection.responses.delete(response))
+    },
+    /**
+     * Each connection is closed after the response that is under way: a proxy would send the next request on it, and
+     * lose that where the process ends first.
+     */
+    closeAfterResponses(): void {
+      for (const { responses } of open.values()) for (const response of responses) closeAfter(response)
     },
     /** To Node a connection that never sent a byte is a busy one; clients and browsers open such in advance. */
     closeSilent(): void {
@@ -154,4 +167,11 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
       return spent ? outOfDescriptors : undefined
     }
   }
+}
+
+/** The client is told so where the head of the response has not gone out yet. */
+export function closeAfter(response: ServerResponse): void {
+  const { socket } = response.req
+  if (!response.headersSent) response.shouldKeepAlive = false
+  else response.once('finish', () => socket.end())
 }

@@ -162,7 +162,7 @@ export function addRoutes(
 
   /** @returns undefined where requests can be served */
   async function unreadyReason(): Promise<string | undefined> {
-    if (state.draining) return 'stopping'
+    if (state.leaving) return 'stopping'
     const fault = await storeHealth.fault()
     if (fault !== undefined) return fault
     if (!sealer.ready) return 'the key of the store cannot be had'

@@ -7,10 +7,10 @@ import type { AddressInfo } from 'node:net'
 import type { Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError, isObject, tenantId } from '../protocol/messages.ts'
-import { every, steadyClock, type Clock } from '../time/clock.ts'
+import { every, pause, steadyClock, type Clock } from '../time/clock.ts'
 import { addressOf, type PathParams, type RequestContext } from './admission.ts'
 import { createBodyReader } from './body.ts'
-import { createConnections } from './connections.ts'
+import { closeAfter, createConnections } from './connections.ts'
 import { CountedRequest } from './counted-request.ts'
 import { checkNames, corsHeadersOf, corsOptionsOf, hostCheck, isAllowedOrigin, notJson } from './headers.ts'
 import { sendError, stopping, type ReadId, type ReplyHeaders } from './reply.ts'
@@ -36,6 +36,9 @@ const socketLimits = {
     IncomingMessage: CountedRequest
   }
 }
+
+/** So many turns of the event loop the port waits at most for one in which nobody connects. */
+const maxTurnsToClose = 100
 
 export interface ServerOptions extends Omit<RoutesOptions, 'connections' | 'rates'> {
   readonly log: Log
@@ -121,6 +124,7 @@ export async function createServer(options: ServerOptions) {
   // No hook is async: none waits for anything, and a promise on every request is not free.
   server.addHook('onRequest', (request, reply, done) => {
     if (request.raw instanceof CountedRequest) request.raw.response = reply.raw
+    if (state.leaving) closeAfter(reply.raw)
     if (isHealth(request)) return done()
     try {
       const { snapshot } = state
@@ -148,15 +152,29 @@ export async function createServer(options: ServerOptions) {
   const rates = createRequestRates(() => state.snapshot.limits, steadyClock, log)
   addRoutes(server, { ...options, connections, rates }, refuse)
 
+  let portClosed: Promise<void> | undefined
   return {
     /** @returns the address that was bound */
     async listen({ host, port }: Snapshot['listen']): Promise<AddressInfo> {
       await server.listen({ host, port })
       return server.server.address() as AddressInfo
     },
-    /** Stops accepting. Resolves when the last connection is closed; what is left 2 s after `drainMs` is cut. */
+    /** Serves for so long, with connections that end after each response; then closes the port. */
+    async leave(delayMs: number, clock: Clock): Promise<void> {
+      connections.closeAfterResponses()
+      if (!server.server.listening) return
+      if (delayMs > 0) await pause(clock, delayMs)
+      // What the system has accepted for us, and Node has not, is reset with the port: it closes after a turn of the
+      // event loop in which nobody came.
+      for (let turns = 0, before = -1; turns < maxTurnsToClose && before !== connections.count; turns++) {
+        before = connections.count
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      portClosed = new Promise((resolve) => server.server.close(() => resolve()))
+    },
+    /** Resolves when the last connection is closed; what is left 2 s after `drainMs` is cut. */
     async close(drainMs: number, clock: Clock): Promise<void> {
-      const closed = server.close()
+      const closed = Promise.all([portClosed, server.close()])
       // Connections that become idle while others still work would otherwise sit out their keep-alive time.
       const idle = every(clock, 50, () => server.server.closeIdleConnections())
       const silent = clock.timer(1_000, connections.closeSilent)

@@ -47,6 +47,7 @@ t.test('every default is applied', async (t) => {
         processes: 256,
         processesPerTenant: 128,
         coldStartMs: 1500,
+        readyDelayMs: 0,
         drainMs: 30_000,
         pageSize: 1000,
         streamMs: 0
@@ -87,6 +88,14 @@ t.test('every default is applied', async (t) => {
     connectMs: 10_000,
     headers: {}
   })
+})
+
+t.test('a gateway that other machines reach gives load balancers five seconds to notice that it ends', async (t) => {
+  const delay = (config: object, options = {}): number => compiled(config, options).limits.readyDelayMs
+  const open = { ...base(), publicUrl: 'https://mcp.example.com' }
+  t.equal(delay(open, { host: '0.0.0.0' }), 5_000)
+  t.equal(delay(open, { host: '::1' }), 0)
+  t.equal(delay({ ...open, listen: { host: '10.0.0.5' }, limits: { readyDelayMs: 20 } }), 20)
 })
 
 t.test('endpoints have their paths, members and prefixes', async (t) => {

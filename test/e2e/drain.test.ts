@@ -195,6 +195,79 @@ t.test('TERM under load: every call that was taken is answered, streams end, the
   await gone(t, own)
 })
 
+t.test('after TERM a gateway is not ready at once, and serves for readyDelayMs: no request is lost', async (t) => {
+  const web = await canaryServer(t)
+  const started = await serve(
+    t,
+    configOf({ upstreams: { web: { url: web.url } }, limits: { readyDelayMs: 2_000 }, top: { logLevel: 'warn' } })
+  )
+  const url = `${started.url}/t/acme/mcp`
+  const readiness = async (): Promise<{ status: number; body: unknown }> => {
+    const answer = await fetch(`${started.url}/health/ready`)
+    return { status: answer.status, body: await answer.json() }
+  }
+  const clients = await Promise.all(Array.from({ length: 4 }, () => legacyClient(url, key)))
+  const listening = await stream(url, clients[0] as LegacyClient)
+  const agent = new Agent({ keepAlive: true })
+  t.teardown(() => agent.destroy())
+  t.equal((await readiness()).status, 200)
+
+  // As a load balancer does, these stop when they hear of it; the last one does not.
+  const unready = new AbortController()
+  const sent: Attempt[] = []
+  const balanced = clients.flatMap((client) =>
+    [agent, undefined].map(async (used) => {
+      while (!unready.signal.aborted) sent.push(await attempt(url, client, 'web__mirror', { delayMs: 20 }, used))
+    })
+  )
+  const heedless: Attempt[] = []
+  const untilClosed = (async () => {
+    do heedless.push(await attempt(url, clients[1] as LegacyClient, 'web__mirror', {}))
+    while (heedless.at(-1)?.outcome === 'result')
+  })()
+  const long = attempt(url, clients[2] as LegacyClient, 'web__mirror', { delayMs: 3_000 }, agent)
+  await until('load', () => sent.length > 40)
+  started.signal('SIGTERM')
+  const signalledAt = performance.now()
+  t.match(
+    await until('readiness says no', async () => {
+      const answer = await readiness()
+      return answer.status !== 200 && answer
+    }),
+    { status: 503, body: { reason: 'stopping' } }
+  )
+  t.ok(performance.now() - signalledAt < 1_500, 'long before the port is closed')
+  const reply = await fetch(url, { method: 'POST', headers: { authorization: `Bearer ${key}` }, body: '{}' })
+  t.equal(reply.headers.get('connection'), 'close', 'no proxy sends another request on the connection')
+  const late = await legacyClient(url, key)
+  t.equal((await attempt(url, late, 'web__mirror', {})).outcome, 'result', 'a session that is opened now is served')
+  unready.abort()
+  await Promise.all(balanced)
+  await untilClosed
+  t.same(
+    sent.filter(({ outcome }) => outcome !== 'result'),
+    []
+  )
+  // Its last one may have been on its way into the closing port.
+  t.match(heedless.pop()?.outcome, /^(?:unreachable|reset)$/)
+  t.ok(heedless.length > 20 && heedless.every(({ outcome }) => outcome === 'result'))
+  t.ok(performance.now() - signalledAt > 1_900, 'the port was open as long as it was said')
+  t.equal((await long).outcome, 'result', 'a call that was in flight all the time ends after the delay')
+  t.equal(await listening.clean, true)
+  t.same(await started.ended, { code: 0, signal: null })
+})
+
+t.test('a second TERM does not wait for load balancers', async (t) => {
+  const started = await serve(
+    t,
+    configOf({ upstreams: { web: { url: 'http://127.0.0.1:9/mcp' } }, limits: { readyDelayMs: 600_000 } })
+  )
+  started.signal('SIGTERM')
+  await until('not ready', async () => (await fetch(`${started.url}/health/ready`)).status === 503)
+  started.signal('SIGINT')
+  t.same(await started.ended, { code: 130, signal: null })
+})
+
 t.test('calls that take longer than drainMs end with an error that says that their outcome is unknown', async (t) => {
   const web = await canaryServer(t)
   const late = await canaryServer(t)
