@@ -788,6 +788,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'process',
       'given up, and logged'
     ],
+    [
+      'upstream/stdio/starts.ts startMs',
+      'how long a process counts as starting; one starts at a time for each two processors',
+      'process',
+      'the next one starts'
+    ],
+    ['upstream/stdio/starts.ts maxWaitMs', 'wait for the turn of a start', 'start', '`too_many`'],
     ['upstream/stdio/child-process.ts pipesMs', 'wait for the pipes of a dead process', 'process', 'closed'],
     [
       'upstream/stdio/child-process.ts maxQueued bytes',
@@ -916,6 +923,7 @@ upstream/stdio/child-output.ts keptBytes
 upstream/stdio/orphans.ts crowdedPauseMs
 upstream/stdio/orphans.ts markBytes
 upstream/stdio/orphans.ts searchPauseMs
+upstream/stdio/starts.ts processorsPerStart
 upstream/stdio/supervisor.ts perKept
 upstream/stdio/supervisor.ts perListing
 upstream/stdio/child-output.ts linesPerStep

@@ -1,15 +1,11 @@
 // Long work in short steps: between them the event loop turns, so that nobody waits for the work of another.
 
+import { createFairQueue, type WorkOwner } from './fair-queue.ts'
+
 /** Milliseconds of such work in one turn of the event loop, of all that is under way in the process. */
 const turnMs = 5
 
 export type Steps<T = void> = Generator<undefined, T, undefined>
-
-/** Who makes the work. Tenants take turns, and so do the callers of each: none waits for all the work of another. */
-export interface WorkOwner {
-  readonly tenant: string
-  readonly caller: string
-}
 
 /**
  * Does as much of the work as fits into this turn of the event loop, and the rest in later ones; work that waits takes
@@ -20,7 +16,7 @@ export interface WorkOwner {
 export type RunSteps = <T>(steps: Steps<T>, owner: WorkOwner) => T | Promise<T>
 
 export function createTurns(now: () => number = () => performance.now()): RunSteps {
-  const waiting = createWaitingWork()
+  const waiting = createFairQueue<Work>(takeWork)
   let spentMs = 0
   let scheduled = false
   const isOver = (): boolean => spentMs >= turnMs
@@ -89,34 +85,6 @@ interface Work {
   /** Milliseconds that it had so far. */
   hadMs: number
   goOn(): void
-}
-
-function createWaitingWork() {
-  // Both in the order of turns.
-  const tenants = new Map<string, Map<string, { readonly works: Work[]; taken: number }>>()
-
-  return {
-    add(work: Work, { tenant, caller }: WorkOwner): void {
-      const callers = tenants.get(tenant) ?? new Map<string, { readonly works: Work[]; taken: number }>()
-      const own = callers.get(caller) ?? { works: [], taken: 0 }
-      own.works.push(work)
-      tenants.set(tenant, callers.set(caller, own))
-    },
-    /** Of the tenant, and of its callers, who had a turn longest ago. */
-    next(): Work | undefined {
-      for (const [tenant, callers] of tenants) {
-        tenants.delete(tenant)
-        for (const [caller, own] of callers) {
-          callers.delete(caller)
-          const work = takeWork(own.works, own.taken++)
-          if (own.works.length > 0) callers.set(caller, own)
-          if (callers.size > 0) tenants.set(tenant, callers)
-          return work
-        }
-      }
-      return undefined
-    }
-  }
 }
 
 /** By turns what has had least, so that short work ends, and what waits longest, so that nothing waits forever. */

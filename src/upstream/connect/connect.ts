@@ -77,6 +77,9 @@ export function createConnector(options: ConnectorOptions) {
         memory: memory.share(tenant, handshake.quotaKey ?? `upstream ${name}`),
         use
       }
+      // Not counted in connectMs, because the upstream has no part in it.
+      const started =
+        definition.type === 'stdio' ? await supervisor.turn(definition, handshake.quotaKey ?? '', signal) : undefined
       const limit = deadline(clock, connectMs, signal)
       try {
         return upstreamOf(definition, await openLink(definition, context, limit.signal), mask)
@@ -93,6 +96,7 @@ export function createConnector(options: ConnectorOptions) {
         throw maskedError(mask, undiscovered && told instanceof GatewayError ? undiscoveredError(told) : told)
       } finally {
         limit.close()
+        started?.()
       }
     }
   }

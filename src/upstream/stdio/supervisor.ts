@@ -3,6 +3,7 @@
 import { GatewayError, type TenantId } from '../../protocol/messages.ts'
 import { type Child, type ChildEvents, type ChildSurroundings, startChild } from './child-process.ts'
 import { createOrphans } from './orphans.ts'
+import { createStarts } from './starts.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
@@ -91,6 +92,8 @@ export function createSupervisor(options: SupervisorOptions) {
       running.set(child, { tenant, own: counts ? { quotaKey } : undefined })
       return child
     },
+    /** Asked before `spawn`: see `createStarts`. */
+    turn: createStarts(clock).turn,
     count: () => running.size,
     /** Synchronous, for `process.on('exit')`: KILL to every group. */
     killAllNow(): void {
