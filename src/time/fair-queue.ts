@@ -1,4 +1,4 @@
-// Whose work is next: tenants take turns, and so do the callers of each, so that none waits for all the work of another.
+// Whose work is next: tenants take turns, and so do the callers of each: none waits for all the work of another.
 
 /** Who makes the work. */
 export interface WorkOwner {

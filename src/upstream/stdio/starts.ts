@@ -27,6 +27,14 @@ export function createStarts(
   const waiting = createFairQueue<Waiting>()
   let starting = 0
 
+  function beginNext(): void {
+    const next = starting < atOnce ? waiting.next() : undefined
+    if (next === undefined) return
+    next.begin()
+    // It may have been given up.
+    beginNext()
+  }
+
   /** @returns ends it, once */
   function begin(): () => void {
     starting++
@@ -35,11 +43,7 @@ export function createStarts(
       over = true
       timer.close()
       starting--
-      while (starting < atOnce) {
-        const next = waiting.next()
-        if (next === undefined) return
-        next.begin()
-      }
+      beginNext()
     }
     let over = false
     const timer = clock.timer(startMs, end)
