@@ -18,8 +18,6 @@ interface Waiting {
   begin(): unknown
 }
 
-export type Starts = ReturnType<typeof createStarts>
-
 export function createStarts(
   clock: Clock,
   atOnce = Math.max(1, Math.floor(availableParallelism() / processorsPerStart))
