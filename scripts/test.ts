@@ -1,79 +1,143 @@
-// The whole check, in one command: types, lint, generated documents, then every test against real parts. The last line
-// is `N passed, N failed`. Arguments: test files, for these alone; `--fast`, for all but the slow folders.
+// The whole check, in one command: types, lint, generated documents, and every test against real parts, some at a time.
+// The last line is `N passed, N failed`. Arguments: test files, for these alone; `--fast`, for all but the slow folders.
 
-import { spawnSync } from 'node:child_process'
-import { existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, existsSync, globSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { ensureRedis } from './redis.ts'
 
-const root = join(import.meta.dirname, '..')
-const bin = join(root, 'node_modules', '.bin')
-const output = join(root, '.tap', 'output.tap')
-
-function step(title: string, command: string, args: readonly string[]): void {
-  process.stdout.write(`\n== ${title}\n`)
-  const startedAt = performance.now()
-  const { status, error } = spawnSync(join(bin, command), args, { cwd: root, stdio: 'inherit' })
-  if (status !== 0) {
-    process.stdout.write(`\n${title}: failed${error === undefined ? '' : ` (${error.message})`}\n0 passed, 1 failed\n`)
-    process.exit(1)
-  }
-  process.stdout.write(`== ${title}: ${((performance.now() - startedAt) / 1000).toFixed(1)} s\n`)
+/** A check or a test file: a program that says by its exit code whether all is well. */
+interface Job {
+  readonly name: string
+  readonly args: readonly string[]
 }
 
-/** Real sockets, processes and foreign peers throughout: four fifths of the time. */
-const slowFolders = ['conformance', 'e2e', 'http', 'interop', 'matrix', 'security']
+interface Ended {
+  readonly name: string
+  readonly seconds: number
+  readonly passed: number
+  readonly failed: number
+}
+
+const root = join(import.meta.dirname, '..')
+const bin = join(root, 'node_modules', '.bin')
+
+/** Real sockets, processes and foreign peers throughout: four fifths of the time. The longest files stand in the first. */
+const slowFolders = ['e2e', 'conformance', 'abuse', 'fuzz', 'http', 'interop', 'matrix', 'security']
+/** Left out by `--fast`. */
+const outOfFast = new Set(slowFolders.filter((folder) => folder !== 'abuse' && folder !== 'fuzz'))
+/** Many files wait for sockets and timers more than they compute. */
+const atOnce = availableParallelism() + 1
+/** What a test file gives itself; a few ask for more. */
+const fileTimeoutS = 300
+/** For a file that has lost itself and cannot even give up. */
+const killAfterMs = 600_000
+
+const checks: readonly Job[] = [
+  { name: 'types', args: ['tsc', '--noEmit'] },
+  { name: 'lint', args: ['oxlint', '--type-aware'] },
+  { name: 'format', args: ['oxfmt', '--check', 'src', 'test', 'bench', 'scripts', 'bin'] },
+  { name: 'unused code', args: ['knip'] },
+  { name: 'documents', args: ['node', 'scripts/docs.ts', '--check'] }
+]
 
 const args = process.argv.slice(2)
 const isFast = args.includes('--fast')
-const only = isFast
-  ? globSync('test/**/*.test.ts', { cwd: root, exclude: slowFolders.map((folder) => `test/${folder}`) })
-  : args
-if (args.length === 0 || isFast) {
-  step('types', 'tsc', ['--noEmit'])
-  step('lint', 'oxlint', ['--type-aware'])
-  step('format', 'oxfmt', ['--check', 'src', 'test', 'bench', 'scripts', 'bin'])
-  step('unused code', 'knip', [])
-  step('documents', 'node', ['scripts/docs.ts', '--check'])
-}
+const files = args.length > 0 && !isFast ? args : testFiles()
+
 ensureRedis()
-// Once after each installation: it takes 9 s, and a build under a run of another checkout breaks that run.
-const isBuilt = join(root, 'node_modules', '@tapjs', 'test', 'test-built', 'built-by-gatehouse')
-if (!existsSync(isBuilt)) {
-  step('tap plugins', 'tap', ['build'])
-  writeFileSync(isBuilt, '')
+// Once after each installation, and again for other plugins: it takes 9 s, and a build under a run of another checkout
+// breaks that run.
+const builtFor = join(root, 'node_modules', '@tapjs', 'test', 'test-built', 'built-by-gatehouse')
+const plugins = readFileSync(join(root, '.taprc'), 'utf8')
+if (!existsSync(builtFor) || readFileSync(builtFor, 'utf8') !== plugins) {
+  const { status } = spawnSync(join(bin, 'tap'), ['build'], { cwd: root, stdio: 'inherit' })
+  if (status !== 0) process.exit(status ?? 1)
+  writeFileSync(builtFor, plugins)
 }
 
-process.stdout.write('\n== tests\n')
-rmSync(output, { force: true })
-const { status } = spawnSync(
-  join(bin, 'tap'),
-  ['run', '--jobs=2', '--reporter=terse', `--output-file=${output}`, ...only],
-  // Three hundred processes load the same modules: compiled once, they cost half.
-  { cwd: root, stdio: 'inherit', env: { ...process.env, NODE_COMPILE_CACHE: join(root, '.tap', 'compiled') } }
-)
-const tap = readFileSync(output, 'utf8')
-// The summary of the outermost plan: "# { total: 12, pass: 11, fail: 1 }".
-const [, counts = ''] =
-  /^# \{ ([^}]*) \}$/m.exec(
-    tap
-      .split('\n')
-      .filter((line) => line.startsWith('#'))
-      .join('\n')
-  ) ?? []
-const count = (name: string): number => Number(new RegExp(`\\b${name}: (\\d+)`).exec(counts)?.[1] ?? 0)
-for (const failure of failures(tap)) process.stdout.write(`\n${failure}\n`)
-const skipped = count('skip') + count('todo')
-if (skipped > 0) process.stdout.write(`${skipped} tests skip themselves; none may.\n`)
-const failed = status === 0 && skipped === 0 ? count('fail') : Math.max(1, count('fail'))
-process.stdout.write(`\n${count('pass')} passed, ${failed} failed\n`)
-process.exit(failed === 0 && count('pass') > 0 ? 0 : 1)
+/** What each job said. */
+const logs = join(root, '.tap', 'logs')
+mkdirSync(logs, { recursive: true })
+const waiting: Job[] = [
+  ...(args.length === 0 || isFast ? checks : []),
+  ...files.map((file) => ({ name: file, args: ['node', file] }))
+]
+const all = waiting.length
+const ended: Ended[] = []
+await Promise.all(Array.from({ length: atOnce }, work))
+
+const slowest = ended.toSorted((a, b) => b.seconds - a.seconds).slice(0, 10)
+process.stdout.write(`\nThe longest:\n${slowest.map((job) => `${job.seconds.toFixed(1)} s ${job.name}\n`).join('')}`)
+for (const { name } of ended.filter(({ failed }) => failed > 0)) process.stdout.write(`failed: ${name}\n`)
+const sum = (key: 'passed' | 'failed'): number => ended.reduce((total, job) => total + job[key], 0)
+process.stdout.write(`\n${sum('passed')} passed, ${sum('failed')} failed\n`)
+process.exit(sum('failed') === 0 && sum('passed') > 0 ? 0 : 1)
+
+/** The test files, those of the slow folders first, so that no long one is left alone at the end. */
+function testFiles(): string[] {
+  const rank = (file: string): number => {
+    const at = slowFolders.indexOf(file.split('/')[1] ?? '')
+    return at === -1 ? slowFolders.length : at
+  }
+  return globSync('test/**/*.test.ts', { cwd: root })
+    .filter((file) => !isFast || !outOfFast.has(file.split('/')[1] ?? ''))
+    .toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
+}
+
+/** One job after another until none is left. */
+async function work(): Promise<void> {
+  for (let job = waiting.shift(); job !== undefined; job = waiting.shift()) {
+    const end = await run(job)
+    ended.push(end)
+    const state = end.failed === 0 ? 'passed' : 'FAILED'
+    process.stdout.write(`${ended.length}/${all} ${state} ${end.name} ${end.seconds.toFixed(1)} s\n`)
+  }
+}
+
+/**
+ * A test file runs as it does by hand, without the runner of tap, whose hooks and source maps cost three times as much
+ * as an average file.
+ */
+async function run({ name, args: [command = '', ...rest] }: Job): Promise<Ended> {
+  const startedAt = performance.now()
+  // Files rather than pipes, which a process that a test left behind would hold open.
+  const log = join(logs, name.replaceAll('/', '-'))
+  const [out, err] = [openSync(`${log}.out`, 'w'), openSync(`${log}.err`, 'w')]
+  const child = spawn(join(bin, command), rest, {
+    cwd: root,
+    stdio: ['ignore', out, err],
+    timeout: killAfterMs,
+    killSignal: 'SIGKILL',
+    // Three hundred processes load the same modules: compiled once, they cost half.
+    env: { ...process.env, NODE_COMPILE_CACHE: join(root, '.tap', 'compiled'), TAP_TIMEOUT: String(fileTimeoutS) }
+  })
+  const [code, signal] = await once(child, 'exit')
+  closeSync(out)
+  closeSync(err)
+  const output = readFileSync(`${log}.out`, 'utf8')
+  const seconds = (performance.now() - startedAt) / 1000
+  const isTest = name.endsWith('.test.ts')
+  // The summary of the outermost plan: "# { total: 12, pass: 11, fail: 1 }".
+  const counts = isTest ? (/^# \{ ([^}]*) \}$/m.exec(output)?.[1] ?? '') : ''
+  const count = (kind: string): number => Number(new RegExp(`\\b${kind}: (\\d+)`).exec(counts)?.[1] ?? 0)
+  const skipped = count('skip') + count('todo')
+  const isWell = code === 0 && skipped === 0 && (!isTest || count('pass') > 0)
+  if (!isWell) {
+    const said = isTest ? failures(output).join('\n\n') : output
+    const end = skipped > 0 ? `${skipped} tests skip themselves; none may` : `ended with ${signal ?? `code ${code}`}`
+    process.stdout.write(`\n${said}\n${readFileSync(`${log}.err`, 'utf8').slice(-4_000)}\n${name}: ${end}\n\n`)
+  }
+  return { name, seconds, passed: count('pass'), failed: isWell ? 0 : Math.max(1, count('fail')) }
+}
 
 /**
  * Each failed assertion with its diagnosis, and the test it stands in; what only repeats it further out is left out.
  */
-function failures(text: string): string[] {
-  const lines = text.split('\n')
+function failures(tap: string): string[] {
+  const lines = tap.split('\n')
   return lines.flatMap((line, at) => {
     if (!/^\s*not ok/.test(line) || lines[at + 1]?.trim() !== '---') return []
     const end = lines.findIndex((other, index) => index > at && other.trim() === '...')
