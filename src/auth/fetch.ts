@@ -3,7 +3,6 @@
 
 import { isIP } from 'node:net'
 import { allowInsecureRequests, customFetch, discoveryRequest, processDiscoveryResponse } from 'oauth4webapi'
-import { request } from 'undici'
 import { deadline, steadyClock } from '../time/clock.ts'
 
 /** A GET whose response is complete and limited in size. Another implementation must keep the same promises. */
@@ -18,6 +17,8 @@ export type Fetch = (
  */
 export function createFetch({ maxBytes = 256 * 1024, timeoutMs = 5000 } = {}): Fetch {
   return async (url, { headers, signal } = {}) => {
+    // Loaded by the first of few requests: it takes 5 MB, and a tenth of a second of the start.
+    const { request } = await import('undici')
     const limit = deadline(steadyClock, timeoutMs, signal)
     try {
       const answer = await request(url, {
