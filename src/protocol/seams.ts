@@ -63,6 +63,11 @@ export interface Upstream {
    */
   readonly serverRequestsNameCall?: boolean | undefined
   /**
+   * Over HTTP in the legacy era: did the server give it a session, without which no response to a server request finds
+   * the call that waits for it? Default: no.
+   */
+  readonly hasSession?: boolean | undefined
+  /**
    * Calls that the gateway gave up and the server may still work on: server requests without a call may be about them.
    * @returns resolves when it has answered all of them or no longer can; undefined where there are none
    */

@@ -1,8 +1,8 @@
 // How long the lists of upstreams hold (2026-07-28 server/utilities/caching), how often they are read, and what a
 // reading has changed.
 
-import { hasCapability } from '../../protocol/methods.ts'
-import { isModernRevision } from '../../protocol/messages.ts'
+import { hasCapability, tasksExtension } from '../../protocol/methods.ts'
+import { isModernRevision, isObject, type ServerCapabilities } from '../../protocol/messages.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import type { ListName } from './catalog.ts'
 import { backoffMs, type Clock, createDelay, pause } from '../../time/clock.ts'
@@ -153,15 +153,22 @@ export function changesBetween(before: Listing | undefined, after: Listing | und
 }
 
 /**
- * Is the view worth the place of the shared listing? Of a server that was listed in 2026-07-28, it is that of the older
- * era: it has to offer all that the newer one does, and something that this cannot have.
+ * Does the view take the place of the shared listing? Of a server that was listed in 2026-07-28, it is that of the
+ * older era, which has to offer all that the newer one does. Then it is better even where it offers nothing more: what
+ * a server asks by `input_required` its SDK asks there by server requests, and those of older tools have no other era.
  */
-export function showsMore(view: Listing, shared: Listing): boolean {
+export function replaces(view: Listing, shared: Listing): boolean {
   if (isModernRevision(view.revision)) return false
   if (!isModernRevision(shared.revision)) return changesBetween(shared, view) !== undefined
-  const [offered, known] = [namesOf(view), namesOf(shared)]
-  return offered.isSupersetOf(known) && offered.size > known.size
+  return namesOf(view).isSupersetOf(namesOf(shared)) && offersAll(view.capabilities, shared.capabilities)
 }
+
+/** Tasks are an extension in one era and a capability in the other. */
+const offersAll = (older: ServerCapabilities, { extensions, ...newer }: ServerCapabilities): boolean =>
+  Object.keys(newer).every((name) => hasCapability(older, [name])) &&
+  Object.keys(isObject(extensions) ? extensions : {}).every((name) =>
+    hasCapability(older, name === tasksExtension ? ['tasks'] : ['extensions', name])
+  )
 
 const namesOf = ({ tools, prompts, resources, templates }: Listing): Set<string> =>
   new Set([

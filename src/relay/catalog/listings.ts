@@ -135,6 +135,7 @@ export function createListings(options: ListingsOptions) {
     last: (definition: UpstreamDefinition, viewKey?: ViewKey): Listing | undefined =>
       (viewKey === undefined ? undefined : views.last(definition, viewKey)) ?? watchers.get(definition.hash)?.last(),
     reached,
+    spokeOlder: views.spokeOlder,
     /** The shared listing and the views that differ from it. */
     all: (definition: UpstreamDefinition): Listing[] =>
       [watchers.get(definition.hash)?.peek() ?? [], views.all(definition)].flat(),
@@ -187,8 +188,7 @@ export function createListings(options: ListingsOptions) {
     },
     close(): void {
       isClosed = true
-      for (const watcher of watchers.values()) watcher.close()
-      views.close()
+      for (const { close } of [...watchers.values(), views]) close()
     }
   }
 }

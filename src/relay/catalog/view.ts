@@ -9,7 +9,7 @@ import { type HandshakeParams, type ListKind, noClient } from '../../protocol/se
 import type { Clock } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
-import { changesBetween, createRedundancy, type ReadRate, showsMore } from './freshness.ts'
+import { changesBetween, createRedundancy, type ReadRate, replaces } from './freshness.ts'
 import { createListingWatcher, type ListingWatcher } from './listing-watcher.ts'
 
 /**
@@ -111,9 +111,9 @@ export function createView(
     },
     redundancy: createRedundancy((listing) => {
       const shared = sharedListing(definition)
-      // The server refused the older era.
+      // The server refused the older era, or nothing says that it has one.
       eras.onlyModern = isModernRevision(listing.revision)
-      isShared = shared !== undefined && !showsMore(listing, shared)
+      isShared = shared !== undefined && !replaces(listing, shared)
       reportChange(new Set())
       return isShared
     }, clock)

@@ -65,12 +65,11 @@ export function createViews(options: ViewsOptions) {
   function viewOf(definition: UpstreamDefinition, viewKey: ViewKey): View | undefined {
     const shared = sharedListing(definition)
     if (shared === undefined || !isDeclaredTo(viewKey, definition)) return undefined
-    const { tenant, era, type } = definition
+    const { tenant, era } = definition
     const upstream = upstreams.get(definition.hash) ?? createUpstreamViews()
     // 2026-07-28 server/tools: its lists must not depend on what a request declares. Those of the older era may, where
-    // a process speaks it. Over HTTP that is not tried: without a stream for server requests little would be won.
-    const mayKnowOlder = era === 'auto' && type === 'stdio' && !upstream.eras.onlyModern
-    if (isModernRevision(shared.revision) && !mayKnowOlder) return undefined
+    // the server speaks it too.
+    if (isModernRevision(shared.revision) && (era !== 'auto' || upstream.eras.onlyModern)) return undefined
     upstreams.set(definition.hash, upstream)
     const { key, quotaKey } = viewKey
     const known = upstream.views.get(key)
@@ -102,6 +101,13 @@ export function createViews(options: ViewsOptions) {
       known(definition, viewKey)?.lastListing(),
     reached(definition: UpstreamDefinition): void {
       for (const view of allOf(definition)) view.watcher.reached()
+    },
+    /** A session speaks to the upstream in the older era: it may have views of that after all. */
+    spokeOlder({ hash }: UpstreamDefinition): void {
+      const upstream = upstreams.get(hash)
+      if (upstream?.eras.onlyModern !== true) return
+      for (const view of [...upstream.views.values()]) close(view)
+      upstream.eras.onlyModern = false
     },
     /** Of a view that was opened at most `waitMs` ago: nobody waits for a slow one again and again. */
     pending(definition: UpstreamDefinition, viewKey: ViewKey, waitMs: number): Array<Promise<unknown>> {

@@ -181,6 +181,10 @@ export function createCallerConnections({
   async function lease(definition: UpstreamDefinition, call: ModernCall, forCall: boolean): Promise<Lease> {
     listings.markUsed(definition)
     if (listings.last(definition) === undefined) await catalogs.awaitListings(call)
+    const viewKey = catalogs.viewKeyOf(call)
+    // Whether the server has an older era that serves the caller better; asked once.
+    if (viewKey !== undefined && isModernRevision(listings.last(definition)?.revision))
+      await listings.awaitViews([definition], call.snapshot.limits.coldStartMs, viewKey)
     const isShared = definition.isolation === 'shared'
     // Log messages over stdio name no request: a process is shared only where the operator says so.
     const isModern = isModernFor(definition, call) && definition.type !== 'stdio'

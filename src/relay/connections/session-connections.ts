@@ -118,6 +118,7 @@ export function createSessionConnections({
       }
     })
     listings.reached(definition)
+    if (current.hasSession === true) listings.spokeOlder(definition)
     if (!own) return current
     // The session ended while we connected: nobody would close the connection.
     if (live.get(key) === undefined) await pool.release(scope)

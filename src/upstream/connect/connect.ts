@@ -149,6 +149,7 @@ function upstreamOf({ name }: UpstreamDefinition, link: Link, mask: Mask | undef
       return instructions === undefined ? undefined : (mask?.text(instructions) ?? instructions)
     },
     serverRequestsNameCall: link.serverRequestsNameCall,
+    hasSession: link.hasSession,
     abandonedCalls: link.rpc.abandonedCalls,
     request: mask === undefined ? link.rpc.request : maskedRequest(mask, link.rpc.request),
     notify: link.rpc.notify,

@@ -1,9 +1,11 @@
 // Which era a server is spoken to in: found out by asking (2026-07-28 basic/versioning "Backward Compatibility"), or as
-// the definition says. Only `server/discover` and `initialize` are ever sent to find out; a server that is down, or
-// refuses us, has said nothing.
+// the definition says. Only `server/discover`, `initialize` and a GET are ever sent to find out; a server that is
+// down, or refuses us, has said nothing.
 
 import { GatewayError, RpcError } from '../../protocol/messages.ts'
+import { missesSessionId } from '../http/discover-http.ts'
 import { openModernHttp } from '../http/modern-link.ts'
+import { openTarget } from '../http/target.ts'
 import { type NotModern, isNotModern, modernCodes } from '../modern/discover.ts'
 import { createParamHeaderCaches } from '../modern/param-header-cache.ts'
 import { type Link, discard } from '../rpc/link.ts'
@@ -26,6 +28,8 @@ interface Attempts {
   legacy(): Promise<Link>
   /** @param known the server was a modern one before, so that its silence says nothing */
   modern(known: boolean): Promise<Link | NotModern>
+  /** Over HTTP: is there a sign that the server keeps sessions of the legacy era? Sends no message. */
+  showsSessions?(): Promise<boolean>
   /** Lets go of what is not in use. */
   end(connected: boolean): void
 }
@@ -41,7 +45,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
   const openLegacyHttp = createTransportSelector(egress, clock)
   const paramHeaders = createParamHeaderCaches()
   /** Only modern: the server had refused the legacy era. */
-  const eras = createDiscoveryCache<'legacy' | 'modern' | 'onlyModern'>(clock)
+  const eras = createDiscoveryCache<'legacy' | 'modern' | 'onlyModern' | 'both'>(clock)
 
   function httpAttempts(definition: HttpDefinition, context: LinkContext, signal: AbortSignal): Attempts {
     // Held meanwhile, so that the second attempt goes over the socket of the first.
@@ -57,6 +61,10 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
         if (!isNotModern(found)) return link
         discard(link, context.log)
         return found
+      },
+      async showsSessions() {
+        const target = openTarget(definition, egress, context)
+        return await missesSessionId(target, signal).finally(target.release)
       },
       end: sockets.release
     }
@@ -94,7 +102,9 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
     attempts: Attempts
   ): Promise<Link> {
     try {
-      return await attempts.legacy()
+      const link = await attempts.legacy()
+      if (link.hasSession === true && eras.get(hash) === 'modern') eras.set(hash, 'both')
+      return link
     } catch (refusal) {
       if (!isModernRefusal(refusal)) throw refusal
       const found = await attempts.modern(false)
@@ -116,7 +126,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
         : error
     })
     if (!isNotModern(found)) {
-      eras.set(hash, known ?? 'modern')
+      eras.set(hash, known ?? (found.handshakeResult?.namesLegacy === true ? 'both' : 'modern'))
       return found
     }
     eras.delete(hash)
@@ -128,6 +138,19 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
     return link
   }
 
+  /**
+   * For a view over HTTP. A server of 2026-07-28 alone is not sent an `initialize`, and one that keeps no sessions in
+   * the legacy era can ask nobody there.
+   */
+  async function sessionFirst(definition: UpstreamDefinition, context: LinkContext, attempts: Attempts): Promise<Link> {
+    if (eras.get(definition.hash) === 'both' || (await attempts.showsSessions?.()) === true) {
+      const link = await legacyFirst(definition, context, attempts)
+      if (link.hasSession === true || link.handshakeResult?.revision === '2026-07-28') return link
+      discard(link, context.log)
+    }
+    return await modernFirst(definition, context, attempts)
+  }
+
   async function connect(definition: UpstreamDefinition, context: LinkContext, attempts: Attempts): Promise<Link> {
     const { era, hash, type } = definition
     if (era === 'legacy' || (type === 'http' && definition.transport === 'sse')) return await attempts.legacy()
@@ -137,6 +160,8 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
       return found
     }
     const known = eras.get(hash)
+    if (context.use === 'view' && type === 'http' && known !== 'legacy' && known !== 'onlyModern')
+      return await sessionFirst(definition, context, attempts)
     const modern = context.handshake.era === 'modern' ? known !== 'legacy' : known === 'onlyModern'
     return await (modern ? modernFirst : legacyFirst)(definition, context, attempts)
   }

@@ -1,17 +1,18 @@
-// One `server/discover` over HTTP, outside of any connection, and what its answer says about the server's era.
+// Requests over HTTP, outside of any connection, that find out the eras of a server: a `server/discover`, and a GET.
 
 import {
   type Implementation,
   type JsonObject,
   type ModernRevision,
   isObject,
-  requestMessage
+  requestMessage,
+  rpcCodes
 } from '../../protocol/messages.ts'
-import { type DiscoverAnswer, discoverRequest } from '../modern/discover.ts'
+import { type DiscoverAnswer, discoverRequest, modernCodes } from '../modern/discover.ts'
 import { boundedError, cancelledError, failureError, isRpcError } from '../rpc/errors.ts'
 import { noResponse } from './outcome.ts'
 import { sendRequest } from './request.ts'
-import { type HttpTarget, modernHeaders } from './target.ts'
+import { type HttpTarget, modernHeaders, streamHeaders } from './target.ts'
 
 /** Statuses with which a server that does not know this era answers. Other errors prove nothing about it. */
 export const foreignStatuses: ReadonlySet<number> = new Set([400, 404, 405])
@@ -79,3 +80,39 @@ export function discoverOverHttp(
 function errorIn({ error }: JsonObject, proper: boolean): DiscoverAnswer | undefined {
   return isRpcError(error) ? { kind: 'error', error: boundedError(error), proper } : undefined
 }
+
+/**
+ * Is there a sign that a server of 2026-07-28 keeps sessions of an older revision too? It misses the session id of a
+ * GET (400); one without sessions answers 405, or with a stream for anybody. No message is sent: a server of 2026-07-28
+ * alone finds fault with an `initialize`, and none with this.
+ * @throws GatewayError where the answer proves nothing: the server is down, or lets us not in
+ */
+export function missesSessionId(target: HttpTarget, signal: AbortSignal): Promise<boolean> {
+  const { name, origin, headers } = target
+  const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+  const giveUp = (): void => reject(cancelledError(name))
+  const open = sendRequest(
+    target,
+    { method: 'GET', use: 'others', headers: streamHeaders + headers, body: null },
+    {
+      begin: () => resolve(false),
+      message() {},
+      end(outcome) {
+        if (outcome.kind === 'answered' || outcome.kind === 'garbled') return resolve(false)
+        if (outcome.kind !== 'refused' || !foreignStatuses.has(outcome.status))
+          return reject(failureError(name, origin, outcome))
+        const answer = isObject(outcome.body) ? errorIn(outcome.body, true) : undefined
+        resolve(outcome.status === 400 && !(answer?.kind === 'error' && missesMessage.has(answer.error.code)))
+      }
+    }
+  )
+  if (signal.aborted) giveUp()
+  else signal.addEventListener('abort', giveUp, { once: true })
+  return promise.finally(() => {
+    signal.removeEventListener('abort', giveUp)
+    open.abort()
+  })
+}
+
+/** Of servers that look for a message in every request. */
+const missesMessage: ReadonlySet<number> = new Set([...modernCodes, rpcCodes.parseError])

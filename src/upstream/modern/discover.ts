@@ -122,7 +122,8 @@ function discoverResult(name: UpstreamName, result: JsonObject): DiscoverResult 
   return {
     // Before the revision was final, servers said who they are in the body.
     ...handshakeResultOf(name, revision, result, metaOf(result)[serverInfoKey], result['serverInfo']),
-    ttlMs: typeof ttlMs === 'number' && ttlMs > 0 ? ttlMs : 0
+    ttlMs: typeof ttlMs === 'number' && ttlMs > 0 ? ttlMs : 0,
+    namesLegacy: supportedVersions.some(isLegacyRevision)
   }
 }
 

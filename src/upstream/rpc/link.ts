@@ -24,6 +24,8 @@ export interface Link {
   readonly handshakeResult: HandshakeResult | undefined
   /** See `Upstream.serverRequestsNameCall`. */
   readonly serverRequestsNameCall?: boolean
+  /** See `Upstream.hasSession`. */
+  readonly hasSession?: boolean
   /** Does the handshake. Once. */
   handshake(signal: AbortSignal): Promise<HandshakeResult>
   close(): Promise<void>
@@ -37,6 +39,8 @@ export interface HandshakeResult {
   readonly instructions: string | undefined
   /** For how long a server of 2026-07-28 says that this holds. */
   readonly ttlMs?: number
+  /** A server of 2026-07-28 says that it has older revisions too. */
+  readonly namesLegacy?: boolean
 }
 
 export async function withHandshake(link: Link, log: Log, signal: AbortSignal): Promise<Link> {
