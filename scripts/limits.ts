@@ -106,8 +106,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the same'
     ],
     [
-      'http/counted-request.ts maxSmallPieces leastPieceBytes',
-      'pieces (chunks) of a body, however small; beyond these, their size on the average',
+      'http/counted-request.ts maxSmallPieces maxUnreadPieces leastPieceBytes',
+      'pieces (chunks) of a body, however small; of one that was answered already; beyond these, their size on the average',
       'request',
       '413, and closed'
     ],

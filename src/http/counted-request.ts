@@ -3,11 +3,14 @@
 // knows who sends them.
 
 import { IncomingMessage, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { GatewayError } from '../protocol/messages.ts'
 import { sendError } from './reply.ts'
 
 /** A body may come in so many pieces, however small they are. */
 const maxSmallPieces = 500
+/** The same where the request is answered already. */
+const maxUnreadPieces = 10
 /** Beyond these, in pieces of so many bytes on the average. */
 const leastPieceBytes = 256
 
@@ -23,7 +26,8 @@ export class CountedRequest extends IncomingMessage {
     // What came with it in one reading of the socket is still handed over.
     if (this.#refused) return false
     this.#bytes += chunk.length
-    if (++this.#pieces <= maxSmallPieces + this.#bytes / leastPieceBytes) return super.push(chunk)
+    const max = this.response?.headersSent === true ? maxUnreadPieces : maxSmallPieces
+    if (++this.#pieces <= max + this.#bytes / leastPieceBytes) return super.push(chunk)
     this.#refuse()
     return false
   }
@@ -37,6 +41,7 @@ export class CountedRequest extends IncomingMessage {
   #refuse(): void {
     const { response, socket } = this
     this.#refused = true
+    dropPieces(socket)
     if (response === undefined || response.headersSent) return void socket.destroy()
     const error = new GatewayError(
       'too_large',
@@ -44,5 +49,20 @@ export class CountedRequest extends IncomingMessage {
         'average. Send it in larger ones.'
     )
     sendError(response, error, '', { Connection: 'close' }, null)
+  }
+}
+
+/**
+ * What was read of the socket, 64 KiB at a time, is parsed to its end, which nothing stops: each piece in it would be
+ * copied and handed over, 20 ms for all. Without its callback Node's parser passes over them.
+ */
+function dropPieces(socket: Socket): void {
+  const { parser } = socket as { readonly parser?: Record<string, unknown> | null }
+  if (parser === null || parser === undefined) return
+  for (const [key, callback] of Object.entries(parser)) {
+    if (typeof callback !== 'function' || callback.name !== 'parserOnBody') continue
+    parser[key] = undefined
+    // Node uses it again, for another connection.
+    socket.once('close', () => (parser[key] = callback))
   }
 }

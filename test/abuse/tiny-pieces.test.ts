@@ -1,6 +1,7 @@
 // Attack: bodies in chunks of one byte each, with and without a key. Each chunk is an event of its own, and takes more
 // than a hundred bytes of memory.
 
+import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import t from 'tap'
 import { initializeBody } from '../kit/acme-gateway.ts'
@@ -26,6 +27,7 @@ function open(origin: string, key: string | undefined) {
   const socket: Socket = dial(Number(new URL(origin).port))
   let text = ''
   socket.on('data', (part: Buffer) => (text += part.toString()))
+  socket.on('error', () => {})
   socket.write(head(origin, key))
   return { socket, text: () => text }
 }
@@ -60,6 +62,37 @@ t.test('a body in a few tiny pieces, and in many larger ones, is read', async (t
     socket.destroy()
   }
 })
+
+for (const [who, key] of [
+  ['a caller', keys.attacker],
+  ['somebody without a key', undefined]
+] as const)
+  t.test(`what two hundred connections of ${who} send at once in tiny pieces is hardly worked on`, async (t) => {
+    const gateway = await attacked(t)
+    const cpuMs = (): number => {
+      const fields = readFileSync(`/proc/${gateway.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+      return (Number(fields[11]) + Number(fields[12])) * 10
+    }
+    const pieces = '1\r\nx\r\n'.repeat(20_000)
+    const before = cpuMs()
+    await Promise.all(
+      Array.from({ length: 200 }, () => {
+        const { socket } = open(gateway.origin, key)
+        socket.write(pieces)
+        return new Promise((resolve) => socket.once('close', resolve))
+      })
+    )
+    const spentMs = cpuMs() - before
+    t.ok(spentMs < 1_800, `${spentMs} ms of CPU`)
+    // Node's parsers are used again: they still read bodies.
+    for (let n = 0; n < 20; n++) {
+      const { socket, text } = open(gateway.origin, keys.attacker)
+      socket.write(`${chunked(initializeBody(), 20)}0\r\n\r\n`)
+      await until('the answer', () => text().includes('\r\n\r\n'))
+      t.equal(readRawResponse(text()).status, 200)
+      socket.destroy()
+    }
+  })
 
 t.test('a neighbour does not notice a flood of them', async (t) => {
   const gateway = await attacked(t)
