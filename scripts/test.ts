@@ -35,6 +35,15 @@ const fileTimeoutS = 300
 /** For a file that has lost itself and cannot even give up. */
 const killAfterMs = 600_000
 
+/**
+ * Plugins of tap that no test uses: without them an empty file costs 0.21 s of CPU instead of 0.32 s. A file run by hand
+ * works with them, too.
+ */
+const leftOut = [
+  ...['after-each', 'before-each', 'chdir', 'intercept', 'mock', 'node-serialize', 'snapshot', 'spawn', 'stdin'],
+  ...['typescript', 'worker']
+]
+
 const checks: readonly Job[] = [
   { name: 'types', args: ['tsc', '--noEmit'] },
   { name: 'lint', args: ['oxlint', '--type-aware'] },
@@ -51,11 +60,13 @@ ensureRedis()
 // Once after each installation, and again for other plugins: it takes 9 s, and a build under a run of another checkout
 // breaks that run.
 const builtFor = join(root, 'node_modules', '@tapjs', 'test', 'test-built', 'built-by-gatehouse')
-const plugins = readFileSync(join(root, '.taprc'), 'utf8')
-if (!existsSync(builtFor) || readFileSync(builtFor, 'utf8') !== plugins) {
-  const { status } = spawnSync(join(bin, 'tap'), ['build'], { cwd: root, stdio: 'inherit' })
+if (!existsSync(builtFor) || readFileSync(builtFor, 'utf8') !== String(leftOut)) {
+  const { status } = spawnSync(join(bin, 'tap'), ['build', ...leftOut.map((plugin) => `--plugin=!@tapjs/${plugin}`)], {
+    cwd: root,
+    stdio: 'inherit'
+  })
   if (status !== 0) process.exit(status ?? 1)
-  writeFileSync(builtFor, plugins)
+  writeFileSync(builtFor, String(leftOut))
 }
 
 /** What each job said. */
