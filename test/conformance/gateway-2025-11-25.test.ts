@@ -1,10 +1,10 @@
-// The official suite through a single-upstream endpoint with authentication on: it has to find what it finds without
-// the gateway.
+// The official suite for 2025-11-25: against the reference server itself, which has to be without fault, and through a
+// single-upstream endpoint with authentication on, where it has to find the same.
 
 import t, { type Test } from 'tap'
 import { jsonHeaders, send } from '../kit/client.ts'
 import { gateway, key } from '../kit/gateway.ts'
-import { differences } from './differences.ts'
+import { complaints, differences } from './differences.ts'
 import { expected, figuresOf, type Way } from './figures.ts'
 import { startReference, stdioReference } from './reference.ts'
 import { runSuite } from './suite.ts'
@@ -19,6 +19,16 @@ const ways: Record<Way, (t: Test) => Promise<unknown>> = {
 }
 
 const direct = await runSuite(await startReference(t, 'http'), { requirements })
+
+t.test('the reference server scores 30 of 30 for 2025-11-25, without a warning', async (t) => {
+  t.same(figuresOf(direct), expected(requirements, requirements))
+  t.same(complaints(direct), [], 'not even in what is not scored')
+  t.same(
+    direct.unscored.map(({ scenario }) => scenario),
+    ['server-session-lifecycle', 'json-schema-2020-12', 'server-sse-polling']
+  )
+  t.equal(direct.exitCode, 0)
+})
 
 for (const [way, configured] of Object.entries(ways) as Array<[Way, (typeof ways)[Way]]>) {
   t.test(`with an upstream over ${way}, the suite finds the same as without the gateway`, async (t) => {
