@@ -4,6 +4,7 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 
 import type { Fault } from './problems.ts'
+import { redisAddress, redisAddressForms } from './redis-address.ts'
 
 /** Whether a text passes, and what is wrong where it does not. */
 type Rule = readonly [passes: (text: string) => boolean, ...fault: Fault]
@@ -69,7 +70,8 @@ const withoutPath = 'Remove the path, such as in https://claude.ai.'
 const likeRedis = 'Write it like redis://redis.example.com:6379/0.'
 const makeKey = 'Make one with: openssl rand -hex 32.'
 
-const isRedis = (text: string): boolean => /^rediss?:\/\//.test(text) && URL.canParse(text)
+const isRedis = (text: string): boolean => /^rediss?(?:\+\w+)?:\/\//.test(text)
+const isOneRedis = (text: string): boolean => /^rediss?:\/\//.test(text) && URL.canParse(text)
 
 const wellKnownKeys = [
   /change-?_?me/i,
@@ -120,11 +122,16 @@ const formats: Readonly<Record<string, readonly Rule[]>> = {
       'is no store',
       'Use file:PATH, memory:, redis://HOST:PORT/DB or rediss://HOST:PORT/DB.'
     ],
-    [(text) => !isRedis(text) || new URL(text).hostname !== '', 'names no host', likeRedis],
+    [(text) => !isOneRedis(text) || new URL(text).hostname !== '', 'names no host', likeRedis],
     [
-      (text) => !isRedis(text) || /^\/?[0-9]*$/.test(new URL(text).pathname),
+      (text) => !isOneRedis(text) || /^\/?[0-9]*$/.test(new URL(text).pathname),
       'must end in the number of a database',
       likeRedis
+    ],
+    [
+      (text) => !isRedis(text) || redisAddress(text) !== undefined,
+      'is no address of Redis',
+      `Write it like ${redisAddressForms}.`
     ],
     [(text) => isRedis(text) || !text.includes('\0'), 'contains a NUL character']
   ],

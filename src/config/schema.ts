@@ -135,7 +135,8 @@ export const ConfigSchema = closedObject(
         default: 'file:./data/gatehouse.db',
         description:
           'Where sessions are stored: `file:PATH` (SQLite; relative to this file), `memory:`, ' +
-          '`redis://HOST:PORT/DB` or `rediss://…`.'
+          '`redis://HOST:PORT/DB`, `redis+sentinel://HOST:PORT,HOST:PORT/NAME` or ' +
+          '`redis+cluster://HOST:PORT,HOST:PORT`; `rediss…` for TLS (docs/storage.md).'
       })
     ),
     logLevel: choice(

@@ -1,7 +1,9 @@
-// One connection to Redis, set up so that a call fails at once rather than waits, and so that the connection heals by
-// itself.
+// The connections to Redis: to one server, to the primary that Sentinels name, or to a cluster. A call fails at once
+// rather than waits, and they heal by themselves.
 
-import { Redis } from 'ioredis'
+import { once } from 'node:events'
+import { Cluster, Redis } from 'ioredis'
+import { redisAddress, redisAddressForms, type RedisAddress } from '../config/redis-address.ts'
 import { backoffMs, settledWithin, steadyClock } from '../time/clock.ts'
 import type { Log } from '../observe/log.ts'
 
@@ -11,29 +13,88 @@ const silentSocketMs = 1_000
 const connectMs = 1_000
 const longestPauseMs = 1_000
 
+/** Nothing is queued or sent twice: a caller that got `unavailable` may rely on nothing being written later. */
+const settingsOf = ({ username, password, tls }: RedisAddress, role: string) => ({
+  connectionName: `gatehouse-${role}`,
+  connectTimeout: connectMs,
+  commandTimeout: commandMs,
+  socketTimeout: silentSocketMs,
+  // A server that hangs does not answer QUIT either.
+  disconnectTimeout: 100,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false,
+  autoResubscribe: false,
+  ...(username === undefined ? {} : { username }),
+  ...(password === undefined ? {} : { password }),
+  ...(tls ? { tls: {} } : {})
+})
+const retryMs = (times: number): number => backoffMs(times, { firstMs: 50, maxMs: longestPauseMs })
+
 /**
- * @param url redis:// or rediss://, with user, password and database number where needed
- * @param role for the log: which of the connections it is
+ * Opens a connection for commands and one for messages.
  * @throws TypeError on an address that cannot be used; the message does not repeat it, for it may hold a password
  */
-export function openRedisConnection(url: string, role: string, log: Log): Redis {
+export function openRedis(url: string, log: Log): { readonly commands: Redis | Cluster; readonly messages: Redis } {
+  const address = redisAddress(url)
+  if (address === undefined) throw new TypeError(`The address of the store must look like ${redisAddressForms}.`)
+  const commands = address.kind === 'cluster' ? clusterOf(address) : connectionOf(address, 'commands')
+  const messages = connectionOf(address, 'messages')
+  logAway(commands, 'commands', log)
+  logAway(messages, 'messages', log)
+  return { commands, messages }
+}
+
+/** To the server, to the primary that Sentinels name, or to one node of a cluster: a message reaches all of them. */
+function connectionOf(address: RedisAddress, role: string): Redis {
+  const { kind, nodes, name, database, tls, sentinelUsername, sentinelPassword } = address
+  let attempts = 0
+  const place =
+    kind === 'sentinel'
+      ? {
+          sentinels: [...nodes],
+          name,
+          sentinelRetryStrategy: retryMs,
+          sentinelCommandTimeout: commandMs,
+          ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
+          ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
+          ...(tls ? { enableTLSForSentinelMode: true, sentinelTLS: {} } : {})
+        }
+      : { ...nodes[0] }
   const connection = new Redis({
-    ...addressOf(url),
-    connectionName: `gatehouse-${role}`,
-    connectTimeout: connectMs,
-    commandTimeout: commandMs,
-    socketTimeout: silentSocketMs,
-    // A server that hangs does not answer QUIT either.
-    disconnectTimeout: 100,
-    retryStrategy: (times) => backoffMs(times, { firstMs: 50, maxMs: longestPauseMs }),
-    // Nothing is queued or sent twice: a caller that got `unavailable` may rely on nothing being written later.
+    ...settingsOf(address, role),
+    ...place,
+    db: database,
+    retryStrategy(times) {
+      // Another node of the cluster: this one may be gone for good.
+      if (kind === 'cluster') Object.assign(connection.options, nodes[++attempts % nodes.length])
+      return retryMs(times)
+    },
     enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    autoResendUnfulfilledCommands: false,
-    autoResubscribe: false,
     // After a failover the old primary answers READONLY: the name leads to the new one only on a new connection.
     reconnectOnError: (error) => kindOf(error) === 'READONLY'
   })
+  return connection
+}
+
+function clusterOf(address: RedisAddress): Cluster {
+  const cluster = new Cluster([...address.nodes], {
+    redisOptions: settingsOf(address, 'commands'),
+    enableOfflineQueue: false,
+    clusterRetryStrategy: retryMs,
+    // What may have been executed is not sent again; what a node has refused, since another one has the key, is.
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    retryDelayOnTryAgain: 0,
+    maxRedirections: 3,
+    slotsRefreshTimeout: connectMs,
+    // Nodes that name themselves by host are reached by that name: their certificates are for it.
+    dnsLookup: (host, done) => done(null, host)
+  })
+  // At once, and not with the first command: all that came while it connects would be refused.
+  return cluster.on('+node', (node: Redis) => void node.connect().catch(() => {}))
+}
+
+function logAway(connection: Redis | Cluster, role: string, log: Log): void {
   let away = false
   connection.on('error', (error: unknown) => {
     if (!away)
@@ -44,16 +105,18 @@ export function openRedisConnection(url: string, role: string, log: Log): Redis 
     if (away) log.info({ connection: role }, 'Redis is back')
     away = false
   })
-  return connection
 }
 
 /** Resolves when the connection is ready or its first attempt has failed, within about a second either way. */
-export async function firstAttempt(connection: Redis): Promise<void> {
+export async function firstAttempt(connection: Redis | Cluster): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const events = ['ready', 'close', 'end']
   for (const event of events) connection.on(event, resolve)
   await settledWithin(steadyClock, connectMs, promise)
   for (const event of events) connection.off(event, resolve)
+  if (!(connection instanceof Cluster)) return
+  const nodes = connection.nodes('master').filter(({ status }) => status !== 'ready')
+  await settledWithin(steadyClock, connectMs, Promise.all(nodes.map((node) => once(node, 'ready'))))
 }
 
 /**
@@ -71,30 +134,4 @@ export function reasonOf(error: unknown): string {
  */
 function kindOf(error: Error): string | undefined {
   return error.name === 'ReplyError' ? error.message.split(' ', 1)[0] : undefined
-}
-
-// Parsed here, because the library lets a query string override the settings above.
-function addressOf(text: string) {
-  const url = URL.parse(text)
-  const database = url?.pathname.slice(1) ?? ''
-  if (
-    url === null ||
-    !['redis:', 'rediss:'].includes(url.protocol) ||
-    url.hostname === '' ||
-    !/^\d*$/.test(database) ||
-    url.search !== ''
-  ) {
-    throw new TypeError(
-      'The address of the store must look like redis://[user:password@]host[:port][/database], or rediss:// for TLS.'
-    )
-  }
-  const host = url.hostname.replace(/^\[|\]$/g, '')
-  return {
-    host,
-    port: url.port === '' ? 6379 : Number(url.port),
-    db: Number(database),
-    ...(url.username === '' ? {} : { username: decodeURIComponent(url.username) }),
-    ...(url.password === '' ? {} : { password: decodeURIComponent(url.password) }),
-    ...(url.protocol === 'rediss:' ? { tls: {} } : {})
-  }
 }

@@ -1,10 +1,10 @@
 // The store of several gateways: Redis, with one connection for commands and one for messages. While Redis is away
 // every call fails at once. Every key and channel begins with `gatehouse:`; keys are never listed or scanned.
 
-import type { ChainableCommander, Redis } from 'ioredis'
+import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 import type { Log } from '../observe/log.ts'
 import { type Store, createChannelListeners, guarded, unavailable, wholeMs } from './port.ts'
-import { firstAttempt, openRedisConnection, reasonOf } from './redis-connection.ts'
+import { firstAttempt, openRedis, reasonOf } from './redis-connection.ts'
 import { every, steadyClock } from '../time/clock.ts'
 
 const prefix = 'gatehouse:'
@@ -15,7 +15,7 @@ const defaultHeartbeatMs = 400
  * Resolves within about a second, whether Redis is there or not; while it is away every call rejects with GatewayError
  * `unavailable`. A call that failed may have taken effect: nobody can know. `subscribe` alone does not fail: it is made
  * good when Redis is back, and until then `live` is false.
- * @param url redis:// or rediss://
+ * @param url as config/redis-address.ts reads it
  * @throws TypeError when the address cannot be used
  */
 export async function createRedisStore({
@@ -31,8 +31,7 @@ export async function createRedisStore({
   /** How often the message connection is checked. */
   readonly heartbeatMs?: number
 }): Promise<Store> {
-  const commands = openRedisConnection(url, 'commands', log)
-  const messages = openRedisConnection(url, 'messages', log)
+  const { commands, messages } = openRedis(url, log)
   const listeners = createChannelListeners(log)
   const link = watchMessages(messages, listeners, heartbeatMs, log)
   let closed = false
@@ -232,7 +231,7 @@ async function transaction(commands: ChainableCommander, at: number): Promise<un
 }
 
 /** Warns of settings that make Redis lose sessions early. Best effort: a managed Redis may forbid these commands. */
-async function advise(commands: Redis, clock: { now(): number }, log: Log): Promise<void> {
+async function advise(commands: Redis | Cluster, clock: { now(): number }, log: Log): Promise<void> {
   try {
     const policy = /^maxmemory_policy:(\S+)/m.exec(await commands.info('memory'))?.[1]
     if (policy !== undefined && policy !== 'noeviction') {

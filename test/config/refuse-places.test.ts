@@ -68,6 +68,27 @@ refusals(t, [
     message: /number of a database/
   },
   {
+    name: 'Sentinels without the name of their primary are refused',
+    steps: ['store'],
+    bad: 'redis+sentinel://a.example,b.example:26380',
+    good: 'rediss+sentinel://user:p%40w@a.example,b.example:26380/main/1?sentinelPassword=x',
+    message: /no address of Redis/
+  },
+  {
+    name: 'a cluster has no numbered databases, and no settings beside the address',
+    steps: ['store'],
+    bad: 'redis+cluster://a.example,b.example:7001/1',
+    good: 'redis+cluster://:pw@a.example,b.example:7001,[::1]',
+    message: /no address of Redis/
+  },
+  {
+    name: 'several servers without Sentinels or a cluster are refused',
+    steps: ['store'],
+    bad: 'redis://a.example,b.example',
+    good: 'redis://a.example',
+    message: /no address of Redis/
+  },
+  {
     name: 'an unknown log level is refused',
     steps: ['logLevel'],
     bad: 'verbose',

@@ -3,7 +3,7 @@
 import { type Teardown } from './until.ts'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,15 +25,33 @@ export function sharedRedisUrl(): string | undefined {
   return process.env['REDIS_URL']
 }
 
-/** @param args further options of the server, such as `--requirepass x` */
-export async function redis(t: Teardown, args: readonly string[] = []): Promise<PrivateRedis> {
+/**
+ * @param args further options of the server, such as `--requirepass x`
+ * @param config lines of a configuration file that the server may write to, as a Sentinel does
+ */
+export async function redis(t: Teardown, args: readonly string[] = [], config?: string): Promise<PrivateRedis> {
   const program = ensureRedis()
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-redis-'))
+  const file = config === undefined ? [] : [join(folder, 'redis.conf')]
+  for (const path of file) await writeFile(path, config ?? '')
   let child: ChildProcess | undefined
   const launch = async (port: number): Promise<boolean> => {
     const started = spawn(
       program,
-      ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder, ...args],
+      [
+        ...file,
+        '--port',
+        String(port),
+        '--bind',
+        '127.0.0.1',
+        '--save',
+        '',
+        '--appendonly',
+        'no',
+        '--dir',
+        folder,
+        ...args
+      ],
       { stdio: 'ignore' }
     )
     child = started

@@ -1,12 +1,13 @@
 // Every adapter of the store, opened for a test, with a way to let time pass in it.
 
 import { join } from 'node:path'
-import type { Test } from 'tap'
+import root, { type Test } from 'tap'
 import type { Store } from '../../src/store/port.ts'
 import { createRedisStore } from '../../src/store/redis.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { redis, sharedRedisUrl } from '../kit/redis.ts'
-import { quiet, until } from './kit.ts'
+import { redisCluster, sentinelGroup, type RedisCluster, type SentinelGroup } from '../kit/redis-groups.ts'
+import { quiet, until, untilServed } from './kit.ts'
 
 export interface Adapter {
   store: Store
@@ -32,18 +33,24 @@ async function sqlite(t: Test, path: string): Promise<Adapter> {
   }
 }
 
-async function onRedis(t: Test): Promise<Adapter> {
-  const url = sharedRedisUrl() ?? (await redis(t)).url
+async function onRedis(t: Test, url: string): Promise<Adapter> {
   const open = async (): Promise<Store> => {
     const store = await createRedisStore({ url, clock: Date, log: quiet })
     t.teardown(() => store.close())
+    await untilServed(store)
     return store
   }
   return { store: await open(), other: await open(), pass: (_ms, condition) => until(condition) }
 }
 
+// Started once for a test file.
+let group: Promise<SentinelGroup> | undefined
+let cluster: Promise<RedisCluster> | undefined
+
 export const adapters: Record<string, (t: Test) => Promise<Adapter>> = {
   'sqlite in memory': (t) => sqlite(t, ':memory:'),
   'sqlite in a file': (t) => sqlite(t, join(t.testdir(), 'data', 'store.db')),
-  Redis: onRedis
+  Redis: async (t) => onRedis(t, sharedRedisUrl() ?? (await redis(t)).url),
+  'Redis by Sentinel': async (t) => onRedis(t, (await (group ??= sentinelGroup(root))).url),
+  'Redis Cluster': async (t) => onRedis(t, (await (cluster ??= redisCluster(root))).url)
 }

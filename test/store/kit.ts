@@ -2,6 +2,7 @@
 
 import pino from 'pino'
 import type { Log } from '../../src/observe/log.ts'
+import type { Store } from '../../src/store/port.ts'
 
 export const quiet: Log = pino({ level: 'silent' })
 
@@ -30,4 +31,13 @@ export async function until(condition: () => boolean | Promise<boolean>, deadlin
       setTimeout(resolve, 5)
     })
   }
+}
+
+/** A busy machine connects late; each key may be at a node of its own. */
+export async function untilServed(store: Store): Promise<void> {
+  const keys = Array.from({ length: 30 }, (_, at) => `test:served ${at}`)
+  await until(async () => {
+    const written = await Promise.allSettled(keys.map((key) => store.set(key, 'v', { ttlMs: 1_000 })))
+    return store.live && written.every(({ status }) => status === 'fulfilled')
+  })
 }
