@@ -19,6 +19,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['protocol/json.ts maxDepth', 'levels of nested JSON', 'message', '400'],
     ['protocol/json.ts maxValues', 'JSON values', 'message', '400'],
     ['protocol/json-scan.ts maxInexact', 'numbers that no double holds', 'message', '400'],
+    ['protocol/json-scan.ts maxMembers', 'members', 'object of a message', '400'],
     [
       'time/turns.ts turnMs',
       'reading of messages and writing of answers in one turn of the event loop',
@@ -572,7 +573,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['upstream/rpc/errors.ts maxErrorLength chars', '`message` and `data` of an error of an upstream', 'error', 'cut'],
     [
       'protocol/json.ts maxValues',
-      'JSON values; the limits of a number, and of numbers that no double holds, are those for clients',
+      'JSON values; the limits of an object, a number, and of numbers that no double holds, are those for clients',
       'message of an upstream',
       '`upstream_protocol`'
     ],
@@ -889,6 +890,9 @@ protocol/json-steps.ts maxCountedValues
 protocol/json-text.ts levelsWithSources
 http/request-memory.ts largeAnswerBytes
 limits/limits.ts stepBytes
+upstream/rpc/mask.ts stepSize
+store/sqlite-logs.ts pageBytes
+session/streams.ts sliceChars
 protocol/json-text.ts manyMembers
 relay/methods/list-pages.ts smallPageBytes
 protocol/json-text.ts partLength

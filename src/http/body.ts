@@ -3,8 +3,9 @@
 
 import type { FastifyRequest } from 'fastify'
 import { parseJson, parseJsonSteps, shortLength } from '../protocol/json.ts'
-import { runSteps } from '../time/turns.ts'
-import { reserveValues } from './request-memory.ts'
+import { runSteps, type Steps } from '../time/turns.ts'
+import type { RequestContext } from './admission.ts'
+import { recountBody, recountBodySteps, reserveValues } from './request-memory.ts'
 
 const nobody = { tenant: '', caller: '' }
 
@@ -12,14 +13,13 @@ export function createBodyReader() {
   /** The last body of each session that is read in steps, or waits for one that is. Never rejects. */
   const underWay = new Map<string, Promise<void>>()
 
-  /** @throws GatewayError as `parseJsonSteps`; a promise rejects with it */
+  /** @throws GatewayError as `parseJsonSteps`, too_many; a promise rejects with it */
   return (request: FastifyRequest, bytes: Buffer): unknown => {
     const { context } = request
-    const reserve = context && ((values: number): void => reserveValues(context, bytes.length, values))
     const owner = context?.memory.share ?? nobody
     const isShort = bytes.length <= shortLength
     // Short ones do not wait for the long ones of others.
-    const read = (): unknown => (isShort ? parseJson(bytes) : runSteps(parseJsonSteps(bytes, reserve), owner))
+    const read = (): unknown => (isShort ? shortBody(context, bytes) : runSteps(longBody(context, bytes), owner))
     const session = isShort && underWay.size === 0 ? undefined : sessionOf(request)
     if (session === undefined) return read()
     const before = underWay.get(session)
@@ -32,6 +32,19 @@ export function createBodyReader() {
     underWay.set(session, last)
     return message
   }
+}
+
+function shortBody(context: RequestContext | undefined, bytes: Buffer): unknown {
+  const value = parseJson(bytes)
+  if (context !== undefined) recountBody(context, bytes.length, value)
+  return value
+}
+
+function* longBody(context: RequestContext | undefined, bytes: Buffer): Steps<unknown> {
+  if (context === undefined) return yield* parseJsonSteps(bytes)
+  const value = yield* parseJsonSteps(bytes, (values) => reserveValues(context, bytes.length, values))
+  yield* recountBodySteps(context, bytes.length, value)
+  return value
 }
 
 /** A session as its caller names it: others who name it too wait for nobody. Undefined where there is no session. */

@@ -49,9 +49,14 @@ export function reserveValues({ memory }: RequestContext, bodyBytes: number, val
  */
 export function recountBody(context: RequestContext, bodyBytes: number, value: unknown): void {
   context.bodyBytes = bodyBytes
-  if (bodyBytes <= smallBodyBytes) return
+  if (bodyBytes > smallBodyBytes) finished(recountBodySteps(context, bodyBytes, value))
+}
+
+/** The same for a long one. */
+export function* recountBodySteps(context: RequestContext, bodyBytes: number, value: unknown): Steps {
+  context.bodyBytes = bodyBytes
   const { memory } = context
-  const size = requestOverheadBytes + bodyBytes + jsonSizeOf(value)
+  const size = requestOverheadBytes + bodyBytes + (yield* jsonSizeSteps(value))
   if (!memory.fit(size)) throw memory.share.refusal(size - memory.bytes, whatOf(bodyBytes))
 }
 

@@ -14,7 +14,6 @@ import { closeAfter, createConnections } from './connections.ts'
 import { CountedRequest } from './counted-request.ts'
 import { checkNames, corsHeadersOf, corsOptionsOf, hostCheck, isAllowedOrigin, notJson } from './headers.ts'
 import { sendError, stopping, type ReadId, type ReplyHeaders } from './reply.ts'
-import { recountBody } from './request-memory.ts'
 import { createRequestRates } from './request-rates.ts'
 import { addRoutes, type RoutesOptions } from './routes.ts'
 import { sendUnreadable } from './unreadable.ts'
@@ -96,14 +95,9 @@ export async function createServer(options: ServerOptions) {
   server.removeAllContentTypeParsers()
   server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
-      const { context } = request
       const message = readBody(request, body as Buffer)
-      const counted = (value: unknown): unknown => {
-        if (context !== undefined) recountBody(context, (body as Buffer).length, value)
-        return value
-      }
-      if (message instanceof Promise) message.then(counted).then((value) => done(null, value), done)
-      else done(null, counted(message))
+      if (message instanceof Promise) message.then((value) => done(null, value), done)
+      else done(null, message)
     } catch (error) {
       done(error as Error)
     }

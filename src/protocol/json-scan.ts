@@ -28,6 +28,11 @@ const maxNumberLength = 4_096
  * Numbers that no double holds. Each takes ten times the memory of another one, and several times as long.
  */
 export const maxInexact = 5_000
+/**
+ * Of one object. V8 keeps so many as a hash table, and whatever lists or copies them does all of them in one go: 10 ms
+ * for these. No text of a single step (protocol/json.ts) is long enough for more.
+ */
+export const maxMembers = 10_000
 
 /** The text may be JSON, and holds too much of something; the message is the end of "The JSON text ...". */
 export class JsonLimitError extends SyntaxError {}
@@ -57,6 +62,7 @@ interface OpenValue {
   element: number
   /** What the current element is, where it is long. */
   long: LongValue | undefined
+  commas: number
   readonly parts: Part[]
 }
 
@@ -122,6 +128,8 @@ export function* scanJson(
     } else if (unit === 0x2c) {
       count()
       if (current === undefined) throw new SyntaxError('not valid JSON')
+      if (++current.commas === maxMembers && !current.isArray)
+        throw new JsonLimitError(`holds an object of more than ${maxMembers} members`)
       const { long, from } = current
       if (long !== undefined) current.parts.push({ from, to: at, long })
       else if (at - from > pieceLength) current.parts.push({ from, to: at })
@@ -133,7 +141,8 @@ export function* scanJson(
     else if (unit === 0x5b || unit === 0x7b) {
       count()
       if (open.length === maxDepth) throw new JsonLimitError(`is nested deeper than ${maxDepth} levels`)
-      current = { start: at, isArray: unit === 0x5b, from: at + 1, element: at + 1, long: undefined, parts: [] }
+      const from = at + 1
+      current = { start: at, isArray: unit === 0x5b, from, element: from, long: undefined, commas: 0, parts: [] }
       open.push(current)
       isMember = false
     } else if (unit === 0x5d || unit === 0x7d) {

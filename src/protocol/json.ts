@@ -37,7 +37,8 @@ export function* parseJsonSteps(
   } catch (error) {
     if (error instanceof GatewayError) throw error
     if (error instanceof JsonLimitError) {
-      const advice = error.message.includes('values') ? ' Send long lists as text, or in several calls.' : ''
+      const isTooMany = /(values|members)$/.test(error.message)
+      const advice = isTooMany ? ' Send long lists as text, or in several calls.' : ''
       throw new GatewayError('invalid_request', `The JSON text ${error.message}.${advice}`)
     }
     // The cause is dropped: it quotes the body, and causes go to the log.

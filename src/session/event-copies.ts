@@ -21,7 +21,8 @@ const endEntry = 'end'
 /** Whoever wrote the entry: only one line of JSON goes out. */
 const eventEntry = /^(\d{1,15}):(\{[^\r\n]*\}|\[[^\r\n]*\])$/
 
-export type EventCopy = ReturnType<ReturnType<typeof createEventCopies>['open']>
+export type EventCopies = ReturnType<typeof createEventCopies>
+export type EventCopy = ReturnType<EventCopies['open']>
 
 export function createEventCopies(store: Store, clock: { now(): number }, log: Log, limits = defaultLimits) {
   const accounts = new Map<string, { size: number; readonly until: number }>()

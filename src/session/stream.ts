@@ -4,6 +4,7 @@
 import type { JsonText } from '../protocol/json-text.ts'
 import { bytesPerChar, type HeldMemory } from '../limits/memory.ts'
 import { eventsKept } from '../store/keys.ts'
+import { nextTurn } from '../time/turns.ts'
 
 /** A connection of the client. Nothing here throws or rejects. */
 export interface Sink {
@@ -62,6 +63,9 @@ interface StreamOptions {
   readonly memory: HeldMemory
 }
 
+/** The system takes megabytes from one connection before it lets it wait: not all of them in one turn. */
+const taken = (sink: Sink): Promise<void> => sink.drained().then(nextTurn)
+
 export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: StreamOptions) {
   const held: Array<JsonText | undefined> = []
   let heldLength = 0
@@ -111,7 +115,7 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
       const data = held[at - first()]
       if (data === undefined || current.sink.event(idOf(at), data)) continue
       current.fullSince = now()
-      void current.sink.drained().then(() => {
+      void taken(current.sink).then(() => {
         current.fullSince = undefined
         if (connection === current) flow()
       })

@@ -8,7 +8,15 @@ import { eventsTtlMs } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 import { type Clock, every } from '../time/clock.ts'
-import { type CopyLimits, createEventCopies, createResumeLimit, type EventCopy } from './event-copies.ts'
+import type { WorkOwner } from '../time/fair-queue.ts'
+import { nextTurn, runSteps, type Steps } from '../time/turns.ts'
+import {
+  type CopyLimits,
+  createEventCopies,
+  createResumeLimit,
+  type EventCopies,
+  type EventCopy
+} from './event-copies.ts'
 import { type Attachment, type ClientStream, createStream, type Sink, type Stream } from './stream.ts'
 
 /** What a stream carries: the answer of one POST, or what belongs to no call. */
@@ -49,6 +57,9 @@ export interface StreamsOptions {
   readonly lingerMs?: number
   readonly copyLimits?: CopyLimits
 }
+
+/** Characters of stored events that are sent to one client in one turn of the event loop. */
+const sliceChars = 262_144
 
 /** Clients give up after a few attempts, which should not all fail before the next process has started. */
 const leaveRetryMs = 3_000
@@ -112,28 +123,6 @@ export function createStreams(options: StreamsOptions) {
     return stream
   }
 
-  async function replay(
-    sessionKey: string,
-    streamId: string,
-    after: number,
-    sink: Sink,
-    stop: AbortSignal
-  ): Promise<{ ended: boolean; last: number } | undefined> {
-    const stopped = new Promise<void>((resolve) => {
-      stop.addEventListener('abort', () => resolve(), { once: true })
-    })
-    const stored = await copies.read(sessionKey, streamId, after)
-    if (stored === undefined) return undefined
-    let last = after
-    const idOf = idsOf(sessionKey, streamId)
-    for (const { seq, data } of stop.aborted ? [] : stored.events) {
-      last = seq
-      if (!sink.event(idOf(seq), data)) await Promise.race([sink.drained(), stopped])
-      if (stop.aborted) break
-    }
-    return { ended: stored.ended, last }
-  }
-
   function leaveAll(leaves: (kind: StreamKind) => boolean): void {
     for (const streams of bySession.values()) {
       for (const { kind, stream } of streams.values()) if (leaves(kind)) stream.leave(leaveRetryMs)
@@ -161,8 +150,16 @@ export function createStreams(options: StreamsOptions) {
       const live = bySession.get(sessionKey)?.get(streamId)
       if (live !== undefined) return { kind: 'connected', of: live.kind, attachment: live.stream.resume(sink, after) }
 
-      const { replayed, aborted } = await resumes.run(sessionKey, wanted, features.memory, async (stop) => ({
-        replayed: await replay(sessionKey, streamId, after, sink, stop),
+      const { memory = unlimited } = features
+      const { replayed, aborted } = await resumes.run(sessionKey, wanted, memory, async (stop) => ({
+        replayed: await replay(
+          await copies.read(sessionKey, streamId, after),
+          idsOf(sessionKey, streamId),
+          after,
+          sink,
+          stop,
+          memory
+        ),
         aborted: stop.aborted
       }))
       if (aborted) return { kind: 'stopped' }
@@ -213,4 +210,40 @@ export function createStreams(options: StreamsOptions) {
 function eventIds(sealer: Sealer, sessionKey: string, streamId: string): (seq: number) => string {
   const proofOf = sealer.proofs('event', [sessionKey, streamId])
   return (seq) => `${streamId}.${seq}.${proofOf(seq)}`
+}
+
+async function replay(
+  stored: Awaited<ReturnType<EventCopies['read']>>,
+  idOf: (seq: number) => string,
+  after: number,
+  sink: Sink,
+  stop: AbortSignal,
+  owner: WorkOwner
+): Promise<{ ended: boolean; last: number } | undefined> {
+  if (stored === undefined) return undefined
+  const { events, ended } = stored
+  let last = after
+  /** @returns why it stopped; undefined after the last event */
+  function* sendSlice(): Steps<'full' | 'sliced' | undefined> {
+    for (let chars = 0; chars < sliceChars;) {
+      const { done, value } = events.next()
+      if (done === true || stop.aborted) return undefined
+      last = value.seq
+      chars += value.data.length
+      if (!sink.event(idOf(last), value.data)) return 'full'
+      yield
+    }
+    return 'sliced'
+  }
+
+  const stopped = new Promise<void>((resolve) => {
+    stop.addEventListener('abort', () => resolve(), { once: true })
+  })
+  while (!stop.aborted) {
+    const state = await runSteps(sendSlice(), owner)
+    if (state === undefined) break
+    if (state === 'full') await Promise.race([sink.drained(), stopped])
+    await nextTurn()
+  }
+  return { ended, last }
 }

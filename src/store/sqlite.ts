@@ -5,6 +5,7 @@ import type { StatementSync } from 'node:sqlite'
 import type { Log } from '../observe/log.ts'
 import { type Store, createChannelListeners, wholeMs } from './port.ts'
 import { every, steadyClock } from '../time/clock.ts'
+import { nextTurn } from '../time/turns.ts'
 import { openDatabase } from './sqlite-file.ts'
 import { createLogs } from './sqlite-logs.ts'
 import { attempt, createTransactions } from './sqlite-turns.ts'
@@ -103,7 +104,13 @@ export async function createSqliteStore({
       await turns.write(() => logs.append(key, entry, clock.now(), expiresAt, keep))
     },
     async entries(key) {
-      return attempt(() => logs.entries(key, clock.now()))
+      let page = attempt(() => logs.entries(key, clock.now()))
+      while (!page.isWhole) {
+        await nextTurn()
+        const before = page
+        page = attempt(() => logs.entries(key, clock.now(), before))
+      }
+      return page.entries
     },
     async publish(channel, message) {
       attempt(() => one.get()) // A closed store publishes nothing.

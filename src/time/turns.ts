@@ -100,6 +100,12 @@ function takeWork(works: Work[], taken: number): Work | undefined {
 /** One for the process, because there is one event loop. */
 export const runSteps = createTurns()
 
+/** For work that the system does after a step, such as to take what was written: it belongs to the turn of the step. */
+export const nextTurn = (): Promise<void> =>
+  new Promise((resolve) => {
+    setImmediate(resolve)
+  })
+
 /** Bytes: read in microseconds, as most messages are. */
 export const smallSize = 4_096
 

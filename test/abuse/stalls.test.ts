@@ -44,23 +44,28 @@ const json = (response: ServerResponse, id: string, x: string): void => {
   response.end(`{"jsonrpc":"2.0","id":${id},"result":{"content":[],"x":${x}}}`)
 }
 
+/** An object of so many members with different names, which V8 keeps as a hash table. */
+const members = (count: number): string =>
+  `{${Array.from({ length: count }, (_, at) => `"member ${at}":${at}`).join()}}`
+
 const refusedBodies = {
   'numbers beyond what a double holds': `[${'1e999,'.repeat(2_700_000)}1]`,
-  'empty objects': `[${'{},'.repeat(5_000_000)}{}]`
+  'empty objects': `[${'{},'.repeat(5_000_000)}{}]`,
+  'members of one object': members(120_000)
 }
 
 for (const [what, text] of Object.entries(refusedBodies))
-  t.test(`an answer of 16 MB of ${what} is refused and stalls nobody`, async (t) => {
+  t.test(`an answer of up to 16 MB of ${what} is refused and stalls nobody`, async (t) => {
     await besideNeighbour(t, async () => {
       const { error } = (await answered((response, id) => json(response, id, text))).json
-      t.match(error, { data: { reason: 'upstream_protocol' }, message: /holds more than \d+ (values|numbers)/ })
+      t.match(error, { data: { reason: 'upstream_protocol' }, message: /more than \d+ (values|numbers|members)/ })
     })
   })
 
 const largeBodies = {
   'one text': `"${'x'.repeat(15_000_000)}"`,
   'numbers that need care': `[${'12345678901234567890,'.repeat(4_000)}1]`,
-  'members with different names': `{${Array.from({ length: 100_000 }, (_, at) => `"member ${at}":${at}`).join()}}`
+  'members with different names': `[${members(10_000)},${members(10_000)}]`
 }
 
 for (const [what, text] of Object.entries(largeBodies))
@@ -126,3 +131,20 @@ t.test('249,000 numbers beyond what a double holds are refused to a client, and 
     }
   })
 })
+
+t.test(
+  'an object of 120,000 members is refused to a client, with what to do, and one of 10,000 is passed on',
+  async (t) => {
+    const post = (count: number) =>
+      send(gateway.url, {
+        headers: client.headers,
+        body:
+          '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"calm__echo",' +
+          `"arguments":{"n":${members(count)}}}}`
+      })
+    t.match((await post(10_000)).json, { result: {} })
+    const { status, json } = await post(120_000)
+    t.equal(status, 400)
+    t.match(json.error.message, /holds an object of more than 10000 members. Send long lists as text/)
+  }
+)

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { GatewayError } from '../../src/protocol/messages.ts'
 import { maxDepth, maxValues, parseJson, parseJsonSteps } from '../../src/protocol/json.ts'
-import { JsonLimitError, maxInexact } from '../../src/protocol/json-scan.ts'
+import { JsonLimitError, maxInexact, maxMembers } from '../../src/protocol/json-scan.ts'
 import { finished, jsonSteps } from '../../src/protocol/json-steps.ts'
 import { longTextSteps, stringOf, textOfMessage } from '../../src/protocol/json-text.ts'
 
@@ -408,8 +408,10 @@ t.test('a text that is cut wherever it can be is read as JSON.parse reads it, or
 })
 
 t.test('a long text takes many steps, none of which is long', async (t) => {
-  const names = Array.from({ length: 100_000 }, (_, at) => `"name ${at}":{"m${at}":${at}}`).join()
-  for (const text of [`{${names}}`, `["${'\\n'.repeat(4_000_000)}"]`, `[${'0.12345678901234567,'.repeat(4_000)}1]`]) {
+  const names = (from: number): string =>
+    Array.from({ length: maxMembers }, (_, at) => `"name ${from + at}":{"m${from + at}":${at}}`).join()
+  const objects = Array.from({ length: 8 }, (_, at) => `{${names(at * maxMembers)}}`).join()
+  for (const text of [`[${objects}]`, `["${'\\n'.repeat(4_000_000)}"]`, `[${'0.12345678901234567,'.repeat(4_000)}1]`]) {
     const steps = parseJsonSteps(bytes(text))
     let [count, longestMs] = [0, 0]
     for (let done = false; !done; count++) {
@@ -426,6 +428,18 @@ t.test('how many numbers that no double holds', async (t) => {
   const list = (count: number): Uint8Array => bytes(`[${Array(count).fill('1e999').join()}]`)
   t.equal(JSON.stringify(parseJson(list(maxInexact))).length, maxInexact * 6 + 1)
   t.throws(() => parseJson(list(maxInexact + 1)), { code: 'invalid_request', message: /send them as strings/ })
+})
+
+t.test('how many members one object has', async (t) => {
+  const object = (count: number): string => `{${Array.from({ length: count }, (_, at) => `"m${at}":[]`).join()}}`
+  t.equal(Object.keys(parseJson(bytes(object(maxMembers))) as object).length, maxMembers)
+  t.notOk(refused(bytes(`[${object(maxMembers)},${object(maxMembers)}]`)), 'each is counted by itself')
+  for (const text of [object(maxMembers + 1), `[{},{"a":${object(maxMembers + 1)}}]`])
+    t.throws(() => parseJson(bytes(text)), { code: 'invalid_request', message: /more than 10000 members\. Send/ })
+  const same = `{${Array(maxMembers + 1)
+    .fill('"m":1')
+    .join()}}`
+  t.throws(() => parseJson(bytes(same)), { code: 'invalid_request' }, 'also where all have one name')
 })
 
 t.test('keys that mean something to the language are data', async (t) => {

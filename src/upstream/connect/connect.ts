@@ -1,7 +1,7 @@
 // From a definition to a connection that is ready for requests.
 
 import { randomBytes } from 'node:crypto'
-import { createMemoryAccount, type MemoryAccount } from '../../limits/memory.ts'
+import { createMemoryAccount, type MemoryAccount, type MemoryShare } from '../../limits/memory.ts'
 import { GatewayError, isModernRevision } from '../../protocol/messages.ts'
 import { type Clock, deadline } from '../../time/clock.ts'
 import { UnreachableError, upstreamError } from '../rpc/errors.ts'
@@ -64,7 +64,8 @@ export function createConnector(options: ConnectorOptions) {
       const log = options.log.child({ tenant })
       const warnings = createLimitedWarnings(name, clock, log)
       const mask = maskOf(definition)
-      const events = mask === undefined ? given : maskedEvents(mask, given)
+      const share = memory.share(tenant, handshake.quotaKey ?? `upstream ${name}`)
+      const events = mask === undefined ? given : maskedEvents(mask, given, share)
       const serverRequestQuota = serverRequestQuotas.open(definition)
       const context: LinkContext = {
         handshake,
@@ -74,7 +75,7 @@ export function createConnector(options: ConnectorOptions) {
         log,
         warnings,
         serverRequestQuota,
-        memory: memory.share(tenant, handshake.quotaKey ?? `upstream ${name}`),
+        memory: share,
         use
       }
       // Not counted in connectMs, because the upstream has no part in it.
@@ -82,7 +83,7 @@ export function createConnector(options: ConnectorOptions) {
         definition.type === 'stdio' ? await supervisor.turn(definition, handshake.quotaKey ?? '', signal) : undefined
       const limit = deadline(clock, connectMs, signal)
       try {
-        return upstreamOf(definition, await openLink(definition, context, limit.signal), mask)
+        return upstreamOf(definition, await openLink(definition, context, limit.signal), share, mask)
       } catch (error) {
         const undiscovered = error instanceof Undiscovered
         // A caller may declare what a server chokes on.
@@ -124,7 +125,7 @@ function startError({ name }: UpstreamDefinition, cause: unknown): unknown {
   return upstreamError(name, 'upstream_unavailable', `Upstream ${name} ended during its start. ${text}`, cause)
 }
 
-function upstreamOf({ name }: UpstreamDefinition, link: Link, mask: Mask | undefined): Upstream {
+function upstreamOf({ name }: UpstreamDefinition, link: Link, share: MemoryShare, mask: Mask | undefined): Upstream {
   const first = link.handshakeResult
   if (first === undefined) throw new Error('a link is no upstream before its handshake')
   const latest = (): HandshakeResult => link.handshakeResult ?? first
@@ -151,7 +152,7 @@ function upstreamOf({ name }: UpstreamDefinition, link: Link, mask: Mask | undef
     serverRequestsNameCall: link.serverRequestsNameCall,
     hasSession: link.hasSession,
     abandonedCalls: link.rpc.abandonedCalls,
-    request: mask === undefined ? link.rpc.request : maskedRequest(mask, link.rpc.request),
+    request: mask === undefined ? link.rpc.request : maskedRequest(mask, link.rpc.request, share),
     notify: link.rpc.notify,
     close: link.close,
     destroy: link.destroy

@@ -1,9 +1,10 @@
 // A connection whose server is kept from telling the secrets that it was configured with: in results, errors,
 // notifications and server requests.
 
-import { GatewayError, type Notification, type Request, RpcError } from '../../protocol/messages.ts'
+import { GatewayError, type Notification, RpcError } from '../../protocol/messages.ts'
 import type { Client, Upstream, UpstreamEvents } from '../../protocol/seams.ts'
 import type { Mask } from '../rpc/mask.ts'
+import type { WorkOwner } from '../../time/fair-queue.ts'
 
 /** What clients send back to the server. */
 const handles: ReadonlySet<string> = new Set(['requestState', 'taskId', 'nextCursor', 'progressToken'])
@@ -11,7 +12,14 @@ const handles: ReadonlySet<string> = new Set(['requestState', 'taskId', 'nextCur
 const names: ReadonlySet<string> = new Set([...handles, 'name', 'uri', 'uriTemplate'])
 
 const maskedNotification = (mask: Mask, notification: Notification): Notification => mask.value(notification, names)
-const maskedServerRequest = (mask: Mask, request: Request): Request => mask.value(request, handles)
+
+/** Sampling may send a whole conversation. */
+const maskedAsk =
+  (mask: Mask, { ask }: Pick<Client, 'ask'>, owner: WorkOwner): Client['ask'] =>
+  (request, options) => {
+    const safe = mask.valueInSteps(request, handles, owner)
+    return safe instanceof Promise ? safe.then((known) => ask(known, options)) : ask(safe, options)
+  }
 
 /** The same object where its class counts. The cause is for the log, which is no place for secrets either. */
 export function maskedError(mask: Mask | undefined, error: unknown): unknown {
@@ -24,23 +32,25 @@ export function maskedError(mask: Mask | undefined, error: unknown): unknown {
   return error
 }
 
-export const maskedEvents = (mask: Mask, events: UpstreamEvents): UpstreamEvents => ({
+/** @param owner of the work that long messages make */
+export const maskedEvents = (mask: Mask, events: UpstreamEvents, owner: WorkOwner): UpstreamEvents => ({
   ...events,
   notification: (notification) => events.notification(maskedNotification(mask, notification)),
-  ask: (request, options) => events.ask(maskedServerRequest(mask, request), options)
+  ask: maskedAsk(mask, events, owner)
 })
 
+/** @param owner of the work that long messages make */
 export const maskedRequest =
-  (mask: Mask, request: Upstream['request']): Upstream['request'] =>
+  (mask: Mask, request: Upstream['request'], owner: WorkOwner): Upstream['request'] =>
   async (outgoing, client, signal) => {
     const asked: Client = {
       ...client,
       notify: (notification) => client.notify(maskedNotification(mask, notification)),
-      ask: (serverRequest, options) => client.ask(maskedServerRequest(mask, serverRequest), options)
+      ask: maskedAsk(mask, client, owner)
     }
     try {
       const result = await request(outgoing, asked, signal)
-      return mask.value(result, outgoing.method.endsWith('/list') ? names : handles)
+      return await mask.valueInSteps(result, outgoing.method.endsWith('/list') ? names : handles, owner)
     } catch (error) {
       throw maskedError(mask, error)
     }

@@ -2,12 +2,19 @@
 // headers. What a result says goes to a model and to whoever reads its transcript.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { jsonSizeOf } from '../../limits/limits.ts'
+import { namesOf } from '../../protocol/json-text.ts'
 import { isObject } from '../../protocol/messages.ts'
+import type { WorkOwner } from '../../time/fair-queue.ts'
+import { runSteps, type Steps } from '../../time/turns.ts'
 
 /** A shorter value is no secret, and masking it would spoil ordinary words. */
 const minLength = 8
 
 const masked = '***'
+
+/** Of a text, characters; of other values, bytes as `jsonSizeOf` counts them: what is searched in one step. */
+const stepSize = 65_536
 
 /**
  * The values that are long enough, longest first, since one may hold another. A secret of several lines, such as a PEM
@@ -91,9 +98,79 @@ export function createResultMask(definition: UpstreamDefinition) {
     return copy ?? given
   }
 
+  function* textSteps(given: string): Steps<string> {
+    let safe = given
+    for (const secret of secrets) safe = yield* replaceSteps(safe, secret)
+    return safe
+  }
+
+  /** `value` for one that is long, in steps. */
+  function* valueSteps(given: unknown, kept: ReadonlySet<string>): Steps<unknown> {
+    let size = 0
+
+    function* safeOf(each: unknown): Steps<unknown> {
+      if (typeof each === 'string' && each.length > stepSize) return yield* textSteps(each)
+      const own = jsonSizeOf(each, stepSize)
+      if (own > stepSize && Array.isArray(each)) return yield* safeArray(each)
+      if (own > stepSize && isObject(each)) return yield* safeObject(each)
+      size += own
+      if (size > stepSize) {
+        size = 0
+        yield
+      }
+      return value(each, kept)
+    }
+
+    function* safeArray(array: readonly unknown[]): Steps<unknown> {
+      let copy: unknown[] | undefined
+      for (const [at, each] of array.entries()) {
+        const safe = yield* safeOf(each)
+        if (safe !== each) (copy ??= [...array])[at] = safe
+      }
+      return copy ?? array
+    }
+
+    function* safeObject(object: Readonly<Record<string, unknown>>): Steps<unknown> {
+      let copy: Record<string, unknown> | undefined
+      for (const name of namesOf(object)) {
+        const each = object[name]
+        const safe = typeof each === 'string' && kept.has(name) ? each : yield* safeOf(each)
+        if (safe !== each) (copy ??= { ...object })[name] = safe
+      }
+      return copy ?? object
+    }
+
+    return yield* safeOf(given)
+  }
+
   return {
     text,
     /** The same object where it holds no secret. */
-    value: <T>(given: T, kept: ReadonlySet<string>): T => value(given, kept) as T
+    value: <T>(given: T, kept: ReadonlySet<string>): T => value(given, kept) as T,
+    /** The same; a long one in steps. @returns a promise where that takes more than this turn of the event loop */
+    valueInSteps: <T>(given: T, kept: ReadonlySet<string>, owner: WorkOwner): T | Promise<T> =>
+      jsonSizeOf(given, stepSize) > stepSize
+        ? (runSteps(valueSteps(given, kept), owner) as T | Promise<T>)
+        : (value(given, kept) as T)
   }
+}
+
+/** As `text.replaceAll(secret, masked)`. A secret that lies across two pieces belongs to the first. */
+function* replaceSteps(text: string, secret: string): Steps<string> {
+  let safe = ''
+  let copied = 0
+  for (let at = 0; at < text.length;) {
+    const piece = text.slice(at, at + stepSize + secret.length - 1)
+    const parts: string[] = []
+    let from = 0
+    for (let found = piece.indexOf(secret); found !== -1; found = piece.indexOf(secret, from)) {
+      parts.push(text.slice(copied, at + found), masked)
+      from = found + secret.length
+      copied = at + from
+    }
+    safe += parts.join('')
+    at += Math.max(stepSize, from)
+    yield
+  }
+  return copied === 0 ? text : safe + text.slice(copied)
 }

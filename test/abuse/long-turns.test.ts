@@ -1,0 +1,85 @@
+// Attack: messages that are long, and within every limit, so that one turn of the event loop does all that is to be done
+// with them: what is masked, what is sent to a client that comes back. Instead, it is done
+// in steps.
+
+import t from 'tap'
+import { legacyClient, send } from '../kit/client.ts'
+import { readEvents } from '../kit/events.ts'
+import { isCall, startUpstream } from '../kit/upstream.ts'
+import { attacked, keys } from './kit.ts'
+
+/** In one go, each of these takes several times as long. */
+const maxTurnMs = 45
+
+const secrets = Array.from({ length: 12 }, (_, at) => `s3cr3t-${at}-0123456789`)
+const upstream = await startUpstream()
+t.teardown(upstream.close)
+const gateway = await attacked(t, {
+  upstreams: {
+    masked: { url: upstream.url, headers: Object.fromEntries(secrets.map((secret, at) => [`x-key-${at}`, secret])) },
+    http: { url: upstream.url }
+  },
+  watchTurns: true
+})
+const client = await legacyClient(gateway.url, keys.attacker)
+
+/** What the HTTP server answers to the next call. */
+function answerWith(x: string): void {
+  upstream.override(isCall('echo'), (response, { message }) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(`{"jsonrpc":"2.0","id":${JSON.stringify(message?.['id'])},"result":{"content":[],"x":${x}}}`)
+  })
+}
+const accept = { accept: 'application/json' }
+const echo = (name: string, args: object = {}) =>
+  client.request('tools/call', { name: `${name}__echo`, arguments: args }, { headers: accept })
+
+const withSecrets = {
+  'one text': `"${`${secrets.join('x')}${'y'.repeat(800)}`.repeat(12_000)}"`,
+  'many texts': `[${`"${secrets[3]}","${'y'.repeat(40)}",`.repeat(100_000)}1]`
+}
+
+for (const [what, text] of Object.entries(withSecrets)) {
+  t.test(`secrets in a long answer of ${what} are masked, and nobody is stalled`, async (t) => {
+    // Before it is hot, code takes several times as long.
+    answerWith(text)
+    await echo('masked')
+    answerWith(text)
+    let shown = ''
+    const ms = await gateway.longestTurnMs(async () => {
+      shown = (await echo('masked')).text
+    })
+    t.ok(shown.includes(secrets.reduce((all, secret) => all.replaceAll(secret, '***'), text)), 'letter by letter')
+    t.ok(ms < maxTurnMs, `the longest turn took ${ms} ms of CPU`)
+  })
+}
+
+t.test('a long answer of a server without secrets comes as it is', async (t) => {
+  answerWith(withSecrets['many texts'])
+  t.ok((await echo('http')).text.includes(withSecrets['many texts']))
+})
+
+t.test('a client that comes back for 8 MB of events gets what is kept of them, and nobody is stalled', async (t) => {
+  const text = 'äöüé'.repeat(110_000)
+  upstream.override(isCall('slow'), (response, { message }) => {
+    const events = Array.from({ length: 18 }, (_, at) => ({
+      jsonrpc: '2.0',
+      method: 'notifications/message',
+      params: { level: 'error', data: `${at}${text}` }
+    }))
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    for (const event of events) response.write(`data: ${JSON.stringify(event)}\n\n`)
+    response.end(`data: {"jsonrpc":"2.0","id":${JSON.stringify(message?.['id'])},"result":{"content":[]}}\n\n`)
+  })
+  const first = readEvents((await client.request('tools/call', { name: 'http__slow', arguments: {} })).text)
+  // Its call has ended: what is left of the stream is in the store.
+  const headers = { ...client.headers, 'last-event-id': String(first[0]?.id) }
+  let again = ''
+  const ms = await gateway.longestTurnMs(async () => {
+    again = (await send(gateway.url, { method: 'GET', headers })).text
+  })
+  const kept = readEvents(again)
+  t.ok(Buffer.byteLength(again) > 7_000_000 && kept.length > 8, `${kept.length} events`)
+  t.same(kept, first.slice(-kept.length))
+  t.ok(ms < maxTurnMs, `the longest turn took ${ms} ms of CPU`)
+})
