@@ -1,6 +1,7 @@
 // docs/config.md, from the schema of the configuration.
 
-import { ConfigSchema, EndpointSchema, TenantSchema, reservedEndpointNames } from '../src/config/schema.ts'
+import { ConfigSchema, TenantSchema, reservedEndpointNames } from '../src/config/schema.ts'
+import { EndpointSchema, ToolChangeSchema } from '../src/config/schema-endpoint.ts'
 import { BearerSchema, HttpSchema, IssuerSchema, KeySchema, StdioSchema } from '../src/config/schema-tenant.ts'
 import type { Shape } from '../src/config/shape.ts'
 
@@ -75,7 +76,7 @@ replaced. Inside \`{ }\` and \`[ ]\` YAML needs quotes around a reference.`
 const reservedNames = reservedEndpointNames.map((name) => `\`${name}\``).join(', ')
 const afterEndpoints = `Endpoint names are lower-case letters, digits and "-"; ${reservedNames} are reserved. A tenant
 with \`endpoints\` has only those: a \`default\` one exists only if it is named. A member of \`upstreams\` is a name, or
-\`{ upstream, prefix }\`.`
+\`{ upstream, prefix }\`. [endpoints.md](endpoints.md) shows by example what the rest does.`
 
 const sections: readonly (readonly [string, string, Shape, string])[] = [
   ['The file', '', ConfigSchema, ''],
@@ -92,7 +93,8 @@ const sections: readonly (readonly [string, string, Shape, string])[] = [
   ['auth.keys', 'tenants.{id}.auth.keys[]', KeySchema, ''],
   ['upstreams: a process', 'tenants.{id}.upstreams.{name}', StdioSchema, ''],
   ['upstreams: a URL', 'tenants.{id}.upstreams.{name}', HttpSchema, ''],
-  ['endpoints', 'tenants.{id}.endpoints.{name}', EndpointSchema, afterEndpoints]
+  ['endpoints', 'tenants.{id}.endpoints.{name}', EndpointSchema, afterEndpoints],
+  ['endpoints.tools', 'tenants.{id}.endpoints.{name}.tools.{upstream/name}', ToolChangeSchema, '']
 ]
 
 /** docs/config.md: one table per section, and the example that the tests compile. */

@@ -877,6 +877,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 
 /** Numbers that bound nothing which a user would notice: formats, sizes of samples, intervals of sweeping. */
 const exceptions = `
+relay/catalog/public-names.ts maxReported
 http/connections.ts descriptorsPerConnection
 http/connections.ts perNewcomer
 http/server.ts maxTurnsToClose

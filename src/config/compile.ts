@@ -69,7 +69,7 @@ function compileTenant(id: TenantId, input: TenantInput, folder: string): Tenant
       return { ...whole, hash: createHash('sha256').update(canonicalJsonOf(whole)).digest('hex') }
     }
   )
-  const endpoints = input.endpoints ?? { default: { upstreams: [...upstreams.keys()], separator: '__' } }
+  const endpoints = input.endpoints ?? { default: { upstreams: [...upstreams.keys()], separator: '__', order: [] } }
   return {
     id,
     origins: locked(new Set(input.origins.map((origin) => new URL(origin).origin)), ['add', 'delete', 'clear']),
@@ -78,7 +78,9 @@ function compileTenant(id: TenantId, input: TenantInput, folder: string): Tenant
     endpoints: frozenMap(
       endpoints,
       endpointName,
-      ({ upstreams: members, prefix, separator, instructions }, name): Endpoint => ({
+      ({ upstreams: members, prefix, separator, ...rest }, name): Endpoint => ({
+        instructions: undefined,
+        ...rest,
         name,
         tenant: id,
         path: name === 'default' ? `/t/${id}/mcp` : `/t/${id}/${name}/mcp`,
@@ -90,8 +92,7 @@ function compileTenant(id: TenantId, input: TenantInput, folder: string): Tenant
           }))
           // Disabled upstreams are left out.
           .filter(({ upstream }) => upstreams.has(upstream)),
-        separator,
-        instructions
+        separator
       })
     )
   }

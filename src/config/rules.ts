@@ -152,7 +152,46 @@ function checkEndpoints(tenant: Tree, path: Path, report: Report): void {
       )
     })
     checkDoubles(names, at, 'is the same upstream as', report)
+    checkPatterns(
+      tree(endpoint),
+      names.filter((each) => each !== undefined),
+      place,
+      report
+    )
   }
+}
+
+/** A pattern that fits nothing would be taken for a guard that is there. */
+function checkPatterns(endpoint: Tree, members: readonly string[], path: Path, report: Report): void {
+  const check = (pattern: unknown, place: Path): void => {
+    const [upstream = ''] = String(pattern).split('/')
+    if (typeof pattern !== 'string' || upstream.includes('*') || (pattern.includes('/') && members.includes(upstream)))
+      return
+    report.add(
+      place,
+      'begins with no upstream of this endpoint',
+      didYouMean(upstream, members) ??
+        `Write UPSTREAM/NAME, such as ${quoted(`${members[0] ?? 'files'}/*`)}; * stands for any text.`
+    )
+  }
+  for (const key of ['allow', 'deny'])
+    for (const [kind, patterns] of Object.entries(tree(endpoint[key])))
+      list(patterns).forEach((pattern, index) => check(pattern, [...path, key, kind, index]))
+  list(endpoint['order']).forEach((pattern, index) => check(pattern, [...path, 'order', index]))
+  const tools = Object.entries(tree(endpoint['tools']))
+  for (const [tool] of tools) check(tool, [...path, 'tools', tool])
+  checkDoubles(
+    tools.map(([, change]) => text(tree(change)['rename'])),
+    (index) => [...path, 'tools', tools[index]?.[0] ?? '', 'rename'],
+    'is the same name as that of',
+    report
+  )
+  tools.forEach(([tool, change]) => {
+    const { fixed, defaults } = tree(change)
+    const both = Object.keys(tree(fixed)).find((name) => Object.hasOwn(tree(defaults), name))
+    if (both !== undefined)
+      report.add([...path, 'tools', tool, 'defaults', both], 'is fixed as well', 'Remove one of the two.')
+  })
 }
 
 /** Key paths of settings that count from the start of the process, and what to compare of each. */

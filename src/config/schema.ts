@@ -3,6 +3,7 @@
 
 import { Type, type Static } from 'typebox'
 
+import { EndpointSchema } from './schema-endpoint.ts'
 import { LimitsSchema } from './schema-limits.ts'
 import {
   BearerSchema,
@@ -24,14 +25,6 @@ const slug = {
   patternErrorMessage:
     'must be lower-case letters, digits and "-", start with a letter or a digit, and have at most 63 characters'
 }
-const prefix = (description: string) =>
-  Type.Optional(
-    Type.String({
-      pattern: '^[A-Za-z0-9_.-]{0,32}$',
-      patternErrorMessage: 'must be at most 32 letters, digits, "_", "." or "-"',
-      description
-    })
-  )
 
 const ListenSchema = closedObject(
   {
@@ -46,44 +39,6 @@ const ListenSchema = closedObject(
   },
   { description: 'Where the gateway listens.' }
 )
-
-const MemberSchema = closedObject(
-  {
-    upstream: Type.String({ description: 'Name of an upstream of this tenant.' }),
-    prefix: prefix(
-      'Put before the names of its tools and prompts. Empty: the names stay as they are. Default: the prefix of ' +
-        'the endpoint, else the name of the upstream.'
-    )
-  },
-  { title: 'member' }
-)
-
-export const EndpointSchema = closedObject({
-  upstreams: Type.Array(Type.Union([Type.String({ title: 'name of an upstream' }), MemberSchema]), {
-    minItems: 1,
-    description: 'The upstreams behind this endpoint: names, or `{ upstream, prefix }`.'
-  }),
-  prefix: prefix(
-    'Put before the names of the tools and prompts of every member. Empty: the names stay as they are. ' +
-      'Default: the name of each upstream.'
-  ),
-  separator: defaulted(
-    Type.String({
-      pattern: '^[A-Za-z0-9_.-]{1,8}$',
-      patternErrorMessage: 'must be 1 to 8 letters, digits, "_", "." or "-"',
-      default: '__',
-      description: 'Stands between a prefix and a name.'
-    })
-  ),
-  instructions: Type.Optional(
-    Type.String({
-      maxLength: 20_000,
-      description:
-        'Instructions for the model, sent in the response to `initialize`. Default: the instructions of the ' +
-        'upstreams.'
-    })
-  )
-})
 
 export const TenantSchema = closedObject({
   origins: list(

@@ -7,6 +7,7 @@ import { didYouMean, nearest, type Fault, type Path, type Report } from './probl
 /** What is read of a schema. `refused` and `patternErrorMessage` are our own: reasons for values and patterns. */
 export type Shape = Readonly<
   Partial<{
+    '~kind': string
     type: string
     title: string
     description: string
@@ -15,7 +16,7 @@ export type Shape = Readonly<
     enum: readonly unknown[]
     anyOf: readonly Shape[]
     properties: Readonly<Record<string, Shape>>
-    required: readonly string[]
+    required: readonly string[] | undefined
     patternProperties: Readonly<Record<string, Shape>>
     propertyNames: Shape
     minProperties: number
@@ -44,7 +45,7 @@ export function isTree(value: unknown): value is Tree {
  */
 export function checkShape(root: Shape, tree: unknown, report: Report, isReference: (path: Path) => boolean): unknown {
   function shaped(schema: Shape, value: unknown, path: Path): unknown {
-    if (value === undefined) return value
+    if (value === undefined || isAnything(schema)) return value
     if (value === null) report.add(path, 'has no value', 'Give it one, or remove the key.')
     else if (schema.anyOf !== undefined) return branch(schema.anyOf, value, path)
     else if (schema.type === 'object' && isTree(value)) return object(schema, value, path, [])
@@ -127,6 +128,10 @@ export function checkShape(root: Shape, tree: unknown, report: Report, isReferen
 
   return shaped(root, tree, [])
 }
+
+/** JSON of any kind, null included: an argument of a tool. */
+const isAnything = ({ type, anyOf, enum: only, const: one }: Shape): boolean =>
+  type === undefined && anyOf === undefined && only === undefined && one === undefined
 
 /** What the text of a reference stands for where a number or a truth value is expected. */
 function referred({ type }: Shape, text: unknown): unknown {

@@ -2,6 +2,7 @@
 // nothing else.
 
 import type { EndpointName, Era, TenantId, UpstreamName } from '../protocol/messages.ts'
+import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import type { ConfigInput } from './schema.ts'
 
 interface UpstreamBase {
@@ -83,7 +84,20 @@ export interface Endpoint {
   readonly members: readonly EndpointMember[]
   readonly separator: string
   readonly instructions: string | undefined
+  /** Patterns over upstream/name; a kind without them is offered whole. */
+  readonly allow?: KindPatterns | undefined
+  readonly deny?: KindPatterns | undefined
+  /** By upstream/name. */
+  readonly tools?: Readonly<Record<string, ToolChange>> | undefined
+  /** Patterns: tools that match an earlier one are listed before others. */
+  readonly order?: readonly string[]
+  readonly maxTools?: number | undefined
 }
+
+/** A reload compares endpoints as JSON: they hold no maps. */
+export type KindPatterns = Partial<
+  Record<'tools' | 'prompts' | 'resources' | 'templates', readonly string[] | undefined>
+>
 
 export interface Tenant {
   readonly id: TenantId

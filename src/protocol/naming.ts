@@ -10,15 +10,37 @@ const hashLength = 8
 
 /**
  * The name that clients see for a tool or prompt. With an empty prefix the name is untouched. Otherwise characters
- * outside `A-Za-z0-9_.-` become `_`, and a name that had to be changed or shortened ends in a hash of the original.
+ * outside `A-Za-z0-9_.-` become `_`, and a hash of the original tells such names apart. One that is too long loses the
+ * end of its prefix: the end of a name says what it does. Only where that is not enough, it loses its own beginning.
  */
 export function publicNameFor(prefix: string, separator: string, name: string): PublicName {
   if (prefix === '') return publicName(name)
   const full = prefix + separator + name
   const safe = full.replace(/[^A-Za-z0-9_.-]/g, '_')
   if (safe === full && full.length <= maxNameLength) return publicName(full)
-  return publicName(safe.slice(0, maxNameLength - hashLength - 1) + '_' + shortHash(full))
+  const hash = shortHash(full)
+  if (full.length + 1 + hashLength <= maxNameLength) return publicName(`${safe}_${hash}`)
+  const end = safe.slice(prefix.length)
+  const room = maxNameLength - hashLength - end.length
+  if (room < 0) return publicName(`${hash}_${safe.slice(hashLength + 1 - maxNameLength)}`)
+  return publicName((room === 0 ? '' : `${prefix.slice(0, room - 1)}_`) + hash + end)
 }
+
+/** Could it be a name of this prefix that was shortened? Told by its form, because what it was made of is not known. */
+export function mayBeShortened(prefix: string, separator: string, name: string): boolean {
+  if (prefix === '' || name.length !== maxNameLength) return false
+  if (isHash(name.slice(0, hashLength)) && name[hashLength] === '_') return true
+  for (let cut = -1; cut < prefix.length; cut++) {
+    const start = cut === -1 ? '' : `${prefix.slice(0, cut)}_`
+    if (!name.startsWith(start.slice(0, -1))) return false
+    const at = start.length
+    const isShort = isHash(name.slice(at, at + hashLength)) && name.startsWith(separator, at + hashLength)
+    if (name.startsWith(start) && isShort) return true
+  }
+  return false
+}
+
+const isHash = (text: string): boolean => /^[0-9a-v]{8}$/.test(text)
 
 /** 40 bits of a well-mixed, deterministic hash as 8 characters of base 32. Not for secrets. */
 export function shortHash(text: string): string {

@@ -286,6 +286,22 @@ refusals(t, [
     message: /lower-case/
   },
   {
+    name: 'a pattern that begins with no upstream of the endpoint is refused',
+    steps: [...endpoints, 'default', 'deny'],
+    bad: { tools: ['flies/*'] },
+    good: { tools: ['files/*', '*/delete'] },
+    path: 'tenants.acme.endpoints.default.deny.tools[0]',
+    message: /begins with no upstream of this endpoint/
+  },
+  {
+    name: 'two tools of the same new name are refused',
+    steps: [...endpoints, 'default', 'tools'],
+    bad: { 'files/a': { rename: 'x' }, 'tickets/b': { rename: 'x' } },
+    good: { 'files/a': { rename: 'x', fixed: { deep: [null, { any: 'JSON' }] } }, 'tickets/b': { rename: 'y' } },
+    path: 'tenants.acme.endpoints.default.tools["tickets/b"].rename',
+    message: /is the same name as that of entry 1/
+  },
+  {
     name: 'a separator outside tool names is refused',
     steps: [...endpoints, 'default', 'separator'],
     bad: '/',

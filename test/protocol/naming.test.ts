@@ -3,7 +3,14 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { publicName, upstreamName } from '../../src/protocol/messages.ts'
-import { maxNameLength, publicNameFor, shortHash, unwrapUri, wrapUri } from '../../src/protocol/naming.ts'
+import {
+  maxNameLength,
+  mayBeShortened,
+  publicNameFor,
+  shortHash,
+  unwrapUri,
+  wrapUri
+} from '../../src/protocol/naming.ts'
 
 const word = fc.stringMatching(/^[A-Za-z0-9_.-]{1,32}$/)
 const separator = fc.stringMatching(/^[A-Za-z0-9_.-]{1,8}$/)
@@ -28,9 +35,24 @@ t.test('a name that fits is only prefixed; one without a prefix is not touched',
   t.equal(publicNameFor('files', '__', 'read_file'), 'files__read_file')
   const longest = 'x'.repeat(64 - 'files__'.length)
   t.equal(publicNameFor('files', '__', longest), `files__${longest}`)
-  t.match(publicNameFor('files', '__', longest + 'x'), /^files__x{48}_[0-9a-v]{8}$/)
   t.match(publicNameFor('files', '__', 'résumé/lesen'), /^files__r_sum__lesen_[0-9a-v]{8}$/)
   fc.assert(fc.property(anyText, (name) => publicNameFor('', '__', name) === publicName(name)))
+})
+
+t.test('a name that is too long loses the end of its prefix, and keeps its own end', async (t) => {
+  const name = 'list_all_invoices_of_a_customer_by_year'
+  t.match(publicNameFor('accounting-department-of-acme', '__', name), /^accounting-dep_[0-9a-v]{8}__list_.*_by_year$/)
+  const longest = `${'x'.repeat(48)}delete`
+  t.match(publicNameFor('warehouse', '__', longest), /^[0-9a-v]{8}__x{48}delete$/, 'nothing of the prefix is left')
+  t.match(publicNameFor('warehouse', '__', `start${longest}`), /^[0-9a-v]{8}_tx{48}delete$/, 'and here of the name')
+  fc.assert(
+    fc.property(word, separator, fc.stringMatching(/^[A-Za-z0-9_.-]{33,90}$/), (prefix, separator, name) => {
+      const shown = publicNameFor(prefix, separator, name)
+      const isWhole = shown === prefix + separator + name
+      return isWhole || (shown.endsWith(name.slice(-40)) && mayBeShortened(prefix, separator, shown))
+    }),
+    { numRuns: 5_000 }
+  )
 })
 
 t.test('two names of a hundred thousand never meet', async (t) => {

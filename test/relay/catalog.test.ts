@@ -34,24 +34,23 @@ const known = (listings: Record<string, Partial<Listing>>) =>
   new Map<UpstreamName, Listing>(Object.entries(listings).map(([name, part]) => [upstreamName(name), listing(part)]))
 const names = (entries: ReadonlyArray<Record<string, unknown>>) => entries.map(({ name }) => name)
 
-t.test('a name that two upstreams claim leads to neither, and is reported', async (t) => {
-  const catalog = buildCatalog(
-    endpoint([
-      ['a', ''],
-      ['b', ''],
-      ['c', 'b']
-    ]),
-    known({
-      a: { tools: [tool('x'), tool('y')], prompts: [{ name: 'x' }] },
-      b: { tools: [tool('x')] },
-      c: { tools: [tool('z'), tool('x')] }
-    })
-  )
-  t.same(names(catalog.tools), ['y', 'b__z', 'b__x'])
-  t.equal(catalog.tool('x'), undefined)
-  t.same(catalog.collisions, ['x'])
+t.test('a name that two upstreams claim is that of the first, up or not, and both are reported', async (t) => {
+  const members = endpoint([
+    ['a', ''],
+    ['b', ''],
+    ['c', 'b']
+  ])
+  const a = { tools: [tool('x'), tool('y')], prompts: [{ name: 'w' }] }
+  const others = { b: { tools: [tool('x')], prompts: [{ name: 'x' }] }, c: { tools: [tool('z'), tool('x')] } }
+  const catalog = buildCatalog(members, known({ a, ...others }))
+  t.same(names(catalog.tools), ['x', 'y', 'b__z', 'b__x'])
+  t.same(catalog.tool('x'), { upstream: 'a', name: 'x' })
+  t.same(catalog.clashes, [{ name: 'x', has: 'a/x', hasNot: 'b/x' }])
   t.same(catalog.tool('b__x'), { upstream: 'c', name: 'x' })
-  t.same(catalog.prompt('x'), { upstream: 'a', name: 'x' }, 'a prompt is no tool')
+  t.same(catalog.prompt('x'), { upstream: 'b', name: 'x' }, 'a prompt is no tool')
+  const down = buildCatalog(members, known(others), known({ a }))
+  t.same(names(down.tools), ['b__z', 'b__x'])
+  t.same(down.tool('x'), { upstream: 'a', name: 'x' }, 'nobody else gets its calls')
 })
 
 t.test("a name under the prefix of another upstream is that one's, whether it is up or not", async (t) => {
@@ -71,12 +70,39 @@ t.test("a name under the prefix of another upstream is that one's, whether it is
     t.equal(down.tool('files__read'), undefined)
     t.equal(down.prompt('files__ask'), undefined)
     t.same(names(down.tools), ['filesystem'], 'what only resembles it stays')
-    t.same([...down.collisions].sort(), ['files__ask', 'files__read'])
+    t.same(down.clashes.map(({ name }) => name).sort(), ['files__ask', 'files__read'])
     const up = buildCatalog(endpoint(order), known({ evil, files }))
     t.same(up.tool('files__read'), { upstream: 'files', name: 'read' })
     t.same(up.prompt('files__ask'), { upstream: 'files', name: 'ask' })
-    t.same([...up.collisions].sort(), ['files__ask', 'files__read'], 'it is reported all the same')
+    t.same(up.clashes.map(({ name }) => name).sort(), ['files__ask', 'files__read'], 'it is reported all the same')
   }
+})
+
+t.test('a name in the form of a shortened one is not taken by an upstream without a prefix', async (t) => {
+  const long = 'create_a_very_detailed_report_of_everything'
+  const members = endpoint([
+    ['evil', ''],
+    ['warehouse', 'warehouse-of-the-north']
+  ])
+  const warehouse = { tools: [tool(long), tool(`${long}_that_happened`)] }
+  const shown = names(buildCatalog(members, known({ warehouse })).tools).map(String)
+  t.match(shown, [
+    /^warehouse_?.*_[0-9a-v]{8}__create_a_very_detailed_report_of_everything$/,
+    /^[0-9a-v]{8}_.*_happened$/
+  ])
+  const evil = { tools: [...shown, 'harmless'].map((name) => tool(name)) }
+  const down = buildCatalog(members, known({ evil }))
+  t.same(names(down.tools), ['harmless'])
+  for (const name of shown) t.equal(down.unlistedOwnerOfName(name), 'warehouse')
+  const up = buildCatalog(members, known({ evil, warehouse }))
+  t.same(
+    shown.map((name) => up.tool(name)?.upstream),
+    ['warehouse', 'warehouse']
+  )
+  t.same(
+    up.shortened.map(({ whole }) => whole),
+    [`warehouse-of-the-north__${long}`, `warehouse-of-the-north__${long}_that_happened`]
+  )
 })
 
 t.test('of two prefixes that a name begins with, the longer one counts', async (t) => {
@@ -98,7 +124,7 @@ t.test('a name that its own upstream lists twice is there once', async (t) => {
     known({ a: { tools: [tool('x', { title: 'first' }), tool('x', { title: 'second' })] } })
   )
   t.match(catalog.tools, [{ name: 'a__x', title: 'first' }])
-  t.same(catalog.collisions, [])
+  t.same(catalog.clashes, [])
 })
 
 t.test('an upstream that is not known is left out of the lists, and may still offer every capability', async (t) => {
@@ -177,7 +203,7 @@ t.test('every public name leads back to its upstream and its own name', async ()
         const shown = names(catalog.tools).map(String)
         const total = Object.values(parts).reduce((sum, { tools }) => sum + tools.length, 0)
         return (
-          shown.length >= total - 2 * catalog.collisions.length &&
+          shown.length >= total - catalog.clashes.length &&
           new Set(shown).size === shown.length &&
           shown.every((name) => {
             const route = catalog.tool(name)

@@ -1,12 +1,11 @@
 // What one endpoint offers, and where each public name leads. Pure, and built only when a listing changes.
 
-import type { Endpoint, EndpointMember } from '../../config/snapshot.ts'
+import type { Endpoint } from '../../config/snapshot.ts'
 import {
   isModernRevision,
   isObject,
   type JsonObject,
   latestLegacy,
-  type PublicName,
   type Revision,
   type ServerCapabilities,
   type UpstreamName
@@ -18,12 +17,16 @@ import {
   mergeModernCapabilities,
   tasksExtension
 } from '../../protocol/methods.ts'
-import { publicNameFor, unwrapUri, wrapUri } from '../../protocol/naming.ts'
+import { anyMatcher } from '../../protocol/glob.ts'
+import { unwrapUri, wrapUri } from '../../protocol/naming.ts'
+import { changedTool, type ToolChange } from '../../protocol/translate/change-tool.ts'
 import { withUri, rewriteTool, type UriMap } from '../../protocol/translate/rewrite.ts'
 import { shapeEntry, shapeTool } from '../../protocol/translate/revision-shape.ts'
 import { withoutTaskSupport } from '../../protocol/translate/tasks.ts'
 import { needsWrapping, wrapOutputSchema } from '../../protocol/translate/wrap-structured.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
+import { offeredBy } from './offered.ts'
+import { createPublicNames, orderedTools } from './public-names.ts'
 import { ownersByTemplate } from './template-owners.ts'
 
 /** Where a public name leads. */
@@ -31,9 +34,11 @@ export interface Route {
   readonly upstream: UpstreamName
   /** The upstream's own name, or URI. */
   readonly name: string
+  /** What the endpoint changes of a tool. */
+  readonly change?: ToolChange
 }
 
-interface Offer {
+export interface Offer {
   readonly entry: JsonObject
   readonly route: Route
 }
@@ -51,59 +56,64 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
   /** From an upstream's URI to the one that clients see. */
   const uriMap = (upstream: UpstreamName): UriMap =>
     single === undefined ? (uri) => wrapUri(upstream, uri) : (uri) => uri
-  const startOf = (prefix: string): string => (prefix === '' ? '' : prefix + separator)
-  // The configuration alone decides whose namespace a name is in: an upstream that takes the prefix of another would
-  // otherwise get its calls while that one is down.
-  /** Begins it with a longer prefix? `a__b` and its `x` mean `a__b__x`, not `a` and its `b__x`. */
-  const isElsewhere = (name: string, prefix: string): boolean =>
-    members.some((each) => each.prefix.length > prefix.length && name.startsWith(startOf(each.prefix)))
-  // Listed under the prefix of another member.
-  const misplaced = new Set<string>()
-  const tools = createPublicNames()
-  const prompts = createPublicNames()
+  const { offers, offersUnlisted, offersReference } = offeredBy(endpoint)
+  const changes = new Map(Object.entries(endpoint.tools ?? {}))
+  const names = createPublicNames(endpoint)
+  const { prompts } = names
   const resources = new Map<string, Offer>()
   const templates = new Map<string, Offer>()
   const modernTools = new Map<JsonObject, { readonly tasks: boolean }>()
 
-  function offer(
-    names: ReturnType<typeof createPublicNames>,
-    { upstream, prefix }: EndpointMember,
-    item: JsonObject,
-    entryFor: (shown: PublicName) => JsonObject
-  ): void {
-    const name = String(item['name'])
-    const shown = publicNameFor(prefix, separator, name)
-    if (isElsewhere(shown, prefix)) misplaced.add(shown)
-    else names.add(shown, { route: { upstream, name }, entry: entryFor(shown) })
-  }
-
-  // Those that are up first: they serve the http(s) URIs that others list too.
   const known = members.map(({ upstream }) => listings.get(upstream))
-  for (const member of [...members.filter((_, at) => known[at]), ...members.filter((_, at) => !known[at])]) {
+  // A name belongs to the member that stands first, up or not.
+  for (const member of members) {
     const { upstream } = member
     const listing = listings.get(upstream) ?? away.get(upstream)
     if (listing === undefined) continue
     const map = uriMap(upstream)
     const tasks = single !== undefined || hasCapability(listing.capabilities, ['tasks', 'requests', 'tools', 'call'])
     for (const tool of listing.tools) {
-      offer(tools, member, tool, (shown) => {
-        const entry = rewriteTool(tasks ? tool : withoutTaskSupport(tool), shown, map)
+      const name = String(tool['name'])
+      if (!offers('tools', upstream, name)) continue
+      const change = changes.get(`${upstream}/${name}`)
+      const offerFor = (shown: string): Offer => {
+        const own = change === undefined ? tool : changedTool(tool, change)
+        const entry = rewriteTool(tasks ? own : withoutTaskSupport(own), shown, map)
         if (isModernRevision(listing.revision))
           modernTools.set(entry, { tasks: hasCapability(listing.capabilities, ['extensions', tasksExtension]) })
-        return entry
-      })
+        return { entry, route: { upstream, name, ...(change && { change }) } }
+      }
+      names.tools.add(member, name, offerFor, change?.rename)
     }
-    for (const prompt of listing.prompts)
-      offer(prompts, member, prompt, (name) => (prompt['name'] === name ? prompt : { ...prompt, name }))
-    // Only http(s) URIs are not wrapped, and mean the same wherever they are listed: the first upstream serves them.
-    for (const [list, key, into] of [
-      [listing.resources, 'uri', resources],
-      [listing.templates, 'uriTemplate', templates]
+    for (const prompt of listing.prompts) {
+      const name = String(prompt['name'])
+      if (!offers('prompts', upstream, name)) continue
+      prompts.add(member, name, (shown) => ({
+        entry: name === shown ? prompt : { ...prompt, name: shown },
+        route: { upstream, name }
+      }))
+    }
+  }
+  const tools = orderedTools(
+    names.tools.offers,
+    (endpoint.order ?? []).map((each) => anyMatcher([each])),
+    endpoint.maxTools
+  )
+  // Only http(s) URIs are not wrapped, and mean the same wherever they are listed: the first upstream serves them, of
+  // those that are up.
+  for (const { upstream } of [...members.filter((_, at) => known[at]), ...members.filter((_, at) => !known[at])]) {
+    const listing = listings.get(upstream) ?? away.get(upstream)
+    if (listing === undefined) continue
+    const map = uriMap(upstream)
+    for (const [kind, key, into] of [
+      ['resources', 'uri', resources],
+      ['templates', 'uriTemplate', templates]
     ] as const) {
-      for (const item of list) {
+      for (const item of listing[kind]) {
         const name = String(item[key])
         const shown = map(name)
-        if (!into.has(shown)) into.set(shown, { entry: withUri(item, key, map), route: { upstream, name } })
+        if (!into.has(shown) && offers(kind, upstream, name))
+          into.set(shown, { entry: withUri(item, key, map), route: { upstream, name } })
       }
     }
   }
@@ -116,16 +126,32 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
     return modern.tasks ? { ...whole, execution: { taskSupport: 'optional' } } : whole
   }
 
-  const entriesOf = (offers: ReadonlyMap<string, Offer>): readonly JsonObject[] =>
-    [...offers.values()].flatMap(({ entry, route }) => (listings.has(route.upstream) ? [entry] : []))
+  const entriesOf = (all: ReadonlyMap<string, Offer>): readonly JsonObject[] =>
+    [...all.values()].flatMap(({ entry, route }) => (listings.has(route.upstream) ? [entry] : []))
   const lists: Readonly<Record<ListName, readonly JsonObject[]>> = {
-    tools: entriesOf(tools.offers),
+    tools: entriesOf(tools),
     prompts: entriesOf(prompts.offers),
     resources: entriesOf(resources),
     templates: entriesOf(templates)
   }
   const shaped = new Map<string, readonly JsonObject[]>()
   const templateOwners = ownersByTemplate(templates)
+
+  function unlistedRoute(uri: string): Route | undefined {
+    if (single !== undefined) return { upstream: single.upstream, name: uri }
+    const listed = resources.get(uri) ?? templates.get(uri)
+    if (listed !== undefined) return listed.route
+    // A link that no list shows has a route; so has a bare URI that a model copied out of a text, where it is listed
+    // in wrapped form.
+    const unwrapped = unwrapUri(uri)
+    if (unwrapped !== undefined && members.some(({ upstream }) => upstream === unwrapped.upstream)) {
+      return { upstream: unwrapped.upstream, name: unwrapped.uri }
+    }
+    const listing = members.map(({ upstream }) => upstream).filter((each) => resources.has(wrapUri(each, uri)))
+    const owners = listing.length > 0 ? listing : templateOwners(uri)
+    return owners.length === 1 && owners[0] !== undefined ? { upstream: owners[0], name: uri } : undefined
+  }
+
   return {
     ...lists,
     capabilities: mergeCapabilities(known.map((listing) => listing && legacyCapabilitiesOf(listing))),
@@ -140,8 +166,9 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
       members.map(({ upstream, prefix }, at) => ({ upstream, prefix, instructions: known[at]?.instructions })),
       separator
     ),
-    /** Claimed by two upstreams: they lead to the one whose prefix they begin with, up or not, else nowhere. */
-    collisions: [...new Set([...misplaced, ...tools.collisions, ...prompts.collisions])],
+    /** Claimed by two upstreams: they lead to the one whose prefix they begin with, up or not, else to the first. */
+    clashes: [...names.clashes.values()],
+    shortened: [...names.shortened.values()],
     /** Shaped once for each revision. */
     list(name: ListName, revision: Revision): readonly JsonObject[] {
       if (revision === latestLegacy && (name !== 'tools' || modernTools.size === 0)) return lists[name]
@@ -156,62 +183,38 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
       }
       return list
     },
-    tool: (name: string): Route | undefined => tools.offers.get(name)?.route,
+    tool: (name: string): Route | undefined => tools.get(name)?.route,
     /** Do legacy clients see another `outputSchema` of the tool, so that its results have to be wrapped? */
     wrapsStructuredContent(name: string): boolean {
-      const entry = tools.offers.get(name)?.entry
+      const entry = tools.get(name)?.entry
       return entry !== undefined && modernTools.has(entry) && needsWrapping(entry)
     },
     /** `inputSchema` of a tool. */
     schemaOf(name: string): JsonObject | undefined {
-      const schema = tools.offers.get(name)?.entry['inputSchema']
+      const schema = tools.get(name)?.entry['inputSchema']
       return isObject(schema) ? schema : undefined
     },
     prompt: (name: string): Route | undefined => prompts.offers.get(name)?.route,
     /** A URI, listed or not, or a template as it stands in the list. */
     resource(uri: string): Route | undefined {
-      if (single !== undefined) return { upstream: single.upstream, name: uri }
-      const listed = resources.get(uri) ?? templates.get(uri)
-      if (listed !== undefined) return listed.route
-      // A link that no list shows has a route; so has a bare URI that a model copied out of a text, where it is listed
-      // in wrapped form.
-      const unwrapped = unwrapUri(uri)
-      if (unwrapped !== undefined && members.some(({ upstream }) => upstream === unwrapped.upstream)) {
-        return { upstream: unwrapped.upstream, name: unwrapped.uri }
-      }
-      const listing = members.map(({ upstream }) => upstream).filter((each) => resources.has(wrapUri(each, uri)))
-      const owners = listing.length > 0 ? listing : templateOwners(uri)
-      return owners.length === 1 && owners[0] !== undefined ? { upstream: owners[0], name: uri } : undefined
+      const listed = resources.get(uri)?.route
+      if (listed !== undefined) return listed
+      const route = unlistedRoute(uri)
+      if (route === undefined || resources.get(uriMap(route.upstream)(route.name))?.route.upstream === route.upstream)
+        return route
+      const isOfTemplate = (own: string): boolean => templateOwners(own).includes(route.upstream)
+      return offersUnlisted(route, isOfTemplate) ? route : undefined
+    },
+    /** What `completion/complete` names: a template or a URI. */
+    reference(uri: string): Route | undefined {
+      const route = unlistedRoute(uri)
+      return route !== undefined && offersReference(route) ? route : undefined
     },
     uriMap,
     /** The member without a listing whose tool or prompt, or whose resource, this could be. */
-    unlistedOwnerOfName: (name: string): UpstreamName | undefined =>
-      members.find(
-        ({ upstream, prefix }) =>
-          !listings.has(upstream) &&
-          (single !== undefined || (name.startsWith(startOf(prefix)) && !isElsewhere(name, prefix)))
-      )?.upstream,
+    unlistedOwnerOfName: (name: string): UpstreamName | undefined => names.unlistedOwnerOf(name, listings),
     unlistedOwnerOfUri: (uri: string): UpstreamName | undefined =>
       members.find(({ upstream }) => !listings.has(upstream) && uriMap(upstream)(uri) === uri)?.upstream
-  }
-}
-
-function createPublicNames() {
-  const offers = new Map<string, Offer>()
-  const collisions = new Set<string>()
-  return {
-    offers,
-    collisions,
-    /** A name that is claimed twice leads nowhere: an upstream would be called in the name of the other. */
-    add(name: PublicName, offer: Offer): void {
-      const taken = offers.get(name)?.route
-      if (collisions.has(name)) return
-      if (taken === undefined) offers.set(name, offer)
-      else if (taken.upstream !== offer.route.upstream || taken.name !== offer.route.name) {
-        offers.delete(name)
-        collisions.add(name)
-      }
-    }
   }
 }
 

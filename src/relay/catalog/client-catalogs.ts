@@ -19,6 +19,7 @@ import { buildCatalog, capabilitiesOf, type Catalog, legacyCapabilitiesOf, type 
 import { remainingDiscoveryMs, remainingTtlMs } from './freshness.ts'
 import type { Listings } from './listings.ts'
 import { type OwnLists, type OwnListsByUpstream, withOwnLists } from './own-lists.ts'
+import { reportNames } from './public-names.ts'
 import type { ViewKey } from './view.ts'
 
 export interface ClientCatalogs<C> {
@@ -79,13 +80,7 @@ export function createCatalogCache(listings: Pick<Listings, 'peek' | 'last' | 'v
       else if (last !== undefined) away.set(definition.name, last)
     }
     const catalog = buildCatalog(endpoint, known, away)
-    if (catalog.collisions.length > 0) {
-      log.warn(
-        { tenant: endpoint.tenant, endpoint: endpoint.name, names: catalog.collisions.slice(0, 20) },
-        'two upstreams claim the same name: it is offered by the one whose prefix it begins with, ' +
-          'else by neither; give one of them another prefix'
-      )
-    }
+    reportNames(endpoint, catalog, log)
     return catalog
   }
 

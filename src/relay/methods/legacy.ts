@@ -4,6 +4,7 @@
 import { GatewayError, atLeast, type Request, type Result } from '../../protocol/messages.ts'
 import { isLogLevel, logLevels } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/methods.ts'
+import { withArguments } from '../../protocol/translate/change-tool.ts'
 import { shapePromptResult, shapeToolResult } from '../../protocol/translate/revision-shape.ts'
 import {
   rewriteMessages,
@@ -112,13 +113,14 @@ async function callTool(call: LegacyCall, services: LegacyServices): Promise<Res
   const target = await resolve(call, catalogs, 'tool', name)
   if (target === undefined) throw unknownEntry(catalogs.of(call), 'tool', name)
   const { route, catalog, uris } = target
+  const filled = route.change === undefined ? request : withArguments(request, route.change)
   const connection = await connect(call, target, services)
   // With its `task` only where upstream and revision know it (2025-11-25 "Task Support and Handling" 1).
   const asTask =
     request.params?.['task'] !== undefined &&
     atLeast(revision, '2025-11-25') &&
     catalogs.offers(call, route.upstream, 'tasks', 'requests', 'tools', 'call')
-  const outgoing = withParam(asTask ? request : withoutParam(request, 'task'), 'name', route.name)
+  const outgoing = withParam(asTask ? filled : withoutParam(filled, 'task'), 'name', route.name)
   const result = await send(call, connection, outgoing, services, catalog.wrapsStructuredContent(name))
   const task = asTask ? readTask(result['task']) : undefined
   if (task === undefined) return shapeToolResult(rewriteToolResult(result, uris), revision)

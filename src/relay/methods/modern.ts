@@ -10,6 +10,7 @@ import {
   type Result
 } from '../../protocol/messages.ts'
 import { modernClientRequests, tasksExtension, hasCapability } from '../../protocol/methods.ts'
+import { withArguments } from '../../protocol/translate/change-tool.ts'
 import { rewriteMessages, rewriteReadResult, rewriteToolResult, withParam } from '../../protocol/translate/rewrite.ts'
 import {
   checkArguments,
@@ -59,7 +60,8 @@ async function callTool(call: ModernCall, services: ModernServices): Promise<Res
   const { route, definition, uris } = await named(call, services, 'tool', name)
   const knowsTasks = hasCapability(call.client.capabilities, ['extensions', tasksExtension])
   const asTask = knowsTasks && services.legacyTasks.requiresTask(definition, route.name)
-  const result = await converse(call, definition, withParam(call.request, 'name', route.name), services, asTask)
+  const filled = route.change === undefined ? call.request : withArguments(call.request, route.change)
+  const result = await converse(call, definition, withParam(filled, 'name', route.name), services, asTask)
   if (result['resultType'] !== 'task') return rewriteToolResult(result, uris)
   if (asTask) return result
   const { taskId } = result

@@ -36,7 +36,7 @@ type RecordedContext = EndpointContext & Pick<Call, 'record'>
 export async function resolve<V>(
   call: V & RecordedContext,
   catalogs: ClientCatalogs<V>,
-  kind: 'tool' | 'prompt' | 'resource',
+  kind: 'tool' | 'prompt' | 'resource' | 'reference',
   name: string
 ): Promise<Target | undefined> {
   for (const wait of [undefined, catalogs.awaitListings, catalogs.revalidate]) {
@@ -87,7 +87,7 @@ export async function completion<V>(
 ): Promise<Result> {
   const ref = call.request.params?.['ref']
   if (!isObject(ref)) throw new GatewayError('invalid_params', '"ref" of completion/complete must be an object.')
-  const [kind, member] = ref['type'] === 'ref/prompt' ? (['prompt', 'name'] as const) : (['resource', 'uri'] as const)
+  const [kind, member] = ref['type'] === 'ref/prompt' ? (['prompt', 'name'] as const) : (['reference', 'uri'] as const)
   const name = ref[member]
   if (typeof name !== 'string') {
     throw new GatewayError('invalid_params', `"ref.${member}" of completion/complete must be a string.`)

@@ -50,7 +50,10 @@ export function createSessionSubscribers(
     updated(definition, params: JsonObject, shown) {
       const viewer = viewerOf(key)
       if (viewer === undefined) return
-      const uri = shown ?? catalogs.of(viewer).uriMap(definition.name)(String(params['uri']))
+      const catalog = catalogs.of(viewer)
+      const uri = shown ?? catalog.uriMap(definition.name)(String(params['uri']))
+      // A reload may have taken it from the endpoint.
+      if (catalog.resource(uri) === undefined) return
       const source = { definition, scope: scopeOf(definition, viewer.session) }
       clients.notify(viewer.session, source, {
         method: 'notifications/resources/updated',

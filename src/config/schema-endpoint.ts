@@ -1,0 +1,136 @@
+// An endpoint, the virtual MCP server of a tenant: whose tools, prompts and resources it offers, which of them, and how
+// it shows them.
+
+import { Type } from 'typebox'
+
+import { closedObject, defaulted, list, record } from './schema-tenant.ts'
+
+const prefix = (description: string) =>
+  Type.Optional(
+    Type.String({
+      pattern: '^[A-Za-z0-9_.-]{0,32}$',
+      patternErrorMessage: 'must be at most 32 letters, digits, "_", "." or "-"',
+      description
+    })
+  )
+
+const MemberSchema = closedObject(
+  {
+    upstream: Type.String({ description: 'Name of an upstream of this tenant.' }),
+    prefix: prefix(
+      'Put before the names of its tools and prompts. Empty: the names stay as they are. Default: the prefix of ' +
+        'the endpoint, else the name of the upstream.'
+    )
+  },
+  { title: 'member' }
+)
+
+const pattern = Type.String({
+  pattern: '^[^\\x00-\\x1f]{1,1024}$',
+  patternErrorMessage: 'must have 1 to 1024 characters, on one line'
+})
+const patterns = (of: string) => Type.Optional(Type.Array(pattern, { description: `Patterns of ${of}.` }))
+const byKind = (description: string) =>
+  Type.Optional(
+    closedObject(
+      {
+        tools: patterns('tools'),
+        prompts: patterns('prompts'),
+        resources: patterns('URIs of resources'),
+        templates: patterns('templates of URIs')
+      },
+      { description }
+    )
+  )
+
+const text = (maxLength: number, description: string) => Type.Optional(Type.String({ maxLength, description }))
+const hint = (description: string) => Type.Optional(Type.Boolean({ description }))
+
+const toolArguments = (description: string) =>
+  Type.Optional(record({ pattern: '^[^\\x00-\\x1f]{1,256}$' }, Type.Unknown(), { description }))
+
+export const ToolChangeSchema = closedObject(
+  {
+    rename: Type.Optional(
+      Type.String({
+        pattern: '^[A-Za-z0-9_.-]{1,64}$',
+        patternErrorMessage: 'must be 1 to 64 letters, digits, "_", "." or "-"',
+        description: 'Its whole public name; no prefix is put before it. The name of before leads nowhere.'
+      })
+    ),
+    title: text(200, 'In place of the title of the server.'),
+    description: text(20_000, 'In place of the description of the server.'),
+    annotations: Type.Optional(
+      closedObject(
+        {
+          title: text(200, 'The title that older revisions show.'),
+          readOnlyHint: hint('It changes nothing.'),
+          destructiveHint: hint('It may destroy or overwrite.'),
+          idempotentHint: hint('A second call changes nothing more.'),
+          openWorldHint: hint('It reaches things outside of the server.')
+        },
+        { description: 'Annotations of MCP, added to those of the server or in their place.' }
+      )
+    ),
+    fixed: toolArguments(
+      'Arguments that the gateway sends with every call. They are hidden from `inputSchema`, and a caller that sends ' +
+        'one of them gets the error `invalid_params`, which names it.'
+    ),
+    defaults: toolArguments(
+      'Arguments that the gateway sends where the caller leaves them out. `inputSchema` shows them as `default` and ' +
+        'requires them no more.'
+    )
+  },
+  { title: 'changes of a tool' }
+)
+
+export const EndpointSchema = closedObject({
+  upstreams: Type.Array(Type.Union([Type.String({ title: 'name of an upstream' }), MemberSchema]), {
+    minItems: 1,
+    description:
+      'The upstreams behind this endpoint: names, or `{ upstream, prefix }`. Of two that claim the same name, the ' +
+      'one that stands first here has it.'
+  }),
+  prefix: prefix(
+    'Put before the names of the tools and prompts of every member. Empty: the names stay as they are. ' +
+      'Default: the name of each upstream.'
+  ),
+  separator: defaulted(
+    Type.String({
+      pattern: '^[A-Za-z0-9_.-]{1,8}$',
+      patternErrorMessage: 'must be 1 to 8 letters, digits, "_", "." or "-"',
+      default: '__',
+      description: 'Stands between a prefix and a name.'
+    })
+  ),
+  instructions: Type.Optional(
+    Type.String({
+      maxLength: 20_000,
+      description:
+        'Instructions for the model, sent in the response to `initialize`. Default: the instructions of the ' +
+        'upstreams.'
+    })
+  ),
+  allow: byKind(
+    'What is offered: for `tools`, `prompts`, `resources` and `templates` a list of patterns over UPSTREAM/NAME, where ' +
+      'NAME is the name or URI at the upstream and `*` stands for any text. A kind that is not named is offered whole.'
+  ),
+  deny: byKind('What is not offered, in the same form. It wins over `allow`.'),
+  tools: Type.Optional(
+    record({ pattern: '^[^/*]+/[^\\x00-\\x1f]+$' }, ToolChangeSchema, {
+      description: 'Changes of single tools, by UPSTREAM/NAME.'
+    })
+  ),
+  order: list(
+    pattern,
+    'Patterns over UPSTREAM/NAME: tools that match the first one are listed first, and so on; all others follow.'
+  ),
+  maxTools: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 100_000,
+      description:
+        'How many tools are offered at most: the first ones in the order of the list. The rest cannot be called.'
+    })
+  )
+})

@@ -1,0 +1,93 @@
+// A tool as an endpoint changes it: what clients are shown instead, and the arguments that the gateway fills in.
+
+import { GatewayError, isObject, type JsonObject, type Request } from '../messages.ts'
+import { withParam } from './rewrite.ts'
+
+/** All members may be absent: the tool keeps what its server says. */
+export interface ToolChange {
+  /** The whole public name: no prefix is put before it. */
+  readonly rename?: string
+  readonly title?: string
+  readonly description?: string
+  /** Added to those of the server, or in their place. */
+  readonly annotations?: JsonObject
+  /** Sent with every call, and hidden from clients. */
+  readonly fixed?: JsonObject
+  /** Sent where the caller leaves the argument out. */
+  readonly defaults?: JsonObject
+}
+
+/** The entry of a list, before its name is replaced. */
+export function changedTool(tool: JsonObject, change: ToolChange): JsonObject {
+  const { title, description, fixed = {}, defaults = {} } = change
+  const annotations = changedAnnotations(tool['annotations'], change)
+  return {
+    ...tool,
+    ...(title !== undefined && { title }),
+    ...(description !== undefined && { description }),
+    ...(annotations !== undefined && { annotations }),
+    inputSchema: changedSchema(tool['inputSchema'], fixed, defaults)
+  }
+}
+
+/** Revisions before 2025-06-18 have their title here: one that the server wrote would contradict the new one. */
+function changedAnnotations(own: unknown, { title, annotations }: ToolChange): JsonObject | undefined {
+  const known = isObject(own) ? own : undefined
+  const retitled = title !== undefined && known?.['title'] !== undefined ? { title } : {}
+  return annotations === undefined && known === undefined ? undefined : { ...known, ...retitled, ...annotations }
+}
+
+/**
+ * Changes `properties`, `required` and `dependentRequired` of the root. What other keywords say of these arguments
+ * stays: it holds for what is sent to the server.
+ */
+function changedSchema(schema: unknown, fixed: JsonObject, defaults: JsonObject): unknown {
+  if (!isObject(schema)) return schema
+  const { properties, required, dependentRequired, ...rest } = schema
+  const isFixed = (name: unknown): boolean => typeof name === 'string' && Object.hasOwn(fixed, name)
+  const isFilled = (name: unknown): boolean =>
+    isFixed(name) || (typeof name === 'string' && Object.hasOwn(defaults, name))
+  const shown = isObject(properties)
+    ? Object.fromEntries(
+        Object.entries(properties)
+          .filter(([name]) => !isFixed(name))
+          .map(([name, each]) =>
+            Object.hasOwn(defaults, name)
+              ? [name, { ...(isObject(each) ? each : {}), default: defaults[name] }]
+              : [name, each]
+          )
+      )
+    : properties
+  const dependent = isObject(dependentRequired)
+    ? Object.fromEntries(
+        Object.entries(dependentRequired)
+          .filter(([name]) => !isFixed(name))
+          .map(([name, others]) => [name, Array.isArray(others) ? others.filter((each) => !isFilled(each)) : others])
+      )
+    : dependentRequired
+  return {
+    ...rest,
+    ...(properties !== undefined && { properties: shown }),
+    ...(required !== undefined && {
+      required: Array.isArray(required) ? required.filter((each) => !isFilled(each)) : required
+    }),
+    ...(dependentRequired !== undefined && { dependentRequired: dependent })
+  }
+}
+
+/**
+ * A `tools/call` with the arguments of the endpoint.
+ * @throws GatewayError invalid_params where the caller sends one that is fixed
+ */
+export function withArguments(request: Request, { fixed, defaults }: ToolChange): Request {
+  if (fixed === undefined && defaults === undefined) return request
+  const { arguments: args } = request.params ?? {}
+  const given = isObject(args) ? args : {}
+  // Nobody is told that it was ignored, if it was: a model would go on as if its value had been used.
+  const refused = Object.keys(fixed ?? {}).find((name) => Object.hasOwn(given, name))
+  if (refused !== undefined) {
+    const message = `The argument ${JSON.stringify(refused)} of this tool is set by the gateway. Leave it out.`
+    throw new GatewayError('invalid_params', message)
+  }
+  return withParam(request, 'arguments', { ...defaults, ...given, ...fixed })
+}
