@@ -517,7 +517,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'an unknown resource'
     ],
     [
-      'relay/catalog/template-owners.ts maxMatchedTemplates',
+      'relay/catalog/resource-routes.ts maxMatchedTemplates',
       'templates that a bare URI is tried on',
       'upstream',
       'no bare URI matches the rest'

@@ -112,7 +112,7 @@ export const EndpointSchema = closedObject({
     })
   ),
   allow: byKind(
-    'What is offered: for `tools`, `prompts`, `resources` and `templates` a list of patterns over UPSTREAM/NAME, where ' +
+    'What is offered: for `tools`, `prompts`, `resources`, `templates` a list of patterns over UPSTREAM/NAME, where ' +
       'NAME is the name or URI at the upstream and `*` stands for any text. A kind that is not named is offered whole.'
   ),
   deny: byKind('What is not offered, in the same form. It wins over `allow`.'),

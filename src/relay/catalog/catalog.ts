@@ -18,16 +18,16 @@ import {
   tasksExtension
 } from '../../protocol/methods.ts'
 import { anyMatcher } from '../../protocol/glob.ts'
-import { unwrapUri, wrapUri } from '../../protocol/naming.ts'
+import { wrapUri } from '../../protocol/naming.ts'
 import { changedTool, type ToolChange } from '../../protocol/translate/change-tool.ts'
-import { withUri, rewriteTool, type UriMap } from '../../protocol/translate/rewrite.ts'
+import { rewriteTool, type UriMap } from '../../protocol/translate/rewrite.ts'
 import { shapeEntry, shapeTool } from '../../protocol/translate/revision-shape.ts'
 import { withoutTaskSupport } from '../../protocol/translate/tasks.ts'
 import { needsWrapping, wrapOutputSchema } from '../../protocol/translate/wrap-structured.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import { offeredBy } from './offered.ts'
 import { createPublicNames, orderedTools } from './public-names.ts'
-import { ownersByTemplate } from './template-owners.ts'
+import { createResourceRoutes } from './resource-routes.ts'
 
 /** Where a public name leads. */
 export interface Route {
@@ -56,15 +56,13 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
   /** From an upstream's URI to the one that clients see. */
   const uriMap = (upstream: UpstreamName): UriMap =>
     single === undefined ? (uri) => wrapUri(upstream, uri) : (uri) => uri
-  const { offers, offersUnlisted, offersReference } = offeredBy(endpoint)
+  const offered = offeredBy(endpoint)
+  const { offers } = offered
   const changes = new Map(Object.entries(endpoint.tools ?? {}))
   const names = createPublicNames(endpoint)
   const { prompts } = names
-  const resources = new Map<string, Offer>()
-  const templates = new Map<string, Offer>()
   const modernTools = new Map<JsonObject, { readonly tasks: boolean }>()
 
-  const known = members.map(({ upstream }) => listings.get(upstream))
   // A name belongs to the member that stands first, up or not.
   for (const member of members) {
     const { upstream } = member
@@ -99,24 +97,12 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
     (endpoint.order ?? []).map((each) => anyMatcher([each])),
     endpoint.maxTools
   )
+  const known = members.map(({ upstream }) => listings.get(upstream))
+  const routes = createResourceRoutes(endpoint, uriMap, offered)
   // Only http(s) URIs are not wrapped, and mean the same wherever they are listed: the first upstream serves them, of
   // those that are up.
-  for (const { upstream } of [...members.filter((_, at) => known[at]), ...members.filter((_, at) => !known[at])]) {
-    const listing = listings.get(upstream) ?? away.get(upstream)
-    if (listing === undefined) continue
-    const map = uriMap(upstream)
-    for (const [kind, key, into] of [
-      ['resources', 'uri', resources],
-      ['templates', 'uriTemplate', templates]
-    ] as const) {
-      for (const item of listing[kind]) {
-        const name = String(item[key])
-        const shown = map(name)
-        if (!into.has(shown) && offers(kind, upstream, name))
-          into.set(shown, { entry: withUri(item, key, map), route: { upstream, name } })
-      }
-    }
-  }
+  for (const { upstream } of [...members.filter((_, at) => known[at]), ...members.filter((_, at) => !known[at])])
+    routes.add(upstream, listings.get(upstream) ?? away.get(upstream))
 
   /** For legacy clients: the gateway makes a task of any call of a modern tool that asks for one. */
   function asLegacy(tool: JsonObject): JsonObject {
@@ -131,27 +117,10 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
   const lists: Readonly<Record<ListName, readonly JsonObject[]>> = {
     tools: entriesOf(tools),
     prompts: entriesOf(prompts.offers),
-    resources: entriesOf(resources),
-    templates: entriesOf(templates)
+    resources: entriesOf(routes.resources),
+    templates: entriesOf(routes.templates)
   }
   const shaped = new Map<string, readonly JsonObject[]>()
-  const templateOwners = ownersByTemplate(templates)
-
-  function unlistedRoute(uri: string): Route | undefined {
-    if (single !== undefined) return { upstream: single.upstream, name: uri }
-    const listed = resources.get(uri) ?? templates.get(uri)
-    if (listed !== undefined) return listed.route
-    // A link that no list shows has a route; so has a bare URI that a model copied out of a text, where it is listed
-    // in wrapped form.
-    const unwrapped = unwrapUri(uri)
-    if (unwrapped !== undefined && members.some(({ upstream }) => upstream === unwrapped.upstream)) {
-      return { upstream: unwrapped.upstream, name: unwrapped.uri }
-    }
-    const listing = members.map(({ upstream }) => upstream).filter((each) => resources.has(wrapUri(each, uri)))
-    const owners = listing.length > 0 ? listing : templateOwners(uri)
-    return owners.length === 1 && owners[0] !== undefined ? { upstream: owners[0], name: uri } : undefined
-  }
-
   return {
     ...lists,
     capabilities: mergeCapabilities(known.map((listing) => listing && legacyCapabilitiesOf(listing))),
@@ -196,20 +165,9 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
     },
     prompt: (name: string): Route | undefined => prompts.offers.get(name)?.route,
     /** A URI, listed or not, or a template as it stands in the list. */
-    resource(uri: string): Route | undefined {
-      const listed = resources.get(uri)?.route
-      if (listed !== undefined) return listed
-      const route = unlistedRoute(uri)
-      if (route === undefined || resources.get(uriMap(route.upstream)(route.name))?.route.upstream === route.upstream)
-        return route
-      const isOfTemplate = (own: string): boolean => templateOwners(own).includes(route.upstream)
-      return offersUnlisted(route, isOfTemplate) ? route : undefined
-    },
+    resource: routes.resource,
     /** What `completion/complete` names: a template or a URI. */
-    reference(uri: string): Route | undefined {
-      const route = unlistedRoute(uri)
-      return route !== undefined && offersReference(route) ? route : undefined
-    },
+    reference: routes.reference,
     uriMap,
     /** The member without a listing whose tool or prompt, or whose resource, this could be. */
     unlistedOwnerOfName: (name: string): UpstreamName | undefined => names.unlistedOwnerOf(name, listings),

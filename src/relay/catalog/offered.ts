@@ -20,7 +20,7 @@ export function offeredBy({ allow, deny }: Pick<Endpoint, 'allow' | 'deny'>) {
     return allowed(text) && !denied(text) && !(kind === 'templates' && rules.resources.denied(text))
   }
 
-  /** Could a rule take anything of this kind away from the upstream? Known from the patterns alone, whatever it lists. */
+  /** Could a rule take anything of this kind from the upstream? Known from the patterns alone, whatever it lists. */
   function restricts(kind: ListName, upstream: UpstreamName): boolean {
     const own = `${upstream}/`
     const all = new Set(['*', '*/*', `${own}*`])

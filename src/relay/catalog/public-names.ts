@@ -1,4 +1,4 @@
-// The public names of an endpoint. Whose namespace a name is in, its configuration alone decides: an upstream that takes
+// The public names of an endpoint. Its configuration alone decides whose namespace a name is in: an upstream that took
 // the name of another would otherwise get its calls while that one is down.
 
 import type { Endpoint, EndpointMember } from '../../config/snapshot.ts'

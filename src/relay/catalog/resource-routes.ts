@@ -1,0 +1,97 @@
+// The resources of an endpoint and their templates: which are listed, and where a URI leads, listed or not.
+
+import type { Endpoint } from '../../config/snapshot.ts'
+import type { JsonObject, UpstreamName } from '../../protocol/messages.ts'
+import { unwrapUri, wrapUri } from '../../protocol/naming.ts'
+import { withUri, type UriMap } from '../../protocol/translate/rewrite.ts'
+import { uriMatcher } from '../../protocol/uri-template.ts'
+import type { ListName, Offer, Route } from './catalog.ts'
+import type { offeredBy } from './offered.ts'
+
+export function createResourceRoutes(
+  { members }: Endpoint,
+  uriMap: (upstream: UpstreamName) => UriMap,
+  { offers, offersUnlisted, offersReference }: ReturnType<typeof offeredBy>
+) {
+  const single = members.length === 1 ? members[0] : undefined
+  const resources = new Map<string, Offer>()
+  const templates = new Map<string, Offer>()
+  let owners: ((uri: string) => UpstreamName[]) | undefined
+  const templateOwners = (uri: string): UpstreamName[] => (owners ??= ownersByTemplate(templates))(uri)
+
+  /** Whether it may be used is not asked here. */
+  function routeOf(uri: string): Route | undefined {
+    if (single !== undefined) return { upstream: single.upstream, name: uri }
+    const listed = resources.get(uri) ?? templates.get(uri)
+    if (listed !== undefined) return listed.route
+    // A link that no list shows has a route; so has a bare URI that a model copied out of a text, where it is listed
+    // in wrapped form.
+    const unwrapped = unwrapUri(uri)
+    if (unwrapped !== undefined && members.some(({ upstream }) => upstream === unwrapped.upstream)) {
+      return { upstream: unwrapped.upstream, name: unwrapped.uri }
+    }
+    const listing = members.map(({ upstream }) => upstream).filter((each) => resources.has(wrapUri(each, uri)))
+    const found = listing.length > 0 ? listing : templateOwners(uri)
+    return found.length === 1 && found[0] !== undefined ? { upstream: found[0], name: uri } : undefined
+  }
+
+  return {
+    resources,
+    templates,
+    add(upstream: UpstreamName, listing: Readonly<Record<ListName, readonly JsonObject[]>> | undefined): void {
+      const map = uriMap(upstream)
+      for (const [kind, key, into] of [
+        ['resources', 'uri', resources],
+        ['templates', 'uriTemplate', templates]
+      ] as const) {
+        for (const item of listing?.[kind] ?? []) {
+          const name = String(item[key])
+          const shown = map(name)
+          if (!into.has(shown) && offers(kind, upstream, name))
+            into.set(shown, { entry: withUri(item, key, map), route: { upstream, name } })
+        }
+      }
+    },
+    resource(uri: string): Route | undefined {
+      const route = routeOf(uri)
+      if (route === undefined) return undefined
+      const { upstream, name } = route
+      if (resources.get(uriMap(upstream)(name))?.route.upstream === upstream) return route
+      return offersUnlisted(route, (own) => templateOwners(own).includes(upstream)) ? route : undefined
+    },
+    reference(uri: string): Route | undefined {
+      const route = routeOf(uri)
+      return route !== undefined && offersReference(route) ? route : undefined
+    }
+  }
+}
+
+/** Of an upstream: a bare URI that is not listed is compared with all of them at once, whatever their servers wrote. */
+const maxMatchedTemplates = 100
+
+interface TemplateMatcher {
+  readonly upstream: UpstreamName
+  readonly matches: (uri: string) => boolean
+}
+
+type Offers = ReadonlyMap<string, { readonly route: Route }>
+
+/** @returns who lists a template that a URI matches */
+function ownersByTemplate(templates: Offers): (uri: string) => UpstreamName[] {
+  let matchers: TemplateMatcher[] | undefined
+  return (uri) => {
+    matchers ??= matchersOf(templates)
+    return [...new Set(matchers.flatMap(({ upstream, matches }) => (matches(uri) ? upstream : [])))]
+  }
+}
+
+function matchersOf(templates: Offers): TemplateMatcher[] {
+  const perUpstream = new Map<UpstreamName, number>()
+  return [...templates.values()].flatMap(({ route: { upstream, name } }) => {
+    const count = perUpstream.get(upstream) ?? 0
+    const matches = count < maxMatchedTemplates ? uriMatcher(name) : undefined
+    if (matches === undefined) return []
+    perUpstream.set(upstream, count + 1)
+    return [{ upstream, matches }]
+  })
+}
