@@ -118,7 +118,7 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
   }
   const log = pino({ level: 'info', base: null }, { write() {} })
   const store = await createSqliteStore({ path: ':memory:', clock, log })
-  const sessions = await createSessions({ store, clock, randomBytes, snapshot: () => snapshot, log })
+  const sessions = await createSessions({ store, clock, randomBytes, snapshot: () => snapshot, node: 'bench', log })
   const live = createLiveSessions(clock, 'bench')
   const upstream = fakeUpstream()
   const pool: Pool = {

@@ -186,6 +186,42 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['session/bus-messages.ts staleMs', 'age of a message between processes', 'message', 'ignored'],
     ['session/bus-messages.ts maxChars chars', 'a message between processes', 'message', 'an error for its call'],
     [
+      'session/bus-peers.ts checkMs',
+      'interval at which a process is looked for while it is waited for',
+      'process',
+      '-'
+    ],
+    [
+      'session/bus-peers.ts maxAbsences',
+      'times in a row that nobody listens for a process',
+      'process',
+      'it counts as gone: its calls end with `outcome: unknown`'
+    ],
+    [
+      'session/session-bus.ts announcedMs',
+      'time in which a process has to say again that a client of the session listens there',
+      'session',
+      'it counts as not listening'
+    ],
+    [
+      'session/session-bus.ts maxRemoteStreams',
+      'streams at other processes that are known',
+      'process',
+      'the one heard of longest ago is forgotten until it is announced again'
+    ],
+    [
+      'http/legacy/session-homes.ts partChars chars',
+      'part of an answer in one message between processes',
+      'message',
+      'the rest follows in others'
+    ],
+    [
+      'http/legacy/session-homes.ts maxHomes',
+      'processes that are tried for a request of a session, each in place of one that is gone',
+      'request',
+      '503'
+    ],
+    [
       'relay/connections/conversation-limit.ts sweepEveryMs',
       'interval at which idle conversations are looked for',
       'process',

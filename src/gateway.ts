@@ -9,6 +9,7 @@ import type { Snapshot } from './config/snapshot.ts'
 import { createLegacyHandler } from './http/legacy/legacy.ts'
 import { createModernHandler } from './http/modern/modern.ts'
 import { createHttpSseHandler } from './http/legacy/http-sse.ts'
+import { createReplicas } from './http/legacy/replicas.ts'
 import { createRevalidator } from './http/revalidation.ts'
 import { createCallsInFlight } from './http/calls-in-flight.ts'
 import type { ServerAddress } from './http/headers.ts'
@@ -17,7 +18,7 @@ import { descriptorLimit, processesWithin } from './limits/descriptors.ts'
 import { memoryAccountOfProcess, type MemoryAccount } from './limits/memory.ts'
 import type { Log } from './observe/log.ts'
 import type { EndpointName, TenantId } from './protocol/messages.ts'
-import type { EndpointContext } from './relay/call/call.ts'
+import { contextsOf, upstreamHashesOf, type EndpointContext } from './relay/call/call.ts'
 import { createModernRelay } from './relay/modern-relay.ts'
 import { createLegacyRelay } from './relay/legacy-relay.ts'
 import { createBus } from './session/bus.ts'
@@ -25,9 +26,9 @@ import { createLiveSessions } from './session/live-sessions.ts'
 import { createSessions } from './session/sessions.ts'
 import { createStreams } from './session/streams.ts'
 import { createStoreHealth } from './store/health.ts'
+import { openStore } from './store/open-store.ts'
 import type { Store } from './store/port.ts'
 import { createSealer } from './store/seal.ts'
-import { createSqliteStore } from './store/sqlite.ts'
 import { steadyClock, wallClock } from './time/clock.ts'
 import { createServerRequestQuotas } from './upstream/rpc/server-requests.ts'
 import { createConnector } from './upstream/connect/connect.ts'
@@ -74,11 +75,18 @@ export async function createGateway(
   const serverInfo = { name: 'gatehouse', version }
   const memory = overrides.memory ?? memoryAccountOfProcess(initial.limits.memoryBytes)
 
-  const store = overrides.store ?? (await openStore(initial.store, log))
+  const store = overrides.store ?? (await openStore(initial.store, wallClock, log))
   const authenticator = createAuthenticator({ clock: wallClock, fetch: createFetch(), log })
   const sealer = await createSealer({ store, randomBytes, timer: steadyClock.timer, log })
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
-  const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot: () => state.snapshot, log })
+  const sessions = await createSessions({
+    store,
+    clock: wallClock,
+    randomBytes,
+    snapshot: () => state.snapshot,
+    node,
+    log
+  })
   const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log })
   const live = createLiveSessions(steadyClock, node, () =>
     Math.min(state.snapshot.limits.sessionIdleMs, state.snapshot.limits.sessionMaxMs)
@@ -124,10 +132,12 @@ export async function createGateway(
   })
 
   const revalidator = createRevalidator(wallClock, overrides.keepAliveMs ?? 15_000, log)
-  const handling = { revalidator, clock: wallClock, log, serverInfo, calls }
-  const legacy = createLegacyHandler({ ...handling, relay, sessions, live, streams })
-  const modern = createModernHandler({ ...handling, relay: modernRelay })
-  const httpSse = createHttpSseHandler({ ...handling, relay, sessions, live, randomBytes })
+  const handling = { revalidator, clock: wallClock, log, calls }
+  const isDraining = (): boolean => state.draining
+  const replicas = createReplicas({ bus, store, sessions, live, memory, contextOf, isDraining, log }, relay)
+  const legacy = createLegacyHandler({ ...handling, relay, sessions, live, streams, replicas })
+  const modern = createModernHandler({ ...handling, serverInfo, relay: modernRelay })
+  const httpSse = createHttpSseHandler({ ...handling, relay, sessions, live, randomBytes, replicas })
   let requests = 0
   const server = await createServer({
     state,
@@ -154,7 +164,7 @@ export async function createGateway(
     const httpSseClosed = httpSse.close()
     const drain = steadyClock.timer(drainMs, () => abortCalls(calls.running, log))
     await closed
-    await httpSseClosed
+    await httpSseClosed.then(replicas.homes.idle)
     drain.close()
     revalidator.close()
     streams.close()
@@ -175,7 +185,7 @@ export async function createGateway(
     state.snapshot = { ...next, listen: before.listen, store: before.store, publicUrl: before.publicUrl }
     authenticator.reload(next.tenants.values())
     // What is cancelled goes out before its connection closes.
-    const hashes = upstreamHashes(next)
+    const hashes = upstreamHashesOf(next)
     for (const each of [relay, modernRelay, pool]) each.retain(hashes)
     void sessions.endRemovedTenants()
     for (const { tenant, endpoint, key, listsChanged } of live.all()) {
@@ -205,14 +215,6 @@ export async function createGateway(
   }
 }
 
-/** @throws GatewayError unavailable where a file cannot be opened; a store on Redis heals by itself */
-async function openStore(config: Snapshot['store'], log: Log): Promise<Store> {
-  if (config.kind !== 'redis') return await createSqliteStore({ path: config.path, clock: wallClock, log })
-  // Its client is loaded where it is used: that is a tenth of what a start costs.
-  const { createRedisStore } = await import('./store/redis.ts')
-  return await createRedisStore({ url: config.url, clock: wallClock, log })
-}
-
 function openSupervisor(
   snapshot: () => Snapshot,
   descriptors: number,
@@ -239,11 +241,3 @@ function openSupervisor(
 
 const tenantsWithStdio = ({ tenants }: Snapshot): number =>
   [...tenants.values()].filter(({ upstreams }) => upstreams.values().some(({ type }) => type === 'stdio')).length
-
-const contextsOf = (snapshot: Snapshot): EndpointContext[] =>
-  [...snapshot.tenants.values()].flatMap((tenant) =>
-    [...tenant.endpoints.values()].map((endpoint) => ({ snapshot, tenant, endpoint }))
-  )
-
-const upstreamHashes = ({ tenants }: Snapshot): Set<string> =>
-  new Set([...tenants.values()].flatMap(({ upstreams }) => [...upstreams.values()].map(({ hash }) => hash)))

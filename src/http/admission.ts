@@ -79,19 +79,23 @@ export interface Credential {
   readonly validUntil: number
 }
 
-/** A request that has passed Host, Origin, authentication and the parser. */
-export interface RequestContext extends EndpointContext, Credential {
+/** Whose request it is, and what it takes up; also of one that came to another process. */
+export interface CallContext extends EndpointContext {
   readonly principal: Principal
   readonly person: string // The same for all clients of one person; for limits.
+  readonly requestId: string
+  /** What the request and its answer take up, from before the body is read until the answer has left. */
+  readonly memory: HeldMemory
+}
+
+/** A request that has passed Host, Origin, authentication and the parser. */
+export interface RequestContext extends CallContext, Credential {
   readonly incoming: IncomingMessage
   readonly raw: ServerResponse
   /** CORS; sent with every reply. */
   readonly headers: ReplyHeaders
-  readonly requestId: string
   /** Length of the body as it was sent; 0 until it was read. */
   bodyBytes: number
-  /** What the request and its answer take up, from before the body is read until the answer has left. */
-  readonly memory: HeldMemory
 }
 
 /**

@@ -4,7 +4,7 @@
 import { createQuota } from '../limits/limits.ts'
 import { GatewayError, type Message, type RequestId } from '../protocol/messages.ts'
 import type { LiveSession } from '../session/live-sessions.ts'
-import type { RequestContext } from './admission.ts'
+import type { CallContext } from './admission.ts'
 
 export type CallsInFlight = ReturnType<typeof createCallsInFlight>
 
@@ -18,7 +18,7 @@ export function createCallsInFlight() {
      * @returns ends it; idempotent
      * @throws GatewayError too_many
      */
-    enter({ tenant, person, snapshot: { limits } }: RequestContext): () => void {
+    enter({ tenant, person, snapshot: { limits } }: CallContext): () => void {
       const { callsPerPrincipal, callsPerTenant } = limits
       const leave = quota.take(1, [
         [person, callsPerPrincipal],

@@ -10,7 +10,7 @@ import { runSteps, type Steps } from '../time/turns.ts'
 import type { RequestContext } from './admission.ts'
 
 /** Of a request without its body and answer: socket, timers, headers, the call. In bytes; an estimate from above. */
-const requestOverheadBytes = 32_768
+export const requestOverheadBytes = 32_768
 /** Bytes as they come, in one piece, and as text: all of them are there while a body is parsed. */
 const readFactor = 3
 /** Up to so many bytes, a body is not looked at: its worst case is reserved. */
@@ -71,7 +71,7 @@ const smallAnswerBytes = 32_768
  * @throws GatewayError too_many: the call was made, and its answer cannot be held
  */
 export function answerText(
-  { memory }: RequestContext,
+  { memory }: Pick<RequestContext, 'memory'>,
   result: JsonObject,
   message: JsonObject
 ): JsonText | Promise<JsonText> {
@@ -91,7 +91,8 @@ function* largeAnswer(memory: HeldMemory, result: JsonObject, message: JsonObjec
   return yield* longTextSteps(message)
 }
 
-function reserveAnswer(memory: HeldMemory, size: number): void {
+/** @throws GatewayError too_many: the call was made, and its answer cannot be held */
+export function reserveAnswer(memory: HeldMemory, size: number): void {
   if (memory.take(size)) return
   const { code, message } = memory.share.refusal(size, 'The answer')
   throw new GatewayError(code, `${message} The call has been made.`, { data: { outcome: 'unknown' } })

@@ -30,6 +30,7 @@ import { createListings } from './catalog/listings.ts'
 import { createOwnLists } from './catalog/own-lists.ts'
 import { createLogLevels } from './connections/log-level.ts'
 import { createSessionConnections } from './connections/session-connections.ts'
+import { isBoundRequest } from './methods/bound-requests.ts'
 import { legacyMethods, type LegacyServices } from './methods/legacy.ts'
 import { legacyTaskMethods } from './methods/legacy-tasks.ts'
 import { createListPages } from './methods/list-pages.ts'
@@ -133,7 +134,7 @@ export function createLegacyRelay({
       const waitMs = Math.min(coldStartMs, maxViewWaitMs)
       if (viewKey !== undefined) await listings.awaitViews(definitions, waitMs, viewKey)
       const { capabilities, instructions } = catalogOf(context, viewKey)
-      return { capabilities, instructions }
+      return { capabilities, instructions, serverInfo: clientInfo }
     },
     /** @throws GatewayError method_not_found; whatever the method throws */
     call: (call: LegacyCall): Promise<Result> =>
@@ -143,6 +144,8 @@ export function createLegacyRelay({
         checkProgressToken(call)
         return method(call, services)
       }),
+    /** Does the request have to run where those before it of its session ran? */
+    isBound: (call: Parameters<typeof isBoundRequest>[0]): boolean => isBoundRequest(call, catalogs, listings),
     /** A notification of a client that is about none of its requests. */
     notify(session: LiveSession, notification: Notification): void {
       // The roots are the session's own: no connection that others use hears of them.

@@ -118,7 +118,7 @@ export function createModernRelay({
     runtime
   })
 
-  bus.serve(async (message, channel) => {
+  bus.serve('modern', async (message, channel) => {
     const { call, upstream } = forwardedCallOf(message, channel, contextOf)
     if (call.request.method.startsWith('tasks/')) return await taskMethod(call, services)
     return await parking.resumeForwarded(call, upstream)

@@ -9,7 +9,7 @@ import type { Sealer } from '../store/seal.ts'
 import type { Clock } from '../time/clock.ts'
 import { type ErrorCode, errorTable } from '../protocol/error-table.ts'
 
-type BusWord = 'question' | 'ready' | 'go' | 'beat' | 'said' | 'answer' | 'error' | 'abort'
+type BusWord = 'question' | 'ready' | 'go' | 'beat' | 'said' | 'answer' | 'error' | 'abort' | 'told'
 
 export interface BusMessage {
   readonly word: BusWord
@@ -57,8 +57,11 @@ export function createBusMessages({
   const isNew = createReplayGuard(clock, 2 * staleMs)
   let sent = 0
 
-  /** @throws GatewayError unavailable, upstream_protocol where the message is too large */
-  async function send(to: string, word: BusWord, id: string, body?: unknown): Promise<void> {
+  /**
+   * @returns how many processes listen
+   * @throws GatewayError unavailable, upstream_protocol where the message is too large
+   */
+  async function send(to: string, word: BusWord, id: string, body?: unknown): Promise<number> {
     const text = JSON.stringify({ word, id, from: node, at: clock.now(), n: ++sent, body } satisfies BusMessage)
     if (text.length > maxChars) {
       const message =
@@ -66,7 +69,7 @@ export function createBusMessages({
         'The call may have taken effect.'
       throw new GatewayError('upstream_protocol', message, { data: { outcome: 'unknown' } })
     }
-    await store.publish(nodeChannel(to), sealer.seal(purpose, [to], text))
+    return await store.publish(nodeChannel(to), sealer.seal(purpose, [to], text))
   }
 
   const trySend = (to: string, word: BusWord, id: string, body?: unknown): void => {
@@ -76,16 +79,19 @@ export function createBusMessages({
   return {
     send,
     trySend,
-    /** @returns undefined for a message to be dropped. @throws Error where it cannot be read */
-    open(sealed: string): BusMessage | undefined {
-      const text = sealer.open(purpose, [node], sealed)
+    /**
+     * @param to this process, or every one
+     * @returns undefined for a message to be dropped. @throws Error where it cannot be read
+     */
+    open(to: string, sealed: string): BusMessage | undefined {
+      const text = sealer.open(purpose, [to], sealed)
       const message = text === undefined ? undefined : (JSON.parse(text) as BusMessage)
       const problem =
         message === undefined
           ? 'no process of this gateway has sent it'
           : !(Math.abs(clock.now() - message.at) <= staleMs)
             ? 'it is too old; do the clocks differ?'
-            : isNew(message.from, message.n)
+            : isNew(`${to} ${message.from}`, message.n)
               ? undefined
               : 'it came before'
       if (problem === undefined) return message
@@ -149,6 +155,16 @@ export type EncodedError =
 
 export const busCallCancelled = (): GatewayError =>
   new GatewayError('cancelled', 'The request was cancelled by its caller.')
+/** Nothing was done of the request, and nothing will be. */
+export class ProcessGone extends GatewayError {
+  constructor() {
+    const message =
+      'The process that held the call of this requestState is gone, and the call with it. Whether it took effect ' +
+      'is unknown: find out before you send it again without requestState.'
+    super('invalid_state', message, { data: { outcome: 'unknown' } })
+  }
+}
+
 export const processSilent = (): GatewayError =>
   new GatewayError(
     'upstream_lost',

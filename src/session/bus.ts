@@ -3,39 +3,33 @@
 
 import { createQuota, type Quota } from '../limits/limits.ts'
 import { GatewayError } from '../protocol/messages.ts'
-import { nodeChannel } from '../store/keys.ts'
+import { everyNode, nodeChannel } from '../store/keys.ts'
 import {
   busCallCancelled,
   type BusMessage,
-  type BusMessages,
   type BusMessagesOptions,
   createBusMessages,
   decodeError,
   type EncodedError,
-  encodeError,
+  ProcessGone,
   processSilent
 } from './bus-messages.ts'
+import { createPeerWatch } from './bus-peers.ts'
+import {
+  type BusCall,
+  type BusCaller,
+  type BusHandler,
+  type BusKind,
+  type BusQuestion,
+  createBusServer
+} from './bus-server.ts'
 
 export type Bus = Awaited<ReturnType<typeof createBus>>
 
-export interface BusCall {
-  /** Ahead of the answer, in order. JSON. */
-  readonly notify: (said: unknown) => void
-  readonly signal: AbortSignal
+interface ToldMessage {
+  readonly kind: BusKind
+  readonly said: unknown
 }
-
-/** Whom a request counts for. Opaque. */
-export interface BusCaller {
-  readonly tenant: string
-  readonly caller: string
-}
-
-interface BusQuestion {
-  readonly whose: BusCaller
-  readonly question: unknown
-}
-
-type BusHandler = (question: unknown, call: BusCall) => Promise<unknown>
 
 export interface BusOptions extends BusMessagesOptions {
   /** Requests at a time, in each direction: at most a quarter of them of one tenant, and a sixteenth of one caller. */
@@ -52,10 +46,13 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
   const { store, node, log } = options
   const messages = createBusMessages(options)
   const { send, trySend, watch } = messages
+  const peers = createPeerWatch(options.clock, (to) => (store.live ? send(to, 'beat', '') : Promise.resolve(1)))
   const sent = new Map<string, SentRequest>()
+  const listeners = new Map<BusKind, (said: never, from: string) => void>()
   const sending = createQuota()
   let requests = 0
-  let server: ReturnType<typeof createBusServer> | undefined
+  const serving = createQuota()
+  const server = createBusServer(messages, (caller) => take(serving, caller))
 
   const take = (quota: Quota, { tenant, caller }: BusCaller) =>
     quota.take(1, [
@@ -69,7 +66,13 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
    * @throws GatewayError invalid_state where it is gone, upstream_lost where it fell silent while it worked, too_many,
    * unavailable; RpcError and GatewayError as the other side threw them
    */
-  async function request(to: string, whose: BusCaller, question: unknown, { notify, signal }: BusCall) {
+  async function request(
+    to: string,
+    kind: BusKind,
+    whose: BusCaller,
+    question: unknown,
+    { notify, signal }: BusCall
+  ): Promise<unknown> {
     if (signal.aborted) throw busCallCancelled()
     if (!store.live) {
       // The answer would not arrive.
@@ -85,6 +88,7 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
       const settle = (error: Error | undefined, result?: unknown): void => {
         if (!sent.delete(id)) return
         beat.close()
+        unfollow()
         giveBack()
         signal.removeEventListener('abort', onAbort)
         if (error === undefined) resolve(result)
@@ -95,12 +99,9 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
         settle(error)
       }
       const onAbort = (): void => giveUp(busCallCancelled())
-      const beat = watch(to, id, () => {
-        const gone =
-          'The process that held the call of this requestState is gone, and the call with it. Whether it took effect ' +
-          'is unknown: find out before you send it again without requestState.'
-        giveUp(working ? processSilent() : new GatewayError('invalid_state', gone, { data: { outcome: 'unknown' } }))
-      })
+      const onGone = (): void => giveUp(working ? processSilent() : new ProcessGone())
+      const beat = watch(to, id, onGone)
+      const unfollow = peers.follow(to, onGone)
       sent.set(id, {
         to,
         settle,
@@ -115,118 +116,69 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
         }
       })
       signal.addEventListener('abort', onAbort, { once: true })
-      const body: BusQuestion = { whose, question }
+      const body: BusQuestion = { kind, whose, question }
       send(to, 'question', id, body).catch((error: unknown) => settle(error as Error))
     })
   }
 
-  function receive(sealed: string): void {
-    const message = messages.open(sealed)
+  function receive(to: string, sealed: string): void {
+    const message = messages.open(to, sealed)
     if (message === undefined) return
     const { word, id, from, body } = message
-    if (word === 'question') return server?.accept(message)
-    if (server?.receive(message) === true) return
+    if (word === 'told') {
+      const { kind, said } = body as ToldMessage
+      return listeners.get(kind)?.(said as never, from)
+    }
+    if (word === 'question') return server.accept(message)
+    if (server.receive(message)) return
     const ours = sent.get(id)
     if (ours?.to === from) ours.receive(word, body)
     // The sender of this request has given up.
     else if (word === 'ready') trySend(from, 'abort', id)
   }
 
-  const unsubscribe = await store.subscribe(nodeChannel(node), (sealed) => {
-    try {
-      receive(sealed)
-    } catch (err) {
-      // The process that waits for it finds out by the silence.
-      log.warn({ err }, 'dropped a message of another process that could not be read')
-    }
-  })
+  const subscriptions = [node, everyNode].map((to) =>
+    store.subscribe(nodeChannel(to), (sealed) => {
+      try {
+        receive(to, sealed)
+      } catch (err) {
+        // The process that waits for it finds out by the silence.
+        log.warn({ err }, 'dropped a message of another process that could not be read')
+      }
+    })
+  )
+  const unsubscribers = await Promise.all(subscriptions)
 
   return {
     request,
-    /** Answers the other processes. `signal` is aborted when the sender gives up or is gone. To be called once. */
-    serve(handler: BusHandler): void {
-      const serving = createQuota()
-      server = createBusServer(messages, (caller) => take(serving, caller), handler)
+    /** Answers the other processes. `signal` is aborted when the sender gives up or is gone. Once for each kind. */
+    serve(kind: BusKind, handler: BusHandler): void {
+      server.handlers.set(kind, handler)
     },
+    /**
+     * Tells another process, or every one, this one included, something that needs no answer.
+     * @returns false where nobody listens; true is no proof that it arrived. Never rejects
+     */
+    async tell(to: string, kind: BusKind, said: unknown): Promise<boolean> {
+      try {
+        return (await send(to, 'told', '', { kind, said } satisfies ToldMessage)) > 0
+      } catch (err) {
+        log.debug({ err, kind }, 'a message to another process was lost')
+        return false
+      }
+    },
+    /** Takes what is told; once for each kind. */
+    hear(kind: BusKind, listener: (said: never, from: string) => void): void {
+      listeners.set(kind, listener)
+    },
+    /** Whether other processes are on the same store. */
+    shared: store.shared,
+    node,
     async close(): Promise<void> {
-      server?.close()
+      server.close()
+      peers.close()
       for (const { settle } of [...sent.values()]) settle(new GatewayError('shutting_down', 'The gateway is stopping.'))
-      await unsubscribe()
-    }
-  }
-}
-
-/**
- * The requests of other processes that this one works on.
- * @param take gives the function that gives the place back; undefined where too many are taken
- */
-function createBusServer(
-  { send, trySend, watch }: BusMessages,
-  take: (caller: BusCaller) => (() => void) | undefined,
-  run: BusHandler
-) {
-  const served = new Map<
-    string,
-    {
-      readonly from: string
-      readonly stop: AbortController
-      readonly beat: ReturnType<typeof watch>
-      readonly work: () => void
-    }
-  >()
-  let closed = false
-  return {
-    /** A question may arrive after its sender has given up: the work begins when the sender says `go`. */
-    accept({ id, from, body }: BusMessage): void {
-      const { whose, question } = body as BusQuestion
-      const giveBack = closed ? undefined : take(whose)
-      if (giveBack === undefined) {
-        const refusal = new GatewayError(
-          'too_many',
-          'The process that holds the call serves too many others. Retry later.'
-        )
-        return trySend(from, 'error', id, encodeError(refusal))
-      }
-      const stop = new AbortController()
-      let working = false
-      const end = (): void => {
-        beat.close()
-        served.delete(id)
-        giveBack()
-      }
-      const beat = watch(from, id, () => {
-        stop.abort(new GatewayError('cancelled', 'The process that asked is gone.'))
-        if (!working) end()
-      })
-      const work = async (): Promise<void> => {
-        if (working || stop.signal.aborted) return
-        working = true
-        try {
-          const notify = (said: unknown): void => trySend(from, 'said', id, said)
-          await send(from, 'answer', id, await run(question, { notify, signal: stop.signal }))
-        } catch (error) {
-          trySend(from, 'error', id, encodeError(error))
-        } finally {
-          end()
-        }
-      }
-      served.set(id, { from, stop, beat, work: () => void work() })
-      trySend(from, 'ready', id)
-    },
-    receive({ word, id, from }: BusMessage): boolean {
-      const request = served.get(id)
-      if (request?.from !== from) return false
-      if (word === 'abort') request.stop.abort(busCallCancelled())
-      else request.beat.renew()
-      if (word === 'go') request.work()
-      return true
-    },
-    close(): void {
-      closed = true
-      for (const [id, { from, stop }] of served) {
-        trySend(from, 'error', id, encodeError(processSilent()))
-        stop.abort(new GatewayError('shutting_down', 'The gateway is stopping.'))
-      }
+      for (const unsubscribe of unsubscribers) await unsubscribe()
     }
   }
 }

@@ -43,6 +43,8 @@ export interface LiveSession {
   readonly memory: HeldMemory
   /** Bytes that each connection of the client has not taken yet. */
   readonly unread: Set<() => number>
+  /** The stream that it listens on, here or at another process. */
+  readonly stream: SessionStream | undefined
   /** Finishes the one before, and sends pending list changes. */
   setStream(stream: SessionStream): void
   /** A connection of the stream came or went. */
@@ -83,6 +85,7 @@ export type LiveSessions = ReturnType<typeof createLiveSessions>
 export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 30 * 60_000) {
   const entries = new Map<string, Entry>()
   const listeners: Array<(key: string) => void> = []
+  let onCreate = (_session: LiveSession): void => {}
   let closed = false
 
   const sweep = every(clock, Math.min(idleMs(), 30_000), () => {
@@ -175,6 +178,7 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
         const memory = holdMemory(share)
         memory.require(sessionBytes, 'The session')
         entries.set(session.key, (entry = create(session, memory)))
+        onCreate(entry)
       }
       entry.session = session
       entry.usedAt = clock.now()
@@ -184,11 +188,17 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
     all: (): Iterable<LiveSession> => entries.values(),
     /** The session has ended: ends its calls, server requests and stream. */
     drop,
+    onCreate(listener: (session: LiveSession) => void): void {
+      onCreate = listener
+    },
     onDrop(listener: (key: string) => void): void {
       listeners.push(listener)
     },
     get size() {
       return entries.size
+    },
+    get closed() {
+      return closed
     },
     /** Ends server requests and streams; calls in flight go on. */
     close(): void {

@@ -39,6 +39,11 @@ export function createPendingServerRequests(
   let count = 0
   let ended: Error | undefined
 
+  function wasSent(id: unknown): boolean {
+    const number = typeof id === 'string' && id.startsWith(`${prefix}-`) ? id.slice(prefix.length + 1) : ''
+    return /^[1-9]\d*$/.test(number) && Number(number) <= count
+  }
+
   return {
     /**
      * @param routes the streams to try, the best first
@@ -109,10 +114,10 @@ export function createPendingServerRequests(
       })
     },
 
-    /** @returns whether the response belongs to an open request */
+    /** @returns whether the response is to a request that was sent; one that is over hears nothing of it */
     settle(message: Message & { kind: 'response' | 'error' }): boolean {
       const entry = typeof message.id === 'string' ? open.get(message.id) : undefined
-      if (entry === undefined) return false
+      if (entry === undefined) return wasSent(message.id)
       if (message.kind === 'response') entry.settle(undefined, message.result)
       else entry.settle(new RpcError(message.error))
       return true

@@ -27,7 +27,7 @@ export function createSessionEpochs(store: Store, log: Log) {
   function saw(tenant: TenantId, ends: number): void {
     if (ends > seen(tenant) && ends <= maxEnds) highest.set(tenant, ends)
   }
-  const tell = (tenant: TenantId): Promise<void> => store.publish(sessionsChannel, `${seen(tenant)} ${tenant}`)
+  const tell = (tenant: TenantId): Promise<number> => store.publish(sessionsChannel, `${seen(tenant)} ${tenant}`)
 
   async function read(tenant: TenantId): Promise<number> {
     const key = sessionEndsKey(tenant)

@@ -4,7 +4,7 @@
 import { LRUCache } from 'lru-cache'
 import { digest, principalSeatKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
-import type { SessionRecord } from './sessions.ts'
+import type { SessionRecord } from './session-record.ts'
 
 /** Slots tried without a look at them: enough for all callers but those near their limit. */
 const guesses = 4

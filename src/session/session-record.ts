@@ -1,9 +1,48 @@
 // A session as it stands in the store, judged before it is believed: whoever else can write to the store must not make
 // the gateway fail, or work with what no client ever sent.
 
-import { isLegacyRevision, isObject } from '../protocol/messages.ts'
-import { isLogLevel } from '../protocol/seams.ts'
-import type { SessionRecord } from './sessions.ts'
+import {
+  type ClientCapabilities,
+  type EndpointName,
+  type Implementation,
+  isLegacyRevision,
+  isObject,
+  type Revision,
+  type TenantId
+} from '../protocol/messages.ts'
+import { isLogLevel, type LogLevel } from '../protocol/seams.ts'
+import { sessionKeys } from '../store/keys.ts'
+
+/** Who opened a session. No part of the token: a refreshed token keeps its session. */
+export interface Owner {
+  readonly tenant: TenantId
+  readonly issuer: string
+  readonly subject: string
+  readonly clientId: string
+}
+
+export interface SessionRecord {
+  readonly owner: Owner
+  readonly endpoint: EndpointName
+  /** Of its tenant: a session ends with it, see session-epochs.ts. */
+  readonly epoch: number
+  /** Its slot in the limit of sessions of its owner. */
+  readonly seat: number
+  readonly revision: Revision
+  readonly clientInfo: Implementation | undefined
+  readonly capabilities: ClientCapabilities
+  readonly logLevel: LogLevel | undefined
+  /** The process where its child processes, subscriptions and tasks are (http/legacy/session-homes.ts). */
+  readonly home: string
+  /** Epoch ms. */
+  readonly openedAt: number
+  readonly touchedAt: number
+}
+
+export type NegotiatedClient = Pick<SessionRecord, 'revision' | 'clientInfo' | 'capabilities'>
+
+export const sameOwner = (a: Owner, b: Owner): boolean =>
+  a.tenant === b.tenant && a.issuer === b.issuer && a.subject === b.subject && a.clientId === b.clientId
 
 /** @returns undefined for what is no whole record: the client opens a new session */
 export function decodeSessionRecord(text: string): SessionRecord | undefined {
@@ -14,7 +53,8 @@ export function decodeSessionRecord(text: string): SessionRecord | undefined {
     return undefined // The caller logs it.
   }
   if (!isObject(value) || !isObject(value['owner'])) return undefined
-  const { owner, endpoint, epoch, seat, revision, clientInfo, capabilities, logLevel, openedAt, touchedAt } = value
+  const { owner, endpoint, epoch, seat, revision, clientInfo, capabilities, logLevel, openedAt, touchedAt, home } =
+    value
   const texts = [owner['tenant'], owner['issuer'], owner['subject'], owner['clientId'], endpoint]
   const whole =
     texts.every((each) => typeof each === 'string') &&
@@ -24,6 +64,18 @@ export function decodeSessionRecord(text: string): SessionRecord | undefined {
       (isObject(clientInfo) && typeof clientInfo['name'] === 'string' && typeof clientInfo['version'] === 'string')) &&
     isObject(capabilities) &&
     (logLevel === undefined || isLogLevel(logLevel)) &&
+    (home === undefined || typeof home === 'string') &&
     [openedAt, touchedAt].every(Number.isFinite)
-  return whole ? ({ ...value, clientInfo, logLevel } as unknown as SessionRecord) : undefined
+  return whole ? ({ ...value, clientInfo, logLevel, home: home ?? '' } as unknown as SessionRecord) : undefined
+}
+
+/** As many makers are kept as there are endpoints, since callers name only configured ones. No name has a slash. */
+export function createKeyMaker() {
+  const makers = new Map<string, (id: string) => string>()
+  return (tenant: TenantId, endpoint: EndpointName, id: string): string => {
+    const name = `${tenant}/${endpoint}`
+    const keyFor = makers.get(name) ?? sessionKeys(tenant, endpoint)
+    makers.set(name, keyFor)
+    return keyFor(id)
+  }
 }

@@ -2,50 +2,21 @@
 // never authenticates anybody. A local copy serves for a while, and only while messages of the store arrive.
 
 import { LRUCache } from 'lru-cache'
-import {
-  type ClientCapabilities,
-  type EndpointName,
-  GatewayError,
-  type Implementation,
-  type Revision,
-  sessionId,
-  tenantId,
-  type TenantId
-} from '../protocol/messages.ts'
-import type { LogLevel } from '../protocol/seams.ts'
+import { type EndpointName, GatewayError, sessionId, tenantId, type TenantId } from '../protocol/messages.ts'
 import type { Log } from '../observe/log.ts'
-import { sessionKeys, sessionsChannel } from '../store/keys.ts'
+import { sessionsChannel } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import { type Clock, every } from '../time/clock.ts'
 import { createSessionEpochs } from './session-epochs.ts'
 import { createSessionSlots } from './session-limit.ts'
-import { decodeSessionRecord } from './session-record.ts'
-
-/** Who opened a session. No part of the token: a refreshed token keeps its session. */
-export interface Owner {
-  readonly tenant: TenantId
-  readonly issuer: string
-  readonly subject: string
-  readonly clientId: string
-}
-
-export interface SessionRecord {
-  readonly owner: Owner
-  readonly endpoint: EndpointName
-  /** Of its tenant: a session ends with it, see session-epochs.ts. */
-  readonly epoch: number
-  /** Its slot in the limit of sessions of its owner. */
-  readonly seat: number
-  readonly revision: Revision
-  readonly clientInfo: Implementation | undefined
-  readonly capabilities: ClientCapabilities
-  readonly logLevel: LogLevel | undefined
-  /** Epoch ms. */
-  readonly openedAt: number
-  readonly touchedAt: number
-}
-
-export type NegotiatedClient = Pick<SessionRecord, 'revision' | 'clientInfo' | 'capabilities'>
+import {
+  createKeyMaker,
+  decodeSessionRecord,
+  type NegotiatedClient,
+  type Owner,
+  sameOwner,
+  type SessionRecord
+} from './session-record.ts'
 
 /** `key` (a digest) names it inside the gateway; the id is a secret of its client. */
 export interface Session {
@@ -68,41 +39,37 @@ const maxCopies = 20_000
 
 export type Sessions = Awaited<ReturnType<typeof createSessions>>
 
-export async function createSessions({
-  store,
-  clock,
-  randomBytes,
-  snapshot,
-  log
-}: {
+interface SessionsOptions {
   readonly store: Store
+  /** This process: it is the home of the sessions that it opens. */
+  readonly node: string
   /** The time of day. */
   readonly clock: Clock
   readonly randomBytes: (size: number) => Buffer
   readonly snapshot: () => { readonly limits: SessionLimits; readonly tenants: ReadonlyMap<TenantId, unknown> }
   readonly log: Log
-}) {
+}
+
+export async function createSessions(options: SessionsOptions) {
+  const { store, clock, randomBytes, snapshot, node, log } = options
   const slots = createSessionSlots(store, clock, randomBytes)
   const epochs = createSessionEpochs(store, log)
-  const copies = createCopies(store.shared ? copyMs : soleCopyMs, clock)
+  const { copies, copy, write, find, onExpired, outdate } = createSessionRecords(options, slots, epochs)
   const sweep = every(clock, 30_000, () => copies.purgeStale())
   const keyOf = createKeyMaker()
   const listeners: Array<(key: string) => void> = []
-  // Grows with every message, end and loss: what was read or written before may be out of date, and is not kept.
-  let generation = 0
-
   function ended(key: string): void {
-    generation++
+    outdate()
     copies.delete(key)
     for (const listener of listeners) listener(key)
   }
   function forgetCopies(): void {
-    generation++
+    outdate()
     copies.clear()
   }
 
   const unsubscribe = await store.subscribe(sessionsChannel, (message) => {
-    generation++
+    outdate()
     // `=key`: the record changed.
     if (message.startsWith('=')) return void copies.delete(message.slice(1))
     const [ends = '', tenant = '', key] = message.split(' ')
@@ -113,32 +80,7 @@ export async function createSessions({
   store.onLost(forgetCopies)
   await epochs.configure(snapshot().tenants.keys())
 
-  const copy = (key: string, record: SessionRecord): void => {
-    if (store.live && epochs.isCurrent(record.owner.tenant, record.epoch)) copies.set(key, record)
-  }
-
-  async function write(key: string, record: SessionRecord): Promise<Session | undefined> {
-    const ttlMs = timeLeft(snapshot().limits, clock.now() - record.openedAt)
-    if (ttlMs <= 0) return undefined
-    const before = generation
-    // Only where it still exists: a session that ended meanwhile must not come back to life.
-    if (!(await store.set(key, JSON.stringify(record), { ttlMs, when: 'present' }))) return undefined
-    await slots.prolong(record, key, ttlMs)
-    if (generation === before) copy(key, record)
-    return { key, record }
-  }
-
-  async function read(key: string, tenant: TenantId): Promise<SessionRecord | undefined> {
-    const before = generation
-    // Asked in this order, in one trip: a store that came back without the end of a session says so first.
-    const [epoch, text] = await Promise.all([epochs.current(tenant), store.get(key)])
-    const record = text === undefined ? undefined : decodeSessionRecord(text)
-    if (text !== undefined && record === undefined)
-      log.warn({ key }, 'a session in the store is damaged and counts as absent; who else can write to the store?')
-    if (record?.epoch !== epoch) copies.delete(key)
-    else if (generation === before) copy(key, record)
-    return record?.epoch === epoch ? record : undefined
-  }
+  onExpired(ended)
 
   return {
     /** @throws GatewayError too_many, unavailable */
@@ -151,31 +93,25 @@ export async function createSessions({
       const seat = await slots.take({ owner, epoch }, key, sessionsPerPrincipal, ttlMs)
       if (seat === undefined) throw tooManySessions(sessionsPerPrincipal, sessionIdleMs)
       const times = { openedAt: clock.now(), touchedAt: clock.now() }
-      const record: SessionRecord = { owner, endpoint, epoch, seat, ...client, logLevel: undefined, ...times }
+      const record: SessionRecord = {
+        owner,
+        endpoint,
+        epoch,
+        seat,
+        ...client,
+        logLevel: undefined,
+        home: node,
+        ...times
+      }
       await store.set(key, JSON.stringify(record), { ttlMs, when: 'absent' })
       copy(key, record)
       return { id, session: { key, record } }
     },
 
-    /**
-     * @returns undefined for an unknown, ended or foreign session: the caller cannot tell which
-     * @throws GatewayError unavailable
-     */
-    async load(id: string, owner: Owner, endpoint: EndpointName): Promise<Session | undefined> {
-      const key = keyOf(owner.tenant, endpoint, id)
-      const record = (store.live ? copies.get(key) : undefined) ?? (await read(key, owner.tenant))
-      if (record === undefined || !sameOwner(record.owner, owner) || record.endpoint !== endpoint) return undefined
-      const now = clock.now()
-      const { sessionIdleMs, sessionMaxMs } = snapshot().limits
-      if (now - record.touchedAt > sessionIdleMs || now - record.openedAt > sessionMaxMs) {
-        await store.delete(key)
-        ended(key)
-        await slots.release(record, key)
-        return undefined
-      }
-      if (now - record.touchedAt <= Math.min(60_000, sessionIdleMs / 10)) return { key, record }
-      return await write(key, { ...record, touchedAt: now })
-    },
+    find,
+    /** By the id that its client knows. */
+    load: (id: string, owner: Owner, endpoint: EndpointName): Promise<Session | undefined> =>
+      find(keyOf(owner.tenant, endpoint, id), owner, endpoint),
 
     /**
      * For a session that was opened before its client had sent `initialize`.
@@ -184,9 +120,11 @@ export async function createSessions({
     initialize: ({ key, record }: Session, client: NegotiatedClient) =>
       write(key, { ...record, ...client, touchedAt: clock.now() }),
 
-    async setLogLevel({ key, record }: Session, logLevel: LogLevel): Promise<void> {
-      await write(key, { ...record, logLevel, touchedAt: clock.now() })
+    /** @returns undefined where it has ended. @throws GatewayError unavailable */
+    async update({ key, record }: Session, changes: Partial<Pick<SessionRecord, 'logLevel' | 'home'>>) {
+      const updated = await write(key, { ...record, ...changes, touchedAt: clock.now() })
       await store.publish(sessionsChannel, `=${key}`)
+      return updated
     },
 
     /** Ends it at every process, and for good: see session-epochs.ts. @throws GatewayError unavailable */
@@ -219,26 +157,84 @@ export async function createSessions({
   }
 }
 
+/** The records in the store, and copies of those that this process has read or written. */
+function createSessionRecords(
+  { store, clock, snapshot, log }: SessionsOptions,
+  slots: ReturnType<typeof createSessionSlots>,
+  epochs: ReturnType<typeof createSessionEpochs>
+) {
+  const copies = createCopies(store.shared ? copyMs : soleCopyMs, clock)
+  // Grows with every message, end and loss: what was read or written before may be out of date, and is not kept.
+  let generation = 0
+  let onEnd = (_key: string): void => {}
+
+  const copy = (key: string, record: SessionRecord): void => {
+    if (store.live && epochs.isCurrent(record.owner.tenant, record.epoch)) copies.set(key, record)
+  }
+
+  async function write(key: string, record: SessionRecord): Promise<Session | undefined> {
+    const ttlMs = timeLeft(snapshot().limits, clock.now() - record.openedAt)
+    if (ttlMs <= 0) return undefined
+    const before = generation
+    // Only where it still exists: a session that ended meanwhile must not come back to life.
+    if (!(await store.set(key, JSON.stringify(record), { ttlMs, when: 'present' }))) return undefined
+    await slots.prolong(record, key, ttlMs)
+    if (generation === before) copy(key, record)
+    return { key, record }
+  }
+
+  async function read(key: string, tenant: TenantId): Promise<SessionRecord | undefined> {
+    const before = generation
+    // Asked in this order, in one trip: a store that came back without the end of a session says so first.
+    const [epoch, text] = await Promise.all([epochs.current(tenant), store.get(key)])
+    const record = text === undefined ? undefined : decodeSessionRecord(text)
+    if (text !== undefined && record === undefined)
+      log.warn({ key }, 'a session in the store is damaged and counts as absent; who else can write to the store?')
+    if (record?.epoch !== epoch) copies.delete(key)
+    else if (generation === before) copy(key, record)
+    return record?.epoch === epoch ? record : undefined
+  }
+
+  /**
+   * @returns undefined for an unknown, ended or foreign session: the caller cannot tell which
+   * @throws GatewayError unavailable
+   */
+  async function find(key: string, owner: Owner, endpoint: EndpointName): Promise<Session | undefined> {
+    const record = (store.live ? copies.get(key) : undefined) ?? (await read(key, owner.tenant))
+    if (record === undefined || !sameOwner(record.owner, owner) || record.endpoint !== endpoint) return undefined
+    const now = clock.now()
+    const { sessionIdleMs, sessionMaxMs } = snapshot().limits
+    if (now - record.touchedAt > sessionIdleMs || now - record.openedAt > sessionMaxMs) {
+      await store.delete(key)
+      onEnd(key)
+      await slots.release(record, key)
+      return undefined
+    }
+    if (now - record.touchedAt <= Math.min(60_000, sessionIdleMs / 10)) return { key, record }
+    return await write(key, { ...record, touchedAt: now })
+  }
+
+  return {
+    copies,
+    copy,
+    write,
+    find,
+    /** Called with the key of a session whose time is over. */
+    onExpired(listener: (key: string) => void): void {
+      onEnd = listener
+    },
+    outdate(): void {
+      generation++
+    }
+  }
+}
+
 /** The cache does not serve expired copies, but keeps them: they have to be swept. */
 const createCopies = (ttl: number, clock: Clock) =>
   new LRUCache<string, SessionRecord>({ max: maxCopies, ttl, ttlResolution: 0, perf: clock })
 
 const timeLeft = ({ sessionIdleMs, sessionMaxMs }: SessionLimits, ageMs: number): number =>
   Math.min(sessionIdleMs, sessionMaxMs - ageMs)
-
-export const sameOwner = (a: Owner, b: Owner): boolean =>
-  a.tenant === b.tenant && a.issuer === b.issuer && a.subject === b.subject && a.clientId === b.clientId
-
-/** As many makers are kept as there are endpoints, since callers name only configured ones. No name has a slash. */
-function createKeyMaker() {
-  const makers = new Map<string, (id: string) => string>()
-  return (tenant: TenantId, endpoint: EndpointName, id: string): string => {
-    const name = `${tenant}/${endpoint}`
-    const keyFor = makers.get(name) ?? sessionKeys(tenant, endpoint)
-    makers.set(name, keyFor)
-    return keyFor(id)
-  }
-}
 
 function tooManySessions(limit: number, idleMs: number): GatewayError {
   const message =

@@ -6,6 +6,7 @@ import { hash } from 'node:crypto'
 /** Kinds of keys, and the parts that follow the kind, each as its digest. */
 export const keyTable = {
   session: ['tenant', 'endpoint', 'session id'],
+  'session-home': ['key of the session', 'process'],
   'session-ends': ['tenant'],
   tenants: [],
   'principal-seat': ['tenant', 'issuer', 'subject', 'seat'],
@@ -31,6 +32,9 @@ export const sessionsChannel = 'sessions'
  * @param node its name, unique on the store
  */
 export const nodeChannel = (node: string): string => `node:${node}`
+
+/** Stands for every process where one is named. No process has this name. */
+export const everyNode = 'all'
 
 /** A hundred years, for counters and logs, which need a time to live. */
 export const foreverMs = 100 * 365 * 24 * 60 * 60 * 1000
@@ -69,6 +73,7 @@ export function sessionKeys(tenant: string, endpoint: string): (sessionId: strin
   return (sessionId) => `${prefix}:${digest(sessionId)}`
 }
 
+export const sessionHomeKey = keyMaker('session-home')
 export const sessionEndsKey = keyMaker('session-ends')
 export const tenantsKey = key('tenants')
 export const principalSeatKey = keyMaker('principal-seat')

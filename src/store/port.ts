@@ -34,8 +34,9 @@ export interface Store {
   entries(key: string): Promise<string[]>
   /**
    * To every subscriber of the channel, in this process and every other one on the same store. A hint: it may be lost.
+   * @returns to how many processes it goes; 0 where nobody listens
    */
-  publish(channel: string, message: string): Promise<void>
+  publish(channel: string, message: string): Promise<number>
   /** Does not fail while the store is away: `live` stays false until it listens. @returns what stops listening */
   subscribe(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>
   /** Called whenever messages may have been missed: local copies that rely on publish are then worth nothing. */

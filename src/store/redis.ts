@@ -111,7 +111,7 @@ export async function createRedisStore({
       return await typed(key, () => commands.lrange(prefix + key, 0, -1))
     },
     async publish(channel, message) {
-      await ask(() => commands.publish(prefix + channel, message))
+      return await ask(() => commands.publish(prefix + channel, message))
     },
     async subscribe(channel, listener) {
       const name = prefix + channel

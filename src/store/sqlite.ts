@@ -115,6 +115,7 @@ export async function createSqliteStore({
     async publish(channel, message) {
       attempt(() => one.get()) // A closed store publishes nothing.
       setImmediate(() => listeners.deliver(channel, message))
+      return listeners.has(channel) ? 1 : 0
     },
     async subscribe(channel, listener) {
       const stop = listeners.add(channel, listener)

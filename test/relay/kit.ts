@@ -175,7 +175,7 @@ export async function relaySetup(
     random: () => 0,
     log
   })
-  const sessions = await createSessions({ store, clock, randomBytes, snapshot: () => snapshot, log })
+  const sessions = await createSessions({ store, clock, randomBytes, snapshot: () => snapshot, node: 'test', log })
   const live = createLiveSessions(clock, 'test')
   sessions.onEnded((key) => live.drop(key))
   const tenant = snapshot.tenants.get(tenantId('acme'))

@@ -3,7 +3,8 @@
 import pino from 'pino'
 import { randomBytes } from 'node:crypto'
 import { GatewayError } from '../../src/protocol/messages.ts'
-import { type Bus, type BusCall, type BusOptions, createBus } from '../../src/session/bus.ts'
+import { type Bus, type BusOptions, createBus } from '../../src/session/bus.ts'
+import { type BusCall } from '../../src/session/bus-server.ts'
 import type { Store } from '../../src/store/port.ts'
 import { createSealer, type Sealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
@@ -60,6 +61,7 @@ export async function wire(
     async publish(channel, message) {
       made.published.push([channel, message])
       for (let n = 0; n < made.times; n++) if (!made.lose(channel)) await store.publish(channel, message)
+      return 1
     }
   }
   const bus = (node: string, own: Partial<BusOptions> = {}): Promise<Bus> =>

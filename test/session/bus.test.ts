@@ -2,18 +2,18 @@
 
 import t from 'tap'
 import { GatewayError, RpcError } from '../../src/protocol/messages.ts'
-import type { BusCaller } from '../../src/session/bus.ts'
+import type { BusCaller } from '../../src/session/bus-server.ts'
 import { until } from '../kit/until.ts'
 import { ada, call, never, wire } from './bus-kit.ts'
 
 t.test('a request is answered, after what is said ahead of the answer', async (t) => {
   const { one, two, published } = await wire(t)
-  two.serve(async (question, { notify }) => {
+  two.serve('modern', async (question, { notify }) => {
     for (const n of [1, 2]) notify({ n })
     return { question, text: 'ü\u{1f600}' }
   })
   const said: unknown[] = []
-  t.same(await one.request('two', ada, { a: [1, null] }, call({ notify: (each) => said.push(each) })), {
+  t.same(await one.request('two', 'modern', ada, { a: [1, null] }, call({ notify: (each) => said.push(each) })), {
     question: { a: [1, null] },
     text: 'ü\u{1f600}'
   })
@@ -31,78 +31,86 @@ t.test('gateway and JSON-RPC errors arrive as thrown; any other reveals nothing'
     new RpcError({ code: -5, message: 'no', data: [1] }),
     new Error('secret')
   ]
-  two.serve(() => Promise.reject(errors.shift() as Error))
-  await t.rejects(one.request('two', ada, {}, call()), { code: 'invalid_state', message: 'used', data: { a: 1 } })
-  await t.rejects(one.request('two', ada, {}, call()), { message: 'no' })
-  const error = (await one.request('two', ada, {}, call()).catch((error: unknown) => error)) as GatewayError
+  two.serve('modern', () => Promise.reject(errors.shift() as Error))
+  await t.rejects(one.request('two', 'modern', ada, {}, call()), {
+    code: 'invalid_state',
+    message: 'used',
+    data: { a: 1 }
+  })
+  await t.rejects(one.request('two', 'modern', ada, {}, call()), { message: 'no' })
+  const error = (await one.request('two', 'modern', ada, {}, call()).catch((error: unknown) => error)) as GatewayError
   t.equal(error.code, 'internal')
   t.notMatch(error.message, /secret/)
 })
 
 t.test('a process that never answers is gone, and one that falls silent has stopped', async (t) => {
   const setup = await wire(t)
-  await t.rejects(setup.one.request('three', ada, {}, call()), {
+  await t.rejects(setup.one.request('three', 'modern', ada, {}, call()), {
     code: 'invalid_state',
     message: /gone/,
     data: { outcome: 'unknown' }
   })
   let aborted: AbortSignal | undefined
-  setup.two.serve((_question, { signal }) => {
+  setup.two.serve('modern', (_question, { signal }) => {
     aborted = signal
     setup.lose = () => true
     return never()
   })
-  await t.rejects(setup.one.request('two', ada, {}, call()), { code: 'upstream_lost', data: { outcome: 'unknown' } })
+  await t.rejects(setup.one.request('two', 'modern', ada, {}, call()), {
+    code: 'upstream_lost',
+    data: { outcome: 'unknown' }
+  })
   await until('the other side notices too', () => aborted?.aborted)
 })
 
 t.test('long work is waited for, while both sides send heartbeats', async (t) => {
   const { one, two } = await wire(t)
   two.serve(
+    'modern',
     () =>
       new Promise((resolve) => {
         setTimeout(() => resolve('late'), 800)
       })
   )
-  t.equal(await one.request('two', ada, {}, call()), 'late')
+  t.equal(await one.request('two', 'modern', ada, {}, call()), 'late')
 })
 
 t.test('a sender that gives up ends the work', async (t) => {
   const { one, two } = await wire(t)
   const begun = Promise.withResolvers<AbortSignal>()
-  two.serve((_question, { signal }) => {
+  two.serve('modern', (_question, { signal }) => {
     begun.resolve(signal)
     return never()
   })
   const stop = new AbortController()
-  const asked = one.request('two', ada, {}, call({ signal: stop.signal }))
+  const asked = one.request('two', 'modern', ada, {}, call({ signal: stop.signal }))
   const signal = await begun.promise
   stop.abort()
   await t.rejects(asked, { code: 'cancelled' })
   await until('the abort', () => signal.aborted)
-  await t.rejects(one.request('two', ada, {}, call({ signal: AbortSignal.abort() })), { code: 'cancelled' })
+  await t.rejects(one.request('two', 'modern', ada, {}, call({ signal: AbortSignal.abort() })), { code: 'cancelled' })
 })
 
 t.test('a request that arrives after its sender gave up is not worked on', async (t) => {
   const setup = await wire(t)
   let worked = 0
-  setup.two.serve(async () => ++worked)
+  setup.two.serve('modern', async () => ++worked)
   setup.lose = (channel) => channel === 'node:two'
-  await t.rejects(setup.one.request('two', ada, {}, call()), { code: 'invalid_state' })
+  await t.rejects(setup.one.request('two', 'modern', ada, {}, call()), { code: 'invalid_state' })
   setup.lose = () => false
   const [[channel, question] = ['', '']] = setup.published
   await setup.store.publish(channel, question)
-  t.equal(await setup.one.request('two', ada, {}, call()), 1, 'only the request that is still wanted')
+  t.equal(await setup.one.request('two', 'modern', ada, {}, call()), 1, 'only the request that is still wanted')
   await setup.store.publish(channel, question)
   setup.today += 61_000
   await setup.store.publish(channel, question)
-  t.equal(await setup.one.request('two', ada, {}, call()), 2)
+  t.equal(await setup.one.request('two', 'modern', ada, {}, call()), 2)
 })
 
 t.test('messages that no process has sealed do nothing', async (t) => {
   const setup = await wire(t)
   let worked = 0
-  setup.two.serve(async () => ++worked)
+  setup.two.serve('modern', async () => ++worked)
   for (const text of [
     '',
     '{}',
@@ -110,25 +118,25 @@ t.test('messages that no process has sealed do nothing', async (t) => {
     JSON.stringify({ word: 'question', id: 'x', from: 'one', at: setup.today, body: {} })
   ])
     await setup.store.publish('node:two', text)
-  await setup.one.request('two', ada, {}, call())
+  await setup.one.request('two', 'modern', ada, {}, call())
   for (const [channel, text] of setup.published) if (channel === 'node:one') await setup.store.publish('node:two', text)
-  t.equal(await setup.one.request('two', ada, {}, call()), 2)
+  t.equal(await setup.one.request('two', 'modern', ada, {}, call()), 2)
 })
 
 t.test('a message that arrives twice counts once, and a replayed one not at all', async (t) => {
   const setup = await wire(t)
   let worked = 0
-  setup.two.serve(async (_question, { notify }) => {
+  setup.two.serve('modern', async (_question, { notify }) => {
     notify(++worked)
     return 'done'
   })
   setup.times = 2
   const said: unknown[] = []
-  t.equal(await setup.one.request('two', ada, {}, call({ notify: (each) => said.push(each) })), 'done')
+  t.equal(await setup.one.request('two', 'modern', ada, {}, call({ notify: (each) => said.push(each) })), 'done')
   setup.times = 1
   const before = [...setup.published]
   for (let n = 0; n < 2; n++) for (const [channel, text] of before) await setup.store.publish(channel, text)
-  t.equal(await setup.one.request('two', ada, {}, call()), 'done')
+  t.equal(await setup.one.request('two', 'modern', ada, {}, call()), 'done')
   t.same([worked, said], [2, [1]])
 })
 
@@ -136,15 +144,15 @@ t.test('a third process cannot answer or abort a request of two others', async (
   const setup = await wire(t)
   const begun = Promise.withResolvers<AbortSignal>()
   const work = Promise.withResolvers<unknown>()
-  setup.two.serve((_question, { signal }) => {
+  setup.two.serve('modern', (_question, { signal }) => {
     begun.resolve(signal)
     return work.promise
   })
-  const asked = setup.one.request('two', ada, {}, call())
+  const asked = setup.one.request('two', 'modern', ada, {}, call())
   const signal = await begun.promise
   const [, question] = setup.published.find(([channel]) => channel === 'node:two') ?? ['', '']
   const { id } = JSON.parse(setup.sealer.open('bus', ['two'], question) ?? '{}') as { id: string }
-  const say = (to: string, from: string, word: string): Promise<void> =>
+  const say = (to: string, from: string, word: string): Promise<number> =>
     setup.store.publish(
       `node:${to}`,
       setup.sealer.seal('bus', [to], JSON.stringify({ word, id, from, at: setup.today, n: 1_000, body: 'mine' }))
@@ -158,15 +166,15 @@ t.test('a third process cannot answer or abort a request of two others', async (
 
 t.test('a message that cannot be opened or read harms nothing', async (t) => {
   const setup = await wire(t)
-  setup.two.serve(async () => 'done')
+  setup.two.serve('modern', async () => 'done')
   setup.broken = true
   await t.resolves(setup.store.publish('node:two', 'x'.repeat(100)))
-  await t.rejects(setup.one.request('two', ada, {}, call()), { code: 'invalid_state' })
+  await t.rejects(setup.one.request('two', 'modern', ada, {}, call()), { code: 'invalid_state' })
   setup.broken = false
   for (const text of ['no JSON', 'null', '{}', '{"word":"question","id":"x","from":"one","at":1000000,"n":1}']) {
     await t.resolves(setup.store.publish('node:two', setup.sealer.seal('bus', ['two'], text)))
   }
-  t.equal(await setup.one.request('two', ada, {}, call()), 'done')
+  t.equal(await setup.one.request('two', 'modern', ada, {}, call()), 'done')
 })
 
 t.test('a caller and a tenant have a quota of requests, on both sides', async (t) => {
@@ -177,7 +185,7 @@ t.test('a caller and a tenant have a quota of requests, on both sides', async (t
     const setup = await wire(t, ...limits)
     const stop = new AbortController()
     let begun = 0
-    setup.two.serve(async (question, { signal }) => {
+    setup.two.serve('modern', async (question, { signal }) => {
       begun++
       if (question !== 'short')
         await new Promise((_resolve, reject) => {
@@ -186,12 +194,12 @@ t.test('a caller and a tenant have a quota of requests, on both sides', async (t
       return 'done'
     })
     const asks = (whose: BusCaller): Promise<unknown> =>
-      setup.one.request('two', whose, {}, call({ signal: stop.signal }))
+      setup.one.request('two', 'modern', whose, {}, call({ signal: stop.signal }))
     const running = Array.from({ length: 8 }, (_each, n) =>
       asks({ tenant: 'acme', caller: `caller ${n >> 1}` }).catch(() => {})
     )
     await until('all of them are under way', () => begun === 8)
-    const short = (whose: BusCaller): Promise<unknown> => setup.one.request('two', whose, 'short', call())
+    const short = (whose: BusCaller): Promise<unknown> => setup.one.request('two', 'modern', whose, 'short', call())
     await t.rejects(
       short({ tenant: 'acme', caller: 'caller 0' }),
       { code: 'too_many' },
@@ -211,26 +219,26 @@ t.test('a caller and a tenant have a quota of requests, on both sides', async (t
 t.test('requests at a time and message size are limited, and a store without messages is an error', async (t) => {
   const setup = await wire(t, { max: 1 })
   const stop = new AbortController()
-  setup.two.serve(never)
-  const first = setup.one.request('two', ada, {}, call({ signal: stop.signal })).catch(() => {})
-  await t.rejects(setup.one.request('two', ada, {}, call()), { code: 'too_many' })
+  setup.two.serve('modern', never)
+  const first = setup.one.request('two', 'modern', ada, {}, call({ signal: stop.signal })).catch(() => {})
+  await t.rejects(setup.one.request('two', 'modern', ada, {}, call()), { code: 'too_many' })
   stop.abort()
   await first
   const other = await wire(t)
-  other.two.serve(async () => 'x'.repeat(9 * 1024 * 1024))
-  await t.rejects(other.one.request('two', ada, {}, call()), { code: 'upstream_protocol' })
+  other.two.serve('modern', async () => 'x'.repeat(9 * 1024 * 1024))
+  await t.rejects(other.one.request('two', 'modern', ada, {}, call()), { code: 'upstream_protocol' })
   other.live = false
-  await t.rejects(other.one.request('two', ada, {}, call()), { code: 'unavailable' })
+  await t.rejects(other.one.request('two', 'modern', ada, {}, call()), { code: 'unavailable' })
 })
 
 t.test('a process that stops tells the senders that wait', async (t) => {
   const { one, two } = await wire(t)
   const begun = Promise.withResolvers<undefined>()
-  two.serve(() => {
+  two.serve('modern', () => {
     begun.resolve(undefined)
     return never()
   })
-  const asked = one.request('two', ada, {}, call())
+  const asked = one.request('two', 'modern', ada, {}, call())
   await begun.promise
   await Promise.all([t.rejects(asked, { code: 'upstream_lost' }), two.close()])
 })

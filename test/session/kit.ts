@@ -4,7 +4,8 @@ import { type Teardown } from '../kit/until.ts'
 import pino from 'pino'
 import { randomBytes } from 'node:crypto'
 import { endpointName, tenantId } from '../../src/protocol/messages.ts'
-import { createSessions, type Owner, type SessionLimits, type Sessions } from '../../src/session/sessions.ts'
+import { type Owner } from '../../src/session/session-record.ts'
+import { createSessions, type SessionLimits, type Sessions } from '../../src/session/sessions.ts'
 import { type Clock, wallClock } from '../../src/time/clock.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import type { Store } from '../../src/store/port.ts'
@@ -47,7 +48,14 @@ export async function sessionsInStore(
   const store = wrap({ ...made, shared })
   const snapshot = { limits: all, tenants: new Map([[ada.tenant, {}]]) }
   const make = () =>
-    createSessions({ store, clock, randomBytes, snapshot: () => snapshot, log: pino({ level: 'silent' }) })
+    createSessions({
+      store,
+      clock,
+      randomBytes,
+      snapshot: () => snapshot,
+      node: 'test',
+      log: pino({ level: 'silent' })
+    })
   const sessions = await make()
   const ended: string[] = []
   sessions.onEnded((key) => ended.push(key))

@@ -9,7 +9,17 @@ import { ada, endpoint, client } from './kit.ts'
 
 const session = (key: string) => ({
   key,
-  record: { owner: ada, endpoint, ...client, epoch: 0, seat: 0, logLevel: undefined, openedAt: 0, touchedAt: 0 }
+  record: {
+    owner: ada,
+    endpoint,
+    ...client,
+    epoch: 0,
+    seat: 0,
+    logLevel: undefined,
+    home: 'test',
+    openedAt: 0,
+    touchedAt: 0
+  }
 })
 
 const liveSessions = (t: Test, now = () => 0, idleMs = () => 60_000): LiveSessions => {

@@ -76,8 +76,8 @@ t.test('an ended session is ended for every process, and for good', async (t) =>
   t.equal(await sessions.load(id, ada, endpoint), undefined)
   await until('the other process has heard', () => heard.includes(session.key))
   t.equal(await elsewhere.load(id, ada, endpoint), undefined)
-  await sessions.setLogLevel(session, 'debug')
-  await elsewhere.setLogLevel(session, 'debug')
+  await sessions.update(session, { logLevel: 'debug' })
+  await elsewhere.update(session, { logLevel: 'debug' })
   t.equal(await sessions.load(id, ada, endpoint), undefined, 'a late write does not bring it back to life')
   await sessions.end(session)
   await elsewhere.close()
@@ -88,7 +88,7 @@ t.test('a change at one process is seen at the other', async (t) => {
   const elsewhere = await another()
   const { id, session } = await sessions.open(ada, endpoint, client)
   t.match(await elsewhere.load(id, ada, endpoint), { record: { logLevel: undefined } })
-  await sessions.setLogLevel(session, 'error')
+  await sessions.update(session, { logLevel: 'error' })
   await until(
     'the level is known there',
     async () => (await elsewhere.load(id, ada, endpoint))?.record.logLevel === 'error'
@@ -239,7 +239,7 @@ t.test(
         shared ? 'another process could have ended it' : 'nobody else could have ended it'
       )
       // What is being written while it ends leaves no copy, either.
-      const writing = sessions.setLogLevel(session, 'debug')
+      const writing = sessions.update(session, { logLevel: 'debug' })
       await sessions.end(session)
       t.equal(await sessions.load(id, ada, endpoint), undefined)
       await writing

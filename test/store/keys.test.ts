@@ -16,6 +16,7 @@ import {
   principalSeatKey,
   sealKeyKey,
   sessionEndsKey,
+  sessionHomeKey,
   sessionKeys,
   tasksKey,
   tenantsKey
@@ -134,6 +135,7 @@ t.test('a key is of one length and alphabet whatever the names are, and holds no
 t.test('the table says how many parts a key has', async (t) => {
   const made = {
     session: sessionKey('a', 'b', 'c'),
+    'session-home': sessionHomeKey('a', 'b'),
     'session-ends': sessionEndsKey('a'),
     tenants: tenantsKey,
     'principal-seat': principalSeatKey('a', 'b', 'c', '0'),

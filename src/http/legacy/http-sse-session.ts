@@ -13,21 +13,15 @@ import {
   type Message,
   type SessionId
 } from '../../protocol/messages.ts'
-import type { LiveSessions, SessionStream } from '../../session/live-sessions.ts'
-import { sameOwner, type Session, type Sessions } from '../../session/sessions.ts'
+import type { SessionStream } from '../../session/live-sessions.ts'
+import { sameOwner } from '../../session/session-record.ts'
+import { type Session, type Sessions } from '../../session/sessions.ts'
 import type { Clock } from '../../time/clock.ts'
-import type { Credential, RequestContext } from '../admission.ts'
+import type { CallContext, Credential, RequestContext } from '../admission.ts'
 import { maxBacklogBytes, trackBacklog } from '../backlog.ts'
 import { createSseWriter, sseHeaders } from '../reply.ts'
-import {
-  checkBatch,
-  initializeResult,
-  invalidMessage,
-  readInitializeParams,
-  refuseInitialize,
-  settleInvalidResponse,
-  type LegacyOptions
-} from './messages.ts'
+import { initializeResult, readInitializeParams } from './initialize.ts'
+import { checkBatch, invalidMessage, refuseInitialize, settleInvalidResponse, type LegacyOptions } from './messages.ts'
 
 /** What the id in the messages URL stands for. */
 export interface HttpSseSession {
@@ -150,20 +144,19 @@ export function openHttpSseStream(
   } satisfies SessionStream & Record<string, unknown>
 }
 
-/** The session that a POST names by its URL. @throws GatewayError invalid_request, session_unknown, unavailable */
+/** A POST, whichever process it came to. */
+export interface HttpSsePost extends CallContext, Credential {
+  /** Somebody works on it. @returns how the work ends; idempotent */
+  hold(): () => void
+}
+
+/** The session that a POST names by its URL. @throws GatewayError session_unknown, unavailable */
 export async function findHttpSseSession(
   entries: ReadonlyMap<string, HttpSseSession>,
   sessions: Sessions,
-  context: RequestContext
+  context: HttpSsePost,
+  id: string
 ): Promise<HttpSseSession> {
-  const [id, second] = new URLSearchParams(context.incoming.url?.split('?')[1] ?? '').getAll('sessionId')
-  if (id === undefined || second !== undefined) {
-    throw new GatewayError(
-      'invalid_request',
-      'Messages are posted to the URL that the "endpoint" event of the stream gave, with its sessionId. Open the ' +
-        'stream first.'
-    )
-  }
   const entry = entries.get(id)
   if (entry?.stream.open !== true) throw sessionEnded()
   const { owner, endpoint } = entry.session.record
@@ -180,8 +173,8 @@ export async function findHttpSseSession(
 
 /** Answers `initialize` on the stream, also with an error. Never rejects. */
 export async function initializeHttpSse(
-  { relay, sessions, live, serverInfo, log }: LegacyOptions,
-  context: RequestContext,
+  { relay, sessions, live, log }: LegacyOptions,
+  context: HttpSsePost,
   entry: HttpSseSession,
   { id, request }: Message & { kind: 'request' }
 ): Promise<void> {
@@ -197,7 +190,7 @@ export async function initializeHttpSse(
     if (!stream.attached) return
     entry.session = session
     entry.phase = 'ready'
-    stream.send(responseMessage(id, initializeResult(context, client.revision, described, serverInfo)))
+    stream.send(responseMessage(id, initializeResult(context, client.revision, described)))
     const current = live.use(session, context.memory.share)
     trackBacklog(current, stream.raw, stream.backlogBytes)
     current.setStream(stream)
@@ -216,7 +209,7 @@ export async function initializeHttpSse(
 export function readHttpSseBody(
   body: unknown,
   { phase, session }: HttpSseSession,
-  live: LiveSessions,
+  { live, replicas: { sessionBus } }: LegacyOptions,
   maxMessages: number
 ): Message[] {
   const isBatch = Array.isArray(body)
@@ -225,14 +218,14 @@ export function readHttpSseBody(
     const message = classifyMessage(given)
     if (message.kind !== 'invalid') return message
     const current = live.get(session.key)
-    if (current !== undefined) settleInvalidResponse(current, given, message.id)
+    if (current !== undefined) void settleInvalidResponse(sessionBus, current, given, message.id)
     throw invalidMessage(message.reason)
   })
   if (isBatch) refuseInitialize(messages)
   return messages
 }
 
-const sessionEnded = (): GatewayError =>
+export const sessionEnded = (): GatewayError =>
   new GatewayError(
     'session_unknown',
     'This session does not exist or has ended. Open a new stream and send a new initialize.'

@@ -3,7 +3,8 @@
 
 import { errorMessage, errorObject, GatewayError, responseMessage, type Message } from '../../protocol/messages.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
-import type { NegotiatedClient, Session } from '../../session/sessions.ts'
+import type { NegotiatedClient } from '../../session/session-record.ts'
+import type { Session } from '../../session/sessions.ts'
 import { pathOf, type RequestContext } from '../admission.ts'
 import { refuseOverBacklog } from '../backlog.ts'
 import { refuseIdsInFlight } from '../calls-in-flight.ts'
@@ -15,8 +16,10 @@ import {
   initializeHttpSse,
   openHttpSseStream,
   readHttpSseBody,
+  type HttpSsePost,
   type HttpSseSession
 } from './http-sse-session.ts'
+import { forwardHttpSsePosts, httpSseIdOf } from './http-sse-forward.ts'
 import { createSessionMessages, isRequest, ownerOf, type LegacyOptions } from './messages.ts'
 
 export interface HttpSseOptions extends LegacyOptions {
@@ -29,10 +32,11 @@ export type HttpSseHandler = ReturnType<typeof createHttpSseHandler>
 const unknownClient: NegotiatedClient = { revision: '2024-11-05', clientInfo: undefined, capabilities: {} }
 
 export function createHttpSseHandler(options: HttpSseOptions) {
-  const { relay, sessions, live, revalidator, clock, randomBytes, log } = options
+  const { relay, sessions, live, revalidator, clock, randomBytes, log, replicas } = options
   const messages = createSessionMessages(options)
   const entries = new Map<string, HttpSseSession>()
   const endings = new Set<Promise<void>>()
+  const forwardPost = forwardHttpSsePosts(replicas, take)
   let closed = false
 
   async function endSession(session: Session): Promise<void> {
@@ -44,22 +48,70 @@ export function createHttpSseHandler(options: HttpSseOptions) {
   }
 
   function handle(
-    context: RequestContext,
+    context: HttpSsePost,
     session: LiveSession,
     stream: HttpSseSession['stream'],
-    message: Message
+    message: Message & { kind: 'request' }
   ): void {
-    if (message.kind !== 'request') return messages.accept(context, session, message)
     const release = stream.hold()
     // Its POST is answered already.
-    const done = holdRequest(context)
+    const done = context.hold()
     // `run` never rejects.
-    void messages.run(context, session, message, stream.send).then((final) => {
+    void messages.run(context, session, message, stream.send, true).then((final) => {
       // What waits to be read counts for the stream.
       done()
       if (final !== undefined) stream.answer(final)
       release()
     })
+  }
+
+  /**
+   * A POST for a stream of this process: requests are answered on the stream.
+   * @param accepted called before anything is run
+   * @throws GatewayError invalid_request, session_unknown, unavailable
+   */
+  async function take(context: HttpSsePost, id: string, body: unknown, accepted: () => void): Promise<void> {
+    const entry = await findHttpSseSession(entries, sessions, context, id)
+    const { stream } = entry
+    const given = readHttpSseBody(body, entry, options, context.snapshot.limits.batchMessages)
+    if (entry.phase === 'ready') {
+      if (given.some((message) => isRequest(message, 'initialize')))
+        throw new GatewayError(
+          'invalid_request',
+          'This session is initialized already. Open another stream for another session.'
+        )
+      const session = live.use(entry.session, context.memory.share)
+      if (given.some(({ kind }) => kind === 'request')) refuseOverBacklog(session)
+      refuseIdsInFlight(session, given)
+      const [requests, others] = [given.filter((each) => each.kind === 'request'), given.filter(isNoRequest)]
+      await Promise.all(others.map((message) => messages.accept(session, message)))
+      accepted()
+      for (const message of requests) handle(context, session, stream, message)
+      return
+    }
+    const [first] = given
+    if (entry.phase === 'new' && first !== undefined && isRequest(first, 'initialize')) {
+      entry.phase = 'initializing'
+      accepted()
+      return await initializeHttpSse(options, context, entry, first).finally(stream.hold())
+    }
+    // Clients of 2026-07-28 send this first. After an error on the stream they try initialize; a refused POST they
+    // take for a broken connection.
+    if (entry.phase === 'new' && first !== undefined && isRequest(first, 'server/discover')) {
+      accepted()
+      const text = 'This endpoint does not offer server/discover. Send initialize.'
+      const error = errorObject(new GatewayError('method_not_found', text), context.requestId)
+      stream.send(errorMessage(first.id, error))
+      return
+    }
+    // basic/lifecycle: a ping may come before all else.
+    if (first === undefined || !isRequest(first, 'ping'))
+      throw new GatewayError(
+        'invalid_request',
+        'This session is not initialized. Send initialize, once, and wait for its answer.'
+      )
+    accepted()
+    stream.send(responseMessage(first.id, {}))
   }
 
   return {
@@ -75,7 +127,8 @@ export function createHttpSseHandler(options: HttpSseOptions) {
         if (raw.destroyed) return
         throw stopping()
       }
-      const id = randomBytes(32).toString('base64url')
+      // A POST that comes to another process is sent on to this one.
+      const id = `${replicas.bus.node}.${randomBytes(32).toString('base64url')}`
       const ending = Promise.withResolvers<void>()
       endings.add(ending.promise)
       const messagesPath = `${pathOf(endpoint, 'messages')}?sessionId=${id}`
@@ -104,50 +157,15 @@ export function createHttpSseHandler(options: HttpSseOptions) {
     },
 
     /**
-     * POST: requests are answered on the stream.
+     * POST: requests are answered on the stream, which may be one of another process.
      * @throws GatewayError invalid_request, unsupported_version, session_unknown, unavailable
      */
     async post(context: RequestContext, body: unknown): Promise<void> {
       checkRevision(context.incoming.headers)
-      const entry = await findHttpSseSession(entries, sessions, context)
-      const { stream } = entry
-      const given = readHttpSseBody(body, entry, live, context.snapshot.limits.batchMessages)
-      if (entry.phase === 'ready') {
-        if (given.some((message) => isRequest(message, 'initialize')))
-          throw new GatewayError(
-            'invalid_request',
-            'This session is initialized already. Open another stream for another session.'
-          )
-        const session = live.use(entry.session, context.memory.share)
-        if (given.some(({ kind }) => kind === 'request')) refuseOverBacklog(session)
-        refuseIdsInFlight(session, given)
-        sendAccepted(context.raw, context.headers)
-        for (const message of given) handle(context, session, stream, message)
-        return
-      }
-      const [first] = given
-      if (entry.phase === 'new' && first !== undefined && isRequest(first, 'initialize')) {
-        entry.phase = 'initializing'
-        sendAccepted(context.raw, context.headers)
-        return await initializeHttpSse(options, context, entry, first).finally(stream.hold())
-      }
-      // Clients of 2026-07-28 send this first. After an error on the stream they try initialize; a refused POST they
-      // take for a broken connection.
-      if (entry.phase === 'new' && first !== undefined && isRequest(first, 'server/discover')) {
-        sendAccepted(context.raw, context.headers)
-        const text = 'This endpoint does not offer server/discover. Send initialize.'
-        const error = errorObject(new GatewayError('method_not_found', text), context.requestId)
-        stream.send(errorMessage(first.id, error))
-        return
-      }
-      // basic/lifecycle: a ping may come before all else.
-      if (first === undefined || !isRequest(first, 'ping'))
-        throw new GatewayError(
-          'invalid_request',
-          'This session is not initialized. Send initialize, once, and wait for its answer.'
-        )
-      sendAccepted(context.raw, context.headers)
-      stream.send(responseMessage(first.id, {}))
+      const id = httpSseIdOf(context)
+      if (await forwardPost(context, id, body)) return sendAccepted(context.raw, context.headers)
+      const hold = (): (() => void) => holdRequest(context)
+      await take({ ...context, hold }, id, body, () => sendAccepted(context.raw, context.headers))
     },
 
     /** Ends every stream as soon as its calls in flight are answered. Resolves when the last one has ended. */
@@ -158,3 +176,5 @@ export function createHttpSseHandler(options: HttpSseOptions) {
     }
   }
 }
+
+const isNoRequest = (message: Message): message is Exclude<Message, { kind: 'request' }> => message.kind !== 'request'

@@ -17,18 +17,18 @@ import type { RequestContext } from '../admission.ts'
 import { refuseIdsInFlight } from '../calls-in-flight.ts'
 import { checkRevision, checkTakesStream, formatsOf, readAccept, type Accepts } from '../headers.ts'
 import { sendAccepted, sendJson, sseHeaders } from '../reply.ts'
+import { initializeResult, readInitializeParams } from './initialize.ts'
 import {
   checkBatch,
   createSessionMessages,
-  initializeResult,
   invalidMessage,
   mayBeResponse,
   ownerOf,
-  readInitializeParams,
   refuseInitialize,
   settleInvalidResponse
 } from './messages.ts'
-import { answerGet, answerPost, sessionExists, type StreamableOptions } from './streams.ts'
+import { answerGet } from './get-stream.ts'
+import { answerPost, sessionExists, type StreamableOptions } from './streams.ts'
 
 export type LegacyHandler = ReturnType<typeof createLegacyHandler>
 
@@ -37,8 +37,10 @@ const ownId = /^[A-Za-z0-9_-]{43}$/
 const plausibleId = /^[A-Za-z0-9_-]{1,128}$/
 
 export function createLegacyHandler(options: StreamableOptions) {
-  const { relay, sessions, live, serverInfo, log } = options
+  const { relay, sessions, live, log, replicas } = options
+  const { sessionBus, homes } = replicas
   const messages = createSessionMessages(options)
+  homes.serve((context, session, message, push, signal) => messages.run(context, session, message, push, true, signal))
 
   /** @throws GatewayError session_required, invalid_request, session_unknown, unavailable */
   async function resolveSession({ incoming: { headers }, principal, endpoint }: RequestContext): Promise<Session> {
@@ -82,7 +84,7 @@ export function createLegacyHandler(options: StreamableOptions) {
       throw error
     }
     const headers = { ...context.headers, 'Mcp-Session-Id': opened.id }
-    const message = responseMessage(id, initializeResult(context, client.revision, described, serverInfo))
+    const message = responseMessage(id, initializeResult(context, client.revision, described))
     if (readAccept(incoming.headers).json) return sendJson(raw, 200, message, headers)
     raw.writeHead(200, { ...headers, ...sseHeaders }).end(`event: message\ndata: ${JSON.stringify(message)}\n\n`)
   }
@@ -97,19 +99,20 @@ export function createLegacyHandler(options: StreamableOptions) {
     refuseInitialize(batch)
     refuseIdsInFlight(session, batch)
     if (batch.every((message) => message.kind !== 'request' && message.kind !== 'invalid')) {
-      for (const message of batch) messages.accept(context, session, message)
+      await Promise.all(batch.map((message) => messages.accept(session, message)))
       return sendAccepted(context.raw, context.headers)
     }
     await answerPost(options, context, session, accepts, async (push) => {
       const answers = await Promise.all(
         batch.map(async (message, at) => {
-          if (message.kind === 'request') return await messages.run(context, session, message, push)
+          if (message.kind === 'request') return await messages.run(context, session, message, push, accepts.stream)
           if (message.kind === 'invalid') {
-            settleInvalidResponse(session, body[at], message.id)
+            await settleInvalidResponse(sessionBus, session, body[at], message.id)
             const { message: text } = invalidMessage(message.reason)
             return JSON.stringify(errorMessage(message.id, { code: rpcCodes.invalidRequest, message: text }))
           }
-          messages.accept(context, session, message)
+          // One that answers what nobody asked leaves the others of its batch alone.
+          await messages.accept(session, message).catch((err: unknown) => log.debug({ err }, 'refused in a batch'))
           return undefined
         })
       )
@@ -130,7 +133,12 @@ export function createLegacyHandler(options: StreamableOptions) {
       const message = classifyMessage(body)
       if (message.kind === 'invalid') {
         if (message.id !== undefined && mayBeResponse(body))
-          settleInvalidResponse(live.use(await resolveSession(context), context.memory.share), body, message.id)
+          await settleInvalidResponse(
+            sessionBus,
+            live.use(await resolveSession(context), context.memory.share),
+            body,
+            message.id
+          )
         throw invalidMessage(message.reason)
       }
       if (message.kind === 'request' && message.request.method === 'initialize')
@@ -144,13 +152,13 @@ export function createLegacyHandler(options: StreamableOptions) {
       }
       const session = live.use(stored, context.memory.share)
       if (message.kind !== 'request') {
-        messages.accept(context, session, message)
+        await messages.accept(session, message)
         return sendAccepted(context.raw, context.headers)
       }
       refuseIdsInFlight(session, [message])
       const { id } = message
       await answerPost(options, context, session, accepts, async (push) => {
-        const final = await messages.run(context, session, message, push)
+        const final = await messages.run(context, session, message, push, accepts.stream)
         if (final !== undefined || accepts.stream) return final
         // A cancelled request has no answer, but its HTTP request needs one; 202 would say that it was no request.
         const cancelled = new GatewayError('cancelled', 'The request was cancelled by its caller.')

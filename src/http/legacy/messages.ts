@@ -3,37 +3,35 @@
 
 import type { Log } from '../../observe/log.ts'
 import {
-  atLeast,
   errorMessage,
   errorObject,
   GatewayError,
-  isLegacyRevision,
   isObject,
-  latestLegacy,
   metaOf,
   notificationMessage,
   responseMessage,
   rpcCodes,
   RpcError,
-  type Implementation,
   type JsonObject,
   type Message,
   type RequestId,
   type Revision
 } from '../../protocol/messages.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
-import { capabilitiesFit, maxCapabilitiesBytes } from '../../protocol/envelope.ts'
 import type { Client } from '../../protocol/seams.ts'
-import { shapeCapabilities, shapeNotification } from '../../protocol/translate/revision-shape.ts'
+import { shapeNotification } from '../../protocol/translate/revision-shape.ts'
 import { relatedTaskKey } from '../../protocol/translate/tasks.ts'
 import type { LegacyRelay } from '../../relay/legacy-relay.ts'
 import type { CallInFlight, LiveSession, LiveSessions } from '../../session/live-sessions.ts'
-import type { NegotiatedClient, Owner, Sessions } from '../../session/sessions.ts'
+import type { Owner } from '../../session/session-record.ts'
+import type { Sessions } from '../../session/sessions.ts'
+import type { SessionBus } from '../../session/session-bus.ts'
 import type { Clock } from '../../time/clock.ts'
-import type { RequestContext } from '../admission.ts'
+import type { CallContext, RequestContext } from '../admission.ts'
 import type { Revalidator } from '../revalidation.ts'
 import { refuseCall, type CallsInFlight } from '../calls-in-flight.ts'
 import { answerText } from '../request-memory.ts'
+import type { Replicas } from './replicas.ts'
 
 export interface LegacyOptions {
   readonly relay: LegacyRelay
@@ -43,26 +41,32 @@ export interface LegacyOptions {
   /** The time of day. */
   readonly clock: Clock
   readonly log: Log
-  readonly serverInfo: Implementation
   /** Over all sessions. */
   readonly calls: CallsInFlight
+  /** The other processes that serve the same sessions. */
+  readonly replicas: Replicas
 }
 
 /** Nothing here rejects: a request ends with a message, or with silence where its caller cancelled it. */
-export function createSessionMessages({ relay, log, calls }: LegacyOptions) {
+export function createSessionMessages({ relay, log, calls, replicas: { sessionBus, homes } }: LegacyOptions) {
   return {
     /**
      * Runs a request. Notifications and server requests go out on the stream of its answer, or on the session's own
      * where it has none.
      * @param push streams a message ahead of the answer; false where it cannot
+     * @param streams whether it ever can
+     * @param forwarded by another process, which aborts it
      * @returns the text of the message that answers, undefined after a cancellation
      */
     async run(
-      context: RequestContext,
+      context: CallContext,
       session: LiveSession,
-      { id, request }: Message & { kind: 'request' },
-      push: (message: JsonObject) => boolean
+      message: Message & { kind: 'request' },
+      push: (message: JsonObject) => boolean,
+      streams: boolean,
+      forwarded?: AbortSignal
     ): Promise<JsonText | undefined> {
+      const { id, request } = message
       const controller = new AbortController()
       const { signal } = controller
       const { snapshot, tenant, endpoint, principal, requestId } = context
@@ -106,7 +110,12 @@ export function createSessionMessages({ relay, log, calls }: LegacyOptions) {
         leave = calls.enter(context)
         session.calls.add(entry)
         calls.running.add(controller)
+        forwarded?.addEventListener('abort', () => entry.end(forwarded.reason as Error), { once: true })
         const call = { snapshot, tenant, endpoint, principal, request, record: {}, session, client, signal }
+        if (forwarded === undefined && homes.isElsewhere(session) && relay.isBound(call)) {
+          const answer = await homes.forward(context, session, message, streams, { notify: push, signal })
+          if (answer !== undefined) return answer.text
+        }
         const result = await relay.call(call)
         return await answerText(context, result, responseMessage(id, result))
       } catch (error) {
@@ -126,66 +135,23 @@ export function createSessionMessages({ relay, log, calls }: LegacyOptions) {
       }
     },
 
-    /** A notification, or the response to a server request. */
-    accept(context: RequestContext, session: LiveSession, message: Exclude<Message, { kind: 'request' }>): void {
-      if (message.kind !== 'notification') {
-        if (!session.serverRequests.settle(message))
-          log.debug({ tenant: context.tenant.id }, 'a response of a client to no open server request')
-        return
-      }
+    /**
+     * A notification, or the response to a server request.
+     * @throws GatewayError invalid_request for a response to what was not asked
+     */
+    async accept(session: LiveSession, message: Exclude<Message, { kind: 'request' }>): Promise<void> {
+      if (message.kind !== 'notification') return await sessionBus.settle(session, message)
       const { method, params } = message.notification
       if (method === 'notifications/cancelled') {
         const reason = typeof params?.['reason'] === 'string' ? params['reason'].slice(0, 500) : undefined
-        for (const call of session.calls) if (call.id === params?.['requestId']) call.cancel(reason)
-      } else if (method === 'notifications/progress') session.serverRequests.progress(message.notification)
+        sessionBus.cancel(session, { requestId: params?.['requestId'], reason })
+      } else if (method === 'notifications/progress') sessionBus.progress(session, message.notification)
       else relay.notify(session, message.notification)
     }
   }
 }
 
 const callOver = 'the call that asked is over'
-
-/** What a client says of itself in `initialize`. @throws GatewayError invalid_params */
-export function readInitializeParams(params: JsonObject | undefined): NegotiatedClient {
-  const { protocolVersion, clientInfo, capabilities } = params ?? {}
-  if (typeof protocolVersion !== 'string')
-    throw new GatewayError('invalid_params', '"protocolVersion" of initialize must be a string.')
-  // They stay in the store as long as the session.
-  if (isObject(capabilities) && !capabilitiesFit(capabilities))
-    throw new GatewayError(
-      'invalid_params',
-      `"capabilities" of initialize takes more than ${maxCapabilitiesBytes} bytes as JSON. Leave out what the ` +
-        'server need not know.'
-    )
-  return {
-    // basic/lifecycle "Version Negotiation".
-    revision: isLegacyRevision(protocolVersion) ? protocolVersion : latestLegacy,
-    clientInfo:
-      isObject(clientInfo) && typeof clientInfo['name'] === 'string'
-        ? {
-            name: clientInfo['name'].slice(0, 200),
-            version: typeof clientInfo['version'] === 'string' ? clientInfo['version'].slice(0, 100) : 'unknown'
-          }
-        : undefined,
-    capabilities: isObject(capabilities) ? capabilities : {}
-  }
-}
-
-export function initializeResult(
-  { tenant, endpoint }: RequestContext,
-  revision: Revision,
-  { capabilities, instructions }: Awaited<ReturnType<LegacyRelay['describe']>>,
-  serverInfo: Implementation
-): JsonObject {
-  return {
-    protocolVersion: revision,
-    capabilities: shapeCapabilities(capabilities, revision),
-    serverInfo: atLeast(revision, '2025-06-18')
-      ? { ...serverInfo, title: `Gatehouse: ${tenant.id}/${endpoint.name}` }
-      : serverInfo,
-    ...(instructions === undefined ? {} : { instructions })
-  }
-}
 
 export const ownerOf = ({ principal: { tenant, issuer, subject, clientId } }: RequestContext): Owner => ({
   tenant,
@@ -202,13 +168,19 @@ export const invalidMessage = (reason: string): GatewayError =>
  * one that will not come.
  * @param id of the message, if it has one
  */
-export function settleInvalidResponse(session: LiveSession, message: unknown, id: RequestId | undefined): void {
+export async function settleInvalidResponse(
+  sessionBus: SessionBus,
+  session: LiveSession,
+  message: unknown,
+  id: RequestId | undefined
+): Promise<void> {
   if (id === undefined || !mayBeResponse(message)) return
   const error = {
     code: rpcCodes.internalError,
     message: 'The client answered with something that is no JSON-RPC response.'
   }
-  session.serverRequests.settle({ kind: 'error', id, error })
+  // The message is refused anyway.
+  await sessionBus.settle(session, { kind: 'error', id, error }).catch(() => {})
 }
 
 /** @returns whether an invalid message may have been meant as the response to a server request */

@@ -1,12 +1,11 @@
-// What a session over Streamable HTTP is sent: the answer to a POST, and the stream that a GET opens or comes back to
-// (2025-11-25 basic/transports "Listening for Messages from the Server", "Resumability and Redelivery").
+// The answer to a POST of a session over Streamable HTTP: JSON or a stream (2025-11-25 basic/transports).
 
 import type { ServerResponse } from 'node:http'
-import { atLeast, GatewayError, type JsonObject } from '../../protocol/messages.ts'
+import { atLeast, type JsonObject } from '../../protocol/messages.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { Sessions } from '../../session/sessions.ts'
-import type { Attachment, ClientStream, Sink } from '../../session/stream.ts'
+import type { Attachment, ClientStream } from '../../session/stream.ts'
 import type { Streams } from '../../session/streams.ts'
 import type { Clock } from '../../time/clock.ts'
 import { type RequestContext } from '../admission.ts'
@@ -14,7 +13,6 @@ import { noLongerAccepted } from '../revalidation.ts'
 import { refuseOverBacklog, smallBacklogBytes, trackBacklog } from '../backlog.ts'
 import type { Accepts } from '../headers.ts'
 import { createSseWriter, sendAccepted, sendText, sseHeaders, type SseWriter } from '../reply.ts'
-import { countUnread } from '../request-memory.ts'
 import type { LegacyOptions } from './messages.ts'
 
 export interface StreamableOptions extends LegacyOptions {
@@ -106,145 +104,14 @@ export async function answerPost(
   if (backlogBytes() > smallBacklogBytes) trackBacklog(session, raw, backlogBytes)
 }
 
-/**
- * Answers a GET by a stream, which ends when its caller would no longer be let in.
- * @throws GatewayError invalid_request, unavailable, too_many, session_unknown
- */
-export async function answerGet(
-  options: StreamableOptions,
-  context: RequestContext,
-  session: LiveSession
-): Promise<void> {
-  const { relay, sessions, revalidator, clock, log } = options
-  const { raw } = context
-  // 'close' has been emitted already where the client left during the checks, and would not be emitted again.
-  if (raw.destroyed) return
-  refuseOverBacklog(session)
-  trackBacklog(session, raw, () => raw.writableLength)
-  const writer = createSseWriter(context, log)
-  const end = (): void => {
-    writer.end()
-    countUnread(context)
-  }
-  const gone = new AbortController()
-  let attachment: Attachment | undefined
-  // Watched before anything is sent: replaying what is held may take long, and is for valid callers only.
-  const stop = revalidator.watch({
-    credential: context,
-    sessionExists: () => sessionExists(context, sessions),
-    beat() {
-      if (raw.headersSent) writer.beat()
-    },
-    onValid: () => relay.touch(context, session),
-    onInvalid() {
-      gone.abort()
-      if (raw.headersSent) end()
-    }
-  })
-  const leave = (): void => {
-    stop()
-    gone.abort()
-    if (attachment === undefined) return
-    attachment.detach()
-    session.flushListChanges()
-  }
-  raw.once('close', leave)
-  // The head goes out with the first event: until then, the answer can still be a refusal.
-  const start = (): void => {
-    if (raw.headersSent) return
-    raw.writeHead(200, { ...context.headers, ...sseHeaders })
-    // Headers alone can sit in a proxy until the first byte of the body.
-    writer.comment('open')
-  }
-  const sink: Sink = {
-    ...writer,
-    event(id, data) {
-      start()
-      // A stream outlives the check of its token: nothing is sent on it after the token has expired.
-      if (clock.now() < context.validUntil) return writer.event(id, data)
-      end()
-      return true
-    },
-    pause(id, retryMs) {
-      start()
-      writer.pause(id, retryMs)
-      countUnread(context)
-    },
-    end() {
-      start()
-      end()
-    }
-  }
-  attachment = await attach(options, context, session, sink, start, gone.signal)
-  // 'close' may have come before there was something to detach.
-  if (raw.destroyed) leave()
-}
-
-/**
- * Connects a GET to a stream: the one that `Last-Event-ID` names, else a new one of the session.
- * @returns undefined where the request is answered already
- */
-async function attach(
-  { streams, clock }: StreamableOptions,
-  context: RequestContext,
-  session: LiveSession,
-  sink: Sink,
-  start: () => void,
-  gone: AbortSignal
-): Promise<Attachment | undefined> {
-  const { raw, headers } = context
-  const features = {
-    primes: atLeast(session.session.record.revision, '2025-11-25'),
-    memory: context.memory.share
-  }
-  const lastEventId = context.incoming.headers['last-event-id']
-  if (lastEventId === undefined) {
-    start()
-    const stream = streams.open(session.key, 'session', features)
-    const attachment = stream.attach(sink)
-    stream.prime()
-    session.setStream(stream)
-    return attachment
-  }
-  const resumed = await streams.resume(session.key, String(lastEventId), sink, features, gone)
-  if (resumed.kind === 'stopped') {
-    if (raw.headersSent) sink.end()
-    if (raw.headersSent || raw.destroyed) return undefined
-    // A caller that would not be let in now is refused for that.
-    await context.revalidate()
-    throw new GatewayError(
-      'session_unknown',
-      'The session of the client ended. Send a new initialize without a session id.'
-    )
-  }
-  if (resumed.kind === 'unknown')
-    throw new GatewayError(
-      'invalid_request',
-      'The Last-Event-ID is none of this session, or too old to resume from. Open a new stream without it, and ' +
-        'repeat requests that were not answered.'
-    )
-  // As for an EventSource (HTML, "Server-sent events"): 204 ends the reconnecting, which an empty stream would not.
-  if (resumed.kind === 'over') return void raw.writeHead(204, { ...headers }).end()
-  start()
-  if (resumed.kind === 'replayed') return undefined
-  if (resumed.kind === 'continued') {
-    resumed.stream.prime()
-    // A client that left meanwhile must not take over from a stream that somebody reads.
-    if (raw.destroyed) resumed.stream.finish()
-    else session.setStream(resumed.stream)
-  } else if (resumed.of === 'call') pauseAfter(clock, context.snapshot.limits.streamMs, raw, resumed.attachment)
-  session.flushListChanges()
-  return resumed.attachment
-}
-
-/** Closes the connection of a stream after so long, for a client that can to come back. 0: never. */
-function pauseAfter(clock: Clock, ms: number, raw: ServerResponse, attachment: Attachment): void {
-  if (ms === 0) return
-  const timer = clock.timer(ms, () => attachment.pause())
-  raw.once('close', () => timer.close())
-}
-
 /** @returns whether the session that a request names by header still exists. Loading it keeps it alive */
 export async function sessionExists({ incoming, principal, endpoint }: RequestContext, sessions: Sessions) {
   return (await sessions.load(String(incoming.headers['mcp-session-id']), principal, endpoint.name)) !== undefined
+}
+
+/** Closes the connection of a stream after so long, for a client that can to come back. 0: never. */
+export function pauseAfter(clock: Clock, ms: number, raw: ServerResponse, attachment: Attachment): void {
+  if (ms === 0) return
+  const timer = clock.timer(ms, () => attachment.pause())
+  raw.once('close', () => timer.close())
 }

@@ -45,6 +45,16 @@ export interface EndpointContext {
   readonly endpoint: Endpoint
 }
 
+/** Every endpoint of a configuration. */
+export const contextsOf = (snapshot: Snapshot): EndpointContext[] =>
+  [...snapshot.tenants.values()].flatMap((tenant) =>
+    [...tenant.endpoints.values()].map((endpoint) => ({ snapshot, tenant, endpoint }))
+  )
+
+/** Of every upstream of a configuration. */
+export const upstreamHashesOf = ({ tenants }: Snapshot): Set<string> =>
+  new Set([...tenants.values()].flatMap(({ upstreams }) => [...upstreams.values()].map(({ hash }) => hash)))
+
 /** An endpoint in the configuration of now; undefined where it or its tenant is gone. */
 export type ContextOf = (tenant: TenantId, endpoint: EndpointName) => EndpointContext | undefined
 

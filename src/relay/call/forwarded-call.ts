@@ -53,7 +53,7 @@ export async function forwardToNode(
     logLevel
   }
   const caller = JSON.stringify(callerBindingOf(call))
-  const answer = await bus.request(node, { tenant: tenant.id, caller }, forwarded, {
+  const answer = await bus.request(node, 'modern', { tenant: tenant.id, caller }, forwarded, {
     notify: (notification) => client.notify(notification as Notification),
     signal
   })

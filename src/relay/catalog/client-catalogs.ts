@@ -9,7 +9,7 @@ import type { ClientCapabilities, JsonObject, ServerCapabilities, UpstreamName }
 import type { Client } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/methods.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
-import type { SessionRecord } from '../../session/sessions.ts'
+import type { SessionRecord } from '../../session/session-record.ts'
 import { type Clock, settledWithin } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import { definitionOf, type EndpointContext, isModernCaller, type ModernViewer, quotaKeyOf } from '../call/call.ts'

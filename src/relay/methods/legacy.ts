@@ -213,7 +213,7 @@ async function setLevel({ request, session }: LegacyCall, { sessions, connection
   if (!isLogLevel(level)) {
     throw new GatewayError('invalid_params', `"level" must be one of ${logLevels.join(', ')}.`)
   }
-  await sessions.setLogLevel(session.session, level)
+  await sessions.update(session.session, { logLevel: level })
   session.session = { ...session.session, record: { ...session.session.record, logLevel: level } }
   await connections.setLogLevel(session, level)
   return {}

@@ -48,7 +48,9 @@ t.test('in a batch', async (t) => {
   t.equal(mixed.json.length, 3)
   t.notOk('id' in mixed.json[2], 'what is no message has no id')
 
-  const silent = await post([note('notifications/x'), { jsonrpc: '2.0', id: 9, result: {} }])
+  const unasked = await post([note('notifications/x'), { jsonrpc: '2.0', id: 9, result: {} }])
+  t.match([unasked.status, unasked.json], [400, { error: { data: { reason: 'invalid_request' } } }])
+  const silent = await post([note('notifications/x'), note('notifications/y')])
   t.equal(silent.status, 202, 'nothing to answer')
   t.equal(silent.text, '')
 

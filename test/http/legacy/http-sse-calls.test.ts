@@ -145,8 +145,8 @@ t.test('the answer to a server request counts only from the session that was ask
   const { id } = await asked.next('the question', ({ method }) => method === 'sampling/createMessage')
   t.equal(
     (await other.post({ jsonrpc: '2.0', id, result: { model: 'forged' } })).status,
-    202,
-    'taken and dropped, like any answer that nobody waits for'
+    400,
+    'refused, like any answer to what was not asked'
   )
   await asked.post({
     jsonrpc: '2.0',

@@ -15,8 +15,6 @@ t.test('notifications and responses are accepted with 202 and no body', async (t
     '{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo"}}',
     '{"jsonrpc":"2.0","method":"notifications/cancelled"}',
     '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{},"reason":[]}}',
-    '{"jsonrpc":"2.0","id":"never asked","result":{}}',
-    '{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}',
     '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}',
     '{"jsonrpc":"2.0","error":{"code":-32700,"message":"no"}}'
   ]) {
@@ -26,6 +24,19 @@ t.test('notifications and responses are accepted with 202 and no body', async (t
     t.notOk(answer.headers['content-type'])
   }
   t.equal(acme.upstream.server.calls('echo'), 0, 'a call without an id is not run')
+})
+
+t.test('a response to what was not asked is refused', async (t) => {
+  const acme = await acmeGateway(t)
+  const { headers } = await legacyClient(acme.url(), keyOf.ada)
+  for (const body of [
+    '{"jsonrpc":"2.0","id":"never asked","result":{}}',
+    '{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}'
+  ])
+    t.match(await send(acme.url(), { headers, body }), {
+      status: 400,
+      json: { error: { code: -32600, data: { reason: 'invalid_request' } } }
+    })
 })
 
 t.test('what is not JSON is a parse error with the id null', async (t) => {

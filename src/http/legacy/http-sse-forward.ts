@@ -1,0 +1,106 @@
+// POSTs of HTTP+SSE that come to another process than the one that holds the stream: this one has let the caller in,
+// the other one does the rest.
+
+import { isConfiguredPrincipal } from '../../auth/principal.ts'
+import { jsonSizeOf } from '../../limits/limits.ts'
+import { holdMemory } from '../../limits/memory.ts'
+import { type EndpointName, GatewayError, type TenantId } from '../../protocol/messages.ts'
+import { quotaKeyOf } from '../../relay/call/call.ts'
+import { ProcessGone } from '../../session/bus-messages.ts'
+import type { RequestContext } from '../admission.ts'
+import { requestOverheadBytes } from '../request-memory.ts'
+import { noLongerAccepted } from '../revalidation.ts'
+import { sessionEnded, type HttpSsePost } from './http-sse-session.ts'
+import type { Replicas } from './replicas.ts'
+import { carriedPrincipalOf, type CarriedPrincipal } from './session-homes.ts'
+
+interface ForwardedPost {
+  readonly tenant: TenantId
+  readonly endpoint: EndpointName
+  readonly principal: CarriedPrincipal
+  /** Of its credential, which is not sent itself. Epoch ms; null: it does not expire. */
+  readonly validUntil: number | null
+  readonly requestId: string
+  /** That of the messages URL. */
+  readonly id: string
+  readonly body: unknown
+}
+
+/**
+ * @param take handles a POST for a stream of this process
+ * @returns what sends a POST on, and answers false where its stream would be here
+ */
+export function forwardHttpSsePosts(
+  { bus, homes }: Replicas,
+  take: (post: HttpSsePost, id: string, body: unknown, accepted: () => void) => Promise<void>
+) {
+  bus.serve('http-sse', async (question) => {
+    const { tenant, endpoint, principal: carried, validUntil, requestId, id, body } = question as ForwardedPost
+    const place = homes.contextOf(tenant, endpoint)
+    if (place === undefined) throw sessionEnded()
+    const principal = carriedPrincipalOf(carried)
+    const person = quotaKeyOf(principal)
+    const memory = holdMemory(homes.memory.share(tenant, person))
+    const release = memory.retain()
+    try {
+      memory.require(requestOverheadBytes + jsonSizeOf(body), 'The request')
+      const post: HttpSsePost = {
+        ...place,
+        principal,
+        person,
+        requestId,
+        memory,
+        hold: () => memory.retain(),
+        validUntil: validUntil ?? Infinity,
+        // The credential was checked where it came in; what the configuration says of its caller may change.
+        async revalidate() {
+          const now = homes.contextOf(tenant, endpoint)
+          if (now === undefined || !isConfiguredPrincipal(principal, now.tenant.auth)) throw noLongerAccepted()
+        }
+      }
+      await new Promise<void>((resolve, reject) => {
+        take(post, id, body, resolve).catch(reject)
+      })
+      return true
+    } finally {
+      release()
+    }
+  })
+
+  return async (context: RequestContext, id: string, body: unknown): Promise<boolean> => {
+    const holder = /^([0-9a-f]{8})\./.exec(id)?.[1]
+    if (!bus.shared || holder === undefined || holder === bus.node) return false
+    const { tenant, endpoint, principal, validUntil, requestId } = context
+    const forwarded: ForwardedPost = {
+      tenant: tenant.id,
+      endpoint: endpoint.name,
+      principal: { ...principal, scopes: [...principal.scopes] },
+      validUntil: validUntil === Infinity ? null : validUntil,
+      requestId,
+      id,
+      body
+    }
+    const whose = { tenant: tenant.id, caller: quotaKeyOf(principal) }
+    const { signal } = new AbortController()
+    try {
+      await bus.request(holder, 'http-sse', whose, forwarded, { notify() {}, signal })
+    } catch (error) {
+      // The stream is gone with its process.
+      throw error instanceof ProcessGone ? sessionEnded() : error
+    }
+    return true
+  }
+}
+
+/** What the URL of a POST names. @throws GatewayError invalid_request */
+export function httpSseIdOf({ incoming }: RequestContext): string {
+  const [id, second] = new URLSearchParams(incoming.url?.split('?')[1] ?? '').getAll('sessionId')
+  if (id === undefined || second !== undefined) {
+    throw new GatewayError(
+      'invalid_request',
+      'Messages are posted to the URL that the "endpoint" event of the stream gave, with its sessionId. Open the ' +
+        'stream first.'
+    )
+  }
+  return id
+}

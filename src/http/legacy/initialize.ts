@@ -1,0 +1,57 @@
+// `initialize` of both legacy transports (basic/lifecycle): what it says, and what it is answered.
+
+import { capabilitiesFit, maxCapabilitiesBytes } from '../../protocol/envelope.ts'
+import {
+  atLeast,
+  GatewayError,
+  isLegacyRevision,
+  isObject,
+  latestLegacy,
+  type JsonObject,
+  type Revision
+} from '../../protocol/messages.ts'
+import { shapeCapabilities } from '../../protocol/translate/revision-shape.ts'
+import type { LegacyRelay } from '../../relay/legacy-relay.ts'
+import type { NegotiatedClient } from '../../session/session-record.ts'
+import type { CallContext } from '../admission.ts'
+
+/** What a client says of itself in `initialize`. @throws GatewayError invalid_params */
+export function readInitializeParams(params: JsonObject | undefined): NegotiatedClient {
+  const { protocolVersion, clientInfo, capabilities } = params ?? {}
+  if (typeof protocolVersion !== 'string')
+    throw new GatewayError('invalid_params', '"protocolVersion" of initialize must be a string.')
+  // They stay in the store as long as the session.
+  if (isObject(capabilities) && !capabilitiesFit(capabilities))
+    throw new GatewayError(
+      'invalid_params',
+      `"capabilities" of initialize takes more than ${maxCapabilitiesBytes} bytes as JSON. Leave out what the ` +
+        'server need not know.'
+    )
+  return {
+    // basic/lifecycle "Version Negotiation".
+    revision: isLegacyRevision(protocolVersion) ? protocolVersion : latestLegacy,
+    clientInfo:
+      isObject(clientInfo) && typeof clientInfo['name'] === 'string'
+        ? {
+            name: clientInfo['name'].slice(0, 200),
+            version: typeof clientInfo['version'] === 'string' ? clientInfo['version'].slice(0, 100) : 'unknown'
+          }
+        : undefined,
+    capabilities: isObject(capabilities) ? capabilities : {}
+  }
+}
+
+export function initializeResult(
+  { tenant, endpoint }: CallContext,
+  revision: Revision,
+  { capabilities, instructions, serverInfo }: Awaited<ReturnType<LegacyRelay['describe']>>
+): JsonObject {
+  return {
+    protocolVersion: revision,
+    capabilities: shapeCapabilities(capabilities, revision),
+    serverInfo: atLeast(revision, '2025-06-18')
+      ? { ...serverInfo, title: `Gatehouse: ${tenant.id}/${endpoint.name}` }
+      : serverInfo,
+    ...(instructions === undefined ? {} : { instructions })
+  }
+}

@@ -1,0 +1,210 @@
+// Requests of sessions that need what one process alone has: a child process, a session at an upstream, a subscription,
+// a task. They run at the home of their session, whichever process they come to. A home that is gone is replaced, once.
+
+import { bytesPerChar, holdMemory, type MemoryAccount } from '../../limits/memory.ts'
+import { jsonSizeOf } from '../../limits/limits.ts'
+import type { Log } from '../../observe/log.ts'
+import { type JsonText, stringOf } from '../../protocol/json-text.ts'
+import {
+  type EndpointName,
+  GatewayError,
+  type JsonObject,
+  type Message,
+  type TenantId
+} from '../../protocol/messages.ts'
+import { type ContextOf, quotaKeyOf } from '../../relay/call/call.ts'
+import type { Principal } from '../../auth/principal.ts'
+import type { Bus } from '../../session/bus.ts'
+import { ProcessGone } from '../../session/bus-messages.ts'
+import type { BusCall } from '../../session/bus-server.ts'
+import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
+import type { SessionBus } from '../../session/session-bus.ts'
+import type { Sessions } from '../../session/sessions.ts'
+import { sessionHomeKey } from '../../store/keys.ts'
+import type { Store } from '../../store/port.ts'
+import type { CallContext } from '../admission.ts'
+import { requestOverheadBytes, reserveAnswer } from '../request-memory.ts'
+
+type RequestMessage = Message & { readonly kind: 'request' }
+
+/** Of a token or key, only what it said: the credential itself is never sent. */
+export interface CarriedPrincipal extends Omit<Principal, 'scopes'> {
+  readonly scopes: readonly string[]
+}
+
+/** As one process sends it to another. */
+interface ForwardedRequest {
+  readonly tenant: TenantId
+  readonly endpoint: EndpointName
+  /** Of the session. */
+  readonly key: string
+  readonly principal: CarriedPrincipal
+  readonly requestId: string
+  readonly message: Pick<RequestMessage, 'id' | 'request'>
+  /** Whether messages can precede the answer. */
+  readonly streams: boolean
+}
+
+/** Ahead of the answer: a message for the client, or a part of the answer's text. */
+type Ahead = { readonly message: JsonObject } | { readonly part: string }
+
+/** `left`: the process is stopping, and has done nothing. No text: the request was cancelled, and is not answered. */
+type Answer = { readonly text?: string | undefined; readonly left?: boolean }
+
+export type RunForwarded = (
+  context: CallContext,
+  session: LiveSession,
+  message: RequestMessage,
+  push: (message: JsonObject) => boolean,
+  signal: AbortSignal
+) => Promise<JsonText | undefined>
+
+export interface SessionHomesOptions {
+  readonly bus: Bus
+  readonly store: Store
+  readonly sessions: Sessions
+  readonly live: LiveSessions
+  readonly memory: MemoryAccount
+  readonly contextOf: ContextOf
+  readonly isDraining: () => boolean
+  readonly log: Log
+}
+
+/** Longer answers are sent in parts of so many characters. */
+const partChars = 2 * 1024 * 1024
+/** Homes that are tried for one request, each of them the successor of one that is gone. */
+const maxHomes = 4
+
+export type SessionHomes = ReturnType<typeof createSessionHomes>
+
+export function createSessionHomes(options: SessionHomesOptions, { becameHome }: Pick<SessionBus, 'becameHome'>) {
+  const { bus, store, sessions, log } = options
+  const { node, shared } = bus
+  const { memory, contextOf } = options
+  const running = new Set<Promise<unknown>>()
+
+  /**
+   * The process that follows a home that is gone: whoever asks for it first.
+   * @throws GatewayError session_unknown, unavailable
+   */
+  async function replace(session: LiveSession, gone: string, ttlMs: number): Promise<string> {
+    const key = sessionHomeKey(session.key, gone)
+    const isOurs = await store.set(key, node, { ttlMs, when: 'absent' })
+    const home = isOurs ? node : ((await store.get(key)) ?? node)
+    // Also where another process won: a copy that was out of date may have brought back the home before.
+    const now = await sessions.update(session.session, { home })
+    if (now === undefined) throw sessionGone()
+    session.session = now
+    if (isOurs) becameHome(session)
+    log.info({ tenant: session.tenant, gone, home }, 'the process of a session is gone; another one takes over')
+    return home
+  }
+
+  return {
+    memory,
+    contextOf,
+    /** Does the request have to run at another process? */
+    isElsewhere: (session: LiveSession): boolean => shared && session.session.record.home !== node,
+    /**
+     * Runs the request at the home of its session. What precedes the answer is pushed here.
+     * @returns the text of the answer, which is undefined where the caller cancelled; undefined where this process has
+     * become the home, and nothing has been run
+     * @throws GatewayError upstream_lost where the home was lost while it worked, too_many, unavailable
+     */
+    async forward(
+      { tenant, endpoint, principal, requestId, snapshot, memory }: CallContext,
+      session: LiveSession,
+      { id, request }: Pick<RequestMessage, 'id' | 'request'>,
+      streams: boolean,
+      { notify: push, signal }: { notify: (message: JsonObject) => void; signal: AbortSignal }
+    ): Promise<{ readonly text: string | undefined } | undefined> {
+      const forwarded: ForwardedRequest = {
+        tenant: tenant.id,
+        endpoint: endpoint.name,
+        key: session.key,
+        principal: { ...principal, scopes: [...principal.scopes] },
+        requestId,
+        message: { id, request },
+        streams
+      }
+      const whose = { tenant: tenant.id, caller: quotaKeyOf(principal) }
+      const parts: string[] = []
+      const notify = (ahead: unknown): void => {
+        const given = ahead as Ahead
+        if ('message' in given) return push(given.message)
+        reserveAnswer(memory, given.part.length * bytesPerChar)
+        parts.push(given.part)
+      }
+      let { home } = session.session.record
+      for (let tries = 0; tries < maxHomes && home !== node; tries++) {
+        try {
+          const answer = (await bus.request(home, 'request', whose, forwarded, { notify, signal })) as Answer
+          if (answer.left !== true)
+            return { text: answer.text === undefined ? undefined : parts.join('') + answer.text }
+        } catch (error) {
+          // Nothing was run, so it can be run elsewhere.
+          if (!(error instanceof ProcessGone)) throw error
+        }
+        home = await replace(session, home, snapshot.limits.sessionMaxMs)
+      }
+      if (home === node) return undefined
+      throw new GatewayError('unavailable', 'No process of the gateway holds this session. Retry in a second.', {
+        headers: { 'Retry-After': '1' }
+      })
+    },
+    /** Takes the requests that other processes forward to this one. */
+    serve(run: RunForwarded): void {
+      bus.serve('request', (question, call) => {
+        if (options.isDraining()) return Promise.resolve({ left: true } satisfies Answer)
+        const work = runForwarded(options, question as ForwardedRequest, call, run)
+        running.add(work)
+        const done = (): boolean => running.delete(work)
+        work.then(done, done)
+        return work
+      })
+    },
+    /** Resolves when no forwarded request runs any more. */
+    async idle(): Promise<void> {
+      await Promise.allSettled(running)
+    }
+  }
+}
+
+async function runForwarded(
+  { sessions, live, memory, contextOf }: SessionHomesOptions,
+  { tenant, endpoint, key, principal: carried, requestId, message, streams }: ForwardedRequest,
+  { notify, signal }: BusCall,
+  run: RunForwarded
+): Promise<Answer> {
+  const principal = carriedPrincipalOf(carried)
+  const place = contextOf(tenant, endpoint)
+  const found = place === undefined ? undefined : await sessions.find(key, principal, endpoint)
+  if (place === undefined || found === undefined) throw sessionGone()
+  const person = quotaKeyOf(principal)
+  const held = holdMemory(memory.share(tenant, person))
+  held.require(requestOverheadBytes + jsonSizeOf(message.request), 'The request')
+  try {
+    const session = live.use(found, held.share)
+    const context: CallContext = { ...place, principal, person, requestId, memory: held }
+    const push = (each: JsonObject): boolean => {
+      if (streams) notify({ message: each } satisfies Ahead)
+      return streams
+    }
+    const answer = await run(context, session, { kind: 'request', ...message }, push, signal)
+    if (answer === undefined) return {}
+    let text = stringOf(answer)
+    for (; text.length > partChars; text = text.slice(partChars))
+      notify({ part: text.slice(0, partChars) } satisfies Ahead)
+    return { text }
+  } finally {
+    held.set(0)
+  }
+}
+
+export const carriedPrincipalOf = (carried: CarriedPrincipal): Principal => ({
+  ...carried,
+  scopes: new Set(carried.scopes)
+})
+
+const sessionGone = (): GatewayError =>
+  new GatewayError('session_unknown', 'The session ended meanwhile. Send a new initialize without Mcp-Session-Id.')

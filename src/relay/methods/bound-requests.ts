@@ -1,0 +1,42 @@
+// Requests that need what one process alone has, where several processes serve one session.
+
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { isModernRevision } from '../../protocol/messages.ts'
+import type { LegacyCall } from '../call/call.ts'
+import { definitionsOf, type ClientCatalogs, type SessionViewer } from '../catalog/client-catalogs.ts'
+import type { Listings } from '../catalog/listings.ts'
+
+/** Of a method: the parameter that names what it is about. */
+const targets: Readonly<Record<string, readonly ['tool' | 'prompt' | 'resource', string]>> = {
+  'tools/call': ['tool', 'name'],
+  'prompts/get': ['prompt', 'name'],
+  'resources/read': ['resource', 'uri']
+}
+/** What they begin, or are about, stays at one process, whatever the upstream is. */
+const alwaysBound = /^(?:resources\/(?:un)?subscribe|tasks\/.*)$/
+
+/** Does the request have to run where those before it of its session ran? */
+export function isBoundRequest(
+  call: Pick<LegacyCall, 'request' | 'session' | 'tenant' | 'endpoint' | 'snapshot'>,
+  catalogs: ClientCatalogs<SessionViewer>,
+  listings: Pick<Listings, 'peek'>
+): boolean {
+  const { method, params } = call.request
+  if (method === 'ping') return false
+  if (alwaysBound.test(method) || params?.['task'] !== undefined) return true
+  const bound = definitionsOf(call).filter((definition) => isBoundUpstream(definition, listings))
+  const target = targets[method]
+  if (target === undefined || bound.length === 0) return bound.length > 0
+  const [kind, member] = target
+  const name = params?.[member]
+  const route = typeof name === 'string' ? catalogs.of(call)[kind](name) : undefined
+  return route === undefined || bound.some((definition) => definition.name === route.upstream)
+}
+
+/** A shared one keeps no state, and a modern one over HTTP has no session. A process may have state in any era. */
+function isBoundUpstream(definition: UpstreamDefinition, listings: Pick<Listings, 'peek'>): boolean {
+  if (definition.isolation === 'shared') return false
+  if (definition.type === 'stdio') return true
+  const revision = listings.peek(definition)?.revision
+  return definition.era !== 'modern' && (revision === undefined || !isModernRevision(revision))
+}

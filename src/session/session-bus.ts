@@ -1,0 +1,193 @@
+// What reaches one process and is about what another one holds of the same session: answers to its server requests,
+// cancellations, messages for the stream that its client listens on.
+
+import { LRUCache } from 'lru-cache'
+import { GatewayError, type JsonObject, type Message, type Notification, type RequestId } from '../protocol/messages.ts'
+import { everyNode } from '../store/keys.ts'
+import type { Clock } from '../time/clock.ts'
+import type { Bus } from './bus.ts'
+import { ProcessGone } from './bus-messages.ts'
+import type { BusCaller, BusKind } from './bus-server.ts'
+import type { LiveSession, LiveSessions, SessionStream } from './live-sessions.ts'
+
+type ClientResponse = Message & { readonly kind: 'response' | 'error' }
+
+/** What one process says to others of a session, by its key. */
+interface About<Said> {
+  readonly key: string
+  readonly said: Said
+}
+
+interface Cancellation {
+  readonly requestId: unknown
+  readonly reason: string | undefined
+}
+
+/** The client listens at the process that says so. */
+interface Listening {
+  readonly attached: boolean
+  /** Its stream takes the place of the one before. */
+  readonly isNew: boolean
+}
+
+type Delivery = { readonly message: JsonObject } | { readonly finish: true }
+
+type SaidOfSession = Cancellation | Notification | Listening | Delivery | undefined
+
+interface RemoteStream extends SessionStream {
+  readonly at: string
+  heard(attached: boolean): void
+  readonly over: boolean
+}
+
+/** Announced with each heartbeat, every 15 seconds, while its client is connected. */
+const announcedMs = 40_000
+/** Streams at other processes. */
+const maxRemoteStreams = 20_000
+
+export type SessionBus = ReturnType<typeof createSessionBus>
+
+export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
+  const { node, shared } = bus
+  const remotes = new LRUCache<string, RemoteStream>({ max: maxRemoteStreams })
+  let onListening = (_session: LiveSession): void => {}
+
+  const tell = (to: string, kind: BusKind, key: string, said: SaidOfSession): Promise<boolean> =>
+    bus.tell(to, kind, { key, said } satisfies About<SaidOfSession>)
+
+  function openRemote(at: string, key: string): RemoteStream {
+    let attachedUntil = clock.now() + announcedMs
+    let over = false
+    return {
+      at,
+      send(message) {
+        if (over) return
+        void tell(at, 'deliver', key, { message: message as JsonObject }).then((isHeard) => {
+          if (!isHeard) over = true
+        })
+      },
+      finish() {
+        // Where this process stops, the client goes on listening there, for the next home.
+        if (!over && !live.closed) void tell(at, 'deliver', key, { finish: true })
+        over = true
+      },
+      heard(attached) {
+        attachedUntil = attached ? clock.now() + announcedMs : 0
+      },
+      get attached() {
+        return !over && clock.now() < attachedUntil
+      },
+      get over() {
+        return over
+      }
+    }
+  }
+
+  const isLocal = (session: LiveSession): boolean =>
+    session.stream !== undefined && session.stream !== remotes.get(session.key)
+
+  /**
+   * The client of the session listens here, or not any more: the home of the session sends what is for its stream.
+   * @param isNew its stream takes the place of another one
+   */
+  function announce(session: LiveSession, isNew: boolean): void {
+    const { home } = session.session.record
+    if (!shared || home === node || !isLocal(session)) return
+    void tell(home, 'stream', session.key, { attached: session.listening, isNew })
+  }
+
+  bus.serve('response', async (question) => {
+    const { key, said } = question as About<ClientResponse>
+    return live.get(key)?.serverRequests.settle(said) === true
+  })
+  bus.hear('progress', ({ key, said }: About<Notification>) => live.get(key)?.serverRequests.progress(said))
+  bus.hear('cancel', ({ key, said }: About<Cancellation>, from) => {
+    const session = live.get(key)
+    if (session !== undefined && from !== node) cancelHere(session, said)
+  })
+  bus.hear('stream', ({ key, said: { attached, isNew } }: About<Listening>, from) => {
+    const known = remotes.get(key)
+    const session = live.get(key)
+    const replaces = isNew || known === undefined || known.over || (session !== undefined && !session.listening)
+    if (known?.at === from && !known.over) known.heard(attached)
+    else if (attached && replaces) remotes.set(key, openRemote(from, key))
+    if (session === undefined) return
+    const remote = remotes.get(key)
+    if (remote?.at !== from) return
+    if (session.stream === remote) session.flushListChanges()
+    else session.setStream(remote)
+    onListening(session)
+  })
+  bus.hear('home', ({ key }: About<unknown>, home) => {
+    const session = live.get(key)
+    if (session === undefined || home === node) return
+    session.session = { key, record: { ...session.session.record, home } }
+    announce(session, true)
+  })
+  bus.hear('deliver', ({ key, said }: About<Delivery>) => {
+    const session = live.get(key)
+    // Of a stream that is elsewhere by now, nothing is sent on: it could go in circles.
+    if (session === undefined || !isLocal(session)) return
+    if ('message' in said) session.stream?.send(said.message)
+    else session.stream?.finish()
+  })
+  live.onCreate((session) => {
+    const remote = remotes.get(session.key)
+    if (remote?.attached === true) session.setStream(remote)
+  })
+
+  return {
+    /**
+     * A client answers a server request, whichever process has sent it.
+     * @throws GatewayError invalid_request where it was not asked, or the process that asked is gone
+     */
+    async settle(session: LiveSession, message: ClientResponse): Promise<void> {
+      // An error without an id says that something could not be read, and answers nothing (JSON-RPC 2.0, section 5).
+      if (session.serverRequests.settle(message) || message.id === undefined) return
+      const asker = typeof message.id === 'string' ? /^([0-9a-f]{8})-\d+$/.exec(message.id)?.[1] : undefined
+      if (!shared || asker === undefined || asker === node) throw notAsked(message.id)
+      const { tenant, issuer, subject } = session.session.record.owner
+      const whose: BusCaller = { tenant, caller: JSON.stringify([issuer, subject]) }
+      const { signal } = new AbortController()
+      const question: About<ClientResponse> = { key: session.key, said: message }
+      const wasAsked = await bus
+        .request(asker, 'response', whose, question, { notify() {}, signal })
+        .catch((error: unknown) => {
+          if (error instanceof ProcessGone) return false
+          throw error
+        })
+      if (wasAsked !== true) throw notAsked(message.id)
+    },
+    /** The progress of a client on a server request. */
+    progress(session: LiveSession, notification: Notification): void {
+      if (session.serverRequests.progress(notification) || !shared) return
+      const asker = /^([0-9a-f]{8})-\d+$/.exec(String(notification.params?.['progressToken']))?.[1]
+      if (asker !== undefined && asker !== node) void tell(asker, 'progress', session.key, notification)
+    },
+    /** The call of this id, at whichever process it runs. */
+    cancel(session: LiveSession, cancellation: Cancellation): void {
+      if (!cancelHere(session, cancellation) && shared) void tell(everyNode, 'cancel', session.key, cancellation)
+    },
+    announce,
+    /** This process is the home of the session from now on: whoever has its stream is to announce that. */
+    becameHome: ({ key }: LiveSession): void => void tell(everyNode, 'home', key, undefined),
+    /** Called when a client is found to listen elsewhere. */
+    onListening(listener: (session: LiveSession) => void): void {
+      onListening = listener
+    }
+  }
+}
+
+/** @returns whether there is such a call here */
+function cancelHere({ calls }: LiveSession, { requestId, reason }: Cancellation): boolean {
+  const named = [...calls].filter(({ id }) => id === requestId)
+  for (const call of named) call.cancel(reason)
+  return named.length > 0
+}
+
+const notAsked = (id: RequestId | undefined): GatewayError =>
+  new GatewayError(
+    'invalid_request',
+    `No server request of the id ${JSON.stringify(id)} was sent to this session, or its sender is gone. ` +
+      'Answer with the id of the request.'
+  )

@@ -1,0 +1,69 @@
+// HTTP+SSE of 2024-11-05, whose stream is at one replica and whose POSTs come to each in turn.
+
+import t from 'tap'
+import { keyOf } from '../kit/acme-gateway.ts'
+import { openSse } from '../kit/http-sse-client.ts'
+import { allCapabilities, isServerRequest, scriptedStdio } from '../kit/server-request.ts'
+import { startReplicas } from './rig.ts'
+
+const rig = await startReplicas(t, {
+  upstreams: { pipe: scriptedStdio },
+  endpoints: { default: { upstreams: ['pipe'], prefix: '' } }
+})
+const initialize = {
+  protocolVersion: '2025-11-25',
+  capabilities: allCapabilities,
+  clientInfo: { name: 'raw', version: '1' }
+}
+
+const asked = new Set<unknown>()
+
+t.test('a client initializes, calls, answers and cancels through any replica', async (t) => {
+  const client = await openSse(rig.url('t/acme/sse'), keyOf.ada)
+  t.match(await client.request('initialize', initialize), { result: { protocolVersion: '2025-11-25' } })
+  t.equal((await client.notify('notifications/initialized')).status, 202)
+  const before = rig.turns.length
+  const pids = []
+  for (let n = 0; n < 4; n++) pids.push((await client.request('tools/call', { name: 'pid' })).result.content[0].text)
+  t.equal(new Set(pids).size, 1)
+  for (const name of ['elicit', 'sample', 'roots']) {
+    const call = client.request('tools/call', { name }, `the ${name}`)
+    const { id } = await client.next(
+      'the server request',
+      (message) => isServerRequest(message) && !asked.has(message.id)
+    )
+    asked.add(id)
+    t.equal((await client.post({ jsonrpc: '2.0', id, result: { action: 'accept', roots: [] } })).status, 202)
+    t.match(await call, { result: { content: [{ text: /accept/ }] } })
+  }
+  t.equal((await client.post({ jsonrpc: '2.0', id: 'never asked', result: {} })).status, 400)
+  t.equal((await client.post({ jsonrpc: '2.0', id: 'never asked', result: {} })).status, 400)
+  t.equal(new Set(rig.turns.slice(before)).size, 3, 'each replica had some of them')
+  client.close()
+})
+
+t.test('nobody else posts to the stream, whichever replica is tried', async (t) => {
+  const client = await openSse(rig.url('t/acme/sse'), keyOf.ada)
+  t.match(await client.request('initialize', initialize), { result: {} })
+  for (let n = 0; n < 3; n++) {
+    const answer = await client.post(
+      { jsonrpc: '2.0', id: n, method: 'ping' },
+      { authorization: `Bearer ${keyOf.bob}` }
+    )
+    t.match([answer.status, answer.json], [404, { error: { data: { reason: 'session_unknown' } } }])
+    t.match(await client.request('ping'), { result: {} })
+  }
+  client.close()
+})
+
+t.test('a stream whose replica is gone is unknown', async (t) => {
+  const client = await openSse(rig.at(0, 't/acme/sse'), keyOf.ada)
+  t.match(await client.request('initialize', initialize), { result: {} })
+  const other = client.messagesUrl.replace(/^http:\/\/[^/]+/, rig.nodes[1]?.url ?? '')
+  const ping = { method: 'POST', headers: { authorization: `Bearer ${keyOf.ada}`, 'content-type': 'application/json' } }
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
+  t.equal((await fetch(other, { ...ping, body })).status, 202)
+  rig.nodes[0]?.signal('SIGKILL')
+  await client.ended
+  t.equal((await fetch(other, { ...ping, body })).status, 404)
+})
