@@ -16,14 +16,14 @@ t.test('answers posted by another session, another user or another endpoint sett
 
   const others = [await capableClient(acme.url(), keyOf.ada), await capableClient(acme.url(), keyOf.bob)]
   for (const other of others) {
-    t.equal((await post(acme.url(), other, forged)).status, 202, 'an answer to nothing is no error')
-    t.equal((await post(acme.url(), other, { id, error: { code: 1, message: 'forged' } })).status, 202)
+    t.equal((await post(acme.url(), other, forged)).status, 400, 'it was not asked')
+    t.equal((await post(acme.url(), other, { id, error: { code: 1, message: 'forged' } })).status, 400)
     await other.notify('notifications/cancelled', { requestId: id })
     await other.notify('notifications/cancelled', { requestId: 'the call' })
     await other.notify('notifications/progress', { progressToken: id, progress: 1 })
   }
   const elsewhere = await capableClient(acme.url('files'), keyOf.ada)
-  t.equal((await post(acme.url('files'), elsewhere, forged)).status, 202)
+  t.equal((await post(acme.url('files'), elsewhere, forged)).status, 400)
   // With the session of the victim, but as somebody else, or at another endpoint.
   t.equal(
     (await post(acme.url(), { headers: { ...victim.headers, authorization: `Bearer ${keyOf.bob}` } }, forged)).status,

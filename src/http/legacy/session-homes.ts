@@ -75,8 +75,6 @@ const partChars = 2 * 1024 * 1024
 /** Homes that are tried for one request, each of them the successor of one that is gone. */
 const maxHomes = 4
 
-export type SessionHomes = ReturnType<typeof createSessionHomes>
-
 export function createSessionHomes(options: SessionHomesOptions, { becameHome }: Pick<SessionBus, 'becameHome'>) {
   const { bus, store, sessions, log } = options
   const { node, shared } = bus
