@@ -68,7 +68,7 @@ export function forwardHttpSsePosts(
   })
 
   return async (context: RequestContext, id: string, body: unknown): Promise<boolean> => {
-    const holder = /^([0-9a-f]{8})\./.exec(id)?.[1]
+    const holder = /^([0-9a-f]{8})-.{43}$/.exec(id)?.[1]
     if (!bus.shared || holder === undefined || holder === bus.node) return false
     const { tenant, endpoint, principal, validUntil, requestId } = context
     const forwarded: ForwardedPost = {

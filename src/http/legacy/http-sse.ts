@@ -128,7 +128,7 @@ export function createHttpSseHandler(options: HttpSseOptions) {
         throw stopping()
       }
       // A POST that comes to another process is sent on to this one.
-      const id = `${replicas.bus.node}.${randomBytes(32).toString('base64url')}`
+      const id = `${replicas.bus.node}-${randomBytes(32).toString('base64url')}`
       const ending = Promise.withResolvers<void>()
       endings.add(ending.promise)
       const messagesPath = `${pathOf(endpoint, 'messages')}?sessionId=${id}`

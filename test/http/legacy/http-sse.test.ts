@@ -16,7 +16,7 @@ t.test('the stream begins with where to post, and every message of the session r
   t.equal(client.response.headers['x-accel-buffering'], 'no')
   t.equal(client.response.headers['x-content-type-options'], 'nosniff')
   t.notOk(client.response.headers['mcp-session-id'], 'the id of the record is told to nobody')
-  t.match(client.text(), /^event: endpoint\ndata: \/t\/acme\/messages\?sessionId=[0-9a-f]{8}\.[\w-]{43}\n\n$/)
+  t.match(client.text(), /^event: endpoint\ndata: \/t\/acme\/messages\?sessionId=[0-9a-f]{8}-[\w-]{43}\n\n$/)
 
   const accepted = await send(client.messagesUrl, {
     headers: client.headers,
