@@ -79,14 +79,8 @@ export async function createGateway(
   const authenticator = createAuthenticator({ clock: wallClock, fetch: createFetch(), log })
   const sealer = await createSealer({ store, randomBytes, timer: steadyClock.timer, log })
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
-  const sessions = await createSessions({
-    store,
-    clock: wallClock,
-    randomBytes,
-    snapshot: () => state.snapshot,
-    node,
-    log
-  })
+  const snapshot = (): Snapshot => state.snapshot
+  const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
   const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log })
   const live = createLiveSessions(steadyClock, node, () =>
     Math.min(state.snapshot.limits.sessionIdleMs, state.snapshot.limits.sessionMaxMs)
