@@ -76,9 +76,10 @@ t.test('late, duplicate and invented responses leave nothing behind', async (t) 
   stop.abort()
   timers[1]?.run()
   await Promise.all([withdrawn, late])
-  for (let n = 0; n < 1_000; n++)
-    for (const id of [idOf(sent[0]), idOf(sent[1]), `node-${n}`])
-      if (pending.settle(response(id, { junk: [{}, {}] }))) t.fail('somebody waited')
+  for (let n = 0; n < 1_000; n++) {
+    for (const id of [idOf(sent[0]), idOf(sent[1])]) pending.settle(response(id, { junk: [{}, {}] }))
+    if (pending.settle(response(`node-${n + 3}`, { junk: [{}, {}] }))) t.fail('it was never sent')
+  }
   t.equal(pending.size, 0)
   t.ok(timers.every(({ closed }) => closed))
 })
