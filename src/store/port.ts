@@ -34,7 +34,7 @@ export interface Store {
   entries(key: string): Promise<string[]>
   /**
    * To every subscriber of the channel, in this process and every other one on the same store. A hint: it may be lost.
-   * @returns to how many processes it goes; 0 where nobody listens
+   * @returns to how many processes it goes; 0 only where nobody listens
    */
   publish(channel: string, message: string): Promise<number>
   /** Does not fail while the store is away: `live` stays false until it listens. @returns what stops listening */

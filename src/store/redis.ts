@@ -111,7 +111,9 @@ export async function createRedisStore({
       return await typed(key, () => commands.lrange(prefix + key, 0, -1))
     },
     async publish(channel, message) {
-      return await ask(() => commands.publish(prefix + channel, message))
+      const listening = await ask(() => commands.publish(prefix + channel, message))
+      // A cluster counts only those who listen at the node that was asked.
+      return commands.isCluster ? Math.max(1, listening) : listening
     },
     async subscribe(channel, listener) {
       const name = prefix + channel
