@@ -3,6 +3,8 @@
 import t from 'tap'
 import { acmeGateway, initializeBody } from '../kit/acme-gateway.ts'
 import { jsonHeaders, legacyClient, send } from '../kit/client.ts'
+import { answersTo, round, script } from '../kit/parking-gateway.ts'
+import { httpTaskServer } from '../kit/task-server.ts'
 import { isCall } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
 
@@ -45,4 +47,58 @@ t.test('so are calls in flight, over all sessions; another person is not affecte
   })
   stop.abort()
   await Promise.all(waiting)
+})
+
+t.test("so are calls that are parked: one too many takes the place of the person's oldest", async (t) => {
+  const acme = await acmeGateway(t, { script: { ...script, answers: 'sse' } })
+  const rounds =
+    (who: 'ada' | 'bob', client: string) =>
+    async (more: Record<string, unknown> = {}) =>
+      await round(
+        acme.url(),
+        'tools/call',
+        { name: 'elicit', arguments: {}, ...more },
+        {
+          token: await acme.bearer('JWT', who, { client_id: client })
+        }
+      )
+  const [ada, rotated, bob] = [rounds('ada', 'one'), rounds('ada', 'two'), rounds('bob', 'one')]
+  const [first, kept, others] = [await ada(), await ada(), await bob()]
+  for (let n = 0; n < 63; n++) t.match((await rotated()).result, { resultType: 'input_required' })
+  const retry = ({ inputRequests, requestState }: typeof first) => ({
+    inputResponses: answersTo(inputRequests),
+    requestState
+  })
+  t.match((await ada(retry(first))).error, { data: { reason: 'invalid_state' }, message: /newer ones took/ })
+  t.match((await ada(retry(kept))).result, { resultType: 'complete' })
+  t.match((await bob(retry(others))).result, { resultType: 'complete' }, 'another person has places of its own')
+})
+
+t.test('so are tasks of older servers that are followed: what the oldest asks is declined', async (t) => {
+  const acme = await acmeGateway(t, { upstreams: { up: await httpTaskServer(t) } })
+  const as = (who: 'ada' | 'bob', client: string) => async (method: string, params: Record<string, unknown>) =>
+    await round(acme.url(), method, params, {
+      token: await acme.bearer('JWT', who, { client_id: client }),
+      capabilities: { elicitation: { form: {} }, extensions: { 'io.modelcontextprotocol/tasks': {} } }
+    })
+  const [ada, rotated, bob] = [as('ada', 'one'), as('ada', 'two'), as('bob', 'one')]
+  const asking = async (person: typeof ada): Promise<string> => {
+    const taskId = String((await person('tools/call', { name: 'confirm', arguments: {} })).result?.['taskId'])
+    await until('it asks', async () => (await person('tasks/get', { taskId })).result?.['inputRequests'] !== undefined)
+    return taskId
+  }
+  const [first, others] = [await asking(ada), await asking(bob)]
+  for (let n = 0; n < 64; n++)
+    t.match((await rotated('tools/call', { name: 'toil', arguments: {} })).result, { resultType: 'task' })
+  await until('it was told that nobody answers', async () => {
+    const { result } = await ada('tasks/get', { taskId: first })
+    return result?.['status'] !== 'input_required'
+  })
+  const { result } = await bob('tasks/get', { taskId: others })
+  t.match(result, { status: 'input_required' }, 'another person loses none')
+  const inputResponses = answersTo(result?.['inputRequests'] as Parameters<typeof answersTo>[0])
+  await bob('tasks/update', { taskId: others, inputResponses })
+  await until('its answer came', async () => {
+    return (await bob('tasks/get', { taskId: others })).result?.['status'] === 'completed'
+  })
 })

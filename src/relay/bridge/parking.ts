@@ -25,7 +25,7 @@ import {
 import type { Bus } from '../../session/bus.ts'
 import { createParkedCalls } from '../../session/parked-calls.ts'
 import type { Clock } from '../../time/clock.ts'
-import { callerBindingOf, definitionOf, quotaKeyOf, type ModernCall, type ContextOf } from '../call/call.ts'
+import { definitionOf, quotaKeyOf, type ModernCall, type ContextOf } from '../call/call.ts'
 import { forwardToNode } from '../call/forwarded-call.ts'
 import type { Lease } from '../connections/caller-connections.ts'
 import { createParkedCall, type ParkedOutcome, type ParkedCall } from './parked-call.ts'
@@ -66,7 +66,6 @@ export function createParking({
   /** How long a client may take to come back, in milliseconds; default ten minutes. */
   readonly lifetimeMs?: number | undefined
 }) {
-  const ownerOf = (call: ModernCall): string => JSON.stringify(callerBindingOf(call))
   const parks = createParkedCalls<ParkedCall>({
     clock: wall,
     newId,
@@ -86,7 +85,7 @@ export function createParking({
   }
 
   const resumeHere = (call: ModernCall, parked: Parked, responses: JsonObject): Promise<Result> =>
-    parks.find(ownerOf(call), parked).parked.resume(call, responses)
+    parks.find(quotaKeyOf(call.principal), parked).parked.resume(call, responses)
 
   return {
     /**
@@ -97,7 +96,8 @@ export function createParking({
     async run(call: ModernCall, lease: Lease, request: Request): Promise<Result> {
       const { upstream, release } = lease
       // What follows outlives the request, and keeps nothing else of it.
-      const owner = ownerOf(call)
+      // The person, whatever its client ids: the states that it comes back with are sealed for one of these.
+      const owner = quotaKeyOf(call.principal)
       const share = memory.share(call.tenant.id, quotaKeyOf(call.principal))
       const {
         tenant: { id: tenant },

@@ -7,7 +7,7 @@ import type { ErrorCode } from '../../protocol/error-table.ts'
 import { noClient } from '../../protocol/seams.ts'
 import { abortable } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
-import { callerBindingOf, type ModernCall } from '../call/call.ts'
+import { callerBindingOf, quotaKeyOf, type ModernCall } from '../call/call.ts'
 import { conversationKey } from '../client/modern-client.ts'
 import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
 import type { OpenTask, OpenTasks } from './open-tasks.ts'
@@ -37,7 +37,7 @@ export function createLegacyTaskConnections(
     const { call, definition, task } = of
     return openTasks.track({
       key: keyOf(of),
-      owner: JSON.stringify(callerBindingOf(call)),
+      owner: quotaKeyOf(call.principal),
       caller: { issuer: call.principal.issuer, subject: call.principal.subject },
       definition,
       scope,

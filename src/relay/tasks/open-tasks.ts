@@ -1,5 +1,5 @@
 // Tasks of legacy upstreams that modern clients poll: the connection that each runs on, which stays open meanwhile,
-// and the server requests of each, which wait for `tasks/update`. Bounded per caller and per tenant.
+// and the server requests of each, which wait for `tasks/update`. Bounded per person and per tenant.
 
 import { isConfiguredPrincipal, type Principal } from '../../auth/principal.ts'
 import type { Endpoint, UpstreamDefinition } from '../../config/snapshot.ts'
@@ -19,7 +19,7 @@ import { cancelUnwanted } from './await-task.ts'
 interface OpenTaskParams {
   /** Opaque: caller, upstream, connection and task. */
   readonly key: string
-  /** Opaque: the caller. */
+  /** Opaque: the person, whatever client it uses. */
   readonly owner: string
   readonly caller: Pick<Principal, 'issuer' | 'subject'>
   readonly definition: UpstreamDefinition

@@ -7,7 +7,7 @@ import { GatewayError, type Result, type UpstreamName } from '../../protocol/mes
 import type { Upstream } from '../../protocol/seams.ts'
 import { isTaskOver, readTask } from '../../protocol/translate/tasks.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
-import { callerBindingOf, type ModernCall } from '../call/call.ts'
+import { callerBindingOf, quotaKeyOf, type ModernCall } from '../call/call.ts'
 import type { LeasedConnection } from '../connections/caller-connections.ts'
 import { taskGone, type TaskProcess } from './caller-tasks.ts'
 import type { OpenTasks } from './open-tasks.ts'
@@ -56,11 +56,10 @@ export function createProcessTasks({
     noted(call: ModernCall, definition: UpstreamDefinition, { upstream, scope }: LeasedConnection, task: Result): void {
       const state = definition.type === 'stdio' ? readTask(task) : undefined
       if (state === undefined) return
-      const owner = JSON.stringify(callerBindingOf(call))
       const { endpoint, client, principal } = call
       const entry = openTasks.track({
-        key: JSON.stringify([owner, upstream.id, state.taskId]),
-        owner,
+        key: JSON.stringify([callerBindingOf(call), upstream.id, state.taskId]),
+        owner: quotaKeyOf(principal),
         caller: { issuer: principal.issuer, subject: principal.subject },
         definition,
         scope,
