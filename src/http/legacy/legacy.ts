@@ -73,9 +73,10 @@ export function createLegacyHandler(options: StreamableOptions) {
       )
     const client = readInitializeParams(request.params)
     const opened = await sessions.open(ownerOf(context), endpoint.name, client)
-    // After the store: while that is away, nobody waits for upstreams only to be refused.
-    const described = await relay.describe(context, opened.session.record)
+    let described: Awaited<ReturnType<typeof relay.describe>>
     try {
+      // After the store: while that is away, nobody waits for upstreams only to be refused.
+      described = await relay.describe(context, opened.session.record)
       // The configuration may have changed meanwhile: no session begins at an endpoint that is no longer there.
       await context.revalidate()
       live.use(opened.session, context.memory.share)

@@ -1,6 +1,12 @@
 // basic/lifecycle "Version Negotiation" of each handshake revision, over Streamable HTTP.
 
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
 import t from 'tap'
+import type { RequestContext } from '../../../src/http/admission.ts'
+import { createLegacyHandler } from '../../../src/http/legacy/legacy.ts'
+import type { StreamableOptions } from '../../../src/http/legacy/streams.ts'
 import { acmeGateway, initializeBody, keyOf } from '../../kit/acme-gateway.ts'
 import { jsonHeaders, legacyClient, send, type Answer } from '../../kit/client.ts'
 import { until } from '../../kit/until.ts'
@@ -188,4 +194,65 @@ for (const [what, text, taken] of [
     if (!taken)
       t.match(json.error, { code: -32602, message: /"capabilities" of initialize takes more than 4096 bytes/ })
   })
+}
+
+t.test('an initialize that fails by a fault of the gateway leaves no session behind', async (t) => {
+  for (const isFaulty of [true, false]) {
+    const open = new Set<unknown>()
+    const session = { record: {} }
+    const handler = createLegacyHandler({
+      relay: {
+        async describe() {
+          if (isFaulty) throw new Error('a fault')
+          return { capabilities: {}, instructions: undefined }
+        }
+      },
+      sessions: {
+        async open() {
+          open.add(session)
+          return { id: 'x', session }
+        },
+        async end(ended: unknown) {
+          open.delete(ended)
+        }
+      },
+      live: { use() {} },
+      serverInfo: { name: 'gatehouse', version: '1' }
+    } as unknown as StreamableOptions)
+    const { url, close } = await serving(async (raw, incoming, body) => {
+      const context = {
+        raw,
+        incoming,
+        headers: {},
+        principal: { tenant: 'acme', issuer: 'i', subject: 'ada', clientId: 'app' },
+        tenant: { id: 'acme' },
+        endpoint: { name: 'default', members: [] },
+        memory: {},
+        async revalidate() {}
+      }
+      await handler.post(context as unknown as RequestContext, body)
+    })
+    t.teardown(close)
+    const { status } = await send(url, { headers: jsonHeaders, body: initializeBody() })
+    t.same([status, open.size], isFaulty ? [500, 0] : [200, 1])
+  }
+})
+
+/** Answers 500 where it rejects. */
+async function serving(
+  handle: (raw: ServerResponse, incoming: IncomingMessage, body: unknown) => Promise<void>
+): Promise<{ url: string; close(): void }> {
+  const http = createServer((incoming, raw) => {
+    json(incoming)
+      .then((body) => handle(raw, incoming, body))
+      .catch(() => raw.writeHead(500).end('{}'))
+  })
+  await new Promise<void>((resolve) => {
+    http.listen(0, '127.0.0.1', resolve)
+  })
+  const close = (): void => {
+    http.closeAllConnections()
+    http.close()
+  }
+  return { url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/`, close }
 }
