@@ -258,7 +258,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'call',
       'the next retry has them'
     ],
-    ['session/parked-calls.ts defaultLimits', 'parked calls', 'owner, tenant, process', 'the oldest round is given up'],
+    [
+      'session/parked-calls.ts defaultLimits',
+      'parked calls',
+      'person, tenant, process',
+      'the oldest round is given up'
+    ],
     ['session/parked-calls.ts parkedMs', 'time to retry', 'parked call', 'given up: `invalid_state`'],
     [
       'session/parked-calls.ts longestParkedMs',
@@ -275,7 +280,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     [
       'relay/bridge/parking.ts keptChars',
       'server requests and results of parked calls',
-      'call; caller; tenant; process',
+      'call; person; tenant; process',
       'refused; results are dropped'
     ],
     [
@@ -296,8 +301,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     [
       'relay/tasks/open-tasks.ts limits',
       'tasks of legacy servers that are followed',
-      'caller; tenant; process',
-      'the longest unpolled of the caller with most tasks is followed no longer'
+      'person; tenant; process',
+      'the longest unpolled of the person with most tasks is followed no longer'
     ],
     [
       'relay/tasks/open-tasks.ts unansweredMs',
@@ -756,6 +761,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '`too_many`; streams are tried again'
     ],
     ['upstream/http/socket-pool.ts share', 'the part of these that one person may have', 'upstream', 'the same'],
+    [
+      'upstream/http/socket-pool.ts loggedEveryMs',
+      'from one log line that all of these are in use to the next',
+      'upstream',
+      'not logged'
+    ],
     [
       'upstream/http/socket-pool.ts keepAliveMs keepAliveMarginMs',
       'life of an idle socket; margin below what the server names',

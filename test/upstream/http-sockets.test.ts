@@ -4,11 +4,13 @@ import t, { type Test } from 'tap'
 import type { Upstream } from '../../src/protocol/seams.ts'
 import {
   callOf,
+  handClock,
   handshake,
   httpDefinition,
   type LogLine,
   never,
   recordingClient,
+  realClock,
   recordingEvents,
   testConnector,
   until
@@ -22,12 +24,12 @@ interface Limited {
   readonly logged: readonly LogLine[]
 }
 
-async function limited(t: Test, calls: number, streams = 100, others = 100): Promise<Limited> {
+async function limited(t: Test, calls: number, streams = 100, others = 100, clock = realClock): Promise<Limited> {
   const upstream = await startUpstream()
   t.teardown(() => upstream.close())
   upstream.override(isCall('hang'), () => {}, Infinity)
-  const { connector, logged } = testConnector({ sockets: { calls, streams, others } })
-  const definition = httpDefinition(upstream.url, { era: 'legacy' })
+  const { connector, logged } = testConnector({ sockets: { calls, streams, others }, clock })
+  const definition = httpDefinition(upstream.url, { era: 'legacy', timeoutMs: 600_000 })
   return {
     upstream,
     logged,
@@ -72,6 +74,25 @@ t.test('a person who has three quarters of the sockets gets no more, and the oth
   t.equal(logged.filter(({ msg }) => msg === 'all sockets to an upstream are in use').length, 1)
   await stop()
   t.match(await call(own, 'echo'), { content: [{}] }, 'sockets that are free again count no more')
+})
+
+t.test('that all are in use is logged at most once a minute, and again while it goes on', async (t) => {
+  const clock = handClock()
+  const { upstream, connect, logged } = await limited(t, 4, 100, 100, clock)
+  const own = await connect('mallory')
+  const stop = await hang(upstream, own, 3)
+  const warnings = () => logged.filter(({ msg }) => msg === 'all sockets to an upstream are in use').length
+  for (const [ms, told] of [
+    [0, 1],
+    [59_999, 1],
+    [1, 2],
+    [1, 2]
+  ] as const) {
+    clock.advance(ms)
+    await t.rejects(call(own, 'echo'), tooMany)
+    t.equal(warnings(), told, `${ms} ms later`)
+  }
+  await stop()
 })
 
 t.test('connections of no one person share all the sockets', async (t) => {

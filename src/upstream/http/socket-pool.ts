@@ -51,6 +51,8 @@ const keepAliveMarginMs = 2_000
 const usualSockets = { calls: 1_024, streams: 4_096, others: 1_024 }
 /** Of these, those of one person. */
 const share = 0.75
+/** Until it is logged again that all are in use: whoever is refused is told each time. */
+const loggedEveryMs = 60_000
 
 export type Egress = ReturnType<typeof createEgress>
 
@@ -59,15 +61,18 @@ export type Egress = ReturnType<typeof createEgress>
  * redirects, no retries, no decompression.
  */
 export function createEgress(maxSockets: Readonly<Record<SocketUse, number>> = usualSockets) {
-  const pools = new Map<string, { readonly pool: SocketPool; readonly full: Set<SocketUse>; users: number }>()
+  const pools = new Map<
+    string,
+    { readonly pool: SocketPool; readonly loggedAt: Map<SocketUse, number>; users: number }
+  >()
   const sockets = createQuota()
   return {
-    open(definition: HttpDefinition, { handshake, log }: LinkContext): SocketLease {
+    open(definition: HttpDefinition, { handshake, log, clock }: LinkContext): SocketLease {
       const { hash, name, tenant } = definition
       let shared = pools.get(hash)
       if (shared === undefined) {
         const pool = createSocketPool(new URL(definition.url), definition.connectMs)
-        pools.set(hash, (shared = { pool, full: new Set(), users: 0 }))
+        pools.set(hash, (shared = { pool, loggedAt: new Map(), users: 0 }))
       }
       const { pool } = shared
       const mine = shared
@@ -81,10 +86,12 @@ export function createEgress(maxSockets: Readonly<Record<SocketUse, number>> = u
           const ofAll = [`${hash} ${use}`, max] as const
           const giveBack = sockets.take(1, person === undefined ? [ofAll] : [ofAll, [`${ofAll[0]} ${person}`, own]])
           if (giveBack !== undefined) return giveBack
-          // Once: whoever is refused is told each time.
-          if (!mine.full.has(use))
+          const now = clock.now()
+          // Math.abs: a clock that is set back must not silence it.
+          if (Math.abs(now - (mine.loggedAt.get(use) ?? -Infinity)) >= loggedEveryMs) {
             log.warn({ upstream: name, tenant, use, max }, 'all sockets to an upstream are in use')
-          mine.full.add(use)
+            mine.loggedAt.set(use, now)
+          }
           return {
             kind: 'limited',
             what: `${max} requests of the kind "${use}" at once, ${own} of them for one caller`
