@@ -112,6 +112,8 @@ export const smallSize = 4_096
 export interface StepSource {
   pause(): unknown
   resume(): unknown
+  /** Its work failed by a fault of the gateway: it is given up, and nothing else is. */
+  destroy(fault: Error): unknown
 }
 
 export type StepQueue = ReturnType<typeof createStepQueue>
@@ -144,9 +146,15 @@ export function createStepQueue(source: StepSource, owner: WorkOwner) {
     if (!closed) run?.()
   }
 
+  /** Nobody waits for the work, and a rejection that nobody takes would end the process. */
+  function failed(error: unknown): void {
+    queue.length = 0
+    if (!closed) source.destroy(error as Error)
+    idle()
+  }
+
   return {
     /**
-     * @param steps must not throw
      * @param size bytes that they read at most; few do not wait for a turn
      */
     push(steps: Steps, size: number): void {
@@ -154,19 +162,30 @@ export function createStepQueue(source: StepSource, owner: WorkOwner) {
       if (!running && size <= smallSize) {
         running = true
         queue.push(steps)
-        for (const work = all(); work.next().done !== true;);
+        try {
+          for (const work = all(); work.next().done !== true;);
+        } catch (error) {
+          return failed(error)
+        }
         return idle()
       }
       queue.push(steps)
       if (running) return
       running = true
-      const outcome = runSteps(all(), owner)
+      let outcome: void | Promise<void>
+      try {
+        outcome = runSteps(all(), owner)
+      } catch (error) {
+        return failed(error)
+      }
       if (outcome === undefined) return idle()
       source.pause()
-      void outcome.then(() => {
-        idle()
-        if (!closed) source.resume()
-      })
+      outcome
+        .then(() => {
+          idle()
+          if (!closed) source.resume()
+        })
+        .catch(failed)
     },
     /** Calls it when all of the work is done, at once if it is. */
     whenIdle(run: () => void): void {

@@ -82,7 +82,8 @@ t.test('what steps throw is thrown at once, or rejects later', async (t) => {
 t.test('a source is paused while its work is behind, and its work is done in order', async (t) => {
   const calls: string[] = []
   const done: number[] = []
-  const queue = createStepQueue({ pause: () => calls.push('pause'), resume: () => calls.push('resume') }, ada)
+  const note = (name: string) => () => calls.push(name)
+  const queue = createStepQueue({ pause: note('pause'), resume: note('resume'), destroy: note('destroy') }, ada)
   function* slow(name: number, ms = 12): Steps {
     for (const from = performance.now(); performance.now() - from < ms;) yield
     done.push(name)
@@ -104,4 +105,47 @@ t.test('a source is paused while its work is behind, and its work is done in ord
   queue.close()
   await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
   t.same(done, [1, 2], 'nothing is done after it is closed')
+  t.same(calls, ['pause', 'idle', 'resume', 'pause'], 'nor is the source resumed')
 })
+
+t.test('a step that throws rejects the promise of its own work; the work of others is done', async (t) => {
+  const clock = { ms: 0 }
+  const run = createTurns(() => clock.ms)
+  function* faulty(): Steps<number> {
+    yield* work(clock, 8)
+    throw new Error('a fault')
+  }
+  const [failing, other] = [run(faulty(), ada), run(work(clock, 8), bob)]
+  await t.rejects(Promise.resolve(failing), { message: 'a fault' })
+  t.equal(await other, 8)
+})
+
+t.test(
+  'a source whose work throws is destroyed with the fault, at once or in a later turn; others go on',
+  async (t) => {
+    function* faulty(ms: number): Steps {
+      for (const from = performance.now(); performance.now() - from < ms;) yield
+      throw new Error('a fault')
+    }
+    for (const [ms, size] of [
+      [0, 1],
+      [0, 1_000_000],
+      [12, 1_000_000]
+    ] as const) {
+      const [faults, calls, done]: [Error[], string[], string[]] = [[], [], []]
+      function* fine(): Steps {
+        yield
+        done.push('fine')
+      }
+      const source = { pause() {}, resume: () => calls.push('resume'), destroy: (fault: Error) => faults.push(fault) }
+      const [bad, good] = [createStepQueue(source, ada), createStepQueue({ ...source, destroy: t.fail }, bob)]
+      bad.push(faulty(ms), size)
+      bad.whenIdle(() => calls.push('idle'))
+      good.push(fine(), 1_000_000)
+      await until('it is over', () => calls.includes('idle'))
+      await until('the other is done', () => done.length === 1)
+      t.match(faults, [{ message: 'a fault' }])
+      t.equal(faults.length, 1)
+    }
+  }
+)

@@ -169,9 +169,12 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     if (!this.complete) this.socket?.resume()
   }
 
+  destroy({ message }: Error): void {
+    this.giveUp(`the gateway could not read it: ${message}`)
+  }
+
   private do(steps: Steps, size: number): void {
-    this.work ??= createStepQueue(this, this.incoming.share)
-    this.work.push(steps, size)
+    ;(this.work ??= createStepQueue(this, this.incoming.share)).push(steps, size)
   }
 
   private *readEvents(reader: SseReader, chunk: Buffer): Steps {

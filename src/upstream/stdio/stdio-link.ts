@@ -21,6 +21,7 @@ import { type HandshakeResult, type Link, initialize } from '../rpc/link.ts'
 import { createRpcClient } from '../rpc/rpc-client.ts'
 import type { Child } from './child-process.ts'
 import { createMask, createMessageReader, createStderrLog } from './child-output.ts'
+import type { StepSource } from '../../time/turns.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 import type { Supervisor } from './supervisor.ts'
@@ -45,10 +46,12 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
   const { name } = definition
   const { handshake, events, clock, log, use } = link
   const mask = createMask(definition)
-  const stderr = createStderrLog(name, mask, link, {
-    pause: () => child.stderr.pause(),
-    resume: () => child.stderr.resume()
-  })
+  const stderr = createStderrLog(
+    name,
+    mask,
+    link,
+    lateSource(() => child.stderr)
+  )
   let handshakeResult: HandshakeResult | undefined
   let era: Era = 'legacy'
   /** It was closed, or takes no new requests: the end of the process is no news. */
@@ -74,7 +77,7 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
       drop() {}
     }
   })
-  const stdout = { pause: () => child.stdout.pause(), resume: () => child.stdout.resume() }
+  const stdout = lateSource(() => child.stdout)
   const reader = createMessageReader(definition, link, mask, rpc, stdout, (reason) => {
     lost(reason)
     child.kill()
@@ -209,3 +212,10 @@ function write(child: Pick<Child, 'write'>, { memory }: LinkContext, body: strin
   if (!isWritten) read?.()
   return isWritten
 }
+
+/** The source is made later than its readers. */
+const lateSource = (made: () => StepSource): StepSource => ({
+  pause: () => made().pause(),
+  resume: () => made().resume(),
+  destroy: (fault) => made().destroy(fault)
+})
