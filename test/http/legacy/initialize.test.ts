@@ -217,7 +217,7 @@ t.test('an initialize that fails by a fault of the gateway leaves no session beh
         }
       },
       live: { use() {} },
-      serverInfo: { name: 'gatehouse', version: '1' }
+      replicas: { homes: { serve() {} } }
     } as unknown as StreamableOptions)
     const { url, close } = await serving(async (raw, incoming, body) => {
       const context = {
