@@ -160,6 +160,7 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
     clientId: 'bench',
     scopes: new Set<string>(),
     groups: [],
+    roles: [],
     expiresAt: undefined
   }
   const owner = {

@@ -1,7 +1,7 @@
 // docs/config.md, from the schema of the configuration.
 
 import { ConfigSchema, TenantSchema, reservedEndpointNames } from '../src/config/schema.ts'
-import { EndpointSchema, ToolChangeSchema } from '../src/config/schema-endpoint.ts'
+import { EndpointSchema, PolicySchema, RuleSchema, ToolChangeSchema } from '../src/config/schema-endpoint.ts'
 import { BearerSchema, HttpSchema, IssuerSchema, KeySchema, StdioSchema } from '../src/config/schema-tenant.ts'
 import type { Shape } from '../src/config/shape.ts'
 
@@ -94,7 +94,11 @@ const sections: readonly (readonly [string, string, Shape, string])[] = [
   ['upstreams: a process', 'tenants.{id}.upstreams.{name}', StdioSchema, ''],
   ['upstreams: a URL', 'tenants.{id}.upstreams.{name}', HttpSchema, ''],
   ['endpoints', 'tenants.{id}.endpoints.{name}', EndpointSchema, afterEndpoints],
-  ['endpoints.tools', 'tenants.{id}.endpoints.{name}.tools.{upstream/name}', ToolChangeSchema, '']
+  ['endpoints.tools', 'tenants.{id}.endpoints.{name}.tools.{upstream/name}', ToolChangeSchema, ''],
+  ['policy', 'tenants.{id}.policy` and `tenants.{id}.endpoints.{name}.policy', PolicySchema, ''],
+  ['policy.rules', 'tenants.{id}.policy.rules[]', RuleSchema, 'How they work together: [policy.md](policy.md).'],
+  ['policy.rules.who', 'tenants.{id}.policy.rules[].who', part(RuleSchema, 'who'), ''],
+  ['policy.rules.what', 'tenants.{id}.policy.rules[].what', part(RuleSchema, 'what'), '']
 ]
 
 /** docs/config.md: one table per section, and the example that the tests compile. */

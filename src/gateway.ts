@@ -182,11 +182,7 @@ export async function createGateway(
     const hashes = upstreamHashesOf(next)
     for (const each of [relay, modernRelay, pool]) each.retain(hashes)
     void sessions.endRemovedTenants()
-    for (const { tenant, endpoint, key, listsChanged } of live.all()) {
-      const [old, now] = [before, next].map(({ tenants }) => tenants.get(tenant)?.endpoints.get(endpoint))
-      if (now === undefined) live.drop(key)
-      else if (JSON.stringify(old) !== JSON.stringify(now)) listsChanged(['tools', 'prompts', 'resources'])
-    }
+    relay.tellChanges(before)
     // Callers whose credential is gone are let go at once, in the middle of a call too.
     void revalidator.revalidateAll().then(relay.letGo)
     return { needsRestart: changedFixedSettings(before, next) }

@@ -19,6 +19,7 @@ const roomOrder: readonly (readonly string[])[] = [
   ['observe'],
   ['store'],
   ['auth', 'session', 'upstream'],
+  ['policy'],
   ['relay'],
   ['http'],
   ['gateway.ts'],
@@ -50,6 +51,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   auth: ['jose', 'oauth4webapi', 'lru-cache', 'undici'],
   session: ['lru-cache'],
   upstream: ['eventsource-parser'],
+  policy: ['lru-cache'],
   relay: ['lru-cache'],
   http: ['fastify', '@fastify/cors'],
   cli: ['yaml']

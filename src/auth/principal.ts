@@ -11,7 +11,9 @@ export interface Principal {
   readonly subject: string
   readonly clientId: string
   readonly scopes: ReadonlySet<string>
+  /** Of the claims `groups` and `roles`. */
   readonly groups: readonly string[]
+  readonly roles: readonly string[]
   /** `exp` in epoch milliseconds, without leeway; undefined where nothing expires. */
   readonly expiresAt: number | undefined
 }
@@ -32,6 +34,7 @@ const ownPrincipal = (
   clientId: name,
   scopes: new Set(scopes),
   groups: [],
+  roles: [],
   expiresAt: undefined
 })
 

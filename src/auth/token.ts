@@ -118,7 +118,8 @@ function refusalOfJose(error: unknown, resource: string): Error {
 const shown = (value: unknown): string | undefined => JSON.stringify(value)
 
 const maxNameLength = 512
-const maxGroups = 256
+/** Of groups, and of roles: more are left out. */
+const maxNames = 256
 
 /**
  * Comes before the signature, so that an expired token costs next to nothing.
@@ -167,7 +168,6 @@ export function principalOf(claims: JsonObject, typ: string | undefined, checks:
       `The token needs "client_id" (or "azp", "cid", "appid"): a string of 1 to ${maxNameLength} characters.`
     )
   if (!isAccessTokenType(typ)) checkUntyped(claims)
-  const { groups } = claims
   return {
     kind: 'token',
     tenant: checks.tenant,
@@ -175,7 +175,8 @@ export function principalOf(claims: JsonObject, typ: string | undefined, checks:
     subject,
     clientId,
     scopes: scopesOf(claims),
-    groups: Array.isArray(groups) ? groups.filter(isName).slice(0, maxGroups) : [],
+    groups: namesOf(claims['groups']),
+    roles: namesOf(claims['roles']),
     expiresAt: exp * 1000
   }
 }
@@ -224,6 +225,12 @@ function scopesOf({ scope, scp }: JsonObject): ReadonlySet<string> {
         ? scp
         : []
   return new Set(listed.every((one) => typeof one === 'string' && scopeToken.test(one)) ? (listed as string[]) : [])
+}
+
+/** An array of strings, or one string with spaces between the names. */
+function namesOf(claim: unknown): readonly string[] {
+  const given: readonly unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : []
+  return given.filter(isName).slice(0, maxNames)
 }
 
 function isName(value: unknown): value is string {

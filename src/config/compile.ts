@@ -51,7 +51,11 @@ function compileTenant(id: TenantId, input: TenantInput, folder: string): Tenant
   const upstreams = frozenMap(
     Object.fromEntries(enabled),
     upstreamName,
-    ({ disabled: _disabled, description: _description, ...upstream }, name): UpstreamDefinition => {
+    // What rules say of an upstream is no part of its definition: changing it must not close connections.
+    (
+      { disabled: _disabled, description: _description, tags: _tags, trustAnnotations: _trust, ...upstream },
+      name
+    ): UpstreamDefinition => {
       const definition =
         'command' in upstream
           ? {
@@ -80,6 +84,7 @@ function compileTenant(id: TenantId, input: TenantInput, folder: string): Tenant
       endpointName,
       ({ upstreams: members, prefix, separator, ...rest }, name): Endpoint => ({
         instructions: undefined,
+        policy: undefined,
         ...rest,
         name,
         tenant: id,
@@ -94,7 +99,12 @@ function compileTenant(id: TenantId, input: TenantInput, folder: string): Tenant
           .filter(({ upstream }) => upstreams.has(upstream)),
         separator
       })
-    )
+    ),
+    policy: input.policy,
+    tags: frozenMap(Object.fromEntries(enabled), upstreamName, ({ tags, trustAnnotations }) => ({
+      tags,
+      trustAnnotations
+    }))
   }
 }
 

@@ -3,7 +3,6 @@
 // configuration in use and the next one.
 
 import { createHash } from 'node:crypto'
-
 import { isLoopback } from './formats.ts'
 import { didYouMean, quoted, type Path, type Report } from './problems.ts'
 import { reservedEndpointNames } from './schema.ts'
@@ -34,7 +33,35 @@ export function checkRules(config: unknown, report: Report, host: string | undef
     for (const [name, upstream] of Object.entries(tree(tenant['upstreams'])))
       checkUpstream(tree(upstream), [...path, 'upstreams', name], report)
     checkEndpoints(tenant, path, report)
+    checkPolicy(tenant, path, report, tenant)
+    for (const [name, endpoint] of Object.entries(tree(tenant['endpoints'])))
+      checkPolicy(tree(endpoint), [...path, 'endpoints', name], report, tenant)
   }
+}
+
+function checkPolicy({ policy }: Tree, place: Path, report: Report, { auth }: Tree): void {
+  const path = [...place, 'policy', 'rules']
+  const rules = list(tree(policy)['rules']).map(tree)
+  const isAmbiguous = list(tree(auth)['issuers']).length > 1
+  checkDoubles(
+    rules.map(({ name }) => text(name)),
+    (index) => [...path, index, 'name'],
+    'is the same name as that of',
+    report
+  )
+  rules.forEach(({ effect, scopes, who }, index) => {
+    if (effect === 'requires' && list(scopes).length === 0)
+      report.add([...path, index], 'requires no scopes', 'List them under scopes, or remove the rule.')
+    if (effect !== 'requires' && list(scopes).length > 0)
+      report.add([...path, index, 'scopes'], 'belongs to rules with effect: requires', 'Remove it, or use who.scopes.')
+    const { subjects, issuers } = tree(who)
+    if (isAmbiguous && subjects !== undefined && issuers === undefined)
+      report.add(
+        [...path, index, 'who'],
+        'names subjects, and the tenant has several issuers: the same subject of two of them is two people',
+        'Add the issuers that are meant.'
+      )
+  })
 }
 
 /** With a public name, a proxy makes a gateway that listens on loopback reachable for everybody. */

@@ -28,11 +28,23 @@ export const list = <Item extends TSchema>(items: Item, description: string) =>
 export const record = <Value extends TSchema>(names: TSchemaOptions, value: Value, options: TSchemaOptions) =>
   Type.Record(Type.String(), value, { propertyNames: Type.String(names), ...options })
 
+const tagName = {
+  pattern: '^[A-Za-z][A-Za-z0-9_.-]{0,62}$',
+  patternErrorMessage: 'must be letters, digits, "_", "." and "-", start with a letter, and have at most 63 characters'
+}
+
+const maxPatternLength = 512
+/** In one list of a rule or tag. */
+const maxPatterns = 1_000
+
+export const patterns = (description: string) =>
+  Type.Array(Type.String({ maxLength: maxPatternLength }), { minItems: 1, maxItems: maxPatterns, description })
+
 const sharedSecret =
   'is refused: with HMAC whoever can verify a token can also make one. Have the issuer sign with ES256, EdDSA, ' +
   'PS256 or RS256'
 
-const scopes = (description: string) =>
+export const scopes = (description: string) =>
   list(
     Type.String({
       // RFC 6749 appendix A.4
@@ -145,7 +157,24 @@ const common = (connectMs: number) => ({
       description: 'Leave this upstream out everywhere. The variables that it refers to need not be set.'
     })
   ),
-  description: Type.Optional(Type.String({ maxLength: 2000, description: 'For people who read this file.' }))
+  description: Type.Optional(Type.String({ maxLength: 2000, description: 'For people who read this file.' })),
+  tags: defaulted(
+    record(tagName, patterns(''), {
+      default: {},
+      description:
+        'What rules may call its tools, prompts and resources ([policy.md](policy.md)): a tag such as `readOnly` or ' +
+        '`destructive`, and the names of those that have it; `*` stands for any characters.'
+    })
+  ),
+  trustAnnotations: defaulted(
+    Type.Boolean({
+      default: false,
+      description:
+        'Take the word of the server for what its tools do: `readOnlyHint`, `destructiveHint`, `idempotentHint` and ' +
+        '`openWorldHint` that it sets to true are then the tags `readOnly`, `destructive`, `idempotent` and ' +
+        '`openWorld`.'
+    })
+  )
 })
 
 export const StdioSchema = closedObject(

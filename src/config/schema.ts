@@ -3,7 +3,7 @@
 
 import { Type, type Static } from 'typebox'
 
-import { EndpointSchema } from './schema-endpoint.ts'
+import { EndpointSchema, optionalPolicy } from './schema-endpoint.ts'
 import { LimitsSchema } from './schema-limits.ts'
 import {
   BearerSchema,
@@ -66,6 +66,9 @@ export const TenantSchema = closedObject({
         'The virtual MCP servers of this tenant, by name. `default` answers at `/t/{tenant}/mcp`, any other at ' +
         '`/t/{tenant}/{endpoint}/mcp`. Not given: `default` with all upstreams.'
     })
+  ),
+  policy: optionalPolicy(
+    'Who may use what ([policy.md](policy.md)). Not given: everybody who is let in may use everything.'
   )
 })
 

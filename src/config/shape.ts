@@ -22,6 +22,7 @@ export type Shape = Readonly<
     minProperties: number
     items: Shape
     minItems: number
+    maxItems: number
     maxLength: number
     pattern: string
     patternErrorMessage: string
@@ -51,6 +52,7 @@ export function checkShape(root: Shape, tree: unknown, report: Report, isReferen
     else if (schema.type === 'object' && isTree(value)) return object(schema, value, path, [])
     else if (schema.type === 'array' && Array.isArray(value)) {
       if (value.length < (schema.minItems ?? 0)) report.add(path, 'is empty', 'Give at least one entry.')
+      if (value.length > (schema.maxItems ?? Infinity)) report.add(path, `has more than ${schema.maxItems} entries`)
       return value.map((item: unknown, index) => shaped(schema.items ?? {}, item, [...path, index]))
     } else {
       const given = isReference(path) ? referred(schema, value) : value

@@ -70,6 +70,43 @@ export interface AuthConfig {
   readonly leewaySeconds: number
 }
 
+/** Whom a rule is about: a principal that has one of the values of each member that is given. */
+export type PolicyWho = Readonly<
+  Partial<Record<'issuers' | 'subjects' | 'clients' | 'keys' | 'scopes' | 'groups' | 'roles', readonly string[]>>
+>
+
+/** Which routes a rule is about: those that have one of the values of each member that is given. */
+export interface PolicyWhat {
+  readonly upstreams?: readonly string[]
+  /** The upstream's own names; URIs of resources, and URI templates. */
+  readonly names?: readonly string[]
+  readonly kinds?: ReadonlyArray<'tool' | 'prompt' | 'resource' | 'template'>
+  readonly tags?: readonly string[]
+}
+
+export interface PolicyRule {
+  readonly name: string
+  readonly effect: 'allow' | 'deny' | 'requires'
+  readonly who: PolicyWho
+  readonly what: PolicyWhat
+  /** Those that `requires` requires. */
+  readonly scopes: readonly string[]
+}
+
+export interface PolicyConfig {
+  /** For what no rule allows or denies. */
+  readonly default: 'allow' | 'deny'
+  readonly rules: readonly PolicyRule[]
+}
+
+/** What the operator says of the tools, prompts and resources of an upstream. */
+export interface UpstreamTags {
+  /** Tag -> patterns of the upstream's own names. */
+  readonly tags: Readonly<Record<string, readonly string[]>>
+  /** Are the annotations that the upstream gives its tools tags too? */
+  readonly trustAnnotations: boolean
+}
+
 export interface EndpointMember {
   readonly upstream: UpstreamName
   /** Put before each name, with `separator` between; empty: names stay as they are. */
@@ -92,6 +129,8 @@ export interface Endpoint {
   /** Patterns: tools that match an earlier one are listed before others. */
   readonly order?: readonly string[]
   readonly maxTools?: number | undefined
+  /** Applies in addition to that of the tenant: both have to allow. */
+  readonly policy: PolicyConfig | undefined
 }
 
 /** A reload compares endpoints as JSON: they hold no maps. */
@@ -106,6 +145,8 @@ export interface Tenant {
   readonly auth: AuthConfig
   readonly upstreams: ReadonlyMap<UpstreamName, UpstreamDefinition>
   readonly endpoints: ReadonlyMap<EndpointName, Endpoint>
+  readonly policy: PolicyConfig | undefined
+  readonly tags: ReadonlyMap<UpstreamName, UpstreamTags>
 }
 
 export type StoreConfig =

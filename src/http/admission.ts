@@ -4,7 +4,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Authenticator } from '../auth/authenticate.ts'
-import { metadataUrlOf } from '../auth/bearer.ts'
+import { challenge, hasIssuer, metadataUrlOf } from '../auth/bearer.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { Endpoint, Snapshot } from '../config/snapshot.ts'
 import { holdMemory, type HeldMemory, type MemoryAccount, type MemoryShare } from '../limits/memory.ts'
@@ -94,8 +94,18 @@ export interface RequestContext extends CallContext, Credential {
   readonly raw: ServerResponse
   /** CORS; sent with every reply. */
   readonly headers: ReplyHeaders
+  /** Of the resource; undefined where there is no authorization server to get a token from. */
+  readonly metadataUrl: string | undefined
   /** Length of the body as it was sent; 0 until it was read. */
   bodyBytes: number
+}
+
+/** @returns the error, with the challenge that RFC 6750 section 3.1 wants where a scope is missing */
+export function withScopeChallenge(error: unknown, { metadataUrl }: Pick<RequestContext, 'metadataUrl'>): unknown {
+  if (!(error instanceof GatewayError) || error.code !== 'insufficient_scope') return error
+  const { code, message, data } = error
+  const scopes = challenge(metadataUrl, data['scopes'] as readonly string[], 'insufficient_scope', message)
+  return new GatewayError(code, message, { cause: error, data, headers: { 'WWW-Authenticate': scopes } })
 }
 
 /**
@@ -112,15 +122,19 @@ export function createAdmission(
   const perEndpoint = (): WeakMap<Endpoint, ReturnType<typeof resourceOf>> => new WeakMap()
   const resources = { mcp: perEndpoint(), sse: perEndpoint(), messages: perEndpoint() }
 
+  function namesOf(endpoint: Endpoint, suffix: UrlSuffix): ReturnType<typeof resourceOf> {
+    const known = resources[suffix]
+    const names = known.get(endpoint) ?? resourceOf(endpoint, suffix, addressOf(state).publicUrl)
+    known.set(endpoint, names)
+    return names
+  }
+
   function authenticate(
     { tenant, endpoint }: EndpointContext,
     suffix: UrlSuffix,
     { rawHeaders, socket }: IncomingMessage
   ): Promise<Principal> {
-    const known = resources[suffix]
-    let names = known.get(endpoint)
-    if (names === undefined) known.set(endpoint, (names = resourceOf(endpoint, suffix, addressOf(state).publicUrl)))
-    const { resource, metadata, aliases } = names
+    const { resource, metadata, aliases } = namesOf(endpoint, suffix)
     return authenticator.authenticate(tenant, resource, metadata, rawHeaders, aliases, socket)
   }
 
@@ -156,6 +170,7 @@ export function createAdmission(
       raw: reply.raw,
       headers: corsHeadersOf(reply),
       requestId: request.id,
+      metadataUrl: hasIssuer(place.tenant.auth) ? namesOf(place.endpoint, suffix).metadata : undefined,
       bodyBytes: 0,
       person: quotaKeyOf(principal),
       memory: holdMemory(shareOf(principal))

@@ -1,6 +1,7 @@
 // The relay for sessions, revisions up to 2025-11-25: composes what serves them.
 
-import { isConfiguredPrincipal } from '../auth/principal.ts'
+import { isConfiguredPrincipal, type Principal } from '../auth/principal.ts'
+import type { Snapshot } from '../config/snapshot.ts'
 import { createMemoryAccount } from '../limits/memory.ts'
 import { observe } from '../observe/log.ts'
 import type { Notification, Result } from '../protocol/messages.ts'
@@ -28,6 +29,8 @@ import {
 } from './catalog/client-catalogs.ts'
 import { createListings } from './catalog/listings.ts'
 import { createOwnLists } from './catalog/own-lists.ts'
+import { tellViewChanges } from './catalog/view-changes.ts'
+import type { Viewer } from './catalog/visible.ts'
 import { createLogLevels } from './connections/log-level.ts'
 import { createSessionConnections } from './connections/session-connections.ts'
 import { isBoundRequest } from './methods/bound-requests.ts'
@@ -64,7 +67,10 @@ export function createLegacyRelay({
   readonly serverRequestQuotas: ServerRequestQuotas
   readonly contextOf: ContextOf
 }) {
-  const contextOf = ({ tenant, endpoint }: LiveSession): EndpointContext | undefined => contextNow(tenant, endpoint)
+  /** Who came last with the session, for what is not the answer to a request. */
+  const principals = new WeakMap<LiveSession, Principal>()
+  const contextOf = (session: LiveSession): Viewer | undefined =>
+    viewerOf(contextNow(session.tenant, session.endpoint), principals.get(session))
 
   /** Would the configuration not let the session's caller in any more? */
   function isRevoked(session: LiveSession): boolean {
@@ -125,7 +131,7 @@ export function createLegacyRelay({
     /** What the relays of both eras use, because it belongs to no caller. */
     shared: { listings, catalogOf, levels, subscriptions },
     /** What `initialize` answers such a client. Waits for unknown listings up to `limits.coldStartMs`. */
-    async describe(context: EndpointContext, declaring: DeclaringClient) {
+    async describe(context: Viewer, declaring: DeclaringClient) {
       const viewKey = catalogs.viewKeyOf({ ...context, session: undefined, declaring })
       const definitions = definitionsOf(context)
       const { coldStartMs } = context.snapshot.limits
@@ -139,6 +145,7 @@ export function createLegacyRelay({
     /** @throws GatewayError method_not_found; whatever the method throws */
     call: (call: LegacyCall): Promise<Result> =>
       observe(call, { clock, log }, () => {
+        principals.set(call.session, call.principal)
         const method = methods.get(call.request.method)
         if (method === undefined) throw methodNotFound(call.request.method)
         checkProgressToken(call)
@@ -155,7 +162,8 @@ export function createLegacyRelay({
       if (hosted !== undefined) connections.notify(session, hosted.notification, hosted.upstream)
     },
     /** A client that keeps its stream open keeps its connections. */
-    touch(context: EndpointContext, session: LiveSession): void {
+    touch(context: Viewer, session: LiveSession): void {
+      if (context.principal !== undefined) principals.set(session, context.principal)
       connections.touch(session)
       subscribers.touch(session)
       const viewKey = catalogs.viewKeyOf({ ...context, session })
@@ -173,6 +181,8 @@ export function createLegacyRelay({
       listings.retain(hashes)
       subscriptions.retain(hashes)
     },
+    /** After a reload: ends sessions whose endpoint is gone, and tells the others which of their lists differ. */
+    tellChanges: (before: Snapshot) => tellViewChanges(before, live, contextOf, catalogs),
     /** After a reload, once their calls have ended: closes what this process holds for callers who are gone. */
     letGo(): void {
       for (const session of [...live.all()]) {
@@ -190,3 +200,6 @@ export function createLegacyRelay({
     }
   }
 }
+
+const viewerOf = (context: EndpointContext | undefined, principal: Principal | undefined): Viewer | undefined =>
+  context && { ...context, principal }

@@ -34,7 +34,10 @@ t.test('scopes come from scope, or else from scp as words or a list', async (t) 
 
 t.test('groups are the strings of groups, up to a limit', async (t) => {
   t.same(principal({ groups: ['dev', 7, null, 'ops'] }).groups, ['dev', 'ops'])
-  t.same(principal({ groups: 'dev' }).groups, [])
+  t.same(principal({ groups: 'dev ops' }).groups, ['dev', 'ops'])
+  t.same(principal({ groups: { dev: true } }).groups, [])
+  t.same(principal({ roles: ['reader'] }).roles, ['reader'])
+  t.same(principal({}).roles, [])
   t.equal(principal({ groups: Array.from({ length: 1000 }, (_, index) => `g${index}`) }).groups.length, 256)
 })
 

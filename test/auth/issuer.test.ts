@@ -9,7 +9,7 @@ t.test('a token of a real authorization server becomes its principal', async (t)
     const principal = await setup.present(await idp.token({ resource, alg }))
     t.match(
       principal,
-      { kind: 'token', tenant: 'acme', issuer: idp.url, subject: 'robot', clientId: 'robot', groups: [] },
+      { kind: 'token', tenant: 'acme', issuer: idp.url, subject: 'robot', clientId: 'robot', groups: [], roles: [] },
       alg
     )
     t.same('scopes' in principal ? [...principal.scopes] : principal, ['mcp', 'files:read'], alg)

@@ -32,6 +32,7 @@ t.test('an API key is a principal of its own issuer, with the scopes of its entr
     subject: 'ci',
     clientId: 'ci',
     groups: [],
+    roles: [],
     expiresAt: undefined
   })
   t.equal(outcome(await setup.present('a.b.c')), 'dotted', 'a key may look like a JWT')

@@ -69,7 +69,9 @@ export function tenantWith(auth: Partial<AuthConfig>, id = 'acme'): Tenant {
     origins: new Set(),
     auth: { mode: 'bearer', issuers: [], keys: [], requiredScopes: [], leewaySeconds: 30, ...auth },
     upstreams: new Map(),
-    endpoints: new Map()
+    endpoints: new Map(),
+    policy: undefined,
+    tags: new Map()
   }
 }
 

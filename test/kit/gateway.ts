@@ -24,6 +24,7 @@ export interface TestGateway {
 export interface TestGatewayOptions {
   readonly upstreams: Record<string, unknown>
   readonly endpoints?: Record<string, unknown>
+  readonly policy?: unknown
   readonly auth?: unknown
   readonly origins?: string[]
   readonly limits?: Record<string, number>
@@ -67,6 +68,7 @@ export function configOf(options: TestGatewayOptions): unknown {
   const {
     upstreams,
     endpoints,
+    policy,
     auth = { keys: [{ name: 'test', key }] },
     origins,
     limits,
@@ -90,6 +92,7 @@ export function configOf(options: TestGatewayOptions): unknown {
         auth,
         upstreams: withCompiledCode(upstreams),
         ...(endpoints === undefined ? {} : { endpoints }),
+        ...(policy === undefined ? {} : { policy }),
         ...(origins === undefined ? {} : { origins })
       },
       ...tenants

@@ -15,7 +15,8 @@ const endpoint = (members: Array<[upstream: string, prefix: string]>, separator 
   path: '/t/acme/mcp',
   members: members.map(([upstream, prefix]) => ({ upstream: upstreamName(upstream), prefix })),
   separator,
-  instructions: undefined
+  instructions: undefined,
+  policy: undefined
 })
 const listing = (part: Partial<Listing>): Listing => ({
   tools: [],

@@ -22,6 +22,7 @@ function idOfTask({ place, taskIds }: ListenSetup, id: string): string {
     clientId: 'ada',
     scopes: new Set<string>(),
     groups: [],
+    roles: [],
     expiresAt: undefined
   } as const
   return taskIds.toClient({ snapshot, tenant, endpoint, principal }, { upstream: one.upstream, id })

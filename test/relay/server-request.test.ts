@@ -11,7 +11,8 @@ const endpoint = (...names: string[]): Endpoint => ({
   path: '/t/acme/mcp',
   members: names.map((name) => ({ upstream: upstreamName(name), prefix: name })),
   separator: '__',
-  instructions: undefined
+  instructions: undefined,
+  policy: undefined
 })
 
 t.test('URIs in sampling messages lead back through the endpoint', async (t) => {

@@ -106,7 +106,13 @@ export function createLegacyHandler(options: StreamableOptions) {
     await answerPost(options, context, session, accepts, async (push) => {
       const answers = await Promise.all(
         batch.map(async (message, at) => {
-          if (message.kind === 'request') return await messages.run(context, session, message, push, accepts.stream)
+          if (message.kind === 'request')
+            return await messages
+              .run(context, session, message, push, accepts.stream)
+              // The others of the batch are answered.
+              .catch((error: unknown) =>
+                JSON.stringify(errorMessage(message.id, errorObject(error, context.requestId)))
+              )
           if (message.kind === 'invalid') {
             await settleInvalidResponse(sessionBus, session, body[at], message.id)
             const { message: text } = invalidMessage(message.reason)

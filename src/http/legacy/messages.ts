@@ -27,7 +27,7 @@ import type { Owner } from '../../session/session-record.ts'
 import type { Sessions } from '../../session/sessions.ts'
 import type { SessionBus } from '../../session/session-bus.ts'
 import type { Clock } from '../../time/clock.ts'
-import type { CallContext, RequestContext } from '../admission.ts'
+import { withScopeChallenge, type CallContext, type RequestContext } from '../admission.ts'
 import type { Revalidator } from '../revalidation.ts'
 import { refuseCall, type CallsInFlight } from '../calls-in-flight.ts'
 import { answerText } from '../request-memory.ts'
@@ -47,7 +47,7 @@ export interface LegacyOptions {
   readonly replicas: Replicas
 }
 
-/** Nothing here rejects: a request ends with a message, or with silence where its caller cancelled it. */
+/** A request ends with a message, or with silence where its caller cancelled it. */
 export function createSessionMessages({ relay, log, calls, replicas: { sessionBus, homes } }: LegacyOptions) {
   return {
     /**
@@ -57,6 +57,7 @@ export function createSessionMessages({ relay, log, calls, replicas: { sessionBu
      * @param streams whether it ever can
      * @param forwarded by another process, which aborts it
      * @returns the text of the message that answers, undefined after a cancellation
+     * @throws GatewayError insufficient_scope while nothing of the reply was sent
      */
     async run(
       context: CallContext,
@@ -120,6 +121,10 @@ export function createSessionMessages({ relay, log, calls, replicas: { sessionBu
         return await answerText(context, result, responseMessage(id, result))
       } catch (error) {
         if (cancelled) return undefined
+        // While nothing was sent, the status says it: a client then asks for a token with the scopes (2025-11-25
+        // basic/authorization "Scope Challenge Handling").
+        if (error instanceof GatewayError && error.code === 'insufficient_scope' && canRefuse(context))
+          throw withScopeChallenge(error, context)
         // Aborted by the gateway, not by the caller: the reason says why.
         if (signal.aborted) return JSON.stringify(errorMessage(id, errorObject(signal.reason, requestId)))
         if (!(error instanceof GatewayError) && !(error instanceof RpcError))
@@ -150,6 +155,10 @@ export function createSessionMessages({ relay, log, calls, replicas: { sessionBu
     }
   }
 }
+
+/** Has the request an HTTP answer of its own, of which nothing was sent? */
+const canRefuse = (context: CallContext | RequestContext): context is RequestContext =>
+  'raw' in context && !context.raw.headersSent
 
 const callOver = 'the call that asked is over'
 

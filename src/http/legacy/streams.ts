@@ -26,8 +26,8 @@ const quietMs = 1_000
  * Answers a POST: by a single JSON object while nothing was streamed, by a stream from the first message on. A caller
  * whose token is no longer good gets no answer.
  * @param produce resolves with the text of the last message, undefined where the caller cancelled and expects none;
- * never rejects. Its `push` returns false where the caller takes only JSON, has gone before the stream began, or has
- * its result
+ * rejects only while nothing was sent. Its `push` returns false where the caller takes only JSON, has gone before the
+ * stream began, or has its result
  */
 export async function answerPost(
   { sessions, streams, revalidator, clock, log }: StreamableOptions,

@@ -22,7 +22,7 @@ import { errorTable } from '../../protocol/error-table.ts'
 import { passesLogLevel, type Client, type LogLevel } from '../../protocol/seams.ts'
 import type { ModernCall } from '../../relay/call/call.ts'
 import type { Clock } from '../../time/clock.ts'
-import { type RequestContext } from '../admission.ts'
+import { withScopeChallenge, type RequestContext } from '../admission.ts'
 import { noLongerAccepted, type Revalidator } from '../revalidation.ts'
 import type { CallsInFlight } from '../calls-in-flight.ts'
 import type { Accepts } from '../headers.ts'
@@ -97,7 +97,7 @@ export async function runModernRequest(
     else {
       if (!(error instanceof GatewayError))
         log.error({ err: error, requestId }, 'a request failed by a fault of the gateway')
-      reply.refuse(error, id, message)
+      reply.refuse(withScopeChallenge(error, context), id, message)
     }
   } finally {
     quiet.close()

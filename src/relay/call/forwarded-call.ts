@@ -76,7 +76,7 @@ export function forwardedCallOf(
   const call: ModernCall = {
     ...context,
     request,
-    principal: { ...principal, tenant, scopes: new Set(), groups: [], expiresAt: undefined },
+    principal: { ...principal, tenant, scopes: new Set(), groups: [], roles: [], expiresAt: undefined },
     client: {
       era: 'modern',
       capabilities,

@@ -24,6 +24,8 @@ import { rewriteTool, type UriMap } from '../../protocol/translate/rewrite.ts'
 import { shapeEntry, shapeTool } from '../../protocol/translate/revision-shape.ts'
 import { withoutTaskSupport } from '../../protocol/translate/tasks.ts'
 import { needsWrapping, wrapOutputSchema } from '../../protocol/translate/wrap-structured.ts'
+import { allowed, type Decision } from '../../policy/access.ts'
+import type { RouteKind } from '../../policy/rules.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import { offeredBy } from './offered.ts'
 import { createPublicNames, orderedTools } from './public-names.ts'
@@ -36,6 +38,8 @@ export interface Route {
   readonly name: string
   /** What the endpoint changes of a tool. */
   readonly change?: ToolChange
+  /** Of a tool, in the words of its server. */
+  readonly annotations?: JsonObject
 }
 
 export interface Offer {
@@ -74,12 +78,14 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
       const name = String(tool['name'])
       if (!offers('tools', upstream, name)) continue
       const change = changes.get(`${upstream}/${name}`)
+      const { annotations } = tool
+      const route = { upstream, name, ...(change && { change }), ...(isObject(annotations) && { annotations }) }
       const offerFor = (shown: string): Offer => {
         const own = change === undefined ? tool : changedTool(tool, change)
         const entry = rewriteTool(tasks ? own : withoutTaskSupport(own), shown, map)
         if (isModernRevision(listing.revision))
           modernTools.set(entry, { tasks: hasCapability(listing.capabilities, ['extensions', tasksExtension]) })
-        return { entry, route: { upstream, name, ...(change && { change }) } }
+        return { entry, route }
       }
       names.tools.add(member, name, offerFor, change?.rename)
     }
@@ -112,14 +118,22 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
     return modern.tasks ? { ...whole, execution: { taskSupport: 'optional' } } : whole
   }
 
-  const entriesOf = (all: ReadonlyMap<string, Offer>): readonly JsonObject[] =>
-    [...all.values()].flatMap(({ entry, route }) => (listings.has(route.upstream) ? [entry] : []))
-  const lists: Readonly<Record<ListName, readonly JsonObject[]>> = {
-    tools: entriesOf(tools),
-    prompts: entriesOf(prompts.offers),
-    resources: entriesOf(routes.resources),
-    templates: entriesOf(routes.templates)
+  const offersOf = {
+    tools: [...tools.values()],
+    prompts: [...prompts.offers.values()],
+    resources: [...routes.resources.values()],
+    templates: [...routes.templates.values()]
   }
+  const lists = listed(offersOf, listings, ({ entry }) => entry)
+  const routesOf = listed(offersOf, listings, ({ route }) => route)
+  const instructionsOf = (isKnown: (upstream: UpstreamName) => boolean): string | undefined =>
+    mergeInstructions(
+      endpoint.instructions,
+      members.flatMap(({ upstream, prefix }, at) =>
+        isKnown(upstream) ? { upstream, prefix, instructions: known[at]?.instructions } : []
+      ),
+      separator
+    )
   const shaped = new Map<string, readonly JsonObject[]>()
   return {
     ...lists,
@@ -130,11 +144,14 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
         (listing) => listing && { modern: isModernRevision(listing.revision), capabilities: capabilitiesOf(listing) }
       )
     ),
-    instructions: mergeInstructions(
-      endpoint.instructions,
-      members.map(({ upstream, prefix }, at) => ({ upstream, prefix, instructions: known[at]?.instructions })),
-      separator
-    ),
+    instructions: instructionsOf(() => true),
+    /** For a client that may not know of every member. */
+    instructionsOf,
+    /** What policy says of the viewer of this catalog and a route; a view has its own answer (visible.ts). */
+    decide: (_kind: RouteKind, _route: Route): Decision => allowed,
+    /** Where the entries of each list lead, in the same order. */
+    routes: (name: ListName): readonly Route[] => routesOf[name],
+    isTemplate: (uri: string): boolean => routes.templates.has(uri),
     /** Claimed by two upstreams: they lead to the one whose prefix they begin with, up or not, else to the first. */
     clashes: [...names.clashes.values()],
     shortened: [...names.shortened.values()],
@@ -174,6 +191,16 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
     unlistedOwnerOfUri: (uri: string): UpstreamName | undefined =>
       members.find(({ upstream }) => !listings.has(upstream) && uriMap(upstream)(uri) === uri)?.upstream
   }
+}
+
+/** Of each list what is there; members that are down are left out. */
+function listed<T>(
+  offers: Readonly<Record<ListName, readonly Offer[]>>,
+  up: ListingsByName,
+  part: (offer: Offer) => T
+): Readonly<Record<ListName, readonly T[]>> {
+  const of = (name: ListName): readonly T[] => offers[name].filter(({ route }) => up.has(route.upstream)).map(part)
+  return { tools: of('tools'), prompts: of('prompts'), resources: of('resources'), templates: of('templates') }
 }
 
 /** 2024-11-05 had completion, but no capability to declare it by. */

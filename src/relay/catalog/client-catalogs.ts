@@ -21,6 +21,7 @@ import type { Listings } from './listings.ts'
 import { type OwnLists, type OwnListsByUpstream, withOwnLists } from './own-lists.ts'
 import { reportNames } from './public-names.ts'
 import type { ViewKey } from './view.ts'
+import { createVisibleCatalogs, type Viewer } from './visible.ts'
 
 export interface ClientCatalogs<C> {
   of(call: C): Catalog
@@ -37,7 +38,7 @@ export interface ClientCatalogs<C> {
 export type DeclaringClient = Pick<SessionRecord, 'owner' | 'revision' | 'capabilities'>
 
 /** A session at its endpoint; without a live session, a client that is about to open one. */
-export interface SessionViewer extends EndpointContext {
+export interface SessionViewer extends Viewer {
   readonly session: LiveSession | undefined
   readonly declaring?: DeclaringClient
 }
@@ -68,6 +69,7 @@ export function createCatalogCache(listings: Pick<Listings, 'peek' | 'last' | 'v
   const shared = new WeakMap<Endpoint, Entry>()
   const byView = new WeakMap<Endpoint, LRUCache<string, Entry>>()
   const bySession = new WeakMap<OwnListsByUpstream, Entry>()
+  const visible = createVisibleCatalogs()
 
   function build(context: EndpointContext, viewKey: ViewKey | undefined, own: OwnListsByUpstream | undefined): Catalog {
     const { endpoint } = context
@@ -103,7 +105,7 @@ export function createCatalogCache(listings: Pick<Listings, 'peek' | 'last' | 'v
     return catalog
   }
 
-  return (context: EndpointContext, viewKey: ViewKey | undefined, own?: OwnListsByUpstream): Catalog => {
+  function whole(context: EndpointContext, viewKey: ViewKey | undefined, own?: OwnListsByUpstream): Catalog {
     const { endpoint } = context
     if (own !== undefined) return current(bySession, own, context, viewKey, own)
     if (viewKey === undefined) return current(shared, endpoint, context)
@@ -118,6 +120,10 @@ export function createCatalogCache(listings: Pick<Listings, 'peek' | 'last' | 'v
     views.set(viewKey.id, { changeCount, endpoint, viewKey: undefined, versions: [], catalog })
     return catalog
   }
+
+  /** What the viewer may use of what its client sees. */
+  return (viewer: Viewer, viewKey: ViewKey | undefined, own?: OwnListsByUpstream): Catalog =>
+    visible(viewer, whole(viewer, viewKey, own))
 }
 
 export function createSessionCatalogs(

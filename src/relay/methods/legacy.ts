@@ -52,8 +52,8 @@ export async function connect(
   { definition }: Target,
   { connections }: LegacyServices
 ): Promise<SessionConnection> {
-  // Policy (may this principal use this route?) and the limits of the principal and the tenant belong here, before
-  // anything is opened; the principal's own credentials for the upstream belong into the scope of the connection.
+  // The limits of the principal and the tenant belong here, before anything is opened; the principal's own
+  // credentials for the upstream belong into the scope of the connection.
   try {
     return (
       connections.ready(definition, call.session) ??

@@ -48,8 +48,8 @@ export function forwardModern(
   at?: LeasedConnection
 ): Promise<Result> {
   const { connections, parking, legacyTasks, states, processTasks, taskIds } = services
-  // Policy (may this principal use this route?) and the limits of the principal and the tenant belong here, before
-  // anything is opened; the principal's own credentials for the upstream belong into the scope of the lease.
+  // The limits of the principal and the tenant belong here, before anything is opened; the principal's own
+  // credentials for the upstream belong into the scope of the lease.
   return withModernErrors(call, definition, async () => {
     const lease = at ? { ...at, waits() {} } : await abortable(connections.lease(definition, call), call.signal)
     const { upstream } = lease

@@ -12,9 +12,10 @@ import {
 } from '../../protocol/messages.ts'
 import { shapeCompletion } from '../../protocol/translate/revision-shape.ts'
 import { withParam, type UriMap } from '../../protocol/translate/rewrite.ts'
-import { definitionOf, excerpt, type Call, type EndpointContext } from '../call/call.ts'
+import { definitionOf, excerpt, type Call } from '../call/call.ts'
 import type { Catalog, Route } from '../catalog/catalog.ts'
 import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
+import type { Viewer } from '../catalog/visible.ts'
 
 /** A resolved name: everything that the rest of the call needs to know about its upstream. */
 export interface Target {
@@ -26,12 +27,13 @@ export interface Target {
   readonly uris: UriMap
 }
 
-type RecordedContext = EndpointContext & Pick<Call, 'record'>
+type RecordedContext = Viewer & Pick<Call, 'record'>
 
 /**
  * Looks a name up in the caller's catalog. Only a miss waits: for upstreams whose listing is unknown, then for lists
- * that may have changed.
- * @throws GatewayError upstream_unavailable
+ * that may have changed. What the caller may not use is not found.
+ * @param kind `reference`: a template or a resource, as in `completion/complete`
+ * @throws GatewayError upstream_unavailable, insufficient_scope
  */
 export async function resolve<V>(
   call: V & RecordedContext,
@@ -43,9 +45,21 @@ export async function resolve<V>(
     if (wait !== undefined) await wait(call)
     const catalog = catalogs.of(call)
     const route = catalog[kind](name)
-    if (route !== undefined) return targetOf(call, catalog, route)
+    if (route === undefined) continue
+    const target = targetOf(call, catalog, route)
+    const judged = kind !== 'reference' ? kind : catalog.isTemplate(name) ? 'template' : 'resource'
+    requireScopes(call, catalog.decide(judged, route).scopes)
+    return target
   }
   return undefined
+}
+
+/** @throws GatewayError insufficient_scope, whose data names all scopes that are needed (RFC 6750 section 3.1) */
+function requireScopes({ tenant, principal }: Viewer, scopes: readonly string[]): void {
+  if (scopes.every((scope) => principal?.scopes.has(scope) === true)) return
+  const all = [...new Set([...tenant.auth.requiredScopes, ...scopes])]
+  const message = `This needs all of these scopes: ${all.join(' ')}. Ask for a token with them.`
+  throw new GatewayError('insufficient_scope', message, { data: { scopes: all } })
 }
 
 /** @param owner would own the name: while it cannot be asked, it is not known that the name is wrong */

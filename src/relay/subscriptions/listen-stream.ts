@@ -52,6 +52,7 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
       return call
     },
     updated(uri, below, meta) {
+      if (!view.decide('resource', { upstream: name, name: uri }).isAllowed) return
       const own = below ? undefined : uris.get(uri)
       for (const shown of own ?? [view.uriMap(name)(uri)]) {
         const params = { uri: shown, ...(meta !== undefined && { _meta: meta }) }

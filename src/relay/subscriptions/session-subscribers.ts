@@ -3,8 +3,9 @@
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { GatewayError, type JsonObject, type Notification } from '../../protocol/messages.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
-import { scopeOf, type EndpointContext } from '../call/call.ts'
+import { scopeOf } from '../call/call.ts'
 import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
+import type { Viewer } from '../catalog/visible.ts'
 import type { SessionConnections } from '../connections/session-connections.ts'
 import type { UpstreamScope } from '../tasks/session-task-ids.ts'
 import type { ResourceSubscriptions } from './resource-subscriptions.ts'
@@ -29,7 +30,7 @@ export function createSessionSubscribers(
   connections: SessionConnections,
   catalogs: ClientCatalogs<SessionViewer>,
   clients: { notify(session: LiveSession, source: UpstreamScope, notification: Notification): void },
-  contextOf: (session: LiveSession) => EndpointContext | undefined
+  contextOf: (session: LiveSession) => Viewer | undefined
 ) {
   const subscribers = new Map<string, Subscriber>()
 
@@ -52,7 +53,7 @@ export function createSessionSubscribers(
       if (viewer === undefined) return
       const catalog = catalogs.of(viewer)
       const uri = shown ?? catalog.uriMap(definition.name)(String(params['uri']))
-      // A reload may have taken it from the endpoint.
+      // A reload may have taken it from the endpoint, or from its caller.
       if (catalog.resource(uri) === undefined) return
       const source = { definition, scope: scopeOf(definition, viewer.session) }
       clients.notify(viewer.session, source, {

@@ -1,0 +1,195 @@
+// What one principal may use at an endpoint: the rules of its tenant and its own that are about the principal. Rules
+// are sorted out by principal once, and by upstream and name once for each route, so that a call looks an answer up.
+
+import { LRUCache } from 'lru-cache'
+import type { Principal } from '../auth/principal.ts'
+import type { Endpoint, Tenant, UpstreamTags } from '../config/snapshot.ts'
+import type { JsonObject } from '../protocol/messages.ts'
+import { anyMatcher } from '../protocol/glob.ts'
+import {
+  compilePolicy,
+  isLiteral,
+  principalValues,
+  type Policy,
+  type RouteFacts,
+  type RouteKind,
+  type Rule
+} from './rules.ts'
+
+/** A route as a catalog has it. */
+interface JudgedRoute {
+  readonly upstream: string
+  readonly name: string
+  /** Of a tool, in the words of its server. */
+  readonly annotations?: JsonObject | undefined
+}
+
+export interface Decision {
+  /** Is it listed, and does its name lead anywhere? */
+  readonly isAllowed: boolean
+  /** What a call needs of the caller besides. */
+  readonly scopes: readonly string[]
+}
+
+export type Access = ReturnType<typeof accessOf>
+
+/** Principals that differ in what the rules look at, of one endpoint: beyond it, their rules are sorted out anew. */
+const maxPrincipals = 1_000
+
+/** One for a process: remembers what was decided, as long as the configuration stands. */
+export function createAccess() {
+  const known = new WeakMap<Endpoint, ReturnType<typeof endpointAccess>>()
+  /** @returns undefined where neither the tenant nor the endpoint has a policy. Without a principal: of nobody */
+  return (tenant: Tenant, endpoint: Endpoint, principal: Principal | undefined): Access | undefined => {
+    if (tenant.policy === undefined && endpoint.policy === undefined) return undefined
+    const own = known.get(endpoint) ?? endpointAccess(tenant, endpoint)
+    known.set(endpoint, own)
+    return principal === undefined ? own.nobody : own.of(principal)
+  }
+}
+
+function endpointAccess(tenant: Tenant, endpoint: Endpoint) {
+  const policies = policiesOf(tenant, endpoint)
+  const lookedAt = [...new Set(policies.flatMap(({ rules }) => rules.flatMap(({ who }) => Object.keys(who))))]
+  const byPrincipal = new WeakMap<Principal, Access>()
+  const byValues = new LRUCache<string, Access>({ max: maxPrincipals })
+  const byRules = new LRUCache<string, Access>({ max: maxPrincipals })
+  const tagsOf = createTags(tenant.tags)
+
+  /** The same object for all principals that the same rules are about: they share their view of each catalog. */
+  function sorted(principal: Principal): Access {
+    const bits = policies.map(({ rules }) => rules.map((rule) => rule.isAbout(principal)))
+    const key = bits.map((level) => level.map(Number).join('')).join(' ')
+    const access =
+      byRules.get(key) ??
+      accessOf(
+        policies.map(({ rules, ...rest }, level) => ({ ...rest, rules: rules.filter((_, at) => bits[level]?.[at]) })),
+        tagsOf
+      )
+    byRules.set(key, access)
+    return access
+  }
+
+  return {
+    nobody: accessOf([{ default: 'deny', rules: [] }], tagsOf),
+    of(principal: Principal): Access {
+      const known = byPrincipal.get(principal)
+      if (known !== undefined) return known
+      const values = JSON.stringify(lookedAt.map((name) => valuesOf(principal, name)))
+      const access = byValues.get(values) ?? sorted(principal)
+      byValues.set(values, access)
+      byPrincipal.set(principal, access)
+      return access
+    }
+  }
+}
+
+const valuesOf = (principal: Principal, member: string): readonly string[] =>
+  principalValues[member as keyof typeof principalValues](principal)
+
+/** Those that both have to allow. */
+export const policiesOf = (tenant: Tenant, endpoint: Endpoint): Policy[] =>
+  [tenant.policy, endpoint.policy].flatMap((policy) => (policy === undefined ? [] : compilePolicy(policy)))
+
+/** @param policies only the rules that are about the principal */
+function accessOf(policies: readonly Policy[], tagsOf: ReturnType<typeof createTags>) {
+  const levels = policies.map(({ default: byDefault, rules }) => ({ byDefault, rulesFor: createRuleIndex(rules) }))
+  const decisions: Record<RouteKind, WeakMap<JudgedRoute, Decision>> = {
+    tool: new WeakMap(),
+    prompt: new WeakMap(),
+    resource: new WeakMap(),
+    template: new WeakMap()
+  }
+
+  function decide(kind: RouteKind, { upstream, name, annotations }: JudgedRoute): Decision {
+    const names = kind === 'resource' ? spellingsOf(name) : [name]
+    const facts: RouteFacts = { kind, upstream, names, tags: tagsOf(upstream, names, annotations) }
+    let isAllowed = true
+    const scopes = new Set<string>()
+    for (const { byDefault, rulesFor } of levels) {
+      const covering = rulesFor(facts).filter((rule) => rule.covers(facts))
+      const has = (effect: Rule['effect']): boolean => covering.some((rule) => rule.effect === effect)
+      isAllowed &&= !has('deny') && (byDefault === 'allow' || has('allow'))
+      for (const rule of covering) if (rule.effect === 'requires') for (const scope of rule.scopes) scopes.add(scope)
+    }
+    return isAllowed ? { isAllowed, scopes: [...scopes] } : denied
+  }
+
+  return (kind: RouteKind, route: JudgedRoute): Decision => {
+    const decision = decisions[kind].get(route) ?? decide(kind, route)
+    decisions[kind].set(route, decision)
+    return decision
+  }
+}
+
+export const allowed: Decision = { isAllowed: true, scopes: [] }
+const denied: Decision = { isAllowed: false, scopes: [] }
+
+/** Thousands of rules are about single names: they are found by name, and only those with patterns are tried. */
+function createRuleIndex(rules: readonly Rule[]) {
+  const byUpstream = new Map<string, ReturnType<typeof indexed>>()
+  return ({ upstream, names }: RouteFacts): readonly Rule[] => {
+    const own = byUpstream.get(upstream) ?? indexed(rules.filter((rule) => rule.isAboutUpstream(upstream)))
+    byUpstream.set(upstream, own)
+    return own(names)
+  }
+}
+
+function indexed(rules: readonly Rule[]): (names: readonly string[]) => readonly Rule[] {
+  const byName = new Map<string, Rule[]>()
+  const others: Rule[] = []
+  for (const rule of rules) {
+    const { names } = rule.what
+    if (names?.every(isLiteral) !== true) others.push(rule)
+    else {
+      for (const name of new Set(names)) {
+        const own = byName.get(name) ?? []
+        own.push(rule)
+        byName.set(name, own)
+      }
+    }
+  }
+  return (names) => [...new Set(names.flatMap((name) => byName.get(name) ?? [])), ...others]
+}
+
+/** Tags of a route: what the operator says, and, where that is to be trusted, what the server says of its tool. */
+export function createTags(tags: ReadonlyMap<string, UpstreamTags>) {
+  const compiled = new Map(
+    [...tags].map(([upstream, { tags: patterns, trustAnnotations }]) => [
+      upstream,
+      { trustAnnotations, matchers: Object.entries(patterns).map(([tag, own]) => [tag, anyMatcher(own)] as const) }
+    ])
+  )
+  return (upstream: string, names: readonly string[], annotations?: JsonObject): ReadonlySet<string> => {
+    const { trustAnnotations = false, matchers = [] } = compiled.get(upstream) ?? {}
+    const given = new Set(matchers.filter(([, matches]) => names.some(matches)).map(([tag]) => tag))
+    if (trustAnnotations) for (const [hint, tag] of hintTags) if (annotations?.[hint] === true) given.add(tag)
+    return given
+  }
+}
+
+/** Members of `ToolAnnotations`, and the tags that they are. */
+const hintTags = [
+  ['readOnlyHint', 'readOnly'],
+  ['destructiveHint', 'destructive'],
+  ['idempotentHint', 'idempotent'],
+  ['openWorldHint', 'openWorld']
+] as const
+
+/**
+ * A URI in each spelling that a server may read it in: as it came, and with escapes and dot segments resolved.
+ * Otherwise `file:///public/%2e%2e/secret` would be no URI under `file:///secret`.
+ */
+export function spellingsOf(uri: string): string[] {
+  const decoded = unescaped(uri)
+  const resolved = URL.canParse(decoded) ? unescaped(new URL(decoded).href) : decoded
+  return [...new Set([uri, decoded, resolved])]
+}
+
+function unescaped(uri: string): string {
+  try {
+    return decodeURIComponent(uri)
+  } catch {
+    return uri // No valid escapes: it has no other spelling.
+  }
+}

@@ -1,0 +1,73 @@
+// One policy, its rules compiled: whom each is about, and which routes. Pure.
+
+import type { Principal } from '../auth/principal.ts'
+import type { PolicyConfig, PolicyRule } from '../config/snapshot.ts'
+import { anyMatcher } from '../protocol/glob.ts'
+
+export const isLiteral = (pattern: string): boolean => !pattern.includes('*')
+
+export type RouteKind = 'tool' | 'prompt' | 'resource' | 'template'
+
+/** What a rule is asked about. */
+export interface RouteFacts {
+  readonly kind: RouteKind
+  readonly upstream: string
+  /** The upstream's own name of it; for a resource, its URI as it came, and in other spellings. */
+  readonly names: readonly string[]
+  readonly tags: ReadonlySet<string>
+}
+
+export interface Rule extends PolicyRule {
+  readonly isAbout: (principal: Principal) => boolean
+  readonly isAboutUpstream: (upstream: string) => boolean
+  /** For routes of such an upstream. */
+  readonly covers: (route: RouteFacts) => boolean
+}
+
+export interface Policy extends Pick<PolicyConfig, 'default'> {
+  readonly rules: readonly Rule[]
+}
+
+/** Many rules are about the same people: each `who` is compiled once. */
+export function compilePolicy({ default: byDefault, rules }: PolicyConfig): Policy {
+  const known = new Map<string, Rule['isAbout']>()
+  return {
+    default: byDefault,
+    rules: rules.map((rule) => {
+      const key = JSON.stringify(rule.who)
+      const isAbout = known.get(key) ?? principalMatcher(rule.who)
+      known.set(key, isAbout)
+      return { ...rule, isAbout, isAboutUpstream: anyMatcher(rule.what.upstreams), covers: routeMatcher(rule) }
+    })
+  }
+}
+
+function principalMatcher(who: PolicyRule['who']): Rule['isAbout'] {
+  const tests = Object.entries(who).map(([member, patterns]) => {
+    const matches = anyMatcher(patterns)
+    const valuesOf = principalValues[member as keyof typeof principalValues]
+    return (principal: Principal): boolean => valuesOf(principal).some(matches)
+  })
+  return (principal) => tests.every((test) => test(principal))
+}
+
+/** What the members of `who` are compared with. A key is no person: no rule about subjects or clients is about one. */
+export const principalValues = {
+  issuers: ({ kind, issuer }: Principal) => (kind === 'token' ? [issuer] : []),
+  subjects: ({ kind, subject }: Principal) => (kind === 'token' ? [subject] : []),
+  clients: ({ kind, clientId }: Principal) => (kind === 'token' ? [clientId] : []),
+  keys: ({ kind, subject }: Principal) => (kind === 'key' ? [subject] : []),
+  scopes: ({ scopes }: Principal) => [...scopes],
+  groups: ({ groups }: Principal) => groups,
+  roles: ({ roles }: Principal) => roles
+} satisfies Record<keyof PolicyRule['who'], (principal: Principal) => readonly string[]>
+
+function routeMatcher({ effect, what: { names, kinds, tags } }: PolicyRule): Rule['covers'] {
+  const matches = anyMatcher(names)
+  const literals = new Set(names?.filter(isLiteral))
+  return (route) =>
+    (kinds === undefined || kinds.includes(route.kind)) &&
+    (tags === undefined || tags.some((tag) => route.tags.has(tag))) &&
+    // A URI has several spellings: what one of them would deny is denied, what is allowed is allowed in all of them.
+    (effect === 'allow' ? literals.has(route.names[0] ?? '') || route.names.every(matches) : route.names.some(matches))
+}

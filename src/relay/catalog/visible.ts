@@ -1,0 +1,90 @@
+// The catalog as one principal may see it. Lists and calls look at the same decision, so that what is listed can be
+// called and nothing else can; what is denied is as unknown as what no upstream has.
+
+import type { Principal } from '../../auth/principal.ts'
+import { createAccess, type Access } from '../../policy/access.ts'
+import type { RouteKind } from '../../policy/rules.ts'
+import type { JsonObject, Revision, UpstreamName } from '../../protocol/messages.ts'
+import type { EndpointContext } from '../call/call.ts'
+import type { Catalog, ListName, Route } from './catalog.ts'
+
+/** Without a principal: nobody in particular, who may see only what no policy guards. */
+export type Viewer = EndpointContext & { readonly principal?: Principal | undefined }
+
+const kindOf: Readonly<Record<ListName, RouteKind>> = {
+  tools: 'tool',
+  prompts: 'prompt',
+  resources: 'resource',
+  templates: 'template'
+}
+const listNames = Object.keys(kindOf) as ListName[]
+
+/** @returns the catalog that a viewer sees of the given one: the same object for all who may use the same */
+export function createVisibleCatalogs(): (viewer: Viewer, catalog: Catalog) => Catalog {
+  const accessTo = createAccess()
+  const views = new WeakMap<Catalog, WeakMap<Access, Catalog>>()
+  return ({ tenant, endpoint, principal }, catalog) => {
+    const access = accessTo(tenant, endpoint, principal)
+    if (access === undefined) return catalog
+    const own = views.get(catalog) ?? new WeakMap<Access, Catalog>()
+    views.set(catalog, own)
+    const view = own.get(access) ?? visibleCatalog(catalog, access)
+    own.set(access, view)
+    return view
+  }
+}
+
+function visibleCatalog(catalog: Catalog, access: Access): Catalog {
+  const permitted = (kind: RouteKind, route: Route | undefined): Route | undefined =>
+    route !== undefined && access(kind, route).isAllowed ? route : undefined
+
+  const masks = new Map<ListName, readonly boolean[]>()
+  function maskOf(name: ListName): readonly boolean[] {
+    const mask = masks.get(name) ?? catalog.routes(name).map((route) => access(kindOf[name], route).isAllowed)
+    masks.set(name, mask)
+    return mask
+  }
+  const filtered = new WeakMap<readonly unknown[], readonly JsonObject[]>()
+  /** The same list where nothing of it is hidden: its text is kept for all who may see it. */
+  function visible(name: ListName, list: readonly JsonObject[]): readonly JsonObject[] {
+    const mask = maskOf(name)
+    const entries = filtered.get(list) ?? (mask.every(Boolean) ? list : list.filter((_, at) => mask[at]))
+    filtered.set(list, entries)
+    return entries
+  }
+  const routes = (name: ListName): readonly Route[] => catalog.routes(name).filter((_, at) => maskOf(name)[at])
+
+  /** Is the upstream one of which the principal may use something, or which has nothing? */
+  function isKnown(upstream: UpstreamName): boolean {
+    const has = (route: Route): boolean => route.upstream === upstream
+    return listNames.some((name) => routes(name).some(has)) || !listNames.some((name) => catalog.routes(name).some(has))
+  }
+
+  return {
+    ...catalog,
+    get tools() {
+      return visible('tools', catalog.tools)
+    },
+    get prompts() {
+      return visible('prompts', catalog.prompts)
+    },
+    get resources() {
+      return visible('resources', catalog.resources)
+    },
+    get templates() {
+      return visible('templates', catalog.templates)
+    },
+    get instructions() {
+      return catalog.instructionsOf(isKnown)
+    },
+    list: (name: ListName, revision: Revision) => visible(name, catalog.list(name, revision)),
+    routes,
+    decide: access,
+    tool: (name: string) => permitted('tool', catalog.tool(name)),
+    prompt: (name: string) => permitted('prompt', catalog.prompt(name)),
+    resource: (uri: string) => permitted('resource', catalog.resource(uri)),
+    reference(uri: string) {
+      return permitted(catalog.isTemplate(uri) ? 'template' : 'resource', catalog.reference(uri))
+    }
+  }
+}

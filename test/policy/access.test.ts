@@ -1,0 +1,192 @@
+// What one principal may use, decided by rules alone.
+
+import t from 'tap'
+import type { PolicyConfig, PolicyRule } from '../../src/config/snapshot.ts'
+import { compileConfig } from '../../src/config/load.ts'
+import { createAccess } from '../../src/policy/access.ts'
+import type { RouteKind } from '../../src/policy/rules.ts'
+import type { Principal } from '../../src/auth/principal.ts'
+import { endpointName, tenantId } from '../../src/protocol/messages.ts'
+
+type RuleInput = Partial<PolicyRule> & Pick<PolicyRule, 'effect'>
+type PolicyInput = { readonly default: PolicyConfig['default']; readonly rules: readonly RuleInput[] }
+
+const named = (policy: PolicyInput | undefined): unknown =>
+  policy && { ...policy, rules: policy.rules.map((rule, at) => ({ name: `rule-${at}`, ...rule })) }
+
+const person: Principal = {
+  kind: 'token',
+  tenant: tenantId('acme'),
+  issuer: 'https://idp.example',
+  subject: 'ada',
+  clientId: 'app',
+  scopes: new Set(['mcp']),
+  groups: ['dev', 'ops'],
+  roles: ['reader'],
+  expiresAt: undefined
+}
+const key: Principal = { ...person, kind: 'key', issuer: 'urn:gatehouse:key', groups: [], roles: [] }
+
+function judge(tenant: PolicyInput | undefined, endpoint?: PolicyInput, upstream: object = {}) {
+  const config = {
+    tenants: {
+      acme: {
+        auth: { keys: [{ name: 'ada', key: 'gh_key_of_ada_0123456789' }] },
+        upstreams: { up: { url: 'https://up.example/mcp', ...upstream }, other: { url: 'https://other.example/mcp' } },
+        endpoints: {
+          default: { upstreams: ['up', 'other'], ...(endpoint === undefined ? {} : { policy: named(endpoint) }) }
+        },
+        ...(tenant === undefined ? {} : { policy: named(tenant) })
+      }
+    }
+  }
+  const snapshot = compileConfig(JSON.stringify(config), { path: 'test.json', env: {} })
+  const acme = snapshot.tenants.get(tenantId('acme'))
+  const place = acme?.endpoints.get(endpointName('default'))
+  if (acme === undefined || place === undefined) throw new Error('no endpoint')
+  const accessTo = createAccess()
+  return {
+    access: (principal?: Principal) => accessTo(acme, place, principal),
+    of: (name: string, principal = person, kind: RouteKind = 'tool', annotations?: Record<string, unknown>) =>
+      accessTo(acme, place, principal)?.(kind, { upstream: 'up', name, annotations })
+  }
+}
+const allows = (
+  policy: PolicyInput,
+  name = 'x',
+  principal = person,
+  kind: RouteKind = 'tool',
+  annotations?: Record<string, unknown>,
+  upstream?: object
+): boolean => judge(policy, undefined, upstream).of(name, principal, kind, annotations)?.isAllowed === true
+
+t.test('without a policy there is nothing to judge', async (t) => {
+  t.equal(judge(undefined).access(person), undefined)
+})
+
+t.test('deny wins over allow, and the default stands for the rest', async (t) => {
+  const allow: RuleInput = { effect: 'allow', what: { names: ['get_*'] } }
+  const deny: RuleInput = { effect: 'deny', what: { names: ['*_secret'] } }
+  for (const rules of [
+    [allow, deny],
+    [deny, allow]
+  ]) {
+    const policy = { default: 'deny', rules } as const
+    t.same(
+      ['get_a', 'get_secret', 'put'].map((name) => allows(policy, name)),
+      [true, false, false]
+    )
+    t.same(
+      ['put', 'get_secret'].map((name) => allows({ ...policy, default: 'allow' }, name)),
+      [true, false]
+    )
+  }
+})
+
+t.test('a rule is about whom each member that it gives fits', async (t) => {
+  const about = (who: PolicyRule['who'], principal = person): boolean =>
+    allows({ default: 'deny', rules: [{ effect: 'allow', who }] }, 'x', principal)
+  for (const who of [
+    {},
+    { issuers: ['https://idp.example'] },
+    { subjects: ['a*'] },
+    { clients: ['app'] },
+    { scopes: ['mcp'] },
+    { groups: ['none', 'ops'] },
+    { roles: ['read*'] },
+    { groups: ['dev'], roles: ['reader'] }
+  ])
+    t.ok(about(who), JSON.stringify(who))
+  for (const who of [
+    { subjects: ['bob'] },
+    { groups: ['admin'] },
+    { groups: ['dev'], roles: ['x'] },
+    { keys: ['ada'] }
+  ])
+    t.notOk(about(who), JSON.stringify(who))
+  t.ok(about({ keys: ['ada'] }, key))
+  t.notOk(about({ subjects: ['ada'] }, key), 'a key is not the person of its name')
+})
+
+t.test('a rule is about the upstreams, names and kinds that it gives', async (t) => {
+  const about = (what: PolicyRule['what'], kind: RouteKind = 'tool'): boolean =>
+    allows({ default: 'deny', rules: [{ effect: 'allow', what }] }, 'x', person, kind)
+  t.ok(about({ upstreams: ['u*'], names: ['x'], kinds: ['tool'] }))
+  t.notOk(about({ upstreams: ['other'] }))
+  t.notOk(about({ kinds: ['tool'] }, 'prompt'))
+  t.ok(about({ kinds: ['prompt', 'template'] }, 'template'))
+})
+
+t.test('tenant and endpoint both have to allow', async (t) => {
+  const only = (name: string): PolicyInput => ({
+    default: 'deny',
+    rules: [{ effect: 'allow', what: { names: [name] } }]
+  })
+  const both = judge(only('a*'), only('*b'))
+  t.same(
+    ['ab', 'ax', 'xb'].map((name) => both.of(name)?.isAllowed),
+    [true, false, false]
+  )
+  t.equal(judge(undefined, only('a')).of('a')?.isAllowed, true)
+})
+
+t.test('tags are the words of the operator; those of the upstream count only where it is trusted', async (t) => {
+  const policy: PolicyInput = { default: 'deny', rules: [{ effect: 'allow', what: { tags: ['readOnly'] } }] }
+  const hints = { readOnlyHint: true }
+  t.ok(allows(policy, 'get_x', person, 'tool', undefined, { tags: { readOnly: ['get_*'] } }))
+  t.notOk(allows(policy, 'put_x', person, 'tool', hints, { tags: { readOnly: ['get_*'] } }), 'it may lie')
+  t.ok(allows(policy, 'put_x', person, 'tool', hints, { trustAnnotations: true }))
+  t.notOk(allows(policy, 'put_x', person, 'tool', { readOnlyHint: 'true' }, { trustAnnotations: true }))
+})
+
+t.test('a URI is judged in every spelling that a server may read it in', async (t) => {
+  const read = (policy: PolicyInput, uri: string): boolean => allows(policy, uri, person, 'resource')
+  const deny: PolicyInput = { default: 'allow', rules: [{ effect: 'deny', what: { names: ['file:///secret*'] } }] }
+  for (const uri of [
+    'file:///secret/a',
+    'file:///public/../secret/a',
+    'file:///public/%2e%2e/secret/a',
+    'file:///%73ecret/a',
+    'FILE:///secret/a'
+  ])
+    t.notOk(read(deny, uri), uri)
+  t.ok(read(deny, 'file:///public/secret/a'))
+  const allow: PolicyInput = { default: 'deny', rules: [{ effect: 'allow', what: { names: ['file:///public/*'] } }] }
+  t.ok(read(allow, 'file:///public/a%20b'))
+  t.notOk(read(allow, 'file:///public/../secret/a'))
+  t.notOk(read(allow, 'file:///public/%2e%2e/secret/a'))
+  const exact: PolicyInput = { default: 'deny', rules: [{ effect: 'allow', what: { names: ['HTTPS://example.com'] } }] }
+  t.ok(read(exact, 'HTTPS://example.com'), 'one that the rule names as it is')
+})
+
+t.test('the scopes of all rules that require some are needed together', async (t) => {
+  const rules: RuleInput[] = [
+    { effect: 'requires', what: { names: ['put_*'] }, scopes: ['write'] },
+    { effect: 'requires', what: { tags: ['destructive'] }, scopes: ['admin', 'write'] }
+  ]
+  const judged = judge({ default: 'allow', rules }, undefined, { tags: { destructive: ['put_all'] } })
+  t.same(
+    ['get', 'put_one', 'put_all'].map((name) => judged.of(name)?.scopes),
+    [[], ['write'], ['write', 'admin']]
+  )
+})
+
+t.test('people whom the same rules are about share one view, others have their own', async (t) => {
+  const judged = judge({ default: 'deny', rules: [{ effect: 'allow', who: { groups: ['dev'] } }] })
+  const bob = { ...person, subject: 'bob', groups: ['dev'] }
+  t.equal(judged.access(person), judged.access(bob))
+  t.not(judged.access(person), judged.access({ ...bob, groups: [] }))
+  t.equal(judged.access(undefined)?.('tool', { upstream: 'up', name: 'x' }).isAllowed, false, 'nobody may nothing')
+})
+
+t.test('a decision among two thousand rules about single names is a look-up', async (t) => {
+  const rules: RuleInput[] = Array.from({ length: 2_000 }, (_, n) => ({
+    effect: 'allow' as const,
+    what: { upstreams: ['up'], names: [`tool-${n}`] }
+  }))
+  const judged = judge({ default: 'deny', rules })
+  const began = performance.now()
+  const allowed = Array.from({ length: 20_000 }, (_, n) => judged.of(`tool-${n}`)?.isAllowed === true)
+  t.equal(allowed.filter(Boolean).length, 2_000)
+  t.ok(performance.now() - began < 5_000)
+})
