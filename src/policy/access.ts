@@ -88,7 +88,7 @@ const valuesOf = (principal: Principal, member: string): readonly string[] =>
   principalValues[member as keyof typeof principalValues](principal)
 
 /** Those that both have to allow. */
-export const policiesOf = (tenant: Tenant, endpoint: Endpoint): Policy[] =>
+const policiesOf = (tenant: Tenant, endpoint: Endpoint): Policy[] =>
   [tenant.policy, endpoint.policy].flatMap((policy) => (policy === undefined ? [] : compilePolicy(policy)))
 
 /** @param policies only the rules that are about the principal */
@@ -153,7 +153,7 @@ function indexed(rules: readonly Rule[]): (names: readonly string[]) => readonly
 }
 
 /** Tags of a route: what the operator says, and, where that is to be trusted, what the server says of its tool. */
-export function createTags(tags: ReadonlyMap<string, UpstreamTags>) {
+function createTags(tags: ReadonlyMap<string, UpstreamTags>) {
   const compiled = new Map(
     [...tags].map(([upstream, { tags: patterns, trustAnnotations }]) => [
       upstream,
@@ -180,7 +180,7 @@ const hintTags = [
  * A URI in each spelling that a server may read it in: as it came, and with escapes and dot segments resolved.
  * Otherwise `file:///public/%2e%2e/secret` would be no URI under `file:///secret`.
  */
-export function spellingsOf(uri: string): string[] {
+function spellingsOf(uri: string): string[] {
   const decoded = unescaped(uri)
   const resolved = URL.canParse(decoded) ? unescaped(new URL(decoded).href) : decoded
   return [...new Set([uri, decoded, resolved])]
