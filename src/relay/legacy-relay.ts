@@ -73,10 +73,7 @@ export function createLegacyRelay({
     viewerOf(contextNow(session.tenant, session.endpoint), principals.get(session))
 
   /** Would the configuration not let the session's caller in any more? */
-  function isRevoked(session: LiveSession): boolean {
-    const context = contextOf(session)
-    return context === undefined || !isConfiguredPrincipal(session.session.record.owner, context.tenant.auth)
-  }
+  const isRevoked = (session: LiveSession): boolean => isRevokedAt(session, contextOf(session))
 
   const tasks = createSessionTasks({ sealer, store, sessions: live, pool, clock, log })
   const subscriptions = createResourceSubscriptions(pool, clock, log)
@@ -203,3 +200,6 @@ export function createLegacyRelay({
 
 const viewerOf = (context: EndpointContext | undefined, principal: Principal | undefined): Viewer | undefined =>
   context && { ...context, principal }
+
+const isRevokedAt = ({ session: { record } }: LiveSession, context: EndpointContext | undefined): boolean =>
+  context === undefined || !isConfiguredPrincipal(record.owner, context.tenant.auth)
