@@ -151,7 +151,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     [
       'session/event-copies.ts defaultLimits chars',
       'events on their way to the store',
-      'session; process',
+      'session; process: half of it a tenant, a quarter a caller',
       'not stored'
     ],
     ['session/event-copies.ts maxPerSession', 'resumptions from the store at once', 'session', '429'],

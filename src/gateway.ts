@@ -24,6 +24,7 @@ import { createLegacyRelay } from './relay/legacy-relay.ts'
 import { createBus } from './session/bus.ts'
 import { createLiveSessions } from './session/live-sessions.ts'
 import { createSessions } from './session/sessions.ts'
+import { copyLimitsFor } from './session/event-copies.ts'
 import { createStreams } from './session/streams.ts'
 import { createStoreHealth } from './store/health.ts'
 import { openStore } from './store/open-store.ts'
@@ -81,7 +82,8 @@ export async function createGateway(
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
   const snapshot = (): Snapshot => state.snapshot
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
-  const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log })
+  const copyLimits = copyLimitsFor(memory.budgetBytes)
+  const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log, copyLimits })
   const live = createLiveSessions(steadyClock, node, () =>
     Math.min(state.snapshot.limits.sessionIdleMs, state.snapshot.limits.sessionMaxMs)
   )

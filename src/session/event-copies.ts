@@ -1,22 +1,33 @@
 // Copies in the store of what is streamed to clients, for those that come back at another process or after a restart:
-// limited per session and per process, never awaited; where one fails only the copy is lost.
+// limited per session, caller, tenant and process, never awaited; where one fails only the copy is lost.
 
-import { holdMemory, type MemoryShare } from '../limits/memory.ts'
+import { createMemoryAccount, holdMemory, type MemoryShare } from '../limits/memory.ts'
 import type { Log } from '../observe/log.ts'
 import { eventsKept, eventsKey, eventsTtlMs } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import { type JsonText, stringOf } from '../protocol/json-text.ts'
 import { GatewayError } from '../protocol/messages.ts'
+import type { WorkOwner } from '../time/fair-queue.ts'
 
-/** Characters that may be copied within `eventsTtlMs`: of one session, and of all at this process. */
+/**
+ * Characters that may be copied within `eventsTtlMs`: of one session, and of all at this process, of which a tenant and
+ * a caller have their shares.
+ */
 export interface CopyLimits {
   readonly session: number
   readonly process: number
 }
 
 const defaultLimits: CopyLimits = { session: 8 * 1024 * 1024, process: 256 * 1024 * 1024 }
-/** The account of the process; no session has this key. */
-const allSessions = ''
+/** Of the memory of the process, where that is less: a store may be in memory. */
+const memoryPart = 8
+
+/** @param budgetBytes of the process */
+export const copyLimitsFor = (budgetBytes: number): CopyLimits => ({
+  ...defaultLimits,
+  process: Math.min(defaultLimits.process, budgetBytes / memoryPart)
+})
+
 const endEntry = 'end'
 /** Whoever wrote the entry: only one line of JSON goes out. */
 const eventEntry = /^(\d{1,15}):(\{[^\r\n]*\}|\[[^\r\n]*\])$/
@@ -25,30 +36,32 @@ export type EventCopies = ReturnType<typeof createEventCopies>
 export type EventCopy = ReturnType<EventCopies['open']>
 
 export function createEventCopies(store: Store, clock: { now(): number }, log: Log, limits = defaultLimits) {
-  const accounts = new Map<string, { size: number; readonly until: number }>()
+  const all = createMemoryAccount(limits.process)
+  const accounts = new Map<string, { size: number; readonly until: number; readonly share: MemoryShare }>()
 
-  function accountOf(key: string): { size: number } {
-    const known = accounts.get(key)
+  function accountOf(sessionKey: string, { tenant, caller }: WorkOwner) {
+    const known = accounts.get(sessionKey)
     if (known !== undefined && known.until >= clock.now()) return known
-    const account = { size: 0, until: clock.now() + eventsTtlMs }
-    accounts.set(key, account)
+    known?.share.move(-known.size)
+    const account = { size: 0, until: clock.now() + eventsTtlMs, share: all.share(tenant, caller) }
+    accounts.set(sessionKey, account)
     return account
   }
 
-  function take(sessionKey: string, size: number): boolean {
-    const [own, all] = [accountOf(sessionKey), accountOf(allSessions)]
-    if (own.size + size > limits.session || all.size + size > limits.process) return false
+  function take(sessionKey: string, owner: WorkOwner, size: number): boolean {
+    const own = accountOf(sessionKey, owner)
+    if (own.size + size > limits.session || !own.share.take(size)) return false
     own.size += size
-    all.size += size
     return true
   }
 
   return {
     /**
      * The copy of one stream.
+     * @param owner whose share it counts to
      * @param firstAlone whether the first event is copied even where nothing follows it
      */
-    open(sessionKey: string, streamId: string, firstAlone: boolean) {
+    open(sessionKey: string, owner: WorkOwner, streamId: string, firstAlone: boolean) {
       const key = eventsKey(sessionKey, streamId)
       let stored = false
       let dropped = false
@@ -72,7 +85,7 @@ export function createEventCopies(store: Store, clock: { now(): number }, log: L
         add(seq: number, data: JsonText, keep: number): void {
           const head = `${seq}:`
           const copy = (): void => {
-            if (!dropped && take(sessionKey, head.length + data.length)) append(head + stringOf(data), keep)
+            if (!dropped && take(sessionKey, owner, head.length + data.length)) append(head + stringOf(data), keep)
           }
           copyFirst()
           if (seq > 0 || firstAlone) return copy()
@@ -103,7 +116,11 @@ export function createEventCopies(store: Store, clock: { now(): number }, log: L
     },
     /** Forgets expired accounts. */
     sweep(): void {
-      for (const [key, { until }] of accounts) if (until < clock.now()) accounts.delete(key)
+      for (const [key, { size, until, share }] of accounts) {
+        if (until >= clock.now()) continue
+        share.move(-size)
+        accounts.delete(key)
+      }
     }
   }
 }

@@ -104,7 +104,7 @@ export function createStreams(options: StreamsOptions) {
     const streamId = `${kind.slice(0, 1)}${randomBytes(9).toString('base64url')}`
     // Without a priming event the client has no id to come back with before the first message: a copy of an answer that
     // is the only message would serve nobody.
-    const copy = copies.open(sessionKey, streamId, primes || kind === 'session')
+    const copy = copies.open(sessionKey, memory, streamId, primes || kind === 'session')
     const stream = createStream({
       now,
       primes,

@@ -3,6 +3,7 @@
 
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { createMemoryAccount } from '../../src/limits/memory.ts'
 import { createStreams, type Streams, type StreamsOptions } from '../../src/session/streams.ts'
 import type { ClientStream } from '../../src/session/stream.ts'
 import { eventsTtlMs } from '../../src/store/keys.ts'
@@ -57,7 +58,7 @@ async function setup(t: Test, copyLimits?: StreamsOptions['copyLimits']): Promis
 function opened(
   streams: Streams,
   session: string,
-  wishes: { primes: boolean },
+  wishes: Parameters<Streams['open']>[2],
   kind: 'call' | 'session' = 'call'
 ): { stream: ClientStream; sink: Reader } {
   const stream = streams.open(session, kind, wishes)
@@ -153,13 +154,30 @@ t.test('the copies of one session are limited until they expire; other sessions 
   t.equal(copies.length, 4, 'when the first copies are gone')
 })
 
-t.test('the copies of all sessions together are limited', async (t) => {
-  const { streams, copies } = await setup(t, { session: 100, process: 150 })
-  for (const session of ['a', 'b', 'c']) opened(streams, session, plain, 'session').stream.send(sized(60))
-  t.equal(copies.length, 2)
-  opened(streams, 'd', plain, 'session').stream.send(sized(20))
-  t.equal(copies.length, 3)
-})
+t.test(
+  'the copies of all sessions together are limited, those of a tenant to half, of a caller to a quarter',
+  async (t) => {
+    const { streams, time, copies } = await setup(t, { session: 100, process: 160 })
+    const memory = createMemoryAccount()
+    /** @returns whether it was copied */
+    function send(session: string, tenant: string, caller: string, length: number): boolean {
+      const before = copies.length
+      opened(streams, session, { ...plain, memory: memory.share(tenant, caller) }, 'session').stream.send(sized(length))
+      return copies.length > before
+    }
+    t.ok(send('a', 'acme', 'ada', 40))
+    t.notOk(send('b', 'acme', 'ada', 10), 'another session of the same caller')
+    t.ok(send('c', 'acme', 'bob', 40), 'another caller')
+    t.notOk(send('d', 'acme', 'eve', 10), 'a third one of the same tenant')
+    t.ok(send('e', 'other', 'ada', 40), 'another tenant')
+    t.ok(send('f', 'third', 'ada', 20))
+    t.notOk(send('g', 'fourth', 'ada', 30), 'more than all may have')
+    t.ok(send('h', 'fourth', 'ada', 20))
+    time.pass(eventsTtlMs + 1)
+    t.ok(send('a', 'acme', 'ada', 40), 'when the first copies are gone')
+    t.notOk(send('b', 'acme', 'ada', 10))
+  }
+)
 
 t.test('the end of a stream is copied where something of it was, whatever the limit', async (t) => {
   const { streams, other, copies } = await setup(t, { session: 63, process: 1_000 })
