@@ -151,7 +151,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     [
       'session/event-copies.ts defaultLimits chars',
       'events on their way to the store',
-      'session; process: half of it a tenant, a quarter a caller',
+      'session; process (at most an eighth of limits.memoryBytes): half of it a tenant, a quarter a caller',
       'not stored'
     ],
     ['session/event-copies.ts maxPerSession', 'resumptions from the store at once', 'session', '429'],
@@ -946,6 +946,7 @@ http/request-memory.ts largeAnswerBytes
 limits/limits.ts stepBytes
 upstream/rpc/mask.ts stepSize
 store/sqlite-logs.ts pageBytes
+session/event-copies.ts memoryPart
 session/streams.ts sliceChars
 protocol/json-text.ts manyMembers
 relay/methods/list-pages.ts smallPageBytes
