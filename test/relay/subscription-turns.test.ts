@@ -73,6 +73,7 @@ t.test('a call that is cancelled while it waits its turn ends at once, and nothi
   t.same(await first, {})
   t.same(await third, {}, 'whoever came after it has its turn')
   setup.connections.at(-1)?.notify({ method: 'notifications/resources/updated', params: { uri: 'test://one' } })
+  await until('both are told', () => ada.heard.length + eve.heard.length === 2)
   t.same(
     [ada, bob, eve].map(({ heard }) => heard.length),
     [1, 0, 1]
