@@ -6,6 +6,7 @@ import type { Principal } from '../auth/principal.ts'
 import type { Endpoint, Tenant, UpstreamTags } from '../config/snapshot.ts'
 import type { JsonObject } from '../protocol/messages.ts'
 import { anyMatcher } from '../protocol/glob.ts'
+import { isPlainUri } from '../protocol/plain-uri.ts'
 import {
   compilePolicy,
   isLiteral,
@@ -103,7 +104,8 @@ function accessOf(policies: readonly Policy[], tagsOf: ReturnType<typeof createT
 
   function decide(kind: RouteKind, { upstream, name, annotations }: JudgedRoute): Decision {
     const names = kind === 'resource' ? spellingsOf(name) : [name]
-    const facts: RouteFacts = { kind, upstream, names, tags: tagsOf(upstream, names, annotations) }
+    const isClear = kind !== 'resource' || isPlainUri(name)
+    const facts: RouteFacts = { kind, upstream, names, isClear, ...tagsOf(upstream, names, isClear, annotations) }
     let isAllowed = true
     const scopes = new Set<string>()
     for (const { byDefault, rulesFor } of levels) {
@@ -128,14 +130,14 @@ const denied: Decision = { isAllowed: false, scopes: [] }
 /** Thousands of rules are about single names: they are found by name, and only those with patterns are tried. */
 function createRuleIndex(rules: readonly Rule[]) {
   const byUpstream = new Map<string, ReturnType<typeof indexed>>()
-  return ({ upstream, names }: RouteFacts): readonly Rule[] => {
+  return ({ upstream, names, isClear }: RouteFacts): readonly Rule[] => {
     const own = byUpstream.get(upstream) ?? indexed(rules.filter((rule) => rule.isAboutUpstream(upstream)))
     byUpstream.set(upstream, own)
-    return own(names)
+    return isClear ? own.of(names) : own.all
   }
 }
 
-function indexed(rules: readonly Rule[]): (names: readonly string[]) => readonly Rule[] {
+function indexed(rules: readonly Rule[]) {
   const byName = new Map<string, Rule[]>()
   const others: Rule[] = []
   for (const rule of rules) {
@@ -149,7 +151,13 @@ function indexed(rules: readonly Rule[]): (names: readonly string[]) => readonly
       }
     }
   }
-  return (names) => [...new Set(names.flatMap((name) => byName.get(name) ?? [])), ...others]
+  return {
+    all: rules,
+    of: (names: readonly string[]): readonly Rule[] => [
+      ...new Set(names.flatMap((name) => byName.get(name) ?? [])),
+      ...others
+    ]
+  }
 }
 
 /** Tags of a route: what the operator says, and, where that is to be trusted, what the server says of its tool. */
@@ -160,11 +168,14 @@ function createTags(tags: ReadonlyMap<string, UpstreamTags>) {
       { trustAnnotations, matchers: Object.entries(patterns).map(([tag, own]) => [tag, anyMatcher(own)] as const) }
     ])
   )
-  return (upstream: string, names: readonly string[], annotations?: JsonObject): ReadonlySet<string> => {
+  return (upstream: string, names: readonly string[], isClear: boolean, annotations?: JsonObject) => {
     const { trustAnnotations = false, matchers = [] } = compiled.get(upstream) ?? {}
-    const given = new Set(matchers.filter(([, matches]) => names.some(matches)).map(([tag]) => tag))
-    if (trustAnnotations) for (const [hint, tag] of hintTags) if (annotations?.[hint] === true) given.add(tag)
-    return given
+    const given = (is: (matches: (name: string) => boolean) => boolean): string[] =>
+      matchers.filter(([, matches]) => is(matches)).map(([tag]) => tag)
+    const hints = trustAnnotations ? hintTags.flatMap(([hint, tag]) => (annotations?.[hint] === true ? tag : [])) : []
+    const tags = new Set([...given((matches) => names.some(matches)), ...hints])
+    const certain = isClear ? given((matches) => names.every(matches)) : []
+    return { tags, certainTags: new Set([...certain, ...hints]) }
   }
 }
 

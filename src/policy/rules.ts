@@ -14,7 +14,11 @@ export interface RouteFacts {
   readonly upstream: string
   /** The upstream's own name of it; for a resource, its URI as it came, and in other spellings. */
   readonly names: readonly string[]
+  /** False for a URI that a server may take for another one than it seems to name. */
+  readonly isClear: boolean
   readonly tags: ReadonlySet<string>
+  /** Those that it has in every spelling. */
+  readonly certainTags: ReadonlySet<string>
 }
 
 export interface Rule extends PolicyRule {
@@ -62,12 +66,22 @@ export const principalValues = {
   roles: ({ roles }: Principal) => roles
 } satisfies Record<keyof PolicyRule['who'], (principal: Principal) => readonly string[]>
 
+/** Could it fit a URI? `delete_*` could not: it has no scheme (RFC 3986 section 3.1). */
+const uriPattern = /^(?:[a-z][a-z\d+.-]*)?[*:]/i
+
 function routeMatcher({ effect, what: { names, kinds, tags } }: PolicyRule): Rule['covers'] {
   const matches = anyMatcher(names)
   const literals = new Set(names?.filter(isLiteral))
-  return (route) =>
-    (kinds === undefined || kinds.includes(route.kind)) &&
-    (tags === undefined || tags.some((tag) => route.tags.has(tag))) &&
-    // A URI has several spellings: what one of them would deny is denied, what is allowed is allowed in all of them.
-    (effect === 'allow' ? literals.has(route.names[0] ?? '') || route.names.every(matches) : route.names.some(matches))
+  const mayHave = (wanted: readonly string[] | undefined, given: ReadonlySet<string>): boolean =>
+    wanted === undefined || wanted.some((tag) => given.has(tag))
+  // A URI has several spellings: what one of them would deny is denied, what is allowed is allowed in all of them. Of
+  // one that is not clear, anything may be another spelling.
+  const isAllowed = (route: RouteFacts): boolean =>
+    (names === undefined || literals.has(route.names[0] ?? '') || (route.isClear && route.names.every(matches))) &&
+    mayHave(tags, route.certainTags)
+  const mayNameUris = names?.some((pattern) => uriPattern.test(pattern)) ?? true
+  const isRefused = (route: RouteFacts): boolean =>
+    (!route.isClear && mayNameUris) || (route.names.some(matches) && mayHave(tags, route.tags))
+  const covers = effect === 'allow' ? isAllowed : isRefused
+  return (route) => (kinds === undefined || kinds.includes(route.kind)) && covers(route)
 }

@@ -78,7 +78,9 @@ export function* jsonSteps(
   const mayKeep =
     limits.keepSources === true && values <= maxCountedValues && !text.includes('\n') && !text.includes('\r')
   if (mayKeep && countValues(value) === values)
-    for (const [each, start, end] of built) keepSource(each, text.slice(start, end))
+    for (const [each, start, end] of built)
+      // A slice holds the whole text: a small part of a large message would take as much memory as all of it.
+      if ((end - start) * 2 >= text.length) keepSource(each, text.slice(start, end))
   return value
 }
 

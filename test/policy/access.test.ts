@@ -151,10 +151,39 @@ t.test('a URI is judged in every spelling that a server may read it in', async (
   ])
     t.notOk(read(deny, uri), uri)
   t.ok(read(deny, 'file:///public/secret/a'))
+  t.ok(read(deny, 'memo:secret'))
   const allow: PolicyInput = { default: 'deny', rules: [{ effect: 'allow', what: { names: ['file:///public/*'] } }] }
   t.ok(read(allow, 'file:///public/a%20b'))
   t.notOk(read(allow, 'file:///public/../secret/a'))
   t.notOk(read(allow, 'file:///public/%2e%2e/secret/a'))
+  const tagged = (effect: 'allow' | 'deny', uri: string): boolean => {
+    const policy = {
+      default: effect === 'allow' ? 'deny' : 'allow',
+      rules: [{ effect, what: { tags: ['some'] } }]
+    } as const
+    const tags = { some: [effect === 'allow' ? 'file:///public/*' : 'file:///secret*'] }
+    return allows(policy, uri, person, 'resource', undefined, { tags })
+  }
+  for (const doubtful of [
+    'file:///public/../secret/k',
+    'file:///public/%3f/../../secret/k',
+    'file:///public/%23/../../secret/k',
+    'file:///public/%2e%2e%2fsecret/k?%ff',
+    'file:///public//../secret/k',
+    'file:///%73ecret/a#%ff',
+    'file:////secret/k'
+  ]) {
+    t.notOk(read(allow, doubtful), doubtful)
+    t.notOk(read(deny, doubtful), doubtful)
+    t.notOk(tagged('allow', doubtful), doubtful)
+    t.notOk(tagged('deny', doubtful), doubtful)
+  }
+  t.ok(tagged('allow', 'file:///public/k'))
+  t.ok(tagged('deny', 'file:///public/k'))
+  const all: PolicyInput = { default: 'deny', rules: [{ effect: 'allow' }] }
+  const ofTools: PolicyInput = { default: 'allow', rules: [{ effect: 'deny', what: { names: ['delete_*', 'all'] } }] }
+  t.ok(read(ofTools, 'file:///public/../secret/k'), 'nor where it can only look at names of tools')
+  t.ok(read(all, 'file:///public/../secret/k'), 'where no rule looks at names, none is in doubt')
   const exact: PolicyInput = { default: 'deny', rules: [{ effect: 'allow', what: { names: ['HTTPS://example.com'] } }] }
   t.ok(read(exact, 'HTTPS://example.com'), 'one that the rule names as it is')
 })

@@ -175,6 +175,27 @@ t.test('http URIs are shared, and the first upstream that lists one serves it', 
   t.equal(catalog.resource('https://h/unlisted'), undefined)
 })
 
+t.test('what a reference names is a template in whatever way it is written', async (t) => {
+  const listings = {
+    a: { templates: [{ uriTemplate: 'item://{id}', name: 'item' }] },
+    b: { resources: [{ uri: 'x://1', name: 'x' }] }
+  }
+  const catalog = buildCatalog(
+    endpoint([
+      ['a', 'a'],
+      ['b', 'b']
+    ]),
+    known(listings)
+  )
+  const isTemplate = (uri: string): boolean | undefined => {
+    const route = catalog.reference(uri)
+    return route && catalog.isTemplate(route)
+  }
+  t.equal(isTemplate('gatehouse://a/item://{id}'), true)
+  t.equal(isTemplate('item://{id}'), true)
+  t.equal(isTemplate('gatehouse://b/x://1'), false)
+})
+
 t.test('every public name leads back to its upstream and its own name', async () => {
   const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 90 })
   const part = fc.record({

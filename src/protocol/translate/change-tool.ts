@@ -84,7 +84,9 @@ export function withArguments(request: Request, { fixed, defaults }: ToolChange)
   const { arguments: args } = request.params ?? {}
   const given = isObject(args) ? args : {}
   // Nobody is told that it was ignored, if it was: a model would go on as if its value had been used.
-  const refused = Object.keys(fixed ?? {}).find((name) => Object.hasOwn(given, name))
+  // Some servers read names without regard to case, and which of two they take is not known.
+  const names = new Set(Object.keys(fixed ?? {}).map((name) => name.toLowerCase()))
+  const refused = Object.keys(given).find((name) => names.has(name.toLowerCase()))
   if (refused !== undefined) {
     const message = `The argument ${JSON.stringify(refused)} of this tool is set by the gateway. Leave it out.`
     throw new GatewayError('invalid_params', message)

@@ -151,7 +151,9 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
     decide: (_kind: RouteKind, _route: Route): Decision => allowed,
     /** Where the entries of each list lead, in the same order. */
     routes: (name: ListName): readonly Route[] => routesOf[name],
-    isTemplate: (uri: string): boolean => routes.templates.has(uri),
+    /** However the client wrote it, wrapped or bare. */
+    isTemplate: ({ upstream, name }: Route): boolean =>
+      name.includes('{') || routes.templates.get(uriMap(upstream)(name))?.route.upstream === upstream,
     /** Claimed by two upstreams: they lead to the one whose prefix they begin with, up or not, else to the first. */
     clashes: [...names.clashes.values()],
     shortened: [...names.shortened.values()],

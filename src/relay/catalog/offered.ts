@@ -3,6 +3,7 @@
 
 import type { Endpoint } from '../../config/snapshot.ts'
 import { anyMatcher } from '../../protocol/glob.ts'
+import { isPlainUri } from '../../protocol/plain-uri.ts'
 import type { UpstreamName } from '../../protocol/messages.ts'
 import type { ListName, Route } from './catalog.ts'
 
@@ -42,7 +43,7 @@ export function offeredBy({ allow, deny }: Pick<Endpoint, 'allow' | 'deny'>) {
       const [ofResources, ofTemplates] = [restricts('resources', upstream), restricts('templates', upstream)]
       if (!ofResources && !ofTemplates) return true
       return (
-        isPlain(name) &&
+        isPlainUri(name) &&
         [name, name.replace(/[?#].*$/s, ''), name.replace(/\/*(?:[?#].*)?$/s, '')].every((each) =>
           offers('resources', upstream, each)
         ) &&
@@ -54,25 +55,3 @@ export function offeredBy({ allow, deny }: Pick<Endpoint, 'allow' | 'deny'>) {
       name.includes('{') ? offers('templates', upstream, name) : offers('resources', upstream, name)
   }
 }
-
-/**
- * Is it written in the one way that patterns are compared with? A server takes `a/../secret`, `%73ecret` or
- * `file://localhost/secret` for the secret, too (RFC 3986 section 6.2.2).
- */
-function isPlain(uri: string): boolean {
-  const [, authorityAndPath = uri] = /^[^:/?#]*:\/\/([^?#]*)/.exec(uri) ?? []
-  const segments = authorityAndPath.split('/')
-  return (
-    !/[\\\p{Cc} ]/u.test(uri) &&
-    !/^[^:/?#]*[A-Z][^:/?#]*:/.test(uri) &&
-    !/^file:(?!\/\/\/)/.test(uri) &&
-    !segments.some((segment) => segment === '.' || segment === '..') &&
-    !segments.slice(1, -1).includes('') &&
-    !hasNeedlessEscape(uri)
-  )
-}
-
-/** `%` before characters that mean the same without it, that delimit, or that decode twice. */
-const hasNeedlessEscape = (uri: string): boolean =>
-  /%(?![0-9A-Fa-f]{2})/.test(uri) ||
-  [...uri.matchAll(/%(..)/g)].some(([, hex = '']) => /[\w.~\-/\\%\p{Cc}]/u.test(String.fromCharCode(parseInt(hex, 16))))

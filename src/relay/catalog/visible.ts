@@ -84,7 +84,8 @@ function visibleCatalog(catalog: Catalog, access: Access): Catalog {
     prompt: (name: string) => permitted('prompt', catalog.prompt(name)),
     resource: (uri: string) => permitted('resource', catalog.resource(uri)),
     reference(uri: string) {
-      return permitted(catalog.isTemplate(uri) ? 'template' : 'resource', catalog.reference(uri))
+      const route = catalog.reference(uri)
+      return route && permitted(catalog.isTemplate(route) ? 'template' : 'resource', route)
     }
   }
 }

@@ -47,7 +47,7 @@ export async function resolve<V>(
     const route = catalog[kind](name)
     if (route === undefined) continue
     const target = targetOf(call, catalog, route)
-    const judged = kind !== 'reference' ? kind : catalog.isTemplate(name) ? 'template' : 'resource'
+    const judged = kind !== 'reference' ? kind : catalog.isTemplate(route) ? 'template' : 'resource'
     requireScopes(call, catalog.decide(judged, route).scopes)
     return target
   }

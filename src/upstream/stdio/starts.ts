@@ -26,11 +26,9 @@ export function createStarts(
   let starting = 0
 
   function beginNext(): void {
-    const next = starting < atOnce ? waiting.next() : undefined
-    if (next === undefined) return
-    next.begin()
-    // It may have been given up.
-    beginNext()
+    // Those that were given up begin nothing.
+    for (let next = waiting.next(); next !== undefined; next = starting < atOnce ? waiting.next() : undefined)
+      next.begin()
   }
 
   /** @returns ends it, once */
