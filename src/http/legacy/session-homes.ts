@@ -1,7 +1,7 @@
 // Requests of sessions that need what one process alone has: a child process, a session at an upstream, a subscription,
 // a task. They run at the home of their session, whichever process they come to. A home that is gone is replaced, once.
 
-import { bytesPerChar, holdMemory, type MemoryAccount } from '../../limits/memory.ts'
+import { bytesPerChar, type HeldMemory, holdMemory, type MemoryAccount } from '../../limits/memory.ts'
 import { jsonSizeOf } from '../../limits/limits.ts'
 import type { Log } from '../../observe/log.ts'
 import { type JsonText, stringOf } from '../../protocol/json-text.ts'
@@ -48,8 +48,11 @@ interface ForwardedRequest {
 /** Ahead of the answer: a message for the client, or a part of the answer's text. */
 type Ahead = { readonly message: JsonObject } | { readonly part: string }
 
-/** `left`: the process is stopping, and has done nothing. No text: the request was cancelled, and is not answered. */
-type Answer = { readonly text?: string | undefined; readonly left?: boolean }
+/**
+ * `left`: the process is stopping, and has done nothing. No text: the request was cancelled, and is not answered.
+ * `chars`: of the text with the parts ahead of it, of which any may be lost.
+ */
+type Answer = { readonly text?: string; readonly chars?: number; readonly left?: boolean }
 
 export type RunForwarded = (
   context: CallContext,
@@ -107,7 +110,8 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
      * Runs the request at the home of its session. What precedes the answer is pushed here.
      * @returns the text of the answer, which is undefined where the caller cancelled; undefined where this process has
      * become the home, and nothing has been run
-     * @throws GatewayError upstream_lost where the home was lost while it worked, too_many, unavailable
+     * @throws GatewayError upstream_lost where the home was lost while it worked, or a part of its answer; too_many,
+     * unavailable
      */
     async forward(
       { tenant, endpoint, principal, requestId, snapshot, memory }: CallContext,
@@ -126,19 +130,17 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
         streams
       }
       const whose = { tenant: tenant.id, caller: quotaKeyOf(principal) }
-      const parts: string[] = []
+      const parts = createParts(memory)
       const notify = (ahead: unknown): void => {
         const given = ahead as Ahead
-        if ('message' in given) return push(given.message)
-        reserveAnswer(memory, given.part.length * bytesPerChar)
-        parts.push(given.part)
+        if ('message' in given) push(given.message)
+        else parts.add(given.part)
       }
       let { home } = session.session.record
       for (let tries = 0; tries < maxHomes && home !== node; tries++) {
         try {
           const answer = (await bus.request(home, 'request', whose, forwarded, { notify, signal })) as Answer
-          if (answer.left !== true)
-            return { text: answer.text === undefined ? undefined : parts.join('') + answer.text }
+          if (answer.left !== true) return { text: parts.join(answer) }
         } catch (error) {
           // Nothing was run, so it can be run elsewhere.
           if (!(error instanceof ProcessGone)) throw error
@@ -168,6 +170,34 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
   }
 }
 
+/** Of the text of an answer, as they come; at the expense of the request. */
+function createParts(memory: HeldMemory) {
+  const parts: string[] = []
+  let reserved = 0
+  let refusal: unknown
+  return {
+    /** Throws nothing: the bus would drop this part, and go on with the next. */
+    add(part: string): void {
+      if (refusal !== undefined) return
+      const bytes = part.length * bytesPerChar
+      try {
+        reserveAnswer(memory, bytes)
+        reserved += bytes
+        parts.push(part)
+      } catch (error) {
+        refusal = error
+      }
+    },
+    /** @throws GatewayError too_many, upstream_lost: the call was made, and not all of its answer is here */
+    join({ text, chars }: Answer): string | undefined {
+      const whole = text === undefined ? undefined : parts.join('') + text
+      if (refusal === undefined && whole?.length === chars) return whole
+      memory.set(memory.bytes - reserved)
+      throw refusal ?? partLost()
+    }
+  }
+}
+
 async function runForwarded(
   { sessions, live, memory, contextOf }: SessionHomesOptions,
   { tenant, endpoint, key, principal: carried, requestId, message, streams }: ForwardedRequest,
@@ -191,9 +221,10 @@ async function runForwarded(
     const answer = await run(context, session, { kind: 'request', ...message }, push, signal)
     if (answer === undefined) return {}
     let text = stringOf(answer)
+    const chars = text.length
     for (; text.length > partChars; text = text.slice(partChars))
       notify({ part: text.slice(0, partChars) } satisfies Ahead)
-    return { text }
+    return { text, chars }
   } finally {
     held.set(0)
   }
@@ -206,3 +237,10 @@ export const carriedPrincipalOf = (carried: CarriedPrincipal): Principal => ({
 
 const sessionGone = (): GatewayError =>
   new GatewayError('session_unknown', 'The session ended meanwhile. Send a new initialize without Mcp-Session-Id.')
+
+const partLost = (): GatewayError =>
+  new GatewayError(
+    'upstream_lost',
+    'A part of the answer was lost on the way from the process that holds the session. The call has been made.',
+    { data: { outcome: 'unknown' } }
+  )

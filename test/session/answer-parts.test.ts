@@ -1,0 +1,84 @@
+// A long answer goes from the home of a session to the process that its client talks to in parts. Where one of them is
+// lost, or there is no memory for it, the client gets an error, and never the rest as if it were the answer.
+
+import t, { type Test } from 'tap'
+import pino from 'pino'
+import { createSessionHomes, type SessionHomesOptions } from '../../src/http/legacy/session-homes.ts'
+import { createMemoryAccount, holdMemory } from '../../src/limits/memory.ts'
+import type { LiveSession } from '../../src/session/live-sessions.ts'
+import { wire } from './bus-kit.ts'
+import { ada, endpoint } from './kit.ts'
+
+type Homes = ReturnType<typeof createSessionHomes>
+type Context = Parameters<Homes['forward']>[0]
+
+const mebi = 1024 * 1024
+/** Two parts of two million characters, and what is left. */
+const answer = JSON.stringify({ x: 'A'.repeat(2 * mebi) + 'B'.repeat(2 * mebi) + 'C'.repeat(1_000) })
+const held = 1_000
+
+/**
+ * @param callerBytes for the caller at the process that its client talks to
+ * @param lost which of the two parts does not arrive
+ */
+async function forwarded(t: Test, callerBytes: number, lost = 0, text = answer) {
+  const made = await wire(t, { ackMs: 10_000, silenceMs: 10_000 })
+  let large = 0
+  made.lose = () => Number(made.published.at(-1)?.[1].length) > mebi && ++large === lost
+  const session = { key: 'key', session: { record: { home: 'two' } } } as LiveSession
+  const homesOf = (bus: typeof made.one): Homes =>
+    createSessionHomes(
+      {
+        bus,
+        store: made.store,
+        sessions: { find: () => Promise.resolve(session.session) },
+        live: { use: () => session },
+        memory: createMemoryAccount(),
+        contextOf: () => ({}),
+        isDraining: () => false,
+        log: pino({ level: 'silent' })
+      } as unknown as SessionHomesOptions,
+      { becameHome() {} }
+    )
+  homesOf(made.two).serve(() => Promise.resolve(text))
+  // A caller has a quarter.
+  const memory = holdMemory(createMemoryAccount(callerBytes * 4).share(ada.tenant, 'ada'))
+  memory.require(held, 'The request')
+  const context = {
+    tenant: { id: ada.tenant },
+    endpoint: { name: endpoint },
+    principal: { ...ada, scopes: new Set() },
+    requestId: 'r',
+    snapshot: { limits: { sessionMaxMs: 1_000 } },
+    memory
+  } as unknown as Context
+  const request = { id: 1, request: { method: 'tools/call', params: { name: 'big' } } } as const
+  const { signal } = new AbortController()
+  const result = homesOf(made.one).forward(context, session, request, false, { notify() {}, signal })
+  return { result, memory }
+}
+
+t.test('an answer whose parts have all come is whole, and counts to its request', async (t) => {
+  const { result, memory } = await forwarded(t, 64 * mebi)
+  t.ok((await result)?.text === answer)
+  t.equal(memory.bytes, held + 2 * 2 * 2 * mebi)
+})
+
+t.test('an answer in one message is whole', async (t) => {
+  const { result, memory } = await forwarded(t, mebi, 0, '{}')
+  t.same(await result, { text: '{}' })
+  t.equal(memory.bytes, held)
+})
+
+t.test('a part for which there is no memory ends the call, and nothing is kept of it', async (t) => {
+  const { result, memory } = await forwarded(t, 6 * mebi)
+  await t.rejects(result, { code: 'too_many', message: /has been made/, data: { outcome: 'unknown' } })
+  t.equal(memory.bytes, held)
+})
+
+for (const lost of [1, 2])
+  t.test(`part ${lost} that is lost on the way ends the call, and nothing is kept of it`, async (t) => {
+    const { result, memory } = await forwarded(t, 64 * mebi, lost)
+    await t.rejects(result, { code: 'upstream_lost', message: /has been made/, data: { outcome: 'unknown' } })
+    t.equal(memory.bytes, held)
+  })
