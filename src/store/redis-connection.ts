@@ -94,6 +94,22 @@ function clusterOf(address: RedisAddress): Cluster {
   return cluster.on('+node', (node: Redis) => void node.connect().catch(() => {}))
 }
 
+/**
+ * In a cluster, always by the same node, as long as that can be reached: messages that go through different nodes
+ * overtake each other on their way to whoever listens at a third one.
+ * @returns how many listen; of a cluster at least one, because a node knows only its own
+ */
+export async function publish(commands: Redis | Cluster, channel: string, message: string): Promise<number> {
+  if (!(commands instanceof Cluster)) return await commands.publish(channel, message)
+  const nameOf = ({ options: { host, port } }: Redis): string => `${host}:${port}`
+  const nodes = commands
+    .nodes('master')
+    .filter(({ status }) => status === 'ready')
+    .sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
+  const hash = Buffer.from(channel).reduce((sum, byte) => (sum * 31 + byte) >>> 0, 0)
+  return Math.max(1, await (nodes[hash % nodes.length] ?? commands).publish(channel, message))
+}
+
 function logAway(connection: Redis | Cluster, role: string, log: Log): void {
   let away = false
   connection.on('error', (error: unknown) => {

@@ -4,7 +4,7 @@
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 import type { Log } from '../observe/log.ts'
 import { type Store, createChannelListeners, guarded, unavailable, wholeMs } from './port.ts'
-import { firstAttempt, openRedis, reasonOf } from './redis-connection.ts'
+import { firstAttempt, openRedis, reasonOf, publish } from './redis-connection.ts'
 import { every, steadyClock } from '../time/clock.ts'
 
 const prefix = 'gatehouse:'
@@ -111,9 +111,7 @@ export async function createRedisStore({
       return await typed(key, () => commands.lrange(prefix + key, 0, -1))
     },
     async publish(channel, message) {
-      const listening = await ask(() => commands.publish(prefix + channel, message))
-      // A cluster counts only those who listen at the node that was asked.
-      return commands.isCluster ? Math.max(1, listening) : listening
+      return await ask(() => publish(commands, prefix + channel, message))
     },
     async subscribe(channel, listener) {
       const name = prefix + channel
