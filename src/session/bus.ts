@@ -63,6 +63,7 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
 
   /**
    * Asks another process, once; an abort of `signal` is passed on. All values are JSON.
+   * @param call default: nothing that precedes the answer is wanted, and it is waited for to its end
    * @throws GatewayError invalid_state where it is gone, upstream_lost where it fell silent while it worked, too_many,
    * unavailable; RpcError and GatewayError as the other side threw them
    */
@@ -71,7 +72,7 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
     kind: BusKind,
     whose: BusCaller,
     question: unknown,
-    { notify, signal }: BusCall
+    { notify, signal }: BusCall = { notify() {}, signal: new AbortController().signal }
   ): Promise<unknown> {
     if (signal.aborted) throw busCallCancelled()
     if (!store.live) {

@@ -113,7 +113,8 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
     else if (attached && replaces) remotes.set(key, openRemote(from, key))
     if (session === undefined) return
     const remote = remotes.get(key)
-    if (remote?.at !== from) return
+    // A stream that another one has replaced says once more that its client has left: nobody listens to it any more.
+    if (remote?.at !== from || remote.over) return
     if (session.stream === remote) session.flushListChanges()
     else session.setStream(remote)
     onListening(session)
@@ -144,24 +145,21 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
     async settle(session: LiveSession, message: ClientResponse): Promise<void> {
       // An error without an id says that something could not be read, and answers nothing (JSON-RPC 2.0, section 5).
       if (session.serverRequests.settle(message) || message.id === undefined) return
-      const asker = typeof message.id === 'string' ? /^([0-9a-f]{8})-\d+$/.exec(message.id)?.[1] : undefined
+      const asker = askerOf(message.id)
       if (!shared || asker === undefined || asker === node) throw notAsked(message.id)
       const { tenant, issuer, subject } = session.session.record.owner
       const whose: BusCaller = { tenant, caller: JSON.stringify([issuer, subject]) }
-      const { signal } = new AbortController()
       const question: About<ClientResponse> = { key: session.key, said: message }
-      const wasAsked = await bus
-        .request(asker, 'response', whose, question, { notify() {}, signal })
-        .catch((error: unknown) => {
-          if (error instanceof ProcessGone) return false
-          throw error
-        })
+      const wasAsked = await bus.request(asker, 'response', whose, question).catch((error: unknown) => {
+        if (error instanceof ProcessGone) return false
+        throw error
+      })
       if (wasAsked !== true) throw notAsked(message.id)
     },
     /** The progress of a client on a server request. */
     progress(session: LiveSession, notification: Notification): void {
       if (session.serverRequests.progress(notification) || !shared) return
-      const asker = /^([0-9a-f]{8})-\d+$/.exec(String(notification.params?.['progressToken']))?.[1]
+      const asker = askerOf(notification.params?.['progressToken'])
       if (asker !== undefined && asker !== node) void tell(asker, 'progress', session.key, notification)
     },
     /** The call of this id, at whichever process it runs. */
@@ -177,6 +175,10 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
     }
   }
 }
+
+/** The process that sent a server request, by its id, which is its progress token, too. */
+const askerOf = (id: unknown): string | undefined =>
+  typeof id === 'string' ? /^([0-9a-f]{8})-\d+$/.exec(id)?.[1] : undefined
 
 /** @returns whether there is such a call here */
 function cancelHere({ calls }: LiveSession, { requestId, reason }: Cancellation): boolean {

@@ -3,7 +3,7 @@
 import { type Teardown } from '../kit/until.ts'
 import pino from 'pino'
 import { randomBytes } from 'node:crypto'
-import { endpointName, tenantId } from '../../src/protocol/messages.ts'
+import { endpointName, type JsonObject, tenantId } from '../../src/protocol/messages.ts'
 import { type Owner } from '../../src/session/session-record.ts'
 import { createSessions, type SessionLimits, type Sessions } from '../../src/session/sessions.ts'
 import { type Clock, wallClock } from '../../src/time/clock.ts'
@@ -64,4 +64,38 @@ export async function sessionsInStore(
     await store.close()
   })
   return { sessions, store, ended, clock, another: make }
+}
+
+/** As it would be loaded; its home is `test`. */
+export const session = (key: string) => ({
+  key,
+  record: {
+    owner: ada,
+    endpoint,
+    ...client,
+    epoch: 0,
+    seat: 0,
+    logLevel: undefined,
+    home: 'test',
+    openedAt: 0,
+    touchedAt: 0
+  }
+})
+
+/** Keeps what is sent. */
+export function stream() {
+  const sent: JsonObject[] = []
+  let ended = 0
+  const made = {
+    sent,
+    ends: () => ended,
+    attached: true,
+    send: (message: unknown) => {
+      sent.push(message as JsonObject)
+    },
+    finish: () => {
+      ended++
+    }
+  }
+  return made
 }

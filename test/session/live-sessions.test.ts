@@ -1,26 +1,10 @@
 // What a process holds of a session in use: one stream, calls in flight and pending list changes.
 
 import t, { type Test } from 'tap'
-import type { JsonObject } from '../../src/protocol/messages.ts'
 import { createLiveSessions, type LiveSessions } from '../../src/session/live-sessions.ts'
 import { wallClock } from '../../src/time/clock.ts'
 import { until } from '../kit/until.ts'
-import { ada, endpoint, client } from './kit.ts'
-
-const session = (key: string) => ({
-  key,
-  record: {
-    owner: ada,
-    endpoint,
-    ...client,
-    epoch: 0,
-    seat: 0,
-    logLevel: undefined,
-    home: 'test',
-    openedAt: 0,
-    touchedAt: 0
-  }
-})
+import { session, stream } from './kit.ts'
 
 const liveSessions = (t: Test, now = () => 0, idleMs = () => 60_000): LiveSessions => {
   const live = createLiveSessions({ ...wallClock, now }, 'test', idleMs)
@@ -28,22 +12,6 @@ const liveSessions = (t: Test, now = () => 0, idleMs = () => 60_000): LiveSessio
   return live
 }
 
-function stream() {
-  const sent: JsonObject[] = []
-  let ended = 0
-  const made = {
-    sent,
-    ends: () => ended,
-    attached: true,
-    send: (message: unknown) => {
-      sent.push(message as JsonObject)
-    },
-    finish: () => {
-      ended++
-    }
-  }
-  return made
-}
 const message = (method: string) => ({ jsonrpc: '2.0', method })
 
 t.test('the newest stream takes over', async (t) => {

@@ -1,0 +1,37 @@
+// The stream of a session whose client listens at one process now, and at another one later.
+
+import t from 'tap'
+import { createLiveSessions } from '../../src/session/live-sessions.ts'
+import { createSessionBus } from '../../src/session/session-bus.ts'
+import { wallClock } from '../../src/time/clock.ts'
+import { until } from '../kit/until.ts'
+import { wire } from './bus-kit.ts'
+import { session, stream } from './kit.ts'
+
+t.test('a stream that has been replaced by one at this process stays replaced when its client leaves it', async (t) => {
+  const setup = await wire(t)
+  const live = createLiveSessions(wallClock, 'two')
+  t.teardown(() => live.close())
+  createSessionBus(setup.two, live, wallClock)
+  const used = live.use(session('a'))
+  const tell = (attached: boolean, isNew: boolean) =>
+    setup.one.tell('two', 'stream', { key: 'a', said: { attached, isNew } })
+
+  await tell(true, true)
+  await until('the client listens at the other process', () => used.listening)
+  const remote = used.stream
+  const local = stream()
+  used.setStream(local)
+  t.equal(remote?.attached, false, 'it is finished')
+  await tell(false, false)
+  // Messages of one process arrive in their order: after this one, the one before was heard.
+  const heard = Promise.withResolvers<void>()
+  setup.two.hear('progress', () => heard.resolve())
+  await setup.one.tell('two', 'progress', {})
+  await heard.promise
+  used.send({ method: 'notifications/message' })
+  t.same([local.sent.length, local.ends()], [1, 0], 'what is sent goes to the newer stream')
+
+  await tell(true, true)
+  await until('a newer stream at the other process takes its place', () => local.ends() === 1)
+})
