@@ -8,6 +8,7 @@ import type { Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError, isObject, tenantId } from '../protocol/messages.ts'
 import { every, pause, steadyClock, type Clock } from '../time/clock.ts'
+import { nextTurn } from '../time/turns.ts'
 import { addressOf, type PathParams, type RequestContext } from './admission.ts'
 import { createBodyReader } from './body.ts'
 import { closeAfter, createConnections } from './connections.ts'
@@ -162,7 +163,7 @@ export async function createServer(options: ServerOptions) {
       // event loop in which nobody came.
       for (let turns = 0, before = -1; turns < maxTurnsToClose && before !== connections.count; turns++) {
         before = connections.count
-        await new Promise((resolve) => setImmediate(resolve))
+        await nextTurn()
       }
       portClosed = new Promise((resolve) => server.server.close(() => resolve()))
     },

@@ -5,17 +5,9 @@ import { LRUCache } from 'lru-cache'
 import type { Principal } from '../auth/principal.ts'
 import type { Endpoint, Tenant, UpstreamTags } from '../config/snapshot.ts'
 import type { JsonObject } from '../protocol/messages.ts'
-import { anyMatcher } from '../protocol/glob.ts'
+import { anyMatcher, isLiteral } from '../protocol/glob.ts'
 import { isPlainUri } from '../protocol/plain-uri.ts'
-import {
-  compilePolicy,
-  isLiteral,
-  principalValues,
-  type Policy,
-  type RouteFacts,
-  type RouteKind,
-  type Rule
-} from './rules.ts'
+import { compilePolicy, principalValues, type Policy, type RouteFacts, type RouteKind, type Rule } from './rules.ts'
 
 /** A route as a catalog has it. */
 interface JudgedRoute {

@@ -2,9 +2,7 @@
 
 import type { Principal } from '../auth/principal.ts'
 import type { PolicyConfig, PolicyRule } from '../config/snapshot.ts'
-import { anyMatcher } from '../protocol/glob.ts'
-
-export const isLiteral = (pattern: string): boolean => !pattern.includes('*')
+import { anyMatcher, isLiteral } from '../protocol/glob.ts'
 
 export type RouteKind = 'tool' | 'prompt' | 'resource' | 'template'
 

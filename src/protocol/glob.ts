@@ -18,11 +18,14 @@ function globMatcher(pattern: string): (text: string) => boolean {
   }
 }
 
+/** Does it stand for one text only? */
+export const isLiteral = (pattern: string): boolean => !pattern.includes('*')
+
 /** @returns does one of the patterns match a whole text? All texts match where none are given */
 export function anyMatcher(patterns: readonly string[] | undefined): (text: string) => boolean {
   if (patterns === undefined) return () => true
   // However many literal ones there are, they cost one look-up.
-  const literals = new Set(patterns.filter((pattern) => !pattern.includes('*')))
-  const globs = patterns.filter((pattern) => pattern.includes('*')).map(globMatcher)
+  const literals = new Set(patterns.filter(isLiteral))
+  const globs = patterns.filter((pattern) => !isLiteral(pattern)).map(globMatcher)
   return (text) => literals.has(text) || globs.some((matches) => matches(text))
 }

@@ -12,7 +12,7 @@ import { requestOverheadBytes } from '../request-memory.ts'
 import { noLongerAccepted } from '../revalidation.ts'
 import { sessionEnded, type HttpSsePost } from './http-sse-session.ts'
 import type { Replicas } from './replicas.ts'
-import { carriedPrincipalOf, type CarriedPrincipal } from './session-homes.ts'
+import { carried, carriedPrincipalOf, type CarriedPrincipal } from './session-homes.ts'
 
 interface ForwardedPost {
   readonly tenant: TenantId
@@ -35,10 +35,10 @@ export function forwardHttpSsePosts(
   take: (post: HttpSsePost, id: string, body: unknown, accepted: () => void) => Promise<void>
 ) {
   bus.serve('http-sse', async (question) => {
-    const { tenant, endpoint, principal: carried, validUntil, requestId, id, body } = question as ForwardedPost
+    const { tenant, endpoint, principal: said, validUntil, requestId, id, body } = question as ForwardedPost
     const place = homes.contextOf(tenant, endpoint)
     if (place === undefined) throw sessionEnded()
-    const principal = carriedPrincipalOf(carried)
+    const principal = carriedPrincipalOf(said)
     const person = quotaKeyOf(principal)
     const memory = holdMemory(homes.memory.share(tenant, person))
     const release = memory.retain()
@@ -74,16 +74,15 @@ export function forwardHttpSsePosts(
     const forwarded: ForwardedPost = {
       tenant: tenant.id,
       endpoint: endpoint.name,
-      principal: { ...principal, scopes: [...principal.scopes] },
+      principal: carried(principal),
       validUntil: validUntil === Infinity ? null : validUntil,
       requestId,
       id,
       body
     }
     const whose = { tenant: tenant.id, caller: quotaKeyOf(principal) }
-    const { signal } = new AbortController()
     try {
-      await bus.request(holder, 'http-sse', whose, forwarded, { notify() {}, signal })
+      await bus.request(holder, 'http-sse', whose, forwarded)
     } catch (error) {
       // The stream is gone with its process.
       throw error instanceof ProcessGone ? sessionEnded() : error

@@ -124,7 +124,7 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
         tenant: tenant.id,
         endpoint: endpoint.name,
         key: session.key,
-        principal: { ...principal, scopes: [...principal.scopes] },
+        principal: carried(principal),
         requestId,
         message: { id, request },
         streams
@@ -200,11 +200,11 @@ function createParts(memory: HeldMemory) {
 
 async function runForwarded(
   { sessions, live, memory, contextOf }: SessionHomesOptions,
-  { tenant, endpoint, key, principal: carried, requestId, message, streams }: ForwardedRequest,
+  { tenant, endpoint, key, principal: said, requestId, message, streams }: ForwardedRequest,
   { notify, signal }: BusCall,
   run: RunForwarded
 ): Promise<Answer> {
-  const principal = carriedPrincipalOf(carried)
+  const principal = carriedPrincipalOf(said)
   const place = contextOf(tenant, endpoint)
   const found = place === undefined ? undefined : await sessions.find(key, principal, endpoint)
   if (place === undefined || found === undefined) throw sessionGone()
@@ -229,6 +229,8 @@ async function runForwarded(
     held.set(0)
   }
 }
+
+export const carried = ({ scopes, ...rest }: Principal): CarriedPrincipal => ({ ...rest, scopes: [...scopes] })
 
 export const carriedPrincipalOf = (carried: CarriedPrincipal): Principal => ({
   ...carried,
