@@ -1,8 +1,8 @@
 // docs/config.md, from the schema of the configuration.
 
-import { ConfigSchema, TenantSchema, reservedEndpointNames } from '../src/config/schema.ts'
-import { EndpointSchema, PolicySchema, RuleSchema, ToolChangeSchema } from '../src/config/schema-endpoint.ts'
-import { BearerSchema, HttpSchema, IssuerSchema, KeySchema, StdioSchema } from '../src/config/schema-tenant.ts'
+import { ConfigSchema, TenantSchema, reservedEndpointNames } from '../src/config/schema/config.ts'
+import { EndpointSchema, PolicySchema, RuleSchema, ToolChangeSchema } from '../src/config/schema/endpoint.ts'
+import { BearerSchema, HttpSchema, IssuerSchema, KeySchema, StdioSchema } from '../src/config/schema/tenant.ts'
 import type { Shape } from '../src/config/shape.ts'
 
 /** Needs the environment variables CI_KEY and TICKETS_KEY. */

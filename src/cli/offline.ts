@@ -5,7 +5,7 @@ import { stringify } from 'yaml'
 import { loadConfig } from '../config/load.ts'
 import { importMcpJson } from '../config/mcpjson.ts'
 import { ConfigError, countOf, problemLine } from '../config/problems.ts'
-import { ConfigSchema } from '../config/schema.ts'
+import { ConfigSchema } from '../config/schema/config.ts'
 
 /** Where a command writes: process.stdout and its kin. */
 interface Output {

@@ -6,7 +6,7 @@ import { canonicalJsonOf } from '../protocol/json.ts'
 import { endpointName, tenantId, upstreamName, type TenantId } from '../protocol/messages.ts'
 import { isLoopback } from './formats.ts'
 import { keyDigest } from './rules.ts'
-import type { ConfigInput, TenantInput } from './schema.ts'
+import type { ConfigInput, TenantInput } from './schema/config.ts'
 import type { AuthConfig, Endpoint, Snapshot, StoreConfig, Tenant, UpstreamDefinition } from './snapshot.ts'
 
 /** Load balancers ask for readiness every few seconds. */

@@ -9,7 +9,7 @@ import { compile, type Configuration } from './compile.ts'
 import { ConfigError } from './problems.ts'
 import { resolveReferences, type Environment } from './references.ts'
 import { checkRules } from './rules.ts'
-import { ConfigSchema } from './schema.ts'
+import { ConfigSchema } from './schema/config.ts'
 import { checkShape } from './shape.ts'
 import { readSource } from './source.ts'
 

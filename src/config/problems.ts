@@ -119,3 +119,18 @@ function editDistance(a: string, b: string): number {
   }
   return last[b.length] ?? 0
 }
+
+/** Reports each value that stands there a second time. */
+export function checkDoubles(
+  values: readonly (string | undefined)[],
+  place: (index: number) => Path,
+  what: string,
+  report: Report
+): void {
+  const first = new Map(values.map((value, index) => [value, index] as const).toReversed())
+  values.forEach((value, index) => {
+    const earlier = first.get(value) ?? index
+    if (value !== undefined && earlier < index)
+      report.add(place(index), `${what} entry ${earlier + 1}`, 'Remove or change one of the two.')
+  })
+}

@@ -4,19 +4,16 @@
 
 import { createHash } from 'node:crypto'
 import { isLoopback } from './formats.ts'
-import { didYouMean, quoted, type Path, type Report } from './problems.ts'
-import { reservedEndpointNames } from './schema.ts'
-import { isTree, type Tree } from './shape.ts'
+import { checkPolicy } from './policy-rules.ts'
+import { checkDoubles, didYouMean, quoted, type Path, type Report } from './problems.ts'
+import { reservedEndpointNames } from './schema/config.ts'
+import { isTree, listOf, stringOrNone, treeOf, type Tree } from './shape.ts'
 import type { Snapshot } from './snapshot.ts'
-
-const tree = (value: unknown): Tree => (isTree(value) ? value : {})
-const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
-const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
 
 /** @param host overrides the listen address of the file */
 export function checkRules(config: unknown, report: Report, host: string | undefined): void {
-  const { publicUrl, tenants, listen } = tree(config)
-  const bound = host ?? text(tree(listen)['host']) ?? '127.0.0.1'
+  const { publicUrl, tenants, listen } = treeOf(config)
+  const bound = host ?? stringOrNone(treeOf(listen)['host']) ?? '127.0.0.1'
   if (!isLoopback(bound) && publicUrl === undefined) {
     report.add(
       ['publicUrl'],
@@ -25,43 +22,18 @@ export function checkRules(config: unknown, report: Report, host: string | undef
         'listen on 127.0.0.1.'
     )
   }
-  const local = isLoopback(bound) && isOwnMachine(text(publicUrl))
-  for (const [id, value] of Object.entries(tree(tenants))) {
+  const local = isLoopback(bound) && isOwnMachine(stringOrNone(publicUrl))
+  for (const [id, value] of Object.entries(treeOf(tenants))) {
     const path = ['tenants', id]
-    const tenant = tree(value)
+    const tenant = treeOf(value)
     checkAuth(tenant['auth'], [...path, 'auth'], report, local)
-    for (const [name, upstream] of Object.entries(tree(tenant['upstreams'])))
-      checkUpstream(tree(upstream), [...path, 'upstreams', name], report)
+    for (const [name, upstream] of Object.entries(treeOf(tenant['upstreams'])))
+      checkUpstream(treeOf(upstream), [...path, 'upstreams', name], report)
     checkEndpoints(tenant, path, report)
     checkPolicy(tenant, path, report, tenant)
-    for (const [name, endpoint] of Object.entries(tree(tenant['endpoints'])))
-      checkPolicy(tree(endpoint), [...path, 'endpoints', name], report, tenant)
+    for (const [name, endpoint] of Object.entries(treeOf(tenant['endpoints'])))
+      checkPolicy(treeOf(endpoint), [...path, 'endpoints', name], report, tenant)
   }
-}
-
-function checkPolicy({ policy }: Tree, place: Path, report: Report, { auth }: Tree): void {
-  const path = [...place, 'policy', 'rules']
-  const rules = list(tree(policy)['rules']).map(tree)
-  const isAmbiguous = list(tree(auth)['issuers']).length > 1
-  checkDoubles(
-    rules.map(({ name }) => text(name)),
-    (index) => [...path, index, 'name'],
-    'is the same name as that of',
-    report
-  )
-  rules.forEach(({ effect, scopes, who }, index) => {
-    if (effect === 'requires' && list(scopes).length === 0)
-      report.add([...path, index], 'requires no scopes', 'List them under scopes, or remove the rule.')
-    if (effect !== 'requires' && list(scopes).length > 0)
-      report.add([...path, index, 'scopes'], 'belongs to rules with effect: requires', 'Remove it, or use who.scopes.')
-    const { subjects, issuers } = tree(who)
-    if (isAmbiguous && subjects !== undefined && issuers === undefined)
-      report.add(
-        [...path, index, 'who'],
-        'names subjects, and the tenant has several issuers: the same subject of two of them is two people',
-        'Add the issuers that are meant.'
-      )
-  })
 }
 
 /** With a public name, a proxy makes a gateway that listens on loopback reachable for everybody. */
@@ -78,8 +50,8 @@ function checkAuth(auth: unknown, path: Path, report: Report, local: boolean): v
     )
   }
   if (!isTree(auth)) return
-  const issuers = list(auth['issuers']).map(tree)
-  const keys = list(auth['keys'])
+  const issuers = listOf(auth['issuers']).map(treeOf)
+  const keys = listOf(auth['keys'])
   if (issuers.length === 0 && keys.length === 0)
     report.add(
       path,
@@ -93,25 +65,25 @@ function checkAuth(auth: unknown, path: Path, report: Report, local: boolean): v
     ...(name === undefined ? [] : [name])
   ]
   checkDoubles(
-    issuers.map(({ issuer }) => text(issuer)),
+    issuers.map(({ issuer }) => stringOrNone(issuer)),
     at('issuers', 'issuer'),
     'is the same issuer as',
     report
   )
   checkDoubles(
-    keys.map((key) => text(tree(key)['name'])),
+    keys.map((key) => stringOrNone(treeOf(key)['name'])),
     at('keys', 'name'),
     'is the same name as that of',
     report
   )
   checkDoubles(
-    keys.map((key) => keyDigest(tree(key))),
+    keys.map((key) => keyDigest(treeOf(key))),
     at('keys'),
     'is the same key as',
     report
   )
   keys.forEach((item, index) => {
-    const { key, sha256 } = tree(item)
+    const { key, sha256 } = treeOf(item)
     const place = [...path, 'keys', index]
     if (!isTree(item)) return
     if (key === undefined && sha256 === undefined)
@@ -127,20 +99,6 @@ export function keyDigest({ key, sha256 }: { readonly key?: unknown; readonly sh
   return typeof key === 'string' ? createHash('sha256').update(key).digest('hex') : undefined
 }
 
-function checkDoubles(
-  values: readonly (string | undefined)[],
-  place: (index: number) => Path,
-  what: string,
-  report: Report
-): void {
-  const first = new Map(values.map((value, index) => [value, index] as const).toReversed())
-  values.forEach((value, index) => {
-    const earlier = first.get(value) ?? index
-    if (value !== undefined && earlier < index)
-      report.add(place(index), `${what} entry ${earlier + 1}`, 'Remove or change one of the two.')
-  })
-}
-
 function checkUpstream({ type, era, headers }: Tree, path: Path, report: Report): void {
   // HTTP+SSE is the transport of 2024-11-05; revisions without a handshake do not have it.
   if (type === 'sse' && era === 'modern') {
@@ -151,7 +109,7 @@ function checkUpstream({ type, era, headers }: Tree, path: Path, report: Report)
     )
   }
   // Header names are case-insensitive, so that a YAML map can contain one twice.
-  const names = Object.keys(tree(headers))
+  const names = Object.keys(treeOf(headers))
   checkDoubles(
     names.map((name) => name.toLowerCase()),
     (index) => [...path, 'headers', names[index] ?? ''],
@@ -161,13 +119,13 @@ function checkUpstream({ type, era, headers }: Tree, path: Path, report: Report)
 }
 
 function checkEndpoints(tenant: Tree, path: Path, report: Report): void {
-  const known = Object.keys(tree(tenant['upstreams']))
-  for (const [name, endpoint] of Object.entries(tree(tenant['endpoints']))) {
+  const known = Object.keys(treeOf(tenant['upstreams']))
+  for (const [name, endpoint] of Object.entries(treeOf(tenant['endpoints']))) {
     const place = [...path, 'endpoints', name]
     if (reservedEndpointNames.includes(name))
       report.add(place, 'is a reserved name', `Choose another one; reserved are ${reservedEndpointNames.join(', ')}.`)
-    const members = list(tree(endpoint)['upstreams'])
-    const names = members.map((member) => text(member) ?? text(tree(member)['upstream']))
+    const members = listOf(treeOf(endpoint)['upstreams'])
+    const names = members.map((member) => stringOrNone(member) ?? stringOrNone(treeOf(member)['upstream']))
     const at = (index: number): Path => [...place, 'upstreams', index, ...(isTree(members[index]) ? ['upstream'] : [])]
     names.forEach((upstream, index) => {
       if (upstream === undefined || known.includes(upstream)) return
@@ -180,7 +138,7 @@ function checkEndpoints(tenant: Tree, path: Path, report: Report): void {
     })
     checkDoubles(names, at, 'is the same upstream as', report)
     checkPatterns(
-      tree(endpoint),
+      treeOf(endpoint),
       names.filter((each) => each !== undefined),
       place,
       report
@@ -202,20 +160,20 @@ function checkPatterns(endpoint: Tree, members: readonly string[], path: Path, r
     )
   }
   for (const key of ['allow', 'deny'])
-    for (const [kind, patterns] of Object.entries(tree(endpoint[key])))
-      list(patterns).forEach((pattern, index) => check(pattern, [...path, key, kind, index]))
-  list(endpoint['order']).forEach((pattern, index) => check(pattern, [...path, 'order', index]))
-  const tools = Object.entries(tree(endpoint['tools']))
+    for (const [kind, patterns] of Object.entries(treeOf(endpoint[key])))
+      listOf(patterns).forEach((pattern, index) => check(pattern, [...path, key, kind, index]))
+  listOf(endpoint['order']).forEach((pattern, index) => check(pattern, [...path, 'order', index]))
+  const tools = Object.entries(treeOf(endpoint['tools']))
   for (const [tool] of tools) check(tool, [...path, 'tools', tool])
   checkDoubles(
-    tools.map(([, change]) => text(tree(change)['rename'])),
+    tools.map(([, change]) => stringOrNone(treeOf(change)['rename'])),
     (index) => [...path, 'tools', tools[index]?.[0] ?? '', 'rename'],
     'is the same name as that of',
     report
   )
   tools.forEach(([tool, change]) => {
-    const { fixed, defaults } = tree(change)
-    const both = Object.keys(tree(fixed)).find((name) => Object.hasOwn(tree(defaults), name))
+    const { fixed, defaults } = treeOf(change)
+    const both = Object.keys(treeOf(fixed)).find((name) => Object.hasOwn(treeOf(defaults), name))
     if (both !== undefined)
       report.add([...path, 'tools', tool, 'defaults', both], 'is fixed as well', 'Remove one of the two.')
   })

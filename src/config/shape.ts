@@ -185,3 +185,8 @@ const kinds: Readonly<Record<string, string>> = {
   array: 'a list',
   object: 'a map of keys and values'
 }
+
+/** Parts of trees that may have faults: what is of another type counts as empty. */
+export const treeOf = (value: unknown): Tree => (isTree(value) ? value : {})
+export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+export const stringOrNone = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)

@@ -3,7 +3,7 @@
 
 import type { EndpointName, Era, TenantId, UpstreamName } from '../protocol/messages.ts'
 import type { ToolChange } from '../protocol/translate/change-tool.ts'
-import type { ConfigInput } from './schema.ts'
+import type { ConfigInput } from './schema/config.ts'
 
 interface UpstreamBase {
   readonly name: UpstreamName
@@ -91,6 +91,8 @@ export interface PolicyRule {
   readonly what: PolicyWhat
   /** Those that `requires` requires. */
   readonly scopes: readonly string[]
+  /** In CEL; not given: always. */
+  readonly when?: string | undefined
 }
 
 export interface PolicyConfig {

@@ -3,6 +3,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { Principal } from '../auth/principal.ts'
+import type { ConditionFacts } from '../config/condition.ts'
 import type { Endpoint, Tenant, UpstreamTags } from '../config/snapshot.ts'
 import type { JsonObject } from '../protocol/messages.ts'
 import { anyMatcher, isLiteral } from '../protocol/glob.ts'
@@ -20,7 +21,16 @@ interface JudgedRoute {
 export interface Decision {
   /** Is it listed, and does its name lead anywhere? */
   readonly isAllowed: boolean
-  /** What a call needs of the caller besides. */
+  /** What every call needs of the caller besides. */
+  readonly scopes: readonly string[]
+  /** What depends on the call; undefined where nothing does. */
+  readonly judge?: (facts: ConditionFacts) => Verdict
+}
+
+export interface Verdict {
+  /** The rule by whose condition the call is refused; `default` where no condition allows it. */
+  readonly refusedBy: string | undefined
+  /** What this call needs of the caller, those of every call included. */
   readonly scopes: readonly string[]
 }
 
@@ -98,21 +108,51 @@ function accessOf(policies: readonly Policy[], tagsOf: ReturnType<typeof createT
     const names = kind === 'resource' ? spellingsOf(name) : [name]
     const isClear = kind !== 'resource' || isPlainUri(name)
     const facts: RouteFacts = { kind, upstream, names, isClear, ...tagsOf(upstream, names, isClear, annotations) }
-    let isAllowed = true
-    const scopes = new Set<string>()
-    for (const { byDefault, rulesFor } of levels) {
-      const covering = rulesFor(facts).filter((rule) => rule.covers(facts))
-      const has = (effect: Rule['effect']): boolean => covering.some((rule) => rule.effect === effect)
-      isAllowed &&= !has('deny') && (byDefault === 'allow' || has('allow'))
-      for (const rule of covering) if (rule.effect === 'requires') for (const scope of rule.scopes) scopes.add(scope)
-    }
-    return isAllowed ? { isAllowed, scopes: [...scopes] } : denied
+    const covering = levels.map(({ byDefault, rulesFor }) => ({
+      byDefault,
+      rules: rulesFor(facts).filter((rule) => rule.covers(facts))
+    }))
+    if (!covering.every(mayAllow)) return denied
+    const always = covering.flatMap(({ rules }) => scopesOf(rules.filter(({ holds }) => holds === undefined)))
+    const scopes = [...new Set(always)]
+    const conditional = covering.some(({ rules }) => rules.some(({ holds }) => holds !== undefined))
+    return conditional ? { isAllowed: true, scopes, judge: createJudge(covering) } : { isAllowed: true, scopes }
   }
 
   return (kind: RouteKind, route: JudgedRoute): Decision => {
     const decision = decisions[kind].get(route) ?? decide(kind, route)
     decisions[kind].set(route, decision)
     return decision
+  }
+}
+
+/** The rules of one policy that are about a principal and a route. */
+interface Covering {
+  readonly byDefault: Policy['default']
+  readonly rules: readonly Rule[]
+}
+
+const scopesOf = (rules: readonly Rule[]): string[] =>
+  rules.flatMap(({ effect, scopes }) => (effect === 'requires' ? scopes : []))
+
+/** Is it allowed, or would it be under a condition? */
+const mayAllow = ({ byDefault, rules }: Covering): boolean =>
+  !rules.some(({ effect, holds }) => effect === 'deny' && holds === undefined) &&
+  (byDefault === 'allow' || rules.some(({ effect }) => effect === 'allow'))
+
+/** Doubt denies: a condition that cannot be judged holds where it denies or requires, and not where it allows. */
+function createJudge(levels: readonly Covering[]): Required<Decision>['judge'] {
+  return (facts) => {
+    const scopes = new Set<string>()
+    for (const { byDefault, rules } of levels) {
+      const inForce = rules.filter(({ effect, holds }) => holds === undefined || (holds(facts) ?? effect !== 'allow'))
+      const denying = inForce.find(({ effect }) => effect === 'deny')
+      if (denying !== undefined) return { refusedBy: denying.name, scopes: [] }
+      if (byDefault === 'deny' && !inForce.some(({ effect }) => effect === 'allow'))
+        return { refusedBy: 'default', scopes: [] }
+      for (const scope of scopesOf(inForce)) scopes.add(scope)
+    }
+    return { refusedBy: undefined, scopes: [...scopes] }
   }
 }
 

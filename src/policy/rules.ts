@@ -1,6 +1,7 @@
 // One policy, its rules compiled: whom each is about, and which routes. Pure.
 
 import type { Principal } from '../auth/principal.ts'
+import { compileCondition, type Condition, type ConditionFacts } from '../config/condition.ts'
 import type { PolicyConfig, PolicyRule } from '../config/snapshot.ts'
 import { anyMatcher, isLiteral } from '../protocol/glob.ts'
 
@@ -20,6 +21,8 @@ export interface RouteFacts {
 }
 
 export interface Rule extends PolicyRule {
+  /** Of the call, where the rule has a condition. */
+  readonly holds: Condition | undefined
   readonly isAbout: (principal: Principal) => boolean
   readonly isAboutUpstream: (upstream: string) => boolean
   /** For routes of such an upstream. */
@@ -39,7 +42,13 @@ export function compilePolicy({ default: byDefault, rules }: PolicyConfig): Poli
       const key = JSON.stringify(rule.who)
       const isAbout = known.get(key) ?? principalMatcher(rule.who)
       known.set(key, isAbout)
-      return { ...rule, isAbout, isAboutUpstream: anyMatcher(rule.what.upstreams), covers: routeMatcher(rule) }
+      return {
+        ...rule,
+        isAbout,
+        isAboutUpstream: anyMatcher(rule.what.upstreams),
+        covers: routeMatcher(rule),
+        holds: rule.when === undefined ? undefined : compileCondition(rule.when)
+      }
     })
   }
 }
@@ -63,6 +72,22 @@ export const principalValues = {
   groups: ({ groups }: Principal) => groups,
   roles: ({ roles }: Principal) => roles
 } satisfies Record<keyof PolicyRule['who'], (principal: Principal) => readonly string[]>
+
+/** What conditions see of a principal. */
+export function factsOf(principal: Principal): ConditionFacts['principal'] {
+  const { issuers, subjects, clients, keys, scopes, groups, roles } = principalValues
+  const one = (values: (principal: Principal) => readonly string[]): string => values(principal)[0] ?? ''
+  return {
+    kind: principal.kind,
+    issuer: one(issuers),
+    subject: one(subjects),
+    client: one(clients),
+    key: one(keys),
+    scopes: scopes(principal),
+    groups: groups(principal),
+    roles: roles(principal)
+  }
+}
 
 /** Could it fit a URI? `delete_*` could not: it has no scheme (RFC 3986 section 3.1). */
 const uriPattern = /^(?:[a-z][a-z\d+.-]*)?[*:]/i

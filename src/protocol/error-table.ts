@@ -127,6 +127,11 @@ export const errorTable = {
     'invalidParams',
     'The tool, prompt or cursor is unknown, or the parameters have the wrong shape; the message says which.'
   ),
+  refused_by_policy: rpc(
+    'invalidParams',
+    'A condition of the policy refuses this call, of a tool or prompt that may be called otherwise: data.rule names ' +
+      'the rule, or is "default" where the condition of no rule allows it. Change the arguments.'
+  ),
   resource_not_found: rpc('resourceNotFound', 'No upstream of the endpoint serves this resource URI.'),
   unknown_resource: rpc(
     'invalidParams',

@@ -48,7 +48,8 @@ export function isObject(value: unknown): value is JsonObject {
   // protocol/json.ts keeps numbers of many digits as raw JSON, which are objects at run time but not in JSON.
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawJson(value)
 }
-const isRawJson = (JSON as unknown as { isRawJSON(value: unknown): boolean }).isRawJSON
+/** A number that a double would change, kept as it was written. */
+export const isRawJson = (JSON as unknown as { isRawJSON(value: unknown): boolean }).isRawJSON
 
 // Integers beyond 2^53 lose digits in a parser, so that two ids could become one.
 export function isRequestId(value: unknown): value is RequestId {

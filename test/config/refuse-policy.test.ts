@@ -40,3 +40,12 @@ t.test('a subject without its issuer is refused where several issuers may have o
   t.same(problems(about({ subjects: ['ada'], issuers: ['https://one.example.com'] }), both), [])
   t.same(problems(about({ subjects: ['ada'] })), [])
 })
+
+t.test('a condition is one of CEL, of rules about tools or prompts', async (t) => {
+  const when = (expression: string, kinds?: string[]) =>
+    problems({ default: 'deny', rules: [{ ...allow, what: kinds === undefined ? {} : { kinds }, when: expression }] })
+  t.same(when('args.a == 1', ['tool', 'prompt']), [])
+  for (const kinds of [undefined, ['tool', 'resource'], ['template']])
+    t.same(when('args.a == 1', kinds), ['policy.rules[0].when is judged for calls of tools and prompts only'])
+  t.match(when('arg.a == 1', ['tool']), ['policy.rules[0].when is no condition: Unknown variable: arg'])
+})

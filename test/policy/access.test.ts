@@ -1,10 +1,11 @@
 // What one principal may use, decided by rules alone.
 
 import t from 'tap'
+import type { ConditionFacts } from '../../src/config/condition.ts'
 import type { PolicyConfig, PolicyRule } from '../../src/config/snapshot.ts'
 import { compileConfig } from '../../src/config/load.ts'
 import { createAccess } from '../../src/policy/access.ts'
-import type { RouteKind } from '../../src/policy/rules.ts'
+import { factsOf, type RouteKind } from '../../src/policy/rules.ts'
 import type { Principal } from '../../src/auth/principal.ts'
 import { endpointName, tenantId } from '../../src/protocol/messages.ts'
 
@@ -218,4 +219,50 @@ t.test('a decision among two thousand rules about single names is a look-up', as
   const allowed = Array.from({ length: 20_000 }, (_, n) => judged.of(`tool-${n}`)?.isAllowed === true)
   t.equal(allowed.filter(Boolean).length, 2_000)
   t.ok(performance.now() - began < 5_000)
+})
+
+t.test('a condition hides nothing that it may allow, and doubt denies the call', async (t) => {
+  const facts = (args: ConditionFacts['args']): ConditionFacts => ({
+    args,
+    name: 'x',
+    principal: factsOf(person),
+    now: new Date(0)
+  })
+  const tool = { what: { kinds: ['tool'] } } as const
+  const decide = (byDefault: 'allow' | 'deny', ...rules: RuleInput[]) =>
+    judge({ default: byDefault, rules: rules.map((rule) => ({ ...tool, ...rule })) }).of('x')
+  const small = 'args.n < 10'
+  const refusedBy = (decision: ReturnType<typeof decide>, args: ConditionFacts['args']) =>
+    decision?.judge?.(facts(args)).refusedBy
+
+  const allowing = decide('deny', { effect: 'allow', when: small })
+  t.equal(allowing?.isAllowed, true, 'it is listed')
+  t.same(
+    [refusedBy(allowing, { n: 1 }), refusedBy(allowing, { n: 10 }), refusedBy(allowing, {})],
+    [undefined, 'default', 'default']
+  )
+  const denying = decide('allow', { effect: 'deny', when: small })
+  t.equal(denying?.isAllowed, true)
+  t.same(
+    [refusedBy(denying, { n: 1 }), refusedBy(denying, { n: 10 }), refusedBy(denying, {})],
+    ['rule-0', undefined, 'rule-0']
+  )
+  const both = decide('deny', { effect: 'allow' }, { effect: 'deny', when: small })
+  t.same([refusedBy(both, { n: 1 }), refusedBy(both, { n: 10 })], ['rule-1', undefined])
+  t.equal(
+    decide('deny', { effect: 'allow', when: small }, { effect: 'deny' })?.isAllowed,
+    false,
+    'deny without one wins'
+  )
+  t.equal(decide('deny', { effect: 'requires', when: small, scopes: ['a'] })?.isAllowed, false, 'nothing allows it')
+  const requiring = decide(
+    'allow',
+    { effect: 'requires', when: small, scopes: ['a'] },
+    { effect: 'requires', scopes: ['b'] }
+  )
+  t.same(requiring?.scopes, ['b'], 'what every call needs')
+  t.same(requiring?.judge?.(facts({ n: 1 })).scopes, ['a', 'b'])
+  t.same(requiring?.judge?.(facts({ n: 10 })).scopes, ['b'])
+  t.same(requiring?.judge?.(facts({})).scopes, ['a', 'b'])
+  t.equal(decide('allow', { effect: 'deny', when: small, who: { subjects: ['bob'] } })?.judge, undefined)
 })

@@ -7,6 +7,7 @@ import { parse } from 'yaml'
 import type { Principal } from '../../src/auth/principal.ts'
 import { compileConfig } from '../../src/config/load.ts'
 import { createAccess } from '../../src/policy/access.ts'
+import { factsOf } from '../../src/policy/rules.ts'
 import { endpointName, tenantId } from '../../src/protocol/messages.ts'
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/policy.md'), 'utf8')
@@ -41,15 +42,29 @@ for (const example of examples) {
     const acme = compileConfig(JSON.stringify(config), { path: 'x', env: {} }).tenants.get(tenantId('acme'))
     const endpoint = acme?.endpoints.get(endpointName('default'))
     if (acme === undefined || endpoint === undefined) throw new Error('no endpoint')
-    const rows = [...example.matchAll(/^\| `(.*)` \| `(\S+) (\S+)` \| (.*) \|$/gm)]
+    const rows = [...example.matchAll(/^\| `(.*)` \| `(\S+) (\S+)( \{.*\})?` \| (.*) \|$/gm)]
     t.ok(rows.length >= 3)
-    for (const [, caller = '', upstream = '', name = '', answer] of rows) {
+    for (const [, caller = '', upstream = '', name = '', args = '{}', answer] of rows) {
       const principal = principalOf(parse(caller) as Caller)
       const decision = createAccess()(acme, endpoint, principal)?.('tool', { upstream, name })
-      const missing = decision?.scopes.filter((scope) => !principal.scopes.has(scope)) ?? []
+      const facts = {
+        args: parse(args) as Record<string, unknown>,
+        name,
+        principal: factsOf(principal),
+        now: new Date()
+      }
+      const verdict = decision?.judge?.(facts)
+      const scopes = verdict?.scopes ?? decision?.scopes ?? []
+      const missing = scopes.filter((scope) => !principal.scopes.has(scope))
       const given =
-        decision?.isAllowed !== true ? 'denied' : missing.length > 0 ? `needs ${missing.join(' ')}` : 'allowed'
-      t.equal(given, answer, `${caller} ${name}`)
+        decision?.isAllowed !== true
+          ? 'denied'
+          : verdict?.refusedBy !== undefined
+            ? `refused by ${verdict.refusedBy}`
+            : missing.length > 0
+              ? `needs ${missing.join(' ')}`
+              : 'allowed'
+      t.equal(given, answer, `${caller} ${name} ${args}`)
     }
   })
 }

@@ -26,7 +26,7 @@ import type { ResourceSubscriptions, SubscriptionRequest } from '../subscription
 import { subscribedScopeOf, type SessionSubscribers } from '../subscriptions/session-subscribers.ts'
 import type { SessionTasks } from '../tasks/session-tasks.ts'
 import { lists, type ListPages } from './list-pages.ts'
-import { completion, resolve, unknownEntry, unknownName, withClientUri, type Target } from './shared.ts'
+import { completion, judge, resolve, unknownEntry, unknownName, withClientUri, type Target } from './shared.ts'
 
 /** What the methods of a session work with. */
 export interface LegacyServices {
@@ -114,6 +114,7 @@ async function callTool(call: LegacyCall, services: LegacyServices): Promise<Res
   if (target === undefined) throw unknownEntry(catalogs.of(call), 'tool', name)
   const { route, catalog, uris } = target
   const filled = route.change === undefined ? request : withArguments(request, route.change)
+  judge(call, target, 'tool', filled)
   const connection = await connect(call, target, services)
   // With its `task` only where upstream and revision know it (2025-11-25 "Task Support and Handling" 1).
   const asTask =
@@ -134,6 +135,7 @@ async function getPrompt(call: LegacyCall, services: LegacyServices): Promise<Re
   const name = stringParam(call, 'name')
   const target = await resolve(call, services.catalogs, 'prompt', name)
   if (target === undefined) throw unknownEntry(services.catalogs.of(call), 'prompt', name)
+  judge(call, target, 'prompt', call.request)
   const result = await forwardLegacy(call, target, withParam(call.request, 'name', target.route.name), services)
   return shapePromptResult(rewriteMessages(result, target.uris), call.session.session.record.revision)
 }

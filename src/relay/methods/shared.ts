@@ -10,6 +10,7 @@ import {
   type Result,
   type UpstreamName
 } from '../../protocol/messages.ts'
+import { factsOf } from '../../policy/rules.ts'
 import { shapeCompletion } from '../../protocol/translate/revision-shape.ts'
 import { withParam, type UriMap } from '../../protocol/translate/rewrite.ts'
 import { definitionOf, excerpt, type Call } from '../call/call.ts'
@@ -39,7 +40,8 @@ export async function resolve<V>(
   call: V & RecordedContext,
   catalogs: ClientCatalogs<V>,
   kind: 'tool' | 'prompt' | 'resource' | 'reference',
-  name: string
+  name: string,
+  isCompletion = false
 ): Promise<Target | undefined> {
   for (const wait of [undefined, catalogs.awaitListings, catalogs.revalidate]) {
     if (wait !== undefined) await wait(call)
@@ -48,10 +50,29 @@ export async function resolve<V>(
     if (route === undefined) continue
     const target = targetOf(call, catalog, route)
     const judged = kind !== 'reference' ? kind : catalog.isTemplate(route) ? 'template' : 'resource'
-    requireScopes(call, catalog.decide(judged, route).scopes)
+    const decision = catalog.decide(judged, route)
+    // Of a call that is judged by its arguments, `judge` names all scopes at once.
+    if (decision.judge === undefined || isCompletion) requireScopes(call, decision.scopes)
     return target
   }
   return undefined
+}
+
+/**
+ * Conditions of rules, judged on the very arguments that the upstream gets.
+ * @throws GatewayError refused_by_policy, insufficient_scope
+ */
+export function judge(call: Call, { catalog, route }: Target, kind: 'tool' | 'prompt', { params }: Request): void {
+  const { judge: judgeCall } = catalog.decide(kind, route)
+  if (judgeCall === undefined) return
+  const { arguments: args } = params ?? {}
+  const facts = { args: isObject(args) ? args : {}, name: route.name, principal: factsOf(call.principal) }
+  const { refusedBy, scopes } = judgeCall({ ...facts, now: new Date() })
+  requireScopes(call, scopes)
+  if (refusedBy === undefined) return
+  const reason = refusedBy === 'default' ? 'no rule allows it with' : `the rule ${refusedBy} refuses`
+  const message = `The policy of this endpoint refuses the call: ${reason} these arguments at this time.`
+  throw new GatewayError('refused_by_policy', message, { data: { rule: refusedBy } })
 }
 
 /** @throws GatewayError insufficient_scope, whose data names all scopes that are needed (RFC 6750 section 3.1) */
@@ -106,7 +127,7 @@ export async function completion<V>(
   if (typeof name !== 'string') {
     throw new GatewayError('invalid_params', `"ref.${member}" of completion/complete must be a string.`)
   }
-  const target = await resolve(call, catalogs, kind, name)
+  const target = await resolve(call, catalogs, kind, name, true)
   if (target === undefined) throw new GatewayError('invalid_params', `Unknown reference: ${excerpt(name)}`)
   const none = { completion: { values: [] } }
   if (!catalogs.offers(call, target.route.upstream, 'completions')) return none

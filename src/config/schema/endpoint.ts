@@ -3,7 +3,7 @@
 
 import { Type } from 'typebox'
 
-import { closedObject, defaulted, list, patterns as patternList, record, scopes } from './schema-tenant.ts'
+import { closedObject, defaulted, list, patterns as patternList, record, scopes } from './tenant.ts'
 
 const prefix = (description: string) =>
   Type.Optional(
@@ -144,7 +144,16 @@ export const RuleSchema = closedObject({
   }),
   who: defaulted(WhoSchema),
   what: defaulted(WhatSchema),
-  scopes: scopes('The scopes that a rule with `effect: requires` requires, all of them.')
+  scopes: scopes('The scopes that a rule with `effect: requires` requires, all of them.'),
+  when: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 4_096,
+      description:
+        'A condition in CEL over the arguments of the call, the principal and the time ([policy.md](policy.md)); for ' +
+        'tools and prompts. Not given: always.'
+    })
+  )
 })
 
 export const PolicySchema = closedObject({

@@ -3,8 +3,8 @@
 
 import { Type, type Static } from 'typebox'
 
-import { EndpointSchema, optionalPolicy } from './schema-endpoint.ts'
-import { LimitsSchema } from './schema-limits.ts'
+import { EndpointSchema, optionalPolicy } from './endpoint.ts'
+import { LimitsSchema } from './limits.ts'
 import {
   BearerSchema,
   choice,
@@ -15,7 +15,7 @@ import {
   list,
   record,
   UpstreamSchema
-} from './schema-tenant.ts'
+} from './tenant.ts'
 
 /** Names that would be mistaken for the last segment of an endpoint path. */
 export const reservedEndpointNames: readonly string[] = ['mcp', 'sse', 'messages']

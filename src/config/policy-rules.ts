@@ -1,0 +1,44 @@
+// Rules between values of a policy: of names, scopes and principals, and of conditions.
+
+import { compileCondition, ConditionError } from './condition.ts'
+import { checkDoubles, type Path, type Report } from './problems.ts'
+import { listOf, stringOrNone, treeOf, type Tree } from './shape.ts'
+
+/** Of a tenant, or of an endpoint of one. */
+export function checkPolicy({ policy }: Tree, place: Path, report: Report, { auth }: Tree): void {
+  const path = [...place, 'policy', 'rules']
+  const rules = listOf(treeOf(policy)['rules']).map(treeOf)
+  const isAmbiguous = listOf(treeOf(auth)['issuers']).length > 1
+  checkDoubles(
+    rules.map(({ name }) => stringOrNone(name)),
+    (index) => [...path, index, 'name'],
+    'is the same name as that of',
+    report
+  )
+  rules.forEach(({ effect, scopes, who, what, when }, index) => {
+    if (effect === 'requires' && listOf(scopes).length === 0)
+      report.add([...path, index], 'requires no scopes', 'List them under scopes, or remove the rule.')
+    if (effect !== 'requires' && listOf(scopes).length > 0)
+      report.add([...path, index, 'scopes'], 'belongs to rules with effect: requires', 'Remove it, or use who.scopes.')
+    const { subjects, issuers } = treeOf(who)
+    if (isAmbiguous && subjects !== undefined && issuers === undefined)
+      report.add(
+        [...path, index, 'who'],
+        'names subjects, and the tenant has several issuers: the same subject of two of them is two people',
+        'Add the issuers that are meant.'
+      )
+    if (typeof when === 'string') checkCondition(when, treeOf(what)['kinds'], [...path, index, 'when'], report)
+  })
+}
+
+function checkCondition(when: string, kinds: unknown, path: Path, report: Report): void {
+  // Resources are also read by subscriptions, which last.
+  if (listOf(kinds).length === 0 || listOf(kinds).some((kind) => kind !== 'tool' && kind !== 'prompt'))
+    report.add(path, 'is judged for calls of tools and prompts only', 'Add what.kinds: [tool], [prompt], or both.')
+  try {
+    compileCondition(when)
+  } catch (error) {
+    if (!(error instanceof ConditionError)) throw error
+    report.add(path, error.message, error.remedy)
+  }
+}
