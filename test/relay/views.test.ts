@@ -254,6 +254,29 @@ t.test(
   }
 )
 
+t.test('whose view was evicted does not go on seeing what that showed last', async (t) => {
+  const clock = stillClock()
+  const special = new Set(Array.from({ length: 12 }, (_, at) => `x${at}`))
+  const tools: Double['tools'] = (declared) => [
+    tool('plain'),
+    ...Object.keys(declared['experimental'] ?? {}).flatMap((what) => (special.has(what) ? [tool(`for-${what}`)] : []))
+  ]
+  const endpoints = { default: { upstreams: ['one'], prefix: '' } }
+  const setup = await relaySetup(t, { doubles: { one: { tools } }, endpoints, clock })
+  const listedFor = async (what: string): Promise<string[]> => {
+    clock.move(1_000) // All views of an upstream have one pace.
+    return await toolsOf(await setup.person('ada', 'default', { experimental: { [what]: {} } }))
+  }
+  // Twice, because each new view has the catalogs of all built anew.
+  for (const what of [...special, ...special])
+    t.same(await listedFor(what), ['plain', `for-${what}`], 'one person has twelve')
+  clock.move(60_001)
+  t.same(await listedFor('nothing'), ['plain'], 'the view that was used least lately makes room')
+  t.same(await listedFor('x1'), ['plain', 'for-x1'], 'others show what they did')
+  special.delete('x0')
+  t.same(await listedFor('x0'), ['plain'])
+})
+
 t.test('views that are the same as the shared listing are evicted at once', async (t) => {
   const clock = stillClock()
   const setup = await relaySetup(t, {
