@@ -122,3 +122,55 @@ t.test("an upstream may say what is another one's secret, which it cannot know f
   const { json } = await client.request('tools/call', { name: 'other__echo', arguments: { said: token } })
   t.same(JSON.parse(json.result.content[0].text), { said: token })
 })
+
+t.test('the names of members show none either; those that a client sends back stay', async (t) => {
+  const { served } = await acme(t)
+  const said = { [`x${token}`]: { [token]: 'fine' }, fine: [{ [token]: 1 }] }
+  const ada = await answeringClient(served.url(), key, 'Streamable HTTP', '2025-11-25', { elicitation: {} })
+  for (const [name, args] of [
+    ['legacy__echo', said],
+    ['legacy__rpcerror', { message: 'no', data: said }]
+  ] as const) {
+    const answer = JSON.stringify(await ada.request('tools/call', { name, arguments: args }))
+    t.notMatch(answer, leak)
+    t.match(answer, '"x***":{"***":"fine"},"fine":[{"***":1}]')
+  }
+  const modern = await modernRequest(
+    served.url(),
+    'tools/call',
+    { name: 'modern__echo', arguments: said },
+    { token: key }
+  )
+  t.notMatch(modern.text, leak)
+  t.match(modern.text, '"x***":{"***":"fine"},"fine":[{"***":1}]')
+  const properties = { [token]: { type: 'string' } }
+  const asked = {
+    method: 'elicitation/create',
+    params: { message: 'x', requestedSchema: { type: 'object', properties } }
+  }
+  const call = await ada.start('tools/call', { name: 'legacy__steps', arguments: { steps: [{ ask: [asked] }] } })
+  const [question = {}] = await call.serverRequests()
+  t.match(question, asked, 'a field of a form')
+  await ada.answer(question, { action: 'decline' })
+  t.ok(await call.final())
+})
+
+t.test(
+  'of names that are equal once they are masked none takes the place of another, however long all is',
+  async (t) => {
+    const { served } = await acme(t)
+    const client = await legacyClient(served.url(), key)
+    const json = JSON.stringify(token).slice(1, -1)
+    const said = { [token]: 1, '***': 2, [json]: 3, '*** 2': 4, [`Bearer ${token}`]: 5, plain: 6 }
+    for (const fill of ['', 'x'.repeat(200_000)]) {
+      const { json: answer } = await client.request('tools/call', {
+        name: 'legacy__echo',
+        arguments: { said, fill, more: { [`${token}${fill.slice(0, 900)}`]: [fill] } }
+      })
+      const { said: shown, more, fill: whole } = answer.result.structuredContent.arguments
+      t.same(shown, { '*** 3': 1, '***': 2, '*** 4': 3, '*** 2': 4, '*** 5': 5, plain: 6 })
+      t.same(more, { [`***${fill.slice(0, 900)}`]: [fill] })
+      t.equal(whole, fill)
+    }
+  }
+)

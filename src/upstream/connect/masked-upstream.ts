@@ -3,13 +3,15 @@
 
 import { GatewayError, type Notification, RpcError } from '../../protocol/messages.ts'
 import type { Client, Upstream, UpstreamEvents } from '../../protocol/seams.ts'
-import type { Mask } from '../rpc/mask.ts'
+import type { Kept, Mask } from '../rpc/mask.ts'
 import type { WorkOwner } from '../../time/fair-queue.ts'
 
+/** Clients name arguments, fields of a form and responses as the server did. */
+const namesBelow: ReadonlySet<string> = new Set(['inputSchema', 'requestedSchema', 'inputRequests'])
 /** What clients send back to the server. */
-const handles: ReadonlySet<string> = new Set(['requestState', 'taskId', 'nextCursor', 'progressToken'])
+const handles: Kept = { values: new Set(['requestState', 'taskId', 'nextCursor', 'progressToken']), namesBelow }
 /** Of entries of lists, and of what was subscribed to. */
-const names: ReadonlySet<string> = new Set([...handles, 'name', 'uri', 'uriTemplate'])
+const names: Kept = { values: new Set([...handles.values, 'name', 'uri', 'uriTemplate']), namesBelow }
 
 const maskedNotification = (mask: Mask, notification: Notification): Notification => mask.value(notification, names)
 

@@ -4,7 +4,7 @@
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { jsonSizeOf } from '../../limits/limits.ts'
 import { namesOf } from '../../protocol/json-text.ts'
-import { isObject } from '../../protocol/messages.ts'
+import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import type { WorkOwner } from '../../time/fair-queue.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 
@@ -62,6 +62,18 @@ function formsOf(value: string): string[] {
   return forms.flatMap((form) => [form, JSON.stringify(form).slice(1, -1), encodeURIComponent(form.toWellFormed())])
 }
 
+/** What clients send back, and what means nothing to the server once it is changed. */
+export interface Kept {
+  /** Members whose texts are. */
+  readonly values: ReadonlySet<string>
+  /** Members below which all names are. */
+  readonly namesBelow: ReadonlySet<string>
+  /** Below one of these. */
+  readonly allNames?: true
+}
+
+const below = (name: string, kept: Kept): Kept => (kept.namesBelow.has(name) ? { ...kept, allNames: true } : kept)
+
 export type Mask = NonNullable<ReturnType<typeof createResultMask>>
 
 /** @returns undefined where the headers and variables of the definition hold no secret */
@@ -78,8 +90,7 @@ export function createResultMask(definition: UpstreamDefinition) {
     return safe
   }
 
-  /** @param kept members that clients send back, and that mean nothing once they are changed */
-  function value(given: unknown, kept: ReadonlySet<string>): unknown {
+  function value(given: unknown, kept: Kept): unknown {
     if (typeof given === 'string') return text(given)
     if (Array.isArray(given)) {
       let copy: unknown[] | undefined
@@ -90,13 +101,15 @@ export function createResultMask(definition: UpstreamDefinition) {
       return copy ?? given
     }
     if (!isObject(given)) return given
-    let copy: Record<string, unknown> | undefined
+    const copy = copyOnChange(given)
     for (const [name, each] of Object.entries(given)) {
-      const safe = typeof each === 'string' && kept.has(name) ? each : value(each, kept)
-      if (safe !== each) (copy ??= { ...given })[name] = safe
+      const isKept = typeof each === 'string' && kept.values.has(name)
+      copy.add(name, nameOf(name, kept), isKept ? each : value(each, below(name, kept)))
     }
-    return copy ?? given
+    return copy.result()
   }
+
+  const nameOf = (name: string, kept: Kept): string => (kept.allNames === true ? name : text(name))
 
   function* textSteps(given: string): Steps<string> {
     let safe = given
@@ -105,14 +118,14 @@ export function createResultMask(definition: UpstreamDefinition) {
   }
 
   /** `value` for one that is long, in steps. */
-  function* valueSteps(given: unknown, kept: ReadonlySet<string>): Steps<unknown> {
+  function* valueSteps(given: unknown, kept: Kept): Steps<unknown> {
     let size = 0
 
-    function* safeOf(each: unknown): Steps<unknown> {
+    function* safeOf(each: unknown, kept: Kept): Steps<unknown> {
       if (typeof each === 'string' && each.length > stepSize) return yield* textSteps(each)
       const own = jsonSizeOf(each, stepSize)
-      if (own > stepSize && Array.isArray(each)) return yield* safeArray(each)
-      if (own > stepSize && isObject(each)) return yield* safeObject(each)
+      if (own > stepSize && Array.isArray(each)) return yield* safeArray(each, kept)
+      if (own > stepSize && isObject(each)) return yield* safeObject(each, kept)
       size += own
       if (size > stepSize) {
         size = 0
@@ -121,38 +134,77 @@ export function createResultMask(definition: UpstreamDefinition) {
       return value(each, kept)
     }
 
-    function* safeArray(array: readonly unknown[]): Steps<unknown> {
+    function* safeArray(array: readonly unknown[], kept: Kept): Steps<unknown> {
       let copy: unknown[] | undefined
       for (const [at, each] of array.entries()) {
-        const safe = yield* safeOf(each)
+        const safe = yield* safeOf(each, kept)
         if (safe !== each) (copy ??= [...array])[at] = safe
       }
       return copy ?? array
     }
 
-    function* safeObject(object: Readonly<Record<string, unknown>>): Steps<unknown> {
-      let copy: Record<string, unknown> | undefined
+    function* safeObject(object: JsonObject, kept: Kept): Steps<unknown> {
+      const copy = copyOnChange(object)
       for (const name of namesOf(object)) {
         const each = object[name]
-        const safe = typeof each === 'string' && kept.has(name) ? each : yield* safeOf(each)
-        if (safe !== each) (copy ??= { ...object })[name] = safe
+        const isKept = typeof each === 'string' && kept.values.has(name)
+        const safe = isKept ? each : yield* safeOf(each, below(name, kept))
+        const shown = name.length > stepSize && kept.allNames !== true ? yield* textSteps(name) : nameOf(name, kept)
+        copy.add(name, shown, safe)
       }
-      return copy ?? object
+      return copy.result()
     }
 
-    return yield* safeOf(given)
+    return yield* safeOf(given, kept)
   }
 
   return {
     text,
     /** The same object where it holds no secret. */
-    value: <T>(given: T, kept: ReadonlySet<string>): T => value(given, kept) as T,
+    value: <T>(given: T, kept: Kept): T => value(given, kept) as T,
     /** The same; a long one in steps. @returns a promise where that takes more than this turn of the event loop */
-    valueInSteps: <T>(given: T, kept: ReadonlySet<string>, owner: WorkOwner): T | Promise<T> =>
+    valueInSteps: <T>(given: T, kept: Kept, owner: WorkOwner): T | Promise<T> =>
       jsonSizeOf(given, stepSize) > stepSize
         ? (runSteps(valueSteps(given, kept), owner) as T | Promise<T>)
         : (value(given, kept) as T)
   }
+}
+
+/** A copy of an object, made once something of it differs. */
+function copyOnChange(object: JsonObject) {
+  let copy: Map<string, unknown> | undefined
+  /** How often a name was taken: names that are equal once they are masked stay apart by a number. */
+  let taken: Map<string, number> | undefined
+
+  function freeName(name: string): string {
+    if (copy?.has(name) !== true && !Object.hasOwn(object, name)) return name
+    taken ??= new Map()
+    for (let number = (taken.get(name) ?? 1) + 1; ; number++) {
+      const free = `${name} ${number}`
+      if (copy?.has(free) === true || Object.hasOwn(object, free)) continue
+      taken.set(name, number)
+      return free
+    }
+  }
+
+  return {
+    /** The members have to come in their order. */
+    add(name: string, shown: string, value: unknown): void {
+      if (copy === undefined && name === shown && value === object[name]) return
+      copy ??= membersBefore(object, name)
+      copy.set(name === shown ? name : freeName(shown), value)
+    },
+    result: (): JsonObject => (copy === undefined ? object : Object.fromEntries(copy))
+  }
+}
+
+function membersBefore(object: JsonObject, name: string): Map<string, unknown> {
+  const members = new Map<string, unknown>()
+  for (const each of namesOf(object)) {
+    if (each === name) break
+    members.set(each, object[each])
+  }
+  return members
 }
 
 /** As `text.replaceAll(secret, masked)`. A secret that lies across two pieces belongs to the first. */
