@@ -27,7 +27,7 @@ const endpointPath = 't/acme/mcp'
 
 export async function startReplicas(
   t: Test,
-  options: Pick<TestGatewayOptions, 'upstreams' | 'endpoints' | 'limits'>
+  options: Pick<TestGatewayOptions, 'upstreams' | 'endpoints' | 'limits' | 'policy' | 'auth'>
 ): Promise<Rig> {
   const [store, balancer] = await Promise.all([redis(t), startBalancer(t)])
   const config = configOf({

@@ -123,8 +123,11 @@ export function createSessionMessages({ relay, log, calls, replicas: { sessionBu
         if (cancelled) return undefined
         // While nothing was sent, the status says it: a client then asks for a token with the scopes (2025-11-25
         // basic/authorization "Scope Challenge Handling").
-        if (error instanceof GatewayError && error.code === 'insufficient_scope' && canRefuse(context))
-          throw withScopeChallenge(error, context)
+        if (error instanceof GatewayError && error.code === 'insufficient_scope') {
+          if (canRefuse(context)) throw withScopeChallenge(error, context)
+          // The process that the request came to has its HTTP answer.
+          if (forwarded !== undefined) throw error
+        }
         // Aborted by the gateway, not by the caller: the reason says why.
         if (signal.aborted) return JSON.stringify(errorMessage(id, errorObject(signal.reason, requestId)))
         if (!(error instanceof GatewayError) && !(error instanceof RpcError))
