@@ -951,6 +951,7 @@ session/streams.ts sliceChars
 protocol/json-text.ts manyMembers
 relay/methods/list-pages.ts smallPageBytes
 protocol/json-text.ts partLength
+protocol/json-text.ts longTextLength
 protocol/json.ts decodeBytes
 protocol/json.ts shortLength
 protocol/naming.ts hashLength

@@ -4,6 +4,7 @@
 import { totalmem } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 import { JsonLimitError } from '../protocol/json-scan.ts'
+import type { JsonText } from '../protocol/json-text.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import { bytesPerValue } from './limits.ts'
 
@@ -181,6 +182,9 @@ export function withMemory(share: MemoryShare, bytes: number, release: () => voi
 
 /** Of text in memory; at most. */
 export const bytesPerChar = 2
+
+export const textBytes = (text: JsonText): number =>
+  typeof text === 'string' ? text.length * bytesPerChar : text.length
 
 /** Of a message that comes in pieces, so many bytes are part of what is counted for its request. */
 const smallMessageBytes = 16_384

@@ -12,6 +12,8 @@ export interface LongText {
 
 /** Characters that are written in one step; about a millisecond, whatever they hold. */
 const partLength = 65_536
+/** Characters of a text that is written in steps, at least. */
+const longTextLength = 131_072
 /** To list the members of an object takes as long as to write them, where they are many. */
 const manyMembers = 1_000
 const namesOfLarge = new WeakMap<object, readonly string[]>()
@@ -104,12 +106,22 @@ function roomAfter(value: unknown, room: number): number {
     for (let at = 0; at < value.length && left >= 0; at++) left = roomAfter(value[at], left)
     return left
   }
-  for (const name of namesOf(value)) {
+  const members = value as Record<string, unknown>
+  const known = namesOfLarge.get(value)
+  if (known !== undefined) {
+    for (let at = 0; at < known.length && left >= 0; at++) left = roomAfterMember(members, known[at] ?? '', left)
+    return left
+  }
+  // Every message comes by here: unlike a list of the names, this allocates nothing.
+  for (const name in members) {
     if (left < 0) return left
-    left = roomAfter((value as Record<string, unknown>)[name], left - name.length - 3)
+    left = roomAfterMember(members, name, left)
   }
   return left
 }
+
+const roomAfterMember = (members: Readonly<Record<string, unknown>>, name: string, room: number): number =>
+  roomAfter(members[name], room - name.length - 3)
 
 /** There or one before: no half of a character that takes two units is written alone. */
 function cutAt(text: string, at: number): number {
@@ -117,15 +129,24 @@ function cutAt(text: string, at: number): number {
   return (text.charCodeAt(at) & 0xfc00) === 0xdc00 ? at - 1 : at
 }
 
-/** What JSON.stringify gives for the value, which is none of those that it has no text for. */
-export function* longTextSteps(value: unknown): Generator<undefined, LongText, undefined> {
+/** Does it take long to write the value? */
+export const isLongText = (value: unknown): boolean => roomAfter(value, longTextLength) < 0
+
+/**
+ * What JSON.stringify gives for the value, which is none of those that it has no text for.
+ * @param change what becomes of each part of the text
+ */
+export function* longTextSteps(
+  value: unknown,
+  change?: (part: string) => string
+): Generator<undefined, LongText, undefined> {
   const parts: Buffer[] = []
   let length = 0
   let part = ''
 
   function end(): void {
     if (part === '') return
-    const bytes = Buffer.from(part)
+    const bytes = Buffer.from(change === undefined ? part : change(part))
     parts.push(bytes)
     length += bytes.length
     part = ''

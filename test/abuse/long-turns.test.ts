@@ -1,12 +1,14 @@
 // Attack: messages that are long, and within every limit, so that one turn of the event loop does all that is to be done
-// with them: what is masked, what is sent to a client that comes back. Instead, it is done
+// with them: what is masked, what is sent to an upstream, what is sent to a client that comes back. Instead, it is done
 // in steps.
 
 import t from 'tap'
-import { legacyClient, send } from '../kit/client.ts'
+import { type Answer, legacyClient, send } from '../kit/client.ts'
 import { readEvents } from '../kit/events.ts'
+import { startModern } from '../kit/modern-server.ts'
+import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { isCall, startUpstream } from '../kit/upstream.ts'
-import { attacked, keys } from './kit.ts'
+import { attacked, keys, stdioServer } from './kit.ts'
 
 /** In one go, each of these takes several times as long. */
 const maxTurnMs = 45
@@ -14,11 +16,19 @@ const maxTurnMs = 45
 const secrets = Array.from({ length: 12 }, (_, at) => `s3cr3t-${at}-0123456789`)
 const upstream = await startUpstream()
 t.teardown(upstream.close)
+const modern = await startModern()
+const sse = await startSseUpstream()
+t.teardown(sse.close)
+t.teardown(modern.close)
 const gateway = await attacked(t, {
   upstreams: {
     masked: { url: upstream.url, headers: Object.fromEntries(secrets.map((secret, at) => [`x-key-${at}`, secret])) },
-    http: { url: upstream.url }
+    http: { url: upstream.url },
+    modern: { url: modern.url },
+    sse: { type: 'sse', url: sse.url },
+    stdio: stdioServer()
   },
+  limits: { bodyBytes: 16_000_000 },
   watchTurns: true
 })
 const client = await legacyClient(gateway.url, keys.attacker)
@@ -58,6 +68,46 @@ t.test('a long answer of a server without secrets comes as it is', async (t) => 
   answerWith(withSecrets['many texts'])
   t.ok((await echo('http')).text.includes(withSecrets['many texts']))
 })
+
+const long = '\\"\n'.repeat(2_400_000)
+const longCalls: Readonly<Record<string, () => Promise<Answer>>> = {
+  async http() {
+    answerWith('1')
+    return await echo('http', { text: long })
+  },
+  stdio: () => client.request('tools/call', { name: 'stdio__raw', arguments: { text: '', long } })
+}
+
+for (const [name, call] of Object.entries(longCalls)) {
+  t.test(`14 MB of arguments reach a server over ${name}, and nobody is stalled`, async (t) => {
+    await call()
+    let ms = Infinity
+    // What the collector takes comes on top, now and then.
+    for (let times = 0; times < 3 && ms >= maxTurnMs; times++)
+      ms = await gateway.longestTurnMs(async () => t.ok((await call()).json?.result !== undefined))
+    t.ok(ms < maxTurnMs, `the longest turn took ${ms} ms of CPU`)
+  })
+}
+
+t.test('long arguments reach their server letter by letter, over every transport', async (t) => {
+  const given = { text: 'ä\u2028"\\\u2029€'.repeat(50_000), n: Array.from({ length: 50_000 }, (_, at) => [at]) }
+  for (const name of ['http', 'stdio', 'modern', 'sse']) {
+    const { json } = await echo(name, given)
+    t.ok(JSON.stringify(json?.result?.structuredContent?.arguments) === JSON.stringify(given), name)
+  }
+})
+
+t.test(
+  'long requests that are written at once, and short ones between them, each reach their server whole',
+  async (t) => {
+    for (const name of ['http', 'stdio', 'modern', 'sse']) {
+      const given = Array.from({ length: 12 }, (_, at) => `${at}`.repeat(at % 2 === 0 ? 70_000 * 2 : 1))
+      const answers = await Promise.all(given.map((text) => echo(name, { text })))
+      const received = answers.map(({ json }) => json?.result?.structuredContent?.arguments)
+      t.ok(JSON.stringify(received) === JSON.stringify(given.map((text) => ({ text }))), name)
+    }
+  }
+)
 
 t.test('a client that comes back for 8 MB of events gets what is kept of them, and nobody is stalled', async (t) => {
   const text = 'äöüé'.repeat(110_000)

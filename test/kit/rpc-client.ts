@@ -1,5 +1,6 @@
 // An RPC client on a clock that stands still, whose transport only records what it is given.
 
+import { type JsonText, stringOf } from '../../src/protocol/json-text.ts'
 import { type ClientCapabilities, type JsonObject, tenantId, upstreamName } from '../../src/protocol/messages.ts'
 import { createMemoryAccount } from '../../src/limits/memory.ts'
 import { createServerRequestQuotas } from '../../src/upstream/rpc/server-requests.ts'
@@ -31,8 +32,8 @@ export function testRpcClient(
   const events = recordingEvents(owner)
   const sent: JsonObject[] = []
   const dropped: number[] = []
-  const record = (body: string): void => {
-    sent.push(JSON.parse(body) as JsonObject)
+  const record = (body: JsonText): void => {
+    sent.push(JSON.parse(stringOf(body)) as JsonObject)
   }
   const { log, logged } = testConnector()
   const rpc = createRpcClient({

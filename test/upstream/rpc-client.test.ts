@@ -3,8 +3,9 @@
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { noClient } from '../../src/protocol/seams.ts'
-import { never, recordingClient } from '../kit/connector.ts'
+import { callOf, never, recordingClient } from '../kit/connector.ts'
 import { testRpcClient } from '../kit/rpc-client.ts'
+import { until } from '../kit/until.ts'
 
 const progress = (progressToken: unknown, n: number) => ({
   jsonrpc: '2.0',
@@ -27,6 +28,20 @@ t.test('silence ends a call after its timeout, whatever the server sends for oth
   rpc.receive({ jsonrpc: '2.0', id: 2, result: { ok: true } })
   t.same(await lively, { ok: true })
   t.same(talkative.notified, [{ method: 'notifications/progress', params: { progressToken: 'x', progress: 1 } }])
+})
+
+t.test('a long request that is given up while it is written is neither sent nor cancelled at the server', async (t) => {
+  const { rpc, sent, dropped } = testRpcClient()
+  const request = callOf('any', { text: '"'.repeat(1_000_000) })
+  const caller = new AbortController()
+  const givenUp = rpc.request(request, recordingClient(), caller.signal)
+  caller.abort()
+  await t.rejects(givenUp, { code: 'cancelled' })
+  const waitedFor = rpc.request(request, recordingClient(), never)
+  await until('the next one is sent', () => sent.length > 0)
+  t.same([sent.map(({ id }) => id), dropped], [[2], []])
+  rpc.receive({ jsonrpc: '2.0', id: 2, result: { ok: true } })
+  t.same(await waitedFor, { ok: true })
 })
 
 t.test('a flood of progress loses its middle, never its end, and other calls nothing', async (t) => {

@@ -2,6 +2,7 @@
 // are posted where its first event says. The stream is the session: when it ends, so does the connection, and nothing
 // is sent again.
 
+import type { JsonText } from '../../protocol/json-text.ts'
 import { GatewayError, isObject, type Request } from '../../protocol/messages.ts'
 import { type Timer, deadline } from '../../time/clock.ts'
 import { idIn } from '../rpc/decode-json.ts'
@@ -61,7 +62,7 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
     return outcome
   })
 
-  const requestOf = (body: string): Omit<HttpRequest, 'use'> => ({
+  const requestOf = (body: JsonText): Omit<HttpRequest, 'use'> => ({
     method: 'POST',
     path: stream.postPath,
     headers: postHeaders + target.headers + revisionHeader(handshakeResult?.revision),
@@ -69,7 +70,7 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
     statusOnly: true
   })
 
-  function post(id: number, body: string, request: Request, client: Pick<Client, 'quotaKey'>): void {
+  function post(id: number, body: JsonText, request: Request, client: Pick<Client, 'quotaKey'>): void {
     const open: { request?: OpenRequest; timer?: Timer } = {}
     posts.set(id, open)
     open.request = sendRequest(

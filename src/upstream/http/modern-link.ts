@@ -1,5 +1,6 @@
 // MCP over Streamable HTTP as a client of 2026-07-28: no session, and no streams but those of its requests.
 
+import type { JsonText } from '../../protocol/json-text.ts'
 import { isObject, isSpecifiedCode } from '../../protocol/messages.ts'
 import { discoverOverHttp, foreignStatuses } from './discover-http.ts'
 import { type HttpOutcome, noResponse } from './outcome.ts'
@@ -169,7 +170,7 @@ class ModernHttpCall implements HttpResponseSink {
     this.id = id
   }
 
-  post(headers: string, body: string, claim: SocketClaim): void {
+  post(headers: string, body: JsonText, claim: SocketClaim): void {
     const { target, rpc, open } = this.connection
     this.request = sendRequest(target, { method: 'POST', ...claim, headers, body }, this)
     // It may have ended before we got here.

@@ -2,6 +2,7 @@
 // ever written twice.
 
 import { ResponseReader } from './response-reader.ts'
+import type { JsonText, LongText } from '../../protocol/json-text.ts'
 import type { OnReadOpts, Socket } from 'node:net'
 import type { Timer } from '../../time/clock.ts'
 
@@ -26,7 +27,7 @@ const readBytes = 65_536
 const sharedBytes = Buffer.allocUnsafeSlow(readBytes)
 const bytesOfRead = (): Buffer => (process.platform === 'win32' ? Buffer.allocUnsafeSlow(readBytes) : sharedBytes)
 
-export type OwnRequest = readonly [head: string, body: string | null, exchange: Exchange]
+export type OwnRequest = readonly [head: string, body: JsonText | null, exchange: Exchange]
 
 export interface PoolContext {
   readonly event: 'connect' | 'secureConnect'
@@ -90,6 +91,7 @@ export class PooledSocket {
     const [head, body, exchange] = request
     if (!exchange.start(this)) return this.pool.released(this, this.reader.keepAliveMs)
     this.exchange = exchange
+    if (body !== null && typeof body !== 'string') return this.writeParts(head, body)
     const length = body === null ? 0 : Buffer.byteLength(body)
     // What is one byte a character is written without being converted.
     if (length === (body?.length ?? 0)) return void this.socket.write(head + (body ?? ''), 'latin1')
@@ -97,6 +99,14 @@ export class PooledSocket {
     bytes.write(head, 'latin1')
     bytes.write(body ?? '', head.length)
     this.socket.write(bytes)
+  }
+
+  private writeParts(head: string, { parts }: LongText): void {
+    const { socket } = this
+    socket.cork()
+    socket.write(head, 'latin1')
+    for (const part of parts) socket.write(part)
+    socket.uncork()
   }
 
   /** @returns false where nothing more is to be read */

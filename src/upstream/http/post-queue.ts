@@ -2,7 +2,8 @@
 // bounded queue.
 
 import { notificationMessage } from '../../protocol/messages.ts'
-import { bytesPerChar, withMemory } from '../../limits/memory.ts'
+import { textBytes, withMemory } from '../../limits/memory.ts'
+import type { JsonText } from '../../protocol/json-text.ts'
 import { failureError } from '../rpc/errors.ts'
 import type { HttpOutcome } from './outcome.ts'
 import { type HttpRequest, sendRequest } from './request.ts'
@@ -38,7 +39,7 @@ const maxWaitingLength = 16 * 1024 * 1024
 export function createPostQueue(
   { name, origin, memory }: HttpTarget,
   log: Log,
-  send: (body: string, signal: AbortSignal) => Promise<HttpOutcome>
+  send: (body: JsonText, signal: AbortSignal) => Promise<HttpOutcome>
 ) {
   const waiting: Parameters<typeof start>[] = []
   let waitingLength = 0
@@ -46,12 +47,12 @@ export function createPostQueue(
   let empty: PromiseWithResolvers<void> | undefined
   let losing = false
 
-  async function post(body: string, signal: AbortSignal): Promise<void> {
+  async function post(body: JsonText, signal: AbortSignal): Promise<void> {
     const outcome = await send(body, signal)
     if (outcome.kind !== 'answered') throw failureError(name, origin, outcome)
   }
 
-  function start(body: string, signal: AbortSignal, lost: (() => void) | undefined, release: () => void): void {
+  function start(body: JsonText, signal: AbortSignal, lost: (() => void) | undefined, release: () => void): void {
     posts++
     post(body, signal)
       .catch((err: unknown) => {
@@ -87,10 +88,10 @@ export function createPostQueue(
       )
     },
     /** Sends a message when its turn comes; its loss is logged. @param lost runs then */
-    enqueue(body: string, signal: AbortSignal, lost?: () => void): void {
+    enqueue(body: JsonText, signal: AbortSignal, lost?: () => void): void {
       const hasRoom =
         posts < maxPosts || (waiting.length < maxWaiting && waitingLength + body.length <= maxWaitingLength)
-      const release = hasRoom ? withMemory(memory, body.length * bytesPerChar, () => {}) : undefined
+      const release = hasRoom ? withMemory(memory, textBytes(body), () => {}) : undefined
       if (release !== undefined) {
         losing = false
         if (posts < maxPosts) return start(body, signal, lost, release)

@@ -3,6 +3,7 @@
 
 import { IncomingMemory } from '../../limits/memory.ts'
 import { finished } from '../../protocol/json-steps.ts'
+import type { JsonText } from '../../protocol/json-text.ts'
 import { ByteChunks, decodeSteps } from '../rpc/decode-json.ts'
 import { type HttpOutcome, refusal } from './outcome.ts'
 import type { SocketClaim } from './socket-pool.ts'
@@ -27,7 +28,7 @@ export interface HttpRequest extends SocketClaim {
   readonly headers: string
   /** What a stream is resumed from: text of the server. */
   readonly lastEventId?: string | undefined
-  readonly body: string | null
+  readonly body: JsonText | null
   /** Nothing that an answer says besides its status is of interest, whatever its type. */
   readonly statusOnly?: boolean
 }
@@ -49,7 +50,7 @@ export function sendRequest(target: HttpTarget, request: HttpRequest, sink: Http
   }
   const handler = new ResponseHandler(sink, target, statusOnly, socket)
   let head = `${method} ${path} HTTP/1.1\r\n${headers}`
-  if (body !== null) head += `content-length: ${Buffer.byteLength(body)}\r\n`
+  if (body !== null) head += `content-length: ${typeof body === 'string' ? Buffer.byteLength(body) : body.length}\r\n`
   try {
     if (lastEventId !== undefined) head += eventIdHeader(lastEventId)
   } catch (cause) {
@@ -201,13 +202,12 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     if (this.over) return
     if (this.reader !== undefined) return this.do(this.readEvents(this.reader, chunk), this.reader.held + chunk.length)
     if (!this.fits((this.bytes?.size ?? 0) + chunk.length)) return
-    const { status } = this
     const bytes = (this.bytes ??= new ByteChunks())
     bytes.add(chunk)
-    const refused = status > 299
+    const refused = this.status > 299
     if (bytes.size <= (refused || this.statusOnly ? maxRefusalBytes : this.maxBytes)) return
-    if (refused) this.end({ kind: 'refused', status, body: undefined, detail: '' })
-    else if (this.statusOnly) this.end({ kind: 'answered', status, streamed: false })
+    if (refused) this.end({ kind: 'refused', status: this.status, body: undefined, detail: '' })
+    else if (this.statusOnly) this.end({ kind: 'answered', status: this.status, streamed: false })
     else return this.giveUp(`it is larger than ${this.maxBytes} bytes`)
     this.leave()
   }

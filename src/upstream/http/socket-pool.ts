@@ -6,6 +6,7 @@ import { connect as connectTls } from 'node:tls'
 import { createQuota } from '../../limits/limits.ts'
 import { type Timer, steadyClock } from '../../time/clock.ts'
 import { type Exchange, type PoolContext, PooledSocket } from './pooled-socket.ts'
+import type { JsonText } from '../../protocol/json-text.ts'
 import type { Request } from '../../protocol/messages.ts'
 import type { Client } from '../../protocol/seams.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
@@ -154,7 +155,7 @@ export function createSocketPool(url: URL, connectMs: number, clock = steadyCloc
   }
 
   /** @param head latin1, with the empty line at its end */
-  function send(head: string, body: string | null, exchange: Exchange): void {
+  function send(head: string, body: JsonText | null, exchange: Exchange): void {
     if (destroyed) return exchange.failed(new Error('the connection was closed'))
     for (let socket = idle.pop(); socket !== undefined; socket = idle.pop()) {
       if (socket.idleUntil > clock.now()) return socket.begin([head, body, exchange])

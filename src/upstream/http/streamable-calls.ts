@@ -2,6 +2,7 @@
 // call is sent again in one case only: a 404 for the session proves that it was not executed.
 
 import { failureError, isRpcError, lostError } from '../rpc/errors.ts'
+import type { JsonText } from '../../protocol/json-text.ts'
 import { GatewayError, isObject } from '../../protocol/messages.ts'
 import { type HttpOutcome, noResponse } from './outcome.ts'
 import { type HttpResponseSink, type OpenRequest, sendRequest } from './request.ts'
@@ -52,7 +53,7 @@ export class StreamableCall implements HttpResponseSink {
   private readonly session: HttpSession
   private readonly claim: SocketClaim
   /** Until the server has begun to answer. */
-  private body = ''
+  private body: JsonText = ''
   private begun: ((sessionId: string | undefined) => void) | undefined
   private again = false
   private request: OpenRequest | undefined
@@ -72,7 +73,7 @@ export class StreamableCall implements HttpResponseSink {
   }
 
   /** @param begun for the handshake, whose answer carries the session id */
-  post(body: string, begun?: (sessionId: string | undefined) => void, again = false): void {
+  post(body: JsonText, begun?: (sessionId: string | undefined) => void, again = false): void {
     this.body = body
     this.begun = begun
     this.again = again

@@ -1,6 +1,7 @@
 // The session of a connection over Streamable HTTP: its handshake, its GET stream, and its renewal once the server has
 // forgotten it (2025-11-25 basic/transports "Session Management").
 
+import type { JsonText } from '../../protocol/json-text.ts'
 import { GatewayError, isObject, requestMessage } from '../../protocol/messages.ts'
 import { type Clock, backoffMs, deadline, pause, settledWithin } from '../../time/clock.ts'
 import { upstreamError } from '../rpc/errors.ts'
@@ -48,7 +49,7 @@ export function createStreamableSession(
   let checking = false
   let stopStream = (): void => {}
 
-  const post = ({ postHeaders: headers }: HttpSession, body: string, signal: AbortSignal): Promise<HttpOutcome> =>
+  const post = ({ postHeaders: headers }: HttpSession, body: JsonText, signal: AbortSignal): Promise<HttpOutcome> =>
     sendForStatus(target, { method: 'POST', headers, body }, signal)
   const queue = createPostQueue(target, log, (body, signal) => post(state.current, body, signal))
 

@@ -1,20 +1,14 @@
 // JSON-RPC as a client, the same over all transports: mints ids, keeps the open calls, maps progress tokens. It never
 // sends a request twice and knows nothing of bytes.
 
-import {
-  metaOf,
-  type Notification,
-  notificationMessage,
-  type Request,
-  requestMessage,
-  type Result
-} from '../../protocol/messages.ts'
+import { metaOf, type Notification, notificationMessage, type Request, type Result } from '../../protocol/messages.ts'
 import { withProgressToken } from '../../protocol/envelope.ts'
 import { printable } from './decode-json.ts'
 import { cancelledError, endedError, timeoutError, uncertainError } from './errors.ts'
 import { type CallNotifications, createCallNotifications, createTaskListeners } from './notifications.ts'
 import { createReceiver, type OpenCall } from './receiver.ts'
 import { createRequestIds } from './request-ids.ts'
+import { createTextSender } from './send-text.ts'
 import { createServerRequests } from './server-requests.ts'
 import type { Client } from '../../protocol/seams.ts'
 import type { RpcClientOptions } from './transport.ts'
@@ -34,6 +28,7 @@ export function createRpcClient(options: RpcClientOptions) {
   const { clock, warnings } = link
   const calls = new Map<number, OpenCall>()
   const taskListeners = createTaskListeners(clock)
+  const sender = createTextSender(options, calls)
   /** Requests that were given up and that the server has not answered: it may go on with them. */
   const abandoned = new Set<number>()
   let drained: PromiseWithResolvers<void> | undefined
@@ -48,7 +43,7 @@ export function createRpcClient(options: RpcClientOptions) {
             'Whether it took effect is unknown.'
         )
       )
-    transport.post(JSON.stringify(message), call === undefined ? undefined : refused)
+    sender.post(message, call === undefined ? undefined : refused)
   })
   const nextId = createRequestIds(link.random)
   let ended: Error | undefined
@@ -69,6 +64,7 @@ export function createRpcClient(options: RpcClientOptions) {
     let notifications: CallNotifications | undefined
     // A call may take as long as a person thinks: these functions must not hold on to what was sent.
     const giveUp = (reason: string, error: Error): void => {
+      if (sender.isUnsent(id)) return call.settle(error)
       // 2025-11-25 basic/utilities/cancellation: initialize is never cancelled.
       if (!isHandshake) post({ method: 'notifications/cancelled', params: { requestId: id, reason } })
       if (call.filter?.logs === true) codec?.abandoned()
@@ -111,7 +107,7 @@ export function createRpcClient(options: RpcClientOptions) {
     calls.set(id, call)
     signal.addEventListener('abort', onAbort, once)
     try {
-      transport.request(id, JSON.stringify(requestMessage(id, outgoing)), outgoing, client)
+      sender.request(id, outgoing, client, fail)
     } catch (error) {
       call.settle(error as Error)
     }
@@ -129,6 +125,10 @@ export function createRpcClient(options: RpcClientOptions) {
     const call = calls.get(id)
     call?.settle(outcomeOf())
     return call !== undefined
+  }
+
+  function fail(id: number, error: Error): void {
+    settle(id, () => error)
   }
 
   const post = (notification: Notification): void => transport.post(JSON.stringify(notificationMessage(notification)))
@@ -149,9 +149,7 @@ export function createRpcClient(options: RpcClientOptions) {
     refreshTimeout(id: number): void {
       calls.get(id)?.timer.refresh()
     },
-    fail(id: number, error: Error): void {
-      settle(id, () => error)
-    },
+    fail,
     isOpen: (id: number): boolean => calls.has(id),
     onlyOpen: (): number | undefined => (calls.size === 1 ? calls.keys().next().value : undefined),
     /** The server has forgotten its requests. */

@@ -4,6 +4,7 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { MemoryShare } from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
 import type { GatewayError, Notification, Request, Result, Revision } from '../../protocol/messages.ts'
+import type { JsonText } from '../../protocol/json-text.ts'
 import type { Client, HandshakeParams, UpstreamEvents } from '../../protocol/seams.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { LimitedWarnings } from './notifications.ts'
@@ -31,10 +32,12 @@ export interface LinkContext {
 /** None of these wait. */
 interface Transport {
   /** The answer comes back by `RpcClient.receive`, a failure by `fail`. @throws GatewayError if it was not sent */
-  request(id: number, body: string, request: Request, client: Pick<Client, 'quotaKey'>): void
+  request(id: number, body: JsonText, request: Request, client: Pick<Client, 'quotaKey'>): void
   /** A notification or a response. @param lost called where the server says that it has not taken it */
-  post(body: string, lost?: () => void): void
+  post(body: JsonText, lost?: () => void): void
   drop(id: number): void
+  /** What becomes of a part of a long body; a short one comes as it is. */
+  readonly changePart?: (part: string) => string
 }
 
 /** Set by an era whose messages differ from those of the legacy one. */

@@ -4,6 +4,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { isOutOfDescriptors, outOfDescriptors } from '../../limits/descriptors.ts'
+import type { JsonText } from '../../protocol/json-text.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, settledWithin, type Timer } from '../../time/clock.ts'
 import type { StepSource } from '../../time/turns.ts'
@@ -24,10 +25,11 @@ export interface Child {
   readonly stdout: StepSource
   readonly stderr: StepSource
   /**
+   * @param line with the end of the line, where it is no long one
    * @param read runs when the child has read it, or never will
    * @returns false when the child has left more than `maxQueued` bytes unread: nothing was written
    */
-  write(text: string, read: () => void): boolean
+  write(line: JsonText, read: () => void): boolean
   /**
    * Standard input ends; after a grace TERM, after another KILL, to the group. Resolves when it is gone. Idempotent.
    */
@@ -150,9 +152,14 @@ export function startChild(
   return {
     stdout: child.stdout,
     stderr: child.stderr,
-    write(text, read) {
-      if (over || child.stdin.writableLength > maxQueued) return false
-      child.stdin.write(text, read)
+    write(line, read) {
+      const { stdin } = child
+      if (over || stdin.writableLength > maxQueued) return false
+      if (typeof line === 'string') stdin.write(line, read)
+      else {
+        for (const part of line.parts) stdin.write(part)
+        stdin.write('\n', read)
+      }
       return true
     },
     close,

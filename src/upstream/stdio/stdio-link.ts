@@ -1,8 +1,9 @@
 // MCP over stdio, one JSON-RPC message a line (2025-11-25 basic/transports "stdio", 2026-07-28 basic/transports/stdio).
 // In the legacy era the process is one session; in the modern one it is nothing but a process.
 
-import { bytesPerChar, withMemory } from '../../limits/memory.ts'
+import { textBytes, withMemory } from '../../limits/memory.ts'
 import { type Era, GatewayError, type ModernRevision, RpcError } from '../../protocol/messages.ts'
+import type { JsonText } from '../../protocol/json-text.ts'
 import { noClient } from '../../protocol/seams.ts'
 import { deadline } from '../../time/clock.ts'
 import {
@@ -46,12 +47,8 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
   const { name } = definition
   const { handshake, events, clock, log, use } = link
   const mask = createMask(definition)
-  const stderr = createStderrLog(
-    name,
-    mask,
-    link,
-    lateSource(() => child.stderr)
-  )
+  const errors = lateSource(() => child.stderr)
+  const stderr = createStderrLog(name, mask, link, errors)
   let handshakeResult: HandshakeResult | undefined
   let era: Era = 'legacy'
   /** It was closed, or takes no new requests: the end of the process is no news. */
@@ -65,6 +62,7 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
     revision: () => handshakeResult?.revision,
     codec: () => (era === 'modern' ? codec : undefined),
     transport: {
+      changePart: escapedLineEnds,
       request(_id, body) {
         if (write(child, link, body)) return
         const text = `Upstream ${name} does not read its input, so the request was not sent. It is hung or overloaded.`
@@ -194,20 +192,19 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
 }
 
 /**
- * One message as one line. Many servers read with a line reader that also ends a line at U+2028 and U+2029 (Node's
+ * A message is one line. Many servers read with a line reader that also ends a line at U+2028 and U+2029 (Node's
  * readline does), which JSON lets stand in a string: escaped, they mean the same and cut nothing.
  */
-function lineOf(body: string): string {
-  return `${body.replace(/[\u2028\u2029]/g, (character) => (character === '\u2028' ? '\\u2028' : '\\u2029'))}\n`
-}
+const escapedLineEnds = (text: string): string =>
+  text.replace(/[\u2028\u2029]/g, (character) => (character === '\u2028' ? '\\u2028' : '\\u2029'))
 
 /**
  * What the process has not read outlives the call that it belongs to.
  * @returns false where the process does not read, or there is no memory; then nothing was written
  */
-function write(child: Pick<Child, 'write'>, { memory }: LinkContext, body: string): boolean {
-  const line = lineOf(body)
-  const read = withMemory(memory, line.length * bytesPerChar, () => {})
+function write(child: Pick<Child, 'write'>, { memory }: LinkContext, body: JsonText): boolean {
+  const line = typeof body === 'string' ? `${escapedLineEnds(body)}\n` : body
+  const read = withMemory(memory, textBytes(line), () => {})
   const isWritten = read !== undefined && child.write(line, read)
   if (!isWritten) read?.()
   return isWritten

@@ -1,0 +1,57 @@
+// Long messages to an upstream are written in steps: no turn of the event loop makes all of such a text. Short ones may
+// be sent before a long one that is being written.
+
+import { isLongText, type JsonText, longTextSteps } from '../../protocol/json-text.ts'
+import { type JsonObject, type Request, requestMessage } from '../../protocol/messages.ts'
+import type { Client } from '../../protocol/seams.ts'
+import { runSteps, type Steps } from '../../time/turns.ts'
+import type { RpcClientOptions } from './transport.ts'
+
+const always = (): boolean => true
+
+/** @param calls those of which the answer is waited for, by id: what is given up is not written to its end */
+export function createTextSender(
+  { link, transport }: Pick<RpcClientOptions, 'link' | 'transport'>,
+  calls: ReadonlyMap<number, unknown>
+) {
+  /** Requests that are being written. */
+  const unsent = new Set<number>()
+
+  function* writeSteps(message: JsonObject, isWanted: () => boolean): Steps<JsonText | undefined> {
+    const steps = longTextSteps(message, transport.changePart)
+    for (let step = steps.next(); isWanted(); step = steps.next()) {
+      if (step.done === true) return step.value
+      yield
+    }
+    return undefined
+  }
+
+  async function sendLong(message: JsonObject, isWanted: () => boolean, send: (text: JsonText) => void): Promise<void> {
+    const text = await runSteps(writeSteps(message, isWanted), link.memory)
+    if (text !== undefined && isWanted()) send(text)
+  }
+
+  return {
+    /** @throws GatewayError if it was not sent. @param fail called for one that was to be sent later */
+    request(id: number, request: Request, client: Client, fail: (id: number, error: Error) => void): void {
+      const message = requestMessage(id, request)
+      if (!isLongText(message)) return transport.request(id, JSON.stringify(message), request, client)
+      unsent.add(id)
+      const send = (text: JsonText): void => {
+        unsent.delete(id)
+        transport.request(id, text, request, client)
+      }
+      sendLong(message, () => calls.has(id), send)
+        .catch((error: unknown) => fail(id, error as Error))
+        .finally(() => unsent.delete(id))
+    },
+    /** What a client answers to a server request may be as long as its own requests. */
+    post(message: JsonObject, lost: (() => void) | undefined): void {
+      if (!isLongText(message)) return transport.post(JSON.stringify(message), lost)
+      // A rejection that nobody takes would end the process.
+      sendLong(message, always, (text) => transport.post(text, lost)).catch(() => lost?.())
+    },
+    /** Was the request given up before anything of it was sent? Then the server need not hear of it. */
+    isUnsent: (id: number): boolean => unsent.has(id)
+  }
+}
