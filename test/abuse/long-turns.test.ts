@@ -78,14 +78,17 @@ const longCalls: Readonly<Record<string, () => Promise<Answer>>> = {
   stdio: () => client.request('tools/call', { name: 'stdio__raw', arguments: { text: '', long } })
 }
 
+/** In one go it takes 75 ms where these steps take 20. */
+const maxWriteMs = 60
+
 for (const [name, call] of Object.entries(longCalls)) {
   t.test(`14 MB of arguments reach a server over ${name}, and nobody is stalled`, async (t) => {
     await call()
     let ms = Infinity
     // What the collector takes comes on top, now and then.
-    for (let times = 0; times < 3 && ms >= maxTurnMs; times++)
+    for (let times = 0; times < 3 && ms >= maxWriteMs; times++)
       ms = await gateway.longestTurnMs(async () => t.ok((await call()).json?.result !== undefined))
-    t.ok(ms < maxTurnMs, `the longest turn took ${ms} ms of CPU`)
+    t.ok(ms < maxWriteMs, `the longest turn took ${ms} ms of CPU`)
   })
 }
 
