@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { help, listenArguments, readArguments, UsageError } from './cli/arguments.ts'
 import { configJsonSchema, runCheck, runImport } from './cli/offline.ts'
+import { runExplain, runPolicyTests } from './cli/policy.ts'
 import { runQuickstart } from './cli/quickstart.ts'
 import { runServe } from './cli/serve.ts'
 
@@ -30,6 +31,11 @@ async function run(): Promise<number> {
       if (file === undefined) throw new UsageError('check needs --config FILE.')
       return await runCheck(file, env, stdout)
     }
+    case 'explain':
+      return await runExplain(options, io)
+    case 'policy test':
+      if (operand === undefined) throw new UsageError('policy test needs a FILE.')
+      return await runPolicyTests(operand, io)
     case 'import':
       if (operand === undefined) throw new UsageError('import needs a FILE: an mcp.json or claude_desktop_config.json.')
       return await runImport(operand, stdout, stderr)

@@ -11,11 +11,16 @@ const optionsOf = {
   serve: ['config', 'mcp-json', 'host', 'port', 'data'],
   quickstart: ['host', 'port', 'data'],
   check: ['config'],
+  explain: ['config', 'endpoint', 'caller', 'tool', 'prompt', 'resource', 'template', 'arguments', 'at', 'json'],
+  'policy test': [],
   import: [],
   schema: [],
   version: [],
   help: []
 } as const
+
+/** Options without a value, which are '' where they are given. */
+const flags: ReadonlySet<string> = new Set(['json'])
 
 const aliases: Readonly<Record<string, string>> = {
   '-h': 'help',
@@ -29,23 +34,31 @@ const aliases: Readonly<Record<string, string>> = {
  * @throws UsageError
  */
 export function readArguments(argv: readonly string[]) {
-  const [first = 'help', ...args] = argv
-  const command = aliases[first] ?? first
+  const [first = 'help', ...rest] = argv
+  const isLong = isCommand(`${first} ${rest[0]}`)
+  const command = isLong ? `${first} ${rest[0]}` : (aliases[first] ?? first)
+  const args = isLong ? rest.slice(1) : rest
   if (!isCommand(command))
     throw new UsageError(`There is no command "${first}". Commands: ${Object.keys(optionsOf).join(', ')}.`)
   const nothing: Readonly<Record<string, string | undefined>> = {}
-  if (command !== first || argv.length === 0) return { command, options: nothing }
+  if (first in aliases || argv.length === 0) return { command, options: nothing }
   if (args.includes('--help') || args.includes('-h'))
     return { command: 'help' as const, options: nothing, operand: command }
   const names = optionsOf[command]
   try {
     const { values, positionals } = parseArgs({
       args,
-      options: Object.fromEntries(names.map((name) => [name, { type: 'string' }] as const)),
-      allowPositionals: command === 'import' || command === 'check' || command === 'help'
+      options: Object.fromEntries(
+        names.map((name) => [name, { type: flags.has(name) ? ('boolean' as const) : ('string' as const) }] as const)
+      ),
+      allowPositionals: ['import', 'check', 'help', 'policy test'].includes(command)
     })
+    if (command === 'help') return { command, options: nothing, operand: positionals.join(' ') || undefined }
     if (positionals.length > 1) throw new UsageError(`${command} takes one file, not ${positionals.length}.`)
-    return { command, options: values as typeof nothing, operand: positionals[0] }
+    const options = Object.fromEntries(
+      Object.entries(values).map(([name, value]) => [name, typeof value === 'string' ? value : ''])
+    )
+    return { command, options, operand: positionals[0] }
   } catch (error) {
     if (error instanceof UsageError) throw error
     const known = names.map((name) => `--${name}`).join(', ')
@@ -106,6 +119,34 @@ Ctrl+C stops it, and so does closing its terminal, with everything that it start
 Checks a configuration and prints all problems at once: key path, line, what is wrong, what to do. Exits with 1 if there
 are any.
 `,
+  explain: `gatehouse explain --config FILE --endpoint /t/TENANT/mcp --tool UPSTREAM/NAME [--caller CALLER]
+    [--arguments ARGUMENTS] [--at TIME] [--json]
+
+Says why a caller can or cannot see and call something, rule by rule. --prompt, --resource, --template stand for
+--tool; NAME is the upstream's own name or URI. Nothing is started.
+
+  --caller CALLER        { subject, issuer, client, scopes, groups, roles } of a token, or { key }, in YAML or JSON.
+                         Default: anybody. Without scopes it has those that the tenant requires, or those of its key
+  --arguments ARGUMENTS  those of the call, for conditions
+  --at TIME              when it is made, such as 2026-07-28T09:00:00Z. Default: now
+  --json                 as data
+
+Example: gatehouse explain --config gatehouse.yaml --endpoint /t/acme/mcp --tool files/delete_page \\
+           --caller '{ subject: ada, groups: [developers] }'
+`,
+  'policy test': `gatehouse policy test FILE
+
+Runs the tests of a policy. FILE is YAML or JSON: "config" is the path of the configuration, from the folder of FILE,
+and "tests" a list. Prints a line for each test, and why, where one fails; then exits with 1.
+
+  config: gatehouse.yaml
+  tests:
+    - { endpoint: /t/acme/mcp, caller: { groups: [developers] }, tool: files/get_page, expect: allowed }
+    - { endpoint: /t/acme/mcp, caller: { key: ci }, tool: files/pay, arguments: { amount: 5 }, expect: refused }
+
+expect: allowed, denied (as if it did not exist), refused (by a condition), needs-scopes, depends (on arguments, which
+the test does not give), not-offered (the endpoint does not have it). "at" is the time of the call, "name" a title.
+`,
   import: `gatehouse import FILE
 
 Converts an mcp.json or claude_desktop_config.json to a gatehouse configuration on standard output. What needs your
@@ -133,6 +174,8 @@ Usage: gatehouse COMMAND [OPTIONS]        (from a clone: npm run gatehouse -- CO
   quickstart    demo tenant with three real upstreams; no configuration needed (npm start)
   serve         run the gateway on a configuration or on an existing mcp.json
   check         validate a configuration, all problems at once
+  explain       why a caller may or may not use something
+  policy test   run the tests of a policy
   import        make a configuration from an mcp.json
   schema        print the JSON Schema of the configuration
   version       print the version

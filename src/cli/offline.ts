@@ -8,7 +8,7 @@ import { ConfigError, countOf, problemLine } from '../config/problems.ts'
 import { ConfigSchema } from '../config/schema/config.ts'
 
 /** Where a command writes: process.stdout and its kin. */
-interface Output {
+export interface Output {
   write(text: string): unknown
 }
 

@@ -4,19 +4,10 @@
 import { LRUCache } from 'lru-cache'
 import type { Principal } from '../auth/principal.ts'
 import type { ConditionFacts } from '../config/condition.ts'
-import type { Endpoint, Tenant, UpstreamTags } from '../config/snapshot.ts'
-import type { JsonObject } from '../protocol/messages.ts'
-import { anyMatcher, isLiteral } from '../protocol/glob.ts'
-import { isPlainUri } from '../protocol/plain-uri.ts'
+import type { Endpoint, Tenant } from '../config/snapshot.ts'
+import { isLiteral } from '../protocol/glob.ts'
+import { createRouteFacts, type JudgedRoute, type RouteFactsOf } from './route-facts.ts'
 import { compilePolicy, principalValues, type Policy, type RouteFacts, type RouteKind, type Rule } from './rules.ts'
-
-/** A route as a catalog has it. */
-interface JudgedRoute {
-  readonly upstream: string
-  readonly name: string
-  /** Of a tool, in the words of its server. */
-  readonly annotations?: JsonObject | undefined
-}
 
 export interface Decision {
   /** Is it listed, and does its name lead anywhere? */
@@ -57,7 +48,7 @@ function endpointAccess(tenant: Tenant, endpoint: Endpoint) {
   const byPrincipal = new WeakMap<Principal, Access>()
   const byValues = new LRUCache<string, Access>({ max: maxPrincipals })
   const byRules = new LRUCache<string, Access>({ max: maxPrincipals })
-  const tagsOf = createTags(tenant.tags)
+  const factsOf = createRouteFacts(tenant.tags)
 
   /** The same object for all principals that the same rules are about: they share their view of each catalog. */
   function sorted(principal: Principal): Access {
@@ -67,14 +58,14 @@ function endpointAccess(tenant: Tenant, endpoint: Endpoint) {
       byRules.get(key) ??
       accessOf(
         policies.map(({ rules, ...rest }, level) => ({ ...rest, rules: rules.filter((_, at) => bits[level]?.[at]) })),
-        tagsOf
+        factsOf
       )
     byRules.set(key, access)
     return access
   }
 
   return {
-    nobody: accessOf([{ default: 'deny', rules: [] }], tagsOf),
+    nobody: accessOf([{ default: 'deny', rules: [] }], factsOf),
     of(principal: Principal): Access {
       const known = byPrincipal.get(principal)
       if (known !== undefined) return known
@@ -95,7 +86,7 @@ const policiesOf = (tenant: Tenant, endpoint: Endpoint): Policy[] =>
   [tenant.policy, endpoint.policy].flatMap((policy) => (policy === undefined ? [] : compilePolicy(policy)))
 
 /** @param policies only the rules that are about the principal */
-function accessOf(policies: readonly Policy[], tagsOf: ReturnType<typeof createTags>) {
+function accessOf(policies: readonly Policy[], factsOf: RouteFactsOf) {
   const levels = policies.map(({ default: byDefault, rules }) => ({ byDefault, rulesFor: createRuleIndex(rules) }))
   const decisions: Record<RouteKind, WeakMap<JudgedRoute, Decision>> = {
     tool: new WeakMap(),
@@ -104,10 +95,8 @@ function accessOf(policies: readonly Policy[], tagsOf: ReturnType<typeof createT
     template: new WeakMap()
   }
 
-  function decide(kind: RouteKind, { upstream, name, annotations }: JudgedRoute): Decision {
-    const names = kind === 'resource' ? spellingsOf(name) : [name]
-    const isClear = kind !== 'resource' || isPlainUri(name)
-    const facts: RouteFacts = { kind, upstream, names, isClear, ...tagsOf(upstream, names, isClear, annotations) }
+  function decide(kind: RouteKind, route: JudgedRoute): Decision {
+    const facts = factsOf(kind, route)
     const covering = levels.map(({ byDefault, rulesFor }) => ({
       byDefault,
       rules: rulesFor(facts).filter((rule) => rule.covers(facts))
@@ -189,50 +178,5 @@ function indexed(rules: readonly Rule[]) {
       ...new Set(names.flatMap((name) => byName.get(name) ?? [])),
       ...others
     ]
-  }
-}
-
-/** Tags of a route: what the operator says, and, where that is to be trusted, what the server says of its tool. */
-function createTags(tags: ReadonlyMap<string, UpstreamTags>) {
-  const compiled = new Map(
-    [...tags].map(([upstream, { tags: patterns, trustAnnotations }]) => [
-      upstream,
-      { trustAnnotations, matchers: Object.entries(patterns).map(([tag, own]) => [tag, anyMatcher(own)] as const) }
-    ])
-  )
-  return (upstream: string, names: readonly string[], isClear: boolean, annotations?: JsonObject) => {
-    const { trustAnnotations = false, matchers = [] } = compiled.get(upstream) ?? {}
-    const given = (is: (matches: (name: string) => boolean) => boolean): string[] =>
-      matchers.filter(([, matches]) => is(matches)).map(([tag]) => tag)
-    const hints = trustAnnotations ? hintTags.flatMap(([hint, tag]) => (annotations?.[hint] === true ? tag : [])) : []
-    const tags = new Set([...given((matches) => names.some(matches)), ...hints])
-    const certain = isClear ? given((matches) => names.every(matches)) : []
-    return { tags, certainTags: new Set([...certain, ...hints]) }
-  }
-}
-
-/** Members of `ToolAnnotations`, and the tags that they are. */
-const hintTags = [
-  ['readOnlyHint', 'readOnly'],
-  ['destructiveHint', 'destructive'],
-  ['idempotentHint', 'idempotent'],
-  ['openWorldHint', 'openWorld']
-] as const
-
-/**
- * A URI in each spelling that a server may read it in: as it came, and with escapes and dot segments resolved.
- * Otherwise `file:///public/%2e%2e/secret` would be no URI under `file:///secret`.
- */
-function spellingsOf(uri: string): string[] {
-  const decoded = unescaped(uri)
-  const resolved = URL.canParse(decoded) ? unescaped(new URL(decoded).href) : decoded
-  return [...new Set([uri, decoded, resolved])]
-}
-
-function unescaped(uri: string): string {
-  try {
-    return decodeURIComponent(uri)
-  } catch {
-    return uri // No valid escapes: it has no other spelling.
   }
 }

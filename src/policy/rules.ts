@@ -53,7 +53,7 @@ export function compilePolicy({ default: byDefault, rules }: PolicyConfig): Poli
   }
 }
 
-function principalMatcher(who: PolicyRule['who']): Rule['isAbout'] {
+export function principalMatcher(who: PolicyRule['who']): Rule['isAbout'] {
   const tests = Object.entries(who).map(([member, patterns]) => {
     const matches = anyMatcher(patterns)
     const valuesOf = principalValues[member as keyof typeof principalValues]
@@ -92,7 +92,10 @@ export function factsOf(principal: Principal): ConditionFacts['principal'] {
 /** Could it fit a URI? `delete_*` could not: it has no scheme (RFC 3986 section 3.1). */
 const uriPattern = /^(?:[a-z][a-z\d+.-]*)?[*:]/i
 
-function routeMatcher({ effect, what: { names, kinds, tags } }: PolicyRule): Rule['covers'] {
+export function routeMatcher({
+  effect,
+  what: { names, kinds, tags }
+}: Pick<PolicyRule, 'effect' | 'what'>): Rule['covers'] {
   const matches = anyMatcher(names)
   const literals = new Set(names?.filter(isLiteral))
   const mayHave = (wanted: readonly string[] | undefined, given: ReadonlySet<string>): boolean =>

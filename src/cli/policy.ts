@@ -1,0 +1,217 @@
+// The commands about policies, which need a configuration only: `explain` and `policy test`.
+
+import { readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { parse } from 'yaml'
+import { reservedIssuerPrefix, type Principal } from '../auth/principal.ts'
+import { loadConfig } from '../config/load.ts'
+import { countOf } from '../config/problems.ts'
+import type { Endpoint, Snapshot, Tenant } from '../config/snapshot.ts'
+import { explainAccess, type Explanation } from '../policy/explain.ts'
+import type { RouteKind } from '../policy/rules.ts'
+import { isObject, upstreamName } from '../protocol/messages.ts'
+import { offeredBy } from '../relay/catalog/offered.ts'
+import { UsageError } from './arguments.ts'
+import { orProblems, type Output } from './offline.ts'
+
+type Answer = Omit<Explanation, 'outcome'> & { readonly outcome: Explanation['outcome'] | 'not-offered' }
+
+interface Asked {
+  /** `/t/acme/mcp`, or TENANT, or TENANT/ENDPOINT. */
+  readonly endpoint: string
+  readonly caller: unknown
+  readonly kind: RouteKind
+  /** UPSTREAM/NAME. */
+  readonly route: string
+  readonly args: unknown
+  readonly now: Date
+}
+
+/** Why a caller may use something or not. @throws UsageError. @returns the exit code: 0, whatever the answer is */
+export async function runExplain(
+  { config, json, ...options }: Readonly<Record<string, string | undefined>>,
+  { env, stdout }: { readonly env: NodeJS.ProcessEnv; readonly stdout: Output }
+): Promise<number> {
+  if (config === undefined) throw new UsageError('explain needs --config FILE.')
+  const { caller, arguments: args, ...rest } = options
+  const given = {
+    ...rest,
+    expect: 'allowed',
+    ...(caller !== undefined && { caller: parsed(caller, '--caller') }),
+    ...(args !== undefined && { arguments: parsed(args, '--arguments') })
+  }
+  return await orProblems(config, stdout, async () => {
+    const answer = explain(await loadConfig(config, { env }), askedBy(given, 'explain'))
+    stdout.write(json !== undefined ? `${JSON.stringify(answer, null, 2)}\n` : textOfAnswer(answer))
+    return 0
+  })
+}
+
+function textOfAnswer({ sentence, rules }: Answer): string {
+  const lines = rules.map(
+    ({ name, of, effect, applies, because }) =>
+      `  ${applies === null ? '?' : applies ? '+' : '-'} ${name} (${effect}, ${of}): ${because}`
+  )
+  return [sentence, ...lines, ''].join('\n')
+}
+
+/**
+ * Runs the tests of a policy: a YAML or JSON file with `config`, the path of the configuration, and `tests`.
+ * @returns the exit code: 1 where one fails
+ */
+export async function runPolicyTests(
+  file: string,
+  { env, stdout }: { readonly env: NodeJS.ProcessEnv; readonly stdout: Output }
+): Promise<number> {
+  const { config, tests } = await readTests(file)
+  const configFile = resolve(dirname(file), config)
+  return await orProblems(configFile, stdout, async () => {
+    const snapshot = await loadConfig(configFile, { env })
+    const failed = tests.filter((test, index) => {
+      const answer = explain(snapshot, askedBy(test, `${file}: test ${index + 1}`))
+      const expected = stringOf(test, 'expect', `${file}: test ${index + 1}`)
+      const isMet = answer.outcome === expected
+      stdout.write(`${isMet ? 'ok' : 'not ok'} ${index + 1} - ${titleOf(test)}\n`)
+      if (!isMet) stdout.write(`  expected ${expected}, is ${answer.outcome}. ${textOfAnswer(answer)}`)
+      return !isMet
+    })
+    stdout.write(`${countOf(tests.length - failed.length, 'test')} passed, ${failed.length} failed\n`)
+    return failed.length === 0 ? 0 : 1
+  })
+}
+
+const outcomes = ['allowed', 'denied', 'refused', 'needs-scopes', 'depends', 'not-offered']
+const kinds = ['tool', 'prompt', 'resource', 'template'] as const
+type Test = Readonly<Record<string, unknown>>
+
+async function readTests(file: string): Promise<{ readonly config: string; readonly tests: readonly Test[] }> {
+  const text = await readFile(file, 'utf8').catch(() => undefined)
+  if (text === undefined) throw new UsageError(`${file} cannot be read. Give the path of a file with policy tests.`)
+  const content = parsed(text, file)
+  const { config, tests } = isObject(content) ? content : {}
+  if (typeof config !== 'string' || !Array.isArray(tests) || !tests.every(isObject))
+    throw new UsageError(`${file} must have "config", the path of a configuration, and "tests", a list of objects.`)
+  return { config, tests }
+}
+
+function askedBy(test: Test, place: string): Asked {
+  const members = ['name', 'endpoint', 'caller', 'arguments', 'at', 'expect', ...kinds]
+  const unknown = Object.keys(test).find((member) => !members.includes(member))
+  if (unknown !== undefined) throw new UsageError(`${place} has "${unknown}". Known: ${members.join(', ')}.`)
+  const [kind, ...others] = kinds.filter((kind) => test[kind] !== undefined)
+  if (kind === undefined || others.length > 0)
+    throw new UsageError(`${place} must name exactly one of ${kinds.join(', ')}, as UPSTREAM/NAME.`)
+  const expected = stringOf(test, 'expect', place)
+  if (!outcomes.includes(expected)) throw new UsageError(`${place}: "expect" must be one of ${outcomes.join(', ')}.`)
+  return {
+    endpoint: stringOf(test, 'endpoint', place),
+    caller: test['caller'],
+    kind,
+    route: stringOf(test, kind, place),
+    args: test['arguments'],
+    now: timeOf(test['at'], place)
+  }
+}
+
+function stringOf(test: Test, member: string, place: string): string {
+  const value = test[member]
+  if (typeof value !== 'string') throw new UsageError(`${place} needs "${member}", a text.`)
+  return value
+}
+
+const titleOf = ({ name, endpoint, caller, arguments: args, at: _at, expect: _expect, ...route }: Test): string =>
+  typeof name === 'string'
+    ? name
+    : `${JSON.stringify(caller ?? {})} ${String(endpoint)} ${String(Object.values(route)[0])}` +
+      (args === undefined ? '' : ` ${JSON.stringify(args)}`)
+
+/** @throws UsageError */
+function timeOf(value: unknown, place: string): Date {
+  if (value === undefined) return new Date()
+  const time = new Date(typeof value === 'string' ? value : '')
+  if (Number.isNaN(time.getTime()))
+    throw new UsageError(`${place}: ${JSON.stringify(value)} is no time. Write it as 2026-07-28T09:00:00Z.`)
+  return time
+}
+
+/** @throws UsageError */
+function parsed(text: string, place: string): unknown {
+  try {
+    return parse(text)
+  } catch (error) {
+    const [line = ''] = (error as Error).message.split('\n')
+    throw new UsageError(`${place} is neither YAML nor JSON: ${line}`)
+  }
+}
+
+/** @throws UsageError where the configuration has no such endpoint or upstream, or the caller cannot be */
+function explain(snapshot: Snapshot, { endpoint: wanted, caller, kind, route, args, now }: Asked): Answer {
+  const { tenant, endpoint } = endpointOf(snapshot, wanted)
+  const slash = route.indexOf('/')
+  const [upstream, name] = [upstreamName(route.slice(0, slash)), route.slice(slash + 1)]
+  if (slash < 1 || !tenant.upstreams.has(upstream)) {
+    const known = [...tenant.upstreams.keys()].join(', ')
+    throw new UsageError(`"${route}" names no upstream of ${tenant.id}. Write UPSTREAM/NAME, with one of: ${known}.`)
+  }
+  if (args !== undefined && !isObject(args)) throw new UsageError('The arguments must be an object: { amount: 5 }.')
+  const isMember = endpoint.members.some((member) => member.upstream === upstream)
+  if (!isMember || !offeredBy(endpoint).offers(`${kind}s`, upstream, name)) {
+    const reason = isMember ? 'its allow and deny leave it out' : `${upstream} is not among its upstreams`
+    const sentence = `Not offered: the endpoint ${endpoint.path} does not have it, as ${reason}.`
+    return { outcome: 'not-offered', sentence, missingScopes: [], rules: [] }
+  }
+  const principal = principalOf(tenant, caller)
+  return explainAccess(tenant, endpoint, { principal, kind, route: { upstream, name }, args, now })
+}
+
+function endpointOf({ tenants }: Snapshot, wanted: string): { readonly tenant: Tenant; readonly endpoint: Endpoint } {
+  const all = [...tenants.values()].flatMap((tenant) =>
+    [...tenant.endpoints.values()].map((endpoint) => ({ tenant, endpoint }))
+  )
+  const names = ({ tenant, endpoint }: (typeof all)[number]): string[] => [
+    endpoint.path,
+    `${tenant.id}/${endpoint.name}`,
+    ...(String(endpoint.name) === 'default' ? [tenant.id] : [])
+  ]
+  const found = all.find((each) => names(each).includes(wanted))
+  if (found !== undefined) return found
+  throw new UsageError(
+    `There is no endpoint "${wanted}". Known: ${all.map(({ endpoint }) => endpoint.path).join(', ')}.`
+  )
+}
+
+/** As the gateway would know the caller, by a token of the tenant's issuer or by one of its keys. */
+function principalOf({ id, auth }: Tenant, caller: unknown): Principal {
+  const given = caller === undefined ? {} : caller
+  if (!isObject(given)) throw new UsageError('The caller must be an object, such as { subject: ada, groups: [dev] }.')
+  const members = ['subject', 'issuer', 'client', 'key', 'scopes', 'groups', 'roles']
+  const unknown = Object.keys(given).find((member) => !members.includes(member))
+  if (unknown !== undefined) throw new UsageError(`A caller has no "${unknown}". Known: ${members.join(', ')}.`)
+  const text = (member: string): string | undefined => {
+    const value = given[member]
+    if (value !== undefined && typeof value !== 'string') throw new UsageError(`"${member}" of a caller is a text.`)
+    return value
+  }
+  const texts = (member: string): string[] | undefined => {
+    const value = given[member]
+    if (value === undefined) return undefined
+    if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value
+    throw new UsageError(`"${member}" of a caller is a list of texts.`)
+  }
+  const name = text('key')
+  const key = auth.keys.find((each) => each.name === name)
+  if (name !== undefined && key === undefined)
+    throw new UsageError(`${id} has no key "${name}". Known: ${auth.keys.map((each) => each.name).join(', ')}.`)
+  const kind = key !== undefined ? 'key' : auth.mode === 'none' ? 'anonymous' : 'token'
+  return {
+    kind,
+    tenant: id,
+    issuer: kind === 'token' ? (text('issuer') ?? auth.issuers[0]?.issuer ?? '') : reservedIssuerPrefix + kind,
+    subject: name ?? text('subject') ?? '',
+    clientId: name ?? text('client') ?? '',
+    scopes: new Set(texts('scopes') ?? key?.scopes ?? auth.requiredScopes),
+    groups: texts('groups') ?? [],
+    roles: texts('roles') ?? [],
+    expiresAt: undefined
+  }
+}

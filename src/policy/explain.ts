@@ -1,0 +1,153 @@
+// Why a caller may or may not use something: the decision, and what each rule has to do with it.
+
+import type { Principal } from '../auth/principal.ts'
+import type { ConditionFacts } from '../config/condition.ts'
+import type { Endpoint, PolicyConfig, Tenant } from '../config/snapshot.ts'
+import { createAccess } from './access.ts'
+import { createRouteFacts, type JudgedRoute } from './route-facts.ts'
+import {
+  compilePolicy,
+  factsOf,
+  principalMatcher,
+  routeMatcher,
+  type RouteFacts,
+  type RouteKind,
+  type Rule
+} from './rules.ts'
+
+export interface Question {
+  readonly principal: Principal
+  readonly kind: RouteKind
+  readonly route: JudgedRoute
+  /** Of the call; undefined: they are not known yet. */
+  readonly args: ConditionFacts['args'] | undefined
+  readonly now: Date
+}
+
+export interface RuleExplanation {
+  readonly name: string
+  /** Whose policy it stands in. */
+  readonly of: 'tenant' | 'endpoint'
+  readonly effect: Rule['effect']
+  /** null: that depends on the arguments. */
+  readonly applies: boolean | null
+  /** What of the rule, or of its condition, makes it apply or not. */
+  readonly because: string
+}
+
+export interface Explanation {
+  /**
+   * `denied`: neither listed nor found. `refused`: listed, and these arguments are refused. `needs-scopes`: listed, and
+   * a call is answered with 403. `depends`: listed, and the arguments decide, which were not given.
+   */
+  readonly outcome: 'allowed' | 'denied' | 'refused' | 'needs-scopes' | 'depends'
+  readonly sentence: string
+  /** Scopes that the call needs and the caller lacks. */
+  readonly missingScopes: readonly string[]
+  readonly rules: readonly RuleExplanation[]
+}
+
+interface ExplainedPolicy {
+  readonly of: RuleExplanation['of']
+  readonly byDefault: PolicyConfig['default']
+  readonly rules: readonly RuleExplanation[]
+}
+
+/** Decided by the evaluator of lists and calls; the rules are told beside it. */
+export function explainAccess(tenant: Tenant, endpoint: Endpoint, question: Question): Explanation {
+  const { principal, kind, route, args, now } = question
+  const decision = createAccess()(tenant, endpoint, principal)?.(kind, route)
+  if (decision === undefined) {
+    const sentence = 'Allowed: neither the tenant nor the endpoint has a policy.'
+    return { outcome: 'allowed', sentence, missingScopes: [], rules: [] }
+  }
+  const conditionFacts = args && { args, name: route.name, principal: factsOf(principal), now }
+  const facts = createRouteFacts(tenant.tags)(kind, route)
+  const policies = (['tenant', 'endpoint'] as const).flatMap((of) => {
+    const policy = of === 'tenant' ? tenant.policy : endpoint.policy
+    return policy === undefined ? [] : [explainPolicy(policy, of, principal, facts, conditionFacts)]
+  })
+  const rules = policies.flatMap((policy) => policy.rules)
+  const verdict = conditionFacts && decision.judge?.(conditionFacts)
+  const missingScopes = (verdict?.scopes ?? decision.scopes).filter((scope) => !principal.scopes.has(scope))
+  const refusal = policies.map(refusalOf).find((reason) => reason !== undefined)
+  const made = (outcome: Explanation['outcome'], sentence: string): Explanation => ({
+    outcome,
+    sentence,
+    missingScopes,
+    rules
+  })
+  if (!decision.isAllowed) return made('denied', `Denied: ${refusal}. It is answered like a name that nobody has.`)
+  // As in a call: scopes are asked for first.
+  if (missingScopes.length > 0) {
+    const names = namesOf(rules.filter(({ applies, effect }) => applies && effect === 'requires'))
+    const scopes = `the ${missingScopes.length === 1 ? 'scope' : 'scopes'} ${missingScopes.join(' ')}`
+    return made('needs-scopes', `Listed, but a call needs ${scopes}, which the caller lacks (${names}).`)
+  }
+  if (verdict?.refusedBy !== undefined) return made('refused', `Listed, but these arguments are refused: ${refusal}.`)
+  if (decision.judge !== undefined && verdict === undefined)
+    return made('depends', 'Listed; whether a call is allowed depends on its arguments.')
+  return made('allowed', `Allowed: ${policies.map(permissionOf).join('; ')}.`)
+}
+
+function explainPolicy(
+  policy: PolicyConfig,
+  of: RuleExplanation['of'],
+  principal: Principal,
+  route: RouteFacts,
+  facts: ConditionFacts | undefined
+): ExplainedPolicy {
+  const { default: byDefault, rules } = compilePolicy(policy)
+  return {
+    of,
+    byDefault,
+    rules: rules.map((rule) => ({
+      name: rule.name,
+      of,
+      effect: rule.effect,
+      ...explainRule(rule, principal, route, facts)
+    }))
+  }
+}
+
+function explainRule(
+  rule: Rule,
+  principal: Principal,
+  route: RouteFacts,
+  facts: ConditionFacts | undefined
+): Pick<RuleExplanation, 'applies' | 'because'> {
+  const not = (because: string) => ({ applies: false, because })
+  if (!rule.isAbout(principal)) return not(`who.${mismatchOf(rule, principal)} does not match the caller`)
+  if (!rule.isAboutUpstream(route.upstream)) return not('what.upstreams does not match')
+  if (rule.what.kinds?.includes(route.kind) === false) return not('what.kinds does not match')
+  if (!rule.covers(route))
+    return not(`what.${isAboutName(rule.what, rule.effect, route) ? 'tags' : 'names'} does not match`)
+  if (rule.holds === undefined) return { applies: true, because: 'it matches' }
+  if (facts === undefined) return { applies: null, because: 'its condition depends on the arguments' }
+  const holds = rule.holds(facts)
+  if (holds === undefined) return { applies: rule.effect !== 'allow', because: 'its condition cannot be judged' }
+  return { applies: holds, because: holds ? 'its condition holds' : 'its condition does not hold' }
+}
+
+const mismatchOf = ({ who }: Rule, principal: Principal): string =>
+  Object.entries(who).find(([member, patterns]) => !principalMatcher({ [member]: patterns })(principal))?.[0] ?? ''
+
+function isAboutName({ tags: _tags, ...what }: Rule['what'], effect: Rule['effect'], route: RouteFacts): boolean {
+  return routeMatcher({ effect, what })(route)
+}
+
+/** @returns undefined where the policy does not forbid it */
+function refusalOf({ of, byDefault, rules }: ExplainedPolicy): string | undefined {
+  const denying = rules.filter(({ effect, applies }) => effect === 'deny' && applies)
+  if (denying.length > 0) return `${namesOf(denying)} of the ${of} denies it`
+  const mayAllow = byDefault === 'allow' || rules.some(({ effect, applies }) => effect === 'allow' && applies !== false)
+  return mayAllow ? undefined : `no rule of the ${of} allows it, and its default is deny`
+}
+
+function permissionOf({ of, rules }: ExplainedPolicy): string {
+  const allowing = rules.filter(({ effect, applies }) => effect === 'allow' && applies)
+  return allowing.length > 0 ? `${namesOf(allowing)} of the ${of} allows it` : `the default of the ${of} allows it`
+}
+
+const namesOf = (rules: readonly RuleExplanation[]): string =>
+  `${rules.length === 1 ? 'the rule' : 'each of the rules'} ${rules.map(({ name }) => name).join(', ')}`

@@ -1,0 +1,71 @@
+// What rules look at of a route: its names in each spelling, and its tags.
+
+import type { UpstreamTags } from '../config/snapshot.ts'
+import { anyMatcher } from '../protocol/glob.ts'
+import type { JsonObject } from '../protocol/messages.ts'
+import { isPlainUri } from '../protocol/plain-uri.ts'
+import type { RouteFacts, RouteKind } from './rules.ts'
+
+/** A route as a catalog has it. */
+export interface JudgedRoute {
+  readonly upstream: string
+  readonly name: string
+  /** Of a tool, in the words of its server. */
+  readonly annotations?: JsonObject | undefined
+}
+
+export type RouteFactsOf = ReturnType<typeof createRouteFacts>
+
+export function createRouteFacts(tags: ReadonlyMap<string, UpstreamTags>) {
+  const tagsOf = createTags(tags)
+  return (kind: RouteKind, { upstream, name, annotations }: JudgedRoute): RouteFacts => {
+    const names = kind === 'resource' ? spellingsOf(name) : [name]
+    const isClear = kind !== 'resource' || isPlainUri(name)
+    return { kind, upstream, names, isClear, ...tagsOf(upstream, names, isClear, annotations) }
+  }
+}
+
+/** Tags of a route: what the operator says, and, where that is to be trusted, what the server says of its tool. */
+function createTags(tags: ReadonlyMap<string, UpstreamTags>) {
+  const compiled = new Map(
+    [...tags].map(([upstream, { tags: patterns, trustAnnotations }]) => [
+      upstream,
+      { trustAnnotations, matchers: Object.entries(patterns).map(([tag, own]) => [tag, anyMatcher(own)] as const) }
+    ])
+  )
+  return (upstream: string, names: readonly string[], isClear: boolean, annotations?: JsonObject) => {
+    const { trustAnnotations = false, matchers = [] } = compiled.get(upstream) ?? {}
+    const given = (is: (matches: (name: string) => boolean) => boolean): string[] =>
+      matchers.filter(([, matches]) => is(matches)).map(([tag]) => tag)
+    const hints = trustAnnotations ? hintTags.flatMap(([hint, tag]) => (annotations?.[hint] === true ? tag : [])) : []
+    const tags = new Set([...given((matches) => names.some(matches)), ...hints])
+    const certain = isClear ? given((matches) => names.every(matches)) : []
+    return { tags, certainTags: new Set([...certain, ...hints]) }
+  }
+}
+
+/** Members of `ToolAnnotations`, and the tags that they are. */
+const hintTags = [
+  ['readOnlyHint', 'readOnly'],
+  ['destructiveHint', 'destructive'],
+  ['idempotentHint', 'idempotent'],
+  ['openWorldHint', 'openWorld']
+] as const
+
+/**
+ * A URI in each spelling that a server may read it in: as it came, and with escapes and dot segments resolved.
+ * Otherwise `file:///public/%2e%2e/secret` would be no URI under `file:///secret`.
+ */
+function spellingsOf(uri: string): string[] {
+  const decoded = unescaped(uri)
+  const resolved = URL.canParse(decoded) ? unescaped(new URL(decoded).href) : decoded
+  return [...new Set([uri, decoded, resolved])]
+}
+
+function unescaped(uri: string): string {
+  try {
+    return decodeURIComponent(uri)
+  } catch {
+    return uri // No valid escapes: it has no other spelling.
+  }
+}

@@ -1,0 +1,141 @@
+// `explain` and `policy test`, as somebody types them.
+
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { readArguments, UsageError } from '../../src/cli/arguments.ts'
+import { runExplain, runPolicyTests } from '../../src/cli/policy.ts'
+
+const bin = join(import.meta.dirname, '../../bin/gatehouse.mjs')
+
+/** @returns exit code and what was printed */
+function gatehouse(...args: string[]): { readonly code: number; readonly out: string; readonly err: string } {
+  try {
+    return {
+      code: 0,
+      out: execFileSync(process.execPath, [bin, ...args], { encoding: 'utf8', stdio: 'pipe' }),
+      err: ''
+    }
+  } catch (error) {
+    const { status, stdout, stderr } = error as { status: number; stdout: string; stderr: string }
+    return { code: status, out: stdout, err: stderr }
+  }
+}
+
+const config = `
+tenants:
+  acme:
+    auth: { issuers: [{ issuer: https://idp.example.com }], keys: [{ name: ci, key: gh_key_0123456789abcdef }] }
+    upstreams:
+      files: { url: https://files.example.com/mcp, tags: { readOnly: [get_*] } }
+      bank: { url: https://bank.example.com/mcp }
+    endpoints:
+      default: { upstreams: [files] }
+      all: { upstreams: [files, bank], deny: { tools: [files/rm] }, policy: { default: allow, rules: [] } }
+    policy:
+      default: deny
+      rules:
+        - { name: developers, effect: allow, who: { groups: [developers] }, what: { tags: [readOnly] } }
+        - { name: small, effect: allow, what: { kinds: [tool], names: [pay] }, when: "args.amount <= 100" }
+        - { name: step-up, effect: requires, what: { names: [pay] }, scopes: [pay] }
+`
+
+t.test('explain says why, rule by rule, as sentences and as data', async (t) => {
+  const file = join(t.testdir({ 'g.yaml': config }), 'g.yaml')
+  const explain = (...rest: string[]) => gatehouse('explain', '--config', file, '--endpoint', 'acme/all', ...rest)
+  t.same(explain('--tool', 'files/put', '--caller', '{ groups: [developers] }'), {
+    code: 0,
+    out:
+      'Denied: no rule of the tenant allows it, and its default is deny. It is answered like a name that nobody has.\n' +
+      '  - developers (allow, tenant): what.tags does not match\n' +
+      '  - small (allow, tenant): what.names does not match\n' +
+      '  - step-up (requires, tenant): what.names does not match\n',
+    err: ''
+  })
+  const outcome = (...rest: string[]): unknown =>
+    (JSON.parse(explain('--json', ...rest).out) as { outcome: unknown }).outcome
+  t.equal(outcome('--tool', 'files/get_a', '--caller', '{ groups: [developers] }'), 'allowed')
+  t.equal(outcome('--tool', 'files/rm'), 'not-offered')
+  const pay = ['--tool', 'bank/pay', '--caller', '{"scopes":["pay"]}']
+  t.equal(outcome(...pay), 'depends')
+  t.equal(outcome(...pay, '--arguments', '{ amount: 5 }'), 'allowed')
+  t.match(explain(...pay, '--arguments', '{ amount: 500 }').out, /^Listed, but these arguments are refused: no rule of/)
+  t.match(explain('--tool', 'bank/pay').out, 'needs the scope pay, which the caller lacks (the rule step-up)')
+})
+
+t.test('policy test tells which tests fail and why, and exits with 1', async (t) => {
+  const folder = t.testdir({
+    'g.yaml': config,
+    'good.yaml':
+      'config: g.yaml\ntests:\n' +
+      '  - { endpoint: /t/acme/mcp, caller: { groups: [developers] }, tool: files/get_page, expect: allowed }\n' +
+      '  - { name: automation, endpoint: acme, caller: { key: ci }, prompt: files/get_page, expect: denied }\n',
+    'bad.yaml':
+      'config: g.yaml\ntests:\n  - { endpoint: acme, caller: { groups: [dev] }, tool: files/get_page, expect: allowed }\n'
+  })
+  t.same(gatehouse('policy', 'test', join(folder, 'good.yaml')), {
+    code: 0,
+    out: 'ok 1 - {"groups":["developers"]} /t/acme/mcp files/get_page\nok 2 - automation\n2 tests passed, 0 failed\n',
+    err: ''
+  })
+  const { code, out } = gatehouse('policy', 'test', join(folder, 'bad.yaml'))
+  t.equal(code, 1)
+  t.match(out, /^not ok 1 - .*\n {2}expected allowed, is denied\. Denied: .*\n {2}- developers .*who\.groups/)
+  t.match(out, /0 tests passed, 1 failed\n$/)
+})
+
+t.test('what cannot be asked is refused with what could be', async (t) => {
+  const folder = t.testdir({
+    'g.yaml': config,
+    'two.yaml': 'config: g.yaml\ntests: [{ endpoint: acme, tool: files/a, prompt: files/b, expect: allowed }]\n',
+    'odd.yaml': 'config: g.yaml\ntests: [{ endpoint: acme, tool: files/a, expect: yes }]\n',
+    'none.yaml': 'tests: []\n'
+  })
+  const io = { env: {}, stdout: { write: () => true } }
+  const explain = (...rest: string[]) =>
+    runExplain(readArguments(['explain', '--config', join(folder, 'g.yaml'), ...rest]).options, io)
+  const test = (file: string) => runPolicyTests(join(folder, file), io)
+  for (const [answer, message] of [
+    [() => runExplain({ tool: 'a/b' }, io), /explain needs --config FILE/],
+    [() => explain('--tool', 'files/a'), /needs "endpoint"/],
+    [
+      () => explain('--endpoint', 'acm', '--tool', 'files/a'),
+      /no endpoint "acm"\. Known: \/t\/acme\/mcp, \/t\/acme\/all\/mcp/
+    ],
+    [() => explain('--endpoint', 'acme', '--tool', 'file/a'), /names no upstream of acme.*files, bank/],
+    [() => explain('--endpoint', 'acme'), /exactly one of tool, prompt, resource, template/],
+    [
+      () => explain('--endpoint', 'acme', '--tool', 'files/a', '--caller', '{ grups: [a] }'),
+      /no "grups"\. Known: subject/
+    ],
+    [() => explain('--endpoint', 'acme', '--tool', 'files/a', '--caller', '{ key: c }'), /no key "c"\. Known: ci/],
+    [() => explain('--endpoint', 'acme', '--tool', 'files/a', '--caller', '{'), /--caller is neither YAML nor JSON/],
+    [() => explain('--endpoint', 'acme', '--tool', 'files/a', '--arguments', '5'), /arguments must be an object/],
+    [() => explain('--endpoint', 'acme', '--tool', 'files/a', '--at', 'soon'), /"soon" is no time/],
+    [() => test('two.yaml'), /test 1 must name exactly one of/],
+    [() => test('odd.yaml'), /test 1 needs "expect", a text|"expect" must be one of/],
+    [() => test('none.yaml'), /must have "config"/],
+    [() => test('nowhere.yaml'), /cannot be read/]
+  ] as const) {
+    const error = await answer().catch((error: unknown) => error)
+    t.ok(error instanceof UsageError)
+    t.match((error as Error).message, message)
+  }
+  const { code, err } = gatehouse('explain', '--tool', 'a/b')
+  t.equal(code, 2)
+  t.equal(err, 'gatehouse: explain needs --config FILE.\nRun "gatehouse help" for all commands.\n')
+  t.equal(gatehouse('help', 'policy', 'test').out, gatehouse('policy', 'test', '--help').out)
+})
+
+t.test('the example of the page is what the command prints', async (t) => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/policy.md'), 'utf8')
+  const example = /### Developers may read[^`]*```yaml\n([^`]*)```/.exec(page)?.[1] ?? ''
+  const [, command = '', expected] = /```console\n\$ gatehouse (.*)\n([^`]*)```/.exec(page) ?? []
+  const indented = example.replace(/^/gm, '    ')
+  const folder = t.testdir({
+    'gatehouse.yaml': `tenants:\n  acme:\n    auth: { issuers: [{ issuer: https://idp.example.com }] }\n${indented}`
+  })
+  const args = [...command.replace('gatehouse.yaml', join(folder, 'gatehouse.yaml')).matchAll(/'([^']*)'|(\S+)/g)]
+  t.equal(gatehouse(...args.map(([, quoted, plain]) => quoted ?? plain ?? '')).out, expected)
+})
