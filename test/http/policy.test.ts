@@ -2,11 +2,12 @@
 
 import t from 'tap'
 import { acmeGateway, authOf, keyOf, type AcmeGateway, type AcmeGatewayOptions } from '../kit/acme-gateway.ts'
-import { configOf } from '../kit/gateway.ts'
+import { configOf, gateway } from '../kit/gateway.ts'
 import { legacyClient } from '../kit/client.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { modernListen } from '../kit/modern-listen.ts'
 import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
 
 const rule = (name: string, effect: string, rest: object = {}) => ({ name, effect, ...rest })
 const bobIsDenied = (what: object) => ({
@@ -18,7 +19,10 @@ type Params = Record<string, unknown>
 type Ask = (method: string, params?: Params) => Promise<{ status: number; text: string; json: any; headers: object }> // eslint-disable-line typescript/no-explicit-any
 
 /** Both eras as one person. */
-async function doors(acme: AcmeGateway, who: 'ada' | 'bob'): Promise<ReadonlyArray<readonly [string, Ask]>> {
+async function doors(
+  acme: Pick<AcmeGateway, 'url'>,
+  who: 'ada' | 'bob'
+): Promise<ReadonlyArray<readonly [string, Ask]>> {
   const session = await legacyClient(acme.url(), keyOf[who])
   return [
     ['a session', (method, params) => session.request(method, params, { id: 7 })],
@@ -187,4 +191,70 @@ t.test('instructions of an upstream are for those who may use something of it', 
   ]
   t.same(await told('ada'), ['Use with care.', 'Use with care.'])
   t.same(await told('bob'), [undefined, undefined])
+})
+
+t.test('what is denied of an upstream that was never reached answers like what nobody has', async (t) => {
+  const [up, gone] = await Promise.all([startUpstream(), startUpstream()])
+  t.teardown(() => up.close())
+  await gone.close()
+  const acme = await gateway(t, {
+    upstreams: {
+      up: { type: 'http', url: up.url },
+      gone: { type: 'http', url: gone.url },
+      hidden: { type: 'http', url: gone.url }
+    },
+    endpoints: {
+      default: {
+        upstreams: ['up', 'gone', 'hidden'],
+        tools: { 'gone/search': { rename: 'find_sales' }, 'gone/open': { rename: 'open_sales' } }
+      }
+    },
+    auth: {
+      keys: [
+        { name: 'ada', key: keyOf.ada },
+        { name: 'bob', key: keyOf.bob }
+      ]
+    },
+    policy: {
+      default: 'allow',
+      rules: [
+        rule('not-bob', 'deny', {
+          who: { keys: ['bob'] },
+          what: { names: ['search', 'close', 'https://one.example/'] }
+        }),
+        rule('hidden', 'deny', { who: { keys: ['bob'] }, what: { upstreams: ['hidden'] } })
+      ]
+    }
+  })
+  const call = (name: string): [string, Params] => ['tools/call', { name, arguments: {} }]
+  const prompt = (name: string): [string, Params] => ['prompts/get', { name }]
+  const read = (uri: string): [string, Params] => ['resources/read', { uri }]
+  const pairs = [
+    [call('find_sales'), call('sell_finds')],
+    [call('gone__close'), call('gone__nobodys')],
+    [prompt('gone__close'), prompt('gone__nobodys')],
+    [call('hidden__search'), call('nobody__search')],
+    [prompt('hidden__greet'), prompt('nobody__greet')],
+    [read('https://one.example/'), read('https://two.example/')]
+  ] as const
+  const nameIn = ([, { name, uri }]: readonly [string, Params]): string => String(name ?? uri)
+  for (const [door, ask] of await doors(acme, 'bob')) {
+    for (const [denied, unknown] of pairs) {
+      const answer = await ask(...denied)
+      const other = await ask(...unknown)
+      t.match(answer.json, { error: {} })
+      const text = answer.text.replaceAll(nameIn(denied), 'NAME')
+      t.equal(text, other.text.replaceAll(nameIn(unknown), 'NAME'), `${door}: ${nameIn(denied)}`)
+      t.equal(answer.status, other.status)
+      t.notMatch(answer.text.replaceAll(nameIn(denied), ''), 'hidden')
+    }
+    t.match((await ask(...call('open_sales'))).json, { error: { data: { upstream: 'gone' } } }, 'it is away')
+    t.match((await ask(...call('up__echo'))).json, { result: {} })
+  }
+  for (const [door, ask] of await doors(acme, 'ada'))
+    for (const [name, upstream] of [
+      ['find_sales', 'gone'],
+      ['hidden__search', 'hidden']
+    ])
+      t.match((await ask(...call(String(name)))).json, { error: { data: { upstream } } }, `${door}: ${name} is away`)
 })

@@ -94,7 +94,7 @@ t.test('a name in the form of a shortened one is not taken by an upstream withou
   const evil = { tools: [...shown, 'harmless'].map((name) => tool(name)) }
   const down = buildCatalog(members, known({ evil }))
   t.same(names(down.tools), ['harmless'])
-  for (const name of shown) t.equal(down.unlistedOwnerOfName(name), 'warehouse')
+  for (const name of shown) t.equal(down.unlistedOwnerOfName('tool', name), 'warehouse')
   const up = buildCatalog(members, known({ evil, warehouse }))
   t.same(
     shown.map((name) => up.tool(name)?.upstream),

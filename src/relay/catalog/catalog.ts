@@ -28,7 +28,7 @@ import { allowed, type Decision } from '../../policy/access.ts'
 import type { RouteKind } from '../../policy/rules.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import { offeredBy } from './offered.ts'
-import { createPublicNames, orderedTools } from './public-names.ts'
+import { createPublicNames, mayUseLike, orderedTools, type MayUse } from './public-names.ts'
 import { createResourceRoutes } from './resource-routes.ts'
 
 /** Where a public name leads. */
@@ -188,10 +188,21 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
     /** What `completion/complete` names: a template or a URI. */
     reference: routes.reference,
     uriMap,
-    /** The member without a listing whose tool or prompt, or whose resource, this could be. */
-    unlistedOwnerOfName: (name: string): UpstreamName | undefined => names.unlistedOwnerOf(name, listings),
-    unlistedOwnerOfUri: (uri: string): UpstreamName | undefined =>
-      members.find(({ upstream }) => !listings.has(upstream) && uriMap(upstream)(uri) === uri)?.upstream
+    /**
+     * The member without a listing whose tool or prompt, or whose resource, this could be.
+     * @param mayUse what of it the viewer may use
+     */
+    unlistedOwnerOfName: (kind: 'tool' | 'prompt', name: string, mayUse: MayUse = () => true) =>
+      names.unlistedOwnerOf(
+        kind,
+        name,
+        listings,
+        (upstream, own) => offers(`${kind}s`, upstream, own) && mayUse(upstream, own)
+      ),
+    unlistedOwnerOfUri: (uri: string, mayUse: MayUse = () => true): UpstreamName | undefined =>
+      members.find(
+        ({ upstream }) => !listings.has(upstream) && uriMap(upstream)(uri) === uri && mayUseLike(mayUse, upstream, uri)
+      )?.upstream
   }
 }
 

@@ -26,6 +26,16 @@ export interface PublicNames {
   add(member: EndpointMember, name: string, offerFor: (shown: string) => Offer, rename?: string): void
 }
 
+/** May a name of an upstream be used, if the upstream has it? */
+export type MayUse = (upstream: UpstreamName, name: string) => boolean
+
+/** No upstream has them, and no rule names them; a pattern may cover them. */
+const [nobodysName, nobodysUri] = ['', 'https://nobody.invalid/']
+
+/** May the name be used, or, if it may not, one that nobody has? What is denied answers like that. */
+export const mayUseLike = (mayUse: MayUse, upstream: UpstreamName, name: string, nobodys = nobodysUri): boolean =>
+  mayUse(upstream, name) || mayUse(upstream, nobodys)
+
 export function createPublicNames({ members, separator, tools = {} }: Endpoint) {
   const single = members.length === 1
   const startOf = (prefix: string): string => (prefix === '' ? '' : prefix + separator)
@@ -67,17 +77,28 @@ export function createPublicNames({ members, separator, tools = {} }: Endpoint) 
     prompts: namesOf(new Map()),
     clashes,
     shortened,
-    /** The member without a listing whose tool or prompt this could be. */
-    unlistedOwnerOf(name: string, listings: ReadonlyMap<UpstreamName, unknown>): UpstreamName | undefined {
-      const owner = renamed.get(name)
-      return members.find(
-        ({ upstream, prefix }) =>
-          !listings.has(upstream) &&
-          (single ||
-            owner?.startsWith(`${upstream}/`) === true ||
-            (name.startsWith(startOf(prefix)) && !isElsewhere(name, prefix)) ||
-            mayBeShortened(prefix, separator, name))
-      )?.upstream
+    /**
+     * The member without a listing whose tool or prompt this could be.
+     * @param mayUse whether the viewer could
+     */
+    unlistedOwnerOf(
+      kind: 'tool' | 'prompt',
+      name: string,
+      listings: ReadonlyMap<UpstreamName, unknown>,
+      mayUse: MayUse
+    ): UpstreamName | undefined {
+      const tool = kind === 'tool' ? renamed.get(name) : undefined
+      return members.find(({ upstream, prefix }) => {
+        if (listings.has(upstream)) return false
+        const own = `${upstream}/`
+        if (tool?.startsWith(own) === true && mayUse(upstream, tool.slice(own.length))) return true
+        const start = startOf(prefix)
+        const isOwn = name.startsWith(start) && !isElsewhere(name, prefix)
+        return (
+          (single || isOwn || mayBeShortened(prefix, separator, name)) &&
+          mayUseLike(mayUse, upstream, name.startsWith(start) ? name.slice(start.length) : name, nobodysName)
+        )
+      })?.upstream
     }
   }
 }

@@ -7,6 +7,7 @@ import type { RouteKind } from '../../policy/rules.ts'
 import type { JsonObject, Revision, UpstreamName } from '../../protocol/messages.ts'
 import type { EndpointContext } from '../call/call.ts'
 import type { Catalog, ListName, Route } from './catalog.ts'
+import type { MayUse } from './public-names.ts'
 
 /** Without a principal: nobody in particular, who may see only what no policy guards. */
 export type Viewer = EndpointContext & { readonly principal?: Principal | undefined }
@@ -37,6 +38,11 @@ export function createVisibleCatalogs(): (viewer: Viewer, catalog: Catalog) => C
 function visibleCatalog(catalog: Catalog, access: Access): Catalog {
   const permitted = (kind: RouteKind, route: Route | undefined): Route | undefined =>
     route !== undefined && access(kind, route).isAllowed ? route : undefined
+
+  const mayUse =
+    (kind: RouteKind): MayUse =>
+    (upstream, name) =>
+      access(kind, { upstream, name }).isAllowed
 
   const masks = new Map<ListName, readonly boolean[]>()
   function maskOf(name: ListName): readonly boolean[] {
@@ -86,6 +92,9 @@ function visibleCatalog(catalog: Catalog, access: Access): Catalog {
     reference(uri: string) {
       const route = catalog.reference(uri)
       return route && permitted(catalog.isTemplate(route) ? 'template' : 'resource', route)
-    }
+    },
+    unlistedOwnerOfName: (kind: 'tool' | 'prompt', name: string) =>
+      catalog.unlistedOwnerOfName(kind, name, mayUse(kind)),
+    unlistedOwnerOfUri: (uri: string) => catalog.unlistedOwnerOfUri(uri, mayUse('resource'))
   }
 }

@@ -112,7 +112,7 @@ async function named(
   const target = await resolve(call, services.catalogs, kind, name)
   if (target !== undefined) return target
   const error = new GatewayError('invalid_params', `Unknown ${kind}: ${excerpt(name)}`)
-  const owner = services.catalogs.of(call).unlistedOwnerOfName(name)
+  const owner = services.catalogs.of(call).unlistedOwnerOfName(kind, name)
   throw unknownName(owner, services.states.lost(call) ?? error)
 }
 

@@ -92,7 +92,7 @@ export function unknownName(owner: UpstreamName | undefined, error: GatewayError
 
 export function unknownEntry(catalog: Catalog, kind: 'tool' | 'prompt', name: string): GatewayError {
   const error = new GatewayError('invalid_params', `Unknown ${kind}: ${excerpt(name)}`)
-  return unknownName(catalog.unlistedOwnerOfName(name), error)
+  return unknownName(catalog.unlistedOwnerOfName(kind, name), error)
 }
 
 /** @throws GatewayError upstream_unavailable */
