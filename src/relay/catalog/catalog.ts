@@ -192,13 +192,10 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
      * The member without a listing whose tool or prompt, or whose resource, this could be.
      * @param mayUse what of it the viewer may use
      */
-    unlistedOwnerOfName: (kind: 'tool' | 'prompt', name: string, mayUse: MayUse = () => true) =>
-      names.unlistedOwnerOf(
-        kind,
-        name,
-        listings,
-        (upstream, own) => offers(`${kind}s`, upstream, own) && mayUse(upstream, own)
-      ),
+    unlistedOwnerOfName(kind: 'tool' | 'prompt', name: string, mayUse: MayUse = () => true) {
+      const mayHave: MayUse = (upstream, own) => offers(`${kind}s`, upstream, own) && mayUse(upstream, own)
+      return names.unlistedOwnerOf(kind, name, listings, mayHave)
+    },
     unlistedOwnerOfUri: (uri: string, mayUse: MayUse = () => true): UpstreamName | undefined =>
       members.find(
         ({ upstream }) => !listings.has(upstream) && uriMap(upstream)(uri) === uri && mayUseLike(mayUse, upstream, uri)
