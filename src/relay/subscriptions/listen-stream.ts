@@ -52,9 +52,10 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
       return call
     },
     updated(uri, below, meta) {
-      if (!view.decide('resource', { upstream: name, name: uri }).isAllowed) return
       const own = below ? undefined : uris.get(uri)
       for (const shown of own ?? [view.uriMap(name)(uri)]) {
+        // What the endpoint does not offer, or policy denies, cannot be read either.
+        if (view.resource(shown)?.upstream !== name) continue
         const params = { uri: shown, ...(meta !== undefined && { _meta: meta }) }
         queue.send(shown, { method: 'notifications/resources/updated', params })
       }

@@ -241,3 +241,36 @@ t.test('servers over stdio are listened to as well, and those that have no subsc
   await call('touch')
   await until('the other one goes on', () => second.said().length > 2)
 })
+
+t.test('of parts of a resource nothing is said that the endpoint denies, or policy does', async (t) => {
+  const resources = [{ uri: 'doc://all', name: 'all' }]
+  const [modern, legacy] = [await startModern({ resources }), await startUpstream({ resources })]
+  t.teardown(() => Promise.all([modern.close(), legacy.close()]))
+  const made = await gateway(t, {
+    upstreams: { modern: { type: 'http', url: modern.url }, legacy: { type: 'http', url: legacy.url } },
+    endpoints: { default: { upstreams: ['modern', 'legacy'], deny: { resources: ['*/doc://all/secret*'] } } },
+    auth: { keys: [{ name: 'ada', key: ada }] },
+    policy: {
+      default: 'allow',
+      rules: [{ name: 'no', effect: 'deny', what: { names: ['doc://all/private*'], kinds: ['resource'] } }]
+    }
+  })
+  const uris = ['gatehouse://modern/doc://all', 'gatehouse://legacy/doc://all']
+  const stream = await modernListen(made.url(), { resourceSubscriptions: uris }, { token: ada })
+  t.teardown(() => stream.close())
+  t.same(await ack(stream), { resourceSubscriptions: uris })
+  await until('the older server has the stream of the session', () => legacy.allListening())
+  const parts = ['doc://all/secret/1', 'doc://all/private/1', 'doc://all/open/1', 'doc://all']
+  for (const uri of parts) {
+    legacy.broadcast({ jsonrpc: '2.0', method: updated, params: { uri } })
+    for (const { id, peer } of legs(modern))
+      peer.reply({
+        jsonrpc: '2.0',
+        method: updated,
+        params: { uri, _meta: { 'io.modelcontextprotocol/subscriptionId': id } }
+      })
+  }
+  const told = uris.flatMap((uri) => [uri, `${uri}/open/1`]).map((uri) => `${updated} ${uri}`)
+  await until('the last of each is there', () => uris.every((uri) => stream.said().includes(`${updated} ${uri}`)))
+  t.same(stream.said().toSorted(), told.toSorted())
+})
