@@ -210,6 +210,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the one heard of longest ago is forgotten until it is announced again'
     ],
     [
+      'session/session-bus.ts tellAllPerSecond tellAllBurst',
+      'cancellations that every process is told of, because the call is not where they came',
+      'person',
+      'only the home of the session is told'
+    ],
+    [
+      'session/session-bus.ts maxTellers',
+      'persons whose cancellations are counted',
+      'process',
+      'the one who cancelled longest ago is counted anew'
+    ],
+    [
       'http/legacy/session-homes.ts partChars chars',
       'part of an answer in one message between processes',
       'message',

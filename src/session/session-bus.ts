@@ -2,13 +2,22 @@
 // cancellations, messages for the stream that its client listens on.
 
 import { LRUCache } from 'lru-cache'
-import { GatewayError, type JsonObject, type Message, type Notification, type RequestId } from '../protocol/messages.ts'
+import { createTokenBucket } from '../limits/limits.ts'
+import {
+  GatewayError,
+  isRequestId,
+  type JsonObject,
+  type Message,
+  type Notification,
+  type RequestId
+} from '../protocol/messages.ts'
 import { everyNode } from '../store/keys.ts'
 import type { Clock } from '../time/clock.ts'
 import type { Bus } from './bus.ts'
 import { ProcessGone } from './bus-messages.ts'
 import type { BusCaller, BusKind } from './bus-server.ts'
 import type { LiveSession, LiveSessions, SessionStream } from './live-sessions.ts'
+import type { Owner } from './session-record.ts'
 
 type ClientResponse = Message & { readonly kind: 'response' | 'error' }
 
@@ -44,12 +53,18 @@ interface RemoteStream extends SessionStream {
 const announcedMs = 40_000
 /** Streams at other processes. */
 const maxRemoteStreams = 20_000
+/** Cancellations of one person that every process is told, because the call is not where they came. */
+const tellAllPerSecond = 10
+const tellAllBurst = 100
+/** Persons whose cancellations are counted. */
+const maxTellers = 20_000
 
 export type SessionBus = ReturnType<typeof createSessionBus>
 
 export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
   const { node, shared } = bus
   const remotes = new LRUCache<string, RemoteStream>({ max: maxRemoteStreams })
+  const tellings = new LRUCache<string, ReturnType<typeof createTokenBucket>>({ max: maxTellers })
   let onListening = (_session: LiveSession): void => {}
 
   const tell = (to: string, kind: BusKind, key: string, said: SaidOfSession): Promise<boolean> =>
@@ -81,6 +96,14 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
         return over
       }
     }
+  }
+
+  /** Otherwise one caller could have every process work for each of its messages. */
+  function mayTellAll({ session: { record } }: LiveSession): boolean {
+    const person = JSON.stringify(whoseOf(record.owner))
+    const bucket = tellings.get(person) ?? createTokenBucket(clock, tellAllPerSecond, tellAllBurst)
+    tellings.set(person, bucket)
+    return bucket.take()
   }
 
   const isLocal = (session: LiveSession): boolean =>
@@ -147,8 +170,7 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
       if (session.serverRequests.settle(message) || message.id === undefined) return
       const asker = askerOf(message.id)
       if (!shared || asker === undefined || asker === node) throw notAsked(message.id)
-      const { tenant, issuer, subject } = session.session.record.owner
-      const whose: BusCaller = { tenant, caller: JSON.stringify([issuer, subject]) }
+      const whose = whoseOf(session.session.record.owner)
       const question: About<ClientResponse> = { key: session.key, said: message }
       const wasAsked = await bus.request(asker, 'response', whose, question).catch((error: unknown) => {
         if (error instanceof ProcessGone) return false
@@ -162,9 +184,12 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
       const asker = askerOf(notification.params?.['progressToken'])
       if (asker !== undefined && asker !== node) void tell(asker, 'progress', session.key, notification)
     },
-    /** The call of this id, at whichever process it runs. */
+    /** The call of this id, at whichever process it runs: at the home of the session, if it needs that. */
     cancel(session: LiveSession, cancellation: Cancellation): void {
-      if (!cancelHere(session, cancellation) && shared) void tell(everyNode, 'cancel', session.key, cancellation)
+      if (!isRequestId(cancellation.requestId) || cancelHere(session, cancellation) || !shared) return
+      const { home } = session.session.record
+      if (mayTellAll(session)) void tell(everyNode, 'cancel', session.key, cancellation)
+      else if (home !== node) void tell(home, 'cancel', session.key, cancellation)
     },
     announce,
     /** This process is the home of the session from now on: whoever has its stream is to announce that. */
@@ -175,6 +200,11 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
     }
   }
 }
+
+const whoseOf = ({ tenant, issuer, subject }: Owner): BusCaller => ({
+  tenant,
+  caller: JSON.stringify([issuer, subject])
+})
 
 /** The process that sent a server request, by its id, which is its progress token, too. */
 const askerOf = (id: unknown): string | undefined =>
