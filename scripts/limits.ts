@@ -942,6 +942,9 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 
 /** Numbers that bound nothing which a user would notice: formats, sizes of samples, intervals of sweeping. */
 const exceptions = `
+cli/check.ts startMs
+cli/check.ts maxNames
+relay/methods/report.ts charactersPerToken
 relay/catalog/public-names.ts maxReported
 http/connections.ts descriptorsPerConnection
 http/connections.ts perNewcomer

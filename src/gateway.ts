@@ -19,6 +19,7 @@ import { memoryAccountOfProcess, type MemoryAccount } from './limits/memory.ts'
 import type { Log } from './observe/log.ts'
 import type { EndpointName, TenantId } from './protocol/messages.ts'
 import { contextsOf, upstreamHashesOf, type EndpointContext } from './relay/call/call.ts'
+import type { EndpointReport } from './relay/methods/report.ts'
 import { createModernRelay } from './relay/modern-relay.ts'
 import { createLegacyRelay } from './relay/legacy-relay.ts'
 import { createBus } from './session/bus.ts'
@@ -53,6 +54,8 @@ export interface Gateway {
   listen(): Promise<{ readonly url: string; readonly publicUrl: string }>
   /** Asks the upstreams of every endpoint for their listings, so that the first client does not wait. */
   warm(): Promise<void>
+  /** What each endpoint offers to a caller whom no policy keeps from anything, after `warm`. Never rejects. */
+  report(): Promise<EndpointReport[]>
   /**
    * Takes a new configuration without dropping a session. What cannot change while running is named in the answer.
    * @throws Error where it would let callers in without authentication; the configuration before stays in use
@@ -201,6 +204,7 @@ export async function createGateway(
       return { url, publicUrl }
     },
     warm: async () => void (await Promise.all(contextsOf(state.snapshot).map((context) => relay.warm(context)))),
+    report: () => Promise.all(contextsOf(state.snapshot).map(relay.report)),
     reload,
     close: () => (closing ??= shutDown()),
     killNow: () => supervisor.killAllNow()

@@ -2,7 +2,8 @@
 
 import { readFileSync } from 'node:fs'
 import { help, listenArguments, readArguments, UsageError } from './cli/arguments.ts'
-import { configJsonSchema, runCheck, runImport } from './cli/offline.ts'
+import { runCheck } from './cli/check.ts'
+import { configJsonSchema, runImport } from './cli/offline.ts'
 import { runExplain, runPolicyTests } from './cli/policy.ts'
 import { runQuickstart } from './cli/quickstart.ts'
 import { runServe } from './cli/serve.ts'
@@ -29,7 +30,7 @@ async function run(): Promise<number> {
     case 'check': {
       const file = config ?? operand
       if (file === undefined) throw new UsageError('check needs --config FILE.')
-      return await runCheck(file, env, stdout)
+      return await runCheck(file, options['connect'] !== undefined, io)
     }
     case 'explain':
       return await runExplain(options, io)

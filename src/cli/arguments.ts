@@ -10,7 +10,7 @@ export class UsageError extends Error {
 const optionsOf = {
   serve: ['config', 'mcp-json', 'host', 'port', 'data'],
   quickstart: ['host', 'port', 'data'],
-  check: ['config'],
+  check: ['config', 'connect'],
   explain: ['config', 'endpoint', 'caller', 'tool', 'prompt', 'resource', 'template', 'arguments', 'at', 'json'],
   'policy test': [],
   import: [],
@@ -20,7 +20,7 @@ const optionsOf = {
 } as const
 
 /** Options without a value, which are '' where they are given. */
-const flags: ReadonlySet<string> = new Set(['json'])
+const flags: ReadonlySet<string> = new Set(['json', 'connect'])
 
 const aliases: Readonly<Record<string, string>> = {
   '-h': 'help',
@@ -114,10 +114,14 @@ Runs the gateway with a demo tenant that has two upstreams over stdio (everythin
 
 Ctrl+C stops it, and so does closing its terminal, with everything that it started.
 `,
-  check: `gatehouse check --config FILE
+  check: `gatehouse check --config FILE [--connect]
 
 Checks a configuration and prints all problems at once: key path, line, what is wrong, what to do. Exits with 1 if there
 are any.
+
+  --connect    starts and asks the upstreams, and prints for each endpoint how many tools it offers, about how many
+               tokens they take of a model's context, which names clash or are shortened, and which upstreams cannot be
+               reached, and why: then it exits with 1, too
 `,
   explain: `gatehouse explain --config FILE --endpoint /t/TENANT/mcp --tool UPSTREAM/NAME [--caller CALLER]
     [--arguments ARGUMENTS] [--at TIME] [--json]

@@ -1,8 +1,7 @@
-// The commands that start no gateway: `check`, `import` and `schema`.
+// The commands that start nothing: `import` and `schema`.
 
 import { readFile } from 'node:fs/promises'
 import { stringify } from 'yaml'
-import { loadConfig } from '../config/load.ts'
 import { importMcpJson } from '../config/mcpjson.ts'
 import { ConfigError, countOf, problemLine } from '../config/problems.ts'
 import { ConfigSchema } from '../config/schema/config.ts'
@@ -22,22 +21,6 @@ export async function orProblems(file: string, output: Output, command: () => Pr
     output.write(`${countOf(error.problems.length, 'problem')} in ${file}\n`)
     return 1
   }
-}
-
-/** Prints all problems of a configuration, or the endpoints that the gateway would serve. */
-export function runCheck(file: string, env: NodeJS.ProcessEnv, stdout: Output): Promise<number> {
-  return orProblems(file, stdout, async () => {
-    const { tenants } = await loadConfig(file, { env })
-    const all = [...tenants.values()]
-    const endpoints = all.flatMap((tenant) => [...tenant.endpoints.values()])
-    const upstreams = all.flatMap((tenant) => [...tenant.upstreams.values()])
-    stdout.write(
-      `${file} is valid: ${countOf(all.length, 'tenant')}, ${countOf(upstreams.length, 'upstream')}, ` +
-        `${countOf(endpoints.length, 'endpoint')}\n`
-    )
-    for (const endpoint of endpoints) stdout.write(`  ${endpoint.path}\n`)
-    return 0
-  })
 }
 
 /** Converts an mcp.json or claude_desktop_config.json to a configuration in YAML. Notes go to standard error. */

@@ -33,6 +33,7 @@ import { tellViewChanges } from './catalog/view-changes.ts'
 import type { Viewer } from './catalog/visible.ts'
 import { createLogLevels } from './connections/log-level.ts'
 import { createSessionConnections } from './connections/session-connections.ts'
+import { reportEndpoint } from './methods/report.ts'
 import { isBoundRequest } from './methods/bound-requests.ts'
 import { legacyMethods, type LegacyServices } from './methods/legacy.ts'
 import { legacyTaskMethods } from './methods/legacy-tasks.ts'
@@ -169,10 +170,9 @@ export function createLegacyRelay({
     /** Opens the listings of an endpoint before anybody asks. */
     warm: (context: EndpointContext): Promise<void> =>
       listings.awaitListings(definitionsOf(context), context.snapshot.limits.coldStartMs),
-    /**
-     * After a reload: forgets what is gone, tells clients what changed.
-     * @param hashes of all definitions that there are now
-     */
+    /** What an endpoint offers, after `warm`. Never rejects. */
+    report: (context: EndpointContext) => reportEndpoint(context, listings, catalogOf(context, undefined)),
+    /** After a reload: forgets what is gone. @param hashes of all definitions that there are now */
     retain(hashes: ReadonlySet<string>): void {
       for (const session of live.all()) if (isRevoked(session)) tasks.cancelAll(session.key)
       listings.retain(hashes)

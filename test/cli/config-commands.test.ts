@@ -1,8 +1,11 @@
 import t from 'tap'
 import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { join } from 'node:path'
-import { configJsonSchema, runCheck, runImport } from '../../src/cli/offline.ts'
+import { runCheck } from '../../src/cli/check.ts'
+import { configJsonSchema, runImport } from '../../src/cli/offline.ts'
+import type { Io } from '../../src/cli/run.ts'
 import { compileConfig } from '../../src/config/load.ts'
 
 function collected() {
@@ -16,6 +19,11 @@ function collected() {
   }
 }
 
+type Collected = ReturnType<typeof collected>
+
+const check = (file: string, { stdout, stderr }: Collected, env: NodeJS.ProcessEnv = {}, connects = false) =>
+  runCheck(file, connects, { env, version: '1', stdout, stderr } as unknown as Io)
+
 t.test('check says what a valid configuration holds', async (t) => {
   const file = join(
     t.testdir({
@@ -26,7 +34,7 @@ t.test('check says what a valid configuration holds', async (t) => {
     'c.yaml'
   )
   const io = collected()
-  t.equal(await runCheck(file, { URL: 'https://z.example' }, io.stdout), 0)
+  t.equal(await check(file, io, { URL: 'https://z.example' }), 0)
   t.equal(io.out(), `${file} is valid: 1 tenant, 2 upstreams, 2 endpoints\n  /t/a/mcp\n  /t/a/one/mcp\n`)
   t.equal(io.err(), '')
 })
@@ -39,7 +47,7 @@ t.test('check tells every problem at once, each on its line', async (t) => {
     'c.yaml'
   )
   const io = collected()
-  t.equal(await runCheck(file, {}, io.stdout), 1)
+  t.equal(await check(file, io), 1)
   t.equal(
     io.out(),
     [
@@ -55,7 +63,7 @@ t.test('check tells every problem at once, each on its line', async (t) => {
 
 t.test('check of a file that is not there is one problem', async (t) => {
   const io = collected()
-  t.equal(await runCheck('/nowhere/c.yaml', {}, io.stdout), 1)
+  t.equal(await check('/nowhere/c.yaml', io), 1)
   t.equal(io.out(), 'there is no such file. Check the path given with --config.\n1 problem in /nowhere/c.yaml\n')
 })
 
@@ -85,4 +93,41 @@ t.test('schema prints JSON Schema', async (t) => {
 t.test('the documents that are made from the code are up to date', async (t) => {
   const script = fileURLToPath(new URL('../../scripts/docs.ts', import.meta.url))
   t.equal(execFileSync(process.execPath, [script, '--check'], { encoding: 'utf8' }), '')
+})
+
+t.test('check --connect says what each endpoint offers, what is left out, and what cannot be reached', async (t) => {
+  const server = (...names: string[]) => ({
+    command: process.execPath,
+    args: [
+      join(import.meta.dirname, '../kit/stdio-server.ts'),
+      JSON.stringify({ tools: names.map((name) => ({ name, inputSchema: { type: 'object' } })) })
+    ]
+  })
+  const long = 'x'.repeat(60)
+  const upstreams = { one: server('echo', long), two: server('echo'), gone: { command: '/no/such/command' } }
+  const config = (members: string[]) => ({
+    store: `file:${t.testdirName}/never.db`,
+    tenants: {
+      a: {
+        auth: 'none',
+        upstreams,
+        endpoints: { default: { upstreams: members }, flat: { upstreams: ['one', 'two'], prefix: '' } }
+      }
+    }
+  })
+  const folder = t.testdir({
+    'good.json': JSON.stringify(config(['one', 'two'])),
+    'bad.json': JSON.stringify(config(['one', 'gone']))
+  })
+  const good = collected()
+  t.equal(await check(join(folder, 'good.json'), good, {}, true), 0)
+  const [, ...lines] = good.out().trimEnd().split('\n')
+  t.match(lines[0], /^ {2}\/t\/a\/mcp: 3 tools \(about \d+ tokens\), 2 prompts, 4 resources, 2 templates$/)
+  t.match(lines[1], new RegExp(`^ {4}one__${long} is shown as .{1,64}$`))
+  t.match(lines[2], /^ {2}\/t\/a\/flat\/mcp: 2 tools/)
+  t.equal(lines[3], '    ! two/echo is left out: one/echo has the name echo')
+  const bad = collected()
+  t.equal(await check(join(folder, 'bad.json'), bad, {}, true), 1)
+  t.match(bad.out(), /\n {4}! gone is missing: .*Upstream gone cannot be started: the command \/no\/such\/command/)
+  t.notOk(existsSync(join(folder, 'never.db')), 'the store of the configuration is not touched')
 })

@@ -1,26 +1,32 @@
 // `explain` and `policy test`, as somebody types them.
 
-import { execFileSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { readArguments, UsageError } from '../../src/cli/arguments.ts'
+import { help, readArguments, UsageError } from '../../src/cli/arguments.ts'
 import { runExplain, runPolicyTests } from '../../src/cli/policy.ts'
 
 const bin = join(import.meta.dirname, '../../bin/gatehouse.mjs')
 
-/** @returns exit code and what was printed */
-function gatehouse(...args: string[]): { readonly code: number; readonly out: string; readonly err: string } {
-  try {
-    return {
-      code: 0,
-      out: execFileSync(process.execPath, [bin, ...args], { encoding: 'utf8', stdio: 'pipe' }),
-      err: ''
-    }
-  } catch (error) {
-    const { status, stdout, stderr } = error as { status: number; stdout: string; stderr: string }
-    return { code: status, out: stdout, err: stderr }
-  }
+interface Printed {
+  readonly code: number
+  readonly out: string
+}
+
+/** In this process. @throws UsageError */
+async function gatehouse(...argv: string[]): Promise<Printed> {
+  const { options, operand = '' } = readArguments(argv)
+  const lines: string[] = []
+  const io = { env: {}, stdout: { write: (text: string) => lines.push(text) } }
+  const code = await (argv[0] === 'explain' ? runExplain(options, io) : runPolicyTests(operand, io))
+  return { code, out: lines.join('') }
+}
+
+/** In a process of its own. */
+function run(...args: string[]): Printed & { readonly err: string } {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [bin, ...args], { encoding: 'utf8' })
+  return { code: status ?? -1, out: stdout, err: stderr }
 }
 
 const config = `
@@ -44,24 +50,26 @@ tenants:
 t.test('explain says why, rule by rule, as sentences and as data', async (t) => {
   const file = join(t.testdir({ 'g.yaml': config }), 'g.yaml')
   const explain = (...rest: string[]) => gatehouse('explain', '--config', file, '--endpoint', 'acme/all', ...rest)
-  t.same(explain('--tool', 'files/put', '--caller', '{ groups: [developers] }'), {
+  t.same(await explain('--tool', 'files/put', '--caller', '{ groups: [developers] }'), {
     code: 0,
     out:
       'Denied: no rule of the tenant allows it, and its default is deny. It is answered like a name that nobody has.\n' +
       '  - developers (allow, tenant): what.tags does not match\n' +
       '  - small (allow, tenant): what.names does not match\n' +
-      '  - step-up (requires, tenant): what.names does not match\n',
-    err: ''
+      '  - step-up (requires, tenant): what.names does not match\n'
   })
-  const outcome = (...rest: string[]): unknown =>
-    (JSON.parse(explain('--json', ...rest).out) as { outcome: unknown }).outcome
-  t.equal(outcome('--tool', 'files/get_a', '--caller', '{ groups: [developers] }'), 'allowed')
-  t.equal(outcome('--tool', 'files/rm'), 'not-offered')
+  const outcome = async (...rest: string[]): Promise<unknown> =>
+    (JSON.parse((await explain('--json', ...rest)).out) as { outcome: unknown }).outcome
+  t.equal(await outcome('--tool', 'files/get_a', '--caller', '{ groups: [developers] }'), 'allowed')
+  t.equal(await outcome('--tool', 'files/rm'), 'not-offered')
   const pay = ['--tool', 'bank/pay', '--caller', '{"scopes":["pay"]}']
-  t.equal(outcome(...pay), 'depends')
-  t.equal(outcome(...pay, '--arguments', '{ amount: 5 }'), 'allowed')
-  t.match(explain(...pay, '--arguments', '{ amount: 500 }').out, /^Listed, but these arguments are refused: no rule of/)
-  t.match(explain('--tool', 'bank/pay').out, 'needs the scope pay, which the caller lacks (the rule step-up)')
+  t.equal(await outcome(...pay), 'depends')
+  t.equal(await outcome(...pay, '--arguments', '{ amount: 5 }'), 'allowed')
+  t.match(
+    (await explain(...pay, '--arguments', '{ amount: 500 }')).out,
+    /^Listed, but these arguments are refused: no rule of/
+  )
+  t.match((await explain('--tool', 'bank/pay')).out, 'needs the scope pay, which the caller lacks (the rule step-up)')
 })
 
 t.test('policy test tells which tests fail and why, and exits with 1', async (t) => {
@@ -74,12 +82,12 @@ t.test('policy test tells which tests fail and why, and exits with 1', async (t)
     'bad.yaml':
       'config: g.yaml\ntests:\n  - { endpoint: acme, caller: { groups: [dev] }, tool: files/get_page, expect: allowed }\n'
   })
-  t.same(gatehouse('policy', 'test', join(folder, 'good.yaml')), {
+  t.same(run('policy', 'test', join(folder, 'good.yaml')), {
     code: 0,
     out: 'ok 1 - {"groups":["developers"]} /t/acme/mcp files/get_page\nok 2 - automation\n2 tests passed, 0 failed\n',
     err: ''
   })
-  const { code, out } = gatehouse('policy', 'test', join(folder, 'bad.yaml'))
+  const { code, out } = await gatehouse('policy', 'test', join(folder, 'bad.yaml'))
   t.equal(code, 1)
   t.match(out, /^not ok 1 - .*\n {2}expected allowed, is denied\. Denied: .*\n {2}- developers .*who\.groups/)
   t.match(out, /0 tests passed, 1 failed\n$/)
@@ -92,12 +100,10 @@ t.test('what cannot be asked is refused with what could be', async (t) => {
     'odd.yaml': 'config: g.yaml\ntests: [{ endpoint: acme, tool: files/a, expect: yes }]\n',
     'none.yaml': 'tests: []\n'
   })
-  const io = { env: {}, stdout: { write: () => true } }
-  const explain = (...rest: string[]) =>
-    runExplain(readArguments(['explain', '--config', join(folder, 'g.yaml'), ...rest]).options, io)
-  const test = (file: string) => runPolicyTests(join(folder, file), io)
+  const explain = (...rest: string[]) => gatehouse('explain', '--config', join(folder, 'g.yaml'), ...rest)
+  const test = (file: string) => gatehouse('policy', 'test', join(folder, file))
   for (const [answer, message] of [
-    [() => runExplain({ tool: 'a/b' }, io), /explain needs --config FILE/],
+    [() => gatehouse('explain', '--tool', 'a/b'), /explain needs --config FILE/],
     [() => explain('--tool', 'files/a'), /needs "endpoint"/],
     [
       () => explain('--endpoint', 'acm', '--tool', 'files/a'),
@@ -122,10 +128,11 @@ t.test('what cannot be asked is refused with what could be', async (t) => {
     t.ok(error instanceof UsageError)
     t.match((error as Error).message, message)
   }
-  const { code, err } = gatehouse('explain', '--tool', 'a/b')
+  const { code, err } = run('explain', '--tool', 'a/b')
   t.equal(code, 2)
   t.equal(err, 'gatehouse: explain needs --config FILE.\nRun "gatehouse help" for all commands.\n')
-  t.equal(gatehouse('help', 'policy', 'test').out, gatehouse('policy', 'test', '--help').out)
+  t.match(readArguments(['policy', 'test', '--help']), { command: 'help', operand: 'policy test' })
+  t.match(help('policy test'), /^gatehouse policy test FILE\n/)
 })
 
 t.test('the example of the page is what the command prints', async (t) => {
@@ -137,5 +144,5 @@ t.test('the example of the page is what the command prints', async (t) => {
     'gatehouse.yaml': `tenants:\n  acme:\n    auth: { issuers: [{ issuer: https://idp.example.com }] }\n${indented}`
   })
   const args = [...command.replace('gatehouse.yaml', join(folder, 'gatehouse.yaml')).matchAll(/'([^']*)'|(\S+)/g)]
-  t.equal(gatehouse(...args.map(([, quoted, plain]) => quoted ?? plain ?? '')).out, expected)
+  t.equal((await gatehouse(...args.map(([, quoted, plain]) => quoted ?? plain ?? ''))).out, expected)
 })

@@ -1,0 +1,54 @@
+// What an endpoint offers, in numbers, for whoever configures it.
+
+import { GatewayError, type UpstreamName } from '../../protocol/messages.ts'
+import type { EndpointContext } from '../call/call.ts'
+import type { Catalog, ListName } from '../catalog/catalog.ts'
+import { definitionsOf } from '../catalog/client-catalogs.ts'
+import type { Listings } from '../catalog/listings.ts'
+import type { NameClash, ShortenedName } from '../catalog/public-names.ts'
+
+export interface EndpointReport {
+  readonly path: string
+  /** For a caller whom no policy keeps from anything. */
+  readonly counts: Readonly<Record<ListName, number>>
+  /** Of the text of `tools/list`, which hosts give to the model: an estimate, four characters each. */
+  readonly toolTokens: number
+  readonly clashes: readonly NameClash[]
+  readonly shortened: readonly ShortenedName[]
+  /** Upstreams whose lists could not be read, and why. */
+  readonly missing: ReadonlyArray<{ readonly upstream: UpstreamName; readonly reason: string }>
+}
+
+const charactersPerToken = 4
+
+/** Asks upstreams whose listing is unknown once more, for the reason. Never rejects. */
+export async function reportEndpoint(
+  context: EndpointContext,
+  listings: Pick<Listings, 'peek' | 'connect'>,
+  catalog: Catalog
+): Promise<EndpointReport> {
+  const unknown = definitionsOf(context).filter((definition) => listings.peek(definition) === undefined)
+  const missing = await Promise.all(
+    unknown.map(async (definition) => {
+      const reason = await listings.connect(definition).then(
+        () => 'It answers, but its lists could not be read in time.',
+        (error: unknown) => (error instanceof GatewayError ? error.message : 'It failed.')
+      )
+      return { upstream: definition.name, reason }
+    })
+  )
+  const { tools, prompts, resources, templates, clashes, shortened } = catalog
+  return {
+    path: context.endpoint.path,
+    counts: {
+      tools: tools.length,
+      prompts: prompts.length,
+      resources: resources.length,
+      templates: templates.length
+    },
+    toolTokens: Math.ceil(JSON.stringify(tools).length / charactersPerToken),
+    clashes,
+    shortened,
+    missing
+  }
+}
