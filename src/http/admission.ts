@@ -1,7 +1,7 @@
 // Lets a request in: finds its endpoint and authenticates its caller, before the body is read, so that what an unknown
 // caller sends is never buffered.
 
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { challenge, hasIssuer, metadataUrlOf } from '../auth/bearer.ts'
@@ -11,7 +11,7 @@ import { holdMemory, type HeldMemory, type MemoryAccount, type MemoryShare } fro
 import { endpointName, GatewayError, tenantId } from '../protocol/messages.ts'
 import { quotaKeyOf, type EndpointContext } from '../relay/call/call.ts'
 import type { Sealer } from '../store/seal.ts'
-import { corsHeadersOf, readTarget, type ServerAddress } from './headers.ts'
+import { corsHeadersOf, type PreparedHeaders, readTarget, type ServerAddress } from './headers.ts'
 import type { ReplyHeaders } from './reply.ts'
 
 /** What changes while the server runs. */
@@ -29,6 +29,17 @@ export interface ServerState {
 export function addressOf({ address }: ServerState): ServerAddress {
   if (address === undefined) throw new GatewayError('unavailable', 'The gateway is starting.')
   return address
+}
+
+/** A request as its checks and its handler see it: that of Fastify, or one that went past it (usual-posts.ts). */
+export type RouteRequest = Pick<
+  FastifyRequest,
+  'raw' | 'id' | 'method' | 'url' | 'headers' | 'params' | 'body' | 'context'
+> & { readonly routeOptions: Pick<FastifyRequest['routeOptions'], 'url'> }
+
+export interface RouteReply extends PreparedHeaders {
+  readonly raw: ServerResponse
+  hijack(): unknown
 }
 
 /** The parameters of the routes `/t/:tenant/...` and `/t/:tenant/:endpoint/...`. */
@@ -146,7 +157,7 @@ export function createAdmission(
     return share
   }
 
-  return async (request: FastifyRequest, reply: FastifyReply, suffix: UrlSuffix): Promise<RequestContext> => {
+  return async (request: RouteRequest, reply: RouteReply, suffix: UrlSuffix): Promise<RequestContext> => {
     const params = request.params as PathParams
     const place = endpointOf(params, state.snapshot)
     // An endpoint has one spelling of its path: another one, with escapes, could slip past the rules of a proxy in

@@ -1,10 +1,9 @@
 // Reads the bodies of requests as JSON, long ones in steps. Those of one session are read in the order in which they
 // came, so that a cancellation does not overtake its request.
 
-import type { FastifyRequest } from 'fastify'
 import { parseJson, parseJsonSteps, shortLength } from '../protocol/json.ts'
 import { runSteps, type Steps } from '../time/turns.ts'
-import type { RequestContext } from './admission.ts'
+import type { RouteRequest, RequestContext } from './admission.ts'
 import { recountBody, recountBodySteps, reserveValues } from './request-memory.ts'
 
 const nobody = { tenant: '', caller: '' }
@@ -14,7 +13,7 @@ export function createBodyReader() {
   const underWay = new Map<string, Promise<void>>()
 
   /** @throws GatewayError as `parseJsonSteps`, too_many; a promise rejects with it */
-  return (request: FastifyRequest, bytes: Buffer): unknown => {
+  return (request: RouteRequest, bytes: Buffer): unknown => {
     const { context } = request
     const owner = context?.memory.share ?? nobody
     const isShort = bytes.length <= shortLength
@@ -48,7 +47,7 @@ function* longBody(context: RequestContext | undefined, bytes: Buffer): Steps<un
 }
 
 /** A session as its caller names it: others who name it too wait for nobody. Undefined where there is no session. */
-function sessionOf({ context, headers, url }: FastifyRequest): string | undefined {
+function sessionOf({ context, headers, url }: RouteRequest): string | undefined {
   const id = headers['mcp-session-id'] ?? (url.includes('sessionId=') ? url : undefined)
   if (context === undefined || id === undefined) return undefined
   const { tenant, issuer, subject, clientId } = context.principal

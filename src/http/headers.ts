@@ -2,7 +2,6 @@
 // make a name of their own resolve to the gateway (DNS rebinding) or simply post to it; CORS; Content-Type and Accept.
 
 import type { FastifyCorsOptions } from '@fastify/cors'
-import type { FastifyReply } from 'fastify'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { GatewayError, isLegacyRevision, legacyRevisions, type Revision } from '../protocol/messages.ts'
 import type { ReplyHeaders } from './reply.ts'
@@ -146,10 +145,16 @@ export function corsOptionsOf(headers: IncomingHttpHeaders, originAllowed: boole
   }
 }
 
+/** Of a reply. */
+export interface PreparedHeaders {
+  hasHeader(name: string): boolean
+  getHeaders(): unknown
+}
+
 const noHeaders: ReplyHeaders = {}
 
 /** The CORS headers that a reply has to carry. Without an allowed origin there are none, not even `Vary`. */
-export function corsHeadersOf(reply: FastifyReply): ReplyHeaders {
+export function corsHeadersOf(reply: PreparedHeaders): ReplyHeaders {
   return reply.hasHeader('access-control-allow-origin') ? (reply.getHeaders() as ReplyHeaders) : noHeaders
 }
 

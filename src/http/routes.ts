@@ -1,7 +1,7 @@
 // Every URL of the gateway, with its methods; any other method is answered 405 with those. Both eras share the URL of
 // Streamable HTTP: each request shows which one it belongs to, and nothing is remembered of the one before.
 
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { hasIssuer, resourceMetadata } from '../auth/bearer.ts'
 import type { MemoryAccount } from '../limits/memory.ts'
@@ -14,6 +14,8 @@ import {
   createAdmission,
   endpointOf,
   resourceOf,
+  type RouteReply,
+  type RouteRequest,
   type PathParams,
   type RequestContext,
   type ServerState,
@@ -46,21 +48,26 @@ export interface RoutesOptions {
 
 interface Route {
   /** Runs before the body is read. */
-  readonly onRequest?: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
-  readonly handler: (request: FastifyRequest, reply: FastifyReply) => void | Promise<void>
+  readonly onRequest?: (request: RouteRequest, reply: RouteReply) => Promise<void>
+  readonly handler: (request: RouteRequest, reply: RouteReply) => void
 }
+
+export type AdmittedRoute = Required<Route>
 
 /** Headers that come twice have been refused. */
 type SingleHeaders = Readonly<Record<string, string | undefined>>
 
 type Method = 'GET' | 'POST' | 'DELETE'
 
-/** @param refuse answers with an error instead */
+/**
+ * @param refuse answers with an error instead
+ * @returns the route of POSTs to an endpoint
+ */
 export function addRoutes(
   server: FastifyInstance,
   options: RoutesOptions,
-  refuse: (request: FastifyRequest, reply: FastifyReply, error: unknown, id: ReadId) => void
-): void {
+  refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: ReadId) => void
+): AdmittedRoute {
   const { state, authenticator, memory, storeHealth, sealer, connections, rates } = options
   const { legacy, modern, httpSse } = options.handlers
   const admit = createAdmission(state, authenticator, sealer, memory)
@@ -80,7 +87,7 @@ export function addRoutes(
   }
 
   /** For callers that are let in. */
-  function admitted(suffix: UrlSuffix, act: (context: RequestContext, body: unknown) => Promise<void>): Route {
+  function admitted(suffix: UrlSuffix, act: (context: RequestContext, body: unknown) => Promise<void>): AdmittedRoute {
     return {
       async onRequest(request, reply) {
         const context = await admit(request, reply, suffix)
@@ -146,10 +153,11 @@ export function addRoutes(
     }
   })
 
+  const posts = admitted('mcp', post)
   for (const endpoint of ['/t/:tenant', '/t/:tenant/:endpoint']) {
     serve(`${endpoint}/mcp`, {
       GET: ofSession(legacy.get),
-      POST: admitted('mcp', post),
+      POST: posts,
       DELETE: ofSession(legacy.remove)
     })
     // 2024-11-05 basic/transports. The 405 for a POST here tells clients of both transports to try this one.
@@ -179,6 +187,7 @@ export function addRoutes(
     if (reason === undefined) sendJson(reply.raw, 200, { status: 'ready' })
     else sendJson(reply.raw, 503, { status: 'not ready', reason }, { 'Retry-After': '1' })
   })
+  return posts
 }
 
 const noMetadata = (): GatewayError =>

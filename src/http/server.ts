@@ -2,14 +2,15 @@
 // request passes, in their order: Host and Origin, then the token (by its route), then the body; and how it closes.
 
 import cors from '@fastify/cors'
-import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
+import { fastify, type FastifyRequest } from 'fastify'
+import type { IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError, isObject, tenantId } from '../protocol/messages.ts'
 import { every, pause, steadyClock, type Clock } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
-import { addressOf, type PathParams, type RequestContext } from './admission.ts'
+import { addressOf, type RouteReply, type RouteRequest, type PathParams, type RequestContext } from './admission.ts'
 import { createBodyReader } from './body.ts'
 import { closeAfter, createConnections } from './connections.ts'
 import { CountedRequest } from './counted-request.ts'
@@ -18,6 +19,7 @@ import { sendError, stopping, type ReadId, type ReplyHeaders } from './reply.ts'
 import { createRequestRates } from './request-rates.ts'
 import { addRoutes, type RoutesOptions } from './routes.ts'
 import { sendUnreadable } from './unreadable.ts'
+import { serveUsualPosts } from './usual-posts.ts'
 
 const socketLimits = {
   forceCloseConnections: 'idle' as const,
@@ -58,10 +60,11 @@ declare module 'fastify' {
 
 export async function createServer(options: ServerOptions) {
   const { state, log, requestId, descriptors } = options
+  const bodyLimit = state.snapshot.limits.bodyBytes
   const server = fastify({
     ...socketLimits,
     logger: false,
-    bodyLimit: state.snapshot.limits.bodyBytes,
+    bodyLimit,
     genReqId: requestId,
     exposeHeadRoutes: false,
     return503OnClosing: false,
@@ -74,7 +77,7 @@ export async function createServer(options: ServerOptions) {
   const connections = createConnections(descriptors, options.memory.budgetBytes, log)
   server.server.on('connection', connections.opened)
 
-  const refuse = (request: FastifyRequest, reply: FastifyReply, thrown: unknown, id: ReadId): void => {
+  const refuse = (request: RouteRequest, reply: RouteReply, thrown: unknown, id: ReadId): void => {
     reply.hijack()
     // The client hung up while it was sending: nobody's fault, and nobody is there to read.
     if (thrown === request.raw.errored) return log.debug({ path: request.routeOptions.url }, 'a request broke off')
@@ -108,6 +111,12 @@ export async function createServer(options: ServerOptions) {
   server.decorateRequest('refusal', undefined)
   server.decorateRequest('context', undefined)
 
+  /** @throws GatewayError as `checkNames` */
+  function checkHostAndOrigin(incoming: IncomingMessage, isOriginAllowed: boolean): void {
+    const { snapshot } = state
+    if (hosts?.snapshot !== snapshot) hosts = { snapshot, check: hostCheck(addressOf(state), snapshot.hosts) }
+    checkNames(incoming, hosts.check, isOriginAllowed)
+  }
   let hosts: { readonly snapshot: Snapshot; readonly check: ReturnType<typeof hostCheck> } | undefined
   function originAllowed({ headers: { origin }, params }: FastifyRequest): boolean {
     const { tenant } = (params ?? {}) as PathParams
@@ -122,9 +131,7 @@ export async function createServer(options: ServerOptions) {
     if (state.leaving) closeAfter(reply.raw)
     if (isHealth(request)) return done()
     try {
-      const { snapshot } = state
-      if (hosts?.snapshot !== snapshot) hosts = { snapshot, check: hostCheck(addressOf(state), snapshot.hosts) }
-      checkNames(request.raw, hosts.check, originAllowed(request))
+      checkHostAndOrigin(request.raw, originAllowed(request))
     } catch (error) {
       request.refusal = error
     }
@@ -145,7 +152,8 @@ export async function createServer(options: ServerOptions) {
   })
   // Then the hook and the handler of the route.
   const rates = createRequestRates(() => state.snapshot.limits, steadyClock, log)
-  addRoutes(server, { ...options, connections, rates }, refuse)
+  const post = addRoutes(server, { ...options, connections, rates }, refuse)
+  serveUsualPosts(server.server, { state, bodyLimit, requestId, checkHostAndOrigin, post, readBody, refuse })
 
   let portClosed: Promise<void> | undefined
   return {
