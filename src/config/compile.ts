@@ -3,8 +3,10 @@
 import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { canonicalJsonOf } from '../protocol/json.ts'
+import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import { endpointName, tenantId, upstreamName, type TenantId } from '../protocol/messages.ts'
 import { isLoopback } from './formats.ts'
+import type { InsertedText } from './references.ts'
 import { keyDigest } from './rules.ts'
 import type { ConfigInput, TenantInput } from './schema/config.ts'
 import type { AuthConfig, Endpoint, Snapshot, StoreConfig, Tenant, UpstreamDefinition } from './snapshot.ts'
@@ -24,9 +26,11 @@ export interface CompileContext {
   readonly dataDir: string | undefined
   readonly host: string | undefined
   readonly port: number | undefined
+  readonly inserted: readonly InsertedText[]
 }
 
-export function compile(input: ConfigInput, { folder, dataDir, host, port }: CompileContext): Configuration {
+export function compile(input: ConfigInput, context: CompileContext): Configuration {
+  const { folder, dataDir, host, port } = context
   const listen = { host: host ?? input.listen.host, port: port ?? input.listen.port }
   return deepFreeze({
     listen,
@@ -35,7 +39,7 @@ export function compile(input: ConfigInput, { folder, dataDir, host, port }: Com
     store: compileStore(input.store, folder, dataDir),
     logLevel: input.logLevel,
     limits: { readyDelayMs: isLoopback(listen.host) ? 0 : usualReadyDelayMs, ...input.limits },
-    tenants: frozenMap(input.tenants, tenantId, (tenant, id) => compileTenant(id, tenant, folder))
+    tenants: frozenMap(input.tenants, tenantId, (tenant, id) => compileTenant(id, tenant, context))
   })
 }
 
@@ -46,7 +50,8 @@ function compileStore(store: string, folder: string, dataDir: string | undefined
   return { kind: 'sqlite', path }
 }
 
-function compileTenant(id: TenantId, input: TenantInput, folder: string): Tenant {
+function compileTenant(id: TenantId, input: TenantInput, { folder, inserted }: CompileContext): Tenant {
+  const references = argumentReferences(id, inserted)
   const enabled = Object.entries(input.upstreams).filter(([, upstream]) => !upstream.disabled)
   const upstreams = frozenMap(
     Object.fromEntries(enabled),
@@ -69,7 +74,9 @@ function compileTenant(id: TenantId, input: TenantInput, folder: string): Tenant
               transport: transports[upstream.type],
               url: new URL(upstream.url).href
             }
-      const whole = { ...definition, name, tenant: id }
+      const secrets = references.flatMap(({ tool, texts }) => (tool.startsWith(`${name}/`) ? texts : []))
+      const argumentSecrets = [...new Set(secrets)].sort()
+      const whole = { ...definition, ...(secrets.length > 0 && { argumentSecrets }), name, tenant: id }
       return { ...whole, hash: createHash('sha256').update(canonicalJsonOf(whole)).digest('hex') }
     }
   )
@@ -86,6 +93,12 @@ function compileTenant(id: TenantId, input: TenantInput, folder: string): Tenant
         instructions: undefined,
         policy: undefined,
         ...rest,
+        ...(rest.tools && {
+          tools: withHiddenDefaults(
+            rest.tools,
+            references.filter((each) => each.endpoint === name)
+          )
+        }),
         name,
         tenant: id,
         path: name === 'default' ? `/t/${id}/mcp` : `/t/${id}/${name}/mcp`,
@@ -107,6 +120,33 @@ function compileTenant(id: TenantId, input: TenantInput, folder: string): Tenant
     }))
   }
 }
+
+/** A value of `fixed` or `defaults` that came from a reference. */
+interface ArgumentReference extends Pick<InsertedText, 'texts'> {
+  readonly endpoint: string
+  /** UPSTREAM/NAME */
+  readonly tool: string
+  readonly kind: string
+  readonly argument: string
+}
+
+const argumentReferences = (id: TenantId, inserted: readonly InsertedText[]): ArgumentReference[] =>
+  inserted.flatMap(({ path, texts }) => {
+    const [tenants, tenant, endpoints, endpoint = '', tools, tool = '', kind = '', argument = ''] = path.map(String)
+    const isArgument = tenants === 'tenants' && tenant === id && endpoints === 'endpoints' && tools === 'tools'
+    return isArgument && ['fixed', 'defaults'].includes(kind) ? [{ endpoint, tool, kind, argument, texts }] : []
+  })
+
+const withHiddenDefaults = (
+  tools: Readonly<Record<string, ToolChange>>,
+  references: readonly ArgumentReference[]
+): Readonly<Record<string, ToolChange>> =>
+  Object.fromEntries(
+    Object.entries(tools).map(([tool, change]) => {
+      const own = references.filter((each) => each.tool === tool && each.kind === 'defaults')
+      return [tool, own.length === 0 ? change : { ...change, hiddenDefaults: own.map(({ argument }) => argument) }]
+    })
+  )
 
 const transports = { http: 'auto', 'streamable-http': 'streamable', streamableHttp: 'streamable', sse: 'sse' } as const
 

@@ -60,12 +60,12 @@ export function compileConfig(text: string, { path, env, dataDir, host, port }: 
   if (tree === null) report.add([], 'the file is empty', 'Start from the example in docs/config.md.')
   if (tree === undefined || tree === null) throw new ConfigError(path, report.problems())
 
-  const { value, isReference } = resolveReferences(tree, folder, env, report)
+  const { value, isReference, inserted } = resolveReferences(tree, folder, env, report)
   const config = checkShape(ConfigSchema, value, report, isReference)
   checkRules(config, report, host)
   if (report.problems().length > 0) throw new ConfigError(path, report.problems())
   // checkShape explains faults; the validator guarantees the type.
   if (!Check(ConfigSchema, config))
     throw wholeFileError(path, 'does not match the schema', 'Compare it with docs/config.md.')
-  return compile(config, { folder, dataDir, host, port })
+  return compile(config, { folder, dataDir, host, port, inserted })
 }

@@ -11,16 +11,23 @@ const maxReferencedBytes = 64 * 1024
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
+/** The text at a place, and each part of it that came from a reference. */
+export interface InsertedText {
+  readonly path: Path
+  readonly texts: readonly string[]
+}
+
 /**
  * References that cannot be resolved stay and are reported; those in keys and in upstreams with `disabled: true` are
  * not resolved.
  * @param folder the base of relative paths
  * @returns a copy of the tree; `isReference`: does this string consist of one reference? Then it may stand for a number
- * or a boolean; `files`: the paths of all files that it refers to, read or not
+ * or a boolean; `files`: the paths of all files that it refers to, read or not; `inserted`: what came from references
  */
 export function resolveReferences(tree: unknown, folder: string, env: Environment, report: Report) {
   const whole = new Set<string>()
   const files = new Set<string>()
+  const inserted: InsertedText[] = []
 
   function walk(value: unknown, path: Path): unknown {
     if (typeof value === 'string') return value.includes('${') ? text(value, path) : value
@@ -32,6 +39,7 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
   function text(value: string, path: Path): string {
     const unset: string[] = []
     const unreadable: string[] = []
+    const parts: string[] = []
     let malformed = false
     const result = value.replace(/\$\$\{|\$\{(?:([^{}]*)\})?/g, (all: string, inner: string | undefined) => {
       if (all === '$${') return '${'
@@ -40,9 +48,11 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
         const path = resolve(folder, file)
         files.add(path)
         try {
-          return readReferenced(path)
+          const read = readReferenced(path)
             .toString('utf8')
             .replace(/\r?\n$/, '')
+          parts.push(read)
+          return read
         } catch (error) {
           unreadable.push(`${quoted(file)} (${reason(error)})`)
           return all
@@ -53,18 +63,22 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
         // As in a shell: `:-` also replaces an empty value.
         const found = Object.hasOwn(env, name) ? env[name] : undefined
         const given = fallback === undefined ? found : found || fallback
-        if (given !== undefined) return given
-        unset.push(name)
+        if (given === undefined) unset.push(name)
+        else {
+          parts.push(given)
+          return given
+        }
       }
       return all
     })
     const fault = referenceFault(malformed, unset, unreadable)
     if (fault !== undefined) report.add(path, ...fault)
     else if (/^\$\{[^{}]*\}$/.test(value)) whole.add(JSON.stringify(path))
+    if (parts.length > 0) inserted.push({ path, texts: [result, ...parts] })
     return result
   }
 
-  return { value: walk(tree, []), isReference: (path: Path) => whole.has(JSON.stringify(path)), files }
+  return { value: walk(tree, []), isReference: (path: Path) => whole.has(JSON.stringify(path)), files, inserted }
 }
 
 const referencePattern = /^(?:file:(?<file>.+)|(?<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?<fallback>[^]*))?)$/

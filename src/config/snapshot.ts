@@ -19,6 +19,8 @@ interface UpstreamBase {
   /** A connection without calls and without a listening client is closed after this time. */
   readonly idleMs: number
   readonly maxMessageBytes: number
+  /** Arguments of its tools that the endpoints take from references: what it says of them is masked. */
+  readonly argumentSecrets?: readonly string[]
 }
 
 export interface StdioDefinition extends UpstreamBase {

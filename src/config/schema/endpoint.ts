@@ -74,11 +74,12 @@ export const ToolChangeSchema = closedObject(
     ),
     fixed: toolArguments(
       'Arguments that the gateway sends with every call. They are hidden from `inputSchema`, and a caller that sends ' +
-        'one of them gets the error `invalid_params`, which names it.'
+        'one of them gets the error `invalid_params`, which names it. What comes from references is masked where the ' +
+        'server says it.'
     ),
     defaults: toolArguments(
       'Arguments that the gateway sends where the caller leaves them out. `inputSchema` shows them as `default` and ' +
-        'requires them no more.'
+        'requires them no more. Those that come from references are not shown, and masked where the server says them.'
     )
   },
   { title: 'changes of a tool' }

@@ -15,18 +15,20 @@ export interface ToolChange {
   readonly fixed?: JsonObject
   /** Sent where the caller leaves the argument out. */
   readonly defaults?: JsonObject
+  /** Those of `defaults` whose values clients are not shown. */
+  readonly hiddenDefaults?: readonly string[]
 }
 
 /** The entry of a list, before its name is replaced. */
 export function changedTool(tool: JsonObject, change: ToolChange): JsonObject {
-  const { title, description, fixed = {}, defaults = {} } = change
+  const { title, description } = change
   const annotations = changedAnnotations(tool['annotations'], change)
   return {
     ...tool,
     ...(title !== undefined && { title }),
     ...(description !== undefined && { description }),
     ...(annotations !== undefined && { annotations }),
-    inputSchema: changedSchema(tool['inputSchema'], fixed, defaults)
+    inputSchema: changedSchema(tool['inputSchema'], change)
   }
 }
 
@@ -41,7 +43,7 @@ function changedAnnotations(own: unknown, { title, annotations }: ToolChange): J
  * Changes `properties`, `required` and `dependentRequired` of the root. What other keywords say of these arguments
  * stays: it holds for what is sent to the server.
  */
-function changedSchema(schema: unknown, fixed: JsonObject, defaults: JsonObject): unknown {
+function changedSchema(schema: unknown, { fixed = {}, defaults = {}, hiddenDefaults = [] }: ToolChange): unknown {
   if (!isObject(schema)) return schema
   const { properties, required, dependentRequired, ...rest } = schema
   const isFixed = (name: unknown): boolean => typeof name === 'string' && Object.hasOwn(fixed, name)
@@ -52,7 +54,7 @@ function changedSchema(schema: unknown, fixed: JsonObject, defaults: JsonObject)
         Object.entries(properties)
           .filter(([name]) => !isFixed(name))
           .map(([name, each]) =>
-            Object.hasOwn(defaults, name)
+            Object.hasOwn(defaults, name) && !hiddenDefaults.includes(name)
               ? [name, { ...(isObject(each) ? each : {}), default: defaults[name] }]
               : [name, each]
           )

@@ -55,12 +55,16 @@ const isSecret = (name: string, value: string): boolean =>
   secretName.test(name) || !plainValues.some((plain) => plain.test(value))
 
 /** What of a header or variable may come back: the whole, the token after its scheme, the password of a URL. */
-function formsOf(value: string): string[] {
-  const password = URL.canParse(value) ? new URL(value).password : ''
-  const forms = [value, ...value.split(/\s+/), password]
-  // Within JSON in a text, and within a URL.
-  return forms.flatMap((form) => [form, JSON.stringify(form).slice(1, -1), encodeURIComponent(form.toWellFormed())])
-}
+const formsOf = (value: string): string[] => [value, ...value.split(/\s+/), passwordOf(value)]
+
+const passwordOf = (value: string): string => (URL.canParse(value) ? new URL(value).password : '')
+
+/** As it stands, within JSON in a text, and within a URL. */
+const escaped = (form: string): string[] => [
+  form,
+  JSON.stringify(form).slice(1, -1),
+  encodeURIComponent(form.toWellFormed())
+]
 
 /** What clients send back, and what means nothing to the server once it is changed. */
 export interface Kept {
@@ -76,12 +80,17 @@ const below = (name: string, kept: Kept): Kept => (kept.namesBelow.has(name) ? {
 
 export type Mask = NonNullable<ReturnType<typeof createResultMask>>
 
-/** @returns undefined where the headers and variables of the definition hold no secret */
+/** @returns undefined where the headers, variables and arguments of the definition hold no secret */
 export function createResultMask(definition: UpstreamDefinition) {
   const given = definition.type === 'stdio' ? definition.env : definition.headers
-  const secrets = secretParts(
-    Object.entries(given).flatMap(([name, value]) => (isSecret(name, value) ? formsOf(value) : []))
-  )
+  const ofArguments = definition.argumentSecrets ?? []
+  const forms = [
+    ...Object.entries(given).flatMap(([name, value]) => (isSecret(name, value) ? formsOf(value) : [])),
+    // References within a text are known apart.
+    ...ofArguments,
+    ...ofArguments.map(passwordOf)
+  ]
+  const secrets = secretParts(forms.flatMap(escaped))
   if (secrets.length === 0) return undefined
 
   function text(given: string): string {

@@ -236,7 +236,12 @@ export function createStderrLog(
  * A child may print its own environment or command line: masks the definition's variables and arguments, and of
  * `--name=value` the value too.
  */
-export function createMask({ args, env }: Pick<StdioDefinition, 'args' | 'env'>): (text: string) => string {
-  const secrets = secretParts([...Object.values(env), ...args, ...args.map((arg) => arg.slice(arg.indexOf('=') + 1))])
+export function createMask({
+  args,
+  env,
+  argumentSecrets = []
+}: Pick<StdioDefinition, 'args' | 'env' | 'argumentSecrets'>): (text: string) => string {
+  const ofArgs = args.map((arg) => arg.slice(arg.indexOf('=') + 1))
+  const secrets = secretParts([...Object.values(env), ...args, ...ofArgs, ...argumentSecrets])
   return (text) => maskParts(text, secrets)
 }
