@@ -258,3 +258,23 @@ t.test('what is denied of an upstream that was never reached answers like what n
     ])
       t.match((await ask(...call(String(name)))).json, { error: { data: { upstream } } }, `${door}: ${name} is away`)
 })
+
+t.test(
+  'capabilities promise what the endpoint has, and what a caller may not use of it is an empty list',
+  async (t) => {
+    const acme = await start(t, bobIsDenied({ kinds: ['prompt'] }))
+    const promised = async (who: 'ada' | 'bob'): Promise<unknown[]> => [
+      (await legacyClient(acme.url(), keyOf[who])).initialized.json.result.capabilities.prompts,
+      (await modernRequest(acme.url(), 'server/discover', {}, { token: keyOf[who] })).json.result.capabilities.prompts
+    ]
+    const hers = await promised('ada')
+    t.match(hers, [{}, {}])
+    t.same(await promised('bob'), hers)
+    for (const [who, names] of [
+      ['ada', ['greet']],
+      ['bob', []]
+    ] as const)
+      for (const [door, ask] of await doors(acme, who))
+        t.same(await namesIn(ask, 'prompts/list', 'prompts'), names, `${door}: ${who}`)
+  }
+)
