@@ -967,6 +967,7 @@ protocol/json-text.ts manyMembers
 relay/methods/list-pages.ts smallPageBytes
 protocol/json-text.ts partLength
 protocol/json-text.ts longTextLength
+upstream/rpc/transport.ts longRequestLength
 protocol/json.ts decodeBytes
 protocol/json.ts shortLength
 protocol/naming.ts hashLength

@@ -97,6 +97,8 @@ export interface CallContext extends EndpointContext {
   readonly requestId: string
   /** What the request and its answer take up, from before the body is read until the answer has left. */
   readonly memory: HeldMemory
+  /** Length of the body as it was sent; 0 until it was read. Not given where it holds several requests. */
+  readonly bodyBytes?: number | undefined
 }
 
 /** A request that has passed Host, Origin, authentication and the parser. */
@@ -107,7 +109,6 @@ export interface RequestContext extends CallContext, Credential {
   readonly headers: ReplyHeaders
   /** Of the resource; undefined where there is no authorization server to get a token from. */
   readonly metadataUrl: string | undefined
-  /** Length of the body as it was sent; 0 until it was read. */
   bodyBytes: number
 }
 

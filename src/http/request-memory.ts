@@ -4,10 +4,17 @@
 import { bytesPerValue, jsonSizeOf, jsonSizeSteps } from '../limits/limits.ts'
 import type { HeldMemory } from '../limits/memory.ts'
 import { finished } from '../protocol/json-steps.ts'
-import { holdsKeptText, type JsonText, longTextSteps, sourceLengthOf, textOfMessage } from '../protocol/json-text.ts'
-import { GatewayError, type JsonObject } from '../protocol/messages.ts'
+import {
+  holdsKeptText,
+  type JsonText,
+  letGoOfMembers,
+  longTextSteps,
+  sourceLengthOf,
+  textOfMessage
+} from '../protocol/json-text.ts'
+import { GatewayError, isObject, type JsonObject, type Request } from '../protocol/messages.ts'
 import { runSteps, type Steps } from '../time/turns.ts'
-import type { RequestContext } from './admission.ts'
+import type { CallContext, RequestContext } from './admission.ts'
 
 /** Of a request without its body and answer: socket, timers, headers, the call. In bytes; an estimate from above. */
 export const requestOverheadBytes = 32_768
@@ -44,7 +51,8 @@ export function reserveValues({ memory }: RequestContext, bodyBytes: number, val
 }
 
 /**
- * Its values are held until the call has ended, and the text that goes to the upstream until it is sent.
+ * Its values are held until they are sent (`letGoOfArguments`) or the call has ended, and the text that goes to the
+ * upstream until it is sent.
  * @throws GatewayError too_many
  */
 export function recountBody(context: RequestContext, bodyBytes: number, value: unknown): void {
@@ -58,6 +66,21 @@ export function* recountBodySteps(context: RequestContext, bodyBytes: number, va
   const { memory } = context
   const size = requestOverheadBytes + bodyBytes + (yield* jsonSizeSteps(value))
   if (!memory.fit(size)) throw memory.share.refusal(size - memory.bytes, whatOf(bodyBytes))
+}
+
+/** Is the request large enough to let go of its arguments once they are sent? */
+export const isLongBody = ({ bodyBytes = 0 }: CallContext): boolean => bodyBytes > smallBodyBytes
+
+/**
+ * The arguments were sent, and nobody reads them any more. All functions that wait for the answer hold the object, so
+ * it is emptied in place.
+ * @param keptBytes of what was sent that are kept
+ */
+export function letGoOfArguments({ memory }: CallContext, { params = {} }: Request, keptBytes: number): void {
+  const { arguments: args, ...others } = params
+  const size = jsonSizeOf(others, smallBodyBytes)
+  if (size > smallBodyBytes || !isObject(args) || !letGoOfMembers(args)) return
+  memory.set(Math.min(memory.bytes, requestOverheadBytes + size + keptBytes))
 }
 
 /** Bytes, as `jsonSizeOf` counts them: a larger answer is written in steps. */

@@ -27,6 +27,17 @@ export function namesOf(value: object): readonly string[] {
   return names
 }
 
+/**
+ * Nobody reads the members any more, though many may hold on to the object.
+ * @returns false where there are too many to take them out in one step, and then they stay
+ */
+export function letGoOfMembers(object: Record<string, unknown>): boolean {
+  const names = namesOf(object)
+  if (names.length > manyMembers) return false
+  for (const name of names) delete object[name]
+  return true
+}
+
 const keptTexts = new WeakMap<object, LongText>()
 
 /** Of what was parsed, and is passed on unchanged. */

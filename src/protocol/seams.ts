@@ -32,6 +32,11 @@ export interface Client {
   readonly logLevel?: LogLevel | undefined
   /** Who is behind it, for quotas on connections that many use. Never sent. Default: whom the connection serves. */
   readonly quotaKey?: string
+  /**
+   * A long request has left, and is not sent again from what was given. Default: whoever made it keeps it.
+   * @param keptBytes of its text that are kept until the server begins to answer
+   */
+  readonly sent?: ((keptBytes: number) => void) | undefined
   /** Progress and log messages of this call, in order ahead of its result. Never throws. */
   notify(notification: Notification): void
   /** Elicitation, sampling, roots: resolves with the client's result; rejects with RpcError or GatewayError. */

@@ -86,7 +86,8 @@ export function createHttpSseHandler(options: HttpSseOptions) {
       const [requests, others] = [given.filter((each) => each.kind === 'request'), given.filter(isNoRequest)]
       await Promise.all(others.map((message) => messages.accept(session, message)))
       accepted()
-      for (const message of requests) handle(context, session, stream, message)
+      const counted = given.length === 1 ? context : { ...context, bodyBytes: undefined }
+      for (const message of requests) handle(counted, session, stream, message)
       return
     }
     const [first] = given

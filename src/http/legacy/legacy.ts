@@ -108,7 +108,7 @@ export function createLegacyHandler(options: StreamableOptions) {
         batch.map(async (message, at) => {
           if (message.kind === 'request')
             return await messages
-              .run(context, session, message, push, accepts.stream)
+              .run({ ...context, bodyBytes: undefined }, session, message, push, accepts.stream)
               // The others of the batch are answered.
               .catch((error: unknown) =>
                 JSON.stringify(errorMessage(message.id, errorObject(error, context.requestId)))

@@ -30,7 +30,7 @@ import type { Clock } from '../../time/clock.ts'
 import { withScopeChallenge, type CallContext, type RequestContext } from '../admission.ts'
 import type { Revalidator } from '../revalidation.ts'
 import { refuseCall, type CallsInFlight } from '../calls-in-flight.ts'
-import { answerText } from '../request-memory.ts'
+import { answerText, isLongBody, letGoOfArguments } from '../request-memory.ts'
 import type { Replicas } from './replicas.ts'
 
 export interface LegacyOptions {
@@ -89,6 +89,7 @@ export function createSessionMessages({ relay, log, calls, replicas: { sessionBu
       const client: Client = {
         era: 'legacy',
         capabilities,
+        sent: isLongBody(context) ? (keptBytes) => letGoOfArguments(context, request, keptBytes) : undefined,
         notify(notification) {
           push(notificationMessage(shapeNotification(notification, revision)))
         },

@@ -154,7 +154,7 @@ export function createInputLoop({
       if (!isBridged(first, given))
         return await (needsTask(call, first, given)
           ? callAsTask(first, given, client, call.signal, clock)
-          : first.request(given, client, call.signal))
+          : first.request(given, sentOnce(call, given, client), call.signal))
       const upstream = reconnecting(first, reconnect)
       try {
         return given.method.startsWith('tasks/')
@@ -168,6 +168,13 @@ export function createInputLoop({
     }
   }
 }
+
+/**
+ * Of a request that is sent no second time, the arguments are let go of once they are sent. Those that the endpoint has
+ * added some to are a copy, which holds what the caller gave.
+ */
+const sentOnce = ({ client: { sent }, request }: LegacyCall, { params }: Request, client: Client): Client =>
+  sent !== undefined && params?.['arguments'] === request.params?.['arguments'] ? { ...client, sent } : client
 
 const wantedTask = ({ method, params }: Request): unknown => (method === 'tools/call' ? params?.['task'] : undefined)
 

@@ -78,6 +78,7 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
       { ...requestOf(body), ...socketClaimOf(request, client) },
       {
         message() {},
+        written: () => rpc.written(id),
         end(outcome) {
           open.timer?.close()
           posts.delete(id)

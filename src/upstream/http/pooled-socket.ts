@@ -2,6 +2,7 @@
 // ever written twice.
 
 import { ResponseReader } from './response-reader.ts'
+import { longRequestLength } from '../rpc/transport.ts'
 import type { JsonText, LongText } from '../../protocol/json-text.ts'
 import type { OnReadOpts, Socket } from 'node:net'
 import type { Timer } from '../../time/clock.ts'
@@ -10,6 +11,8 @@ import type { Timer } from '../../time/clock.ts'
 export interface Exchange {
   /** It is about to be written; what fails before was not sent. @returns false where it is no longer wanted */
   start(socket: PooledSocket): boolean
+  /** The system has taken all of a body of `longRequestLength` or more. */
+  written?(): void
   /** Part of the response came. @param body what it holds of it; the reader is the next request's afterwards */
   received(reader: ResponseReader, body: Buffer | undefined): void
   failed(cause: Error): void
@@ -91,21 +94,23 @@ export class PooledSocket {
     const [head, body, exchange] = request
     if (!exchange.start(this)) return this.pool.released(this, this.reader.keepAliveMs)
     this.exchange = exchange
-    if (body !== null && typeof body !== 'string') return this.writeParts(head, body)
+    const isLong = body !== null && body.length >= longRequestLength
+    const written = isLong ? (error?: Error | null) => void (error ?? exchange.written?.()) : undefined
+    if (body !== null && typeof body !== 'string') return this.writeParts(head, body, written)
     const length = body === null ? 0 : Buffer.byteLength(body)
     // What is one byte a character is written without being converted.
-    if (length === (body?.length ?? 0)) return void this.socket.write(head + (body ?? ''), 'latin1')
+    if (length === (body?.length ?? 0)) return void this.socket.write(head + (body ?? ''), 'latin1', written)
     const bytes = Buffer.allocUnsafeSlow(head.length + length)
     bytes.write(head, 'latin1')
     bytes.write(body ?? '', head.length)
-    this.socket.write(bytes)
+    this.socket.write(bytes, written)
   }
 
-  private writeParts(head: string, { parts }: LongText): void {
+  private writeParts(head: string, { parts }: LongText, written: ((error?: Error | null) => void) | undefined): void {
     const { socket } = this
     socket.cork()
     socket.write(head, 'latin1')
-    for (const part of parts) socket.write(part)
+    parts.forEach((part, at) => socket.write(part, at === parts.length - 1 ? written : undefined))
     socket.uncork()
   }
 

@@ -7,7 +7,7 @@ import type { JsonText } from '../../protocol/json-text.ts'
 import { ByteChunks, decodeSteps } from '../rpc/decode-json.ts'
 import { type HttpOutcome, refusal } from './outcome.ts'
 import type { SocketClaim } from './socket-pool.ts'
-import { headerText, type HttpTarget } from './target.ts'
+import { eventIdHeader, type HttpTarget } from './target.ts'
 import { type Exchange, type PooledSocket, ResponseSyntaxError } from './pooled-socket.ts'
 import { type SseReader, type SseSink, createSseReader } from './sse-reader.ts'
 import { type StepQueue, type StepSource, type Steps, createStepQueue, smallSize } from '../../time/turns.ts'
@@ -16,6 +16,8 @@ import type { ResponseReader } from './response-reader.ts'
 export interface HttpResponseSink extends SseSink {
   /** A 2xx answer begins; before any message. */
   begin?(sessionId: string | undefined, streamed: boolean): void
+  /** A body of `longRequestLength` or more has left. */
+  written?(): void
   /** Exactly once, unless it was aborted. */
   end(outcome: HttpOutcome): void
 }
@@ -60,9 +62,6 @@ export function sendRequest(target: HttpTarget, request: HttpRequest, sink: Http
   target.send(`${head}\r\n`, body, handler)
   return handler
 }
-
-/** In UTF-8 (WHATWG HTML 9.2.4), of which each byte is a character here. @throws TypeError */
-const eventIdHeader = (id: string): string => headerText(['last-event-id', Buffer.from(id).toString('latin1')])
 
 /** A class, because there is one for each call: its methods are not made anew. */
 class ResponseHandler implements Exchange, OpenRequest, StepSource {
@@ -137,6 +136,10 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     if (this.over) this.giveBack()
     else this.socket = socket
     return !this.over
+  }
+
+  written(): void {
+    if (!this.over) this.sink.written?.()
   }
 
   received(reader: ResponseReader, body: Buffer | undefined): void {
@@ -218,12 +221,8 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     if (status > 299) return this.end(refusal(status, bytes?.take()))
     if (this.reader !== undefined) return this.finish({ kind: 'answered', status, streamed: true })
     if (bytes !== undefined && bytes.size > 0 && status !== 202 && status !== 204 && !this.statusOnly) {
-      if (!this.json) {
-        return this.end({
-          kind: 'garbled',
-          reason: 'its Content-Type is neither application/json nor text/event-stream'
-        })
-      }
+      const reason = 'its Content-Type is neither application/json nor text/event-stream'
+      if (!this.json) return this.end({ kind: 'garbled', reason })
       const { size } = bytes
       const steps = this.readBody(bytes.take())
       // Most answers are short, and wait for nothing.

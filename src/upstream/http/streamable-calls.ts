@@ -2,6 +2,7 @@
 // call is sent again in one case only: a 404 for the session proves that it was not executed.
 
 import { failureError, isRpcError, lostError } from '../rpc/errors.ts'
+import { textBytes } from '../../limits/memory.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import { GatewayError, isObject } from '../../protocol/messages.ts'
 import { type HttpOutcome, noResponse } from './outcome.ts'
@@ -90,6 +91,12 @@ export class StreamableCall implements HttpResponseSink {
     this.body = ''
     this.begun?.(sessionId)
     this.begun = undefined
+  }
+
+  /** Where the server may have forgotten its session, the text of the call is sent once more. */
+  written(): void {
+    if (this.session.id === undefined) this.body = ''
+    this.connection.rpc.written(this.id, textBytes(this.body))
   }
 
   message(value: unknown): void {

@@ -61,6 +61,9 @@ export function headerText(pairs: readonly string[]): string {
   return text
 }
 
+/** In UTF-8 (WHATWG HTML 9.2.4), of which each byte is a character here. @throws TypeError */
+export const eventIdHeader = (id: string): string => headerText(['last-event-id', Buffer.from(id).toString('latin1')])
+
 /** Ours to set; what a definition says for them is left out. */
 const reserved = new Set([
   'accept',

@@ -149,6 +149,8 @@ export function createRpcClient(options: RpcClientOptions) {
     refreshTimeout(id: number): void {
       calls.get(id)?.timer.refresh()
     },
+    /** The request has left. @param keptBytes of it that the transport keeps until the server begins to answer */
+    written: (id: number, keptBytes = 0): void => calls.get(id)?.client.sent?.(keptBytes),
     fail,
     isOpen: (id: number): boolean => calls.has(id),
     onlyOpen: (): number | undefined => (calls.size === 1 ? calls.keys().next().value : undefined),

@@ -31,7 +31,10 @@ export interface LinkContext {
 
 /** None of these wait. */
 interface Transport {
-  /** The answer comes back by `RpcClient.receive`, a failure by `fail`. @throws GatewayError if it was not sent */
+  /**
+   * The answer comes back by `RpcClient.receive`, a failure by `fail`. `RpcClient.written` says that a long one has
+   * left. @throws GatewayError if it was not sent
+   */
   request(id: number, body: JsonText, request: Request, client: Pick<Client, 'quotaKey'>): void
   /** A notification or a response. @param lost called where the server says that it has not taken it */
   post(body: JsonText, lost?: () => void): void
@@ -39,6 +42,9 @@ interface Transport {
   /** What becomes of a part of a long body; a short one comes as it is. */
   readonly changePart?: (part: string) => string
 }
+
+/** Bytes or characters: of a request that is let go of once it is sent, at least. */
+export const longRequestLength = 16_384
 
 /** Set by an era whose messages differ from those of the legacy one. */
 export interface MessageCodec {

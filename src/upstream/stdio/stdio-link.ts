@@ -20,6 +20,7 @@ import { createModernCodec, createModernRequests } from '../modern/modern-reques
 import { closedError, lostError, upstreamError } from '../rpc/errors.ts'
 import { type HandshakeResult, type Link, initialize } from '../rpc/link.ts'
 import { createRpcClient } from '../rpc/rpc-client.ts'
+import { longRequestLength } from '../rpc/transport.ts'
 import type { Child } from './child-process.ts'
 import { createMask, createMessageReader, createStderrLog } from './child-output.ts'
 import type { StepSource } from '../../time/turns.ts'
@@ -63,8 +64,9 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
     codec: () => (era === 'modern' ? codec : undefined),
     transport: {
       changePart: escapedLineEnds,
-      request(_id, body) {
-        if (write(child, link, body)) return
+      request(id, body) {
+        const written = body.length < longRequestLength ? undefined : () => rpc.written(id)
+        if (write(child, link, body, written)) return
         const text = `Upstream ${name} does not read its input, so the request was not sent. It is hung or overloaded.`
         throw upstreamError(name, 'upstream_unavailable', text)
       },
@@ -200,12 +202,17 @@ const escapedLineEnds = (text: string): string =>
 
 /**
  * What the process has not read outlives the call that it belongs to.
+ * @param written called when the process has read it, or never will
  * @returns false where the process does not read, or there is no memory; then nothing was written
  */
-function write(child: Pick<Child, 'write'>, { memory }: LinkContext, body: JsonText): boolean {
+function write(child: Pick<Child, 'write'>, { memory }: LinkContext, body: JsonText, written?: () => void): boolean {
   const line = typeof body === 'string' ? `${escapedLineEnds(body)}\n` : body
   const read = withMemory(memory, textBytes(line), () => {})
-  const isWritten = read !== undefined && child.write(line, read)
+  const left = (): void => {
+    read?.()
+    written?.()
+  }
+  const isWritten = read !== undefined && child.write(line, written === undefined ? read : left)
   if (!isWritten) read?.()
   return isWritten
 }
