@@ -96,5 +96,5 @@ t.test('long arguments of a batch are all sent, and counted until the last of it
   acme.upstream.server.release()
   t.equal((await answer).status, 200)
   for (const { message } of acme.upstream.seen.filter(isMethod('tools/call')))
-    t.equal(JSON.stringify((message?.['params'] as { arguments: unknown }).arguments), JSON.stringify(given))
+    t.equal(JSON.stringify((message as { params: { arguments: unknown } }).params.arguments), JSON.stringify(given))
 })
