@@ -1,7 +1,7 @@
 // The composition root: builds everything, opens nothing until `listen`, closes in reverse. Nothing below it reads the
 // clock or the environment.
 
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import { createAuthenticator } from './auth/authenticate.ts'
 import { createFetch } from './auth/fetch.ts'
 import { changedFixedSettings, refuseOpenTenants } from './config/rules.ts'
@@ -72,7 +72,7 @@ export async function createGateway(
   { log, version, env, overrides = {} }: GatewayOptions
 ): Promise<Gateway> {
   const state = { snapshot: initial, address: undefined as ServerAddress | undefined, leaving: false, draining: false }
-  const random = (): number => randomBytes(4).readUInt32BE() / 2 ** 32
+  const random = (): number => randomInt(2 ** 32) / 2 ** 32
   const newId = (): string => randomBytes(16).toString('base64url')
   const node = randomBytes(4).toString('hex')
   const calls = createCallsInFlight()

@@ -74,6 +74,15 @@ interface Entry extends LiveSession {
  */
 const sessionBytes = 16_384
 
+// Made once: most sessions end without a call or a request that would hear of it, and an error with its stack costs
+// more than all else at their end.
+const callOfEndedSession = new GatewayError(
+  'session_unknown',
+  'The session ended before the answer was there. Whether the call took effect is unknown.',
+  { data: { outcome: 'unknown' } }
+)
+const sessionEnded = new GatewayError('session_unknown', 'The session of the client ended.')
+
 const unlimited = createMemoryAccount().share('', '')
 
 export type LiveSessions = ReturnType<typeof createLiveSessions>
@@ -99,14 +108,9 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
   function drop(key: string): void {
     const entry = entries.get(key)
     entries.delete(key)
-    const ended = new GatewayError(
-      'session_unknown',
-      'The session ended before the answer was there. Whether the call took effect is unknown.',
-      { data: { outcome: 'unknown' } }
-    )
     runAll([
-      ...[...(entry?.calls ?? [])].map((call) => () => call.end(ended)),
-      () => entry?.serverRequests.end(new GatewayError('session_unknown', 'The session of the client ended.')),
+      ...[...(entry?.calls ?? [])].map((call) => () => call.end(callOfEndedSession)),
+      () => entry?.serverRequests.end(sessionEnded),
       () => entry?.stream?.finish(),
       ...listeners.map((listener) => () => listener(key)),
       // Subscriptions have been given up by then.

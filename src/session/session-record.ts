@@ -72,10 +72,17 @@ export function decodeSessionRecord(text: string): SessionRecord | undefined {
 /** As many makers are kept as there are endpoints, since callers name only configured ones. No name has a slash. */
 export function createKeyMaker() {
   const makers = new Map<string, (id: string) => string>()
-  return (tenant: TenantId, endpoint: EndpointName, id: string): string => {
+  // A connection brings one id again and again, and its digest costs more than to compare it.
+  const lastKeys = new WeakMap<object, { readonly name: string; readonly id: string; readonly key: string }>()
+  /** @param connection that brought the id: its last one is remembered as long as it is open */
+  return (tenant: TenantId, endpoint: EndpointName, id: string, connection?: object): string => {
     const name = `${tenant}/${endpoint}`
+    const last = connection && lastKeys.get(connection)
+    if (last?.id === id && last.name === name) return last.key
     const keyFor = makers.get(name) ?? sessionKeys(tenant, endpoint)
     makers.set(name, keyFor)
-    return keyFor(id)
+    const key = keyFor(id)
+    if (connection !== undefined) lastKeys.set(connection, { name, id, key })
+    return key
   }
 }

@@ -109,9 +109,9 @@ export async function createSessions(options: SessionsOptions) {
     },
 
     find,
-    /** By the id that its client knows. */
-    load: (id: string, owner: Owner, endpoint: EndpointName): Promise<Session | undefined> =>
-      find(keyOf(owner.tenant, endpoint, id), owner, endpoint),
+    /** By the id that its client knows. @param connection that brought it, if that is known */
+    load: (id: string, owner: Owner, endpoint: EndpointName, connection?: object): Promise<Session | undefined> =>
+      find(keyOf(owner.tenant, endpoint, id, connection), owner, endpoint),
 
     /**
      * For a session that was opened before its client had sent `initialize`.

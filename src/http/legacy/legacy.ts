@@ -12,7 +12,6 @@ import {
   type Message
 } from '../../protocol/messages.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
-import type { Session } from '../../session/sessions.ts'
 import type { RequestContext } from '../admission.ts'
 import { refuseIdsInFlight } from '../calls-in-flight.ts'
 import { checkRevision, checkTakesStream, formatsOf, readAccept, type Accepts } from '../headers.ts'
@@ -43,7 +42,7 @@ export function createLegacyHandler(options: StreamableOptions) {
   homes.serve((context, session, message, push, signal) => messages.run(context, session, message, push, true, signal))
 
   /** @throws GatewayError session_required, invalid_request, session_unknown, unavailable */
-  async function resolveSession({ incoming: { headers }, principal, endpoint }: RequestContext): Promise<Session> {
+  async function resolveSession({ incoming: { headers, socket }, principal, endpoint }: RequestContext) {
     const id = headers['mcp-session-id']
     if (id === undefined)
       throw new GatewayError(
@@ -52,7 +51,7 @@ export function createLegacyHandler(options: StreamableOptions) {
       )
     if (typeof id !== 'string' || !plausibleId.test(id))
       throw new GatewayError('invalid_request', 'The Mcp-Session-Id header is not a session id of this gateway.')
-    const session = ownId.test(id) ? await sessions.load(id, principal, endpoint.name) : undefined
+    const session = ownId.test(id) ? await sessions.load(id, principal, endpoint.name, socket) : undefined
     if (session !== undefined) return session
     throw new GatewayError(
       'session_unknown',

@@ -4,7 +4,7 @@
 
 import type { JsonText } from '../../protocol/json-text.ts'
 import { GatewayError, isObject, type Request } from '../../protocol/messages.ts'
-import { type Timer, deadline } from '../../time/clock.ts'
+import { type Timer, deadline, noReason } from '../../time/clock.ts'
 import { idIn } from '../rpc/decode-json.ts'
 import { closedError, failureError, lostError } from '../rpc/errors.ts'
 import { createHttpSseStream } from './http-sse-stream.ts'
@@ -153,7 +153,7 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
     ended = reason
     stream.close(reason)
     rpc.end(reason)
-    ending.abort()
+    ending.abort(noReason)
     for (const id of [...posts.keys()]) abort(id)
     target.release()
   }

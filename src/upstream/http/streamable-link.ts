@@ -4,6 +4,7 @@
 import { createSemaphore } from '../../limits/limits.ts'
 import { type Request, type Result, modernOnlyCodes } from '../../protocol/messages.ts'
 import { type Client, noClient } from '../../protocol/seams.ts'
+import { noReason } from '../../time/clock.ts'
 import { closedError, failureError, lostError, upstreamError } from '../rpc/errors.ts'
 import { type RpcClient, createRpcClient } from '../rpc/rpc-client.ts'
 import { type HttpSession, StreamableCall, type StreamableCallContext } from './streamable-calls.ts'
@@ -86,7 +87,7 @@ export function openStreamable(definition: HttpDefinition, egress: Egress, link:
 
   function destroy(reason: Error): void {
     if (ending.signal.aborted) return
-    ending.abort()
+    ending.abort(noReason)
     session.stop()
     rpc.end(reason)
     target.release()
@@ -97,7 +98,7 @@ export function openStreamable(definition: HttpDefinition, egress: Egress, link:
     session.stop()
     rpc.end(closedError(name))
     await session.close()
-    ending.abort()
+    ending.abort(noReason)
     target.release()
   }
 

@@ -3,7 +3,7 @@
 
 import type { JsonText } from '../../protocol/json-text.ts'
 import { GatewayError, isObject, requestMessage } from '../../protocol/messages.ts'
-import { type Clock, backoffMs, deadline, pause, settledWithin } from '../../time/clock.ts'
+import { type Clock, backoffMs, deadline, noReason, pause, settledWithin } from '../../time/clock.ts'
 import { upstreamError } from '../rpc/errors.ts'
 import { type HandshakeResult, initialize } from '../rpc/link.ts'
 import { openGetStream } from './get-stream.ts'
@@ -160,7 +160,7 @@ export function createStreamableSession(
       const request = { method: 'DELETE' as const, headers, body: null }
       // 2025-11-25 "Session Management" 5; the server may say 405.
       await settledWithin(clock, closeMs, sendForStatus(target, request, stop.signal))
-      stop.abort()
+      stop.abort(noReason)
     }
   })
 }

@@ -5,7 +5,7 @@ import { endedError } from '../rpc/errors.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Upstream, UpstreamEvents } from '../../protocol/seams.ts'
-import type { Clock } from '../../time/clock.ts'
+import { type Clock, noReason } from '../../time/clock.ts'
 
 export interface PooledConnection {
   readonly key: string
@@ -117,7 +117,7 @@ export function createPooledConnection(
     },
     async close() {
       retire()
-      stop.abort()
+      stop.abort(noReason)
       try {
         await connection.ready
         await own?.close()
@@ -130,7 +130,7 @@ export function createPooledConnection(
     },
     destroy(reason) {
       remove()
-      stop.abort()
+      stop.abort(noReason)
       own?.destroy(reason)
     }
   }
