@@ -12,8 +12,7 @@ const long = call.replace('hello', 'x'.repeat(300_000))
 const ended = /HTTP\/1\.1 200 [^]*\r\nconnection: close\r\n/i
 
 t.test('every answer and refusal of a POST is the same, byte for byte, in its usual form and in another', async (t) => {
-  const limits = { bodyBytes: 1_048_576 }
-  const acme = await acmeGateway(t, { limits })
+  const acme = await acmeGateway(t)
   const { headers } = await legacyClient(acme.url(), keyOf.ada)
   const session = `Mcp-Session-Id: ${headers['mcp-session-id']}\r\n`
   const usual = acme.post(call, session)
@@ -37,7 +36,6 @@ t.test('every answer and refusal of a POST is the same, byte for byte, in its us
     [404, 'an endpoint that there is not', acme.post(call, session, '/t/acme/nowhere/mcp')],
     [404, 'the default endpoint by its name', acme.post(call, session, '/t/acme/default/mcp')],
     [406, 'a format that there is not', usual.replace(/Accept: [^\r]+/, 'Accept: text/html')],
-    [413, 'a body beyond the limit', acme.post('x'.repeat(limits.bodyBytes + 1), session)],
     [415, 'a compressed body', acme.post(call, `${session}Content-Encoding: gzip\r\n`)]
   ] as const) {
     const seen = []
@@ -45,7 +43,13 @@ t.test('every answer and refusal of a POST is the same, byte for byte, in its us
       const from = acme.log.length
       const { text, ...answer } = await acme.exchange(bytes.replace('application/json\r\n', `${type}\r\n`))
       if (what !== 'HTTP/1.0 in place of HTTP/1.1') t.equal(answer.status, status, `${what}: ${text}`)
-      seen.push({ text: masked(text), log: acme.log.slice(from).map((line) => masked(JSON.stringify(line))) })
+      seen.push({
+        text: masked(text),
+        log: acme.log
+          .slice(from)
+          .filter(isOfRequest)
+          .map((line) => masked(JSON.stringify(line)))
+      })
     }
     t.same(seen[0], seen[1], what)
   }
@@ -72,6 +76,10 @@ t.test('bodies of a connection are read one after the other, whole or in pieces,
   )
   t.match(text, ended)
 })
+
+/** Written before its answer; others may come at any time. */
+const isOfRequest = ({ msg }: { readonly msg?: unknown }): boolean =>
+  msg === 'call' || msg === 'refused' || msg === 'authentication refused'
 
 /** Without what differs from one request to the next. */
 const masked = (text: string): string =>
