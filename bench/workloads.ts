@@ -164,6 +164,20 @@ export const workloads: readonly Workload[] = [
     aim: 2,
     least: 2.5,
     gateways: (stage, upstream) => ({ a: usual(stage, upstream), b: usual(stage, upstream) })
+  },
+  {
+    name: 'hop',
+    what: 'a call that another replica owns (bus over Redis); CPU of both',
+    connections: 32,
+    of: 'W1',
+    redis: true,
+    ways: [
+      { via: 'b', path: endpoint(), client: call },
+      { via: 'b', path: endpoint(), client: call, owner: 'a' }
+    ],
+    aim: 2,
+    least: 2.5,
+    gateways: (stage, upstream) => ({ a: usual(stage, upstream), b: usual(stage, upstream) })
   }
 ]
 

@@ -26,7 +26,7 @@ export interface Target {
   readonly tool: ToolName
   /** Used in turn; at the least one for each connection. */
   readonly sessions: number
-  /** Where the task is made, if not at `url`: at another replica. */
+  /** Where sessions are opened, or the task is made, if not at `url`: at another replica. */
   readonly owner?: { readonly url: string; readonly token: string }
 }
 
@@ -65,10 +65,11 @@ export async function prepareOperations(target: Target, connections: number): Pr
       if (taskId === undefined) throw new Error(`no task was made: ${head}\n${body.toString()}`)
       return each(() => repeated([to.modern('tasks/get', { taskId }, taskId)], (body) => body.includes('"working"')))
     }
-    const first = await openSession(to, caller.ask)
-    const name = await findTool(tool, (params) => caller.ask(to.legacy(first, 'tools/list', params)))
+    const opener = requestsTo(owner)
+    const first = await openSession(opener, atOwner.ask)
+    const name = await findTool(tool, (params) => atOwner.ask(opener.legacy(first, 'tools/list', params)))
     if (kind === 'life') return each(() => lifeOfASession(to, name))
-    const requests = [first, ...(await openSessions(target, sessions - 1))].map((session) =>
+    const requests = [first, ...(await openSessions(owner, sessions - 1))].map((session) =>
       kind === 'list' ? to.legacy(session, 'tools/list') : to.legacy(session, 'tools/call', callOf(name, tool))
     )
     const share = (at: number): Buffer[] => requests.filter((_, which) => which % connections === at)
@@ -145,7 +146,7 @@ function sessionOf(answer: Answer): string {
   return session
 }
 
-async function openSessions(target: Target, count: number): Promise<string[]> {
+async function openSessions(target: Pick<Target, 'url' | 'token'>, count: number): Promise<string[]> {
   const sessions: string[] = []
   const to = requestsTo(target)
   let begun = 0
