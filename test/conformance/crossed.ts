@@ -2,7 +2,8 @@
 
 import type { Test } from 'tap'
 import { jsonHeaders, send } from '../kit/client.ts'
-import { gateway, key } from '../kit/gateway.ts'
+import { key } from '../kit/gateway.ts'
+import { startHouse } from '../kit/replicas.ts'
 import { differences } from './differences.ts'
 import { expected, figuresOf, type Way } from './figures.ts'
 import { gaps } from './gaps.ts'
@@ -33,7 +34,7 @@ async function runs(
 ): Promise<[direct: Run, ...crossed: Through[]]> {
   const direct = startReference(t, 'http', requirements).then(async (url) => await runSuite(url, { requirements }))
   const crossed = ways.map(async (way): Promise<Through> => {
-    const { url } = await gateway(t, {
+    const { url } = await startHouse(t, {
       upstreams: { reference: await configured(t, server, way) },
       endpoints: { default: { upstreams: ['reference'], prefix: '' } }
     })

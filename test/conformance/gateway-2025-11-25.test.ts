@@ -3,7 +3,8 @@
 
 import t, { type Test } from 'tap'
 import { jsonHeaders, send } from '../kit/client.ts'
-import { gateway, key } from '../kit/gateway.ts'
+import { key } from '../kit/gateway.ts'
+import { startHouse } from '../kit/replicas.ts'
 import { complaints, differences } from './differences.ts'
 import { expected, figuresOf, type Way } from './figures.ts'
 import { startReference, stdioReference } from './reference.ts'
@@ -32,7 +33,7 @@ t.test('the reference server scores 30 of 30 for 2025-11-25, without a warning',
 
 for (const [way, configured] of Object.entries(ways) as Array<[Way, (typeof ways)[Way]]>) {
   t.test(`with an upstream over ${way}, the suite finds the same as without the gateway`, async (t) => {
-    const { url } = await gateway(t, {
+    const { url } = await startHouse(t, {
       upstreams: { reference: await configured(t) },
       endpoints: { default: { upstreams: ['reference'], prefix: '' } }
     })

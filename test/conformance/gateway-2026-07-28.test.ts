@@ -5,7 +5,8 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import t from 'tap'
 import { jsonHeaders, send } from '../kit/client.ts'
-import { gateway, key } from '../kit/gateway.ts'
+import { key } from '../kit/gateway.ts'
+import { startHouse } from '../kit/replicas.ts'
 import { complaints, differences } from './differences.ts'
 import { expected, figuresOf, isClean, type Way } from './figures.ts'
 import { tasksExtension } from './modern/tasks.ts'
@@ -24,7 +25,7 @@ const ways: Partial<Record<Way, unknown>> = {
 }
 
 async function through(configured: unknown): Promise<{ url: string; run: Run }> {
-  const { url } = await gateway(t, {
+  const { url } = await startHouse(t, {
     upstreams: { reference: configured },
     endpoints: { default: { upstreams: ['reference'], prefix: '' } }
   })

@@ -2,13 +2,14 @@
 // issuer.
 
 import t from 'tap'
-import { gateway, key } from '../kit/gateway.ts'
+import { key } from '../kit/gateway.ts'
+import { startHouse } from '../kit/replicas.ts'
 import { issuer } from '../kit/issuer.ts'
 import { inspect } from '../e2e/kit/inspector.ts'
 import { realUpstreams } from '../e2e/kit/real-servers.ts'
 
 const [upstreams, provider] = await Promise.all([realUpstreams(t), issuer(t)])
-const house = await gateway(t, {
+const house = await startHouse(t, {
   upstreams,
   limits: { coldStartMs: 30_000, pageSize: 10 },
   auth: { keys: [{ name: 'host', key }], issuers: [{ issuer: provider.url }] }

@@ -5,14 +5,15 @@ import t from 'tap'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import * as types from '@modelcontextprotocol/sdk/types.js'
-import { gateway, key } from '../kit/gateway.ts'
+import { key } from '../kit/gateway.ts'
+import { startHouse } from '../kit/replicas.ts'
 import { sseUrl } from '../kit/http-sse-client.ts'
 import { capabilitiesOf, newest } from './kit/sdks.ts'
 import { serverOf, startServer } from './kit/servers.ts'
 import { tour } from './kit/tour.ts'
 
 const program = fileURLToPath(new URL('../../node_modules/mcp-remote/dist/proxy.js', import.meta.url))
-const house = await gateway(t, {
+const house = await startHouse(t, {
   upstreams: { up: { type: 'http', url: await startServer(t, serverOf(newest, 'http')) } },
   endpoints: { default: { upstreams: ['up'], prefix: '' } },
   limits: { coldStartMs: 30_000 }

@@ -4,13 +4,14 @@
 import { subscribe } from 'node:diagnostics_channel'
 import t from 'tap'
 import { EventSource } from 'undici'
-import { gateway, key } from '../kit/gateway.ts'
+import { key } from '../kit/gateway.ts'
+import { startHouse } from '../kit/replicas.ts'
 import { sseUrl } from '../kit/http-sse-client.ts'
 import { connect, newest, sdks } from './kit/sdks.ts'
 import { serverOf, startServer } from './kit/servers.ts'
 import { tour } from './kit/tour.ts'
 
-const house = await gateway(t, {
+const house = await startHouse(t, {
   upstreams: {
     remote: { type: 'http', url: await startServer(t, serverOf(newest, 'http')) },
     local: serverOf(newest, 'stdio')

@@ -2,7 +2,8 @@
 // the newest client.
 
 import t from 'tap'
-import { gateway, key } from '../kit/gateway.ts'
+import { key } from '../kit/gateway.ts'
+import { startHouse } from '../kit/replicas.ts'
 import { connect, newest, sdks } from './kit/sdks.ts'
 import { serverOf, startServer } from './kit/servers.ts'
 import { tour } from './kit/tour.ts'
@@ -11,7 +12,7 @@ for (const sdk of sdks) {
   for (const transport of ['stdio', ...sdk.transports] as const) {
     t.test(`${sdk.name} over ${transport}`, async (t) => {
       const program = serverOf(sdk, transport)
-      const house = await gateway(t, {
+      const house = await startHouse(t, {
         upstreams: { up: transport === 'stdio' ? program : { type: 'http', url: await startServer(t, program) } },
         endpoints: { default: { upstreams: ['up'], prefix: '' } },
         limits: { coldStartMs: 30_000 }

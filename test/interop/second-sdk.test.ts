@@ -5,7 +5,8 @@
 import { fileURLToPath } from 'node:url'
 import { Client, StreamableHTTPClientTransport, type ClientOptions } from '@modelcontextprotocol/client'
 import t, { type Test } from 'tap'
-import { gateway, key } from '../kit/gateway.ts'
+import { key } from '../kit/gateway.ts'
+import { startHouse } from '../kit/replicas.ts'
 import { newest } from './kit/sdks.ts'
 import { secondTour, type Peer } from './kit/second-tour.ts'
 import { serverOf, startServer } from './kit/servers.ts'
@@ -15,7 +16,7 @@ const second = (transport: 'http' | 'stdio') => ({ command: process.execPath, ar
 const remote = await startServer(t, second('http'))
 const first = await startServer(t, serverOf(newest, 'http'))
 
-const house = await gateway(t, {
+const house = await startHouse(t, {
   upstreams: {
     remote: { type: 'http', url: remote },
     local: second('stdio'),

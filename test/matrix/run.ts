@@ -2,7 +2,8 @@
 // endpoint.
 
 import type { Revision } from '../../src/protocol/messages.ts'
-import { gateway, key } from '../kit/gateway.ts'
+import { key } from '../kit/gateway.ts'
+import { startHouse } from '../kit/replicas.ts'
 import { legacyOverHttp, legacyOverSse, legacyOverStdio, type RunningServer } from './transports.ts'
 import type { Seen, Transport } from './cell.ts'
 import type { MatrixClient } from './client.ts'
@@ -63,7 +64,7 @@ export async function runMatrix(t: { teardown(run: () => unknown): void }, only:
       return { ...server, state, carried, name: `u${n}` }
     })
   )
-  const made = await gateway(t, {
+  const made = await startHouse(t, {
     upstreams: Object.fromEntries(upstreams.map(({ name, carried }) => [name, carried.config])),
     endpoints: Object.fromEntries(upstreams.map(({ name }) => [name, { upstreams: [name], prefix: '' }])),
     // The first client waits for its server however slow the machine.

@@ -4,7 +4,8 @@ import { type Teardown } from '../../kit/until.ts'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { gateway, key } from '../../kit/gateway.ts'
+import { key } from '../../kit/gateway.ts'
+import { startHouse } from '../../kit/replicas.ts'
 import { connect, newest } from './sdks.ts'
 import { serverOf, startServer, type Command } from './servers.ts'
 import { tour } from './tour.ts'
@@ -23,7 +24,7 @@ const stepMs = 20_000
 export async function meetServer(peer: string, transport: 'stdio' | 'http', command: Command): Promise<Outcome[]> {
   return await within(async (t) => {
     const up = transport === 'stdio' ? command : { type: 'http', url: await startServer(t, command) }
-    const house = await gateway(t, {
+    const house = await startHouse(t, {
       upstreams: { up },
       endpoints: { default: { upstreams: ['up'], prefix: '' } },
       limits: { coldStartMs: 30_000 }
@@ -52,7 +53,7 @@ export async function meetServer(peer: string, transport: 'stdio' | 'http', comm
 export async function meetClient(peer: string, door: 'mcp' | 'sse', { command, args }: Command): Promise<Outcome[]> {
   return await within(async (t) => {
     const up = { type: 'http', url: await startServer(t, serverOf(newest, 'http')) }
-    const house = await gateway(t, {
+    const house = await startHouse(t, {
       upstreams: { up },
       endpoints: { default: { upstreams: ['up'], prefix: '' } },
       limits: { coldStartMs: 30_000 }

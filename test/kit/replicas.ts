@@ -1,0 +1,85 @@
+// Several gateways, each a process of its own, on one real Redis behind a load balancer that hands every request to the
+// next of them, whoever sent it.
+
+import { once } from 'node:events'
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { configOf, gateway, type TestGatewayOptions } from './gateway.ts'
+import { serve, type Served } from './process.ts'
+import { redis, type PrivateRedis } from './redis.ts'
+import type { Teardown } from './until.ts'
+
+export interface Replicas {
+  readonly nodes: readonly Served[]
+  readonly store: PrivateRedis
+  /** Of the load balancer, without a slash at its end: each request comes to the next replica. */
+  readonly origin: string
+  /** Which replica had each request so far. */
+  readonly turns: readonly number[]
+}
+
+export type ReplicaOptions = Omit<TestGatewayOptions, 'store' | 'overrides'>
+
+export async function replicas(t: Teardown, options: ReplicaOptions, count = 3): Promise<Replicas> {
+  const [store, { origin, targets, turns }] = await Promise.all([redis(t), startBalancer(t)])
+  const config = configOf({ ...options, store: store.url, top: { ...options.top, publicUrl: origin } })
+  const nodes = await Promise.all(Array.from({ length: count }, () => serve(t, config)))
+  targets.push(...nodes.map(({ url }) => url))
+  return { nodes, store, origin, turns }
+}
+
+/** What a test needs of a gateway that may be one process or several. */
+export interface House {
+  /** The endpoint of tenant `acme`. */
+  url(endpoint?: string): string
+  close(): Promise<unknown>
+}
+
+/**
+ * How many processes serve the tests of foreign clients, suites and revisions: one, in the process of the test, unless
+ * `npm run replicas` says more.
+ */
+const replicaCount = Number(process.env['GATEHOUSE_TEST_REPLICAS'] ?? 1)
+
+export async function startHouse(t: Teardown, options: ReplicaOptions, count = replicaCount): Promise<House> {
+  if (count === 1) return await gateway(t, options)
+  const { origin, nodes } = await replicas(t, options, count)
+  return {
+    url: (endpoint = 'default') => `${origin}/t/acme/${endpoint === 'default' ? '' : `${endpoint}/`}mcp`,
+    close: () => Promise.all(nodes.map(({ stop }) => stop()))
+  }
+}
+
+/** One request at a time to each in turn: two requests on one connection of a client come to two of them. */
+async function startBalancer(t: Teardown) {
+  const targets: string[] = []
+  const turns: number[] = []
+  const server = createServer((incoming, outgoing) => {
+    const turn = turns.length % targets.length
+    turns.push(turn)
+    forward(targets[turn] ?? '', incoming, outgoing)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, targets, turns }
+}
+
+function forward(target: string, incoming: IncomingMessage, outgoing: ServerResponse): void {
+  const { method, headers } = incoming
+  const onward = request(target + incoming.url, { method, headers, agent: false }, (response) => {
+    outgoing.writeHead(response.statusCode ?? 502, response.headers)
+    // A stream that has sent nothing yet has begun all the same.
+    outgoing.flushHeaders()
+    response.pipe(outgoing)
+    response.on('error', () => outgoing.destroy())
+  })
+  onward.on('error', () => {
+    if (outgoing.headersSent) outgoing.destroy()
+    else outgoing.writeHead(502).end()
+  })
+  outgoing.on('close', () => onward.destroy())
+  incoming.pipe(onward)
+}
