@@ -3,7 +3,7 @@
 
 import { createMemoryAccount } from '../limits/memory.ts'
 import { observe } from '../observe/log.ts'
-import type { JsonObject, Result, UpstreamName } from '../protocol/messages.ts'
+import type { JsonObject, Request, Result, UpstreamName } from '../protocol/messages.ts'
 import type { Bus } from '../session/bus.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { Pool } from '../upstream/pool/pool.ts'
@@ -17,7 +17,7 @@ import { createOwnLists } from './catalog/own-lists.ts'
 import { createPromises } from './catalog/promises.ts'
 import { createCallerConnections } from './connections/caller-connections.ts'
 import type { LogLevels } from './connections/log-level.ts'
-import type { ModernServices } from './methods/modern-forward.ts'
+import { retryForwarded, type ModernServices } from './methods/modern-forward.ts'
 import { dispatchModern, taskMethod } from './methods/modern.ts'
 import { createListPages } from './methods/list-pages.ts'
 import { resolve } from './methods/shared.ts'
@@ -83,8 +83,8 @@ export function createModernRelay({
   })
   const states = createRequestStates(sealer, wall)
   const parking = createParking({ states, node, bus, contextOf, wall, newId, log, memory, lifetimeMs: parkedMs })
-  const forward = (call: ModernCall, upstream: UpstreamName, owner: string): Promise<Result> =>
-    forwardToNode(bus, call, upstream, owner)
+  const forward = (...args: [call: ModernCall, upstream: UpstreamName, owner: string, outgoing?: Request]) =>
+    forwardToNode(bus, ...args)
   const legacyTasks = createLegacyTasks({
     connections,
     pool,
@@ -119,8 +119,9 @@ export function createModernRelay({
   })
 
   bus.serve('modern', async (message, channel) => {
-    const { call, upstream } = forwardedCallOf(message, channel, contextOf)
+    const { call, upstream, outgoing } = forwardedCallOf(message, channel, contextOf)
     if (call.request.method.startsWith('tasks/')) return await taskMethod(call, services)
+    if (outgoing !== undefined) return await retryForwarded(call, upstream, outgoing, services)
     return await parking.resumeForwarded(call, upstream)
   })
 

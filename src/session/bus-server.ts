@@ -11,6 +11,7 @@ export type BusKind =
   | 'http-sse'
   | 'cancel'
   | 'progress'
+  | 'notification'
   | 'stream'
   | 'home'
   | 'deliver'

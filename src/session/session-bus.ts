@@ -1,5 +1,5 @@
 // What reaches one process and is about what another one holds of the same session: answers to its server requests,
-// cancellations, messages for the stream that its client listens on.
+// cancellations, notifications for its servers, messages for the stream that its client listens on.
 
 import { LRUCache } from 'lru-cache'
 import { createTokenBucket } from '../limits/limits.ts'
@@ -58,6 +58,8 @@ const tellAllPerSecond = 10
 const tellAllBurst = 100
 /** Persons whose cancellations are counted. */
 const maxTellers = 20_000
+/** What a client says that is for the servers of its session, whose connections its home has. */
+const forServers = /^notifications\/(?:roots\/list_changed|tasks\/status)$/
 
 export type SessionBus = ReturnType<typeof createSessionBus>
 
@@ -66,6 +68,7 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
   const remotes = new LRUCache<string, RemoteStream>({ max: maxRemoteStreams })
   const tellings = new LRUCache<string, ReturnType<typeof createTokenBucket>>({ max: maxTellers })
   let onListening = (_session: LiveSession): void => {}
+  let onNotified = (_session: LiveSession, _notification: Notification): void => {}
 
   const tell = (to: string, kind: BusKind, key: string, said: SaidOfSession): Promise<boolean> =>
     bus.tell(to, kind, { key, said } satisfies About<SaidOfSession>)
@@ -124,6 +127,10 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
     return live.get(key)?.serverRequests.settle(said) === true
   })
   bus.hear('progress', ({ key, said }: About<Notification>) => live.get(key)?.serverRequests.progress(said))
+  bus.hear('notification', ({ key, said }: About<Notification>) => {
+    const session = live.get(key)
+    if (session !== undefined) onNotified(session, said)
+  })
   bus.hear('cancel', ({ key, said }: About<Cancellation>, from) => {
     const session = live.get(key)
     if (session !== undefined && from !== node) cancelHere(session, said)
@@ -191,12 +198,23 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
       if (mayTellAll(session)) void tell(everyNode, 'cancel', session.key, cancellation)
       else if (home !== node) void tell(home, 'cancel', session.key, cancellation)
     },
+    /** A notification that is about no request, to the home of the session. @returns false where that is here */
+    notifyHome(session: LiveSession, notification: Notification): boolean {
+      const { home } = session.session.record
+      if (!shared || home === node) return false
+      if (forServers.test(notification.method)) void tell(home, 'notification', session.key, notification)
+      return true
+    },
     announce,
     /** This process is the home of the session from now on: whoever has its stream is to announce that. */
     becameHome: ({ key }: LiveSession): void => void tell(everyNode, 'home', key, undefined),
     /** Called when a client is found to listen elsewhere. */
     onListening(listener: (session: LiveSession) => void): void {
       onListening = listener
+    },
+    /** Called when a client has said something elsewhere that is for the servers of its session. */
+    onNotified(listener: (session: LiveSession, notification: Notification) => void): void {
+      onNotified = listener
     }
   }
 }

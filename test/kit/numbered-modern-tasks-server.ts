@@ -1,6 +1,6 @@
 // A server of 2026-07-28 over stdio that numbers its tasks, each process for itself:
 // `node numbered-modern-tasks-server.ts`. A task of `toil` works until `finish`; both say who asked and the process.
-// `die` ends the process.
+// `die` ends the process. `confirm` asks first, and takes the answer only with a state of its own process.
 
 import { createInterface } from 'node:readline'
 import type { Json } from './mcp-server.ts'
@@ -28,12 +28,19 @@ function serve(): void {
       ...hints
     }),
     'tools/list': () => ({
-      tools: ['toil', 'finish', 'die'].map((name) => ({ name, inputSchema: { type: 'object' } })),
+      tools: ['toil', 'finish', 'die', 'confirm'].map((name) => ({ name, inputSchema: { type: 'object' } })),
       ...hints
     }),
-    'tools/call'({ name, arguments: { who } = {} }) {
+    'tools/call'({ name, arguments: { who } = {}, requestState, inputResponses }) {
       if (name === 'die') process.exit(0)
       const content = [{ type: 'text', text: `${String(who)} ${process.pid}` }]
+      if (name === 'confirm' && inputResponses !== undefined)
+        return requestState === `of ${process.pid}` ? { content } : undefined
+      if (name === 'confirm') {
+        const params = { mode: 'form', message: 'Sure?', requestedSchema: { type: 'object', properties: {} } }
+        const inputRequests = { sure: { method: 'elicitation/create', params } }
+        return { resultType: 'input_required', inputRequests, requestState: `of ${process.pid}` }
+      }
       if (name === 'finish') {
         for (const [taskId, task] of tasks) {
           Object.assign(task, { status: 'completed', result: { content: [{ type: 'text', text: task['x-who'] }] } })

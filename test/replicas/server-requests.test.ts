@@ -1,5 +1,5 @@
-// What a client sends about something that runs at another replica: the answer to a server request, its progress, a
-// cancellation.
+// What a client sends about something that is at another replica: the answer to a server request, its progress, a
+// cancellation, what it tells its servers.
 
 import t from 'tap'
 import { postEvents } from '../kit/events.ts'
@@ -74,4 +74,19 @@ t.test('a cancellation reaches its call at another replica', async (t) => {
   await until('the upstream was told', () =>
     upstream.server.received.some(({ method }) => method === 'notifications/cancelled')
   )
+})
+
+t.test('a change of the roots reaches the server, whichever replica is told', async (t) => {
+  const client = await sessionAt(rig.at(0))
+  const heard = (): number =>
+    upstream.server.received.filter(({ method }) => method === 'notifications/roots/list_changed').length
+  for (const node of [0, 1, 2]) {
+    t.match((await post(rig.at(node), client, { id: node, method: 'tools/call', params: { name: 'echo' } })).json, {
+      result: {}
+    })
+    const before = heard()
+    t.equal((await post(rig.at(node), client, { method: 'notifications/roots/list_changed' })).status, 202)
+    await until(`the server is told by replica ${node}`, () => heard() > before)
+    t.equal(heard(), before + 1, 'once')
+  }
 })

@@ -155,7 +155,7 @@ export function createSessionMessages({ relay, log, calls, replicas: { sessionBu
         const reason = typeof params?.['reason'] === 'string' ? params['reason'].slice(0, 500) : undefined
         sessionBus.cancel(session, { requestId: params?.['requestId'], reason })
       } else if (method === 'notifications/progress') sessionBus.progress(session, message.notification)
-      else relay.notify(session, message.notification)
+      else if (!sessionBus.notifyHome(session, message.notification)) relay.notify(session, message.notification)
     }
   }
 }

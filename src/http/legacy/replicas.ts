@@ -7,7 +7,7 @@ import { createSessionHomes, type SessionHomesOptions } from './session-homes.ts
 
 export type Replicas = ReturnType<typeof createReplicas>
 
-export function createReplicas(options: SessionHomesOptions, relay: Pick<LegacyRelay, 'touch'>) {
+export function createReplicas(options: SessionHomesOptions, relay: Pick<LegacyRelay, 'touch' | 'notify'>) {
   const { bus, live, contextOf } = options
   const sessionBus = createSessionBus(bus, live, steadyClock)
   // A client that listens at another process keeps the connections of its session here.
@@ -15,5 +15,6 @@ export function createReplicas(options: SessionHomesOptions, relay: Pick<LegacyR
     const context = contextOf(session.tenant, session.endpoint)
     if (context !== undefined) relay.touch(context, session)
   })
+  sessionBus.onNotified(relay.notify)
   return { bus, sessionBus, homes: createSessionHomes(options, sessionBus) }
 }

@@ -17,12 +17,15 @@ import { lossError } from '../../session/parked-calls.ts'
 import { conversationOf, withoutInputResponses } from '../client/modern-client.ts'
 import { hasCapability } from '../../protocol/methods.ts'
 import { shapeInputRequests } from '../client/input-requests.ts'
+import type { TaskProcess } from '../tasks/caller-tasks.ts'
 import { hash } from 'node:crypto'
 
 /** What a state stands for. */
 export interface RequestState {
   /** What a modern upstream gave, which gets it back byte for byte. */
   readonly upstreamState?: string
+  /** Of a child process, which may seal what it gives with a key of its own: where it runs. */
+  readonly process?: TaskProcess
   /** Keys of the pages that an older upstream wants visited before it is asked again. */
   readonly pages?: readonly string[]
   /** The call of an older upstream that waits for the answers, and the process that holds it. */

@@ -1,5 +1,5 @@
-// A call of 2026-07-28 on its way to the process that holds what it is about: a parked call, or a task on a connection
-// of that process.
+// A call of 2026-07-28 on its way to the process that holds what it is about: a parked call, a task on a connection of
+// that process, or the child process that asked for input.
 
 import type { Principal } from '../../auth/principal.ts'
 import {
@@ -26,18 +26,21 @@ interface Forwarded {
   readonly request: Request
   readonly capabilities: ClientCapabilities
   readonly logLevel?: LogLevel | undefined
+  readonly outgoing?: Request | undefined
 }
 
 /**
  * Has another process answer the call.
  * @param node the process that holds what the call is about
+ * @param outgoing the request as its upstream is to get it, where the other process has nothing to add
  * @throws GatewayError invalid_state where it is gone; whatever that process answers
  */
 export async function forwardToNode(
   bus: Pick<Bus, 'request'>,
   call: ModernCall,
   upstream: UpstreamName,
-  node: string
+  node: string,
+  outgoing?: Request
 ): Promise<Result> {
   const { tenant, endpoint, request, client, signal } = call
   const { kind, issuer, subject, clientId } = call.principal
@@ -50,7 +53,8 @@ export async function forwardToNode(
     principal,
     request,
     capabilities,
-    logLevel
+    logLevel,
+    outgoing
   }
   const caller = JSON.stringify(callerBindingOf(call))
   const answer = await bus.request(node, 'modern', { tenant: tenant.id, caller }, forwarded, {
@@ -69,8 +73,8 @@ export function forwardedCallOf(
   message: unknown,
   { notify, signal }: { readonly notify: (notification: Notification) => void; readonly signal: AbortSignal },
   contextOf: ContextOf
-): { readonly call: ModernCall; readonly upstream: UpstreamName } {
-  const { tenant, endpoint, upstream, principal, request, capabilities, logLevel } = message as Forwarded
+): { readonly call: ModernCall; readonly upstream: UpstreamName; readonly outgoing: Request | undefined } {
+  const { tenant, endpoint, upstream, principal, request, capabilities, logLevel, outgoing } = message as Forwarded
   const context = contextOf(tenant, endpoint)
   if (context === undefined) throw lossError('replaced')
   const call: ModernCall = {
@@ -86,5 +90,5 @@ export function forwardedCallOf(
     },
     signal
   }
-  return { call, upstream }
+  return { call, upstream, outgoing }
 }

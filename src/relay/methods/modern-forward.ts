@@ -2,13 +2,13 @@
 // the client (basic/patterns/mrtr), which sends the request again with it.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { GatewayError, isObject, type Request, type Result } from '../../protocol/messages.ts'
+import { GatewayError, isObject, type Request, type Result, type UpstreamName } from '../../protocol/messages.ts'
 import { withParam, withoutParam } from '../../protocol/translate/rewrite.ts'
 import { withTaskId } from '../../protocol/translate/tasks.ts'
 import { abortable } from '../../time/clock.ts'
 import type { Parking } from '../bridge/parking.ts'
 import { openUrlRetry, urlElicitationOf, type RequestStates } from '../bridge/request-state.ts'
-import { redactError, type ModernCall } from '../call/call.ts'
+import { definitionOf, redactError, type ModernCall } from '../call/call.ts'
 import type { CallerCatalogs } from '../catalog/client-catalogs.ts'
 import type { Promises } from '../catalog/promises.ts'
 import { errorForModern } from '../client/client-errors.ts'
@@ -16,7 +16,7 @@ import { shapeInputRequests } from '../client/input-requests.ts'
 import { forwardableRequest, modernClientOf, withoutInputResponses } from '../client/modern-client.ts'
 import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
 import type { LegacyTasks } from '../tasks/legacy-for-modern.ts'
-import type { SealedTaskIds } from '../tasks/caller-tasks.ts'
+import type { SealedTaskIds, TaskProcess } from '../tasks/caller-tasks.ts'
 import type { ProcessTasks } from '../tasks/process-tasks.ts'
 import type { ListPages } from './list-pages.ts'
 
@@ -64,8 +64,8 @@ export function forwardModern(
       const result = await upstream.request(outgoing, client, call.signal)
       processTasks.noted(call, definition, lease, result)
       if (typeof result['resultType'] !== 'string') return { ...result, resultType: 'complete' }
-      if (result['resultType'] !== 'task') return withInputRequests(call, states, definition, result)
       const process = processTasks.of(definition, upstream)
+      if (result['resultType'] !== 'task') return withInputRequests(call, states, definition, process, result)
       return withTaskId(result, (id) =>
         taskIds.toClient(call, { upstream: definition.name, id, ...(process && { process }) })
       )
@@ -116,7 +116,10 @@ export async function converse(
   }
 }
 
-/** To the parked call that waits for the input, or to the upstream with the state that it gave. */
+/**
+ * To the parked call that waits for the input, or to the upstream with the state that it gave; to the child process
+ * that gave it, as long as that runs.
+ */
 async function nextRound(
   call: ModernCall,
   definition: UpstreamDefinition,
@@ -128,7 +131,7 @@ async function nextRound(
     throw new GatewayError('invalid_params', `"inputResponses" of ${call.request.method} must be an object.`)
   }
   if (requestState === undefined) return await forwardModern(call, definition, request, services)
-  const { parked, upstreamState } = services.states.open(call, definition.name, requestState)
+  const { parked, upstreamState, process } = services.states.open(call, definition.name, requestState)
   if (parked !== undefined) {
     const resume = (): Promise<Result> => services.parking.resume(call, definition.name, parked, inputResponses)
     return await withModernErrors(call, definition, resume)
@@ -137,7 +140,35 @@ async function nextRound(
     upstreamState === undefined
       ? withoutParam(request, 'requestState')
       : withParam(request, 'requestState', upstreamState)
-  return await forwardModern(call, definition, outgoing, services)
+  const at = process && services.processTasks.find(definition, process)
+  const elsewhere =
+    process === undefined || at !== undefined
+      ? undefined
+      : await services.processTasks.retriedElsewhere(call, definition, process, outgoing)
+  return elsewhere ?? (await forwardModern(call, definition, outgoing, services, at))
+}
+
+/**
+ * A request with input for a child process of this process, which came to another one.
+ * @param outgoing as the upstream is to get it
+ * @throws GatewayError invalid_state where the state in the request is not one of this caller and request; whatever
+ * `forwardModern` throws
+ */
+export async function retryForwarded(
+  call: ModernCall,
+  upstream: UpstreamName,
+  outgoing: Request,
+  services: ModernServices
+): Promise<Result> {
+  const { process } = services.states.open(call, upstream, call.request.params?.['requestState'])
+  const definition = definitionOf(call, upstream)
+  return await forwardModern(
+    call,
+    definition,
+    outgoing,
+    services,
+    process && services.processTasks.find(definition, process)
+  )
 }
 
 /** @throws GatewayError upstream_protocol */
@@ -145,6 +176,7 @@ function withInputRequests(
   call: ModernCall,
   states: RequestStates,
   { name: upstream }: UpstreamDefinition,
+  process: TaskProcess | undefined,
   result: Result
 ): Result {
   if (result['resultType'] !== 'input_required') return result
@@ -159,7 +191,7 @@ function withInputRequests(
       inputRequests: shapeInputRequests(inputRequests, upstream, call.endpoint, call.client.capabilities)
     }),
     ...(typeof requestState === 'string' && {
-      requestState: states.seal(call, upstream, { upstreamState: requestState })
+      requestState: states.seal(call, upstream, { upstreamState: requestState, ...(process && { process }) })
     })
   }
 }

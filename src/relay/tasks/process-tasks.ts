@@ -1,11 +1,12 @@
 // Tasks of 2026-07-28 at servers over stdio. Many a server numbers its tasks, and each process of it begins anew: a
-// task is asked of the process that made it, wherever that is, and of no other. Over HTTP a server knows its tasks on
-// all connections.
+// task is asked of the process that made it, wherever that is, and of no other. So is input for a call that a process
+// asked for, as long as that runs. Over HTTP a server knows both on all connections.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { GatewayError, type Result, type UpstreamName } from '../../protocol/messages.ts'
+import { GatewayError, type Request, type Result, type UpstreamName } from '../../protocol/messages.ts'
 import type { Upstream } from '../../protocol/seams.ts'
 import { isTaskOver, readTask } from '../../protocol/translate/tasks.ts'
+import { ProcessGone } from '../../session/bus-messages.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { callerBindingOf, quotaKeyOf, type ModernCall } from '../call/call.ts'
 import type { LeasedConnection } from '../connections/caller-connections.ts'
@@ -25,7 +26,7 @@ export function createProcessTasks({
   /** This process of the gateway. */
   readonly node: string
   /** Has another process of the gateway answer the call. @throws GatewayError invalid_state where it is gone */
-  readonly forward: (call: ModernCall, upstream: UpstreamName, node: string) => Promise<Result>
+  readonly forward: (call: ModernCall, upstream: UpstreamName, node: string, outgoing?: Request) => Promise<Result>
 }) {
   return {
     /** Where a task is known that was made on this connection; undefined: wherever its server is reached. */
@@ -48,6 +49,25 @@ export function createProcessTasks({
         return await forward(call, definition.name, process.node)
       } catch (error) {
         if (error instanceof GatewayError && error.code === 'invalid_state') throw taskGone(definition)
+        throw error
+      }
+    },
+
+    /**
+     * The answer to a request with input for a child process of another process of the gateway.
+     * @returns undefined where that is gone, or is this one: nothing was sent
+     */
+    async retriedElsewhere(
+      call: ModernCall,
+      definition: UpstreamDefinition,
+      process: TaskProcess,
+      outgoing: Request
+    ): Promise<Result | undefined> {
+      if (process.node === node || process.definition !== definition.hash) return undefined
+      try {
+        return await forward(call, definition.name, process.node, outgoing)
+      } catch (error) {
+        if (error instanceof ProcessGone) return undefined
         throw error
       }
     },
