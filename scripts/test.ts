@@ -1,5 +1,6 @@
 // The whole check, in one command: types, lint, generated documents, and every test against real parts, some at a time.
-// The last line is `N passed, N failed`. Arguments: test files, for these alone; `--fast`, for all but the slow folders.
+// The last line is `N passed, N failed`. Arguments: test files, for these alone; `--fast`, for all but the slow folders;
+// `--replicas`, for those of foreign clients, suites and revisions alone, through three processes behind a round robin.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -28,8 +29,12 @@ const bin = join(root, 'node_modules', '.bin')
 const slowFolders = ['e2e', 'conformance', 'abuse', 'fuzz', 'http', 'interop', 'matrix', 'security']
 /** Left out by `--fast`. */
 const outOfFast = new Set(slowFolders.filter((folder) => folder !== 'abuse' && folder !== 'fuzz'))
-/** Many files wait for sockets and timers more than they compute. */
-const atOnce = availableParallelism() + 1
+/** Whose gateway may be several processes (test/kit/replicas.ts). */
+const replicated = [
+  'test/matrix/matrix.test.ts',
+  'test/conformance/{gateway,crossed}-*.test.ts',
+  'test/interop/*.test.ts'
+]
 /** What a test file gives itself; a few ask for more. */
 const fileTimeoutS = 300
 /** For a file that has lost itself and cannot even give up. */
@@ -54,7 +59,10 @@ const checks: readonly Job[] = [
 
 const args = process.argv.slice(2)
 const isFast = args.includes('--fast')
-const files = args.length > 0 && !isFast ? args : testFiles()
+const isReplicated = args.includes('--replicas')
+const files = isReplicated ? globSync(replicated, { cwd: root }) : args.length > 0 && !isFast ? args : testFiles()
+/** Many files wait for sockets and timers more than they compute. */
+const atOnce = isReplicated ? Math.ceil(availableParallelism() / 2) : availableParallelism() + 1
 
 ensureRedis()
 // Once after each installation, and again for other plugins: it takes 9 s, and a build under a run of another checkout
@@ -123,7 +131,12 @@ async function run({ name, args: [command = '', ...rest] }: Job): Promise<Ended>
     timeout: killAfterMs,
     killSignal: 'SIGKILL',
     // Three hundred processes load the same modules: compiled once, they cost half.
-    env: { ...process.env, NODE_COMPILE_CACHE: join(root, '.tap', 'compiled'), TAP_TIMEOUT: String(fileTimeoutS) }
+    env: {
+      ...process.env,
+      NODE_COMPILE_CACHE: join(root, '.tap', 'compiled'),
+      TAP_TIMEOUT: String(fileTimeoutS),
+      ...(isReplicated ? { GATEHOUSE_TEST_REPLICAS: '3' } : {})
+    }
   })
   const [code, signal] = await once(child, 'exit')
   closeSync(out)

@@ -39,7 +39,7 @@ export interface House {
  * How many processes serve the tests of foreign clients, suites and revisions: one, in the process of the test, unless
  * `npm run replicas` says more.
  */
-const replicaCount = Number(process.env['GATEHOUSE_TEST_REPLICAS'] ?? 1)
+export const replicaCount = Number(process.env['GATEHOUSE_TEST_REPLICAS'] ?? 1)
 
 export async function startHouse(t: Teardown, options: ReplicaOptions, count = replicaCount): Promise<House> {
   if (count === 1) return await gateway(t, options)
@@ -58,7 +58,10 @@ async function startBalancer(t: Teardown) {
     const turn = turns.length % targets.length
     turns.push(turn)
     forward(targets[turn] ?? '', incoming, outgoing)
-  }).listen(0, '127.0.0.1')
+  })
+  // A client on a busy machine would use a connection once more that is just being closed.
+  server.keepAliveTimeout = 0
+  server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => {
     server.close()

@@ -4,18 +4,8 @@
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { eraPage } from './page.ts'
-import { expected, table } from './table.ts'
-import { clients, featureNames, runMatrix, servers, type Ran } from './run.ts'
-
-/** What is wrong with a cell, in sentences. */
-function wrong({ client, revision, transport, feature, seen, faults }: Ran): string[] {
-  const due = expected(feature, client, revision, transport)
-  if (due === undefined) return ['the table has no rule for it']
-  if (seen === undefined) return [...faults]
-  const shown = ({ kind, error }: { kind: string; error?: unknown }): string =>
-    error === undefined ? kind : `${kind} (${String(error)})`
-  return shown(seen) === shown(due) ? [...faults] : [`it is ${shown(seen)} and should be ${shown(due)}`, ...faults]
-}
+import { table } from './table.ts'
+import { clients, featureNames, runMatrix, servers, wrong, type Ran } from './run.ts'
 
 let ran: Ran[] = []
 t.before(async () => {

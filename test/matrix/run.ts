@@ -13,6 +13,7 @@ import { backFeatures } from './features-back.ts'
 import { plainFeatures } from './features-plain.ts'
 import { modernOverHttp, modernOverStdio } from './modern-upstream.ts'
 import { createMatrixServer, type MatrixServer } from './matrix-server.ts'
+import { expected } from './table.ts'
 
 const features = { ...plainFeatures, ...backFeatures }
 export const featureNames = Object.keys(features)
@@ -50,6 +51,18 @@ export interface Only {
   readonly client?: string | undefined
   readonly server?: string | undefined
   readonly feature?: string | undefined
+  /** Through so many processes. */
+  readonly replicas?: number
+}
+
+/** What is wrong with a cell, in sentences. */
+export function wrong({ client, revision, transport, feature, seen, faults }: Ran): string[] {
+  const due = expected(feature, client, revision, transport)
+  if (due === undefined) return ['the table has no rule for it']
+  if (seen === undefined) return [...faults]
+  const shown = ({ kind, error }: { kind: string; error?: unknown }): string =>
+    error === undefined ? kind : `${kind} (${String(error)})`
+  return shown(seen) === shown(due) ? [...faults] : [`it is ${shown(seen)} and should be ${shown(due)}`, ...faults]
 }
 
 /** Runs every cell once, or those that fit. */
@@ -64,12 +77,13 @@ export async function runMatrix(t: { teardown(run: () => unknown): void }, only:
       return { ...server, state, carried, name: `u${n}` }
     })
   )
-  const made = await startHouse(t, {
+  const options = {
     upstreams: Object.fromEntries(upstreams.map(({ name, carried }) => [name, carried.config])),
     endpoints: Object.fromEntries(upstreams.map(({ name }) => [name, { upstreams: [name], prefix: '' }])),
     // The first client waits for its server however slow the machine.
     limits: { pageSize: 6, coldStartMs: 30_000 }
-  })
+  }
+  const made = await startHouse(t, options, only.replicas)
   const ran = await Promise.all(
     upstreams.map(async ({ name, state, revision, transport }) => {
       const cells: Ran[] = []
