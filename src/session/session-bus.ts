@@ -73,34 +73,6 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
   const tell = (to: string, kind: BusKind, key: string, said: SaidOfSession): Promise<boolean> =>
     bus.tell(to, kind, { key, said } satisfies About<SaidOfSession>)
 
-  function openRemote(at: string, key: string): RemoteStream {
-    let attachedUntil = clock.now() + announcedMs
-    let over = false
-    return {
-      at,
-      send(message) {
-        if (over) return
-        void tell(at, 'deliver', key, { message: message as JsonObject }).then((isHeard) => {
-          if (!isHeard) over = true
-        })
-      },
-      finish() {
-        // Where this process stops, the client goes on listening there, for the next home.
-        if (!over && !live.closed) void tell(at, 'deliver', key, { finish: true })
-        over = true
-      },
-      heard(attached) {
-        attachedUntil = attached ? clock.now() + announcedMs : 0
-      },
-      get attached() {
-        return !over && clock.now() < attachedUntil
-      },
-      get over() {
-        return over
-      }
-    }
-  }
-
   /** Otherwise one caller could have every process work for each of its messages. */
   function mayTellAll({ session: { record } }: LiveSession): boolean {
     const person = JSON.stringify(whoseOf(record.owner))
@@ -140,7 +112,11 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
     const session = live.get(key)
     const replaces = isNew || known === undefined || known.over || (session !== undefined && !session.listening)
     if (known?.at === from && !known.over) known.heard(attached)
-    else if (attached && replaces) remotes.set(key, openRemote(from, key))
+    else if (attached && replaces)
+      remotes.set(
+        key,
+        openRemote(from, (said) => tell(from, 'deliver', key, said), live, clock)
+      )
     if (session === undefined) return
     const remote = remotes.get(key)
     // A stream that another one has replaced says once more that its client has left: nobody listens to it any more.
@@ -223,6 +199,36 @@ const whoseOf = ({ tenant, issuer, subject }: Owner): BusCaller => ({
   tenant,
   caller: JSON.stringify([issuer, subject])
 })
+
+type Deliver = (said: Delivery) => Promise<boolean>
+
+function openRemote(at: string, deliver: Deliver, live: LiveSessions, clock: Clock): RemoteStream {
+  let attachedUntil = clock.now() + announcedMs
+  let over = false
+  return {
+    at,
+    send(message) {
+      if (over) return
+      void deliver({ message: message as JsonObject }).then((isHeard) => {
+        if (!isHeard) over = true
+      })
+    },
+    finish() {
+      // Where this process stops, the client goes on listening there, for the next home.
+      if (!over && !live.closed) void deliver({ finish: true })
+      over = true
+    },
+    heard(attached) {
+      attachedUntil = attached ? clock.now() + announcedMs : 0
+    },
+    get attached() {
+      return !over && clock.now() < attachedUntil
+    },
+    get over() {
+      return over
+    }
+  }
+}
 
 /** The process that sent a server request, by its id, which is its progress token, too. */
 const askerOf = (id: unknown): string | undefined =>
