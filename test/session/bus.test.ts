@@ -44,12 +44,14 @@ t.test('gateway and JSON-RPC errors arrive as thrown; any other reveals nothing'
 })
 
 t.test('a process that never answers is gone, and one that falls silent has stopped', async (t) => {
-  const setup = await wire(t)
+  const setup = await wire(t, { silenceMs: 300 })
+  setup.hurry = true
   await t.rejects(setup.one.request('three', 'modern', ada, {}, call()), {
     code: 'invalid_state',
     message: /gone/,
     data: { outcome: 'unknown' }
   })
+  setup.hurry = false
   let aborted: AbortSignal | undefined
   setup.two.serve('modern', (_question, { signal }) => {
     aborted = signal
@@ -64,12 +66,12 @@ t.test('a process that never answers is gone, and one that falls silent has stop
 })
 
 t.test('long work is waited for, while both sides send heartbeats', async (t) => {
-  const { one, two } = await wire(t)
+  const { one, two } = await wire(t, { silenceMs: 3_000 })
   two.serve(
     'modern',
     () =>
       new Promise((resolve) => {
-        setTimeout(() => resolve('late'), 800)
+        setTimeout(() => resolve('late'), 4_000)
       })
   )
   t.equal(await one.request('two', 'modern', ada, {}, call()), 'late')
@@ -96,7 +98,9 @@ t.test('a request that arrives after its sender gave up is not worked on', async
   let worked = 0
   setup.two.serve('modern', async () => ++worked)
   setup.lose = (channel) => channel === 'node:two'
+  setup.hurry = true
   await t.rejects(setup.one.request('two', 'modern', ada, {}, call()), { code: 'invalid_state' })
+  setup.hurry = false
   setup.lose = () => false
   const [[channel, question] = ['', '']] = setup.published
   await setup.store.publish(channel, question)
@@ -168,9 +172,11 @@ t.test('a message that cannot be opened or read harms nothing', async (t) => {
   const setup = await wire(t)
   setup.two.serve('modern', async () => 'done')
   setup.broken = true
+  setup.hurry = true
   await t.resolves(setup.store.publish('node:two', 'x'.repeat(100)))
   await t.rejects(setup.one.request('two', 'modern', ada, {}, call()), { code: 'invalid_state' })
   setup.broken = false
+  setup.hurry = false
   for (const text of ['no JSON', 'null', '{}', '{"word":"question","id":"x","from":"one","at":1000000,"n":1}']) {
     await t.resolves(setup.store.publish('node:two', setup.sealer.seal('bus', ['two'], text)))
   }
