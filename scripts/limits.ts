@@ -113,6 +113,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '413, and closed'
     ],
     [
+      'http/one-by-one.ts maxWaitingRequests',
+      'requests that wait for the answer to the one before them',
+      'connection',
+      'closed'
+    ],
+    [
       'http/reply.ts refusedBodyMs maxRefusedBytes',
       'pause of a refused client in what it still sends; how much of it is read',
       'connection',

@@ -41,7 +41,7 @@ export class CountedRequest extends IncomingMessage {
   #refuse(): void {
     const { response, socket } = this
     this.#refused = true
-    dropPieces(socket)
+    passOver(socket, ['parserOnBody'])
     if (response === undefined || response.headersSent) return void socket.destroy()
     const error = new GatewayError(
       'too_large',
@@ -54,13 +54,14 @@ export class CountedRequest extends IncomingMessage {
 
 /**
  * What was read of the socket, 64 KiB at a time, is parsed to its end, which nothing stops: each piece in it would be
- * copied and handed over, 20 ms for all. Without its callback Node's parser passes over them.
+ * copied and handed over, 20 ms for all. Without its callbacks Node's parser passes over them.
+ * @param names of callbacks of Node's parser
  */
-function dropPieces(socket: Socket): void {
+export function passOver(socket: Socket, names: readonly string[]): void {
   const { parser } = socket as { readonly parser?: Record<string, unknown> | null }
   if (parser === null || parser === undefined) return
   for (const [key, callback] of Object.entries(parser)) {
-    if (typeof callback !== 'function' || callback.name !== 'parserOnBody') continue
+    if (typeof callback !== 'function' || !names.includes(callback.name)) continue
     parser[key] = undefined
     // Node uses it again, for another connection.
     socket.once('close', () => (parser[key] = callback))

@@ -15,6 +15,7 @@ import { createBodyReader } from './body.ts'
 import { closeAfter, createConnections } from './connections.ts'
 import { CountedRequest } from './counted-request.ts'
 import { checkNames, corsHeadersOf, corsOptionsOf, hostCheck, isAllowedOrigin, notJson } from './headers.ts'
+import { serveOneByOne } from './one-by-one.ts'
 import { sendError, stopping, type ReadId, type ReplyHeaders } from './reply.ts'
 import { createRequestRates } from './request-rates.ts'
 import { addRoutes, type RoutesOptions } from './routes.ts'
@@ -154,6 +155,7 @@ export async function createServer(options: ServerOptions) {
   const rates = createRequestRates(() => state.snapshot.limits, steadyClock, log)
   const post = addRoutes(server, { ...options, connections, rates }, refuse)
   serveUsualPosts(server.server, { state, bodyLimit, requestId, checkHostAndOrigin, post, readBody, refuse })
+  serveOneByOne(server.server)
 
   let portClosed: Promise<void> | undefined
   return {

@@ -36,7 +36,7 @@ t.test('too many, too long and malformed headers are refused', async (t) => {
   t.equal(await as('Expect: everything\r\n'), 417)
 })
 
-t.test('of pipelined requests on one connection a thousand are served, and no more', async (t) => {
+t.test('of requests on one connection a thousand are served, and no more', async (t) => {
   const acme = await acmeGateway(t)
   const { sessionId } = await legacyClient(acme.url(), keyOf.ada)
   const one = acme.post(ping, `Mcp-Session-Id: ${sessionId}\r\n`).replace('Connection: close\r\n', '')
@@ -46,12 +46,12 @@ t.test('of pipelined requests on one connection a thousand are served, and no mo
   socket.on('data', (part: string) => {
     text += part
   })
-  socket.write(one.repeat(1_100))
-  const statuses = await until('all are answered', () => {
-    const found = [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)
-    return found.length === 1_100 ? found : undefined
-  })
+  const statuses = (): Array<string | undefined> => [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)
+  for (let sent = 20; sent <= 1_020; sent += 20) {
+    // Pipelined: they are answered in their order.
+    socket.write(one.repeat(20))
+    await until('all are answered', () => statuses().length === sent)
+  }
   socket.destroy()
-  t.equal(statuses.filter((status) => status === '200').length, 1_000)
-  t.ok(statuses.slice(1_000).every((status) => status === '503'))
+  t.same(statuses(), [...Array<string>(1_000).fill('200'), ...Array<string>(20).fill('503')])
 })
