@@ -9,7 +9,9 @@ import { countOf } from '../config/problems.ts'
 import type { Endpoint, Snapshot, Tenant } from '../config/snapshot.ts'
 import { explainAccess, type Explanation } from '../policy/explain.ts'
 import type { RouteKind } from '../policy/rules.ts'
-import { isObject, upstreamName } from '../protocol/messages.ts'
+import { parseJson } from '../protocol/json.ts'
+import { GatewayError, isObject, upstreamName, type JsonObject } from '../protocol/messages.ts'
+import { withArguments, type ToolChange } from '../protocol/translate/change-tool.ts'
 import { offeredBy } from '../relay/catalog/offered.ts'
 import { UsageError } from './arguments.ts'
 import { orProblems, type Output } from './offline.ts'
@@ -137,7 +139,8 @@ function timeOf(value: unknown, place: string): Date {
 /** @throws UsageError */
 function parsed(text: string, place: string): unknown {
   try {
-    return parse(text)
+    // As in a call, where it is JSON: YAML rounds long numbers.
+    return text.startsWith('{"') ? parseJson(Buffer.from(text)) : parse(text)
   } catch (error) {
     const [line = ''] = (error as Error).message.split('\n')
     throw new UsageError(`${place} is neither YAML nor JSON: ${line}`)
@@ -161,7 +164,22 @@ function explain(snapshot: Snapshot, { endpoint: wanted, caller, kind, route, ar
     return { outcome: 'not-offered', sentence, missingScopes: [], rules: [] }
   }
   const principal = principalOf(tenant, caller)
-  return explainAccess(tenant, endpoint, { principal, kind, route: { upstream, name }, args, now })
+  const sent = args && sentArguments(endpoint.tools?.[`${upstream}/${name}`], kind, args)
+  if (sent instanceof GatewayError)
+    return { outcome: 'refused', sentence: `Listed, but refused: ${sent.message}`, missingScopes: [], rules: [] }
+  return explainAccess(tenant, endpoint, { principal, kind, route: { upstream, name }, args: sent, now })
+}
+
+/** What the upstream would get, with the arguments of the endpoint. */
+function sentArguments(change: ToolChange | undefined, kind: RouteKind, args: JsonObject): JsonObject | GatewayError {
+  if (kind !== 'tool' || change === undefined) return args
+  try {
+    const { params } = withArguments({ method: 'tools/call', params: { arguments: args } }, change)
+    return params?.['arguments'] as JsonObject
+  } catch (error) {
+    if (error instanceof GatewayError) return error
+    throw error
+  }
 }
 
 function endpointOf({ tenants }: Snapshot, wanted: string): { readonly tenant: Tenant; readonly endpoint: Endpoint } {
@@ -202,6 +220,8 @@ function principalOf({ id, auth }: Tenant, caller: unknown): Principal {
   const key = auth.keys.find((each) => each.name === name)
   if (name !== undefined && key === undefined)
     throw new UsageError(`${id} has no key "${name}". Known: ${auth.keys.map((each) => each.name).join(', ')}.`)
+  const other = members.find((member) => !['key', 'scopes'].includes(member) && given[member] !== undefined)
+  if (key !== undefined && other !== undefined) throw new UsageError(`An API key has no "${other}".`)
   const kind = key !== undefined ? 'key' : auth.mode === 'none' ? 'anonymous' : 'token'
   return {
     kind,

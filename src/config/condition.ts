@@ -1,12 +1,11 @@
 // Conditions of policy rules in CEL, the Common Expression Language (https://github.com/google/cel-spec): checked when
-// a configuration is read, judged on the arguments of a call. Callers choose these, so that a condition may do nothing
-// whose cost grows faster than they do.
+// a configuration is read, judged on the arguments of a call.
 
 import { createRequire } from 'node:module'
 import type * as Cel from '@marcbachmann/cel-js'
-import type { ASTNode, Environment } from '@marcbachmann/cel-js'
 import { anyMatcher } from '../protocol/glob.ts'
-import { isObject, isRawJson } from '../protocol/messages.ts'
+import { isRawJson } from '../protocol/messages.ts'
+import { ConditionError, readSyntax, type ArgumentPath, type ConditionSyntax } from './condition-syntax.ts'
 
 /** What a condition may look at. */
 export interface ConditionFacts {
@@ -14,181 +13,184 @@ export interface ConditionFacts {
   readonly args: Readonly<Record<string, unknown>>
   /** The upstream's own name of the tool or prompt. */
   readonly name: string
-  readonly principal: {
-    readonly kind: string
-    /** The first three are of tokens, the fourth of API keys; empty where there is none. */
-    readonly issuer: string
-    readonly subject: string
-    readonly client: string
-    readonly key: string
-    readonly scopes: readonly string[]
-    readonly groups: readonly string[]
-    readonly roles: readonly string[]
-  }
+  readonly principal: PrincipalFacts
   readonly now: Date
 }
 
-/** @returns undefined where it cannot be told: an argument is missing, or of another type */
-export type Condition = (facts: ConditionFacts) => boolean | undefined
+export interface PrincipalFacts {
+  readonly kind: string
+  /** These three are of tokens, the next of API keys: absent where there is none. */
+  readonly issuer?: string
+  readonly subject?: string
+  readonly client?: string
+  readonly key?: string
+  readonly scopes: readonly string[]
+  readonly groups: readonly string[]
+  readonly roles: readonly string[]
+}
 
-/** What is wrong with an expression, without a full stop, and what to do. */
-export class ConditionError extends Error {
-  override readonly name = 'ConditionError'
-  readonly remedy: string
+/** What the conditions of one call may cost together, about 0.1 us each. Each takes its own part away. */
+export interface ConditionBudget {
+  left: number
+}
 
-  constructor(message: string, remedy: string) {
-    super(message)
-    this.remedy = remedy
-  }
+export interface Condition {
+  /** @returns undefined where it cannot be told: an argument is missing, of another type, or too large */
+  readonly judge: (facts: ConditionFacts, budget: ConditionBudget) => boolean | undefined
+  /** Members of the principal that it looks at. */
+  readonly principal: ReadonlySet<string>
 }
 
 /** Of one expression: parts of its syntax tree, and how deep these are nested. */
 const maxNodes = 500
 const maxDepth = 32
-/** Of the arguments of a call, where a condition looks at elements one by one: values, and characters of text. */
-const maxValues = 1_000
-const maxCharacters = 65_536
+/** At most 20 ms on a slow machine. */
+const costPerCall = 100_000
+/** Characters that are compared or searched at the cost of one value. */
+const charactersPerCost = 16
+const costOfZone = 100
+/** Of each part of the expression, for an element: it may be of a type that makes an error. */
+const costOfElement = 40
 
-/** They look at the elements of a list or map one by one. */
-const macros = new Set(['all', 'exists', 'exists_one', 'map', 'filter'])
-/** They could take a time, or make a text, that grows with the square of what they are given. */
-const refused: ReadonlyMap<string, string> = new Map([
-  ['matches', 'Use glob("..."), in which * stands for any characters.'],
-  ['split', 'Use contains, startsWith or glob.'],
-  ['join', 'Compare the elements one by one, with exists or all.']
-])
-/** The text that they look for has to stand in the expression. */
-const searches = new Set(['contains', 'indexOf', 'lastIndexOf', 'glob'])
+export const conditionBudget = (): ConditionBudget => ({ left: costPerCall })
 
-let environment: Environment | undefined
+let environment: Cel.Environment | undefined
 
 /** The library is loaded by the first condition: most configurations have none. */
-function celEnvironment(): Environment {
+function celEnvironment(): Cel.Environment {
   if (environment !== undefined) return environment
   const cel = createRequire(import.meta.url)('@marcbachmann/cel-js') as typeof Cel
-  const compiled = new Map<string, (text: string) => boolean>()
+  const globs = new Map<string, (text: string) => boolean>()
   return (environment = new cel.Environment({
     homogeneousAggregateLiterals: false,
     limits: { maxAstNodes: maxNodes, maxDepth, maxListElements: maxNodes, maxMapEntries: maxNodes }
   })
     .registerVariable('args', 'map')
     .registerVariable('name', 'string')
-    .registerVariable('principal', {
-      schema: {
-        kind: 'string',
-        issuer: 'string',
-        subject: 'string',
-        client: 'string',
-        key: 'string',
-        scopes: 'list<string>',
-        groups: 'list<string>',
-        roles: 'list<string>'
-      }
-    })
+    .registerVariable('principal', 'map')
     .registerVariable('now', 'google.protobuf.Timestamp')
     .registerFunction('string.glob(string): bool', (text: string, pattern: string) => {
-      const matches = compiled.get(pattern) ?? anyMatcher([pattern])
-      compiled.set(pattern, matches)
+      const matches = globs.get(pattern) ?? anyMatcher([pattern])
+      globs.set(pattern, matches)
       return matches(text)
-    }))
+    })
+    .registerFunction('google.protobuf.Timestamp.at(string): google.protobuf.Timestamp', inZone))
 }
+
+const formats = new Map<string, Intl.DateTimeFormat>()
+
+/** @throws RangeError where there is no such zone. @returns a time whose UTC fields are those of the clock there */
+function inZone(time: Date, timeZone: string): Date {
+  const format = formats.get(timeZone) ?? zoneFormat(timeZone)
+  formats.set(timeZone, format)
+  const parts = Object.fromEntries(format.formatToParts(time).map(({ type, value }) => [type, Number(value)]))
+  const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = parts
+  return new Date(Date.UTC(year, month - 1, day, hour, minute, second))
+}
+
+const zoneFormat = (timeZone: string): Intl.DateTimeFormat =>
+  new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    calendar: 'iso8601',
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric'
+  })
 
 /** @throws ConditionError where it is no condition, or one whose cost callers could drive up */
 export function compileCondition(expression: string): Condition {
   const cel = celEnvironment()
-  const parsed = ((): ReturnType<Environment['parse']> => {
+  const parsed = ((): ReturnType<Cel.Environment['parse']> => {
     try {
       return cel.parse(expression)
     } catch (error) {
       throw new ConditionError(`is no CEL expression: ${firstLine(error)}`, howTo)
     }
   })()
-  // Of what a caller sends: groups and scopes are few.
-  const looksAtElements = checkCost(parsed.ast, false) && mentionsArguments(parsed.ast)
+  const syntax = readSyntax(parsed.ast)
   const { valid, type, error } = parsed.check()
   if (!valid) throw new ConditionError(`is no condition: ${firstLine(error)}`, howTo)
   if (type !== 'bool' && type !== 'dyn')
     throw new ConditionError(`is a ${type}, and not true or false`, 'Compare it with something.')
-  return (facts) => {
-    const args = judgedArguments(facts.args, looksAtElements)
-    if (args === undefined) return undefined
-    try {
-      const result: unknown = parsed({ ...facts, args })
-      return typeof result === 'boolean' ? result : undefined
-    } catch {
-      return undefined
+  if (!syntax.zones.every(isTimeZone))
+    throw new ConditionError('names a time zone that there is not', 'Write one such as "Europe/Berlin".')
+  return {
+    principal: syntax.principal,
+    judge(facts, budget) {
+      const cost = costOf(syntax, facts, budget.left)
+      if (cost === undefined) return undefined
+      budget.left -= cost
+      try {
+        const result: unknown = parsed(facts)
+        return typeof result === 'boolean' ? result : undefined
+      } catch {
+        return undefined
+      }
     }
   }
 }
 
-const howTo =
-  'It may look at args, name, principal.kind, .issuer, .subject, .client, .key, .scopes, .groups, .roles, and now.'
+const howTo = 'It may look at args, name, now, and at members of principal such as principal.subject.'
 
 const firstLine = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).split('\n', 1)[0] ?? ''
 
-/** @returns does it look at elements one by one? @throws ConditionError */
-function checkCost(node: ASTNode, isInMacro: boolean): boolean {
-  const called = node.op === 'call' || node.op === 'rcall' ? node.args[0] : undefined
-  const isMacro = called !== undefined && macros.has(called)
-  if (isMacro && isInMacro)
-    throw new ConditionError(
-      `has ${called} within another one: its cost would grow with the square of the arguments`,
-      'Write two rules, or compare with a list in the expression by "in".'
-    )
-  const remedy = called === undefined ? undefined : refused.get(called)
-  if (remedy !== undefined) throw new ConditionError(`calls ${called}, which conditions may not`, remedy)
-  if (node.op === 'rcall' && searches.has(node.args[0]) && node.args[2][0]?.op !== 'value')
-    throw new ConditionError(
-      `calls ${called} with a text that is not in the expression`,
-      'Write the text in quotes: to look for what a caller gives could take very long.'
-    )
-  const inside = childrenOf(node).map((child) => checkCost(child, isInMacro || isMacro))
-  return isMacro || inside.includes(true)
-}
-
-const mentionsArguments = (node: ASTNode): boolean =>
-  (node.op === 'id' && node.args === 'args') || childrenOf(node).some(mentionsArguments)
-
-const childrenOf = ({ args }: ASTNode): ASTNode[] => {
-  const found: ASTNode[] = []
-  const collect = (value: unknown): void => {
-    if (Array.isArray(value)) value.forEach(collect)
-    else if (isObject(value) && 'op' in value) found.push(value as unknown as ASTNode)
+function isTimeZone(zone: string): boolean {
+  try {
+    inZone(new Date(0), zone)
+    return true
+  } catch {
+    return false
   }
-  collect(args)
-  return found
 }
 
-/** A number that is kept as it was written: servers read such numbers in several ways, and CEL would see a map. */
-class InexactNumber {
-  readonly isInexact = true
-}
-const inexactNumber = new InexactNumber()
-
-/** @returns the arguments as CEL can judge them; undefined where they are more than elements are looked at of */
-function judgedArguments(args: ConditionFacts['args'], looksAtElements: boolean): ConditionFacts['args'] | undefined {
-  let values = 0
-  let characters = 0
-  function judged(value: unknown): unknown {
+/** @returns undefined where it is more than `max`, or an argument cannot be judged */
+function costOf(
+  { nodes, paths, typed, principal: members, zones, repeats }: ConditionSyntax,
+  { args, principal }: ConditionFacts,
+  max: number
+): number | undefined {
+  if (!typed.every(({ path, type }) => isOfType(valueAt(args, path), type))) return undefined
+  const names = (['scopes', 'groups', 'roles'] as const)
+    .filter((member) => members.has(member))
+    .reduce((sum, member) => sum + principal[member].length, 0)
+  let [values, characters, isJudgeable] = [0, 0, true]
+  const cost = (): number => {
+    const once = 1 + values * (repeats.elements ? costOfElement : 1) + characters / charactersPerCost
+    const ofArgs = once * (repeats.args ? 1 + values + names : 1)
+    const ofNames = names * (repeats.elements ? costOfElement + values + names : 1)
+    return nodes * (ofArgs + ofNames) + zones.length * costOfZone
+  }
+  function count(value: unknown): void {
     values++
     if (typeof value === 'string') characters += value.length
-    if (looksAtElements && (values > maxValues || characters > maxCharacters)) return undefined
-    if (typeof value !== 'object' || value === null) return value
-    if (isRawJson(value)) return inexactNumber
-    if (Array.isArray(value)) {
-      const items = value.map(judged)
-      return items.some((item, at) => item !== value[at]) ? items : value
+    // Servers read such numbers in several ways.
+    if (isRawJson(value) || (typeof value === 'number' && !Number.isFinite(value))) isJudgeable = false
+    if (typeof value !== 'object' || value === null || !isJudgeable || cost() > max) return
+    for (const key in value) {
+      if (!Array.isArray(value)) characters += key.length
+      count((value as Record<string, unknown>)[key])
+      if (!isJudgeable || cost() > max) return
     }
-    const entries = Object.entries(value)
-    const changed = entries.map(([key, item]) => {
-      characters += key.length
-      return [key, judged(item)] as const
-    })
-    return changed.some(([, item], at) => item !== entries[at]?.[1]) ? Object.fromEntries(changed) : value
   }
-  const result = judged(args)
-  return looksAtElements && (values > maxValues || characters > maxCharacters)
-    ? undefined
-    : (result as ConditionFacts['args'])
+  for (const path of paths) count(valueAt(args, path))
+  const total = cost()
+  return isJudgeable && total <= max ? total : undefined
 }
+
+function valueAt(value: unknown, path: ArgumentPath): unknown {
+  let at = value
+  for (const name of path) {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, name)) return undefined
+    at = (at as Record<string, unknown>)[name]
+  }
+  return at
+}
+
+/** What is not there is told by CEL. A server may read a list of one text, or a number, as that text. */
+const isOfType = (value: unknown, type: string): boolean =>
+  value === undefined || value === null || typeof value === type

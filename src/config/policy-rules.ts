@@ -1,6 +1,7 @@
 // Rules between values of a policy: of names, scopes and principals, and of conditions.
 
-import { compileCondition, ConditionError } from './condition.ts'
+import { compileCondition } from './condition.ts'
+import { ConditionError } from './condition-syntax.ts'
 import { checkDoubles, type Path, type Report } from './problems.ts'
 import { listOf, stringOrNone, treeOf, type Tree } from './shape.ts'
 
@@ -21,24 +22,34 @@ export function checkPolicy({ policy }: Tree, place: Path, report: Report, { aut
     if (effect !== 'requires' && listOf(scopes).length > 0)
       report.add([...path, index, 'scopes'], 'belongs to rules with effect: requires', 'Remove it, or use who.scopes.')
     const { subjects, issuers } = treeOf(who)
-    if (isAmbiguous && subjects !== undefined && issuers === undefined)
+    const namesIssuer = !isAmbiguous || issuers !== undefined
+    if (!namesIssuer && subjects !== undefined)
       report.add(
         [...path, index, 'who'],
         'names subjects, and the tenant has several issuers: the same subject of two of them is two people',
         'Add the issuers that are meant.'
       )
-    if (typeof when === 'string') checkCondition(when, treeOf(what)['kinds'], [...path, index, 'when'], report)
+    if (typeof when !== 'string') return
+    const members = checkCondition(when, treeOf(what)['kinds'], [...path, index, 'when'], report)
+    if (!namesIssuer && (members.has('subject') || members.has('client')) && !members.has('issuer'))
+      report.add(
+        [...path, index, 'when'],
+        'looks at a subject or client, and the tenant has several issuers: the same name of two of them is two people',
+        'Add who.issuers, or principal.issuer to the condition.'
+      )
   })
 }
 
-function checkCondition(when: string, kinds: unknown, path: Path, report: Report): void {
+/** @returns the members of the principal that it looks at */
+function checkCondition(when: string, kinds: unknown, path: Path, report: Report): ReadonlySet<string> {
   // Resources are also read by subscriptions, which last.
   if (listOf(kinds).length === 0 || listOf(kinds).some((kind) => kind !== 'tool' && kind !== 'prompt'))
     report.add(path, 'is judged for calls of tools and prompts only', 'Add what.kinds: [tool], [prompt], or both.')
   try {
-    compileCondition(when)
+    return compileCondition(when).principal
   } catch (error) {
     if (!(error instanceof ConditionError)) throw error
     report.add(path, error.message, error.remedy)
+    return new Set()
   }
 }

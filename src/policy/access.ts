@@ -3,7 +3,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { Principal } from '../auth/principal.ts'
-import type { ConditionFacts } from '../config/condition.ts'
+import { conditionBudget, type ConditionFacts } from '../config/condition.ts'
 import type { Endpoint, Tenant } from '../config/snapshot.ts'
 import { isLiteral } from '../protocol/glob.ts'
 import { createRouteFacts, type JudgedRoute, type RouteFactsOf } from './route-facts.ts'
@@ -102,9 +102,9 @@ function accessOf(policies: readonly Policy[], factsOf: RouteFactsOf) {
       rules: rulesFor(facts).filter((rule) => rule.covers(facts))
     }))
     if (!covering.every(mayAllow)) return denied
-    const always = covering.flatMap(({ rules }) => scopesOf(rules.filter(({ holds }) => holds === undefined)))
+    const always = covering.flatMap(({ rules }) => scopesOf(rules.filter(({ condition }) => condition === undefined)))
     const scopes = [...new Set(always)]
-    const conditional = covering.some(({ rules }) => rules.some(({ holds }) => holds !== undefined))
+    const conditional = covering.some(({ rules }) => rules.some(({ condition }) => condition !== undefined))
     return conditional ? { isAllowed: true, scopes, judge: createJudge(covering) } : { isAllowed: true, scopes }
   }
 
@@ -126,15 +126,18 @@ const scopesOf = (rules: readonly Rule[]): string[] =>
 
 /** Is it allowed, or would it be under a condition? */
 const mayAllow = ({ byDefault, rules }: Covering): boolean =>
-  !rules.some(({ effect, holds }) => effect === 'deny' && holds === undefined) &&
+  !rules.some(({ effect, condition }) => effect === 'deny' && condition === undefined) &&
   (byDefault === 'allow' || rules.some(({ effect }) => effect === 'allow'))
 
-/** Doubt denies: a condition that cannot be judged holds where it denies or requires, and not where it allows. */
+/** Doubt denies: a condition that cannot be judged condition where it denies or requires, and not where it allows. */
 function createJudge(levels: readonly Covering[]): Required<Decision>['judge'] {
   return (facts) => {
     const scopes = new Set<string>()
+    const budget = conditionBudget()
     for (const { byDefault, rules } of levels) {
-      const inForce = rules.filter(({ effect, holds }) => holds === undefined || (holds(facts) ?? effect !== 'allow'))
+      const inForce = rules.filter(
+        ({ effect, condition }) => condition === undefined || (condition.judge(facts, budget) ?? effect !== 'allow')
+      )
       const denying = inForce.find(({ effect }) => effect === 'deny')
       if (denying !== undefined) return { refusedBy: denying.name, scopes: [] }
       if (byDefault === 'deny' && !inForce.some(({ effect }) => effect === 'allow'))

@@ -1,7 +1,7 @@
 // Why a caller may or may not use something: the decision, and what each rule has to do with it.
 
 import type { Principal } from '../auth/principal.ts'
-import type { ConditionFacts } from '../config/condition.ts'
+import { conditionBudget, type ConditionBudget, type ConditionFacts } from '../config/condition.ts'
 import type { Endpoint, PolicyConfig, Tenant } from '../config/snapshot.ts'
 import { createAccess } from './access.ts'
 import { createRouteFacts, type JudgedRoute } from './route-facts.ts'
@@ -62,10 +62,11 @@ export function explainAccess(tenant: Tenant, endpoint: Endpoint, question: Ques
     return { outcome: 'allowed', sentence, missingScopes: [], rules: [] }
   }
   const conditionFacts = args && { args, name: route.name, principal: factsOf(principal), now }
+  const budget = conditionBudget()
   const facts = createRouteFacts(tenant.tags)(kind, route)
   const policies = (['tenant', 'endpoint'] as const).flatMap((of) => {
     const policy = of === 'tenant' ? tenant.policy : endpoint.policy
-    return policy === undefined ? [] : [explainPolicy(policy, of, principal, facts, conditionFacts)]
+    return policy === undefined ? [] : [explainPolicy(policy, of, principal, facts, conditionFacts, budget)]
   })
   const rules = policies.flatMap((policy) => policy.rules)
   const verdict = conditionFacts && decision.judge?.(conditionFacts)
@@ -78,7 +79,7 @@ export function explainAccess(tenant: Tenant, endpoint: Endpoint, question: Ques
     rules
   })
   if (!decision.isAllowed) return made('denied', `Denied: ${refusal}. It is answered like a name that nobody has.`)
-  // As in a call: scopes are asked for first.
+  // Of a refused call no scopes are asked for, which would not help.
   if (missingScopes.length > 0) {
     const names = namesOf(rules.filter(({ applies, effect }) => applies && effect === 'requires'))
     const scopes = `the ${missingScopes.length === 1 ? 'scope' : 'scopes'} ${missingScopes.join(' ')}`
@@ -95,7 +96,8 @@ function explainPolicy(
   of: RuleExplanation['of'],
   principal: Principal,
   route: RouteFacts,
-  facts: ConditionFacts | undefined
+  facts: ConditionFacts | undefined,
+  budget: ConditionBudget
 ): ExplainedPolicy {
   const { default: byDefault, rules } = compilePolicy(policy)
   return {
@@ -105,7 +107,7 @@ function explainPolicy(
       name: rule.name,
       of,
       effect: rule.effect,
-      ...explainRule(rule, principal, route, facts)
+      ...explainRule(rule, principal, route, facts, budget)
     }))
   }
 }
@@ -114,7 +116,8 @@ function explainRule(
   rule: Rule,
   principal: Principal,
   route: RouteFacts,
-  facts: ConditionFacts | undefined
+  facts: ConditionFacts | undefined,
+  budget: ConditionBudget
 ): Pick<RuleExplanation, 'applies' | 'because'> {
   const not = (because: string) => ({ applies: false, because })
   if (!rule.isAbout(principal)) return not(`who.${mismatchOf(rule, principal)} does not match the caller`)
@@ -122,9 +125,9 @@ function explainRule(
   if (rule.what.kinds?.includes(route.kind) === false) return not('what.kinds does not match')
   if (!rule.covers(route))
     return not(`what.${isAboutName(rule.what, rule.effect, route) ? 'tags' : 'names'} does not match`)
-  if (rule.holds === undefined) return { applies: true, because: 'it matches' }
+  if (rule.condition === undefined) return { applies: true, because: 'it matches' }
   if (facts === undefined) return { applies: null, because: 'its condition depends on the arguments' }
-  const holds = rule.holds(facts)
+  const holds = rule.condition.judge(facts, budget)
   if (holds === undefined) return { applies: rule.effect !== 'allow', because: 'its condition cannot be judged' }
   return { applies: holds, because: holds ? 'its condition holds' : 'its condition does not hold' }
 }

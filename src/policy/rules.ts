@@ -1,7 +1,7 @@
 // One policy, its rules compiled: whom each is about, and which routes. Pure.
 
 import type { Principal } from '../auth/principal.ts'
-import { compileCondition, type Condition, type ConditionFacts } from '../config/condition.ts'
+import { compileCondition, type Condition, type PrincipalFacts } from '../config/condition.ts'
 import type { PolicyConfig, PolicyRule } from '../config/snapshot.ts'
 import { anyMatcher, isLiteral } from '../protocol/glob.ts'
 
@@ -21,8 +21,7 @@ export interface RouteFacts {
 }
 
 export interface Rule extends PolicyRule {
-  /** Of the call, where the rule has a condition. */
-  readonly holds: Condition | undefined
+  readonly condition: Condition | undefined
   readonly isAbout: (principal: Principal) => boolean
   readonly isAboutUpstream: (upstream: string) => boolean
   /** For routes of such an upstream. */
@@ -47,7 +46,7 @@ export function compilePolicy({ default: byDefault, rules }: PolicyConfig): Poli
         isAbout,
         isAboutUpstream: anyMatcher(rule.what.upstreams),
         covers: routeMatcher(rule),
-        holds: rule.when === undefined ? undefined : compileCondition(rule.when)
+        condition: rule.when === undefined ? undefined : compileCondition(rule.when)
       }
     })
   }
@@ -73,19 +72,15 @@ export const principalValues = {
   roles: ({ roles }: Principal) => roles
 } satisfies Record<keyof PolicyRule['who'], (principal: Principal) => readonly string[]>
 
-/** What conditions see of a principal. */
-export function factsOf(principal: Principal): ConditionFacts['principal'] {
-  const { issuers, subjects, clients, keys, scopes, groups, roles } = principalValues
-  const one = (values: (principal: Principal) => readonly string[]): string => values(principal)[0] ?? ''
+/** What conditions see of a principal. What it has not is absent, and equal to nothing. */
+export function factsOf({ kind, issuer, subject, clientId, scopes, groups, roles }: Principal): PrincipalFacts {
   return {
-    kind: principal.kind,
-    issuer: one(issuers),
-    subject: one(subjects),
-    client: one(clients),
-    key: one(keys),
-    scopes: scopes(principal),
-    groups: groups(principal),
-    roles: roles(principal)
+    kind,
+    ...(kind === 'token' && { issuer, subject, client: clientId }),
+    ...(kind === 'key' && { key: subject }),
+    scopes: [...scopes],
+    groups,
+    roles
   }
 }
 

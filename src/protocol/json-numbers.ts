@@ -18,7 +18,8 @@ export function inexactNumber(text: string, start: number, end: number): boolean
       if (unit !== 0x30) significant = digits
     }
   }
-  if (!exponent && significant <= 15) return false
+  // Of very long ones, a double is infinite, or zero.
+  if (!exponent && significant <= 15 && end - start < 300) return false
   const source = text.slice(start, end)
   const value = Number(source)
   // Not a number at all, or a member name: the parser refuses it.

@@ -89,6 +89,10 @@ export function parseShort(text: string, limits: JsonLimits): unknown {
   return JSON.parse(text)
 }
 
+/** A text that this gateway has written, of messages that were within the limits. @throws SyntaxError */
+export const parseOwnJson = (text: string): unknown =>
+  longNumber.test(text) ? finished(jsonSteps(text, { maxDepth: 2 * maxDepth, maxValues: Infinity })) : JSON.parse(text)
+
 function isNestedDeeper(text: string, maxDepth: number): boolean {
   if (text.length <= maxDepth) return false
   let depth = 0

@@ -2,6 +2,7 @@
 // for a process. Any may be lost; one that comes twice, late or out of order is dropped.
 
 import type { Log } from '../observe/log.ts'
+import { parseOwnJson } from '../protocol/json.ts'
 import { GatewayError, RpcError, type RpcErrorObject } from '../protocol/messages.ts'
 import { nodeChannel } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
@@ -85,7 +86,7 @@ export function createBusMessages({
      */
     open(to: string, sealed: string): BusMessage | undefined {
       const text = sealer.open(purpose, [to], sealed)
-      const message = text === undefined ? undefined : (JSON.parse(text) as BusMessage)
+      const message = text === undefined ? undefined : (parseOwnJson(text) as BusMessage)
       const problem =
         message === undefined
           ? 'no process of this gateway has sent it'

@@ -39,6 +39,7 @@ tenants:
     endpoints:
       default: { upstreams: [files] }
       all: { upstreams: [files, bank], deny: { tools: [files/rm] }, policy: { default: allow, rules: [] } }
+      fixed: { upstreams: [bank], tools: { bank/pay: { fixed: { currency: EUR }, defaults: { amount: 5 } } } }
     policy:
       default: deny
       rules:
@@ -116,6 +117,10 @@ t.test('what cannot be asked is refused with what could be', async (t) => {
       /no "grups"\. Known: subject/
     ],
     [() => explain('--endpoint', 'acme', '--tool', 'files/a', '--caller', '{ key: c }'), /no key "c"\. Known: ci/],
+    [
+      () => explain('--endpoint', 'acme', '--tool', 'files/a', '--caller', '{ key: ci, groups: [a] }'),
+      /An API key has no "groups"/
+    ],
     [() => explain('--endpoint', 'acme', '--tool', 'files/a', '--caller', '{'), /--caller is neither YAML nor JSON/],
     [() => explain('--endpoint', 'acme', '--tool', 'files/a', '--arguments', '5'), /arguments must be an object/],
     [() => explain('--endpoint', 'acme', '--tool', 'files/a', '--at', 'soon'), /"soon" is no time/],

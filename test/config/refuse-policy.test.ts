@@ -48,4 +48,10 @@ t.test('a condition is one of CEL, of rules about tools or prompts', async (t) =
   for (const kinds of [undefined, ['tool', 'resource'], ['template']])
     t.same(when('args.a == 1', kinds), ['policy.rules[0].when is judged for calls of tools and prompts only'])
   t.match(when('arg.a == 1', ['tool']), ['policy.rules[0].when is no condition: Unknown variable: arg'])
+  const both = [issuer('one'), issuer('two')]
+  const about = (expression: string, who = {}) =>
+    problems({ default: 'deny', rules: [{ ...allow, who, what: { kinds: ['tool'] }, when: expression }] }, both)
+  t.match(about('args.owner == principal.subject'), [/^policy.rules\[0\].when looks at a subject or client/])
+  t.same(about('args.owner == principal.subject', { issuers: ['https://one.example.com'] }), [])
+  t.same(about('args.owner == principal.subject && principal.issuer == "https://one.example.com"'), [])
 })

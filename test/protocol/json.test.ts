@@ -473,3 +473,9 @@ t.test('a long number keeps its digits, and one that is too long is refused', as
     message: /number of more than 4096 characters/
   })
 })
+
+t.test('numbers of hundreds of digits stay as they were written, without an exponent, too', async (t) => {
+  for (const number of [`1${'0'.repeat(400)}`, `0.${'0'.repeat(400)}1`, `-1${'0'.repeat(350)}.5`])
+    t.equal(JSON.stringify(parseJson(Buffer.from(`[${number}]`))), `[${number}]`)
+  t.same(parseJson(Buffer.from(`[1${'0'.repeat(20)}]`)), [1e20])
+})

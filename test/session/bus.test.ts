@@ -1,6 +1,7 @@
 // Requests between processes, over messages of a store that may lose them.
 
 import t from 'tap'
+import { parseJson } from '../../src/protocol/json.ts'
 import { GatewayError, RpcError } from '../../src/protocol/messages.ts'
 import type { BusCaller } from '../../src/session/bus-server.ts'
 import { until } from '../kit/until.ts'
@@ -22,6 +23,13 @@ t.test('a request is answered, after what is said ahead of the answer', async (t
     published.some(([, text]) => /question|[{"]/.test(text)),
     'nothing can be read on the way'
   )
+})
+
+t.test('numbers that a double would change arrive as they were written', async (t) => {
+  const { one, two } = await wire(t)
+  two.serve('modern', async (question) => JSON.stringify(question))
+  const text = '{"id":9007199254740993,"amount":100.00000000000000000001}'
+  t.equal(await one.request('two', 'modern', ada, parseJson(Buffer.from(text))), text)
 })
 
 t.test('gateway and JSON-RPC errors arrive as thrown; any other reveals nothing', async (t) => {

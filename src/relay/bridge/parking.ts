@@ -12,6 +12,7 @@ import {
   type MemoryShare
 } from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
+import { parseOwnJson } from '../../protocol/json.ts'
 import {
   GatewayError,
   RpcError,
@@ -20,7 +21,8 @@ import {
   type UpstreamName,
   type JsonObject,
   type Request,
-  type Result
+  type Result,
+  type RpcErrorObject
 } from '../../protocol/messages.ts'
 import type { Bus } from '../../session/bus.ts'
 import { createParkedCalls } from '../../session/parked-calls.ts'
@@ -192,5 +194,11 @@ function storedOutcome(
   const text = JSON.stringify(isError ? (outcome.error as RpcError).error : outcome.result)
   const letGo = text.length > storedChars ? undefined : keep(text.length)
   if (letGo === undefined) return gone('its answer is too large to be kept. It may have taken effect.')
-  return { held: () => (isError ? { error: new RpcError(JSON.parse(text)) } : { result: JSON.parse(text) }), letGo }
+  return {
+    held: () =>
+      isError
+        ? { error: new RpcError(parseOwnJson(text) as RpcErrorObject) }
+        : { result: parseOwnJson(text) as Result },
+    letGo
+  }
 }

@@ -167,10 +167,10 @@ export function stringParam({ request: { method, params } }: Call, member: strin
 }
 
 /** @throws GatewayError invalid_params */
-export function checkArguments({ request: { params } }: Call): void {
+export function checkArguments({ request: { method, params } }: Call): void {
   const args = params?.['arguments']
   if (args === undefined || isObject(args)) return
-  throw new GatewayError('invalid_params', '"arguments" of tools/call must be an object.')
+  throw new GatewayError('invalid_params', `"arguments" of ${method} must be an object.`)
 }
 
 const maxTokenLength = 1_024

@@ -2,6 +2,7 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
+import { parseOwnJson } from '../../protocol/json.ts'
 import { isObject } from '../../protocol/messages.ts'
 import { listingKey, listingTtlMs } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
@@ -47,7 +48,7 @@ export function createStoredListing(store: Store, { hash, name }: UpstreamDefini
  * @throws SyntaxError for what is no JSON
  */
 export function parseListing(text: string): Listing | undefined {
-  const value: unknown = JSON.parse(text)
+  const value: unknown = parseOwnJson(text)
   if (!isObject(value) || !isObject(value['capabilities'])) return undefined
   const isListing = Object.entries(entryKeys).every(([member, key]) => {
     const list = value[member]

@@ -133,6 +133,7 @@ async function callTool(call: LegacyCall, services: LegacyServices): Promise<Res
 
 async function getPrompt(call: LegacyCall, services: LegacyServices): Promise<Result> {
   const name = stringParam(call, 'name')
+  checkArguments(call)
   const target = await resolve(call, services.catalogs, 'prompt', name)
   if (target === undefined) throw unknownEntry(services.catalogs.of(call), 'prompt', name)
   judge(call, target, 'prompt', call.request)

@@ -75,6 +75,7 @@ async function callTool(call: ModernCall, services: ModernServices): Promise<Res
 }
 
 async function getPrompt(call: ModernCall, services: ModernServices): Promise<Result> {
+  checkArguments(call)
   const target = await named(call, services, 'prompt', stringParam(call, 'name'))
   judge(call, target, 'prompt', call.request)
   const { route, definition, uris } = target

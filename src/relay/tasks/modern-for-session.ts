@@ -3,6 +3,7 @@
 // and a task that the client did not ask for is waited for.
 
 import { hash } from 'node:crypto'
+import { parseOwnJson } from '../../protocol/json.ts'
 import { GatewayError, isObject, type JsonObject, type Request, type Result } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
 import { isTaskOver, legacyTask, readTask, statusMessageOf, withRelatedTask } from '../../protocol/translate/tasks.ts'
@@ -222,7 +223,7 @@ function createResultStore(store: Store, newId: () => string) {
     async find(call: LegacyCall, upstream: Upstream, id: string): Promise<StoredTask | undefined> {
       const text = await store.get(keyOf(call, upstream, id))
       if (text === undefined) return undefined
-      const entry = JSON.parse(text) as StoredTask & { readonly upstream: string; readonly id: string }
+      const entry = parseOwnJson(text) as StoredTask & { readonly upstream: string; readonly id: string }
       return entry.id === id && entry.upstream === upstream.name ? entry : undefined
     }
   }
