@@ -114,7 +114,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'http/one-by-one.ts maxWaitingRequests',
-      'requests that wait for the answer to the one before them',
+      'requests that come at once: one is begun in each turn of the event loop',
       'connection',
       'closed'
     ],

@@ -1,13 +1,12 @@
-// One connection, one request at a time: those that a client sends before it has the answer wait for it. Node hands
-// over all requests that one reading of the socket holds, hundreds of some bytes each, and thirty such connections
-// would keep the process busy for seconds.
+// One connection, one new request in each turn of the event loop: Node hands over all requests that one reading of the
+// socket holds, hundreds of some bytes each, and thirty such connections would keep the process busy for seconds.
 
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { passOver } from './counted-request.ts'
 
-/** That wait for the answer to the one before them. */
-const maxWaitingRequests = 32
+/** That came at once, on one connection. */
+const maxWaitingRequests = 64
 /** Of Node's parser, for what makes a request. */
 const requestCallbacks = ['parserOnHeaders', 'parserOnHeadersComplete', 'parserOnBody', 'parserOnMessageComplete']
 
@@ -19,20 +18,15 @@ interface Exchange {
 /** Puts itself in front of the listener that the server has. */
 export function serveOneByOne(server: Server): void {
   const [serve] = server.listeners('request') as [RequestListener]
-  /** Of the connections on which a request is worked on. */
+  /** Of the connections on which one was begun in this turn. */
   const waiting = new WeakMap<Socket, Exchange[]>()
-
-  function begin({ request, response }: Exchange): void {
-    // In a later turn of the event loop, so that one connection does not keep it for all of its requests.
-    response.once('close', () => setImmediate(goOn, request.socket))
-    serve(request, response)
-  }
 
   function goOn(socket: Socket): void {
     const next = waiting.get(socket)?.shift()
-    // Where the answer was the last one of the connection, nobody would get that of the next.
-    if (next !== undefined && socket.writable) begin(next)
-    else waiting.delete(socket)
+    // Where the last answer of the connection was given, nobody would get that of the next.
+    if (next === undefined || !socket.writable) return void waiting.delete(socket)
+    setImmediate(goOn, socket)
+    serve(next.request, next.response)
   }
 
   server.off('request', serve).on('request', (request, response) => {
@@ -40,7 +34,9 @@ export function serveOneByOne(server: Server): void {
     const before = waiting.get(socket)
     if (before === undefined) {
       waiting.set(socket, [])
-      return begin({ request, response })
+      setImmediate(goOn, socket)
+      serve(request, response)
+      return
     }
     if (before.length < maxWaitingRequests) return void before.push({ request, response })
     if (socket.destroyed) return
