@@ -1,4 +1,5 @@
-// Attack: one caller sends large arguments to a tool that does not answer, on several sessions at once.
+// Attack: one caller sends large arguments to a tool that does not answer, on several sessions at once. The endpoint
+// adds an argument, so that they cannot be let go of when they are sent (test/abuse/long-arguments.test.ts).
 
 import t from 'tap'
 import { legacyClient } from '../kit/client.ts'
@@ -15,6 +16,9 @@ for (const [name, load] of Object.entries({ text, dense }))
     const silent = { tools: [{ name: 'hang', inputSchema: { type: 'object' } }], silent: ['tools/call'] }
     const gateway = await attacked(t, {
       upstreams: { slow: stdioServer(silent) },
+      tenant: {
+        endpoints: { default: { upstreams: ['slow', 'calm'], tools: { 'slow/hang': { defaults: { more: 1 } } } } }
+      },
       limits: { memoryBytes: 600 * mebibyte },
       heapMiB: 500
     })
