@@ -5,6 +5,7 @@
 import { markNumbers, type NumberSpan } from './json-numbers.ts'
 import { indexOrEnd, type JsonLimits, type LongValue, type Part, scanJson, type StepLengths } from './json-scan.ts'
 import { keepSource } from './json-text.ts'
+import { isRawJson } from './messages.ts'
 
 const stepLengths: StepLengths = {
   // Parsing takes 5 ms at most, whatever it holds: objects with names that differ take longest.
@@ -91,7 +92,7 @@ export function* jsonSteps(
 function countValues(value: unknown): number {
   let count = 1
   const add = (each: unknown): void => {
-    if (typeof each !== 'object' || each === null) return
+    if (typeof each !== 'object' || each === null || isRawJson(each)) return
     const members: readonly unknown[] = Array.isArray(each) ? each : Object.values(each)
     count += Math.max(1, members.length)
     members.forEach(add)
