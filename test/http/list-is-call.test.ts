@@ -16,7 +16,7 @@ import { modernRequest } from '../kit/modern-client.ts'
 const rounds = Number(process.env['LIST_IS_CALL_ROUNDS'] ?? 8)
 const seed = Number(process.env['LIST_IS_CALL_SEED'] ?? 20_260_728)
 
-const tools = ['echo', 'pid', 'args', 'fail', 'grow']
+const tools = ['echo', 'pid', 'args', 'fail', 'release']
 const some = (values: readonly string[]) => fc.subarray([...values], { minLength: 1, maxLength: 2 })
 const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined })
 
