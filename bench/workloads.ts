@@ -151,35 +151,26 @@ export const workloads: readonly Workload[] = [
     least: 1.4
   },
   ...(['tenants', 'tools', 'sessions'] as const).map(growth),
-  {
-    name: 'replica',
-    what: 'tasks/get at a replica that has to ask another one, over Redis; CPU of both',
+  acrossReplicas('replica', 'tasks/get at a replica that has to ask another one, over Redis; CPU of both', task),
+  acrossReplicas('hop', 'a call that another replica owns (bus over Redis); CPU of both', call)
+]
+
+function acrossReplicas(name: string, what: string, client: Way['client']): Workload {
+  return {
+    name,
+    what,
     connections: 32,
     of: 'W1',
     redis: true,
     ways: [
       { via: 'b', path: endpoint(), client: call },
-      { via: 'b', path: endpoint(), client: task, owner: 'a' }
-    ],
-    aim: 2,
-    least: 2.5,
-    gateways: (stage, upstream) => ({ a: usual(stage, upstream), b: usual(stage, upstream) })
-  },
-  {
-    name: 'hop',
-    what: 'a call that another replica owns (bus over Redis); CPU of both',
-    connections: 32,
-    of: 'W1',
-    redis: true,
-    ways: [
-      { via: 'b', path: endpoint(), client: call },
-      { via: 'b', path: endpoint(), client: call, owner: 'a' }
+      { via: 'b', path: endpoint(), client, owner: 'a' }
     ],
     aim: 2,
     least: 2.5,
     gateways: (stage, upstream) => ({ a: usual(stage, upstream), b: usual(stage, upstream) })
   }
-]
+}
 
 function growth(what: keyof typeof many): Workload {
   const grown: Way = { via: 'grown', path: endpoint(), client: call }

@@ -38,7 +38,6 @@ export async function runExplain(
   const { caller, arguments: args, ...rest } = options
   const given = {
     ...rest,
-    expect: 'allowed',
     ...(caller !== undefined && { caller: parsed(caller, '--caller') }),
     ...(args !== undefined && { arguments: parsed(args, '--arguments') })
   }
@@ -70,8 +69,9 @@ export async function runPolicyTests(
   return await orProblems(configFile, stdout, async () => {
     const snapshot = await loadConfig(configFile, { env })
     const failed = tests.filter((test, index) => {
-      const answer = explain(snapshot, askedBy(test, `${file}: test ${index + 1}`))
-      const expected = stringOf(test, 'expect', `${file}: test ${index + 1}`)
+      const place = `${file}: test ${index + 1}`
+      const expected = expectedBy(test, place)
+      const answer = explain(snapshot, askedBy(test, place))
       const isMet = answer.outcome === expected
       stdout.write(`${isMet ? 'ok' : 'not ok'} ${index + 1} - ${titleOf(test)}\n`)
       if (!isMet) stdout.write(`  expected ${expected}, is ${answer.outcome}. ${textOfAnswer(answer)}`)
@@ -96,6 +96,14 @@ async function readTests(file: string): Promise<{ readonly config: string; reado
   return { config, tests }
 }
 
+/** @throws UsageError */
+function expectedBy(test: Test, place: string): string {
+  const expected = stringOf(test, 'expect', place)
+  if (!outcomes.includes(expected)) throw new UsageError(`${place}: "expect" must be one of ${outcomes.join(', ')}.`)
+  return expected
+}
+
+/** @throws UsageError */
 function askedBy(test: Test, place: string): Asked {
   const members = ['name', 'endpoint', 'caller', 'arguments', 'at', 'expect', ...kinds]
   const unknown = Object.keys(test).find((member) => !members.includes(member))
@@ -103,8 +111,6 @@ function askedBy(test: Test, place: string): Asked {
   const [kind, ...others] = kinds.filter((kind) => test[kind] !== undefined)
   if (kind === undefined || others.length > 0)
     throw new UsageError(`${place} must name exactly one of ${kinds.join(', ')}, as UPSTREAM/NAME.`)
-  const expected = stringOf(test, 'expect', place)
-  if (!outcomes.includes(expected)) throw new UsageError(`${place}: "expect" must be one of ${outcomes.join(', ')}.`)
   return {
     endpoint: stringOf(test, 'endpoint', place),
     caller: test['caller'],

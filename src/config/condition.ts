@@ -36,7 +36,7 @@ export interface ConditionBudget {
 
 export interface Condition {
   /** @returns undefined where it cannot be told: an argument is missing, of another type, or too large */
-  readonly judge: (facts: ConditionFacts, budget: ConditionBudget) => boolean | undefined
+  readonly holds: (facts: ConditionFacts, budget: ConditionBudget) => boolean | undefined
   /** Members of the principal that it looks at. */
   readonly principal: ReadonlySet<string>
 }
@@ -120,7 +120,7 @@ export function compileCondition(expression: string): Condition {
     throw new ConditionError('names a time zone that there is not', 'Write one such as "Europe/Berlin".')
   return {
     principal: syntax.principal,
-    judge(facts, budget) {
+    holds(facts, budget) {
       const cost = costOf(syntax, facts, budget.left)
       if (cost === undefined) return undefined
       budget.left -= cost

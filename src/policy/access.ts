@@ -11,11 +11,11 @@ import { compilePolicy, principalValues, type Policy, type RouteFacts, type Rout
 
 export interface Decision {
   /** Is it listed, and does its name lead anywhere? */
-  readonly isAllowed: boolean
+  readonly isListed: boolean
   /** What every call needs of the caller besides. */
   readonly scopes: readonly string[]
   /** What depends on the call; undefined where nothing does. */
-  readonly judge?: (facts: ConditionFacts) => Verdict
+  readonly decideCall?: (facts: ConditionFacts) => Verdict
 }
 
 export interface Verdict {
@@ -105,7 +105,9 @@ function accessOf(policies: readonly Policy[], factsOf: RouteFactsOf) {
     const always = covering.flatMap(({ rules }) => scopesOf(rules.filter(({ condition }) => condition === undefined)))
     const scopes = [...new Set(always)]
     const conditional = covering.some(({ rules }) => rules.some(({ condition }) => condition !== undefined))
-    return conditional ? { isAllowed: true, scopes, judge: createJudge(covering) } : { isAllowed: true, scopes }
+    return conditional
+      ? { isListed: true, scopes, decideCall: createCallDecision(covering) }
+      : { isListed: true, scopes }
   }
 
   return (kind: RouteKind, route: JudgedRoute): Decision => {
@@ -129,14 +131,14 @@ const mayAllow = ({ byDefault, rules }: Covering): boolean =>
   !rules.some(({ effect, condition }) => effect === 'deny' && condition === undefined) &&
   (byDefault === 'allow' || rules.some(({ effect }) => effect === 'allow'))
 
-/** Doubt denies: a condition that cannot be judged condition where it denies or requires, and not where it allows. */
-function createJudge(levels: readonly Covering[]): Required<Decision>['judge'] {
+/** Doubt denies: a condition that cannot be judged holds where its rule denies or requires, and not where it allows. */
+function createCallDecision(levels: readonly Covering[]): Required<Decision>['decideCall'] {
   return (facts) => {
     const scopes = new Set<string>()
     const budget = conditionBudget()
     for (const { byDefault, rules } of levels) {
       const inForce = rules.filter(
-        ({ effect, condition }) => condition === undefined || (condition.judge(facts, budget) ?? effect !== 'allow')
+        ({ effect, condition }) => condition === undefined || (condition.holds(facts, budget) ?? effect !== 'allow')
       )
       const denying = inForce.find(({ effect }) => effect === 'deny')
       if (denying !== undefined) return { refusedBy: denying.name, scopes: [] }
@@ -148,8 +150,8 @@ function createJudge(levels: readonly Covering[]): Required<Decision>['judge'] {
   }
 }
 
-export const allowed: Decision = { isAllowed: true, scopes: [] }
-const denied: Decision = { isAllowed: false, scopes: [] }
+export const allowed: Decision = { isListed: true, scopes: [] }
+const denied: Decision = { isListed: false, scopes: [] }
 
 /** Thousands of rules are about single names: they are found by name, and only those with patterns are tried. */
 function createRuleIndex(rules: readonly Rule[]) {

@@ -69,7 +69,7 @@ export function explainAccess(tenant: Tenant, endpoint: Endpoint, question: Ques
     return policy === undefined ? [] : [explainPolicy(policy, of, principal, facts, conditionFacts, budget)]
   })
   const rules = policies.flatMap((policy) => policy.rules)
-  const verdict = conditionFacts && decision.judge?.(conditionFacts)
+  const verdict = conditionFacts && decision.decideCall?.(conditionFacts)
   const missingScopes = (verdict?.scopes ?? decision.scopes).filter((scope) => !principal.scopes.has(scope))
   const refusal = policies.map(refusalOf).find((reason) => reason !== undefined)
   const made = (outcome: Explanation['outcome'], sentence: string): Explanation => ({
@@ -78,7 +78,7 @@ export function explainAccess(tenant: Tenant, endpoint: Endpoint, question: Ques
     missingScopes,
     rules
   })
-  if (!decision.isAllowed) return made('denied', `Denied: ${refusal}. It is answered like a name that nobody has.`)
+  if (!decision.isListed) return made('denied', `Denied: ${refusal}. It is answered like a name that nobody has.`)
   // Of a refused call no scopes are asked for, which would not help.
   if (missingScopes.length > 0) {
     const names = namesOf(rules.filter(({ applies, effect }) => applies && effect === 'requires'))
@@ -86,7 +86,7 @@ export function explainAccess(tenant: Tenant, endpoint: Endpoint, question: Ques
     return made('needs-scopes', `Listed, but a call needs ${scopes}, which the caller lacks (${names}).`)
   }
   if (verdict?.refusedBy !== undefined) return made('refused', `Listed, but these arguments are refused: ${refusal}.`)
-  if (decision.judge !== undefined && verdict === undefined)
+  if (decision.decideCall !== undefined && verdict === undefined)
     return made('depends', 'Listed; whether a call is allowed depends on its arguments.')
   return made('allowed', `Allowed: ${policies.map(permissionOf).join('; ')}.`)
 }
@@ -127,7 +127,7 @@ function explainRule(
     return not(`what.${isAboutName(rule.what, rule.effect, route) ? 'tags' : 'names'} does not match`)
   if (rule.condition === undefined) return { applies: true, because: 'it matches' }
   if (facts === undefined) return { applies: null, because: 'its condition depends on the arguments' }
-  const holds = rule.condition.judge(facts, budget)
+  const holds = rule.condition.holds(facts, budget)
   if (holds === undefined) return { applies: rule.effect !== 'allow', because: 'its condition cannot be judged' }
   return { applies: holds, because: holds ? 'its condition holds' : 'its condition does not hold' }
 }

@@ -32,8 +32,17 @@ export interface Policy extends Pick<PolicyConfig, 'default'> {
   readonly rules: readonly Rule[]
 }
 
+const compiled = new WeakMap<PolicyConfig, Policy>()
+
+/** Once for each policy: all endpoints of a tenant share its own. */
+export function compilePolicy(config: PolicyConfig): Policy {
+  const policy = compiled.get(config) ?? compileRules(config)
+  compiled.set(config, policy)
+  return policy
+}
+
 /** Many rules are about the same people: each `who` is compiled once. */
-export function compilePolicy({ default: byDefault, rules }: PolicyConfig): Policy {
+function compileRules({ default: byDefault, rules }: PolicyConfig): Policy {
   const known = new Map<string, Rule['isAbout']>()
   return {
     default: byDefault,

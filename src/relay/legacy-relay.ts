@@ -50,7 +50,7 @@ const maxViewWaitMs = 1_000
 export type LegacyRelay = ReturnType<typeof createLegacyRelay>
 
 export function createLegacyRelay({
-  runtime: { clock, clientInfo, log, newId, memory = createMemoryAccount() },
+  runtime: { clock, wall, clientInfo, log, newId, memory = createMemoryAccount() },
   pool,
   store,
   sealer,
@@ -104,7 +104,8 @@ export function createLegacyRelay({
     subscriptions,
     subscribers,
     sessions,
-    pages: createListPages(sealer, memory)
+    pages: createListPages(sealer, memory),
+    wall
   }
 
   listings.onChange((hash, kinds, concerns) => {

@@ -105,7 +105,8 @@ export function createModernRelay({
     legacyTasks,
     taskIds,
     processTasks,
-    pages: createListPages(sealer, memory)
+    pages: createListPages(sealer, memory),
+    wall
   }
   const listenStreams = createListenStreams({
     catalogs,

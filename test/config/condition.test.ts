@@ -17,7 +17,7 @@ const principal = {
 type Args = ConditionFacts['args']
 
 const judge = (expression: string, args: object = {}, budget = conditionBudget()): boolean | undefined =>
-  compileCondition(expression).judge(
+  compileCondition(expression).holds(
     { args: args as Args, name: 'pay', principal, now: new Date('2026-07-28T22:30:00Z') },
     budget
   )

@@ -59,7 +59,7 @@ const allows = (
   kind: RouteKind = 'tool',
   annotations?: Record<string, unknown>,
   upstream?: object
-): boolean => judge(policy, undefined, upstream).of(name, principal, kind, annotations)?.isAllowed === true
+): boolean => judge(policy, undefined, upstream).of(name, principal, kind, annotations)?.isListed === true
 
 t.test('without a policy there is nothing to judge', async (t) => {
   t.equal(judge(undefined).access(person), undefined)
@@ -125,10 +125,10 @@ t.test('tenant and endpoint both have to allow', async (t) => {
   })
   const both = judge(only('a*'), only('*b'))
   t.same(
-    ['ab', 'ax', 'xb'].map((name) => both.of(name)?.isAllowed),
+    ['ab', 'ax', 'xb'].map((name) => both.of(name)?.isListed),
     [true, false, false]
   )
-  t.equal(judge(undefined, only('a')).of('a')?.isAllowed, true)
+  t.equal(judge(undefined, only('a')).of('a')?.isListed, true)
 })
 
 t.test('tags are the words of the operator; those of the upstream count only where it is trusted', async (t) => {
@@ -206,7 +206,7 @@ t.test('people whom the same rules are about share one view, others have their o
   const bob = { ...person, subject: 'bob', groups: ['dev'] }
   t.equal(judged.access(person), judged.access(bob))
   t.not(judged.access(person), judged.access({ ...bob, groups: [] }))
-  t.equal(judged.access(undefined)?.('tool', { upstream: 'up', name: 'x' }).isAllowed, false, 'nobody may nothing')
+  t.equal(judged.access(undefined)?.('tool', { upstream: 'up', name: 'x' }).isListed, false, 'nobody may nothing')
 })
 
 t.test('a decision among two thousand rules about single names is a look-up', async (t) => {
@@ -216,7 +216,7 @@ t.test('a decision among two thousand rules about single names is a look-up', as
   }))
   const judged = judge({ default: 'deny', rules })
   const began = performance.now()
-  const allowed = Array.from({ length: 20_000 }, (_, n) => judged.of(`tool-${n}`)?.isAllowed === true)
+  const allowed = Array.from({ length: 20_000 }, (_, n) => judged.of(`tool-${n}`)?.isListed === true)
   t.equal(allowed.filter(Boolean).length, 2_000)
   t.ok(performance.now() - began < 5_000)
 })
@@ -233,16 +233,16 @@ t.test('a condition hides nothing that it may allow, and doubt denies the call',
     judge({ default: byDefault, rules: rules.map((rule) => ({ ...tool, ...rule })) }).of('x')
   const small = 'args.n < 10'
   const refusedBy = (decision: ReturnType<typeof decide>, args: ConditionFacts['args']) =>
-    decision?.judge?.(facts(args)).refusedBy
+    decision?.decideCall?.(facts(args)).refusedBy
 
   const allowing = decide('deny', { effect: 'allow', when: small })
-  t.equal(allowing?.isAllowed, true, 'it is listed')
+  t.equal(allowing?.isListed, true, 'it is listed')
   t.same(
     [refusedBy(allowing, { n: 1 }), refusedBy(allowing, { n: 10 }), refusedBy(allowing, {})],
     [undefined, 'default', 'default']
   )
   const denying = decide('allow', { effect: 'deny', when: small })
-  t.equal(denying?.isAllowed, true)
+  t.equal(denying?.isListed, true)
   t.same(
     [refusedBy(denying, { n: 1 }), refusedBy(denying, { n: 10 }), refusedBy(denying, {})],
     ['rule-0', undefined, 'rule-0']
@@ -250,19 +250,19 @@ t.test('a condition hides nothing that it may allow, and doubt denies the call',
   const both = decide('deny', { effect: 'allow' }, { effect: 'deny', when: small })
   t.same([refusedBy(both, { n: 1 }), refusedBy(both, { n: 10 })], ['rule-1', undefined])
   t.equal(
-    decide('deny', { effect: 'allow', when: small }, { effect: 'deny' })?.isAllowed,
+    decide('deny', { effect: 'allow', when: small }, { effect: 'deny' })?.isListed,
     false,
     'deny without one wins'
   )
-  t.equal(decide('deny', { effect: 'requires', when: small, scopes: ['a'] })?.isAllowed, false, 'nothing allows it')
+  t.equal(decide('deny', { effect: 'requires', when: small, scopes: ['a'] })?.isListed, false, 'nothing allows it')
   const requiring = decide(
     'allow',
     { effect: 'requires', when: small, scopes: ['a'] },
     { effect: 'requires', scopes: ['b'] }
   )
   t.same(requiring?.scopes, ['b'], 'what every call needs')
-  t.same(requiring?.judge?.(facts({ n: 1 })).scopes, ['a', 'b'])
-  t.same(requiring?.judge?.(facts({ n: 10 })).scopes, ['b'])
-  t.same(requiring?.judge?.(facts({})).scopes, ['a', 'b'])
-  t.equal(decide('allow', { effect: 'deny', when: small, who: { subjects: ['bob'] } })?.judge, undefined)
+  t.same(requiring?.decideCall?.(facts({ n: 1 })).scopes, ['a', 'b'])
+  t.same(requiring?.decideCall?.(facts({ n: 10 })).scopes, ['b'])
+  t.same(requiring?.decideCall?.(facts({})).scopes, ['a', 'b'])
+  t.equal(decide('allow', { effect: 'deny', when: small, who: { subjects: ['bob'] } })?.decideCall, undefined)
 })

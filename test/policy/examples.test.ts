@@ -53,11 +53,11 @@ for (const example of examples) {
         principal: factsOf(principal),
         now: new Date()
       }
-      const verdict = decision?.judge?.(facts)
+      const verdict = decision?.decideCall?.(facts)
       const scopes = verdict?.scopes ?? decision?.scopes ?? []
       const missing = scopes.filter((scope) => !principal.scopes.has(scope))
       const given =
-        decision?.isAllowed !== true
+        decision?.isListed !== true
           ? 'denied'
           : verdict?.refusedBy !== undefined
             ? `refused by ${verdict.refusedBy}`

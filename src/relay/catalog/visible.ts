@@ -37,16 +37,16 @@ export function createVisibleCatalogs(): (viewer: Viewer, catalog: Catalog) => C
 
 function visibleCatalog(catalog: Catalog, access: Access): Catalog {
   const permitted = (kind: RouteKind, route: Route | undefined): Route | undefined =>
-    route !== undefined && access(kind, route).isAllowed ? route : undefined
+    route !== undefined && access(kind, route).isListed ? route : undefined
 
   const mayUse =
     (kind: RouteKind): MayUse =>
     (upstream, name) =>
-      access(kind, { upstream, name }).isAllowed
+      access(kind, { upstream, name }).isListed
 
   const masks = new Map<ListName, readonly boolean[]>()
   function maskOf(name: ListName): readonly boolean[] {
-    const mask = masks.get(name) ?? catalog.routes(name).map((route) => access(kindOf[name], route).isAllowed)
+    const mask = masks.get(name) ?? catalog.routes(name).map((route) => access(kindOf[name], route).isListed)
     masks.set(name, mask)
     return mask
   }

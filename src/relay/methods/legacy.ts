@@ -15,7 +15,7 @@ import {
 } from '../../protocol/translate/rewrite.ts'
 import { mapRelatedTask, readTask, withCreatedTask } from '../../protocol/translate/tasks.ts'
 import type { Sessions } from '../../session/sessions.ts'
-import { abortable } from '../../time/clock.ts'
+import { abortable, type Clock } from '../../time/clock.ts'
 import type { InputLoop } from '../bridge/input-loop.ts'
 import type { SessionClients } from '../bridge/session-clients.ts'
 import { checkArguments, excerpt, redactError, stringParam, type LegacyCall } from '../call/call.ts'
@@ -26,7 +26,15 @@ import type { ResourceSubscriptions, SubscriptionRequest } from '../subscription
 import { subscribedScopeOf, type SessionSubscribers } from '../subscriptions/session-subscribers.ts'
 import type { SessionTasks } from '../tasks/session-tasks.ts'
 import { lists, type ListPages } from './list-pages.ts'
-import { completion, judge, resolve, unknownEntry, unknownName, withClientUri, type Target } from './shared.ts'
+import {
+  checkConditions,
+  completion,
+  resolve,
+  unknownEntry,
+  unknownName,
+  withClientUri,
+  type Target
+} from './shared.ts'
 
 /** What the methods of a session work with. */
 export interface LegacyServices {
@@ -39,6 +47,7 @@ export interface LegacyServices {
   readonly subscribers: SessionSubscribers
   readonly sessions: Sessions
   readonly pages: ListPages
+  readonly wall: Pick<Clock, 'now'>
 }
 
 export type LegacyMethod = (call: LegacyCall, services: LegacyServices) => Promise<Result>
@@ -52,8 +61,7 @@ export async function connect(
   { definition }: Target,
   { connections }: LegacyServices
 ): Promise<SessionConnection> {
-  // The limits of the principal and the tenant belong here, before anything is opened; the principal's own
-  // credentials for the upstream belong into the scope of the connection.
+  // The principal's own credentials for the upstream belong into the scope of the connection.
   try {
     return (
       connections.ready(definition, call.session) ??
@@ -114,7 +122,7 @@ async function callTool(call: LegacyCall, services: LegacyServices): Promise<Res
   if (target === undefined) throw unknownEntry(catalogs.of(call), 'tool', name)
   const { route, catalog, uris } = target
   const filled = route.change === undefined ? request : withArguments(request, route.change)
-  judge(call, target, 'tool', filled)
+  checkConditions(call, target, 'tool', filled, services.wall)
   const connection = await connect(call, target, services)
   // With its `task` only where upstream and revision know it (2025-11-25 "Task Support and Handling" 1).
   const asTask =
@@ -136,7 +144,7 @@ async function getPrompt(call: LegacyCall, services: LegacyServices): Promise<Re
   checkArguments(call)
   const target = await resolve(call, services.catalogs, 'prompt', name)
   if (target === undefined) throw unknownEntry(services.catalogs.of(call), 'prompt', name)
-  judge(call, target, 'prompt', call.request)
+  checkConditions(call, target, 'prompt', call.request, services.wall)
   const result = await forwardLegacy(call, target, withParam(call.request, 'name', target.route.name), services)
   return shapePromptResult(rewriteMessages(result, target.uris), call.session.session.record.revision)
 }

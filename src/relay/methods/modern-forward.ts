@@ -5,7 +5,7 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { GatewayError, isObject, type Request, type Result, type UpstreamName } from '../../protocol/messages.ts'
 import { withParam, withoutParam } from '../../protocol/translate/rewrite.ts'
 import { withTaskId } from '../../protocol/translate/tasks.ts'
-import { abortable } from '../../time/clock.ts'
+import { abortable, type Clock } from '../../time/clock.ts'
 import type { Parking } from '../bridge/parking.ts'
 import { openUrlRetry, urlElicitationOf, type RequestStates } from '../bridge/request-state.ts'
 import { definitionOf, redactError, type ModernCall } from '../call/call.ts'
@@ -31,6 +31,7 @@ export interface ModernServices {
   readonly taskIds: SealedTaskIds
   readonly processTasks: ProcessTasks
   readonly pages: ListPages
+  readonly wall: Pick<Clock, 'now'>
 }
 
 /**

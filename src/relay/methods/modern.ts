@@ -24,7 +24,7 @@ import { cappedTtlMs } from '../catalog/freshness.ts'
 import { taskForCaller, unknownTask } from '../tasks/caller-tasks.ts'
 import { converse, forwardModern, withModernErrors, type ModernServices } from './modern-forward.ts'
 import { lists } from './list-pages.ts'
-import { completion, judge, resolve, unknownName, withClientUri, type Target } from './shared.ts'
+import { checkConditions, completion, resolve, unknownName, withClientUri, type Target } from './shared.ts'
 
 async function discover(call: ModernCall, { catalogs, promises }: ModernServices): Promise<Result> {
   const { modernCapabilities: capabilities, instructions } = catalogs.of(call)
@@ -62,7 +62,7 @@ async function callTool(call: ModernCall, services: ModernServices): Promise<Res
   const knowsTasks = hasCapability(call.client.capabilities, ['extensions', tasksExtension])
   const asTask = knowsTasks && services.legacyTasks.requiresTask(definition, route.name)
   const filled = route.change === undefined ? call.request : withArguments(call.request, route.change)
-  judge(call, target, 'tool', filled)
+  checkConditions(call, target, 'tool', filled, services.wall)
   const result = await converse(call, definition, withParam(filled, 'name', route.name), services, asTask)
   if (result['resultType'] !== 'task') return rewriteToolResult(result, uris)
   if (asTask) return result
@@ -77,7 +77,7 @@ async function callTool(call: ModernCall, services: ModernServices): Promise<Res
 async function getPrompt(call: ModernCall, services: ModernServices): Promise<Result> {
   checkArguments(call)
   const target = await named(call, services, 'prompt', stringParam(call, 'name'))
-  judge(call, target, 'prompt', call.request)
+  checkConditions(call, target, 'prompt', call.request, services.wall)
   const { route, definition, uris } = target
   const request = withParam(call.request, 'name', route.name)
   return rewriteMessages(await converse(call, definition, request, services), uris)

@@ -13,6 +13,7 @@ import {
 import { factsOf } from '../../policy/rules.ts'
 import { shapeCompletion } from '../../protocol/translate/revision-shape.ts'
 import { withParam, type UriMap } from '../../protocol/translate/rewrite.ts'
+import type { Clock } from '../../time/clock.ts'
 import { definitionOf, excerpt, type Call } from '../call/call.ts'
 import type { Catalog, Route } from '../catalog/catalog.ts'
 import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
@@ -51,8 +52,8 @@ export async function resolve<V>(
     const target = targetOf(call, catalog, route)
     const judged = kind !== 'reference' ? kind : catalog.isTemplate(route) ? 'template' : 'resource'
     const decision = catalog.decide(judged, route)
-    // Of a call that is judged by its arguments, `judge` names all scopes at once.
-    if (decision.judge === undefined || isCompletion) requireScopes(call, decision.scopes)
+    // Of a call that depends on its arguments, `checkConditions` names all scopes at once.
+    if (decision.decideCall === undefined || isCompletion) requireScopes(call, decision.scopes)
     return target
   }
   return undefined
@@ -60,14 +61,21 @@ export async function resolve<V>(
 
 /**
  * Conditions of rules, judged on the very arguments that the upstream gets.
+ * @param wall the time of day
  * @throws GatewayError refused_by_policy, insufficient_scope
  */
-export function judge(call: Call, { catalog, route }: Target, kind: 'tool' | 'prompt', { params }: Request): void {
-  const { judge: judgeCall } = catalog.decide(kind, route)
-  if (judgeCall === undefined) return
+export function checkConditions(
+  call: Call,
+  { catalog, route }: Target,
+  kind: 'tool' | 'prompt',
+  { params }: Request,
+  wall: Pick<Clock, 'now'>
+): void {
+  const { decideCall } = catalog.decide(kind, route)
+  if (decideCall === undefined) return
   const { arguments: args } = params ?? {}
   const facts = { args: isObject(args) ? args : {}, name: route.name, principal: factsOf(call.principal) }
-  const { refusedBy, scopes } = judgeCall({ ...facts, now: new Date() })
+  const { refusedBy, scopes } = decideCall({ ...facts, now: new Date(wall.now()) })
   requireScopes(call, scopes)
   if (refusedBy === undefined) return
   const reason = refusedBy === 'default' ? 'no rule allows it with' : `the rule ${refusedBy} refuses`
