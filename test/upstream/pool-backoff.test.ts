@@ -73,6 +73,7 @@ for (const [what, answer] of Object.entries(refusals)) {
       )
     const first = await failure(impatient)
     const second = await failure(definition)
+    t.notMatch(first.message, /away|tried again/, 'of an upstream that is there')
     t.match(second, { code: 'upstream_unavailable', message: /tried again in 1 s/, data: { retryAfterMs: 1_000 } })
     t.ok(second.message.endsWith(` Its last error: ${first.message}`), 'it is told to whom it happened')
     t.equal(upstream.seen.filter(declares).length, 1, 'a caller that keeps trying is held back')
@@ -185,6 +186,10 @@ t.test(
       ['rejected', 'rejected']
     )
     t.equal(attempts(), 7, 'one of two')
+    const heard = tried.map((outcome) => (outcome.status === 'rejected' ? (outcome.reason as GatewayError) : undefined))
+    t.match(heard[0], { message: /HTTP 503/ }, 'it was the first that probed')
+    for (const error of heard)
+      t.match(error, { message: /been away for 32 s. It is tried again in 31 s/, data: { retriedInMs: 31_000 } })
 
     clock.advance(1_000)
     isAway = false

@@ -25,7 +25,9 @@ export function createAttempts(clock: Clock, random: () => number, log: Log) {
     const failures = backoff.failed(definition, key, err, forAll)
     // No warning: the caller is told, and the listing warns once for all.
     log.debug({ err, upstream: definition.name, tenant: definition.tenant, failures }, 'cannot connect to the upstream')
-    if (!forAll || !(err instanceof GatewayError)) return
+    if (!(err instanceof GatewayError)) return
+    // A call that probed an upstream that is away hears the same as those that may not try it now.
+    if (!forAll && !backoff.isAway(definition.hash)) return
     const { text, data } = backoff.outlook(definition.hash)
     err.message = `${err.message} ${text}`
     Object.assign(err.data, data)

@@ -92,6 +92,9 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
       )
     },
 
+    /** It failed for all callers, and was not reached since. */
+    isAway: (hash: string): boolean => upstreams.get(hash)?.awaySince !== undefined,
+
     /** Of an upstream that is away: since when, and when it is tried again, by itself or by a call. */
     outlook(hash: string) {
       const { awaySince, attemptedAt, retryAt } = upstreams.get(hash) ?? noAbsence()
