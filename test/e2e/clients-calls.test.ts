@@ -1,6 +1,7 @@
 // Tool calls to three real servers through one endpoint: results are what the servers answer to a client of their own.
 
 import t from 'tap'
+import { heardDuring, stepsOf } from '../kit/progress.ts'
 import { forEveryStoreAndSdk } from './kit/stores-and-sdks.ts'
 import { everythingOverStdio, realUpstreams } from './kit/real-servers.ts'
 import { direct } from './kit/sdk.ts'
@@ -52,20 +53,18 @@ await forEveryStoreAndSdk(t, { upstreams }, async (t, { client, again }) => {
     )
 
     await t.test(`progress of ${upstream} comes in order, completely, before the result`, async (t) => {
-      const seen: unknown[] = []
-      const steps = 20
-      const result = await client.callTool(
-        { name: `${upstream}__trigger-long-running-operation`, arguments: { duration: 0.1, steps } },
-        undefined,
-        {
-          onprogress: (progress) => seen.push(progress)
-        }
+      const total = 20
+      const heard = await heardDuring(client, async () =>
+        t.match(
+          await client.callTool(
+            { name: `${upstream}__trigger-long-running-operation`, arguments: { duration: 0.1, steps: total } },
+            undefined,
+            { onprogress() {} }
+          ),
+          { content: [{ text: `Long running operation completed. Duration: 0.1 seconds, Steps: ${total}.` }] }
+        )
       )
-      seen.push('result')
-      t.same(seen, [...Array.from({ length: steps }, (_, at) => ({ progress: at + 1, total: steps })), 'result'])
-      t.match(result, {
-        content: [{ text: `Long running operation completed. Duration: 0.1 seconds, Steps: ${steps}.` }]
-      })
+      t.same(stepsOf(heard), [...Array.from({ length: total }, (_, at) => [at + 1, total]), 'result'])
     })
 
     await t.test(`a cancelled call of ${upstream} ends for the caller, and the session goes on`, async (t) => {

@@ -4,6 +4,7 @@
 import t from 'tap'
 import { legacyClient } from '../kit/client.ts'
 import { key } from '../kit/gateway.ts'
+import { heardDuring } from '../kit/progress.ts'
 import { until } from '../kit/until.ts'
 import { forEveryStoreAndSdk } from './kit/stores-and-sdks.ts'
 import { scripted, scriptedNames } from './kit/scripted.ts'
@@ -79,13 +80,18 @@ await forEveryStoreAndSdk(t, { upstreams }, async (t, { client, url, next }) => 
     })
 
     await t.test(`five hundred progress messages of ${name} arrive in order, and the result after them`, async (t) => {
-      const seen: unknown[] = []
-      const result = await client.callTool({ name: `${name}__progress`, arguments: { steps: 500 } }, undefined, {
-        onprogress: ({ progress, message }) => seen.push(`${progress} ${message}`)
-      })
-      seen.push('result')
-      t.same(seen, [...Array.from({ length: 500 }, (_, at) => `${at + 1} step ${at + 1}`), 'result'])
-      t.match(result, { content: [{ text: 'all steps done' }] })
+      const heard = await heardDuring(client, async () =>
+        t.match(
+          await client.callTool({ name: `${name}__progress`, arguments: { steps: 500 } }, undefined, {
+            onprogress() {}
+          }),
+          { content: [{ text: 'all steps done' }] }
+        )
+      )
+      t.same(
+        heard.map((each) => (each === 'result' ? each : `${each.progress} ${each.message}`)),
+        [...Array.from({ length: 500 }, (_, at) => `${at + 1} step ${at + 1}`), 'result']
+      )
     })
 
     for (const token of ['a token of the client', 0]) {

@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict'
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { heardDuring, stepsOf } from '../../kit/progress.ts'
 import { until } from '../../kit/until.ts'
 import { asking } from './tour-asking.ts'
 import { textOf, type Heard, type Result, type Step, type Tour } from './tour-step.ts'
@@ -59,23 +60,10 @@ export function tour(visit: Tour): Step[] {
     {
       name: 'hears progress in order, before the result',
       async run() {
-        // Seen where messages arrive: the SDK forgets the listener of a request as it hears the result, and whatever
-        // came in the same piece.
-        const seen: unknown[] = []
-        const transport = client.transport
-        assert.ok(transport)
-        const { onmessage } = transport
-        // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport of the SDK is no EventTarget
-        transport.onmessage = (message, ...more) => {
-          if ('method' in message && message.method === 'notifications/progress')
-            seen.push([message.params?.['progress'], message.params?.['total']])
-          if ('result' in message) seen.push('result')
-          onmessage?.(message, ...more)
-        }
-        await client.callTool({ name: name('progress'), arguments: { steps: 3 } }, undefined, { onprogress() {} })
-        // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport of the SDK is no EventTarget
-        transport.onmessage = onmessage
-        assert.deepEqual(seen, [[1, 3], [2, 3], [3, 3], 'result'])
+        const heard = await heardDuring(client, () =>
+          client.callTool({ name: name('progress'), arguments: { steps: 3 } }, undefined, { onprogress() {} })
+        )
+        assert.deepEqual(stepsOf(heard), [[1, 3], [2, 3], [3, 3], 'result'])
       }
     },
     {
