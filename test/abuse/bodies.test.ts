@@ -29,11 +29,15 @@ for (const [name, load] of Object.entries({ text, dense }))
     const calls = clients.flatMap((client) =>
       Array.from({ length: 25 }, async () => {
         const params = { name: 'slow__hang', arguments: { load } }
-        const answer = await client.request('tools/call', params, { signal: stop.signal }).catch(() => undefined)
-        if (answer?.json?.error?.data?.reason === 'too_many') refusals.push(answer.status)
+        while (!stop.signal.aborted) {
+          const answer = await client.request('tools/call', params, { signal: stop.signal }).catch(() => undefined)
+          if (answer?.json?.error?.data?.reason !== 'too_many') continue // A busy machine was too slow to read it.
+          refusals.push(answer.status)
+          return
+        }
       })
     )
-    await until('most are refused', () => refusals.length > 50, 120_000)
+    await until('most are refused', () => refusals.length > 50)
     const colleague = await legacyClient(gateway.url, keys.colleague)
     const call = { name: 'calm__echo', arguments: { text: 'x'.repeat(1_000_000) } }
     t.match((await colleague.request('tools/call', call)).json, { result: {} }, 'a colleague is served meanwhile')

@@ -56,6 +56,8 @@ const asked: Readonly<Record<string, () => Promise<Buffer>>> = {
 await ofSession('application/json')
 for (const [who, ask] of Object.entries(asked))
   t.test(`an answer of 15 MB to ${who}, arrives whole and stalls nobody`, async (t) => {
-    const ms = await gateway.longestTurnMs(async () => t.ok((await ask()).includes(text), 'letter by letter'))
+    const ms = await gateway.longestTurnMs(maxTurnMs, async () =>
+      t.ok((await ask()).includes(text), 'letter by letter')
+    )
     t.ok(ms < maxTurnMs, `the longest turn took ${ms} ms of CPU`)
   })

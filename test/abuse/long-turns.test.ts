@@ -54,9 +54,9 @@ for (const [what, text] of Object.entries(withSecrets)) {
     // Before it is hot, code takes several times as long.
     answerWith(text)
     await echo('masked')
-    answerWith(text)
     let shown = ''
-    const ms = await gateway.longestTurnMs(async () => {
+    const ms = await gateway.longestTurnMs(maxTurnMs, async () => {
+      answerWith(text)
       shown = (await echo('masked')).text
     })
     t.ok(shown.includes(secrets.reduce((all, secret) => all.replaceAll(secret, '***'), text)), 'letter by letter')
@@ -84,10 +84,7 @@ const maxWriteMs = 60
 for (const [name, call] of Object.entries(longCalls)) {
   t.test(`14 MB of arguments reach a server over ${name}, and nobody is stalled`, async (t) => {
     await call()
-    let ms = Infinity
-    // What the collector takes comes on top, now and then.
-    for (let times = 0; times < 3 && ms >= maxWriteMs; times++)
-      ms = await gateway.longestTurnMs(async () => t.ok((await call()).json?.result !== undefined))
+    const ms = await gateway.longestTurnMs(maxWriteMs, async () => t.ok((await call()).json?.result !== undefined))
     t.ok(ms < maxWriteMs, `the longest turn took ${ms} ms of CPU`)
   })
 }
@@ -128,7 +125,7 @@ t.test('a client that comes back for 8 MB of events gets what is kept of them, a
   // Its call has ended: what is left of the stream is in the store.
   const headers = { ...client.headers, 'last-event-id': String(first[0]?.id) }
   let again = ''
-  const ms = await gateway.longestTurnMs(async () => {
+  const ms = await gateway.longestTurnMs(maxTurnMs, async () => {
     again = (await send(gateway.url, { method: 'GET', headers })).text
   })
   const kept = readEvents(again)

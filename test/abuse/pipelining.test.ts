@@ -25,15 +25,16 @@ t.test('of thousands of requests at once, nearly none is worked on, and a neighb
   const port = Number(new URL(gateway.origin).port)
   for (const one of [live, ofNobody, listTools(gateway)]) {
     let answers = 0
-    const ms = await gateway.longestTurnMs(() =>
-      Promise.all(
+    const ms = await gateway.longestTurnMs(maxTurnMs, () => {
+      answers = 0
+      return Promise.all(
         Array.from({ length: 30 }, async () => {
           const socket = dial(port)
           socket.write(one.repeat(900))
-          answers += (await untilClosed(socket, 60_000)).split('HTTP/1.1 ').length - 1
+          answers += (await untilClosed(socket)).split('HTTP/1.1 ').length - 1
         })
       )
-    )
+    })
     const what = one.slice(0, 20)
     t.ok(answers < 30 * 40, `${what}: ${answers} answers`)
     t.ok(ms < maxTurnMs, `${what}: the longest turn took ${ms} ms of CPU`)
