@@ -24,6 +24,9 @@ const notOurs = ({ id, status, name }: Check & { readonly name?: string }): bool
 
 /** For compiled code: the same programs start over and over. */
 const NODE_COMPILE_CACHE = process.env['NODE_COMPILE_CACHE'] ?? t.testdir()
+/** What the suite gives the driver. */
+const patienceMs = 240_000
+
 // Each is a suite, a gateway and a client that start, and then wait for each other.
 t.jobs = 3
 
@@ -43,6 +46,9 @@ for (const [version, some] of Object.entries(clientScenarios)) {
           scenario,
           '--spec-version',
           version,
+          // Half a minute, unless it is said, in which a busy machine has not yet started the driver.
+          '--timeout',
+          String(patienceMs),
           '--output-dir',
           folder
         ],

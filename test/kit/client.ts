@@ -2,6 +2,7 @@
 
 import { request, type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
 import { once } from 'node:events'
+import { patienceMs } from './until.ts'
 
 export interface Answer {
   readonly status: number
@@ -179,8 +180,8 @@ async function listen(url: string, headers: OutgoingHttpHeaders): Promise<Listen
         }
         const late = setTimeout(() => {
           waiting.delete(look)
-          reject(new Error(`no such message within 20 s; there were: ${JSON.stringify(messages)}`))
-        }, 20_000)
+          reject(new Error(`no such message within ${patienceMs} ms; there were: ${JSON.stringify(messages)}`))
+        }, patienceMs)
         waiting.add(look)
         look()
       }),

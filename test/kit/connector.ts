@@ -16,6 +16,7 @@ import type {
   UpstreamEvents
 } from '../../src/protocol/seams.ts'
 import type { Clock } from '../../src/time/clock.ts'
+import { patienceMs } from './until.ts'
 
 /** The signal of a call that nobody cancels. */
 export const never = new AbortController().signal
@@ -220,7 +221,7 @@ export const callOf = (name: string, args: object = {}, meta?: object) => ({
 })
 
 /** Resolves when the condition holds; rejects after `ms`. */
-export async function until(condition: () => boolean | Promise<boolean>, what: string, ms = 20_000): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, what: string, ms = patienceMs): Promise<void> {
   const end = Date.now() + ms
   while (!(await condition())) {
     if (Date.now() > end) throw new Error(`it never came to this: ${what}`)

@@ -1,6 +1,7 @@
 // HTTP as bytes on a socket: for what no client library would send, and for what one would hide of the answer.
 
 import { connect, type Socket } from 'node:net'
+import { patienceMs } from './until.ts'
 
 export interface RawResponse {
   readonly status: number
@@ -12,7 +13,7 @@ export interface RawResponse {
 }
 
 /** Sends the bytes and reads until the other side closes. Rejects where it does not within `ms`. */
-export async function rawExchange(port: number, bytes: string | Buffer, ms = 20_000): Promise<RawResponse> {
+export async function rawExchange(port: number, bytes: string | Buffer, ms = patienceMs): Promise<RawResponse> {
   const socket = dial(port)
   socket.write(bytes)
   const text = await untilClosed(socket, ms)
@@ -26,7 +27,7 @@ export function dial(port: number): Socket {
 }
 
 /** Everything that comes on the socket until it is closed. */
-export function untilClosed(socket: Socket, ms: number): Promise<string> {
+export function untilClosed(socket: Socket, ms = patienceMs): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''
     const late = setTimeout(() => {

@@ -7,10 +7,17 @@ export interface Teardown {
   teardown(run: () => unknown): unknown
 }
 
+/** Long enough for a machine that does ten other things, and within what a test file is given. */
+export const patienceMs = 120_000
+
 /**
  * Polls until `condition` gives something truthy, and resolves with it. Rejects after `ms` saying what was waited for.
  */
-export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 20_000): Promise<NonNullable<T>> {
+export async function until<T>(
+  what: string,
+  condition: () => T | Promise<T>,
+  ms = patienceMs
+): Promise<NonNullable<T>> {
   const deadline = performance.now() + ms
   for (;;) {
     const value = await condition()

@@ -91,7 +91,8 @@ export interface Hearing {
   received: MatrixClient['received']
 }
 
-const patienceMs = 8_000
+/** Shorter than that for the whole cell, so that the reason is told. */
+const patienceMs = 60_000
 
 export function recordNotifications(revision: Revision): Hearing {
   const violations: string[] = []

@@ -133,7 +133,7 @@ const cancel: Feature = async (cell) => {
     { _meta: { progressToken: `c-${cell.token}` } }
   )
   assert.equal(cancelled, true)
-  await until('the server hears of the cancellation', () => cell.state.cancelled.has(cell.token), 5_000)
+  await until('the server hears of the cancellation', () => cell.state.cancelled.has(cell.token))
   return byEra(cell)
 }
 

@@ -4,6 +4,7 @@
 import type { Revision } from '../../src/protocol/messages.ts'
 import { key } from '../kit/gateway.ts'
 import { startHouse } from '../kit/replicas.ts'
+import { patienceMs } from '../kit/until.ts'
 import { legacyOverHttp, legacyOverSse, legacyOverStdio, type RunningServer } from './transports.ts'
 import type { Seen, Transport } from './cell.ts'
 import type { MatrixClient } from './client.ts'
@@ -118,8 +119,6 @@ const connect = (url: string, revision: Revision): Promise<MatrixClient> =>
     : revision === '2024-11-05'
       ? sseClient(url, key, revision)
       : httpClient(url, key, revision)
-
-const patienceMs = 10_000
 
 async function runPair(
   url: string,

@@ -228,7 +228,7 @@ for (const over of ['http', 'stdio'] as const) {
       await until(() => client.notified.length === 1, 'it runs')
       stop.abort()
       await t.rejects(call, { code: 'cancelled' })
-      await until(async () => ((await text('cancelled')) as unknown[]).length === 1, 'the server hears of it', 1_000)
+      await until(async () => ((await text('cancelled')) as unknown[]).length === 1, 'the server hears of it')
       await t.rejects(upstream.request(callOf('echo'), modern(), AbortSignal.abort()), { code: 'cancelled' })
     })
 

@@ -437,7 +437,7 @@ t.test('a cancelled request is cancelled by closing its response, and in no othe
   const before = peer.seen.length
   stop.abort()
   await t.rejects(call, { code: 'cancelled' })
-  await until(() => peer.server.cancelled.length === 1, 'the server hears of it', 1_000)
+  await until(() => peer.server.cancelled.length === 1, 'the server hears of it')
   t.equal(peer.seen.length, before)
 })
 
@@ -465,7 +465,7 @@ t.test('a server that leaves the stream of an answer open is not waited for', as
     stream([{ id: 'ID', result: { prompts: [] } }], 'stay')(response, seen)
   })
   t.same(await upstream.request({ method: 'prompts/list' }, modern(), never), { prompts: [] })
-  await until(() => closed, 'its stream is closed', 3_000)
+  await until(() => closed, 'its stream is closed')
 })
 
 t.test('the pool gives one modern connection to all callers of its scope', async (t) => {

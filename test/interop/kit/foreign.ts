@@ -18,7 +18,7 @@ export interface Outcome {
 }
 
 const same = (own: string): string => own
-const stepMs = 20_000
+const stepMs = 60_000
 
 /** Runs the tour with the newest client through a gateway of its own. A `command` speaks stdio, or says `ready URL`. */
 export async function meetServer(peer: string, transport: 'stdio' | 'http', command: Command): Promise<Outcome[]> {
@@ -61,7 +61,7 @@ export async function meetClient(peer: string, door: 'mcp' | 'sse', { command, a
     const child = spawn(command, [...args, house.url().replace(/mcp$/, door)], {
       env: { PATH: process.env['PATH'], HOME: process.env['HOME'], GATEHOUSE_TOKEN: key },
       stdio: ['ignore', 'pipe', 'pipe'],
-      timeout: 60_000
+      timeout: 180_000
     })
     const outcomes: Outcome[] = []
     const errors: string[] = []
