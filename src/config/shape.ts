@@ -1,5 +1,5 @@
 // Compares a tree with the schema, reports each fault once, at its place, in words, and fills in the defaults. Supports
-// the part of JSON Schema that schema.ts uses; load.ts validates with TypeBox afterwards.
+// the part of JSON Schema that the schema uses.
 
 import { formatFault } from './formats.ts'
 import { didYouMean, nearest, type Fault, type Path, type Report } from './problems.ts'
@@ -23,6 +23,7 @@ export type Shape = Readonly<
     items: Shape
     minItems: number
     maxItems: number
+    minLength: number
     maxLength: number
     pattern: string
     patternErrorMessage: string
@@ -142,7 +143,7 @@ function referred({ type }: Shape, text: unknown): unknown {
 }
 
 function leafFault(schema: Shape, value: unknown): Fault | undefined {
-  const { type, pattern, minimum = -Infinity, maximum = Infinity, maxLength = Infinity } = schema
+  const { type, pattern, minimum = -Infinity, maximum = Infinity, minLength = 0, maxLength = Infinity } = schema
   if (schema.enum !== undefined) {
     if (schema.enum.includes(value)) return undefined
     const names = schema.enum.map(String)
@@ -160,6 +161,7 @@ function leafFault(schema: Shape, value: unknown): Fault | undefined {
   if (type !== 'string' || typeof value !== 'string') return [`must be ${kindOf(schema)}`, remedyOfType(type, value)]
   if (pattern !== undefined && !new RegExp(pattern).test(value))
     return [schema.patternErrorMessage ?? `must match ${pattern}`]
+  if (value.length < minLength) return ['is empty', 'Give it a value, or remove the key.']
   if (value.length > maxLength) return [`must have at most ${maxLength} characters`]
   return schema.format === undefined ? undefined : formatFault(schema.format, value)
 }

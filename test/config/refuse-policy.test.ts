@@ -47,6 +47,7 @@ t.test('a condition is one of CEL, of rules about tools or prompts', async (t) =
   t.same(when('args.a == 1', ['tool', 'prompt']), [])
   for (const kinds of [undefined, ['tool', 'resource'], ['template']])
     t.same(when('args.a == 1', kinds), ['policy.rules[0].when is judged for calls of tools and prompts only'])
+  t.same(when('', ['tool']), ['policy.rules[0].when is empty'])
   t.match(when('arg.a == 1', ['tool']), ['policy.rules[0].when is no condition: Unknown variable: arg'])
   const both = [issuer('one'), issuer('two')]
   const about = (expression: string, who = {}) =>

@@ -1,7 +1,7 @@
-// The schema of the configuration: one TypeBox object is the type, the validator, the defaults, the JSON Schema and
-// docs/config.md. What one schema cannot say (dangling names, loopback) is in rules.ts.
+// The schema of the configuration: one object is the type, what a file is compared with, the defaults, the JSON Schema
+// and docs/config.md. What one schema cannot say (dangling names, loopback) is in rules.ts.
 
-import { Type, type Static } from 'typebox'
+import type { Static } from 'typebox'
 
 import { EndpointSchema, optionalPolicy } from './endpoint.ts'
 import { LimitsSchema } from './limits.ts'
@@ -16,6 +16,7 @@ import {
   record,
   UpstreamSchema
 } from './tenant.ts'
+import { Type } from './type.ts'
 
 /** Names that would be mistaken for the last segment of an endpoint path. */
 export const reservedEndpointNames: readonly string[] = ['mcp', 'sse', 'messages']

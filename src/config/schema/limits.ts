@@ -1,7 +1,7 @@
 // The schema of `limits`: what one caller, one session or the whole process may use.
 
-import { Type } from 'typebox'
 import { closedObject, hourMs, integer, minuteMs } from './tenant.ts'
+import { Type } from './type.ts'
 
 export const LimitsSchema = closedObject(
   {

@@ -1,7 +1,8 @@
 // What the schema is made of, and the larger parts of a tenant: `auth`, who may call, and `upstreams`, in the words of
 // mcp.json.
 
-import { Type, type TProperties, type TSchema, type TSchemaOptions } from 'typebox'
+import type { TProperties, TSchema, TSchemaOptions } from 'typebox'
+import { Type } from './type.ts'
 
 const MiB = 1024 * 1024
 export const minuteMs = 60_000
