@@ -193,9 +193,15 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['session/bus-messages.ts maxChars chars', 'a message between processes', 'message', 'an error for its call'],
     [
       'session/bus-peers.ts checkMs',
-      'interval at which a process is looked for while it is waited for',
+      'interval at which a process is asked whether it is there, while it is waited for',
       'process',
       '-'
+    ],
+    [
+      'session/bus-peers.ts maxUnanswered',
+      'times in a row that a process does not answer that',
+      'process',
+      'it counts as gone: its calls end with `outcome: unknown`'
     ],
     [
       'session/bus-peers.ts maxAbsences',

@@ -1,30 +1,41 @@
-// Notices that another process is gone: the store has nobody left who listens for it. A process that was killed is
-// found out within two seconds; one that hangs, or whose machine is gone, is found out by its silence.
+// Which other processes are there. One that was killed is found out within two seconds, because the store has nobody
+// left who listens for it; one that hangs, or whose machine is gone, because it answers nothing for two seconds.
 
 import { every, type Clock, type Timer } from '../time/clock.ts'
 
-/** How often a process is looked for while something of it is waited for. */
+/** How often a process is asked whether it lives while something of it is waited for. */
 const checkMs = 500
 /** In a row: after a failover of the store, a process that lives listens again only after a moment. */
 const maxAbsences = 2
+/** In a row: with the time before the first of them, two seconds of silence. A busy process may stall for less. */
+const maxUnanswered = 3
 
 interface Peer {
   readonly waiting: Set<() => void>
   readonly interval: Timer
   absences: number
+  unanswered: number
 }
 
-/** @param countListeners sends the process something that it ignores, and says how many listen for it */
-export function createPeerWatch(clock: Clock, countListeners: (node: string) => Promise<number>) {
+/**
+ * @param ask sends the process something that it answers, and says how many listen for it; undefined where the store is
+ * away, so that nobody knows
+ */
+export function createPeerWatch(clock: Clock, ask: (node: string) => Promise<number | undefined>) {
   const peers = new Map<string, Peer>()
 
+  // Checks are counted, and not the time: after a stall of this process its answers have come, and were not read yet.
   async function look(node: string, peer: Peer): Promise<void> {
-    const isAbsent = await countListeners(node).then(
-      (listeners) => listeners === 0,
-      () => false // The store is away: nobody knows.
-    )
-    peer.absences = isAbsent ? peer.absences + 1 : 0
-    if (peer.absences >= maxAbsences) for (const onGone of [...peer.waiting]) onGone()
+    if (peer.unanswered >= maxUnanswered) return tellGone(peer)
+    peer.unanswered++
+    const listeners = await ask(node).catch(() => undefined)
+    if (listeners === undefined) peer.unanswered = 0
+    peer.absences = listeners === 0 ? peer.absences + 1 : 0
+    if (peer.absences >= maxAbsences) tellGone(peer)
+  }
+
+  const tellGone = ({ waiting }: Peer): void => {
+    for (const onGone of [...waiting]) onGone()
   }
 
   return {
@@ -35,6 +46,7 @@ export function createPeerWatch(clock: Clock, countListeners: (node: string) => 
         const made: Peer = {
           waiting: new Set(),
           absences: 0,
+          unanswered: 0,
           interval: every(clock, checkMs, () => void look(node, made))
         }
         peers.set(node, (peer = made))
@@ -46,6 +58,11 @@ export function createPeerWatch(clock: Clock, countListeners: (node: string) => 
         interval.close()
         peers.delete(node)
       }
+    },
+    /** Any message of a process shows that it lives. */
+    heard(node: string): void {
+      const peer = peers.get(node)
+      if (peer !== undefined) peer.unanswered = 0
     },
     close(): void {
       for (const { interval } of peers.values()) interval.close()

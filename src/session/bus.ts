@@ -46,7 +46,7 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
   const { store, node, log } = options
   const messages = createBusMessages(options)
   const { send, trySend, watch } = messages
-  const peers = createPeerWatch(options.clock, (to) => (store.live ? send(to, 'beat', '') : Promise.resolve(1)))
+  const peers = createPeerWatch(options.clock, async (to) => (store.live ? await send(to, 'beat', '') : undefined))
   const sent = new Map<string, SentRequest>()
   const listeners = new Map<BusKind, (said: never, from: string) => void>()
   const sending = createQuota()
@@ -126,6 +126,8 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
     const message = messages.open(to, sealed)
     if (message === undefined) return
     const { word, id, from, body } = message
+    peers.heard(from)
+    if (word === 'beat' && id === '') return trySend(from, 'alive', '')
     if (word === 'told') {
       const { kind, said } = body as ToldMessage
       return listeners.get(kind)?.(said as never, from)
