@@ -768,26 +768,25 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['upstream/connect/select-transport.ts maxEntries', 'remembered findings', 'process', 'the oldest are forgotten'],
     [
       'upstream/http/socket-pool.ts usualSockets',
-      'requests at once over HTTP, each with a socket of its own; one person may have a part of them',
-      'upstream',
-      '`too_many`; a stream is tried again, a message is lost'
-    ],
-    [
-      'upstream/http/socket-pool.ts share',
-      'the part of one person, where the upstream is not `shared`',
-      'upstream',
-      '`too_many`'
-    ],
-    [
-      'upstream/http/socket-pool.ts usualSockets',
-      'requests at once over HTTP, each with a socket of its own',
+      'requests at once over HTTP that are no calls (`maxCalls` counts these), each with a socket of its own',
       'upstream',
       '`too_many`; streams are tried again'
     ],
-    ['upstream/http/socket-pool.ts share', 'the part of these that one person may have', 'upstream', 'the same'],
+    [
+      'upstream/http/socket-pool.ts share',
+      'the part of these, and of `maxCalls`, that one person may have; always one',
+      'upstream',
+      'the same'
+    ],
     [
       'upstream/http/socket-pool.ts loggedEveryMs',
       'from one log line that all of these are in use to the next',
+      'upstream',
+      'not logged'
+    ],
+    [
+      'upstream/pool/bulkhead.ts loggedEveryMs',
+      'from one log line that an upstream has all its `maxCalls` to the next',
       'upstream',
       'not logged'
     ],

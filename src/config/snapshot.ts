@@ -16,6 +16,8 @@ interface UpstreamBase {
   readonly connectMs: number
   /** A call fails when its upstream sends nothing for this long. */
   readonly timeoutMs: number
+  /** Calls that may run at it at once, over all connections. */
+  readonly maxCalls: number
   /** A connection without calls and without a listening client is closed after this time. */
   readonly idleMs: number
   readonly maxMessageBytes: number

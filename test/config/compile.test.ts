@@ -72,7 +72,14 @@ t.test('every default is applied', async (t) => {
       }
     ]
   })
-  const shared = { isolation: 'session', era: 'auto', timeoutMs: 600_000, idleMs: 300_000, maxMessageBytes: 16_777_216 }
+  const shared = {
+    isolation: 'session',
+    era: 'auto',
+    timeoutMs: 600_000,
+    idleMs: 300_000,
+    maxMessageBytes: 16_777_216,
+    maxCalls: 1_024
+  }
   t.match(tenant?.upstreams.get(upstreamName('p')), {
     ...shared,
     type: 'stdio',

@@ -4,7 +4,7 @@
 import pino from 'pino'
 import { type Notification, RpcError, type ServerRequest, tenantId, upstreamName } from '../../src/protocol/messages.ts'
 import { type Connector, createConnector } from '../../src/upstream/connect/connect.ts'
-import { createEgress, type SocketUse } from '../../src/upstream/http/socket-pool.ts'
+import { createEgress } from '../../src/upstream/http/socket-pool.ts'
 import { createPool, type Pool } from '../../src/upstream/pool/pool.ts'
 import { createSupervisor, type Supervisor } from '../../src/upstream/stdio/supervisor.ts'
 import type { HttpDefinition, StdioDefinition } from '../../src/config/snapshot.ts'
@@ -82,7 +82,7 @@ export function testConnector(
     maxProcesses?: number
     maxPerTenant?: number
     tenantCount?: number
-    sockets?: Readonly<Record<SocketUse, number>>
+    sockets?: Parameters<typeof createEgress>[0]
     env?: Record<string, string | undefined>
   } = {}
 ): TestConnector {
@@ -127,6 +127,7 @@ const common = {
   era: 'auto',
   connectMs: 10_000,
   timeoutMs: 10_000,
+  maxCalls: 1_024,
   idleMs: 60_000,
   maxMessageBytes: 4_194_304
 } as const

@@ -28,8 +28,8 @@ async function limited(t: Test, calls: number, streams = 100, others = 100, cloc
   const upstream = await startUpstream()
   t.teardown(() => upstream.close())
   upstream.override(isCall('hang'), () => {}, Infinity)
-  const { connector, logged } = testConnector({ sockets: { calls, streams, others }, clock })
-  const definition = httpDefinition(upstream.url, { era: 'legacy', timeoutMs: 600_000 })
+  const { connector, logged } = testConnector({ sockets: { streams, others }, clock })
+  const definition = httpDefinition(upstream.url, { era: 'legacy', timeoutMs: 600_000, maxCalls: calls })
   return {
     upstream,
     logged,

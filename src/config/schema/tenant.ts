@@ -150,6 +150,14 @@ const common = (connectMs: number) => ({
     10 * minuteMs,
     'A call fails when the upstream sends nothing for it for this long.'
   ),
+  maxCalls: integer(
+    1,
+    100_000,
+    1024,
+    'Calls that may run at once at this upstream, over all callers, at each gateway process; one caller may have ' +
+      'three quarters of them, and always one. A call beyond that is refused at once with `too_many`, so that an ' +
+      'upstream that is slow costs only those who call it. Lists and handshakes are not counted.'
+  ),
   idleMs: integer(100, 24 * hourMs, 5 * minuteMs, 'An unused connection is closed after this time.'),
   maxMessageBytes: integer(1024, 1024 * MiB, 16 * MiB, 'Largest message that the gateway accepts from the upstream.'),
   disabled: defaulted(

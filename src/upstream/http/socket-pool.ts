@@ -17,7 +17,7 @@ import type { LinkContext } from '../rpc/transport.ts'
  * Calls; streams without end; handshakes, lists and messages that are only taken. Counted apart, so that none takes the
  * sockets of another.
  */
-export type SocketUse = keyof typeof usualSockets
+export type SocketUse = 'calls' | keyof typeof usualSockets
 
 export interface SocketClaim {
   readonly use: SocketUse
@@ -39,7 +39,7 @@ export const socketClaimOf = ({ method }: Request, { quotaKey }: Pick<Client, 'q
   person: quotaKey
 })
 
-function socketUseOf(method: string): SocketUse {
+export function socketUseOf(method: string): SocketUse {
   if (method === 'subscriptions/listen') return 'streams'
   return method === 'initialize' || method === 'server/discover' || method.endsWith('/list') ? 'others' : 'calls'
 }
@@ -48,10 +48,12 @@ function socketUseOf(method: string): SocketUse {
 // after 5 s.
 const keepAliveMs = 4_000
 const keepAliveMarginMs = 2_000
-/** To one upstream, at once. Each request has a socket for itself until its answer has ended. */
-const usualSockets = { calls: 1_024, streams: 4_096, others: 1_024 }
-/** Of these, those of one person. */
+/** To one upstream, at once, beside its `maxCalls`. Each request has a socket for itself until its answer has ended. */
+const usualSockets = { streams: 4_096, others: 1_024 }
+/** Of these, and of calls, those of one person. */
 const share = 0.75
+
+export const personShareOf = (max: number): number => Math.max(1, Math.floor(max * share))
 /** Until it is logged again that all are in use: whoever is refused is told each time. */
 const loggedEveryMs = 60_000
 
@@ -61,7 +63,7 @@ export type Egress = ReturnType<typeof createEgress>
  * One pool of sockets per connection definition, so that no two tenants and no two credentials ever share a socket; no
  * redirects, no retries, no decompression.
  */
-export function createEgress(maxSockets: Readonly<Record<SocketUse, number>> = usualSockets) {
+export function createEgress(maxSockets: Readonly<typeof usualSockets> = usualSockets) {
   const pools = new Map<
     string,
     { readonly pool: SocketPool; readonly loggedAt: Map<SocketUse, number>; users: number }
@@ -69,7 +71,7 @@ export function createEgress(maxSockets: Readonly<Record<SocketUse, number>> = u
   const sockets = createQuota()
   return {
     open(definition: HttpDefinition, { handshake, log, clock }: LinkContext): SocketLease {
-      const { hash, name, tenant } = definition
+      const { hash, name, tenant, maxCalls } = definition
       let shared = pools.get(hash)
       if (shared === undefined) {
         const pool = createSocketPool(new URL(definition.url), definition.connectMs)
@@ -82,8 +84,8 @@ export function createEgress(maxSockets: Readonly<Record<SocketUse, number>> = u
       return {
         send: pool.send,
         take({ use, person = handshake.quotaKey }) {
-          const max = maxSockets[use]
-          const own = Math.floor(max * share)
+          const max = use === 'calls' ? maxCalls : maxSockets[use]
+          const own = personShareOf(max)
           const ofAll = [`${hash} ${use}`, max] as const
           const giveBack = sockets.take(1, person === undefined ? [ofAll] : [ofAll, [`${ofAll[0]} ${person}`, own]])
           if (giveBack !== undefined) return giveBack

@@ -4,6 +4,8 @@
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, type Timer, settledWithin } from '../../time/clock.ts'
 import { createAttempts } from './attempts.ts'
+import { createBulkhead } from './bulkhead.ts'
+import { connectionKeyOf, createOpenConnections } from './open-connections.ts'
 import { type PooledConnection, createPooledConnection } from './pooled-connection.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
@@ -23,16 +25,14 @@ const longestSweepMs = 5_000
 /** Longer than the three graces of a child process together. */
 const closeMs = 7_000
 
-const keyOf = (definition: UpstreamDefinition, scope: string): string => `${definition.hash}\n${scope}`
-
 export type Pool = ReturnType<typeof createPool>
 
 export function createPool({ connector, clock, random, log }: PoolOptions) {
-  const current = new Map<string, PooledConnection>()
-  const retired = new Set<PooledConnection>()
+  const { current, retired, ofScope, ...found } = createOpenConnections(clock)
   const attempts = createAttempts(clock, random, log)
   const { backoff } = attempts
-  const pool = { current, retired, clock, log, ended: attempts.requestEnded }
+  const bulkhead = createBulkhead(clock, log)
+  const pool = { current, retired, clock, log, bulkhead, ended: attempts.requestEnded }
   let sweepMs = longestSweepMs
   let sweeper: Timer | undefined
   let closed = false
@@ -65,9 +65,6 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
     return [...current.values(), ...retired]
   }
 
-  const ofScope = (scope: string): PooledConnection[] =>
-    [...current.values()].filter((connection) => connection.scope === scope)
-
   function open(
     definition: UpstreamDefinition,
     scope: string,
@@ -75,7 +72,7 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
     events: UpstreamEvents,
     use: ConnectionUse
   ): PooledConnection {
-    const key = keyOf(definition, scope)
+    const key = connectionKeyOf(definition, scope)
     const watched: UpstreamEvents = {
       ...events,
       closed(reason) {
@@ -87,7 +84,12 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
     const stop = new AbortController()
     const connect = (): Promise<Upstream> => connector.connect(definition, handshake, watched, stop.signal, use)
     const opening = attempts.run(definition, key, use, connect)
-    const opened = createPooledConnection({ key, definition, scope, events }, opening, stop, pool)
+    const opened = createPooledConnection(
+      { key, definition, scope, events, quotaKey: handshake.quotaKey },
+      opening,
+      stop,
+      pool
+    )
     current.set(key, opened)
     watch(definition)
     return opened
@@ -108,7 +110,7 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
       events: UpstreamEvents,
       use: ConnectionUse = 'calls'
     ): Promise<Upstream> {
-      const key = keyOf(definition, scope)
+      const key = connectionKeyOf(definition, scope)
       const refusal = (): GatewayError | undefined =>
         current.has(key) ? undefined : attempts.refusal(definition, key, use)
       if (!closed && refusal() !== undefined) await attempts.other(definition)
@@ -124,32 +126,21 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
     },
 
     /** A client still listens: the connections of the scope, or that to one upstream, are not idle. */
-    touch(scope: string, only?: UpstreamDefinition): void {
-      const now = clock.now()
-      const touched = only === undefined ? ofScope(scope) : [current.get(keyOf(only, scope))]
-      for (const connection of touched) if (connection !== undefined) connection.touchedAt = now
-    },
+    touch: found.touch,
 
     /** The open connection of this definition and scope, or one that was given up while calls still run on it. */
-    peek(definition: UpstreamDefinition, scope: string): Upstream | undefined {
-      const key = keyOf(definition, scope)
-      return current.get(key)?.upstream ?? [...retired].find((each) => each.key === key)?.upstream
-    },
+    peek: found.peek,
 
     /** The open connection for a call: what is not open has to be acquired. */
     use(definition: UpstreamDefinition, scope: string): Upstream | undefined {
-      const connection = current.get(keyOf(definition, scope))
+      const connection = current.get(connectionKeyOf(definition, scope))
       if (connection?.upstream === undefined || closed) return undefined
       connection.touchedAt = clock.now()
       return connection.upstream
     },
 
     /** The open connection with this id, and its scope; undefined where it has ended, or is of another process. */
-    find(id: string): { readonly upstream: Upstream; readonly scope: string } | undefined {
-      for (const { upstream, scope } of [...current.values(), ...retired])
-        if (upstream?.id === id) return { upstream, scope }
-      return undefined
-    },
+    find: found.find,
 
     /** Closes all connections of the scope. */
     async release(scope: string): Promise<void> {
@@ -159,6 +150,7 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
     /** Closes, once their calls have ended, the connections whose definition is not among these. */
     retain(hashes: ReadonlySet<string>): void {
       backoff.retain(hashes)
+      bulkhead.retain(hashes)
       // Calls keep the configuration they began with.
       for (const each of current.values()) if (!hashes.has(each.definition.hash)) each.closeWhenIdle()
     },

@@ -1,7 +1,9 @@
 // One connection of the pool, from the attempt to open it to its end. It counts its calls: one that is given up takes
 // no new ones, and ends with the last of those in flight.
 
+import { GatewayError } from '../../protocol/messages.ts'
 import { endedError } from '../rpc/errors.ts'
+import type { Bulkhead } from './bulkhead.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Upstream, UpstreamEvents } from '../../protocol/seams.ts'
@@ -31,6 +33,8 @@ export interface PooledConnection {
 
 interface ConnectionPlace extends Pick<PooledConnection, 'key' | 'definition' | 'scope'> {
   readonly events: Pick<UpstreamEvents, 'retired'>
+  /** Whose share of the calls its calls are, where they do not say it themselves. */
+  readonly quotaKey: string | undefined
 }
 
 interface PoolState {
@@ -40,22 +44,24 @@ interface PoolState {
   readonly retired: Set<PooledConnection>
   readonly clock: Clock
   readonly log: Log
+  readonly bulkhead: Bulkhead
   /** How a request ended; error undefined: the server answered. */
   ended(connection: PooledConnection, error: unknown): void
 }
 
 /** @param stop gives up the opening */
 export function createPooledConnection(
-  { key, definition, scope, events }: ConnectionPlace,
+  { key, definition, scope, events, quotaKey }: ConnectionPlace,
   opening: Promise<Upstream>,
   stop: AbortController,
-  { current, retired, clock, log, ended: requestEnded }: PoolState
+  { current, retired, clock, log, bulkhead, ended: requestEnded }: PoolState
 ): PooledConnection {
   let own: Upstream | undefined
   let ended: Error | undefined
   let closesWhenIdle = false
 
-  function callEnded(error?: unknown): void {
+  function callEnded(leave: () => void, error?: unknown): void {
+    leave()
     requestEnded(connection, error)
     connection.touchedAt = clock.now()
     if (--connection.inFlight > 0) return
@@ -86,9 +92,14 @@ export function createPooledConnection(
         // In place, because its getters are to stay: a repeated handshake may bring other answers.
         upstream.request = (outgoing, client, signal) => {
           if (ended !== undefined) return Promise.reject(endedError(definition.name, ended))
+          const leave = bulkhead.enter(definition, outgoing, client.quotaKey ?? quotaKey)
+          if (leave instanceof GatewayError) return Promise.reject(leave)
           connection.inFlight++
           const result = request(outgoing, client, signal)
-          result.then(() => callEnded(), callEnded)
+          result.then(
+            () => callEnded(leave),
+            (error: unknown) => callEnded(leave, error)
+          )
           return result
         }
         upstream.close = connection.close

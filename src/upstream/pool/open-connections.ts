@@ -1,0 +1,37 @@
+// Which connections the pool has, and how they are found: by definition and scope, by scope alone, by their id.
+
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Upstream } from '../../protocol/seams.ts'
+import type { Clock } from '../../time/clock.ts'
+import type { PooledConnection } from './pooled-connection.ts'
+
+export const connectionKeyOf = ({ hash }: UpstreamDefinition, scope: string): string => `${hash}\n${scope}`
+
+export function createOpenConnections(clock: Pick<Clock, 'now'>) {
+  /** Connections that are given out, or being opened. */
+  const current = new Map<string, PooledConnection>()
+  /** Connections that are no longer given out but not closed yet. */
+  const retired = new Set<PooledConnection>()
+  const ofScope = (scope: string): PooledConnection[] =>
+    [...current.values()].filter((connection) => connection.scope === scope)
+
+  return {
+    current,
+    retired,
+    ofScope,
+    touch(scope: string, only?: UpstreamDefinition): void {
+      const now = clock.now()
+      const touched = only === undefined ? ofScope(scope) : [current.get(connectionKeyOf(only, scope))]
+      for (const connection of touched) if (connection !== undefined) connection.touchedAt = now
+    },
+    peek(definition: UpstreamDefinition, scope: string): Upstream | undefined {
+      const key = connectionKeyOf(definition, scope)
+      return current.get(key)?.upstream ?? [...retired].find((each) => each.key === key)?.upstream
+    },
+    find(id: string): { readonly upstream: Upstream; readonly scope: string } | undefined {
+      for (const { upstream, scope } of [...current.values(), ...retired])
+        if (upstream?.id === id) return { upstream, scope }
+      return undefined
+    }
+  }
+}
