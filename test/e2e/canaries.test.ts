@@ -77,6 +77,12 @@ const ownerOf = (canary: string): string => canary.split('.').slice(0, 3).join('
 t.test('every answer and every notification reaches its own caller, and only that one', async (t) => {
   const { url, servers } = await setUp(t)
   const all = await callers(url)
+  // Before the rush, in which a busy machine refuses to start them.
+  for (const { client } of all.slice(0, withProcess))
+    await until('its own process', async () => {
+      const call = { name: 'local__mirror', arguments: { canary: 'first' } }
+      return (await client.request('tools/call', call)).json.result !== undefined
+    })
   const streams = await Promise.all(all.map(({ client }) => client.listen()))
   const started: string[] = []
   const finished: string[] = []

@@ -338,11 +338,11 @@ t.test('calls that take longer than drainMs end with an error that says that the
     'a call that still waits for its connection'
   )
   t.ok((await calls['a stream over HTTP']).messages.length > 1, 'what was streamed before the error has arrived')
-  t.ok(performance.now() - signalledAt < drainMs + 3_500, 'they are answered when the drain time is over')
+  t.ok(performance.now() - signalledAt < drainMs + 20_000, 'they are answered when the drain time is over')
   t.same(await started.ended, { code: 0, signal: null })
   t.ok(web.cancelled.includes('web__hold'), 'the upstream was told')
   // The stubborn process gets its graces: end of input, TERM, KILL.
-  t.ok(performance.now() - signalledAt < drainMs + 7_000, 'it exits in time')
+  t.ok(performance.now() - signalledAt < drainMs + 30_000, 'it exits in time')
   await gone(t, own)
 })
 

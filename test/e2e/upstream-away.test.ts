@@ -109,7 +109,7 @@ const away = {
 }
 
 for (const [what, house] of Object.entries(houses)) {
-  t.test(`a server ${what} goes away and comes back`, { timeout: 90_000 }, async (t) => {
+  t.test(`a server ${what} goes away and comes back`, { timeout: 290_000 }, async (t) => {
     const { files, other, goAway, comeBack } = await house(t)
     const served = await gateway(t, { upstreams: { files, other } })
     const session = await legacyClient(served.url(), key)

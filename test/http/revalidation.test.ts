@@ -29,10 +29,10 @@ const takeAwayAda = (acme: AcmeGateway): unknown =>
   })
 const cancelled = (acme: AcmeGateway): number =>
   acme.upstream.server.received.filter(({ method }) => method === 'notifications/cancelled').length
-/** Good for about three seconds more, with the leeway of 30 s. */
+/** Good for about six seconds more, with the leeway of 30 s. */
 const shortToken = (acme: AcmeGateway): Promise<string> => {
   const second = Math.floor(Date.now() / 1000)
-  return acme.bearer('JWT', 'ada', { iat: second - 60, exp: second - 27 })
+  return acme.bearer('JWT', 'ada', { iat: second - 60, exp: second - 24 })
 }
 
 t.test('a key that is taken away ends its running calls; those of others go on', async (t) => {

@@ -65,7 +65,7 @@ t.test('a replica that is killed: the outcome of its calls is unknown, soon', as
   rig.nodes[1]?.signal('SIGKILL')
   await call.ended
   await asking.stream.ended
-  t.ok(performance.now() - killedAt < 10_000)
+  t.ok(performance.now() - killedAt < 30_000)
   for (const [id, stream] of [
     ['the call', call],
     ['the call', asking.stream]

@@ -23,7 +23,7 @@ export function recorded(): { log: Log; lines: Array<Record<string, unknown>>; t
 }
 
 /** Resolves when the condition holds. @throws Error after the deadline */
-export async function until(condition: () => boolean | Promise<boolean>, deadlineMs = 10_000): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, deadlineMs = 120_000): Promise<void> {
   const deadline = Date.now() + deadlineMs
   while (!(await condition())) {
     if (Date.now() > deadline) throw new Error(`The condition did not come true within ${deadlineMs} ms: ${condition}`)

@@ -405,7 +405,7 @@ for (const over of ['http', 'stdio'] as const) {
           .catch((error: unknown) => error),
         { error: { code: -32603 } }
       )
-      const silent = await open(t, over, { silent: ['subscriptions/listen'] }, { timeoutMs: 200 })
+      const silent = await open(t, over, { silent: ['subscriptions/listen'] }, { timeoutMs: 2_000 })
       await t.rejects(
         silent.upstream.request(
           { method: 'resources/subscribe', params: { uri: 'test://one' } },

@@ -88,7 +88,7 @@ t.test('a grandchild that ignores the end of its input and TERM is killed', asyn
   const start = Date.now()
   await upstream.close()
   await until(async () => !(await alive(pid)), 'the grandchild is gone')
-  t.ok(Date.now() - start < 6_000, 'within the graces')
+  t.ok(Date.now() - start < 20_000, 'within the graces')
 })
 
 t.test('when the wrapper is killed, the grandchild goes too', async (t) => {
@@ -104,7 +104,7 @@ t.test('destroying kills at once', async (t) => {
   const { upstream, call, supervisor } = await open(t, wrapped(stdioDefinition({ stubborn: true })))
   const pid = Number(await call('pid'))
   upstream.destroy(new Error('now'))
-  await until(async () => !(await alive(pid)), 'it is gone', 1_500)
+  await until(async () => !(await alive(pid)), 'it is gone, before the graces of four seconds are over', 3_500)
   await until(() => supervisor.count() === 0, 'and forgotten')
 })
 

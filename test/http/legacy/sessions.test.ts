@@ -117,7 +117,7 @@ t.test('a call in flight when its session ends is answered', async (t) => {
 })
 
 t.test('an idle session ends by itself', async (t) => {
-  const acme = await acmeGateway(t, { limits: { sessionIdleMs: 1_500 }, overrides: { keepAliveMs: 50 } })
+  const acme = await acmeGateway(t, { limits: { sessionIdleMs: 4_000 }, overrides: { keepAliveMs: 50 } })
   const client = await legacyClient(acme.url(), keyOf.ada)
   await client.request('tools/call', { name: 'echo' })
   const listening = await legacyClient(acme.url(), keyOf.ada)
