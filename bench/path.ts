@@ -127,6 +127,14 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
     peek: () => undefined,
     use: () => upstream,
     find: () => undefined,
+    stateOf: () => ({
+      connections: 1,
+      calls: 0,
+      lastLine: undefined,
+      awayMs: undefined,
+      retriedInMs: undefined,
+      lastError: undefined
+    }),
     release: async () => {},
     retain() {},
     close: async () => {},

@@ -1,5 +1,6 @@
 // docs/config.md, from the schema of the configuration.
 
+import { AdminKeySchema, AdminListenSchema, AdminSchema } from '../src/config/schema/admin.ts'
 import { ConfigSchema, TenantSchema, reservedEndpointNames } from '../src/config/schema/config.ts'
 import { EndpointSchema, PolicySchema, RuleSchema, ToolChangeSchema } from '../src/config/schema/endpoint.ts'
 import { BearerSchema, HttpSchema, IssuerSchema, KeySchema, StdioSchema } from '../src/config/schema/tenant.ts'
@@ -82,6 +83,9 @@ const sections: readonly (readonly [string, string, Shape, string])[] = [
   ['The file', '', ConfigSchema, ''],
   ['listen', 'listen', part(ConfigSchema, 'listen'), ''],
   ['limits', 'limits', part(ConfigSchema, 'limits'), ''],
+  ['admin', 'admin', AdminSchema, ''],
+  ['admin.listen', 'admin.listen', AdminListenSchema, ''],
+  ['admin.keys', 'admin.keys[]', AdminKeySchema, ''],
   ['tenants', 'tenants.{id}', TenantSchema, 'Tenant ids are lower-case letters, digits and "-", at most 63 of them.'],
   [
     'auth',

@@ -3,6 +3,7 @@
 
 import { readFile, writeFile } from 'node:fs/promises'
 
+import { adminMarkdown } from './admin-doc.ts'
 import { configMarkdown } from './config-doc.ts'
 import { architectureMarkdown } from './files-doc.ts'
 import { errorTable, type ErrorCode } from '../src/protocol/error-table.ts'
@@ -31,6 +32,7 @@ ${rows.join('\n')}
 }
 
 const documents = {
+  'docs/admin-api.md': adminMarkdown(),
   'docs/architecture.md': architectureMarkdown(),
   'docs/config.md': configMarkdown(),
   'docs/errors.md': errorsMarkdown(),

@@ -12,6 +12,30 @@ import { join } from 'node:path'
 type Row = readonly [source: string, what: string, per: string, beyond: string]
 
 const sections: Readonly<Record<string, readonly Row[]>> = {
+  'Admin API': [
+    ['admin/server.ts adminSocketLimits.maxHeaderSize bytes', 'all headers together', 'request', '431'],
+    ['admin/server.ts maxAdminConnections', 'connections', 'process', 'closed'],
+    ['admin/server.ts maxAdminBody bytes', 'a body', 'request', '413'],
+    ['admin/server.ts maxParamLength chars', 'a name in a path', 'request', '404'],
+    ['admin/access.ts requestsPerAddress', 'requests a second, and at once', 'address', '429'],
+    ['admin/access.ts requestsPerKey', 'requests a second, and at once', 'admin key', '429'],
+    ['admin/access.ts failuresPerMinute', 'wrong keys a minute', 'address', '429, and a warning in the log'],
+    [
+      'admin/access.ts maxCounted',
+      'addresses, and keys, that are counted',
+      'process',
+      'the least recent are forgotten'
+    ],
+    ['admin/paging.ts maxEntries usualEntries', 'entries, and how many where the request does not say', 'page', '400'],
+    ['admin/paging.ts maxCursorLength chars', 'a cursor', 'request', '400'],
+    [
+      'admin/questions.ts maxListingWaitMs',
+      'wait for upstreams whose lists are not known',
+      'request',
+      'named as unknown in the answer'
+    ],
+    ['store/keys.ts sessionsListed', 'sessions that are listed', 'tenant', 'those opened before are left out']
+  ],
   'Messages from clients': [
     ['http/server.ts socketLimits.maxHeaderSize bytes', 'all headers together', 'request', '431'],
     ['http/headers.ts maxParamHeaders', '`Mcp-Param-*` headers', 'request', '400'],
@@ -954,6 +978,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 /** Numbers that bound nothing which a user would notice: formats, sizes of samples, intervals of sweeping. */
 const exceptions = `
 cli/check.ts startMs
+session/session-index.ts readAtOnce
+session/session-index.ts handleLength
 cli/check.ts maxNames
 relay/methods/report.ts charactersPerToken
 relay/catalog/public-names.ts maxReported

@@ -2,6 +2,7 @@
 // clock or the environment.
 
 import { randomBytes, randomInt } from 'node:crypto'
+import { createAdminServer } from './admin/server.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
 import { createFetch } from './auth/fetch.ts'
 import { changedFixedSettings, refuseOpenTenants } from './config/rules.ts'
@@ -50,8 +51,8 @@ export interface GatewayOptions {
 }
 
 export interface Gateway {
-  /** Opens the store and the port. @returns where it listens, and the public URL that tokens are for */
-  listen(): Promise<{ readonly url: string; readonly publicUrl: string }>
+  /** Opens the ports. @returns where it and the admin API listen, and the public URL that tokens are for */
+  listen(): Promise<{ readonly url: string; readonly publicUrl: string; readonly adminUrl: string | undefined }>
   /** Asks the upstreams of every endpoint for their listings, so that the first client does not wait. */
   warm(): Promise<void>
   /** What each endpoint offers to a caller whom no policy keeps from anything, after `warm`. Never rejects. */
@@ -150,6 +151,10 @@ export async function createGateway(
     descriptors
   })
 
+  const { listings, catalogOf } = relay.shared
+  const services = { snapshot, listings, catalogOf, pool, sessions, wall: wallClock, clock: steadyClock }
+  const admin = createAdminServer({ ...services, version, log })
+
   async function shutDown(): Promise<void> {
     const { readyDelayMs, drainMs: allMs } = state.snapshot.limits
     state.leaving = true
@@ -165,6 +170,7 @@ export async function createGateway(
     await closed
     await httpSseClosed.then(replicas.homes.idle)
     drain.close()
+    await admin.close()
     revalidator.close()
     streams.close()
     await bus.close()
@@ -196,12 +202,13 @@ export async function createGateway(
   let closing: Promise<void> | undefined
   return {
     async listen() {
+      const adminUrl = await admin.listen()
       const { address, family, port } = await server.listen(state.snapshot.listen)
       const url = `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
       const loopbackPort = address === '::1' || address.startsWith('127.') ? port : undefined
       const publicUrl = state.snapshot.publicUrl ?? url
       state.address = { publicUrl, loopbackPort }
-      return { url, publicUrl }
+      return { url, publicUrl, adminUrl }
     },
     warm: async () => void (await Promise.all(contextsOf(state.snapshot).map((context) => relay.warm(context)))),
     report: () => Promise.all(contextsOf(state.snapshot).map(relay.report)),

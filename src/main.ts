@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { help, listenArguments, readArguments, UsageError } from './cli/arguments.ts'
+import { runAdminKey } from './cli/admin-key.ts'
 import { runCheck } from './cli/check.ts'
 import { configJsonSchema, runImport } from './cli/offline.ts'
 import { runExplain, runPolicyTests } from './cli/policy.ts'
@@ -37,6 +38,8 @@ async function run(): Promise<number> {
     case 'policy test':
       if (operand === undefined) throw new UsageError('policy test needs a FILE.')
       return await runPolicyTests(operand, io)
+    case 'admin-key new':
+      return runAdminKey(options, stdout, stderr)
     case 'import':
       if (operand === undefined) throw new UsageError('import needs a FILE: an mcp.json or claude_desktop_config.json.')
       return await runImport(operand, stdout, stderr)

@@ -21,7 +21,7 @@ const roomOrder: readonly (readonly string[])[] = [
   ['auth', 'session', 'upstream'],
   ['policy'],
   ['relay'],
-  ['http'],
+  ['http', 'admin'],
   ['gateway.ts'],
   ['cli'],
   ['main.ts']
@@ -54,6 +54,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   policy: ['lru-cache'],
   relay: ['lru-cache'],
   http: ['fastify', '@fastify/cors'],
+  admin: ['fastify', 'lru-cache', 'typebox'],
   cli: ['yaml']
 }
 

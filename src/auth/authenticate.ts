@@ -167,16 +167,16 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
 const keySourceId = (tenant: Tenant, { issuer, jwksUri }: Tenant['auth']['issuers'][number]): string =>
   JSON.stringify([tenant.id, issuer, jwksUri])
 
-/** API keys of a tenant: known by their SHA-256 only. */
-export function createKeyring(keys: readonly KeyConfig[]) {
+/** API keys of a tenant, or admin keys: known by their SHA-256 only. */
+export function createKeyring<Key extends Pick<KeyConfig, 'sha256'>>(keys: readonly Key[]) {
   const entries = keys
     .map((key) => ({ key, digest: Buffer.from(key.sha256, 'hex') }))
     .filter((entry) => entry.digest.length === 32)
   return {
-    find(presented: string): KeyConfig | undefined {
+    find(presented: string): Key | undefined {
       if (entries.length === 0) return undefined
       const digest = hash('sha256', presented, 'buffer')
-      let found: KeyConfig | undefined
+      let found: Key | undefined
       // Every entry is compared, so that the time does not tell which one came close.
       for (const entry of entries) if (timingSafeEqual(entry.digest, digest)) found = entry.key
       return found

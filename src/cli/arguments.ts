@@ -13,6 +13,7 @@ const optionsOf = {
   check: ['config', 'connect'],
   explain: ['config', 'endpoint', 'caller', 'tool', 'prompt', 'resource', 'template', 'arguments', 'at', 'json'],
   'policy test': [],
+  'admin-key new': ['name', 'role', 'tenants'],
   import: [],
   schema: [],
   version: [],
@@ -151,6 +152,17 @@ and "tests" a list. Prints a line for each test, and why, where one fails; then 
 expect: allowed, denied (as if it did not exist), refused (by a condition), needs-scopes, depends (on arguments, which
 the test does not give), not-offered (the endpoint does not have it). "at" is the time of the call, "name" a title.
 `,
+  'admin-key new': `gatehouse admin-key new --name NAME --role ROLE [--tenants TENANT,TENANT]
+
+Makes a key for the admin API (docs/admin-api.md). Prints the key, once, on standard output, and on standard error the
+lines for the configuration, which have its SHA-256 only.
+
+  --name NAME     who holds it
+  --role ROLE     platform-admin, tenant-admin, auditor or viewer
+  --tenants T,T   the tenants that it is for; needed for tenant-admin
+
+Example: gatehouse admin-key new --name ops --role platform-admin > ops.key
+`,
   import: `gatehouse import FILE
 
 Converts an mcp.json or claude_desktop_config.json to a gatehouse configuration on standard output. What needs your
@@ -180,6 +192,7 @@ Usage: gatehouse COMMAND [OPTIONS]        (from a clone: npm run gatehouse -- CO
   check         validate a configuration, all problems at once
   explain       why a caller may or may not use something
   policy test   run the tests of a policy
+  admin-key new make a key for the admin API
   import        make a configuration from an mcp.json
   schema        print the JSON Schema of the configuration
   version       print the version

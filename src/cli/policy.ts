@@ -3,30 +3,18 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { parse } from 'yaml'
-import { reservedIssuerPrefix, type Principal } from '../auth/principal.ts'
 import { loadConfig } from '../config/load.ts'
 import { countOf } from '../config/problems.ts'
 import type { Endpoint, Snapshot, Tenant } from '../config/snapshot.ts'
-import { explainAccess, type Explanation } from '../policy/explain.ts'
-import type { RouteKind } from '../policy/rules.ts'
 import { parseJson } from '../protocol/json.ts'
-import { GatewayError, isObject, upstreamName, type JsonObject } from '../protocol/messages.ts'
-import { withArguments, type ToolChange } from '../protocol/translate/change-tool.ts'
-import { offeredBy } from '../relay/catalog/offered.ts'
+import { isObject } from '../protocol/messages.ts'
+import { explainRoute, QuestionError, type RouteAnswer, type RouteQuestion } from '../relay/methods/explain.ts'
 import { UsageError } from './arguments.ts'
 import { orProblems, type Output } from './offline.ts'
 
-type Answer = Omit<Explanation, 'outcome'> & { readonly outcome: Explanation['outcome'] | 'not-offered' }
-
-interface Asked {
+interface Asked extends RouteQuestion {
   /** `/t/acme/mcp`, or TENANT, or TENANT/ENDPOINT. */
   readonly endpoint: string
-  readonly caller: unknown
-  readonly kind: RouteKind
-  /** UPSTREAM/NAME. */
-  readonly route: string
-  readonly args: unknown
-  readonly now: Date
 }
 
 /** Why a caller may use something or not. @throws UsageError. @returns the exit code: 0, whatever the answer is */
@@ -48,7 +36,7 @@ export async function runExplain(
   })
 }
 
-function textOfAnswer({ sentence, rules }: Answer): string {
+function textOfAnswer({ sentence, rules }: RouteAnswer): string {
   const lines = rules.map(
     ({ name, of, effect, applies, because }) =>
       `  ${applies === null ? '?' : applies ? '+' : '-'} ${name} (${effect}, ${of}): ${because}`
@@ -154,37 +142,12 @@ function parsed(text: string, place: string): unknown {
 }
 
 /** @throws UsageError where the configuration has no such endpoint or upstream, or the caller cannot be */
-function explain(snapshot: Snapshot, { endpoint: wanted, caller, kind, route, args, now }: Asked): Answer {
+function explain(snapshot: Snapshot, { endpoint: wanted, ...question }: Asked): RouteAnswer {
   const { tenant, endpoint } = endpointOf(snapshot, wanted)
-  const slash = route.indexOf('/')
-  const [upstream, name] = [upstreamName(route.slice(0, slash)), route.slice(slash + 1)]
-  if (slash < 1 || !tenant.upstreams.has(upstream)) {
-    const known = [...tenant.upstreams.keys()].join(', ')
-    throw new UsageError(`"${route}" names no upstream of ${tenant.id}. Write UPSTREAM/NAME, with one of: ${known}.`)
-  }
-  if (args !== undefined && !isObject(args)) throw new UsageError('The arguments must be an object: { amount: 5 }.')
-  const isMember = endpoint.members.some((member) => member.upstream === upstream)
-  if (!isMember || !offeredBy(endpoint).offers(`${kind}s`, upstream, name)) {
-    const reason = isMember ? 'its allow and deny leave it out' : `${upstream} is not among its upstreams`
-    const sentence = `Not offered: the endpoint ${endpoint.path} does not have it, as ${reason}.`
-    return { outcome: 'not-offered', sentence, missingScopes: [], rules: [] }
-  }
-  const principal = principalOf(tenant, caller)
-  const sent = args && sentArguments(endpoint.tools?.[`${upstream}/${name}`], kind, args)
-  if (sent instanceof GatewayError)
-    return { outcome: 'refused', sentence: `Listed, but refused: ${sent.message}`, missingScopes: [], rules: [] }
-  return explainAccess(tenant, endpoint, { principal, kind, route: { upstream, name }, args: sent, now })
-}
-
-/** What the upstream would get, with the arguments of the endpoint. */
-function sentArguments(change: ToolChange | undefined, kind: RouteKind, args: JsonObject): JsonObject | GatewayError {
-  if (kind !== 'tool' || change === undefined) return args
   try {
-    const { params } = withArguments({ method: 'tools/call', params: { arguments: args } }, change)
-    return params?.['arguments'] as JsonObject
+    return explainRoute(tenant, endpoint, question)
   } catch (error) {
-    if (error instanceof GatewayError) return error
-    throw error
+    throw error instanceof QuestionError ? new UsageError(error.message) : error
   }
 }
 
@@ -202,42 +165,4 @@ function endpointOf({ tenants }: Snapshot, wanted: string): { readonly tenant: T
   throw new UsageError(
     `There is no endpoint "${wanted}". Known: ${all.map(({ endpoint }) => endpoint.path).join(', ')}.`
   )
-}
-
-/** As the gateway would know the caller, by a token of the tenant's issuer or by one of its keys. */
-function principalOf({ id, auth }: Tenant, caller: unknown): Principal {
-  const given = caller === undefined ? {} : caller
-  if (!isObject(given)) throw new UsageError('The caller must be an object, such as { subject: ada, groups: [dev] }.')
-  const members = ['subject', 'issuer', 'client', 'key', 'scopes', 'groups', 'roles']
-  const unknown = Object.keys(given).find((member) => !members.includes(member))
-  if (unknown !== undefined) throw new UsageError(`A caller has no "${unknown}". Known: ${members.join(', ')}.`)
-  const text = (member: string): string | undefined => {
-    const value = given[member]
-    if (value !== undefined && typeof value !== 'string') throw new UsageError(`"${member}" of a caller is a text.`)
-    return value
-  }
-  const texts = (member: string): string[] | undefined => {
-    const value = given[member]
-    if (value === undefined) return undefined
-    if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value
-    throw new UsageError(`"${member}" of a caller is a list of texts.`)
-  }
-  const name = text('key')
-  const key = auth.keys.find((each) => each.name === name)
-  if (name !== undefined && key === undefined)
-    throw new UsageError(`${id} has no key "${name}". Known: ${auth.keys.map((each) => each.name).join(', ')}.`)
-  const other = members.find((member) => !['key', 'scopes'].includes(member) && given[member] !== undefined)
-  if (key !== undefined && other !== undefined) throw new UsageError(`An API key has no "${other}".`)
-  const kind = key !== undefined ? 'key' : auth.mode === 'none' ? 'anonymous' : 'token'
-  return {
-    kind,
-    tenant: id,
-    issuer: kind === 'token' ? (text('issuer') ?? auth.issuers[0]?.issuer ?? '') : reservedIssuerPrefix + kind,
-    subject: name ?? text('subject') ?? '',
-    clientId: name ?? text('client') ?? '',
-    scopes: new Set(texts('scopes') ?? key?.scopes ?? auth.requiredScopes),
-    groups: texts('groups') ?? [],
-    roles: texts('roles') ?? [],
-    expiresAt: undefined
-  }
 }

@@ -111,7 +111,9 @@ export async function runGateway({
     if (!stopping) {
       const address = await gateway.listen()
       stdout.write(`gatehouse listening on ${address.url}\n`)
-      log.info({ url: address.url, publicUrl: address.publicUrl, tenants: snapshot.tenants.size, version }, 'listening')
+      const { url, publicUrl, adminUrl } = address
+      const tenants = snapshot.tenants.size
+      log.info({ url, publicUrl, ...(adminUrl !== undefined && { adminUrl }), tenants, version }, 'listening')
       await onReady?.(gateway, address)
     }
   } catch (error) {
@@ -129,20 +131,23 @@ export async function runGateway({
   return code
 }
 
-async function friendly(error: unknown, { listen: { host, port } }: Snapshot): Promise<unknown> {
+async function friendly(error: unknown, { listen, admin }: Snapshot): Promise<unknown> {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const isAdmin = error instanceof Error && 'port' in error && error.port !== listen.port && error.port !== 0
+  const { host, port } = (isAdmin ? admin?.listen : undefined) ?? listen
+  const [hostKey, portKey] = isAdmin ? ['admin.listen.host', 'admin.listen.port'] : ['listen.host or --host', '--port']
   const where = `${host.includes(':') ? `[${host}]` : host}:${port}`
   if (code === 'EADDRINUSE') {
     const owner = (await isGateway(`http://${where}`)) ? 'another gateway' : 'another program'
     return new Error(
-      `${where} is in use by ${owner}. Stop it, or choose another port with --port (0 takes any free one).`,
+      `${where} is in use by ${owner}. Stop it, or choose another port with ${portKey} (0 takes any free one).`,
       { cause: error }
     )
   }
   if (code === 'EACCES')
-    return new Error(`No permission to listen on ${where}. Choose a port above 1023 with --port.`, { cause: error })
+    return new Error(`No permission to listen on ${where}. Choose a port above 1023 with ${portKey}.`, { cause: error })
   if (code === 'EADDRNOTAVAIL')
-    return new Error(`This machine has no address ${host}. Correct listen.host or --host.`, { cause: error })
+    return new Error(`This machine has no address ${host}. Correct ${hostKey}.`, { cause: error })
   return error
 }
 

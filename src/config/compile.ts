@@ -38,6 +38,11 @@ export function compile(input: ConfigInput, context: CompileContext): Configurat
     hosts: input.hosts.map((host) => host.toLowerCase()),
     store: compileStore(input.store, folder, dataDir),
     logLevel: input.logLevel,
+    admin: input.admin && {
+      listen: input.admin.listen,
+      hosts: input.admin.hosts.map((name) => name.toLowerCase()),
+      keys: input.admin.keys.map((each) => ({ ...each, sha256: each.sha256.toLowerCase() }))
+    },
     limits: { readyDelayMs: isLoopback(listen.host) ? 0 : usualReadyDelayMs, ...input.limits },
     tenants: frozenMap(input.tenants, tenantId, (tenant, id) => compileTenant(id, tenant, context))
   })

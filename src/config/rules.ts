@@ -3,6 +3,7 @@
 // configuration in use and the next one.
 
 import { createHash } from 'node:crypto'
+import { checkAdmin } from './admin-rules.ts'
 import { isLoopback } from './formats.ts'
 import { checkPolicy } from './policy-rules.ts'
 import { checkDoubles, didYouMean, quoted, type Path, type Report } from './problems.ts'
@@ -10,8 +11,12 @@ import { reservedEndpointNames } from './schema/config.ts'
 import { isTree, listOf, stringOrNone, treeOf, type Tree } from './shape.ts'
 import type { Snapshot } from './snapshot.ts'
 
-/** @param host overrides the listen address of the file */
-export function checkRules(config: unknown, report: Report, host: string | undefined): void {
+/** @param host and `port` override the listen address of the file */
+export function checkRules(
+  config: unknown,
+  report: Report,
+  { host, port }: { readonly host?: string | undefined; readonly port?: number | undefined } = {}
+): void {
   const { publicUrl, tenants, listen } = treeOf(config)
   const bound = host ?? stringOrNone(treeOf(listen)['host']) ?? '127.0.0.1'
   if (!isLoopback(bound) && publicUrl === undefined) {
@@ -22,6 +27,9 @@ export function checkRules(config: unknown, report: Report, host: string | undef
         'listen on 127.0.0.1.'
     )
   }
+  const apiKeys = Object.values(treeOf(tenants)).flatMap((tenant) => listOf(treeOf(treeOf(tenant)['auth'])['keys']))
+  const digests = new Set(apiKeys.map((each) => keyDigest(treeOf(each))))
+  checkAdmin(treeOf(config), { host: bound, port: port ?? treeOf(listen)['port'] }, digests, report)
   const local = isLoopback(bound) && isOwnMachine(stringOrNone(publicUrl))
   for (const [id, value] of Object.entries(treeOf(tenants))) {
     const path = ['tenants', id]
@@ -184,6 +192,7 @@ const fixedSettings: ReadonlyArray<readonly [string, (snapshot: Snapshot) => unk
   ['listen', ({ listen }) => JSON.stringify(listen)],
   ['store', ({ store }) => JSON.stringify(store)],
   ['publicUrl', ({ publicUrl }) => publicUrl],
+  ['admin.listen', ({ admin }) => JSON.stringify(admin?.listen)],
   ['limits.memoryBytes', ({ limits }) => limits.memoryBytes],
   ['limits.bodyBytes', ({ limits }) => limits.bodyBytes],
   ['limits.processes', ({ limits }) => limits.processes],

@@ -159,6 +159,22 @@ export type StoreConfig =
   | { readonly kind: 'sqlite'; readonly path: string }
   | { readonly kind: 'redis'; readonly url: string }
 
+/** Who may use the admin API, known by the digest of a key. */
+export interface AdminKeyConfig {
+  readonly name: string
+  readonly sha256: string
+  readonly role: 'platform-admin' | 'tenant-admin' | 'auditor' | 'viewer'
+  /** undefined: all. */
+  readonly tenants?: readonly string[] | undefined
+}
+
+export interface AdminConfig {
+  readonly listen: { readonly host: string; readonly port: number }
+  /** Further names that the Host header may carry. */
+  readonly hosts: readonly string[]
+  readonly keys: readonly AdminKeyConfig[]
+}
+
 export interface Snapshot {
   readonly listen: { readonly host: string; readonly port: number }
   /**
@@ -170,5 +186,7 @@ export interface Snapshot {
   readonly hosts: readonly string[]
   readonly store: StoreConfig
   readonly limits: Readonly<ConfigInput['limits'] & { readonly readyDelayMs: number }>
+  /** undefined: there is no admin API. */
+  readonly admin: AdminConfig | undefined
   readonly tenants: ReadonlyMap<TenantId, Tenant>
 }

@@ -8,6 +8,7 @@ import { sessionsChannel } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import { type Clock, every } from '../time/clock.ts'
 import { createSessionEpochs } from './session-epochs.ts'
+import { createSessionIndex, type SessionLimits, type SessionSettings } from './session-index.ts'
 import { createSessionSlots } from './session-limit.ts'
 import {
   createKeyMaker,
@@ -22,12 +23,6 @@ import {
 export interface Session {
   readonly key: string
   readonly record: SessionRecord
-}
-
-export interface SessionLimits {
-  readonly sessionIdleMs: number
-  readonly sessionMaxMs: number
-  readonly sessionsPerPrincipal: number
 }
 
 // Where other processes write to the store: long enough to keep it off the hot path, short enough that a lost message
@@ -46,7 +41,7 @@ interface SessionsOptions {
   /** The time of day. */
   readonly clock: Clock
   readonly randomBytes: (size: number) => Buffer
-  readonly snapshot: () => { readonly limits: SessionLimits; readonly tenants: ReadonlyMap<TenantId, unknown> }
+  readonly snapshot: () => SessionSettings
   readonly log: Log
 }
 
@@ -57,6 +52,7 @@ export async function createSessions(options: SessionsOptions) {
   const { copies, copy, write, find, onExpired, outdate } = createSessionRecords(options, slots, epochs)
   const sweep = every(clock, 30_000, () => copies.purgeStale())
   const keyOf = createKeyMaker()
+  const index = createSessionIndex(options, epochs.current)
   const listeners: Array<(key: string) => void> = []
   function ended(key: string): void {
     outdate()
@@ -104,11 +100,13 @@ export async function createSessions(options: SessionsOptions) {
         ...times
       }
       await store.set(key, JSON.stringify(record), { ttlMs, when: 'absent' })
+      await index.add(owner.tenant, key)
       copy(key, record)
       return { id, session: { key, record } }
     },
 
     find,
+    index,
     /** By the id that its client knows. @param connection that brought it, if that is known */
     load: (id: string, owner: Owner, endpoint: EndpointName, connection?: object): Promise<Session | undefined> =>
       find(keyOf(owner.tenant, endpoint, id, connection), owner, endpoint),

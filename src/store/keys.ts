@@ -8,6 +8,7 @@ export const keyTable = {
   session: ['tenant', 'endpoint', 'session id'],
   'session-home': ['key of the session', 'process'],
   'session-ends': ['tenant'],
+  'tenant-sessions': ['tenant'],
   tenants: [],
   'principal-seat': ['tenant', 'issuer', 'subject', 'seat'],
   listing: ['hash of the upstream definition'],
@@ -39,6 +40,8 @@ export const everyNode = 'all'
 /** A hundred years, for counters and logs, which need a time to live. */
 export const foreverMs = 100 * 365 * 24 * 60 * 60 * 1000
 export const tenantsKept = 10_000
+/** Of a tenant, for the admin API: those opened last. */
+export const sessionsListed = 1_000
 export const listingTtlMs = 30 * 24 * 60 * 60 * 1000
 export const eventsTtlMs = 10 * 60 * 1000
 export const eventsKept = 1_000
@@ -75,6 +78,7 @@ export function sessionKeys(tenant: string, endpoint: string): (sessionId: strin
 
 export const sessionHomeKey = keyMaker('session-home')
 export const sessionEndsKey = keyMaker('session-ends')
+export const tenantSessionsKey = keyMaker('tenant-sessions')
 export const tenantsKey = key('tenants')
 export const principalSeatKey = keyMaker('principal-seat')
 export const listingKey = keyMaker('listing')

@@ -13,6 +13,8 @@ export interface TestGateway {
   readonly publicUrl: string
   /** Where it really listens. */
   readonly listening: string
+  /** Where the admin API listens; empty where there is none. */
+  readonly adminUrl: string
   /** The endpoint of a tenant (default `acme`). */
   url(endpoint?: string, tenant?: string): string
   /** What was logged so far, parsed. */
@@ -50,12 +52,13 @@ export async function gateway(t: Teardown, options: TestGatewayOptions): Promise
     env: process.env,
     ...(options.overrides === undefined ? {} : { overrides: options.overrides })
   })
-  const { url: listening, publicUrl } = await made.listen()
+  const { url: listening, publicUrl, adminUrl = '' } = await made.listen()
   t.teardown(() => made.close())
   return {
     gateway: made,
     publicUrl,
     listening,
+    adminUrl,
     url: (endpoint = 'default', tenant = 'acme') =>
       `${publicUrl}/t/${tenant}/${endpoint === 'default' ? '' : `${endpoint}/`}mcp`,
     log,

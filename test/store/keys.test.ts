@@ -19,6 +19,7 @@ import {
   sessionHomeKey,
   sessionKeys,
   tasksKey,
+  tenantSessionsKey,
   tenantsKey
 } from '../../src/store/keys.ts'
 
@@ -137,6 +138,7 @@ t.test('the table says how many parts a key has', async (t) => {
     session: sessionKey('a', 'b', 'c'),
     'session-home': sessionHomeKey('a', 'b'),
     'session-ends': sessionEndsKey('a'),
+    'tenant-sessions': tenantSessionsKey('a'),
     tenants: tenantsKey,
     'principal-seat': principalSeatKey('a', 'b', 'c', '0'),
     listing: listingKey('a'),

@@ -3,6 +3,7 @@
 
 import type { Static } from 'typebox'
 
+import { optionalAdmin } from './admin.ts'
 import { EndpointSchema, optionalPolicy } from './endpoint.ts'
 import { LimitsSchema } from './limits.ts'
 import {
@@ -104,6 +105,7 @@ export const ConfigSchema = closedObject(
       'The least severe level that is logged.'
     ),
     limits: defaulted(LimitsSchema),
+    admin: optionalAdmin,
     tenants: record(slug, TenantSchema, {
       minProperties: 1,
       description: 'The organisations that this gateway serves, by id. Tenants share nothing.'

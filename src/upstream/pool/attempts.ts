@@ -5,6 +5,7 @@ import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, settledWithin } from '../../time/clock.ts'
 import { UnreachableError } from '../rpc/errors.ts'
 import { createConnectBackoff } from './connect-backoff.ts'
+import type { PooledConnection } from './pooled-connection.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Upstream } from '../../protocol/seams.ts'
@@ -17,6 +18,8 @@ export function createAttempts(clock: Clock, random: () => number, log: Log) {
   const backoff = createConnectBackoff(clock, random)
   /** By hash of the definition: the attempt that began last, while it runs. */
   const running = new Map<string, Promise<unknown>>()
+  /** By hash of the definition: of standard error. */
+  const lastLines = new Map<string, string>()
 
   function failed(definition: UpstreamDefinition, key: string, err: Error, use: ConnectionUse): void {
     if (err instanceof GatewayError && (err.code === 'cancelled' || err.code === 'too_many')) return
@@ -64,6 +67,22 @@ export function createAttempts(clock: Clock, random: () => number, log: Log) {
       } finally {
         if (running.get(hash) === attempt) running.delete(hash)
       }
+    },
+    /** A line of its standard error. */
+    said: ({ hash }: UpstreamDefinition, line: string): unknown => lastLines.set(hash, line),
+    /** Its open connections, the calls on them, whether it is away and why. @param connections of the pool */
+    stateOf({ hash }: UpstreamDefinition, connections: Iterable<PooledConnection>) {
+      const open = [...connections].filter(({ definition, upstream }) => definition.hash === hash && upstream)
+      return {
+        connections: open.length,
+        calls: open.reduce((sum, { inFlight }) => sum + inFlight, 0),
+        lastLine: lastLines.get(hash),
+        ...backoff.stateOf(hash)
+      }
+    },
+    retain(hashes: ReadonlySet<string>): void {
+      backoff.retain(hashes)
+      for (const hash of lastLines.keys()) if (!hashes.has(hash)) lastLines.delete(hash)
     },
     /** A request on an open connection ended: over HTTP that may stay open while its server is away. */
     requestEnded(

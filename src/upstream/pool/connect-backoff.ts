@@ -110,6 +110,18 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
       }
     },
 
+    /** For whoever runs the gateway. `awayMs` undefined: it answered when it was last tried, or was never tried. */
+    stateOf(hash: string) {
+      const { awaySince, retryAt, lastError } = upstreams.get(hash) ?? noAbsence()
+      const now = clock.now()
+      const isAway = awaySince !== undefined
+      return {
+        awayMs: isAway ? now - awaySince : undefined,
+        retriedInMs: isAway ? Math.max(0, Math.ceil(retryAt - now)) : undefined,
+        lastError
+      }
+    },
+
     /** A connection is being opened. */
     attempted({ hash }: UpstreamDefinition): void {
       const own = upstreams.get(hash)

@@ -75,6 +75,7 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
     const key = connectionKeyOf(definition, scope)
     const watched: UpstreamEvents = {
       ...events,
+      stderr: (line) => attempts.said(definition, line),
       closed(reason) {
         backoff.ended(key, clock.now() - opened.openedAt, reason)
         opened.end(reason)
@@ -131,6 +132,9 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
     /** The open connection of this definition and scope, or one that was given up while calls still run on it. */
     peek: found.peek,
 
+    /** What this process knows of an upstream. */
+    stateOf: (definition: UpstreamDefinition) => attempts.stateOf(definition, current.values()),
+
     /** The open connection for a call: what is not open has to be acquired. */
     use(definition: UpstreamDefinition, scope: string): Upstream | undefined {
       const connection = current.get(connectionKeyOf(definition, scope))
@@ -149,7 +153,7 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
 
     /** Closes, once their calls have ended, the connections whose definition is not among these. */
     retain(hashes: ReadonlySet<string>): void {
-      backoff.retain(hashes)
+      attempts.retain(hashes)
       bulkhead.retain(hashes)
       // Calls keep the configuration they began with.
       for (const each of current.values()) if (!hashes.has(each.definition.hash)) each.closeWhenIdle()

@@ -197,7 +197,7 @@ const lineBurst = 200
 export function createStderrLog(
   upstream: string,
   mask: (text: string) => string,
-  { clock, log, memory }: LinkContext,
+  { clock, events, log, memory }: LinkContext,
   source: StepSource
 ) {
   const bucket = createTokenBucket(clock, linesPerSecond, lineBurst)
@@ -210,7 +210,9 @@ export function createStderrLog(
       return
     }
     report()
-    log.info({ upstream, stderr: printable(mask(bytes.toString()), maxLineLength) }, 'upstream stderr')
+    const stderr = printable(mask(bytes.toString()), maxLineLength)
+    events.stderr?.(stderr)
+    log.info({ upstream, stderr }, 'upstream stderr')
   }
 
   function report(): void {

@@ -1,0 +1,122 @@
+// docs/admin-api.md, from the table of routes.
+
+import { adminRoles } from '../src/config/schema/admin.ts'
+import type { Shape } from '../src/config/shape.ts'
+import { problemTable } from '../src/admin/problem.ts'
+import type { AdminRoute } from '../src/admin/route.ts'
+import { adminRoutes } from '../src/admin/table.ts'
+
+const intro = `# Admin API
+
+*Written by \`npm run docs\` from the table of routes in src/admin; do not edit.*
+
+For those who run the gateway: what is configured, how upstreams do, who has sessions, what a caller sees and why. It listens on a port of its own,
+by default not at all. It is not for MCP clients: admin keys open no endpoint, and API keys and tokens of tenants open nothing here.
+
+## Switch it on
+
+\`\`\`
+gatehouse admin-key new --name ops --role platform-admin > ops.key
+\`\`\`
+
+prints the key, which is not shown again, and on standard error the lines for the configuration, which knows its SHA-256 only:
+
+\`\`\`yaml
+admin:
+  listen: { host: 127.0.0.1, port: 8081 }
+  keys:
+    - { name: ops, role: platform-admin, sha256: ... }
+\`\`\`
+
+\`\`\`
+curl -H "Authorization: Bearer $(cat ops.key)" http://127.0.0.1:8081/v1/tenants
+\`\`\`
+
+Keys can be added and taken away while the gateway runs; the address needs a restart. Beyond loopback the listener needs a proxy that speaks TLS before it, and
+\`behindTlsProxy: true\`; list the name that clients use under \`admin.hosts\`. Behind a proxy all requests come from its address, which the log and the limits of
+an address then mean. A process answers for itself where it says so (connections of upstreams); sessions are those of all processes on the store.
+
+## What holds for every request
+
+- The key goes into \`Authorization: Bearer KEY\` and nowhere else. There are no cookies, no CORS headers, and no answer to a page of another origin: no browser can be made to call.
+- Bodies are JSON objects. Unknown members, and parameters of a query that the route does not have, are refused. What a route does not name, it does not tell: values of headers,
+  environment variables, arguments of processes, paths of URLs and digests of keys are in no answer.
+- A tenant that the key is not for is answered exactly like one that there is not.
+- Lists come in pages: \`limit\` (50, at most 200) and \`cursor\`, the \`nextCursor\` of the page before.
+- Too many requests are answered by 429 ([limits.md](limits.md)). Many wrong keys from one address are, too, and the log warns; the right key is let in nevertheless.
+- A change is logged with who made it, from where, and digests of what was there before and after.
+
+A refusal is a problem (RFC 9457, \`application/problem+json\`): \`detail\` says what is wrong, \`instance\` where, \`remedy\` what to do, and \`errors\` names each fault of a body or query.
+`
+
+function rolesTable(): string {
+  const rows = adminRoutes.map(
+    (route) =>
+      `| \`${route.method} ${route.path}\` | ${adminRoles.map((role) => (route.roles.includes(role) ? 'yes' : '')).join(' | ')} |`
+  )
+  return `## Who may use what
+
+A test asks for every route with every role, and without.
+
+| route | ${adminRoles.join(' | ')} |
+|---|${adminRoles.map(() => '---|').join('')}
+${rows.join('\n')}
+`
+}
+
+function problemsTable(): string {
+  const rows = Object.entries(problemTable).map(
+    ([code, [status, title]]) => `| \`urn:gatehouse:problem:${code}\` | ${status} | ${title} |`
+  )
+  return `## Problems
+
+| type | status | title |
+|---|---|---|
+${rows.join('\n')}
+`
+}
+
+const nameOf = (schema: Shape): string => {
+  if (schema.anyOf !== undefined) return schema.anyOf.map(nameOf).join(' or ')
+  if (schema.enum !== undefined) return schema.enum.map((value) => `\`${String(value)}\``).join(', ')
+  if (schema.type === 'array') return `list of ${nameOf(schema.items ?? {})}`
+  if (schema.type === 'object') return 'object'
+  return schema.type ?? 'any'
+}
+
+/** Of a page, those of its entries. */
+function members(schema: Shape): string[] {
+  const entry = schema.properties?.['items']?.items
+  const shown = Object.entries({ ...(entry ?? schema).properties, ...(entry && { ...schema.properties }) })
+  return shown
+    .filter(([name]) => entry === undefined || !['items', 'nextCursor'].includes(name))
+    .map(([name, each]) => `| \`${name}\` | ${nameOf(each)} | ${(each.description ?? '').replaceAll('|', '\\|')} |`)
+}
+
+const table = (title: string, rows: readonly string[]): string[] =>
+  rows.length === 0 ? [] : [`${title}\n\n| member | kind | meaning |\n|---|---|---|\n${rows.join('\n')}`]
+
+/** Told in docs/config.md. */
+const isTold = ({ path }: AdminRoute): boolean => path === '/v1/limits'
+
+function routeSection(route: AdminRoute): string {
+  const { method, path, summary, query, body, response } = route
+  const shapes = [query, body, response] as readonly (Shape | undefined)[]
+  const [ofQuery = [], ofBody = [], ofResponse = []] = shapes.map((shape) =>
+    shape === undefined ? [] : members(shape)
+  )
+  const isPage = (response as Shape | undefined)?.properties?.['items'] !== undefined
+  return [
+    `### ${method} ${path}`,
+    summary,
+    ...table('Query:', ofQuery),
+    ...table('Body:', ofBody),
+    ...(isTold(route)
+      ? ['Answer: `limits` of [config.md](config.md).']
+      : table(isPage ? 'Each of `items`:' : 'Answer:', ofResponse)),
+    ...(response === undefined ? ['Answer: 204.'] : [])
+  ].join('\n\n')
+}
+
+export const adminMarkdown = (): string =>
+  [intro, rolesTable(), problemsTable(), '## Routes\n', `${adminRoutes.map(routeSection).join('\n\n')}\n`].join('\n')

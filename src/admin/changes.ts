@@ -1,0 +1,31 @@
+// Where every change that an administrator makes is noted, whatever route makes it.
+
+import { hash } from 'node:crypto'
+import type { Log } from '../observe/log.ts'
+import { canonicalJsonOf } from '../protocol/json.ts'
+
+export interface AdministrativeChange {
+  /** Name of the admin key. */
+  readonly actor: string
+  readonly role: string
+  /** Such as `session.end`. */
+  readonly action: string
+  /** undefined: the whole gateway. */
+  readonly tenant: string | undefined
+  /** What was changed, without anything secret. */
+  readonly target: string
+  /** Digest of what was there before; undefined: nothing. */
+  readonly before: string | undefined
+  /** Digest of what is there now; undefined: nothing. */
+  readonly after: string | undefined
+  /** From where the request came. */
+  readonly address: string
+}
+
+/** Called once for each change that has been made. */
+export function recordChange(log: Log, change: AdministrativeChange): void {
+  log.info({ change }, 'an administrator made a change')
+}
+
+/** @returns SHA-256 in hexadecimal of the canonical form, for `before` and `after` */
+export const changeHash = (value: unknown): string => hash('sha256', canonicalJsonOf(value))

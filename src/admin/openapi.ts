@@ -1,0 +1,82 @@
+// The routes as an OpenAPI 3.1 document. Schemas of TypeBox are JSON Schema, which OpenAPI 3.1 takes as it is.
+
+import type { TSchema } from 'typebox'
+import type { Shape } from '../config/shape.ts'
+import { problemTable } from './problem.ts'
+import type { AdminRoute } from './route.ts'
+
+/** What only the gateway's own checks read of a schema. */
+const ownKeywords = new Set(['patternErrorMessage', 'refused'])
+
+const plain = (schema: TSchema | Shape): unknown =>
+  JSON.parse(JSON.stringify(schema, (name, value: unknown) => (ownKeywords.has(name) ? undefined : value)))
+
+const json = (schema: unknown) => ({ 'application/json': { schema } })
+
+const queryParameters = ({ properties = {}, required = [] }: Shape) =>
+  Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    schema: plain(schema)
+  }))
+
+const problemSchema = {
+  type: 'object',
+  description: 'RFC 9457. `detail` says what is wrong, `instance` where, `remedy` what to do.',
+  required: ['type', 'title', 'status', 'detail', 'instance', 'remedy'],
+  properties: {
+    type: { type: 'string', enum: Object.keys(problemTable).map((code) => `urn:gatehouse:problem:${code}`) },
+    title: { type: 'string' },
+    status: { type: 'integer' },
+    detail: { type: 'string' },
+    instance: { type: 'string' },
+    remedy: { type: 'string' },
+    errors: {
+      type: 'array',
+      description: 'Each fault of a body or query, at its path.',
+      items: {
+        type: 'object',
+        required: ['path', 'message'],
+        properties: { path: { type: 'string' }, message: { type: 'string' }, suggestion: { type: 'string' } }
+      }
+    }
+  }
+}
+
+const parameterNames = (path: string): string[] => [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+
+function operation({ path, roles, summary, query, body, response }: AdminRoute) {
+  const named = parameterNames(path).map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } }))
+  return {
+    summary,
+    description: `Roles: ${roles.join(', ')}.`,
+    parameters: [...named, ...(query === undefined ? [] : queryParameters(query))],
+    ...(body !== undefined && { requestBody: { required: true, content: json(plain(body)) } }),
+    responses: {
+      ...(response === undefined
+        ? { '204': { description: 'Done.' } }
+        : { '200': { description: 'The answer.', content: json(plain(response)) } }),
+      default: {
+        description: 'It is refused.',
+        content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } }
+      }
+    }
+  }
+}
+
+export function openApiOf(routes: readonly AdminRoute[], version: string): object {
+  const paths: Record<string, Record<string, unknown>> = {}
+  for (const route of routes)
+    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route) }
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Gatehouse admin API', version },
+    security: [{ adminKey: [] }],
+    paths,
+    components: {
+      securitySchemes: { adminKey: { type: 'http', scheme: 'bearer', description: 'An admin key.' } },
+      schemas: { Problem: problemSchema }
+    }
+  }
+}

@@ -1,0 +1,97 @@
+// What a route of the admin API is: its roles, what it takes and gives as schemas, and its handler. The server, the
+// OpenAPI document, docs/admin-api.md and the tests follow from these alone.
+
+import type { Static, TSchema } from 'typebox'
+import { createReport, problemLine } from '../config/problems.ts'
+import { checkShape } from '../config/shape.ts'
+import type { Snapshot, Tenant } from '../config/snapshot.ts'
+import { tenantId } from '../protocol/messages.ts'
+import type { Log } from '../observe/log.ts'
+import type { CatalogCache } from '../relay/catalog/client-catalogs.ts'
+import type { Listings } from '../relay/catalog/listings.ts'
+import type { Sessions } from '../session/sessions.ts'
+import type { Clock } from '../time/clock.ts'
+import type { Pool } from '../upstream/pool/pool.ts'
+import type { Administrator, AdminRole } from './access.ts'
+import { AdminProblem, noSuch } from './problem.ts'
+
+/** What the handlers look at, and what they act on. */
+export interface AdminServices {
+  readonly snapshot: () => Snapshot
+  readonly listings: Pick<Listings, 'peek' | 'awaitListings'>
+  readonly catalogOf: CatalogCache
+  readonly pool: Pick<Pool, 'stateOf'>
+  readonly sessions: Pick<Sessions, 'index' | 'end'>
+  /** The time of day. */
+  readonly wall: Pick<Clock, 'now'>
+  readonly log: Log
+}
+
+export interface AdminRequest<Query = unknown, Body = unknown> {
+  readonly administrator: Administrator
+  readonly address: string
+  /** Those of the path, percent-decoded. */
+  readonly params: Readonly<Record<string, string>>
+  readonly query: Query
+  readonly body: Body
+  /** That of the path, to which the key has access. @throws AdminProblem not_found */
+  readonly tenant: Tenant
+  /** All routes as an OpenAPI document. */
+  readonly openApi: object
+}
+
+interface RouteShape {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** With `{name}` for parameters. */
+  readonly path: `/${string}`
+  /** Who may use it: a route without roles is none. */
+  readonly roles: readonly [AdminRole, ...AdminRole[]]
+  readonly summary: string
+  readonly query?: TSchema
+  readonly body?: TSchema
+  /** undefined: 204. */
+  readonly response?: TSchema
+}
+
+export interface AdminRoute extends RouteShape {
+  handle(request: AdminRequest, services: AdminServices): unknown
+}
+
+export const everyRole = ['platform-admin', 'tenant-admin', 'auditor', 'viewer'] as const
+export const administrators = ['platform-admin', 'tenant-admin'] as const
+
+/** Gives the handler the types of what the route takes. */
+export const defineRoute = <Query extends TSchema, Body extends TSchema>(
+  route: RouteShape & { readonly query?: Query; readonly body?: Body },
+  handle: (request: AdminRequest<Static<Query>, Static<Body>>, services: AdminServices) => unknown
+): AdminRoute => ({
+  ...route,
+  handle: (request, services) => handle(request as AdminRequest<Static<Query>, Static<Body>>, services)
+})
+
+/**
+ * A body, or the parameters of a query, whose numbers are texts.
+ * @throws AdminProblem invalid_request with every fault; unknown members are such
+ */
+export function checked(schema: TSchema, value: unknown, part: 'body' | 'query'): unknown {
+  const report = createReport(() => undefined)
+  const result = checkShape(schema, value, report, () => part === 'query')
+  const errors = report.problems()
+  if (errors.length === 0) return result
+  const [first] = errors
+  throw new AdminProblem(
+    'invalid_request',
+    `The ${part} cannot be used: ${first === undefined ? '' : problemLine(first)}`,
+    'Correct what errors names; /openapi.json has the form.',
+    { errors }
+  )
+}
+
+/** A tenant that the key is not for is answered like one that there is not. @throws AdminProblem not_found */
+export function tenantFor({ tenants }: Snapshot, administrator: Administrator, id: string | undefined): Tenant {
+  const tenant = id !== undefined && maySee(administrator, id) ? tenants.get(tenantId(id)) : undefined
+  if (tenant === undefined) throw noSuch('tenant')
+  return tenant
+}
+
+export const maySee = ({ tenants }: Administrator, id: string): boolean => tenants === undefined || tenants.has(id)

@@ -1,0 +1,233 @@
+// The listener of the admin API. The checks of each request, in their order: the target, Host and Origin, the rate of
+// the address, the key, the route, the role; then the body. No page of another origin can call it: it has no CORS, and
+// knows no cookies.
+
+import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { AddressInfo } from 'node:net'
+import { isLoopback } from '../config/formats.ts'
+import { parseJson } from '../protocol/json.ts'
+import type { Clock } from '../time/clock.ts'
+import { createAdminAccess, type Administrator } from './access.ts'
+import { openApiOf } from './openapi.ts'
+import { AdminProblem, notJsonBody, problemOf } from './problem.ts'
+import { checked, tenantFor, type AdminRoute, type AdminServices } from './route.ts'
+import { adminRoutes } from './table.ts'
+
+const adminSocketLimits = {
+  forceCloseConnections: true as const,
+  keepAliveTimeout: 10_000,
+  requestTimeout: 30_000,
+  maxRequestsPerSocket: 1_000,
+  http: { headersTimeout: 10_000, connectionsCheckingInterval: 2_000, maxHeaderSize: 16_384 }
+}
+const maxAdminConnections = 256
+/** In bytes. */
+const maxAdminBody = 262_144
+/** In characters, after decoding. */
+const maxParamLength = 512
+
+const securityHeaders = {
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff'
+}
+
+/** Two parties could read two things of those that come twice (RFC 9110 section 5.3). */
+const singleHeaders = ['host', 'origin', 'content-type', 'content-length', 'content-encoding', 'transfer-encoding']
+
+const otherMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    administrator: Administrator | undefined
+  }
+}
+
+export interface AdminListener {
+  /** @returns where it listens; undefined where the configuration has no admin API */
+  listen(): Promise<string | undefined>
+  close(): Promise<void>
+}
+
+/** @param options `clock` measures durations */
+export function createAdminServer(
+  options: AdminServices & { readonly version: string; readonly clock: Clock }
+): AdminListener {
+  const { snapshot, version, clock, log } = options
+  if (snapshot().admin === undefined) return { listen: async () => undefined, close: async () => {} }
+  const access = createAdminAccess(snapshot, clock, log)
+  const openApi = openApiOf(adminRoutes, version)
+  let ownHosts: ReadonlySet<string> = new Set()
+  const server = fastify({
+    ...adminSocketLimits,
+    logger: false,
+    bodyLimit: maxAdminBody,
+    exposeHeadRoutes: false,
+    onProtoPoisoning: 'ignore', // Not used: the one parser below is ours.
+    frameworkErrors: (error, request, reply) => refuse(request, reply, error),
+    routerOptions: { maxParamLength }
+  })
+  server.server.maxConnections = maxAdminConnections
+
+  function refuse(request: FastifyRequest, reply: FastifyReply, error: unknown): void {
+    const problem = problemOf(error)
+    const { method, routeOptions, ip } = request
+    const fields = { method, path: routeOptions.url, address: ip, administrator: request.administrator?.name }
+    if (problem === undefined) log.error({ err: error, ...fields }, 'an admin request failed by a fault of the gateway')
+    else log.info({ reason: problem.code, ...fields }, 'an admin request is refused')
+    const told = problem ?? new AdminProblem('internal', 'The request failed.', 'The log of the gateway says why.')
+    const { pathname } = new URL(request.url, 'http://x')
+    // Whoever was not let in keeps no connection.
+    const close = request.administrator === undefined ? { Connection: 'close' } : {}
+    void reply
+      .code(told.status)
+      .headers({ ...securityHeaders, ...told.headers, ...close, 'Content-Type': 'application/problem+json' })
+      .send(JSON.stringify(told.body(pathname)))
+  }
+  server.setErrorHandler((error, request, reply) => refuse(request, reply, error))
+  server.setNotFoundHandler((request, reply) => refuse(request, reply, noPath()))
+
+  server.removeAllContentTypeParsers()
+  server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+    try {
+      done(null, parseJson(body as Buffer))
+    } catch (error) {
+      done(error as Error)
+    }
+  })
+  server.addHttpMethod('DELETE', { hasBody: false, overrideExisting: true })
+  server.decorateRequest('administrator', undefined)
+
+  server.addHook('onRequest', (request, _reply, done) => {
+    checkTarget(request, (host) => {
+      const given = host.toLowerCase()
+      const { hosts = [] } = snapshot().admin ?? {}
+      return ownHosts.has(given) || hosts.includes(given) || hosts.includes(given.replace(/:\d+$/, ''))
+    })
+    access.countAddress(request.ip)
+    // For unknown paths too: nobody without a key learns which there are.
+    request.administrator = access.authenticate(request.raw.rawHeaders, request.ip)
+    if (request.is404) throw noPath()
+    done()
+  })
+
+  for (const route of adminRoutes) addRoute(route)
+  for (const path of new Set(adminRoutes.map((route) => route.path))) addOtherMethods(path)
+
+  function addRoute(route: AdminRoute): void {
+    server.route({
+      method: route.method,
+      url: urlOf(route.path),
+      onRequest: (request, _reply, done) => {
+        checkRole(route, request.administrator)
+        checkContentType(route, request)
+        done()
+      },
+      handler: async (request, reply) => {
+        const { administrator } = request
+        if (administrator === undefined) throw new Error('a request came past the checks')
+        const params = request.params as Readonly<Record<string, string>>
+        const before = snapshot()
+        // Before anything is said of the query or body: another tenant is as unknown as what there is not.
+        const tenant = route.path.includes('{tenant}') && tenantFor(before, administrator, params['tenant'])
+        const answer = await route.handle(
+          {
+            administrator,
+            address: request.ip,
+            params,
+            query: route.query && checked(route.query, { ...(request.query as object) }, 'query'),
+            body: route.body && checked(route.body, request.body, 'body'),
+            openApi,
+            get tenant() {
+              if (tenant === false) throw new Error(`${route.path} names no tenant`)
+              return tenant
+            }
+          },
+          options
+        )
+        void reply.headers(securityHeaders)
+        if (route.response === undefined) return await reply.code(204).send()
+        return await reply.type('application/json; charset=utf-8').send(JSON.stringify(answer))
+      }
+    })
+  }
+
+  function addOtherMethods(path: AdminRoute['path']): void {
+    const allowed: string[] = adminRoutes.filter((route) => route.path === path).map(({ method }) => method)
+    server.route({
+      method: otherMethods.filter((method) => !allowed.includes(method)),
+      url: urlOf(path),
+      onRequest() {
+        throw new AdminProblem(
+          'method_not_allowed',
+          'The path does not have this method.',
+          `Use ${allowed.join(' or ')}.`,
+          { headers: { Allow: allowed.join(', ') } }
+        )
+      },
+      handler() {}
+    })
+  }
+
+  return {
+    async listen() {
+      const { admin } = snapshot()
+      if (admin === undefined) return undefined
+      await server.listen({ ...admin.listen })
+      const { address, family, port } = server.server.address() as AddressInfo
+      const bound = `${family === 'IPv6' ? `[${address}]` : address}:${port}`
+      const names = isLoopback(address) ? ['localhost', '127.0.0.1', '[::1]'].map((name) => `${name}:${port}`) : []
+      ownHosts = new Set([bound, ...names])
+      return `http://${bound}`
+    },
+    close: () => server.close()
+  }
+}
+
+const urlOf = (path: string): string => path.replace(/\{(\w+)\}/g, ':$1')
+
+const noPath = (): AdminProblem =>
+  new AdminProblem('not_found', 'There is no such path.', 'See /openapi.json for all paths.')
+
+/** @throws AdminProblem */
+function checkTarget({ raw, headers }: FastifyRequest, isOwnHost: (host: string) => boolean): void {
+  const names = raw.rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase())
+  const twice = singleHeaders.find((name) => names.indexOf(name) !== names.lastIndexOf(name))
+  if (twice !== undefined)
+    throw new AdminProblem('invalid_request', `The header ${twice} is there twice.`, 'Send it once.')
+  if (raw.url?.startsWith('/') !== true)
+    throw new AdminProblem('invalid_request', 'The target is no path.', 'Send a path, and the host as Host.')
+  const { host = '', origin } = headers
+  if (!isOwnHost(host))
+    throw new AdminProblem(
+      'forbidden_host',
+      'The Host header names none of the hosts of the admin API.',
+      'Use the address that it listens on, or list the name under admin.hosts in the configuration.'
+    )
+  // A page of the very same host, which only the gateway could serve.
+  if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`)
+    throw new AdminProblem(
+      'forbidden_origin',
+      'The request comes from a web page of another origin.',
+      'Call the admin API from a program, not from a page.'
+    )
+}
+
+/** @throws AdminProblem forbidden */
+function checkRole({ roles, method }: AdminRoute, administrator: Administrator | undefined): void {
+  if (administrator !== undefined && roles.includes(administrator.role)) return
+  throw new AdminProblem(
+    'forbidden',
+    `The role ${administrator?.role ?? 'none'} may not do this (${method}).`,
+    `Use a key with one of the roles ${roles.join(', ')}.`
+  )
+}
+
+/** @throws AdminProblem unsupported_media_type */
+function checkContentType({ body }: AdminRoute, { headers }: FastifyRequest): void {
+  if (body === undefined) return
+  const type = headers['content-type'] ?? ''
+  if (headers['content-encoding'] !== undefined || !/^application\/json *(?:; *charset="?utf-8"? *)?$/i.test(type))
+    throw notJsonBody()
+}

@@ -1,0 +1,82 @@
+// The sessions of a tenant at all processes: who has them, and how one is ended. What names a session here is not its
+// id, which is a secret of its client.
+
+import type { Static } from 'typebox'
+import { closedObject } from '../config/schema/tenant.ts'
+import { Type } from '../config/schema/type.ts'
+import { sessionHandle } from '../session/session-index.ts'
+import type { Session } from '../session/sessions.ts'
+import { changeHash, recordChange } from './changes.ts'
+import { foreignCursor, pageSchema, pageQuery } from './paging.ts'
+import { noSuch } from './problem.ts'
+import { administrators, defineRoute, everyRole } from './route.ts'
+
+const SessionEntry = closedObject({
+  id: Type.String({ description: 'Names it here. Not the `Mcp-Session-Id` of its client.' }),
+  endpoint: Type.String({ description: 'Of the tenant.' }),
+  issuer: Type.String({ description: 'Who says who the caller is.' }),
+  subject: Type.String({ description: 'The caller.' }),
+  client: Type.String({ description: '`client_id` of the token, or the name of the API key.' }),
+  software: Type.Union([Type.String(), Type.Null()], { description: 'What the client calls itself, and its version.' }),
+  revision: Type.String({ description: 'Of MCP.' }),
+  openedAt: Type.String({ description: 'RFC 3339.' }),
+  lastUsedAt: Type.String({ description: 'RFC 3339, to the minute or a tenth of limits.sessionIdleMs.' })
+})
+
+function sessionEntry({ key, record }: Session): Static<typeof SessionEntry> {
+  const { owner, endpoint, clientInfo, revision, openedAt, touchedAt } = record
+  return {
+    id: sessionHandle(key),
+    endpoint,
+    issuer: owner.issuer,
+    subject: owner.subject,
+    client: owner.clientId,
+    software: clientInfo === undefined ? null : `${clientInfo.name} ${clientInfo.version}`,
+    revision,
+    openedAt: new Date(openedAt).toISOString(),
+    lastUsedAt: new Date(touchedAt).toISOString()
+  }
+}
+
+export const sessionRoutes = [
+  defineRoute(
+    {
+      method: 'GET',
+      path: '/v1/tenants/{tenant}/sessions',
+      roles: everyRole,
+      summary: 'Open sessions of a tenant, at all processes, the newest first: of the thousand that were opened last.',
+      query: closedObject(pageQuery),
+      response: pageSchema(SessionEntry)
+    },
+    async ({ tenant, query: { limit, cursor } }, { sessions: { index } }) => {
+      const found = await index.list(tenant.id, limit + 1, cursor)
+      if (found === undefined) throw foreignCursor()
+      const items = found.slice(0, limit).map(sessionEntry)
+      return { items, nextCursor: found.length > limit ? (items.at(-1)?.id ?? null) : null }
+    }
+  ),
+  defineRoute(
+    {
+      method: 'DELETE',
+      path: '/v1/tenants/{tenant}/sessions/{session}',
+      roles: administrators,
+      summary: 'Ends a session at every process: its calls end, and its client gets 404 and may open another.'
+    },
+    async ({ tenant, params, administrator, address }, { sessions, log }) => {
+      const target = params['session'] ?? ''
+      const session = await sessions.index.find(tenant.id, target)
+      if (session === undefined) throw noSuch('session')
+      await sessions.end(session)
+      recordChange(log, {
+        actor: administrator.name,
+        role: administrator.role,
+        action: 'session.end',
+        tenant: tenant.id,
+        target,
+        before: changeHash(sessionEntry(session)),
+        after: undefined,
+        address
+      })
+    }
+  )
+] as const

@@ -1,0 +1,25 @@
+// Every route of the admin API.
+
+import { Type } from '../config/schema/type.ts'
+import { questionRoutes } from './questions.ts'
+import { defineRoute, everyRole, type AdminRoute } from './route.ts'
+import { sessionRoutes } from './sessions.ts'
+import { configurationRoutes } from './tenants.ts'
+import { upstreamRoutes } from './upstreams.ts'
+
+export const adminRoutes: readonly AdminRoute[] = [
+  defineRoute(
+    {
+      method: 'GET',
+      path: '/openapi.json',
+      roles: everyRole,
+      summary: 'This API as an OpenAPI 3.1 document.',
+      response: Type.Object({}, { description: 'OpenAPI 3.1.' })
+    },
+    ({ openApi }) => openApi
+  ),
+  ...configurationRoutes,
+  ...upstreamRoutes,
+  ...questionRoutes,
+  ...sessionRoutes
+]

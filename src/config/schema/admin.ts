@@ -1,0 +1,68 @@
+// The schema of `admin`: the listener of the admin API, and who may use it.
+
+import { closedObject, defaulted, integer, list } from './tenant.ts'
+import { Type } from './type.ts'
+
+export const adminRoles = ['platform-admin', 'tenant-admin', 'auditor', 'viewer'] as const
+
+export const AdminKeySchema = closedObject({
+  name: Type.String({
+    pattern: '^[A-Za-z0-9][A-Za-z0-9_.@-]{0,62}$',
+    patternErrorMessage:
+      'must be letters, digits, "_", ".", "@" and "-", start with a letter or a digit, and have at most 63 characters',
+    description: 'Who holds the key. Appears in the log with every change.'
+  }),
+  sha256: Type.String({
+    pattern: '^[0-9a-fA-F]{64}$',
+    patternErrorMessage: 'must be the SHA-256 of the key: 64 hexadecimal digits',
+    description:
+      'SHA-256 of the key in hexadecimal, as `gatehouse admin-key new` prints it. The key itself is not kept.'
+  }),
+  role: Type.Enum([...adminRoles], {
+    description: 'What the holder may do; [admin-api.md](admin-api.md) has every route and who may use it.'
+  }),
+  tenants: Type.Optional(
+    Type.Array(Type.String(), {
+      minItems: 1,
+      description:
+        'The tenants that the key is for. Required for `tenant-admin`. For `auditor` and `viewer`, not given: all. ' +
+        'A `platform-admin` has all.'
+    })
+  )
+})
+
+export const AdminListenSchema = closedObject(
+  {
+    host: defaulted(
+      Type.String({
+        format: 'listen-host',
+        default: '127.0.0.1',
+        description: 'Address or name to bind. Anything but a loopback address needs behindTlsProxy.'
+      })
+    ),
+    port: integer(0, 65535, 8081, 'TCP port. 0 picks a free one, which the log names.')
+  },
+  { description: 'Where the admin API listens: a port of its own. Changing it needs a restart.' }
+)
+
+export const AdminSchema = closedObject({
+  listen: defaulted(AdminListenSchema),
+  behindTlsProxy: defaulted(
+    Type.Boolean({
+      default: false,
+      description:
+        'Set it to true where a proxy that speaks TLS stands before the listener, and nobody else can reach it: ' +
+        'admin keys must not cross a network in the clear.'
+    })
+  ),
+  hosts: list(
+    Type.String({ format: 'host-header' }),
+    'Names to accept in the Host header besides the address that is bound, such as `admin.example.com`.'
+  ),
+  keys: Type.Array(AdminKeySchema, { minItems: 1, description: 'Who may use the admin API.' })
+})
+
+/** Not an object by itself, which would be there where it is not given. */
+export const optionalAdmin = Type.Optional(
+  Type.Union([AdminSchema], { description: 'The admin API ([admin-api.md](admin-api.md)). Not given: there is none.' })
+)

@@ -1,0 +1,107 @@
+// Why a caller may or may not use something of an endpoint, for whoever runs the gateway: the question in words, to the
+// answer of the evaluator that lists and calls ask.
+
+import { reservedIssuerPrefix, type Principal } from '../../auth/principal.ts'
+import type { Endpoint, Tenant } from '../../config/snapshot.ts'
+import { explainAccess, type Explanation } from '../../policy/explain.ts'
+import type { RouteKind } from '../../policy/rules.ts'
+import { GatewayError, isObject, upstreamName, type JsonObject } from '../../protocol/messages.ts'
+import { withArguments, type ToolChange } from '../../protocol/translate/change-tool.ts'
+import { offeredBy } from '../catalog/offered.ts'
+
+/** A question that cannot be asked so; the message says why, and what to write. */
+export class QuestionError extends Error {
+  override readonly name = 'QuestionError'
+}
+
+export type RouteAnswer = Omit<Explanation, 'outcome'> & {
+  readonly outcome: Explanation['outcome'] | 'not-offered'
+}
+
+export interface RouteQuestion {
+  /** `{ subject, issuer, client, scopes, groups, roles }` of a token, or `{ key }`; undefined: anybody. */
+  readonly caller: unknown
+  readonly kind: RouteKind
+  /** UPSTREAM/NAME. */
+  readonly route: string
+  /** Of the call; undefined: they are not known yet. */
+  readonly args: unknown
+  readonly now: Date
+}
+
+/** @throws QuestionError where the tenant has no such upstream, or the caller cannot be */
+export function explainRoute(tenant: Tenant, endpoint: Endpoint, question: RouteQuestion): RouteAnswer {
+  const { caller, kind, route, args, now } = question
+  const slash = route.indexOf('/')
+  const [upstream, name] = [upstreamName(route.slice(0, slash)), route.slice(slash + 1)]
+  if (slash < 1 || !tenant.upstreams.has(upstream)) {
+    const known = [...tenant.upstreams.keys()].join(', ')
+    throw new QuestionError(`"${route}" names no upstream of ${tenant.id}. Write UPSTREAM/NAME, with one of: ${known}.`)
+  }
+  if (args !== undefined && !isObject(args)) throw new QuestionError('The arguments must be an object: { amount: 5 }.')
+  const isMember = endpoint.members.some((member) => member.upstream === upstream)
+  if (!isMember || !offeredBy(endpoint).offers(`${kind}s`, upstream, name)) {
+    const reason = isMember ? 'its allow and deny leave it out' : `${upstream} is not among its upstreams`
+    const sentence = `Not offered: the endpoint ${endpoint.path} does not have it, as ${reason}.`
+    return { outcome: 'not-offered', sentence, missingScopes: [], rules: [] }
+  }
+  const principal = describedPrincipal(tenant, caller)
+  const sent = args && sentArguments(endpoint.tools?.[`${upstream}/${name}`], kind, args)
+  if (sent instanceof GatewayError)
+    return { outcome: 'refused', sentence: `Listed, but refused: ${sent.message}`, missingScopes: [], rules: [] }
+  return explainAccess(tenant, endpoint, { principal, kind, route: { upstream, name }, args: sent, now })
+}
+
+/** What the upstream would get, with the arguments of the endpoint. */
+function sentArguments(change: ToolChange | undefined, kind: RouteKind, args: JsonObject): JsonObject | GatewayError {
+  if (kind !== 'tool' || change === undefined) return args
+  try {
+    const { params } = withArguments({ method: 'tools/call', params: { arguments: args } }, change)
+    return params?.['arguments'] as JsonObject
+  } catch (error) {
+    if (error instanceof GatewayError) return error
+    throw error
+  }
+}
+
+/**
+ * As the gateway would know the caller, by a token of the tenant's issuer or by one of its keys.
+ * @throws QuestionError
+ */
+export function describedPrincipal({ id, auth }: Tenant, caller: unknown): Principal {
+  const given = caller === undefined ? {} : caller
+  if (!isObject(given))
+    throw new QuestionError('The caller must be an object, such as { subject: ada, groups: [dev] }.')
+  const members = ['subject', 'issuer', 'client', 'key', 'scopes', 'groups', 'roles']
+  const unknown = Object.keys(given).find((member) => !members.includes(member))
+  if (unknown !== undefined) throw new QuestionError(`A caller has no "${unknown}". Known: ${members.join(', ')}.`)
+  const text = (member: string): string | undefined => {
+    const value = given[member]
+    if (value !== undefined && typeof value !== 'string') throw new QuestionError(`"${member}" of a caller is a text.`)
+    return value
+  }
+  const texts = (member: string): string[] | undefined => {
+    const value = given[member]
+    if (value === undefined) return undefined
+    if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value
+    throw new QuestionError(`"${member}" of a caller is a list of texts.`)
+  }
+  const name = text('key')
+  const key = auth.keys.find((each) => each.name === name)
+  if (name !== undefined && key === undefined)
+    throw new QuestionError(`${id} has no key "${name}". Known: ${auth.keys.map((each) => each.name).join(', ')}.`)
+  const other = members.find((member) => !['key', 'scopes'].includes(member) && given[member] !== undefined)
+  if (key !== undefined && other !== undefined) throw new QuestionError(`An API key has no "${other}".`)
+  const kind = key !== undefined ? 'key' : auth.mode === 'none' ? 'anonymous' : 'token'
+  return {
+    kind,
+    tenant: id,
+    issuer: kind === 'token' ? (text('issuer') ?? auth.issuers[0]?.issuer ?? '') : reservedIssuerPrefix + kind,
+    subject: name ?? text('subject') ?? '',
+    clientId: name ?? text('client') ?? '',
+    scopes: new Set(texts('scopes') ?? key?.scopes ?? auth.requiredScopes),
+    groups: texts('groups') ?? [],
+    roles: texts('roles') ?? [],
+    expiresAt: undefined
+  }
+}

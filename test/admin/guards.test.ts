@@ -1,0 +1,214 @@
+// What the admin API refuses before it looks at what is asked: other hosts, pages of other origins, keys that are not in
+// the Authorization header, too many requests; and bodies that are not what they should be. Each with the same request
+// in its legitimate form.
+
+import pino from 'pino'
+import t from 'tap'
+import { createAdminAccess } from '../../src/admin/access.ts'
+import { compileConfig } from '../../src/config/load.ts'
+import { steadyClock } from '../../src/time/clock.ts'
+import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
+import { configOf, key as apiKey } from '../kit/gateway.ts'
+import { rawExchange } from '../kit/raw-http.ts'
+import { send } from '../kit/client.ts'
+
+const started = adminGateway({ teardown: (run) => t.teardown(run) }, { upstreams: {} })
+const explain = '/v1/tenants/acme/endpoints/default/catalog'
+
+async function raw(lines: readonly string[], body = '') {
+  const { adminUrl } = await started
+  const port = Number(new URL(adminUrl).port)
+  const given = lines.map((line) => line.replace('PORT', String(port)))
+  return await rawExchange(port, [...given, 'Connection: close', '', body].join('\r\n'))
+}
+
+const bearer = `Authorization: Bearer ${adminKeys.platform}`
+
+t.test('a name that resolves to the listener is no host of it, and loopback is', async (t) => {
+  for (const host of ['evil.example:PORT', 'evil.example', '127.0.0.1:1', '']) {
+    const { status, body } = await raw(['GET /v1/limits HTTP/1.1', `Host: ${host}`, bearer])
+    t.equal(status, 403, host)
+    t.match(JSON.parse(body), { type: 'urn:gatehouse:problem:forbidden_host', remedy: /admin\.hosts/ })
+  }
+  for (const host of ['127.0.0.1:PORT', 'localhost:PORT', '[::1]:PORT'])
+    t.equal((await raw(['GET /v1/limits HTTP/1.1', `Host: ${host}`, bearer])).status, 200, host)
+})
+
+t.test('a header that comes twice, and a target with a host of its own, are refused', async (t) => {
+  const twice = ['GET /v1/limits HTTP/1.1', 'Host: 127.0.0.1:PORT', bearer, 'Origin: http://127.0.0.1:PORT']
+  t.equal((await raw(twice)).status, 200)
+  t.equal((await raw([...twice, 'Origin: http://evil.example'])).status, 400)
+  t.equal((await raw([...twice, bearer])).status, 401, 'two keys are none')
+  const absolute = ['GET http://evil.example/v1/limits HTTP/1.1', 'Host: 127.0.0.1:PORT', bearer]
+  t.not((await raw(absolute)).status, 200)
+})
+
+t.test('a page of another origin is refused with a good key too, and no answer has CORS headers', async (t) => {
+  const { call, adminUrl } = await started
+  const own = await call('GET', '/v1/limits', { headers: { Origin: adminUrl } })
+  t.equal(own.status, 200)
+  for (const origin of ['https://evil.example', 'null', 'http://localhost:1']) {
+    const { status, headers } = await call('GET', '/v1/limits', { headers: { Origin: origin } })
+    t.equal(status, 403, origin)
+    t.same(
+      Object.keys(headers).filter((name) => name.startsWith('access-control')),
+      []
+    )
+  }
+  const preflight = await call('OPTIONS', '/v1/limits', {
+    key: null,
+    headers: { Origin: 'https://evil.example', 'Access-Control-Request-Method': 'GET' }
+  })
+  t.equal(preflight.status, 403)
+  t.notOk(preflight.headers['access-control-allow-origin'])
+})
+
+t.test('a key counts in the Authorization header and nowhere else', async (t) => {
+  const { call } = await started
+  const { platform } = adminKeys
+  const elsewhere = [
+    ['/v1/limits', { Cookie: `key=${platform}; Authorization=Bearer ${platform}` }],
+    [`/v1/limits?key=${platform}&access_token=${platform}`, {}],
+    ['/v1/limits', { 'X-Api-Key': platform }],
+    ['/v1/limits', { Authorization: `Basic ${Buffer.from(`ops:${platform}`).toString('base64')}` }],
+    ['/v1/limits', { Authorization: platform }]
+  ] as const
+  for (const [path, headers] of elsewhere) {
+    const answer = await call('GET', path, { key: null, headers })
+    t.equal(answer.status, 401, JSON.stringify(headers))
+    t.match(answer.headers['www-authenticate'], /^Bearer realm="admin"/)
+  }
+  t.equal((await call('GET', '/v1/limits')).status, 200)
+})
+
+t.test('an admin key opens no endpoint of MCP, and an API key does', async (t) => {
+  const { url } = await started
+  const ping = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'initialize',
+    params: {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 'raw', version: '1' }
+    }
+  })
+  const as = (key: string) =>
+    send(url(), {
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: ping
+    })
+  t.equal((await as(adminKeys.platform)).status, 401)
+  t.equal((await as(apiKey)).status, 200)
+})
+
+t.test('wrong keys from one address are soon answered by 429, and the right key is still let in', async (t) => {
+  const { call, log } = await started
+  const from = '127.0.2.1'
+  const guess = (at: number) => call('GET', '/v1/limits', { key: `gha_${String(at).padStart(43, 'x')}`, from })
+  const answers: number[] = []
+  while (answers.length < 60 && !answers.includes(429)) answers.push((await guess(answers.length)).status)
+  t.same(
+    answers.slice(0, 10),
+    Array.from({ length: 10 }, () => 401)
+  )
+  t.equal(answers.at(-1), 429)
+  t.equal((await call('GET', '/v1/limits', { from })).status, 200)
+  t.equal((await call('GET', '/v1/limits', { key: `gha_${'y'.repeat(43)}`, from: '127.0.2.2' })).status, 401)
+  t.ok(log.some(({ msg, address }) => msg === 'many wrong admin keys from one address' && address === from))
+})
+
+t.test('a key or an address that sends without end is slowed down, and others are not', async (t) => {
+  const { admin } = compileConfig(
+    JSON.stringify(
+      configOf({ upstreams: {}, tenants: { globex: { auth: 'none', upstreams: {} } }, top: { admin: adminSection } })
+    ),
+    { path: 'x', env: {} }
+  )
+  const clock = { now: () => now, timer: steadyClock.timer }
+  let now = 0
+  const access = createAdminAccess(() => ({ admin }), clock, pino({ level: 'silent' }))
+  const as = (name: keyof typeof adminKeys) =>
+    access.authenticate(['Authorization', `Bearer ${adminKeys[name]}`], '10.0.0.1')
+  for (let at = 0; at < 100; at++) as('auditor')
+  t.throws(() => as('auditor'), { code: 'rate_limited', headers: { 'Retry-After': '1' } })
+  t.match(as('viewer'), { name: 'viewer', role: 'viewer' })
+  now = 1_000
+  t.match(as('auditor'), { name: 'auditor' })
+  for (let at = 0; at < 400; at++) access.countAddress('10.0.0.1')
+  t.throws(() => access.countAddress('10.0.0.1'), { code: 'rate_limited' })
+  access.countAddress('10.0.0.2')
+})
+
+t.test('an unknown member of a body is refused by its place, and nothing of it counts', async (t) => {
+  const { call } = await started
+  t.equal((await call('POST', explain, { body: { caller: { subject: 'ada' } } })).status, 200)
+  const bodies = [
+    ['{"role":"platform-admin"}', 'role'],
+    ['{"tenantId":"globex"}', 'tenantId'],
+    ['{"caller":{"isAdmin":true}}', 'caller.isAdmin'],
+    ['{"__proto__":{"limit":1}}', '__proto__'],
+    ['{"caller":{"__proto__":{"key":"test"}}}', 'caller.__proto__'],
+    ['{"constructor":{"prototype":{}}}', 'constructor']
+  ] as const
+  for (const [body, path] of bodies) {
+    const { status, json, headers } = await call('POST', explain, { body })
+    t.equal(status, 400, body)
+    t.match(headers['content-type'], /^application\/problem\+json/)
+    t.match(json, { errors: [{ path, message: 'is not a known key' }], remedy: /.+/, instance: explain }, body)
+  }
+})
+
+t.test('a body that is no JSON object of a fair size is refused before anything is done with it', async (t) => {
+  const { call } = await started
+  const bodies = ['', '[]', 'null', '"x"', '{', `{"caller":${'['.repeat(200)}${']'.repeat(200)}}`, '{"kind":"\ud800"}x']
+  for (const body of bodies) t.equal((await call('POST', explain, { body })).status, 400, body.slice(0, 20))
+  // Only announced: who is refused by the length alone must not have to send it.
+  const long = ['Content-Type: application/json', 'Content-Length: 262145']
+  t.equal((await raw([`POST ${explain} HTTP/1.1`, 'Host: 127.0.0.1:PORT', bearer, ...long])).status, 413)
+  const types = [
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data',
+    'application/json; charset=utf-16'
+  ]
+  for (const type of types)
+    t.equal((await call('POST', explain, { body: '{}', headers: { 'Content-Type': type } })).status, 415, type)
+  t.equal((await call('POST', explain, { body: '{}', headers: { 'Content-Encoding': 'gzip' } })).status, 415)
+  t.equal((await call('POST', explain, { body: '{}' })).status, 200)
+})
+
+t.test('a query is taken as it is meant, or refused', async (t) => {
+  const { call } = await started
+  const list = (query: string) => call('GET', `/v1/tenants?${query}`)
+  t.equal((await list('limit=1')).status, 200)
+  const bad = [
+    'limit=1e9',
+    'limit=-1',
+    'limit=NaN',
+    'limit=0',
+    'limit=201',
+    'limit=',
+    'limit=1&limit=2',
+    'sort=__proto__'
+  ]
+  for (const query of [...bad, '__proto__=1', 'cursor=%00', 'cursor=!', `cursor=${'a'.repeat(2000)}`, 'filter[$ne]=1'])
+    t.equal((await list(query)).status, 400, query)
+})
+
+t.test('every answer forbids to be kept, framed and guessed at', async (t) => {
+  const { call } = await started
+  for (const [path, key] of [
+    ['/v1/limits', adminKeys.platform],
+    ['/v1/none', adminKeys.platform],
+    ['/v1/limits', null]
+  ] as const) {
+    const { headers } = await call('GET', path, { key })
+    t.match(headers, {
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': /default-src 'none'/
+    })
+    t.notOk(headers['server'])
+  }
+})
