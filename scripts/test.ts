@@ -1,6 +1,7 @@
 // The whole check, in one command: types, lint, generated documents, and every test against real parts, some at a time.
 // The last line is `N passed, N failed`. Arguments: test files, for these alone; `--fast`, for all but the slow folders;
-// `--replicas`, for those of foreign clients, suites and revisions alone, through three processes behind a round robin.
+// `--replicas`, for those of foreign clients, suites and revisions alone, through three processes behind a round robin;
+// `--full`, with every pair of store, SDK and credential.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -25,7 +26,26 @@ interface Ended {
 const root = join(import.meta.dirname, '..')
 const bin = join(root, 'node_modules', '.bin')
 
-/** Real sockets, processes and foreign peers throughout: four fifths of the time. The longest files stand in the first. */
+/** Twenty seconds and more, on their own or because they wait: begun first, so that none is left alone at the end. */
+const longest = [
+  'e2e/leaks',
+  'interop/second-sdk',
+  'conformance/client',
+  'conformance/gateway-2025-11-25',
+  'conformance/crossed-2026-07-28',
+  'abuse/answers',
+  'matrix/matrix',
+  'conformance/crossed-2025-11-25',
+  'e2e/clients-calls',
+  'e2e/package',
+  'upstream/modern-contract',
+  'upstream/select-era',
+  'store/redis-groups',
+  'protocol/json',
+  'upstream/contract',
+  'upstream/stdio'
+].map((name) => `test/${name}.test.ts`)
+/** Real sockets, processes and foreign peers throughout: four fifths of the time. Their files come after the longest. */
 const slowFolders = ['e2e', 'conformance', 'abuse', 'fuzz', 'http', 'interop', 'matrix', 'security']
 /** Left out by `--fast`. */
 const outOfFast = new Set(slowFolders.filter((folder) => folder !== 'abuse' && folder !== 'fuzz'))
@@ -57,10 +77,11 @@ const checks: readonly Job[] = [
   { name: 'documents', args: ['node', 'scripts/docs.ts', '--check'] }
 ]
 
-const args = process.argv.slice(2)
-const isFast = args.includes('--fast')
-const isReplicated = args.includes('--replicas')
-const files = isReplicated ? globSync(replicated, { cwd: root }) : args.length > 0 && !isFast ? args : testFiles()
+const isFast = process.argv.includes('--fast')
+const isFull = process.argv.includes('--full')
+const isReplicated = process.argv.includes('--replicas')
+const named = process.argv.slice(2).filter((arg) => !arg.startsWith('--'))
+const files = isReplicated ? globSync(replicated, { cwd: root }) : named.length > 0 ? named : testFiles()
 /** Many files wait for sockets and timers more than they compute. */
 const atOnce = isReplicated ? Math.ceil(availableParallelism() / 2) : availableParallelism() + 1
 
@@ -81,7 +102,7 @@ if (!existsSync(builtFor) || readFileSync(builtFor, 'utf8') !== String(leftOut))
 const logs = join(root, '.tap', 'logs')
 mkdirSync(logs, { recursive: true })
 const waiting: Job[] = [
-  ...(args.length === 0 || isFast ? checks : []),
+  ...(named.length === 0 && !isReplicated ? checks : []),
   ...files.map((file) => ({ name: file, args: ['node', file] }))
 ]
 const all = waiting.length
@@ -95,11 +116,12 @@ const sum = (key: 'passed' | 'failed'): number => ended.reduce((total, job) => t
 process.stdout.write(`\n${sum('passed')} passed, ${sum('failed')} failed\n`)
 process.exit(sum('failed') === 0 && sum('passed') > 0 ? 0 : 1)
 
-/** The test files, those of the slow folders first, so that no long one is left alone at the end. */
+/** The test files, those that take long first. */
 function testFiles(): string[] {
+  const ranks = [...longest, ...slowFolders]
   const rank = (file: string): number => {
-    const at = slowFolders.indexOf(file.split('/')[1] ?? '')
-    return at === -1 ? slowFolders.length : at
+    const at = ranks.findIndex((name) => name === file || name === file.split('/')[1])
+    return at === -1 ? ranks.length : at
   }
   return globSync('test/**/*.test.ts', { cwd: root })
     .filter((file) => !isFast || !outOfFast.has(file.split('/')[1] ?? ''))
@@ -135,7 +157,8 @@ async function run({ name, args: [command = '', ...rest] }: Job): Promise<Ended>
       ...process.env,
       NODE_COMPILE_CACHE: join(root, '.tap', 'compiled'),
       TAP_TIMEOUT: String(fileTimeoutS),
-      ...(isReplicated ? { GATEHOUSE_TEST_REPLICAS: '3' } : {})
+      ...(isReplicated ? { GATEHOUSE_TEST_REPLICAS: '3' } : {}),
+      ...(isFull ? { GATEHOUSE_TEST_FULL: '1' } : {})
     }
   })
   const [code, signal] = await once(child, 'exit')
