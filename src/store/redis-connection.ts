@@ -5,9 +5,10 @@ import { once } from 'node:events'
 import { Cluster, Redis } from 'ioredis'
 import { redisAddress, redisAddressForms, type RedisAddress } from '../config/redis-address.ts'
 import { backoffMs, settledWithin, steadyClock } from '../time/clock.ts'
+import { nextTurn } from '../time/turns.ts'
 import type { Log } from '../observe/log.ts'
 
-// A call of the store has one second in all (port.ts); one command has half of it.
+// A call of the store has one second in all (port.ts); one command has half of it: see `readLast`.
 const commandMs = 500
 const silentSocketMs = 1_000
 const connectMs = 1_000
@@ -17,7 +18,6 @@ const longestPauseMs = 1_000
 const settingsOf = ({ username, password, tls }: RedisAddress, role: string) => ({
   connectionName: `gatehouse-${role}`,
   connectTimeout: connectMs,
-  commandTimeout: commandMs,
   socketTimeout: silentSocketMs,
   // A server that hangs does not answer QUIT either.
   disconnectTimeout: 100,
@@ -73,6 +73,22 @@ function connectionOf(address: RedisAddress, role: string): Redis {
     // After a failover the old primary answers READONLY: the name leads to the new one only on a new connection.
     reconnectOnError: (error) => kindOf(error) === 'READONLY'
   })
+  return readLast(connection)
+}
+
+/**
+ * Gives up commands that have no answer in time. A timer that is late, because the process had too little of its
+ * processor, says nothing of Redis: what came meanwhile is read first.
+ */
+function readLast(connection: Redis): Redis {
+  const send = connection.sendCommand.bind(connection)
+  connection.sendCommand = (command, ...more) => {
+    const giveUp = (): void => command.reject(new Error('Command timed out'))
+    const timer = steadyClock.timer(commandMs, () => void nextTurn().then(giveUp))
+    const settled = (): unknown => timer.close()
+    command.promise.then(settled, settled)
+    return send(command, ...more)
+  }
   return connection
 }
 
@@ -91,7 +107,13 @@ function clusterOf(address: RedisAddress): Cluster {
     dnsLookup: (host, done) => done(null, host)
   })
   // At once, and not with the first command: all that came while it connects would be refused.
-  return cluster.on('+node', (node: Redis) => void node.connect().catch(() => {}))
+  return cluster.on(
+    '+node',
+    (node: Redis) =>
+      void readLast(node)
+        .connect()
+        .catch(() => {})
+  )
 }
 
 /**

@@ -140,6 +140,20 @@ t.test('a freeze is noticed by the heartbeat alone, without any call', async (t)
   await until(() => store.live)
 })
 
+t.test('a process that was held up itself reads what Redis answered meanwhile, and refuses no call', async (t) => {
+  const server = await redis(t)
+  const store = await open(t, server.url)
+  await store.set('k', 'v', { ttlMs: 60_000 })
+  await until(() => answers(store))
+  // From a check phase, the next phase is that of timers, before anything is read.
+  await new Promise((resolve) => {
+    setImmediate(resolve)
+  })
+  const got = store.get('k')
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700)
+  t.equal(await got, 'v')
+})
+
 t.test('what was refused is not done later', async (t) => {
   const server = await redis(t)
   const store = await open(t, server.url)
