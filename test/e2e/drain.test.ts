@@ -99,7 +99,7 @@ async function gone(t: Test, text: string): Promise<void> {
 t.test('TERM under load: every call that was taken is answered, streams end, the process exits with 0', async (t) => {
   const web = await canaryServer(t)
   const own = mark(t)
-  const drainMs = 8_000
+  const drainMs = 60_000
   const started = await serve(
     t,
     configOf({

@@ -71,7 +71,7 @@ t.test('sessions that are dropped without a word leave nothing behind', async (t
     t,
     configOf({
       upstreams: {
-        web: { url: web.url, idleMs: 1_000 },
+        web: { url: web.url, idleMs: 1_000, connectMs: 120_000 },
         local: { command: smallServer, env: { MARK: mark }, idleMs: 1_000 }
       },
       store: 'file:store.db',
