@@ -964,6 +964,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'it ends and says what to do'
     ]
   ],
+  'The start': [['cli/run.ts probeMs', 'answer of whoever has the port already', 'start', 'named as another program']],
   'The log': [
     [
       'observe/standard-error.ts maxUnwrittenBytes',

@@ -42,6 +42,8 @@ function logForm({ env, stderr }: Pick<Io, 'env' | 'stderr'>): LogForm {
 
 /** How long the end waits for lines of the log to be read. */
 const unreadLogMs = 1_000
+/** How long whoever has the port may take to say that it is a gateway: on a busy machine more than a second. */
+const probeMs = 5_000
 
 /** A terminal that was closed is none any more. */
 const isOnTerminal = (): boolean => [0, 1, 2].some((descriptor) => isatty(descriptor))
@@ -154,7 +156,7 @@ async function friendly(error: unknown, { listen, admin }: Snapshot): Promise<un
 /** Most often it is a quickstart in another terminal that holds the port. */
 async function isGateway(url: string): Promise<boolean> {
   try {
-    const answer = await fetch(`${url}/health/live`, { signal: AbortSignal.timeout(1_000), redirect: 'error' })
+    const answer = await fetch(`${url}/health/live`, { signal: AbortSignal.timeout(probeMs), redirect: 'error' })
     return (await answer.text()) === '{"status":"live"}'
   } catch {
     return false // Whatever it is, it does not answer as a gateway does.

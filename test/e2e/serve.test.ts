@@ -110,6 +110,16 @@ t.test('a port in use is named, with what to do, and the exit code is 1', async 
   t.match(gateway.stderr.join('\n'), new RegExp(`127\\.0\\.0\\.1:${port} is in use by another program.*--port`))
 })
 
+t.test('a gateway that has the port is named as one, also where it is slow to answer', async (t) => {
+  const holder = createServer((_request, response) => {
+    setTimeout(() => response.end('{"status":"live"}'), 1_500)
+  })
+  const { port } = new URL(await listen(t, holder))
+  const gateway = serve(t, '--config', await configured(t, 'store: "memory:"'), '--port', port)
+  t.same(await gateway.ended, { code: 1, signal: null })
+  t.match(gateway.stderr.join('\n'), `127.0.0.1:${port} is in use by another gateway`)
+})
+
 t.test('a configuration with mistakes does not start; each is told with its place', async (t) => {
   const gateway = serve(t, '--config', await configured(t, 'stroe: "memory:"\nlimits: { drainMs: soon }'))
   t.same(await gateway.ended, { code: 1, signal: null })
