@@ -84,8 +84,12 @@ t.test('a source is paused while its work is behind, and its work is done in ord
   const done: number[] = []
   const note = (name: string) => () => calls.push(name)
   const queue = createStepQueue({ pause: note('pause'), resume: note('resume'), destroy: note('destroy') }, ada)
-  function* slow(name: number, ms = 12): Steps {
-    for (const from = performance.now(); performance.now() - from < ms;) yield
+  // A turn has 5 ms. Each step takes one by itself, however long the process is held up in between.
+  function* slow(name: number, steps = 3): Steps {
+    for (let step = 0; step < steps; step++) {
+      for (const from = performance.now(); performance.now() - from < 6;);
+      yield
+    }
     done.push(name)
   }
   queue.push(slow(1), 1_000_000)
@@ -100,7 +104,7 @@ t.test('a source is paused while its work is behind, and its work is done in ord
       ['pause', 'idle', 'resume']
     ]
   )
-  queue.push(slow(3, 2_000), 1_000_000)
+  queue.push(slow(3, 400), 1_000_000)
   queue.push(slow(4), 1)
   queue.close()
   await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
