@@ -40,6 +40,8 @@ export interface HttpDefinition extends UpstreamBase {
   readonly transport: 'auto' | 'streamable' | 'sse'
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
+  /** After so long without any answer it is tried whether the server still answers; 0: never. */
+  readonly checkAfterMs: number
 }
 
 export type UpstreamDefinition = StdioDefinition | HttpDefinition

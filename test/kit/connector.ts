@@ -147,7 +147,16 @@ export function stdioDefinition(script: object = {}, overrides: Partial<StdioDef
 }
 
 export function httpDefinition(url: string, overrides: Partial<HttpDefinition> = {}): HttpDefinition {
-  return { ...common, type: 'http', transport: 'auto', hash: `http-${url}`, url, headers: {}, ...overrides }
+  return {
+    ...common,
+    type: 'http',
+    transport: 'auto',
+    hash: `http-${url}`,
+    url,
+    headers: {},
+    checkAfterMs: 0,
+    ...overrides
+  }
 }
 
 export const handshake: HandshakeParams = { clientInfo: { name: 'gatehouse-test', version: '0.0.0' }, capabilities: {} }

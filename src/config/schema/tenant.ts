@@ -236,6 +236,15 @@ export const HttpSchema = closedObject(
         description: 'Headers to send with every request. Those of the connection and of MCP itself are refused.'
       })
     ),
+    checkAfterMs: integer(
+      0,
+      hourMs,
+      30_000,
+      'When a request has waited for this long and the server has answered nothing at all meanwhile, the gateway opens ' +
+        'a connection of its own to see whether it still answers. If it does not within connectMs, further calls are ' +
+        'refused at once, until it answers again; a server that is only slow answers that, and nothing changes. 0: ' +
+        'never.'
+    ),
     ...common(10_000)
   },
   { title: 'HTTP upstream', description: 'A server that speaks MCP over HTTP.' }

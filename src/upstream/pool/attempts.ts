@@ -12,7 +12,9 @@ import type { Upstream } from '../../protocol/seams.ts'
 import type { ConnectionUse } from '../rpc/transport.ts'
 
 /** How long calls wait for another one's attempt to reach an upstream that is away. */
-const probeWaitMs = 1_000
+export const probeWaitMs = 1_000
+
+export type Attempts = ReturnType<typeof createAttempts>
 
 export function createAttempts(clock: Clock, random: () => number, log: Log) {
   const backoff = createConnectBackoff(clock, random)

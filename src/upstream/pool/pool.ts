@@ -4,6 +4,7 @@
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, type Timer, settledWithin } from '../../time/clock.ts'
 import { createAttempts } from './attempts.ts'
+import { createBreaker } from './breaker.ts'
 import { createBulkhead } from './bulkhead.ts'
 import { connectionKeyOf, createOpenConnections } from './open-connections.ts'
 import { type PooledConnection, createPooledConnection } from './pooled-connection.ts'
@@ -32,7 +33,8 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
   const attempts = createAttempts(clock, random, log)
   const { backoff } = attempts
   const bulkhead = createBulkhead(clock, log)
-  const pool = { current, retired, clock, log, bulkhead, ended: attempts.requestEnded }
+  const breaker = createBreaker(connector, attempts, clock, log)
+  const pool = { current, retired, clock, log, bulkhead, breaker, ended: attempts.requestEnded }
   let sweepMs = longestSweepMs
   let sweeper: Timer | undefined
   let closed = false
@@ -42,16 +44,20 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
     for (const connection of current.values()) {
       if (connection.upstream === undefined) continue
       const { definition, key, inFlight, touchedAt, openedAt } = connection
-      backoff.alive(definition, key, now - openedAt)
+      // While it answers nothing, that it is open proves nothing.
+      if (!breaker.isSilent(definition.hash)) backoff.alive(definition, key, now - openedAt)
       if (inFlight === 0 && now - touchedAt >= definition.idleMs) void connection.close()
     }
     backoff.sweep()
+    breaker.sweep()
     sweeper?.refresh()
   }
 
-  /** One timer for all, at least twice as fast as the shortest idle time. */
+  /** One timer for all, at least twice as fast as the shortest time that it watches. */
   function watch(definition: UpstreamDefinition): void {
-    const wanted = Math.max(10, Math.min(sweepMs, Math.floor(definition.idleMs / 2)))
+    const { idleMs } = definition
+    const checkMs = definition.type === 'http' && definition.checkAfterMs > 0 ? definition.checkAfterMs : idleMs
+    const wanted = Math.max(10, Math.min(sweepMs, Math.floor(Math.min(idleMs, checkMs) / 2)))
     if (sweeper !== undefined && wanted === sweepMs) return
     sweeper?.close()
     sweepMs = wanted
@@ -62,6 +68,7 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
   function stopAll(): PooledConnection[] {
     closed = true
     sweeper?.close()
+    breaker.close()
     return [...current.values(), ...retired]
   }
 
@@ -85,12 +92,7 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
     const stop = new AbortController()
     const connect = (): Promise<Upstream> => connector.connect(definition, handshake, watched, stop.signal, use)
     const opening = attempts.run(definition, key, use, connect)
-    const opened = createPooledConnection(
-      { key, definition, scope, events, quotaKey: handshake.quotaKey },
-      opening,
-      stop,
-      pool
-    )
+    const opened = createPooledConnection({ key, definition, scope, events, handshake }, opening, stop, pool)
     current.set(key, opened)
     watch(definition)
     return opened
@@ -155,6 +157,7 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
     retain(hashes: ReadonlySet<string>): void {
       attempts.retain(hashes)
       bulkhead.retain(hashes)
+      breaker.retain(hashes)
       // Calls keep the configuration they began with.
       for (const each of current.values()) if (!hashes.has(each.definition.hash)) each.closeWhenIdle()
     },

@@ -1,12 +1,13 @@
 // One connection of the pool, from the attempt to open it to its end. It counts its calls: one that is given up takes
 // no new ones, and ends with the last of those in flight.
 
-import { GatewayError } from '../../protocol/messages.ts'
+import { GatewayError, type Result } from '../../protocol/messages.ts'
 import { endedError } from '../rpc/errors.ts'
+import type { Breaker } from './breaker.ts'
 import type { Bulkhead } from './bulkhead.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import type { Upstream, UpstreamEvents } from '../../protocol/seams.ts'
+import type { HandshakeParams, Upstream, UpstreamEvents } from '../../protocol/seams.ts'
 import { type Clock, noReason } from '../../time/clock.ts'
 
 export interface PooledConnection {
@@ -33,8 +34,7 @@ export interface PooledConnection {
 
 interface ConnectionPlace extends Pick<PooledConnection, 'key' | 'definition' | 'scope'> {
   readonly events: Pick<UpstreamEvents, 'retired'>
-  /** Whose share of the calls its calls are, where they do not say it themselves. */
-  readonly quotaKey: string | undefined
+  readonly handshake: HandshakeParams
 }
 
 interface PoolState {
@@ -45,28 +45,34 @@ interface PoolState {
   readonly clock: Clock
   readonly log: Log
   readonly bulkhead: Bulkhead
+  readonly breaker: Breaker
   /** How a request ended; error undefined: the server answered. */
   ended(connection: PooledConnection, error: unknown): void
 }
 
 /** @param stop gives up the opening */
 export function createPooledConnection(
-  { key, definition, scope, events, quotaKey }: ConnectionPlace,
+  { key, definition, scope, events, handshake }: ConnectionPlace,
   opening: Promise<Upstream>,
   stop: AbortController,
-  { current, retired, clock, log, bulkhead, ended: requestEnded }: PoolState
+  { current, retired, clock, log, bulkhead, breaker, ended: requestEnded }: PoolState
 ): PooledConnection {
   let own: Upstream | undefined
   let ended: Error | undefined
   let closesWhenIdle = false
 
-  function callEnded(leave: () => void, error?: unknown): void {
-    leave()
+  function callEnded(error?: unknown): void {
     requestEnded(connection, error)
     connection.touchedAt = clock.now()
     if (--connection.inFlight > 0) return
     if (ended !== undefined) connection.destroy(ended)
     else if (closesWhenIdle) void connection.close()
+  }
+
+  async function probed(send: () => Promise<Result>): Promise<Result> {
+    const refused = await breaker.refusal(definition)
+    if (refused !== undefined) throw refused
+    return await send()
   }
 
   function remove(): void {
@@ -90,17 +96,24 @@ export function createPooledConnection(
         connection.openedAt = connection.touchedAt = clock.now()
         const { request } = (own = { ...upstream })
         // In place, because its getters are to stay: a repeated handshake may bring other answers.
-        upstream.request = (outgoing, client, signal) => {
+        const send: Upstream['request'] = (outgoing, client, signal) => {
           if (ended !== undefined) return Promise.reject(endedError(definition.name, ended))
-          const leave = bulkhead.enter(definition, outgoing, client.quotaKey ?? quotaKey)
+          const leave = bulkhead.enter(definition, outgoing, client.quotaKey ?? handshake.quotaKey)
           if (leave instanceof GatewayError) return Promise.reject(leave)
+          const watched = breaker.began(definition, outgoing, handshake)
           connection.inFlight++
           const result = request(outgoing, client, signal)
-          result.then(
-            () => callEnded(leave),
-            (error: unknown) => callEnded(leave, error)
-          )
+          const over = (error?: unknown): void => {
+            leave()
+            watched(error)
+            callEnded(error)
+          }
+          result.then(() => over(), over)
           return result
+        }
+        upstream.request = (outgoing, client, signal) => {
+          if (breaker.isSilent(definition.hash)) return probed(() => send(outgoing, client, signal))
+          return send(outgoing, client, signal)
         }
         upstream.close = connection.close
         upstream.destroy = connection.destroy

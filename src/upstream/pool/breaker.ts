@@ -1,0 +1,142 @@
+// An HTTP upstream that takes requests and answers none would hold every call until its timeout. Where it has answered
+// nothing for `checkAfterMs` while a request waits, a handshake of the gateway's own finds out whether it is only slow.
+// If that is not answered either, calls are refused at once, until something is answered again: a handshake, which the
+// pool tries by itself and one call at a time may bring about, or a request that still waited. No call is ever the
+// probe, so none is given up for one. A process over stdio is left out: it says nothing of those of other callers.
+
+import { GatewayError, type Request } from '../../protocol/messages.ts'
+import { type Clock, noReason, settledWithin } from '../../time/clock.ts'
+import { socketUseOf } from '../http/socket-pool.ts'
+import { UnreachableError } from '../rpc/errors.ts'
+import { type Attempts, probeWaitMs } from './attempts.ts'
+import { connectionKeyOf } from './open-connections.ts'
+import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import { type HandshakeParams, noClient, type UpstreamEvents } from '../../protocol/seams.ts'
+import type { Connector } from '../connect/connect.ts'
+
+interface WatchedUpstream {
+  readonly definition: HttpDefinition
+  /** Declares nothing, so that its failure is that of all callers. */
+  readonly handshake: HandshakeParams
+  /** Requests without an answer. */
+  waiting: number
+  /** Since when a request has waited with nothing answered meanwhile, to it or to another one. */
+  quietSince: number | undefined
+  /** How often something was answered. */
+  answers: number
+  /** The last handshake was not answered. */
+  silent: boolean
+  checking: Promise<void> | undefined
+}
+
+const noEvents: UpstreamEvents = {
+  listChanged() {},
+  notification() {},
+  ask: (request) => noClient.ask(request),
+  closed() {}
+}
+
+export type Breaker = ReturnType<typeof createBreaker>
+
+export function createBreaker(connector: Connector, attempts: Attempts, clock: Clock, log: Log) {
+  /** By hash of the definition. */
+  const watched = new Map<string, WatchedUpstream>()
+  const stop = new AbortController()
+  const { backoff } = attempts
+  const isSilent = (hash: string): boolean => watched.get(hash)?.silent === true && backoff.isAway(hash)
+
+  function noteQuiet(upstream: WatchedUpstream): void {
+    upstream.quietSince = upstream.waiting > 0 ? clock.now() : undefined
+  }
+
+  function answered(upstream: WatchedUpstream): void {
+    upstream.answers++
+    noteQuiet(upstream)
+    if (!upstream.silent) return
+    upstream.silent = false
+    const { name, tenant } = upstream.definition
+    log.info({ upstream: name, tenant }, 'an upstream that answered nothing answers again')
+  }
+
+  async function check(upstream: WatchedUpstream): Promise<void> {
+    const { definition, handshake, answers } = upstream
+    const connect = () => connector.connect(definition, handshake, noEvents, stop.signal)
+    try {
+      const connection = await attempts.run(definition, connectionKeyOf(definition, 'check'), 'calls', connect)
+      answered(upstream)
+      connection.close().catch((err: unknown) => log.debug({ err }, 'the connection of a check would not close'))
+    } catch (err) {
+      // The gateway has no part of its own left for it, or is stopping.
+      if (err instanceof GatewayError && (err.code === 'too_many' || err.code === 'cancelled')) return
+      if (!(err instanceof UnreachableError)) return answered(upstream)
+      if (upstream.silent || upstream.answers !== answers) return
+      upstream.silent = true
+      const { name, tenant } = definition
+      log.warn({ err, upstream: name, tenant }, 'an upstream answers nothing: its calls are refused until it does')
+    } finally {
+      upstream.checking = undefined
+    }
+  }
+
+  return {
+    isSilent,
+    /** A request is sent. @returns to be called with how it ended; error undefined: it was answered */
+    began(
+      definition: UpstreamDefinition,
+      { method }: Request,
+      { clientInfo, era }: HandshakeParams
+    ): (error?: unknown) => void {
+      // On a stream without end nothing may come for a long time.
+      if (definition.type !== 'http' || definition.checkAfterMs === 0 || socketUseOf(method) === 'streams')
+        return () => {}
+      const { hash } = definition
+      const upstream = watched.get(hash) ?? {
+        definition,
+        handshake: { clientInfo, capabilities: {}, ...(era && { era }) },
+        waiting: 0,
+        quietSince: undefined,
+        answers: 0,
+        silent: false,
+        checking: undefined
+      }
+      watched.set(hash, upstream)
+      upstream.waiting++
+      upstream.quietSince ??= clock.now()
+      return (error) => {
+        upstream.waiting--
+        // What breaks off, or comes from a proxy in front, is no answer. What is refused at once has not waited.
+        if (error instanceof UnreachableError) noteQuiet(upstream)
+        if (error instanceof GatewayError) return
+        backoff.reached(definition)
+        answered(upstream)
+      }
+    },
+    /** Before a request to an upstream that is silent. @returns why it is not sent */
+    async refusal({ hash, name }: UpstreamDefinition): Promise<GatewayError | undefined> {
+      const upstream = watched.get(hash)
+      if (upstream === undefined) return undefined
+      const { definition } = upstream
+      if (attempts.refusal(definition, hash, 'calls') === undefined) upstream.checking ??= check(upstream)
+      if (upstream.checking !== undefined) await settledWithin(clock, probeWaitMs, upstream.checking)
+      if (!isSilent(hash)) return undefined
+      const { text, data } = backoff.outlook(hash)
+      const message = `Upstream ${name} answers nothing, so the request was not sent. ${text}`
+      return new GatewayError('upstream_unavailable', message, { data: { upstream: name, ...data } })
+    },
+    sweep(): void {
+      for (const [hash, upstream] of watched) {
+        const { definition, quietSince, waiting } = upstream
+        const due = isSilent(hash)
+          ? attempts.refusal(definition, hash, 'view') === undefined
+          : quietSince !== undefined && clock.now() - quietSince >= definition.checkAfterMs
+        if (due) upstream.checking ??= check(upstream)
+        else if (waiting === 0 && quietSince === undefined && upstream.checking === undefined) watched.delete(hash)
+      }
+    },
+    retain(hashes: ReadonlySet<string>): void {
+      for (const hash of watched.keys()) if (!hashes.has(hash)) watched.delete(hash)
+    },
+    close: (): void => stop.abort(noReason)
+  }
+}
