@@ -15,10 +15,11 @@ const refusal = {
   data: { reason: 'upstream_unavailable', upstream: 'files', retryAfterMs: Number }
 }
 /** What holds a call up would do so for ten minutes. */
-const patience = { timeoutMs: 600_000, connectMs: 500, checkAfterMs: 200 }
+const patience = { timeoutMs: 600_000, checkAfterMs: 200 }
 const answersNothing = 'an upstream answers nothing: its calls are refused until it does'
 
-async function house(t: { teardown(run: () => unknown): void }) {
+/** @param connectMs how long it takes to find out that it is silent */
+async function house(t: { teardown(run: () => unknown): void }, connectMs = 2_000) {
   const [upstream, other] = await Promise.all([startUpstream(), startUpstream()])
   t.teardown(() => Promise.all([upstream.close(), other.close()]))
   let isSilent: (seen: Seen) => boolean = () => false
@@ -31,7 +32,7 @@ async function house(t: { teardown(run: () => unknown): void }) {
     Infinity
   )
   const served = await gateway(t, {
-    upstreams: { files: { url: upstream.url, ...patience }, other: { url: other.url } }
+    upstreams: { files: { url: upstream.url, ...patience, connectMs }, other: { url: other.url } }
   })
   const session = await legacyClient(served.url(), key)
   const call = async (name: string, signal?: AbortSignal) =>
@@ -58,7 +59,8 @@ t.test(
   'calls at an upstream that answers nothing are refused at once, and reach it when it answers again',
   async (t) => {
     const { upstream, call, callers, sent, silence, refuses } = await house(t)
-    for (const [era, call] of Object.entries(callers)) t.ok((await call('files__echo')).result, era)
+    for (const [era, call] of Object.entries(callers))
+      await until(`it answers (${era})`, async () => (await call('files__echo')).result)
     const echoes = sent('echo')
 
     silence(() => true)
@@ -87,7 +89,7 @@ t.test(
 
 t.test('the answer to a call that still waited lets calls through', async (t) => {
   const { held, call, silence, refuses } = await house(t)
-  t.ok((await call('files__echo')).result)
+  await until('it answers', async () => (await call('files__echo')).result)
   silence(() => true)
   const waiting = call('files__content')
   await refuses()
@@ -103,7 +105,7 @@ t.test('the answer to a call that still waited lets calls through', async (t) =>
 })
 
 t.test('an upstream that is only slow is asked whether it answers, and gets its calls', async (t) => {
-  const { upstream, call } = await house(t)
+  const { upstream, call } = await house(t, 60_000)
   t.ok((await call('files__echo')).result)
   const handshakes = (): number => upstream.seen.filter(isMethod('initialize')).length
   const before = handshakes()
