@@ -154,9 +154,8 @@ const common = (connectMs: number) => ({
     1,
     100_000,
     1024,
-    'Calls that may run at once at this upstream, over all callers, at each gateway process; one caller may have ' +
-      'three quarters of them, and always one. A call beyond that is refused at once with `too_many`, so that an ' +
-      'upstream that is slow costs only those who call it. Lists and handshakes are not counted.'
+    'Calls that may run at once at this upstream, at each gateway process; one caller may have three quarters of ' +
+      'them, and always one. A call beyond that is refused with `too_many`. Lists and handshakes are not counted.'
   ),
   idleMs: integer(100, 24 * hourMs, 5 * minuteMs, 'An unused connection is closed after this time.'),
   maxMessageBytes: integer(1024, 1024 * MiB, 16 * MiB, 'Largest message that the gateway accepts from the upstream.'),
@@ -240,10 +239,8 @@ export const HttpSchema = closedObject(
       0,
       hourMs,
       30_000,
-      'When a request has waited for this long and the server has answered nothing at all meanwhile, the gateway opens ' +
-        'a connection of its own to see whether it still answers. If it does not within connectMs, further calls are ' +
-        'refused at once, until it answers again; a server that is only slow answers that, and nothing changes. 0: ' +
-        'never.'
+      'When the server has answered nothing for this long while a request waits, a handshake finds out whether it ' +
+        'still answers. If not, further calls are refused at once until it does. 0: never.'
     ),
     ...common(10_000)
   },
