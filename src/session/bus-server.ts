@@ -51,6 +51,7 @@ export function createBusServer(
       readonly stop: AbortController
       readonly beat: ReturnType<typeof watch>
       readonly work: () => void
+      readonly isWorking: () => boolean
     }
   >()
   let closed = false
@@ -58,9 +59,10 @@ export function createBusServer(
     handlers,
     /** A question may arrive after its sender has given up: the work begins when the sender says `go`. */
     accept({ id, from, body }: BusMessage): void {
+      if (closed) return trySend(from, 'gone', id)
       const { kind, whose, question } = body as BusQuestion
       const run = handlers.get(kind)
-      const giveBack = closed || run === undefined ? undefined : take(whose)
+      const giveBack = run === undefined ? undefined : take(whose)
       if (giveBack === undefined || run === undefined) {
         const refusal = new GatewayError(
           'too_many',
@@ -91,7 +93,7 @@ export function createBusServer(
           end()
         }
       }
-      served.set(id, { from, stop, beat, work: () => void work() })
+      served.set(id, { from, stop, beat, work: () => void work(), isWorking: () => working })
       trySend(from, 'ready', id)
     },
     receive({ word, id, from }: BusMessage): boolean {
@@ -104,8 +106,10 @@ export function createBusServer(
     },
     close(): void {
       closed = true
-      for (const [id, { from, stop }] of served) {
-        trySend(from, 'error', id, encodeError(processSilent()))
+      for (const [id, { from, stop, isWorking }] of served) {
+        // What was not begun never will be: its sender can have it done elsewhere.
+        if (isWorking()) trySend(from, 'error', id, encodeError(processSilent()))
+        else trySend(from, 'gone', id)
         stop.abort(new GatewayError('shutting_down', 'The gateway is stopping.'))
       }
     }

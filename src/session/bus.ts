@@ -109,6 +109,7 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
         receive(word, body) {
           if (word === 'answer') return settle(undefined, body)
           if (word === 'error') return settle(decodeError(body as EncodedError))
+          if (word === 'gone') return settle(new ProcessGone())
           beat.renew()
           if (word === 'said') notify(body)
           if (word !== 'ready' || working) return

@@ -256,3 +256,16 @@ t.test('a process that stops tells the senders that wait', async (t) => {
   await begun.promise
   await Promise.all([t.rejects(asked, { code: 'upstream_lost' }), two.close()])
 })
+
+t.test('a process that stops before it has begun says so: the request can be run elsewhere', async (t) => {
+  const setup = await wire(t)
+  let worked = 0
+  setup.two.serve('modern', async () => ++worked)
+  let toTwo = 0
+  // The question arrives, and `go` does not.
+  setup.lose = (channel) => channel === 'node:two' && ++toTwo > 1
+  const asked = setup.one.request('two', 'modern', ada, {}, call())
+  await until('it waits for its go', () => toTwo === 2)
+  await Promise.all([t.rejects(asked, { code: 'invalid_state', message: /gone/ }), setup.two.close()])
+  t.equal(worked, 0)
+})
