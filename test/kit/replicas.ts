@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { configOf, gateway, type TestGatewayOptions } from './gateway.ts'
 import { serve, type Served } from './process.ts'
 import { redis, type PrivateRedis } from './redis.ts'
+import type { RedisLink } from './redis-link.ts'
 import type { Teardown } from './until.ts'
 
 export interface Replicas {
@@ -16,16 +17,34 @@ export interface Replicas {
   readonly origin: string
   /** Which replica had each request so far. */
   readonly turns: readonly number[]
+  /** The replicas that the load balancer knows; may be changed. */
+  readonly targets: string[]
+  /** Starts one more, which the load balancer does not know. */
+  start(place?: Place): Promise<Served>
 }
 
 export type ReplicaOptions = Omit<TestGatewayOptions, 'store' | 'overrides'>
 
-export async function replicas(t: Teardown, options: ReplicaOptions, count = 3): Promise<Replicas> {
+/** What one replica has and the others have not. */
+export interface Place {
+  /** Its way to Redis. */
+  readonly link?: RedisLink
+  readonly env?: Record<string, string>
+}
+
+export async function replicas(
+  t: Teardown,
+  options: ReplicaOptions,
+  places: readonly Place[] = [{}, {}, {}]
+): Promise<Replicas> {
   const [store, { origin, targets, turns }] = await Promise.all([redis(t), startBalancer(t)])
-  const config = configOf({ ...options, store: store.url, top: { ...options.top, publicUrl: origin } })
-  const nodes = await Promise.all(Array.from({ length: count }, () => serve(t, config)))
+  const start = ({ link, env }: Place = {}): Promise<Served> => {
+    const url = link?.to(store.url) ?? store.url
+    return serve(t, configOf({ ...options, store: url, top: { ...options.top, publicUrl: origin } }), env)
+  }
+  const nodes = await Promise.all(places.map(start))
   targets.push(...nodes.map(({ url }) => url))
-  return { nodes, store, origin, turns }
+  return { nodes, store, origin, turns, targets, start }
 }
 
 /** What a test needs of a gateway that may be one process or several. */
@@ -43,7 +62,11 @@ export const replicaCount = Number(process.env['GATEHOUSE_TEST_REPLICAS'] ?? 1)
 
 export async function startHouse(t: Teardown, options: ReplicaOptions, count = replicaCount): Promise<House> {
   if (count === 1) return await gateway(t, options)
-  const { origin, nodes } = await replicas(t, options, count)
+  const { origin, nodes } = await replicas(
+    t,
+    options,
+    Array.from({ length: count }, () => ({}))
+  )
   return {
     url: (endpoint = 'default') => `${origin}/t/acme/${endpoint === 'default' ? '' : `${endpoint}/`}mcp`,
     close: () => Promise.all(nodes.map(({ stop }) => stop()))

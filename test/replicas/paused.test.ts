@@ -2,27 +2,18 @@
 // answers late is nobody's answer.
 
 import t from 'tap'
-import { canaryServer } from '../kit/canary-server.ts'
-import { send } from '../kit/client.ts'
 import { postEvents } from '../kit/events.ts'
-import { post } from '../kit/server-request.ts'
 import { until } from '../kit/until.ts'
+import { canaries, mirror, mirrored, untilMirrored } from './held-calls.ts'
 import { sessionAt, startReplicas } from './rig.ts'
 
-const web = await canaryServer(t)
-const rig = await startReplicas(t, {
-  upstreams: { web: { type: 'http', url: web.url } },
-  endpoints: { default: { upstreams: ['web'], prefix: '' } }
-})
-
-const callOf = (name: string, canary: string) => ({ name, arguments: { canary } })
-const sessionOf = (canary: string): string | undefined =>
-  [...web.bySession].find(([, canaries]) => canaries.has(canary))?.[0]
+const web = await canaries(t)
+const rig = await startReplicas(t, web.behind)
 
 t.test('a home that hangs: the outcome of its calls is unknown, soon; late answers go nowhere', async (t) => {
   const client = await sessionAt(rig.at(0))
   const hold = (node: number, canary: string) =>
-    postEvents(rig.at(node), client, 'the call', 'tools/call', callOf('hold', canary))
+    postEvents(rig.at(node), client, 'the call', 'tools/call', { name: 'hold', arguments: { canary } })
   const another = await sessionAt(rig.at(0))
   const whole = hold(1, 'before')
   await until('the call is under way', () => web.held().includes('before'))
@@ -40,27 +31,17 @@ t.test('a home that hangs: the outcome of its calls is unknown, soon; late answe
 
   const after = hold(1, 'after')
   await until('another replica runs the next call', () => web.held().includes('after'))
-  const other = await post(rig.at(2), another, {
-    id: 1,
-    method: 'tools/call',
-    params: callOf('mirror', 'other session')
-  })
-  t.match(other.json, { result: { content: [{ text: 'other session' }] } })
+  t.match(await mirror(rig.at(2), another, 'other session'), mirrored('other session'))
 
   rig.nodes[0]?.signal('SIGCONT')
-  await until('it works again', async () => {
-    const { status } = await send(`${rig.nodes[0]?.url}/health/ready`, { method: 'GET' })
-    return status === 200
-  })
-  const through = await post(rig.at(0), client, { id: 2, method: 'tools/call', params: callOf('mirror', 'through it') })
-  t.match(through.json, { result: { content: [{ text: 'through it' }] } })
-  t.equal(sessionOf('through it'), sessionOf('after'), 'it sends the calls of the session to their new home')
+  const through = await untilMirrored(rig.at(0), client)
+  t.equal(web.sessionOf(through), web.sessionOf('after'), 'it sends the calls of the session to their new home')
   t.same(web.held(), ['after'], 'the call of the same id is still open')
   web.release()
   const answered = await after
   await answered.ended
   t.match(answered.text(), /"text":"after"/)
   t.notMatch(answered.text(), /before/)
-  for (const canary of ['before', 'after', 'other session', 'through it'])
+  for (const canary of ['before', 'after', 'other session', through])
     t.equal(web.executed.get(canary), 1, `${canary}: executed once`)
 })

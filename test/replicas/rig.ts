@@ -3,7 +3,7 @@
 import type { Test } from 'tap'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { legacyClient, type LegacyClient } from '../kit/client.ts'
-import { replicas, type ReplicaOptions, type Replicas } from '../kit/replicas.ts'
+import { type Place, replicas, type ReplicaOptions, type Replicas } from '../kit/replicas.ts'
 import { allCapabilities } from '../kit/server-request.ts'
 
 export interface Rig extends Replicas {
@@ -17,13 +17,14 @@ const endpointPath = 't/acme/mcp'
 
 export async function startReplicas(
   t: Test,
-  options: Pick<ReplicaOptions, 'upstreams' | 'endpoints' | 'limits' | 'policy' | 'auth'>
+  options: Pick<ReplicaOptions, 'upstreams' | 'endpoints' | 'limits' | 'policy' | 'auth'>,
+  places?: readonly Place[]
 ): Promise<Rig> {
   const keys = [
     { name: 'ada', key: keyOf.ada },
     { name: 'bob', key: keyOf.bob }
   ]
-  const made = await replicas(t, { auth: { keys }, ...options })
+  const made = await replicas(t, { auth: { keys }, ...options }, places)
   return {
     ...made,
     url: (path = endpointPath) => `${made.origin}/${path}`,

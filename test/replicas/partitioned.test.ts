@@ -1,0 +1,68 @@
+// A replica that is cut off from Redis, or for which Redis is slow, while the others are not.
+
+import t from 'tap'
+import { keyOf } from '../kit/acme-gateway.ts'
+import { postEvents } from '../kit/events.ts'
+import { modernRequest } from '../kit/modern-client.ts'
+import { redisLink } from '../kit/redis-link.ts'
+import { until } from '../kit/until.ts'
+import { canaries, mirror, mirrored, untilMirrored } from './held-calls.ts'
+import { sessionAt, startReplicas } from './rig.ts'
+
+const web = await canaries(t)
+const link = await redisLink(t)
+const rig = await startReplicas(t, web.behind, [{ link }, {}, {}])
+
+const refused = { status: 503, json: { error: { data: { reason: 'unavailable' } } } }
+const modern = (node: number, canary: string) =>
+  modernRequest(rig.at(node), 'tools/call', { name: 'mirror', arguments: { canary } }, { token: keyOf.ada })
+
+t.test('a home that is cut off from Redis: others take over; what needs no session goes on', async (t) => {
+  const client = await sessionAt(rig.at(0))
+  t.match(await mirror(rig.at(1), client, 'whole'), mirrored('whole'))
+  const params = { name: 'hold', arguments: { canary: 'forwarded' } }
+  const forwarded = postEvents(rig.at(1), client, 1, 'tools/call', params)
+  await until('the call is under way', () => web.held().includes('forwarded'))
+  link.cut()
+  const cutAt = performance.now()
+  const lost = await forwarded
+  await lost.ended
+  t.ok(performance.now() - cutAt < 8_000)
+  t.match(lost.text(), /"outcome":"unknown"/)
+
+  t.match(await mirror(rig.at(2), client, 'taken over'), mirrored('taken over'))
+  t.not(web.sessionOf('taken over'), web.sessionOf('whole'))
+  t.match(await mirror(rig.at(0), client, 'refused'), refused)
+  t.match(await modern(0, 'modern'), mirrored('modern'))
+
+  link.pass()
+  const healed = await untilMirrored(rig.at(0), client)
+  t.equal(web.sessionOf(healed), web.sessionOf('taken over'), 'at the new home')
+  for (const canary of ['whole', 'forwarded', 'taken over', 'modern', healed])
+    t.equal(web.executed.get(canary), 1, `${canary}: executed once`)
+  t.notOk(web.executed.has('refused'))
+})
+
+t.test('Redis is slow for one replica: it serves sessions, until it is slower than a command may take', async (t) => {
+  const [own, others] = [await sessionAt(rig.at(0)), await sessionAt(rig.at(1))]
+  t.match(await mirror(rig.at(0), own, 'fast'), mirrored('fast'))
+  link.pass(40)
+  await untilMirrored(rig.at(0), others)
+  for (const [node, client] of [
+    [0, own],
+    [1, own],
+    [0, others]
+  ] as const)
+    await untilMirrored(rig.at(node), client)
+
+  link.pass(3_000)
+  await until('it refuses', async () => (await mirror(rig.at(0), own, `slower ${Math.random()}`)).status === 503)
+  t.match(await mirror(rig.at(0), own, 'too slow'), refused)
+  t.match(await mirror(rig.at(1), others, 'elsewhere'), mirrored('elsewhere'))
+  t.match(await modern(0, 'modern again'), mirrored('modern again'))
+  link.pass()
+  await untilMirrored(rig.at(0), others)
+  await untilMirrored(rig.at(0), own)
+  t.notOk(web.executed.has('too slow'))
+  for (const [canary, times] of web.executed) t.equal(times, 1, `${canary}: executed once`)
+})
