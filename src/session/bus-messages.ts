@@ -10,7 +10,7 @@ import type { Sealer } from '../store/seal.ts'
 import type { Clock } from '../time/clock.ts'
 import { type ErrorCode, errorTable } from '../protocol/error-table.ts'
 
-/** A `beat` of no request asks whether the process is there; it says `alive`. `gone`: it stops, and has done nothing. */
+/** A `beat` of no request asks whether the process is there; it says `alive`. `gone`: it stops, and did nothing. */
 type BusWord = 'question' | 'ready' | 'go' | 'beat' | 'alive' | 'said' | 'answer' | 'error' | 'gone' | 'abort' | 'told'
 
 export interface BusMessage {
