@@ -55,6 +55,35 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['auth/bearer.ts maxTokenBytes', 'an access token or key', 'request', '401; nothing of it is decoded'],
     ['relay/call/call.ts maxTokenLength chars', 'a progress token', 'call', 'refused as invalid']
   ],
+  'Audit log': [
+    [
+      'audit/audit.ts refusalsPerSecond',
+      'records of refused requests a second',
+      'tenant and process',
+      'counted in the next record'
+    ],
+    ['audit/audit.ts refusalsAtOnce', 'records of refused requests at once', 'tenant and process', 'the same'],
+    ['audit/audit.ts checkpointMs', 'time until records are signed', 'tenant and process', '-'],
+    ['audit/trail.ts recordsPerSignature', 'records until one is signed', 'tenant and process', '-'],
+    ['audit/call-entry.ts maxNameChars chars', 'the name or URI in a record', 'record', 'cut off'],
+    ['audit/call-entry.ts maxArgumentChars chars', 'recorded arguments', 'record', 'left out; their hash stays'],
+    [
+      'audit/trail.ts maxWaitingOfTenant chars',
+      'records that cannot be written',
+      'tenant and process',
+      'lost; their number is recorded'
+    ],
+    ['audit/trail.ts maxWaitingOfProcess chars', 'the same', 'process', 'the same'],
+    [
+      'audit/segments.ts segmentChars chars',
+      'records that the store keeps and deletes together',
+      'segment',
+      'a new one'
+    ],
+    ['audit/segments.ts headsKept', 'ends of other runs that are remembered', 'tenant', 'the oldest is forgotten'],
+    ['audit/verify.ts hashesKept', 'records among which a repeated one is known', 'run', 'it counts as altered'],
+    ['audit/verify.ts maxProblems', 'problems that are listed', 'verification', 'not listed']
+  ],
   Memory: [
     [
       'limits/memory.ts shareDivisor',
@@ -1000,6 +1029,16 @@ limits/limits.ts stepBytes
 upstream/rpc/mask.ts stepSize
 store/sqlite-logs.ts pageBytes
 session/event-copies.ts memoryPart
+audit/audit.ts retryMs
+audit/audit.ts dayMs
+audit/audit.ts MiB
+audit/segments.ts MiB
+audit/segments.ts batchesPerSegment
+audit/segments.ts segmentMs
+audit/trail.ts collectMs
+audit/trail.ts batchChars
+audit/trail.ts firstRetryMs
+audit/trail.ts maxRetryMs
 session/streams.ts sliceChars
 protocol/json-text.ts manyMembers
 relay/methods/list-pages.ts smallPageBytes

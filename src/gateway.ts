@@ -3,6 +3,7 @@
 
 import { randomBytes, randomInt } from 'node:crypto'
 import { createAdminServer } from './admin/server.ts'
+import { createAudit } from './audit/audit.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
 import { createFetch } from './auth/fetch.ts'
 import { changedFixedSettings, refuseOpenTenants } from './config/rules.ts'
@@ -18,8 +19,7 @@ import { abortCalls, createServer } from './http/server.ts'
 import { descriptorLimit, processesWithin } from './limits/descriptors.ts'
 import { memoryAccountOfProcess, type MemoryAccount } from './limits/memory.ts'
 import type { Log } from './observe/log.ts'
-import type { EndpointName, TenantId } from './protocol/messages.ts'
-import { contextsOf, upstreamHashesOf, type EndpointContext } from './relay/call/call.ts'
+import { contextIn, contextsOf, upstreamHashesOf, type ContextOf } from './relay/call/call.ts'
 import type { EndpointReport } from './relay/methods/report.ts'
 import { createModernRelay } from './relay/modern-relay.ts'
 import { createLegacyRelay } from './relay/legacy-relay.ts'
@@ -85,6 +85,8 @@ export async function createGateway(
   const sealer = await createSealer({ store, randomBytes, timer: steadyClock.timer, log })
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
   const snapshot = (): Snapshot => state.snapshot
+  const audit = initial.audit && createAudit({ config: initial.audit, store, snapshot, chain: newId(), log })
+  await audit?.loaded
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
   const copyLimits = copyLimitsFor(memory.budgetBytes)
   const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log, copyLimits })
@@ -112,13 +114,8 @@ export async function createGateway(
   })
   const pool = createPool({ connector, clock: steadyClock, random, log })
 
-  const contextOf = (id: TenantId, name: EndpointName): EndpointContext | undefined => {
-    const { snapshot } = state
-    const tenant = snapshot.tenants.get(id)
-    const endpoint = tenant?.endpoints.get(name)
-    return tenant === undefined || endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
-  }
-  const runtime = { clock: steadyClock, wall: wallClock, random, newId, clientInfo: serverInfo, log, memory }
+  const contextOf: ContextOf = (tenant, endpoint) => contextIn(state.snapshot, tenant, endpoint)
+  const runtime = { clock: steadyClock, wall: wallClock, random, newId, clientInfo: serverInfo, log, memory, audit }
   const relay = createLegacyRelay({ runtime, pool, store, sealer, sessions, live, serverRequestQuotas, contextOf })
   const modernRelay = createModernRelay({
     runtime,
@@ -132,7 +129,7 @@ export async function createGateway(
   })
 
   const revalidator = createRevalidator(wallClock, overrides.keepAliveMs ?? 15_000, log)
-  const handling = { revalidator, clock: wallClock, log, calls }
+  const handling = { revalidator, clock: wallClock, log, calls, audit }
   const isDraining = (): boolean => state.draining
   const replicas = createReplicas({ bus, store, sessions, live, memory, contextOf, isDraining, log }, relay)
   const legacy = createLegacyHandler({ ...handling, relay, sessions, live, streams, replicas })
@@ -148,7 +145,8 @@ export async function createGateway(
     sealer,
     log,
     requestId: () => `${node}-${(++requests).toString(36)}`,
-    descriptors
+    descriptors,
+    audit
   })
 
   const { listings, catalogOf } = relay.shared
@@ -181,6 +179,7 @@ export async function createGateway(
     supervisor.close()
     authenticator.close()
     await sessions.close()
+    await audit?.close()
     await store.close()
   }
 

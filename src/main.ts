@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { help, listenArguments, readArguments, UsageError } from './cli/arguments.ts'
 import { runAdminKey } from './cli/admin-key.ts'
+import { runAuditExport, runAuditVerify } from './cli/audit.ts'
 import { runCheck } from './cli/check.ts'
 import { configJsonSchema, runImport } from './cli/offline.ts'
 import { runExplain, runPolicyTests } from './cli/policy.ts'
@@ -40,6 +41,11 @@ async function run(): Promise<number> {
       return await runPolicyTests(operand, io)
     case 'admin-key new':
       return runAdminKey(options, stdout, stderr)
+    case 'audit export':
+      return await runAuditExport(options, io)
+    case 'audit verify':
+      if (operand === undefined) throw new UsageError('audit verify needs a FILE, or - for standard input.')
+      return await runAuditVerify(operand, options['key'], { ...io, stdin: process.stdin })
     case 'import':
       if (operand === undefined) throw new UsageError('import needs a FILE: an mcp.json or claude_desktop_config.json.')
       return await runImport(operand, stdout, stderr)

@@ -18,7 +18,7 @@ const roomOrder: readonly (readonly string[])[] = [
   ['config'],
   ['observe'],
   ['store'],
-  ['auth', 'session', 'upstream'],
+  ['auth', 'session', 'upstream', 'audit'],
   ['policy'],
   ['relay'],
   ['http', 'admin'],

@@ -14,6 +14,8 @@ const optionsOf = {
   explain: ['config', 'endpoint', 'caller', 'tool', 'prompt', 'resource', 'template', 'arguments', 'at', 'json'],
   'policy test': [],
   'admin-key new': ['name', 'role', 'tenants'],
+  'audit export': ['config', 'tenant'],
+  'audit verify': ['key'],
   import: [],
   schema: [],
   version: [],
@@ -52,7 +54,7 @@ export function readArguments(argv: readonly string[]) {
       options: Object.fromEntries(
         names.map((name) => [name, { type: flags.has(name) ? ('boolean' as const) : ('string' as const) }] as const)
       ),
-      allowPositionals: ['import', 'check', 'help', 'policy test'].includes(command)
+      allowPositionals: ['import', 'check', 'help', 'policy test', 'audit verify'].includes(command)
     })
     if (command === 'help') return { command, options: nothing, operand: positionals.join(' ') || undefined }
     if (positionals.length > 1) throw new UsageError(`${command} takes one file, not ${positionals.length}.`)
@@ -163,6 +165,18 @@ lines for the configuration, which have its SHA-256 only.
 
 Example: gatehouse admin-key new --name ops --role platform-admin > ops.key
 `,
+  'audit export': `gatehouse audit export --config FILE [--tenant ID]
+
+Writes the audit log of all tenants, or of one, to standard output, a record in each line, as JSON. The store must be
+free: a Redis may be in use, a file belongs to the gateway that runs on it (use audit.file there).
+`,
+  'audit verify': `gatehouse audit verify FILE [--key KEY]
+
+Says whether records of an audit log were altered, removed, inserted or cut off, and exits with 1 if so. FILE is what
+audit export wrote, or the file of audit.file; - is standard input.
+
+  --key KEY    the public key that must have signed them, as the gateway logs it at its start, or a file with it
+`,
   import: `gatehouse import FILE
 
 Converts an mcp.json or claude_desktop_config.json to a gatehouse configuration on standard output. What needs your
@@ -193,6 +207,8 @@ Usage: gatehouse COMMAND [OPTIONS]        (from a clone: npm run gatehouse -- CO
   explain       why a caller may or may not use something
   policy test   run the tests of a policy
   admin-key new make a key for the admin API
+  audit export  write the records of the audit log
+  audit verify  find out whether an audit log was altered
   import        make a configuration from an mcp.json
   schema        print the JSON Schema of the configuration
   version       print the version

@@ -9,7 +9,15 @@ import { isLoopback } from './formats.ts'
 import type { InsertedText } from './references.ts'
 import { keyDigest } from './rules.ts'
 import type { ConfigInput, TenantInput } from './schema/config.ts'
-import type { AuthConfig, Endpoint, Snapshot, StoreConfig, Tenant, UpstreamDefinition } from './snapshot.ts'
+import type {
+  AuditConfig,
+  AuthConfig,
+  Endpoint,
+  Snapshot,
+  StoreConfig,
+  Tenant,
+  UpstreamDefinition
+} from './snapshot.ts'
 
 /** Load balancers ask for readiness every few seconds. */
 const usualReadyDelayMs = 5_000
@@ -44,6 +52,7 @@ export function compile(input: ConfigInput, context: CompileContext): Configurat
       keys: input.admin.keys.map((each) => ({ ...each, sha256: each.sha256.toLowerCase() }))
     },
     limits: { readyDelayMs: isLoopback(listen.host) ? 0 : usualReadyDelayMs, ...input.limits },
+    audit: input.audit === 'none' ? undefined : compileAudit(input.audit, folder),
     tenants: frozenMap(input.tenants, tenantId, (tenant, id) => compileTenant(id, tenant, context))
   })
 }
@@ -54,6 +63,11 @@ function compileStore(store: string, folder: string, dataDir: string | undefined
   const path = dataDir === undefined ? resolve(folder, store.slice('file:'.length)) : resolve(dataDir, 'gatehouse.db')
   return { kind: 'sqlite', path }
 }
+
+const compileAudit = ({ file, ...rest }: AuditConfig, folder: string): AuditConfig => ({
+  ...rest,
+  ...(file === undefined ? {} : { file: resolve(folder, file) })
+})
 
 function compileTenant(id: TenantId, input: TenantInput, { folder, inserted }: CompileContext): Tenant {
   const references = argumentReferences(id, inserted)
@@ -119,6 +133,7 @@ function compileTenant(id: TenantId, input: TenantInput, { folder, inserted }: C
       })
     ),
     policy: input.policy,
+    audit: input.audit,
     tags: frozenMap(Object.fromEntries(enabled), upstreamName, ({ tags, trustAnnotations }) => ({
       tags,
       trustAnnotations

@@ -1,6 +1,7 @@
 // The formats that the schema names: what a single string must look like, beyond its JSON type. No message repeats the
 // string.
 
+import { createPrivateKey } from 'node:crypto'
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 
 import type { Fault } from './problems.ts'
@@ -58,6 +59,14 @@ const secureUrl = (example: string): readonly Rule[] => [
     'Use https://; http:// is accepted for loopback only.'
   ]
 ]
+
+function isEd25519Key(text: string): boolean {
+  try {
+    return createPrivateKey(text).asymmetricKeyType === 'ed25519'
+  } catch {
+    return false
+  }
+}
 
 const bareOrigin = (remedy: string): Rule => [
   (text) => new URL(text).pathname === '/' && !text.includes('?'),
@@ -149,6 +158,13 @@ const formats: Readonly<Record<string, readonly Rule[]>> = {
       (text) => !text.includes('?'),
       'carries a query',
       'An issuer has none (RFC 8414): remove the ? and what follows it.'
+    ]
+  ],
+  'ed25519-key': [
+    [
+      isEd25519Key,
+      'is no private Ed25519 key in PEM',
+      'Make one with: openssl genpkey -algorithm ed25519, and name its file as ${file:PATH}.'
     ]
   ],
   'jwks-url': secureUrl('https://idp.example.com/jwks'),

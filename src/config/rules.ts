@@ -17,7 +17,7 @@ export function checkRules(
   report: Report,
   { host, port }: { readonly host?: string | undefined; readonly port?: number | undefined } = {}
 ): void {
-  const { publicUrl, tenants, listen } = treeOf(config)
+  const { publicUrl, tenants, listen, audit } = treeOf(config)
   const bound = host ?? stringOrNone(treeOf(listen)['host']) ?? '127.0.0.1'
   if (!isLoopback(bound) && publicUrl === undefined) {
     report.add(
@@ -37,6 +37,12 @@ export function checkRules(
     checkAuth(tenant['auth'], [...path, 'auth'], report, local)
     for (const [name, upstream] of Object.entries(treeOf(tenant['upstreams'])))
       checkUpstream(treeOf(upstream), [...path, 'upstreams', name], report)
+    if ((audit === undefined || audit === 'none') && treeOf(tenant['audit'])['required'] === true)
+      report.add(
+        [...path, 'audit', 'required'],
+        'is true, but nothing is recorded',
+        'Say where records go under audit, such as audit: {} for the store, or take it out.'
+      )
     checkEndpoints(tenant, path, report)
     checkPolicy(tenant, path, report, tenant)
     for (const [name, endpoint] of Object.entries(treeOf(tenant['endpoints'])))
@@ -193,6 +199,7 @@ const fixedSettings: ReadonlyArray<readonly [string, (snapshot: Snapshot) => unk
   ['store', ({ store }) => JSON.stringify(store)],
   ['publicUrl', ({ publicUrl }) => publicUrl],
   ['admin.listen', ({ admin }) => JSON.stringify(admin?.listen)],
+  ['audit', ({ audit }) => JSON.stringify(audit)],
   ['limits.memoryBytes', ({ limits }) => limits.memoryBytes],
   ['limits.bodyBytes', ({ limits }) => limits.bodyBytes],
   ['limits.processes', ({ limits }) => limits.processes],

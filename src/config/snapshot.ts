@@ -155,7 +155,14 @@ export interface Tenant {
   readonly endpoints: ReadonlyMap<EndpointName, Endpoint>
   readonly policy: PolicyConfig | undefined
   readonly tags: ReadonlyMap<UpstreamName, UpstreamTags>
+  readonly audit: TenantAudit
 }
+
+/** What is recorded of a tenant, where anything is. */
+export type TenantAudit = Readonly<ConfigInput['tenants'][string]['audit']>
+
+/** Where records go. */
+export type AuditConfig = Readonly<Exclude<ConfigInput['audit'], 'none'>>
 
 export type StoreConfig =
   | { readonly kind: 'sqlite'; readonly path: string }
@@ -190,5 +197,7 @@ export interface Snapshot {
   readonly limits: Readonly<ConfigInput['limits'] & { readonly readyDelayMs: number }>
   /** undefined: there is no admin API. */
   readonly admin: AdminConfig | undefined
+  /** Undefined: nothing is recorded. */
+  readonly audit: AuditConfig | undefined
   readonly tenants: ReadonlyMap<TenantId, Tenant>
 }

@@ -8,6 +8,7 @@ import { challenge, hasIssuer, metadataUrlOf } from '../auth/bearer.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { Endpoint, Snapshot } from '../config/snapshot.ts'
 import { holdMemory, type HeldMemory, type MemoryAccount, type MemoryShare } from '../limits/memory.ts'
+import type { CallRecord } from '../observe/log.ts'
 import { endpointName, GatewayError, tenantId } from '../protocol/messages.ts'
 import { quotaKeyOf, type EndpointContext } from '../relay/call/call.ts'
 import type { Sealer } from '../store/seal.ts'
@@ -95,11 +96,20 @@ export interface CallContext extends EndpointContext {
   readonly principal: Principal
   readonly person: string // The same for all clients of one person; for limits.
   readonly requestId: string
+  /** Of the peer of the connection: of a proxy where there is one. */
+  readonly address?: string | undefined
   /** What the request and its answer take up, from before the body is read until the answer has left. */
   readonly memory: HeldMemory
   /** Length of the body as it was sent; 0 until it was read. Not given where it holds several requests. */
   readonly bodyBytes?: number | undefined
 }
+
+/** For what is written about a call. */
+export const callRecordOf = ({ address, requestId, bodyBytes }: CallContext): CallRecord => ({
+  address,
+  requestId,
+  bodyBytes
+})
 
 /** A request that has passed Host, Origin, authentication and the parser. */
 export interface RequestContext extends CallContext, Credential {
@@ -182,6 +192,7 @@ export function createAdmission(
       raw: reply.raw,
       headers: corsHeadersOf(reply),
       requestId: request.id,
+      address: request.raw.socket.remoteAddress,
       metadataUrl: hasIssuer(place.tenant.auth) ? namesOf(place.endpoint, suffix).metadata : undefined,
       bodyBytes: 0,
       person: quotaKeyOf(principal),

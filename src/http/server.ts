@@ -5,6 +5,7 @@ import cors from '@fastify/cors'
 import { fastify, type FastifyRequest } from 'fastify'
 import type { IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Audit } from '../audit/audit.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError, isObject, tenantId } from '../protocol/messages.ts'
@@ -48,6 +49,7 @@ export interface ServerOptions extends Omit<RoutesOptions, 'connections' | 'rate
   readonly requestId: () => string
   /** File descriptors that the process may have open. */
   readonly descriptors: number
+  readonly audit?: Audit | undefined
 }
 
 declare module 'fastify' {
@@ -65,7 +67,7 @@ const noSchemas = () => () => {
 }
 
 export async function createServer(options: ServerOptions) {
-  const { state, log, requestId, descriptors } = options
+  const { state, log, requestId, descriptors, audit } = options
   const bodyLimit = state.snapshot.limits.bodyBytes
   const server = fastify({
     ...socketLimits,
@@ -93,6 +95,9 @@ export async function createServer(options: ServerOptions) {
       const cause = error.cause === undefined ? {} : { err: error.cause }
       const { method, routeOptions } = request
       log[error.row.level]({ reason: error.code, path: routeOptions.url, method, ...cause }, 'refused')
+      const { tenant, endpoint = 'default' } = (request.params ?? {}) as PathParams
+      if (tenant !== undefined && state.snapshot.tenants.has(tenantId(tenant)))
+        audit?.refused(tenant, endpoint, request, error.code)
     } else log.error({ err: error, requestId: request.id }, 'a request failed by a fault of the gateway')
     // Nobody who was not let in keeps a connection, and with it a descriptor, for the next request.
     const close: ReplyHeaders = request.context === undefined ? { Connection: 'close' } : {}

@@ -12,6 +12,8 @@ import { compilePolicy, principalValues, type Policy, type RouteFacts, type Rout
 export interface Decision {
   /** Is it listed, and does its name lead anywhere? */
   readonly isListed: boolean
+  /** The rule because of which it is not listed; `default` where none allows it. */
+  readonly deniedBy?: string
   /** What every call needs of the caller besides. */
   readonly scopes: readonly string[]
   /** What depends on the call; undefined where nothing does. */
@@ -101,7 +103,8 @@ function accessOf(policies: readonly Policy[], factsOf: RouteFactsOf) {
       byDefault,
       rules: rulesFor(facts).filter((rule) => rule.covers(facts))
     }))
-    if (!covering.every(mayAllow)) return denied
+    const denying = covering.find((each) => !mayAllow(each))
+    if (denying !== undefined) return { isListed: false, scopes: [], deniedBy: denyingRule(denying) }
     const always = covering.flatMap(({ rules }) => scopesOf(rules.filter(({ condition }) => condition === undefined)))
     const scopes = [...new Set(always)]
     const conditional = covering.some(({ rules }) => rules.some(({ condition }) => condition !== undefined))
@@ -131,6 +134,9 @@ const mayAllow = ({ byDefault, rules }: Covering): boolean =>
   !rules.some(({ effect, condition }) => effect === 'deny' && condition === undefined) &&
   (byDefault === 'allow' || rules.some(({ effect }) => effect === 'allow'))
 
+const denyingRule = ({ rules }: Covering): string =>
+  rules.find(({ effect, condition }) => effect === 'deny' && condition === undefined)?.name ?? 'default'
+
 /** Doubt denies: a condition that cannot be judged holds where its rule denies or requires, and not where it allows. */
 function createCallDecision(levels: readonly Covering[]): Required<Decision>['decideCall'] {
   return (facts) => {
@@ -151,7 +157,6 @@ function createCallDecision(levels: readonly Covering[]): Required<Decision>['de
 }
 
 export const allowed: Decision = { isListed: true, scopes: [] }
-const denied: Decision = { isListed: false, scopes: [] }
 
 /** Thousands of rules are about single names: they are found by name, and only those with patterns are tried. */
 function createRuleIndex(rules: readonly Rule[]) {

@@ -50,7 +50,7 @@ const maxViewWaitMs = 1_000
 export type LegacyRelay = ReturnType<typeof createLegacyRelay>
 
 export function createLegacyRelay({
-  runtime: { clock, wall, clientInfo, log, newId, memory = createMemoryAccount() },
+  runtime,
   pool,
   store,
   sealer,
@@ -68,6 +68,7 @@ export function createLegacyRelay({
   readonly serverRequestQuotas: ServerRequestQuotas
   readonly contextOf: ContextOf
 }) {
+  const { clock, wall, clientInfo, log, newId, memory = createMemoryAccount() } = runtime
   /** Who came last with the session, for what is not the answer to a request. */
   const principals = new WeakMap<LiveSession, Principal>()
   const contextOf = (session: LiveSession): Viewer | undefined =>
@@ -143,7 +144,7 @@ export function createLegacyRelay({
     },
     /** @throws GatewayError method_not_found; whatever the method throws */
     call: (call: LegacyCall): Promise<Result> =>
-      observe(call, { clock, log }, () => {
+      observe(call, runtime, () => {
         principals.set(call.session, call.principal)
         const method = methods.get(call.request.method)
         if (method === undefined) throw methodNotFound(call.request.method)

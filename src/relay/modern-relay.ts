@@ -133,7 +133,7 @@ export function createModernRelay({
      * @throws GatewayError (unknown_method for what the endpoint has not), RpcError (an upstream's own; -32021 among
      * them)
      */
-    call: (call: ModernCall): Promise<Result> => observe(call, { clock, log }, () => dispatchModern(call, services)),
+    call: (call: ModernCall): Promise<Result> => observe(call, runtime, () => dispatchModern(call, services)),
     /**
      * `subscriptions/listen`: `call.client.notify` gets `notifications/subscriptions/acknowledged` first, then what
      * changed for this caller, without subscription ids, which the HTTP handler adds. Resolves with the final empty

@@ -16,6 +16,10 @@ export const keyTable = {
   tasks: ['tenant', 'epoch', 'endpoint', 'issuer', 'subject', 'client id'],
   'bridged-task': ['tenant', 'epoch', 'endpoint', 'issuer', 'subject', 'client id', 'place'],
   'bridged-task-count': ['tenant', 'epoch', 'endpoint', 'issuer', 'subject', 'client id', 'size'],
+  audit: ['tenant', 'chain', 'segment'],
+  'audit-index': ['tenant'],
+  'audit-heads': ['tenant'],
+  'audit-key': [],
   'seal-key': [],
   health: []
 } as const
@@ -86,5 +90,9 @@ export const eventsKey = keyMaker('events')
 export const tasksKey = keyMaker('tasks')
 export const bridgedTaskKey = keyMaker('bridged-task')
 export const bridgedTaskCountKey = keyMaker('bridged-task-count')
+export const auditSegmentKey = keyMaker('audit')
+export const auditIndexKey = keyMaker('audit-index')
+export const auditHeadsKey = keyMaker('audit-heads')
+export const auditSigningKey = key('audit-key')
 export const sealKeyKey = key('seal-key')
 export const healthKey = key('health')

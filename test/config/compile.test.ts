@@ -52,6 +52,7 @@ t.test('every default is applied', async (t) => {
         pageSize: 1000,
         streamMs: 0
       },
+      audit: undefined,
       tenants: 0
     }
   )

@@ -1,5 +1,6 @@
 // Our own check of a configuration against a validator: what it accepts, defaults filled in, is what the schema says.
 
+import { generateKeyPairSync } from 'node:crypto'
 import { Check } from 'typebox/schema'
 import t from 'tap'
 import { createReport } from '../../src/config/problems.ts'
@@ -7,8 +8,23 @@ import { ConfigSchema } from '../../src/config/schema/config.ts'
 import { checkShape, type Shape } from '../../src/config/shape.ts'
 import { goodKey } from './kit.ts'
 
+const signingKey = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 const urls = ['https://a.example.com', 'http://127.0.0.1/mcp']
-const strings = ['a', 'A', '', 'none', 'file:a', '1', 'a b', '\0', 'a'.repeat(64), 'a'.repeat(5_000), goodKey, ...urls]
+const strings = [
+  'a',
+  'A',
+  '',
+  'none',
+  'file:a',
+  '1',
+  'a b',
+  '\0',
+  'a'.repeat(64),
+  'a'.repeat(5_000),
+  goodKey,
+  signingKey,
+  ...urls
+]
 const values = [null, true, 0, 1, -1, 1.5, 5_000, 1e9, 1e300, [], [[]], [1], ['a'], {}, { a: 1 }, ...strings]
 
 function accepted(schema: Shape, value: unknown): { readonly shaped: unknown } | undefined {

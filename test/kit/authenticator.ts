@@ -71,6 +71,7 @@ export function tenantWith(auth: Partial<AuthConfig>, id = 'acme'): Tenant {
     upstreams: new Map(),
     endpoints: new Map(),
     policy: undefined,
+    audit: { required: false, arguments: false, redact: [] },
     tags: new Map()
   }
 }

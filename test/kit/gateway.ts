@@ -27,6 +27,8 @@ export interface TestGatewayOptions {
   readonly upstreams: Record<string, unknown>
   readonly endpoints?: Record<string, unknown>
   readonly policy?: unknown
+  /** Of the tenant. */
+  readonly audit?: unknown
   readonly auth?: unknown
   readonly origins?: string[]
   readonly limits?: Record<string, number>
@@ -72,6 +74,7 @@ export function configOf(options: TestGatewayOptions): unknown {
     upstreams,
     endpoints,
     policy,
+    audit,
     auth = { keys: [{ name: 'test', key }] },
     origins,
     limits,
@@ -96,6 +99,7 @@ export function configOf(options: TestGatewayOptions): unknown {
         upstreams: withCompiledCode(upstreams),
         ...(endpoints === undefined ? {} : { endpoints }),
         ...(policy === undefined ? {} : { policy }),
+        ...(audit === undefined ? {} : { audit }),
         ...(origins === undefined ? {} : { origins })
       },
       ...tenants

@@ -5,6 +5,10 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
 import {
+  auditHeadsKey,
+  auditIndexKey,
+  auditSegmentKey,
+  auditSigningKey,
   bridgedTaskCountKey,
   bridgedTaskKey,
   digest,
@@ -146,6 +150,10 @@ t.test('the table says how many parts a key has', async (t) => {
     tasks: tasksKey('a', 'b', 'c', 'd', 'e', 'f'),
     'bridged-task': bridgedTaskKey('a', 'b', 'c', 'd', 'e', 'f', 'g'),
     'bridged-task-count': bridgedTaskCountKey('a', 'b', 'c', 'd', 'e', 'f', 'g'),
+    audit: auditSegmentKey('a', 'b', '0'),
+    'audit-index': auditIndexKey('a'),
+    'audit-heads': auditHeadsKey('a'),
+    'audit-key': auditSigningKey,
     'seal-key': sealKeyKey,
     health: healthKey
   }

@@ -4,6 +4,7 @@
 import type { Static } from 'typebox'
 
 import { optionalAdmin } from './admin.ts'
+import { AuditSchema, TenantAuditSchema } from './audit.ts'
 import { EndpointSchema, optionalPolicy } from './endpoint.ts'
 import { LimitsSchema } from './limits.ts'
 import {
@@ -71,7 +72,8 @@ export const TenantSchema = closedObject({
   ),
   policy: optionalPolicy(
     'Who may use what ([policy.md](policy.md)). Not given: everybody who is let in may use everything.'
-  )
+  ),
+  audit: defaulted(TenantAuditSchema)
 })
 
 export const ConfigSchema = closedObject(
@@ -106,6 +108,13 @@ export const ConfigSchema = closedObject(
     ),
     limits: defaulted(LimitsSchema),
     admin: optionalAdmin,
+    audit: defaulted(
+      Type.Union([Type.Literal('none', { title: 'none' }), AuditSchema], {
+        default: 'none',
+        description:
+          'Records who did what, so that it cannot be altered unnoticed ([audit.md](audit.md)). `{}` is enough.'
+      })
+    ),
     tenants: record(slug, TenantSchema, {
       minProperties: 1,
       description: 'The organisations that this gateway serves, by id. Tenants share nothing.'

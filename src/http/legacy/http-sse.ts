@@ -1,6 +1,7 @@
 // Handles the transport of 2024-11-05, HTTP+SSE: a client opens a stream, is told where to post, and gets every message
 // on the stream (2024-11-05 basic/transports). Stream and session are one: neither outlives the other.
 
+import type { Audit } from '../../audit/audit.ts'
 import { errorMessage, errorObject, GatewayError, responseMessage, type Message } from '../../protocol/messages.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { NegotiatedClient } from '../../session/session-record.ts'
@@ -24,6 +25,7 @@ import { createSessionMessages, isRequest, ownerOf, type LegacyOptions } from '.
 
 export interface HttpSseOptions extends LegacyOptions {
   readonly randomBytes: (size: number) => Buffer
+  readonly audit: Audit | undefined
 }
 
 export type HttpSseHandler = ReturnType<typeof createHttpSseHandler>
@@ -32,7 +34,7 @@ export type HttpSseHandler = ReturnType<typeof createHttpSseHandler>
 const unknownClient: NegotiatedClient = { revision: '2024-11-05', clientInfo: undefined, capabilities: {} }
 
 export function createHttpSseHandler(options: HttpSseOptions) {
-  const { relay, sessions, live, revalidator, clock, randomBytes, log, replicas } = options
+  const { relay, sessions, live, revalidator, clock, randomBytes, log, replicas, audit } = options
   const messages = createSessionMessages(options)
   const entries = new Map<string, HttpSseSession>()
   const endings = new Set<Promise<void>>()
@@ -136,6 +138,7 @@ export function createHttpSseHandler(options: HttpSseOptions) {
       const stream = openHttpSseStream(context, messagesPath, clock, log, () => {
         stop()
         entries.delete(id)
+        audit?.session('ended', context, entry.session.record)
         void endSession(entry.session).then(() => {
           endings.delete(ending.promise)
           ending.resolve()
@@ -143,6 +146,7 @@ export function createHttpSseHandler(options: HttpSseOptions) {
       })
       const entry: HttpSseSession = { recordId, session, stream, phase: 'new' }
       entries.set(id, entry)
+      audit?.session('opened', context, session.record)
       const stop = revalidator.watch({
         get credential() {
           return stream.credential

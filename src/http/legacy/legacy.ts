@@ -12,6 +12,7 @@ import {
   type Message
 } from '../../protocol/messages.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
+import type { Session, Sessions } from '../../session/sessions.ts'
 import type { RequestContext } from '../admission.ts'
 import { refuseIdsInFlight } from '../calls-in-flight.ts'
 import { checkRevision, checkTakesStream, formatsOf, readAccept, type Accepts } from '../headers.ts'
@@ -36,28 +37,10 @@ const ownId = /^[A-Za-z0-9_-]{43}$/
 const plausibleId = /^[A-Za-z0-9_-]{1,128}$/
 
 export function createLegacyHandler(options: StreamableOptions) {
-  const { relay, sessions, live, log, replicas } = options
+  const { relay, sessions, live, log, replicas, audit } = options
   const { sessionBus, homes } = replicas
   const messages = createSessionMessages(options)
   homes.serve((context, session, message, push, signal) => messages.run(context, session, message, push, true, signal))
-
-  /** @throws GatewayError session_required, invalid_request, session_unknown, unavailable */
-  async function resolveSession({ incoming: { headers, socket }, principal, endpoint }: RequestContext) {
-    const id = headers['mcp-session-id']
-    if (id === undefined)
-      throw new GatewayError(
-        'session_required',
-        'The request needs the Mcp-Session-Id that initialize answered with. Send initialize first.'
-      )
-    if (typeof id !== 'string' || !plausibleId.test(id))
-      throw new GatewayError('invalid_request', 'The Mcp-Session-Id header is not a session id of this gateway.')
-    const session = ownId.test(id) ? await sessions.load(id, principal, endpoint.name, socket) : undefined
-    if (session !== undefined) return session
-    throw new GatewayError(
-      'session_unknown',
-      'This session does not exist or has ended. Send a new initialize without Mcp-Session-Id.'
-    )
-  }
 
   /**
    * Opens a session and answers with its id.
@@ -83,6 +66,7 @@ export function createLegacyHandler(options: StreamableOptions) {
       await sessions.end(opened.session)
       throw error
     }
+    audit?.session('opened', context, opened.session.record)
     const headers = { ...context.headers, 'Mcp-Session-Id': opened.id }
     const message = responseMessage(id, initializeResult(context, client.revision, described))
     if (readAccept(incoming.headers).json) return sendJson(raw, 200, message, headers)
@@ -132,7 +116,7 @@ export function createLegacyHandler(options: StreamableOptions) {
       const revisionHeader = checkRevision(context.incoming.headers)
       const accepts = formatsOf(context.incoming.headers)
       if (Array.isArray(body)) {
-        const stored = await resolveSession(context)
+        const stored = await resolveSession(context, sessions)
         checkBatch(body, stored.record.revision, context.snapshot.limits.batchMessages)
         return await postBatch(context, live.use(stored, context.memory.share), body, accepts)
       }
@@ -141,7 +125,7 @@ export function createLegacyHandler(options: StreamableOptions) {
         if (message.id !== undefined && mayBeResponse(body))
           await settleInvalidResponse(
             sessionBus,
-            live.use(await resolveSession(context), context.memory.share),
+            live.use(await resolveSession(context, sessions), context.memory.share),
             body,
             message.id
           )
@@ -149,7 +133,7 @@ export function createLegacyHandler(options: StreamableOptions) {
       }
       if (message.kind === 'request' && message.request.method === 'initialize')
         return await initialize(context, message)
-      const stored = await resolveSession(context)
+      const stored = await resolveSession(context, sessions)
       if (revisionHeader !== undefined && revisionHeader !== stored.record.revision) {
         log.debug(
           { header: revisionHeader, negotiated: stored.record.revision },
@@ -175,13 +159,36 @@ export function createLegacyHandler(options: StreamableOptions) {
     async get(context: RequestContext): Promise<void> {
       checkRevision(context.incoming.headers)
       checkTakesStream(context.incoming.headers)
-      await answerGet(options, context, live.use(await resolveSession(context), context.memory.share))
+      await answerGet(options, context, live.use(await resolveSession(context, sessions), context.memory.share))
     },
 
     async remove(context: RequestContext): Promise<void> {
       checkRevision(context.incoming.headers)
-      await sessions.end(await resolveSession(context))
+      const session = await resolveSession(context, sessions)
+      await sessions.end(session)
+      audit?.session('ended', context, session.record)
       context.raw.writeHead(204, { ...context.headers }).end()
     }
   }
+}
+
+/** @throws GatewayError session_required, invalid_request, session_unknown, unavailable */
+async function resolveSession(
+  { incoming: { headers, socket }, principal, endpoint }: RequestContext,
+  sessions: Sessions
+): Promise<Session> {
+  const id = headers['mcp-session-id']
+  if (id === undefined)
+    throw new GatewayError(
+      'session_required',
+      'The request needs the Mcp-Session-Id that initialize answered with. Send initialize first.'
+    )
+  if (typeof id !== 'string' || !plausibleId.test(id))
+    throw new GatewayError('invalid_request', 'The Mcp-Session-Id header is not a session id of this gateway.')
+  const session = ownId.test(id) ? await sessions.load(id, principal, endpoint.name, socket) : undefined
+  if (session !== undefined) return session
+  throw new GatewayError(
+    'session_unknown',
+    'This session does not exist or has ended. Send a new initialize without Mcp-Session-Id.'
+  )
 }

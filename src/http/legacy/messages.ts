@@ -27,7 +27,7 @@ import type { Owner } from '../../session/session-record.ts'
 import type { Sessions } from '../../session/sessions.ts'
 import type { SessionBus } from '../../session/session-bus.ts'
 import type { Clock } from '../../time/clock.ts'
-import { withScopeChallenge, type CallContext, type RequestContext } from '../admission.ts'
+import { callRecordOf, withScopeChallenge, type CallContext, type RequestContext } from '../admission.ts'
 import type { Revalidator } from '../revalidation.ts'
 import { refuseCall, type CallsInFlight } from '../calls-in-flight.ts'
 import { answerText, isLongBody, letGoOfArguments } from '../request-memory.ts'
@@ -113,7 +113,8 @@ export function createSessionMessages({ relay, log, calls, replicas: { sessionBu
         session.calls.add(entry)
         calls.running.add(controller)
         forwarded?.addEventListener('abort', () => entry.end(forwarded.reason as Error), { once: true })
-        const call = { snapshot, tenant, endpoint, principal, request, record: {}, session, client, signal }
+        const record = callRecordOf(context)
+        const call = { snapshot, tenant, endpoint, principal, request, record, session, client, signal }
         if (forwarded === undefined && homes.isElsewhere(session) && relay.isBound(call)) {
           const answer = await homes.forward(context, session, message, streams, { notify: push, signal })
           if (answer !== undefined) return answer.text

@@ -40,6 +40,7 @@ interface ForwardedRequest {
   readonly key: string
   readonly principal: CarriedPrincipal
   readonly requestId: string
+  readonly address?: string | undefined
   readonly message: Pick<RequestMessage, 'id' | 'request'>
   /** Whether messages can precede the answer. */
   readonly streams: boolean
@@ -114,7 +115,7 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
      * unavailable
      */
     async forward(
-      { tenant, endpoint, principal, requestId, snapshot, memory }: CallContext,
+      { tenant, endpoint, principal, requestId, address, snapshot, memory }: CallContext,
       session: LiveSession,
       { id, request }: Pick<RequestMessage, 'id' | 'request'>,
       streams: boolean,
@@ -126,6 +127,7 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
         key: session.key,
         principal: carried(principal),
         requestId,
+        ...(address === undefined ? {} : { address }),
         message: { id, request },
         streams
       }
@@ -200,7 +202,7 @@ function createParts(memory: HeldMemory) {
 
 async function runForwarded(
   { sessions, live, memory, contextOf }: SessionHomesOptions,
-  { tenant, endpoint, key, principal: said, requestId, message, streams }: ForwardedRequest,
+  { tenant, endpoint, key, principal: said, requestId, address, message, streams }: ForwardedRequest,
   { notify, signal }: BusCall,
   run: RunForwarded
 ): Promise<Answer> {
@@ -213,7 +215,7 @@ async function runForwarded(
   held.require(requestOverheadBytes + jsonSizeOf(message.request), 'The request')
   try {
     const session = live.use(found, held.share)
-    const context: CallContext = { ...place, principal, person, requestId, memory: held }
+    const context: CallContext = { ...place, principal, person, requestId, address, memory: held }
     const push = (each: JsonObject): boolean => {
       if (streams) notify({ message: each } satisfies Ahead)
       return streams

@@ -1,6 +1,7 @@
 // The answer to a POST of a session over Streamable HTTP: JSON or a stream (2025-11-25 basic/transports).
 
 import type { ServerResponse } from 'node:http'
+import type { Audit } from '../../audit/audit.ts'
 import { atLeast, type JsonObject } from '../../protocol/messages.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
@@ -17,6 +18,7 @@ import type { LegacyOptions } from './messages.ts'
 
 export interface StreamableOptions extends LegacyOptions {
   readonly streams: Streams
+  readonly audit: Audit | undefined
 }
 
 /** How long a call may be silent before it answers by a stream. */

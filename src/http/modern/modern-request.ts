@@ -22,7 +22,7 @@ import { errorTable } from '../../protocol/error-table.ts'
 import { passesLogLevel, type Client, type LogLevel } from '../../protocol/seams.ts'
 import type { ModernCall } from '../../relay/call/call.ts'
 import type { Clock } from '../../time/clock.ts'
-import { withScopeChallenge, type RequestContext } from '../admission.ts'
+import { callRecordOf, withScopeChallenge, type RequestContext } from '../admission.ts'
 import { noLongerAccepted, type Revalidator } from '../revalidation.ts'
 import type { CallsInFlight } from '../calls-in-flight.ts'
 import type { Accepts } from '../headers.ts'
@@ -75,7 +75,8 @@ export async function runModernRequest(
     ask: refuseServerRequest
   }
   try {
-    const result = await perform({ snapshot, tenant, endpoint, principal, request, record: {}, client, signal })
+    const record = callRecordOf(context)
+    const result = await perform({ snapshot, tenant, endpoint, principal, request, record, client, signal })
     const text = await answerText(context, result, responseMessage(id, withServerInfo(result, serverInfo)))
     // A caller that is no longer let in gets no result, however near it was.
     if (signal.aborted) throw signal.reason

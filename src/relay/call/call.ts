@@ -5,7 +5,7 @@ import { hash } from 'node:crypto'
 import type { Principal } from '../../auth/principal.ts'
 import type { Endpoint, Snapshot, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { MemoryAccount } from '../../limits/memory.ts'
-import type { CallRecord, Log } from '../../observe/log.ts'
+import type { CallAuditor, CallRecord, Log } from '../../observe/log.ts'
 import { canonicalJsonOf } from '../../protocol/json.ts'
 import {
   type EndpointName,
@@ -34,6 +34,8 @@ export interface Runtime {
   /** What the gateway calls itself towards upstreams. */
   readonly clientInfo: Implementation
   readonly log: Log
+  /** Undefined: nothing is recorded. */
+  readonly audit?: CallAuditor | undefined
   /** Default: without limits. */
   readonly memory?: MemoryAccount
 }
@@ -54,6 +56,13 @@ export const contextsOf = (snapshot: Snapshot): EndpointContext[] =>
 /** Of every upstream of a configuration. */
 export const upstreamHashesOf = ({ tenants }: Snapshot): Set<string> =>
   new Set([...tenants.values()].flatMap(({ upstreams }) => [...upstreams.values()].map(({ hash }) => hash)))
+
+/** @returns undefined where the configuration has no such endpoint */
+export function contextIn(snapshot: Snapshot, id: TenantId, name: EndpointName): EndpointContext | undefined {
+  const tenant = snapshot.tenants.get(id)
+  const endpoint = tenant?.endpoints.get(name)
+  return tenant === undefined || endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
+}
 
 /** An endpoint in the configuration of now; undefined where it or its tenant is gone. */
 export type ContextOf = (tenant: TenantId, endpoint: EndpointName) => EndpointContext | undefined

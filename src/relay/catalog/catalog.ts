@@ -49,6 +49,9 @@ export interface Offer {
 
 export type ListName = 'tools' | 'prompts' | 'resources' | 'templates'
 
+/** What a request may name; `reference`: a template or a resource, as in `completion/complete`. */
+export type NamedKind = 'tool' | 'prompt' | 'resource' | 'reference'
+
 export type Catalog = ReturnType<typeof buildCatalog>
 
 type ListingsByName = ReadonlyMap<UpstreamName, Listing>
@@ -152,6 +155,8 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
     /** Where the entries of each list lead, in the same order. */
     routes: (name: ListName): readonly Route[] => routesOf[name],
     /** However the client wrote it, wrapped or bare. */
+    /** The rule because of which the caller does not see something that is there. */
+    deniedBy: (_kind: NamedKind, _name: string): string | undefined => undefined,
     isTemplate: ({ upstream, name }: Route): boolean =>
       name.includes('{') || routes.templates.get(uriMap(upstream)(name))?.route.upstream === upstream,
     /** Claimed by two upstreams: they lead to the one whose prefix they begin with, up or not, else to the first. */

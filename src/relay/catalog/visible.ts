@@ -6,7 +6,7 @@ import { createAccess, type Access } from '../../policy/access.ts'
 import type { RouteKind } from '../../policy/rules.ts'
 import type { JsonObject, Revision, UpstreamName } from '../../protocol/messages.ts'
 import type { EndpointContext } from '../call/call.ts'
-import type { Catalog, ListName, Route } from './catalog.ts'
+import type { Catalog, ListName, NamedKind, Route } from './catalog.ts'
 import type { MayUse } from './public-names.ts'
 
 /** Without a principal: nobody in particular, who may see only what no policy guards. */
@@ -89,6 +89,12 @@ function visibleCatalog(catalog: Catalog, access: Access): Catalog {
     tool: (name: string) => permitted('tool', catalog.tool(name)),
     prompt: (name: string) => permitted('prompt', catalog.prompt(name)),
     resource: (uri: string) => permitted('resource', catalog.resource(uri)),
+    deniedBy(kind: NamedKind, name: string) {
+      const route = catalog[kind](name)
+      if (route === undefined) return undefined
+      const judged = kind !== 'reference' ? kind : catalog.isTemplate(route) ? 'template' : 'resource'
+      return access(judged, route).deniedBy
+    },
     reference(uri: string) {
       const route = catalog.reference(uri)
       return route && permitted(catalog.isTemplate(route) ? 'template' : 'resource', route)

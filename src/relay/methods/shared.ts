@@ -15,7 +15,7 @@ import { shapeCompletion } from '../../protocol/translate/revision-shape.ts'
 import { withParam, type UriMap } from '../../protocol/translate/rewrite.ts'
 import type { Clock } from '../../time/clock.ts'
 import { definitionOf, excerpt, type Call } from '../call/call.ts'
-import type { Catalog, Route } from '../catalog/catalog.ts'
+import type { Catalog, NamedKind, Route } from '../catalog/catalog.ts'
 import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
 import type { Viewer } from '../catalog/visible.ts'
 
@@ -34,13 +34,12 @@ type RecordedContext = Viewer & Pick<Call, 'record'>
 /**
  * Looks a name up in the caller's catalog. Only a miss waits: for upstreams whose listing is unknown, then for lists
  * that may have changed. What the caller may not use is not found.
- * @param kind `reference`: a template or a resource, as in `completion/complete`
  * @throws GatewayError upstream_unavailable, insufficient_scope
  */
 export async function resolve<V>(
   call: V & RecordedContext,
   catalogs: ClientCatalogs<V>,
-  kind: 'tool' | 'prompt' | 'resource' | 'reference',
+  kind: NamedKind,
   name: string,
   isCompletion = false
 ): Promise<Target | undefined> {
@@ -48,7 +47,11 @@ export async function resolve<V>(
     if (wait !== undefined) await wait(call)
     const catalog = catalogs.of(call)
     const route = catalog[kind](name)
-    if (route === undefined) continue
+    if (route === undefined) {
+      if (call.record !== undefined) call.record.denied = catalog.deniedBy(kind, name)
+      continue
+    }
+    if (call.record?.denied !== undefined) call.record.denied = undefined
     const target = targetOf(call, catalog, route)
     const judged = kind !== 'reference' ? kind : catalog.isTemplate(route) ? 'template' : 'resource'
     const decision = catalog.decide(judged, route)

@@ -22,7 +22,7 @@ const maxUseIntervalMs = 15_000
 
 export function createListenStreams(options: ListenStreamsOptions) {
   const { catalogs, contextOf, listings, runtime } = options
-  const { clock, log } = runtime
+  const { clock } = runtime
   const streams = new Set<ListenStream>()
   const enter = createListenLimit()
   const keepAlive = createKeepAlive(clock, markListingsUsed, maxUseIntervalMs)
@@ -89,7 +89,7 @@ export function createListenStreams(options: ListenStreamsOptions) {
       // The body is read at once and let go: the stream may be open for hours.
       const call = listenCallOf(given)
       const filter = readFilter(given)
-      return observe(call, { clock, log }, async () => {
+      return observe(call, runtime, async () => {
         const wanted = await filter
         if (closed) throw stopping()
         const leave = enter(call.principal, wanted, call.client.capabilities)

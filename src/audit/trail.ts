@@ -1,0 +1,139 @@
+// The audit records of one tenant in this process, on their way to where they are kept: collected for a moment, written
+// together, and written again where that failed.
+
+import type { JsonObject } from '../protocol/messages.ts'
+import type { Log } from '../observe/log.ts'
+import { backoffMs, type Clock, createDelay } from '../time/clock.ts'
+import type { Chain } from './chain.ts'
+import type { createSegments } from './segments.ts'
+
+/** Milliseconds for which records are collected, and characters beyond which they are written at once. */
+const collectMs = 100
+const batchChars = 65_536
+/** What waits while it cannot be written, in characters. Beyond it records are lost, and their number is recorded. */
+const maxWaitingOfTenant = 1024 * 1024
+const maxWaitingOfProcess = 32 * 1024 * 1024
+const firstRetryMs = 500
+const maxRetryMs = 30_000
+/** Records after which one is signed. */
+const recordsPerSignature = 1_000
+
+export type Trail = ReturnType<typeof createTrail>
+
+export type WriteLines = (lines: string) => Promise<void>
+
+export interface TrailOptions {
+  readonly chain: Chain
+  /** Undefined: not kept in the store. */
+  readonly segments: ReturnType<typeof createSegments> | undefined
+  /** Undefined: none. */
+  readonly file: WriteLines | undefined
+  /** Of all trails of the process, in characters. */
+  readonly waiting: { chars: number }
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** What is written together, and where it still has to be. */
+interface Batch {
+  lines: string
+  readonly missing: Set<WriteLines>
+}
+
+export function createTrail({ chain, segments, file, waiting, clock, log }: TrailOptions) {
+  const sinks = [segments?.append, file].filter((sink) => sink !== undefined)
+  const batches: Batch[] = []
+  const timer = createDelay(clock)
+  let waitingChars = 0
+  let unsigned = 0
+  let lost = 0
+  let failures = 0
+  let writing: Promise<void> | undefined
+
+  function push(line: string): void {
+    const last = batches.at(-1)
+    waitingChars += line.length + 1
+    waiting.chars += line.length + 1
+    // The first may be under way.
+    if (last === undefined || batches.length === 1 || last.lines.length > batchChars)
+      batches.push({ lines: `${line}\n`, missing: new Set(sinks) })
+    else last.lines += `${line}\n`
+  }
+
+  function sign(kind: string, members: JsonObject): void {
+    unsigned = 0
+    push(chain.signedRecord(kind, members))
+  }
+
+  async function write(): Promise<void> {
+    for (let batch = batches[0]; batch !== undefined; batch = batches[0]) {
+      for (const sink of batch.missing) {
+        await sink(batch.lines)
+        batch.missing.delete(sink)
+      }
+      batches.shift()
+      waitingChars -= batch.lines.length
+      waiting.chars -= batch.lines.length
+      if (failures > 0) log.info('audit records are written again')
+      failures = 0
+      if (lost === 0) continue
+      push(chain.record('lost', { records: lost }))
+      lost = 0
+    }
+  }
+
+  /** Never rejects. */
+  function flush(): Promise<void> {
+    timer.close()
+    return (writing ??= write()
+      .catch((err: unknown) => {
+        if (failures === 0) log.error({ err }, 'audit records cannot be written')
+        timer.start(backoffMs(failures++, { firstMs: firstRetryMs, maxMs: maxRetryMs }), () => void flush())
+      })
+      .finally(() => {
+        writing = undefined
+      }))
+  }
+
+  function add(kind: string, members: JsonObject): void {
+    if (waitingChars > maxWaitingOfTenant || waiting.chars > maxWaitingOfProcess) {
+      lost++
+      return
+    }
+    push(chain.record(kind, members))
+    if (++unsigned >= recordsPerSignature) sign('checkpoint', {})
+    if (failures > 0) return
+    if (waitingChars > batchChars) void flush()
+    else if (!timer.pending) timer.start(collectMs, () => void flush())
+  }
+
+  return {
+    add,
+    /** The last attempt to write failed. */
+    get isFailing() {
+      return failures > 0
+    },
+    /** Resolves when all records so far are written, or could not be. Never rejects. */
+    async written(): Promise<void> {
+      // What came while others were written is written after them.
+      while (batches.length > 0 && failures === 0) await flush()
+    },
+    /** Signs what is not signed yet, and names how far the other chains of the tenant were. Never rejects. */
+    async checkpoint(kind: 'begin' | 'checkpoint' | 'end', members: JsonObject = {}): Promise<void> {
+      if (kind === 'checkpoint' && unsigned === 0) return
+      const heads = await segments?.otherHeads().catch(() => undefined)
+      sign(kind, { ...members, ...(heads === undefined ? {} : { heads }) })
+      const { head } = chain
+      do await flush()
+      while (batches.length > 0 && failures === 0)
+      // What is written, and is gone later, is missed.
+      if (failures === 0) await segments?.keepHead(head).catch(() => {})
+    },
+    /** @returns how many records could not be written */
+    close(): number {
+      timer.close()
+      waiting.chars -= waitingChars
+      return lost + batches.reduce((sum, { lines }) => sum + lines.split('\n').length - 1, 0)
+    }
+  }
+}

@@ -1,0 +1,86 @@
+// The commands about the audit log: `audit export` and `audit verify`.
+
+import { createReadStream } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import { auditPublicKey } from '../audit/keys.ts'
+import { readAudit } from '../audit/segments.ts'
+import { verifyAudit, type AuditReport } from '../audit/verify.ts'
+import { loadConfig } from '../config/load.ts'
+import { countOf } from '../config/problems.ts'
+import { createLog } from '../observe/log.ts'
+import { tenantId } from '../protocol/messages.ts'
+import { openStore } from '../store/open-store.ts'
+import { wallClock } from '../time/clock.ts'
+import { UsageError } from './arguments.ts'
+import { orProblems, type Output } from './offline.ts'
+
+/** Writes the records of the store, one in a line. @throws UsageError. @returns the exit code */
+export async function runAuditExport(
+  { config, tenant }: Readonly<Record<string, string | undefined>>,
+  { env, stdout }: { readonly env: NodeJS.ProcessEnv; readonly stdout: NodeJS.WritableStream }
+): Promise<number> {
+  if (config === undefined) throw new UsageError('audit export needs --config FILE.')
+  return await orProblems(config, stdout, async () => {
+    const snapshot = await loadConfig(config, { env })
+    const tenants = [...snapshot.tenants.keys()]
+    if (tenant !== undefined && !snapshot.tenants.has(tenantId(tenant)))
+      throw new UsageError(`There is no tenant "${tenant}". Known: ${tenants.join(', ')}.`)
+    const store = await openStore(snapshot.store, wallClock, createLog('error', 'text'))
+    try {
+      await store.ping()
+      for (const id of tenant === undefined ? tenants : [tenant])
+        for await (const lines of readAudit(store, id))
+          if (!stdout.write(lines)) await new Promise((resolve) => stdout.once('drain', resolve))
+    } finally {
+      await store.close()
+    }
+    return 0
+  })
+}
+
+/**
+ * Says whether an exported audit log is whole.
+ * @param file its path; `-`: standard input
+ * @param key the public key, or the path of a file with it; undefined: that which the records name
+ * @throws UsageError
+ * @returns the exit code: 1 where something is wrong
+ */
+export async function runAuditVerify(
+  file: string,
+  key: string | undefined,
+  { stdin, stdout }: { readonly stdin: Readable; readonly stdout: Output }
+): Promise<number> {
+  const input = file === '-' ? stdin : createReadStream(file)
+  const trusted = key === undefined ? undefined : await publicKeyOf(key)
+  try {
+    const report = await verifyAudit(createInterface({ input, crlfDelay: Infinity }), trusted)
+    stdout.write(textOfReport(report, trusted !== undefined))
+    return report.problems.length === 0 ? 0 : 1
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === undefined) throw error
+    throw new UsageError(`${file} cannot be read. Give the path of an audit log, or - for standard input.`)
+  }
+}
+
+async function publicKeyOf(key: string): Promise<ReturnType<typeof auditPublicKey>> {
+  const text = await readFile(key, 'utf8').catch(() => key)
+  try {
+    return auditPublicKey(text.trim())
+  } catch {
+    throw new UsageError('--key must be the public key as the gateway logs it at its start, or a file with it.')
+  }
+}
+
+function textOfReport(report: AuditReport, isTrusted: boolean): string {
+  const { records, chains, signatures, keys, problems, open } = report
+  const counted = `${countOf(records, 'record')} in ${countOf(chains, 'chain')}, ${countOf(signatures, 'signature')}`
+  const lines = problems.map((problem) => `wrong: ${problem}`)
+  for (const chain of open)
+    lines.push(`note: ${chain} has no end: its gateway runs, was killed, or its last records were cut off`)
+  if (!isTrusted && keys.length > 0)
+    lines.push(`note: signed by ${keys.join(' and ')}. Compare with what the gateway logs, or give it as --key`)
+  const verdict = problems.length === 0 ? 'nothing is missing or altered' : countOf(problems.length, 'problem')
+  return [...lines, `${counted}: ${verdict}`, ''].join('\n')
+}

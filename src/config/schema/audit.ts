@@ -1,0 +1,60 @@
+// The audit log: where its records go, and what a tenant wants of it.
+
+import { closedObject, defaulted, formatted, integer } from './tenant.ts'
+import { Type } from './type.ts'
+
+const yesOrNo = (byDefault: boolean, description: string) =>
+  defaulted(Type.Boolean({ default: byDefault, description }))
+
+export const AuditSchema = closedObject(
+  {
+    store: yesOrNo(true, 'Keeps the records in the store, from where `gatehouse audit export` reads them.'),
+    file: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          'Adds each record as a line of JSON to this file, too (relative to this one). It is opened anew for each ' +
+          'addition, so that it can be rotated by renaming it.'
+      })
+    ),
+    retentionDays: integer(1, 3_650, 90, 'How long the store keeps records.'),
+    megabytesPerTenant: integer(
+      2,
+      100_000,
+      1_024,
+      'Of one tenant in the store: beyond it the oldest records go first.'
+    ),
+    signingKey: Type.Optional(
+      formatted(
+        'ed25519-key',
+        'The private key that signs records, in PEM (PKCS #8, Ed25519), by `${file:PATH}` or `${env:NAME}`. Make one ' +
+          'with `openssl genpkey -algorithm ed25519`. Not given: one is made and kept in the store, so that whoever ' +
+          'can write there can sign, too.'
+      )
+    )
+  },
+  { title: 'audit log' }
+)
+
+export const TenantAuditSchema = closedObject(
+  {
+    required: yesOrNo(
+      false,
+      'Lets no call through while records cannot be written, and answers a call after its record is.'
+    ),
+    arguments: yesOrNo(
+      false,
+      'Records the arguments of calls, up to 16 KiB; their keyed hash is recorded in any case.'
+    ),
+    redact: defaulted(
+      Type.Array(Type.String({ maxLength: 200 }), {
+        maxItems: 200,
+        default: ['*password*', '*secret*', '*token*', '*key*', '*authorization*', '*credential*'],
+        description:
+          'Names of members whose values are left out of recorded arguments, at any depth, in lower case; `*` is any ' +
+          'text.'
+      })
+    )
+  },
+  { description: 'What is recorded of this tenant.' }
+)

@@ -1,0 +1,73 @@
+// `audit export` and `audit verify`, as somebody types them.
+
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import t from 'tap'
+import { readArguments } from '../../src/cli/arguments.ts'
+import { runAuditVerify } from '../../src/cli/audit.ts'
+import { key } from '../kit/gateway.ts'
+import { legacyClient } from '../kit/client.ts'
+import { serve } from '../kit/process.ts'
+
+const bin = join(import.meta.dirname, '../../bin/gatehouse.mjs')
+
+/** In a process of its own. */
+function exported(...args: readonly string[]): { code: number | null; out: string; err: string } {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [bin, 'audit', 'export', ...args], {
+    encoding: 'utf8'
+  })
+  return { code: status, out: stdout, err: stderr }
+}
+
+/** In this process. @throws UsageError */
+async function verified(text: string, key?: string): Promise<{ code: number; out: string }> {
+  const lines: string[] = []
+  const stdout = { write: (line: string) => lines.push(line) }
+  const code = await runAuditVerify('-', key, { stdin: Readable.from([text]), stdout })
+  return { code, out: lines.join('') }
+}
+
+t.test('the records of a gateway that has ended are exported, and verified', async (t) => {
+  const folder = t.testdir()
+  const config = {
+    listen: { port: 0 },
+    store: `file:${join(folder, 'g.db')}`,
+    audit: {},
+    tenants: { acme: { auth: { keys: [{ name: 'test', key }] }, upstreams: {} } }
+  }
+  const file = join(folder, 'gatehouse.json')
+  writeFileSync(file, JSON.stringify(config))
+  const gateway = await serve(t, config)
+  const client = await legacyClient(`${gateway.url}/t/acme/mcp`, key)
+  await client.request('tools/list')
+  t.match(exported('--config', file), { code: 1, out: '', err: /in use|locked|another/i }, 'while it runs')
+  await gateway.stop()
+
+  const { code, out } = exported('--config', file, '--tenant', 'acme')
+  t.equal(code, 0)
+  const records = out
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { kind: string; publicKey?: string })
+  t.same(records.map(({ kind }) => kind).toSorted(), ['begin', 'call', 'end', 'session'])
+  const publicKey = records.find(({ kind }) => kind === 'begin')?.publicKey ?? ''
+  t.match(await verified(out, publicKey), {
+    code: 0,
+    out: '4 records in 1 chain, 2 signatures: nothing is missing or altered\n'
+  })
+  const altered = await verified(out.replace('tools/list', 'tools/call'), publicKey)
+  t.match(altered, { code: 1, out: /^wrong: record \d of acme\/.* was altered\n4 records .*: 1 problem\n$/ })
+  t.match(await verified(''), { code: 1, out: /there are no records/ })
+})
+
+t.test('mistakes are answered by what to write instead', async (t) => {
+  const io = { stdin: Readable.from([]), stdout: { write() {} } }
+  await t.rejects(runAuditVerify('nobody.jsonl', undefined, io), {
+    message: /^nobody\.jsonl cannot be read\. Give the path/
+  })
+  await t.rejects(verified('', 'short'), { message: /^--key must be the public key/ })
+  t.match(readArguments(['audit', 'verify', 'a.jsonl', '--key', 'k']), { operand: 'a.jsonl', options: { key: 'k' } })
+  t.match(readArguments(['audit', 'export', '--config', 'c']), { command: 'audit export', options: { config: 'c' } })
+})
