@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto'
 import type { Log } from '../observe/log.ts'
-import { canonicalJsonOf } from '../protocol/json.ts'
+import { canonicalJsonOf } from '../protocol/json-text.ts'
 
 export interface AdministrativeChange {
   /** Name of the admin key. */

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
-import { canonicalJsonOf } from '../protocol/json.ts'
+import { canonicalJsonOf } from '../protocol/json-text.ts'
 import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import { endpointName, tenantId, upstreamName, type TenantId } from '../protocol/messages.ts'
 import { isLoopback } from './formats.ts'

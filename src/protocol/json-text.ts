@@ -134,6 +134,17 @@ function roomAfter(value: unknown, room: number): number {
 const roomAfterMember = (members: Readonly<Record<string, unknown>>, name: string, room: number): number =>
   roomAfter(members[name], room - name.length - 3)
 
+/** One text for equal JSON values: members are sorted by name (after RFC 8785), undefined ones left out. */
+export function canonicalJsonOf(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJsonOf).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
+  return `{${Object.entries(value)
+    .filter(([, member]) => member !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, member]) => `${JSON.stringify(name)}:${canonicalJsonOf(member)}`)
+    .join(',')}}`
+}
+
 /** There or one before: no half of a character that takes two units is written alone. */
 function cutAt(text: string, at: number): number {
   if (at >= text.length) return text.length
@@ -146,10 +157,12 @@ export const isLongText = (value: unknown): boolean => roomAfter(value, longText
 /**
  * What JSON.stringify gives for the value, which is none of those that it has no text for.
  * @param change what becomes of each part of the text
+ * @param canonical what `canonicalJsonOf` gives instead
  */
 export function* longTextSteps(
   value: unknown,
-  change?: (part: string) => string
+  change?: (part: string) => string,
+  canonical = false
 ): Generator<undefined, LongText, undefined> {
   const parts: Buffer[] = []
   let length = 0
@@ -167,11 +180,12 @@ export function* longTextSteps(
     if (typeof each === 'string' && each.length > partLength) return yield* writeString(each)
     const source = sourceOf(each)
     if (source !== undefined) return yield* writeSource(source)
-    if (roomAfter(each, partLength) >= 0) part += JSON.stringify(each) ?? 'null'
+    if (roomAfter(each, partLength) >= 0) part += canonical ? canonicalJsonOf(each) : (JSON.stringify(each) ?? 'null')
     else if (Array.isArray(each)) yield* writeArray(each)
     else {
       let before = '{'
-      for (const name of namesOf(each as object)) {
+      const names = namesOf(each as object)
+      for (const name of canonical ? [...names].sort() : names) {
         const member = (each as Record<string, unknown>)[name]
         if (member === undefined) continue
         part += `${before}${JSON.stringify(name)}:`

@@ -2,7 +2,7 @@
 // accepts and what does harm later: invalid UTF-8, a byte order mark, deep nesting (JSON.stringify overflows the
 // stack), millions of values (each takes far more memory than its text).
 
-import { GatewayError, isObject } from './messages.ts'
+import { GatewayError } from './messages.ts'
 import { type JsonLimits, JsonLimitError } from './json-scan.ts'
 import { finished, jsonSteps } from './json-steps.ts'
 
@@ -108,15 +108,4 @@ function isNestedDeeper(text: string, maxDepth: number): boolean {
     } else if (unit === 0x5d || unit === 0x7d) depth--
   }
   return false
-}
-
-/** One text for equal JSON values: members are sorted by name (after RFC 8785), undefined ones left out. */
-export function canonicalJsonOf(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJsonOf).join(',')}]`
-  if (!isObject(value)) return JSON.stringify(value) ?? 'null'
-  return `{${Object.keys(value)
-    .sort()
-    .filter((name) => value[name] !== undefined)
-    .map((name) => `${JSON.stringify(name)}:${canonicalJsonOf(value[name])}`)
-    .join(',')}}`
 }

@@ -6,6 +6,7 @@ import t from 'tap'
 import { type Answer, legacyClient, send } from '../kit/client.ts'
 import { readEvents } from '../kit/events.ts'
 import { startModern } from '../kit/modern-server.ts'
+import { answers, round } from '../kit/rounds.ts'
 import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { isCall, startUpstream } from '../kit/upstream.ts'
 import { attacked, keys, stdioServer } from './kit.ts'
@@ -108,6 +109,31 @@ t.test(
     }
   }
 )
+
+/** Objects of many members, each with a name of its own: to sort and to write them takes longest. */
+const dense = Array.from({ length: 12 }, (_, at) =>
+  Object.fromEntries(Array.from({ length: 9_000 }, (_, n) => [`k${at}_${n}`, n]))
+)
+/** In one go it takes more than 100 ms where these steps take 20. */
+const maxStateMs = 65
+
+for (const name of ['modern', 'http']) {
+  t.test(`input is asked for long arguments at ${name}, and nobody is stalled`, async (t) => {
+    const caller = { url: gateway.url, token: keys.attacker }
+    const params = { name: `${name}__roots`, arguments: { dense, one: 1, two: 2 } }
+    const ms = await gateway.longestTurnMs(maxStateMs, async () => {
+      const asked = await round(caller, params)
+      const reordered = { ...params, arguments: { two: 2, one: 1, dense } }
+      const { answer } = await round(caller, reordered, answers(asked, { roots: [] }))
+      t.ok(asked.state, 'it was asked')
+      t.match(answer.json?.result, { resultType: 'complete' })
+    })
+    t.ok(ms < maxStateMs, `the longest turn took ${ms} ms of CPU`)
+    const back = answers(await round(caller, params), { roots: [] })
+    const { answer } = await round(caller, { ...params, arguments: { dense, one: 1, two: 3 } }, back)
+    t.match(answer.json?.error, { data: { reason: 'invalid_state' } }, 'a state is good for its own arguments only')
+  })
+}
 
 t.test('a client that comes back for 8 MB of events gets what is kept of them, and nobody is stalled', async (t) => {
   const text = 'äöüé'.repeat(110_000)

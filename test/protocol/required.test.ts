@@ -1,7 +1,7 @@
 // What a request needs of a client against what the client declares, and one text for one value.
 
 import t from 'tap'
-import { canonicalJsonOf } from '../../src/protocol/json.ts'
+import { canonicalJsonOf } from '../../src/protocol/json-text.ts'
 import { mergeModernCapabilities, missingCapabilities } from '../../src/protocol/methods.ts'
 
 t.test('what a client did not declare', async (t) => {

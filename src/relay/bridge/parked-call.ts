@@ -75,8 +75,7 @@ export function createParkedCall(
   /** The request of the client that runs. */
   let attendant: { readonly call: ModernCall; readonly end: (outcome: ParkedOutcome) => void } | undefined
   /** What the newest request can be asked, be it over or not. */
-  let { endpoint } = first
-  let { capabilities } = first.client
+  let [endpoint, capabilities] = [first.endpoint, first.client.capabilities]
   let slot: ParkedSlot<ParkedCall> | undefined
   /** How it ended while nobody was there. */
   let held: (() => ParkedOutcome) | undefined
@@ -116,6 +115,7 @@ export function createParkedCall(
     if (modernClientRequests.get(method)?.takesInput !== true) return await refuseOutsideInputMethods(request)
     // Refused at once where it can never be asked.
     toInputRequest(request, upstream, endpoint, capabilities)
+    if (attendant !== undefined) await states.prepare(attendant.call)
     // An endpoint or a caller that the configuration took away is served to the end of the running request only.
     if (over || !stands()) return declinedResponse(request)
     slot ??= park(parked)

@@ -151,6 +151,7 @@ export function createParking({
     /** The same for a request that came to another process. */
     async resumeForwarded(call: ModernCall, upstream: UpstreamName): Promise<Result> {
       const { requestState, inputResponses } = call.request.params ?? {}
+      await states.prepare(call)
       const { parked } = states.open(call, upstream, requestState)
       if (parked?.node === node) return await resumeHere(call, parked, isObject(inputResponses) ? inputResponses : {})
       throw new GatewayError('invalid_state', 'The call of this requestState is parked elsewhere.')

@@ -1,8 +1,8 @@
 // `requestState` on its way through (2026-07-28 basic/patterns/mrtr): what it stands for goes out sealed to the caller
 // and to this very request. The client holds it, so no process has to.
 
-import { callerBindingOf, definitionOf, type EndpointContext, type ModernCall } from '../call/call.ts'
-import { canonicalJsonOf } from '../../protocol/json.ts'
+import { callerBindingOf, definitionOf, quotaKeyOf, type EndpointContext, type ModernCall } from '../call/call.ts'
+import { canonicalJsonOf, isLongText, longTextSteps } from '../../protocol/json-text.ts'
 import {
   GatewayError,
   isObject,
@@ -18,7 +18,8 @@ import { conversationOf, withoutInputResponses } from '../client/modern-client.t
 import { hasCapability } from '../../protocol/methods.ts'
 import { shapeInputRequests } from '../client/input-requests.ts'
 import type { TaskProcess } from '../tasks/caller-tasks.ts'
-import { hash } from 'node:crypto'
+import { runSteps, type Steps } from '../../time/turns.ts'
+import { createHash, hash } from 'node:crypto'
 
 /** What a state stands for. */
 export interface RequestState {
@@ -55,15 +56,15 @@ export type RequestStates = ReturnType<typeof createRequestStates>
 
 /** @param wall the time of day, which all processes agree on */
 export function createRequestStates(sealer: Pick<Sealer, 'seal' | 'open'>, wall: { now(): number }) {
-  const binding = (call: ModernCall): string[] => {
-    const { inputResponses: _answers, requestState: _state, _meta, ...params } = call.request.params ?? {}
-    return [
-      ...callerBindingOf(call),
-      conversationOf(call) ?? '',
-      call.request.method,
-      hash('sha256', canonicalJsonOf(params), 'base64url')
-    ]
-  }
+  /** Of long params: one request may open a state and be given another one. */
+  const digests = new WeakMap<object, string>()
+
+  const binding = (call: ModernCall): string[] => [
+    ...callerBindingOf(call),
+    conversationOf(call) ?? '',
+    call.request.method,
+    digests.get(call.request.params ?? {}) ?? hash('sha256', canonicalJsonOf(boundParams(call)), 'base64url')
+  ]
 
   function read(call: ModernCall, sealed: unknown): Sealed | undefined {
     const opened = typeof sealed === 'string' ? sealer.open(purpose, binding(call), sealed) : undefined
@@ -72,6 +73,15 @@ export function createRequestStates(sealer: Pick<Sealer, 'seal' | 'open'>, wall:
   }
 
   return {
+    /** Does in steps what `seal` and `open` would do with a long request in one go. */
+    async prepare(call: ModernCall): Promise<void> {
+      const { params } = call.request
+      if (params === undefined || digests.has(params)) return
+      const bound = boundParams(call)
+      if (!isLongText(bound)) return
+      const owner = { tenant: call.tenant.id, caller: quotaKeyOf(call.principal) }
+      digests.set(params, await runSteps(digestSteps(bound), owner))
+    },
     /**
      * @param call the request as the client sent it; what it was sealed for is its method and all of its params but the
      * answers
@@ -116,6 +126,21 @@ export function createRequestStates(sealer: Pick<Sealer, 'seal' | 'open'>, wall:
   }
 }
 
+function boundParams({ request: { params = {} } }: ModernCall): JsonObject {
+  const { inputResponses: _answers, requestState: _state, _meta, ...bound } = params
+  return bound
+}
+
+/** Of the text that `canonicalJsonOf` gives. */
+function* digestSteps(value: JsonObject): Steps<string> {
+  const hashing = createHash('sha256')
+  for (const part of (yield* longTextSteps(value, undefined, true)).parts) {
+    hashing.update(part)
+    yield
+  }
+  return hashing.digest('base64url')
+}
+
 // Error -32042 of 2025-11-25 (client/elicitation "URL Elicitation Required Error") becomes input requests: the client
 // is asked to visit the pages, and the request is sent once more when it did. The state may come twice, for it opens
 // nothing that the same request without it would not: the server alone knows whether the page was visited.
@@ -145,12 +170,12 @@ export function openUrlRetry(
  * The pages that an upstream demanded, as input requests.
  * @throws GatewayError missing_capability; `error` where it is no such demand, or names no page
  */
-export function urlElicitationOf(
+export async function urlElicitationOf(
   call: ModernCall,
   states: RequestStates,
   upstream: UpstreamName,
   error: unknown
-): Result {
+): Promise<Result> {
   const demand = demandOf(error)
   const pages = demand === undefined ? [] : pagesOf(demand)
   if (pages.length === 0) throw error
@@ -167,6 +192,7 @@ export function urlElicitationOf(
   const requests = Object.fromEntries(
     pages.map((params, at) => [`page-${at + 1}`, { method: 'elicitation/create', params }])
   )
+  await states.prepare(call)
   return {
     resultType: 'input_required',
     inputRequests: shapeInputRequests(requests, upstream, call.endpoint, capabilities),

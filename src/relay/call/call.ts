@@ -6,7 +6,7 @@ import type { Principal } from '../../auth/principal.ts'
 import type { Endpoint, Snapshot, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { MemoryAccount } from '../../limits/memory.ts'
 import type { CallAuditor, CallRecord, Log } from '../../observe/log.ts'
-import { canonicalJsonOf } from '../../protocol/json.ts'
+import { canonicalJsonOf } from '../../protocol/json-text.ts'
 import {
   type EndpointName,
   GatewayError,

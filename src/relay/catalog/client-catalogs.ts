@@ -4,7 +4,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Endpoint, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import { canonicalJsonOf } from '../../protocol/json.ts'
+import { canonicalJsonOf } from '../../protocol/json-text.ts'
 import type { ClientCapabilities, JsonObject, ServerCapabilities, UpstreamName } from '../../protocol/messages.ts'
 import type { Client } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/methods.ts'

@@ -52,6 +52,7 @@ export function createPendingInputs() {
       const withdraw = (): void => input.reject(new GatewayError('cancelled', 'The server withdrew its request.'))
       pending.set(key, input)
       signal?.addEventListener('abort', withdraw, { once: true })
+      if (signal?.aborted === true) withdraw()
       return promise
     },
     /**

@@ -66,7 +66,9 @@ export function forwardModern(
       processTasks.noted(call, definition, lease, result)
       if (typeof result['resultType'] !== 'string') return { ...result, resultType: 'complete' }
       const process = processTasks.of(definition, upstream)
-      if (result['resultType'] !== 'task') return withInputRequests(call, states, definition, process, result)
+      if (result['resultType'] === 'input_required')
+        return await withInputRequests(call, states, definition, process, result)
+      if (result['resultType'] !== 'task') return result
       return withTaskId(result, (id) =>
         taskIds.toClient(call, { upstream: definition.name, id, ...(process && { process }) })
       )
@@ -113,7 +115,7 @@ export async function converse(
     const outgoing = retry.call === call ? request : withoutInputResponses(request)
     return await nextRound(retry.call, definition, outgoing, services)
   } catch (error) {
-    return urlElicitationOf(call, states, definition.name, error)
+    return await urlElicitationOf(call, states, definition.name, error)
   }
 }
 
@@ -161,6 +163,7 @@ export async function retryForwarded(
   outgoing: Request,
   services: ModernServices
 ): Promise<Result> {
+  await services.states.prepare(call)
   const { process } = services.states.open(call, upstream, call.request.params?.['requestState'])
   const definition = definitionOf(call, upstream)
   return await forwardModern(
@@ -173,19 +176,19 @@ export async function retryForwarded(
 }
 
 /** @throws GatewayError upstream_protocol */
-function withInputRequests(
+async function withInputRequests(
   call: ModernCall,
   states: RequestStates,
   { name: upstream }: UpstreamDefinition,
   process: TaskProcess | undefined,
   result: Result
-): Result {
-  if (result['resultType'] !== 'input_required') return result
+): Promise<Result> {
   const { ttlMs: _ttl, cacheScope: _scope, inputRequests, requestState, ...rest } = result
   if (inputRequests === undefined && typeof requestState !== 'string') {
     const message = `Upstream ${upstream} asks for input without saying which.`
     throw new GatewayError('upstream_protocol', message, { data: { upstream } })
   }
+  if (typeof requestState === 'string') await states.prepare(call)
   return {
     ...rest,
     ...(inputRequests !== undefined && {

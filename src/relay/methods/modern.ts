@@ -195,6 +195,7 @@ export async function dispatchModern(call: ModernCall, services: ModernServices)
   const handle = methods.get(method)
   if (handle === undefined) throw unknown()
   checkProgressToken(call)
+  if (call.request.params?.['requestState'] !== undefined) await states.prepare(call)
   const needs = modernClientRequests.get(method)?.capability ?? []
   const isOffered = (): boolean => needs.length === 0 || hasCapability(catalogs.of(call).modernCapabilities, needs)
   if (aggregates.has(method) || !isOffered()) await catalogs.awaitListings(call)
