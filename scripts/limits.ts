@@ -366,6 +366,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'parked call',
       'the call has to be made again'
     ],
+    [
+      'relay/methods/modern-forward.ts maxStateChars',
+      'what a modern server gives a modern client as its `requestState`',
+      'result',
+      'the call ends with an error'
+    ],
     ['relay/bridge/request-state.ts lifetimeMs', 'life of a request state', 'request state', '`invalid_state`'],
     [
       'upstream/rpc/server-requests.ts defaultLimits bytes',

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { type Answer, legacyClient, send } from '../kit/client.ts'
 import { readEvents } from '../kit/events.ts'
-import { startModern } from '../kit/modern-server.ts'
+import { type ModernSeen, startModern } from '../kit/modern-server.ts'
 import { answers, round } from '../kit/rounds.ts'
 import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { isCall, startUpstream } from '../kit/upstream.ts'
@@ -134,6 +134,31 @@ for (const name of ['modern', 'http']) {
     t.match(answer.json?.error, { data: { reason: 'invalid_state' } }, 'a state is good for its own arguments only')
   })
 }
+
+t.test('a requestState of 8 MiB is refused, one of 256 Ki is brought back, and nobody is stalled', async (t) => {
+  const caller = { url: gateway.url, token: keys.attacker }
+  const params = { name: 'modern__echo', arguments: {} }
+  const isEcho = ({ message }: ModernSeen): boolean => message?.['method'] === 'tools/call'
+  const answerNext = (result: object): void =>
+    modern.override(isEcho, (response, { message }) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result }))
+    })
+  const kept = 'x'.repeat(262_144)
+  answerNext({ resultType: 'input_required', requestState: kept })
+  const asked = await round(caller, params)
+  answerNext({ resultType: 'complete', content: [] })
+  const { answer } = await round(caller, params, answers(asked, {}))
+  t.match(answer.json?.result, { resultType: 'complete' }, answer.text.slice(0, 500))
+  const sent = modern.seen.at(-1)?.message?.['params'] as { requestState?: string } | undefined
+  t.ok(sent?.requestState === kept, 'the server has it back')
+  const ms = await gateway.longestTurnMs(maxWriteMs, async () => {
+    answerNext({ resultType: 'input_required', requestState: 'x'.repeat(8 * 1024 * 1024) })
+    const refused = (await round(caller, params)).answer.json?.error
+    t.match(refused, { message: /requestState of more than 262144/, data: { reason: 'upstream_protocol' } })
+  })
+  t.ok(ms < maxWriteMs, `the longest turn took ${ms} ms of CPU`)
+})
 
 t.test('a client that comes back for 8 MB of events gets what is kept of them, and nobody is stalled', async (t) => {
   const text = 'äöüé'.repeat(110_000)

@@ -175,6 +175,9 @@ export async function retryForwarded(
   )
 }
 
+/** Characters of what an upstream gives: it is sealed, and opened again, in one turn of the event loop. */
+const maxStateChars = 262_144
+
 /** @throws GatewayError upstream_protocol */
 async function withInputRequests(
   call: ModernCall,
@@ -188,7 +191,15 @@ async function withInputRequests(
     const message = `Upstream ${upstream} asks for input without saying which.`
     throw new GatewayError('upstream_protocol', message, { data: { upstream } })
   }
-  if (typeof requestState === 'string') await states.prepare(call)
+  if (typeof requestState === 'string') {
+    if (requestState.length > maxStateChars) {
+      const message =
+        `Upstream ${upstream} asks for input with a requestState of more than ${maxStateChars} characters. ` +
+        'Have it keep what is long, and name it in the requestState.'
+      throw new GatewayError('upstream_protocol', message, { data: { upstream } })
+    }
+    await states.prepare(call)
+  }
   return {
     ...rest,
     ...(inputRequests !== undefined && {
