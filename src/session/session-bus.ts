@@ -87,11 +87,12 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
   /**
    * The client of the session listens here, or not any more: the home of the session sends what is for its stream.
    * @param isNew its stream takes the place of another one
+   * @returns when it is on its way, ahead of whatever is told later; never rejects
    */
-  function announce(session: LiveSession, isNew: boolean): void {
+  async function announce(session: LiveSession, isNew: boolean, attached = session.listening): Promise<void> {
     const { home } = session.session.record
     if (!shared || home === node || !isLocal(session)) return
-    void tell(home, 'stream', session.key, { attached: session.listening, isNew })
+    await tell(home, 'stream', session.key, { attached, isNew })
   }
 
   bus.serve('response', async (question) => {
@@ -129,7 +130,7 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
     const session = live.get(key)
     if (session === undefined || home === node) return
     session.session = { key, record: { ...session.session.record, home } }
-    announce(session, true)
+    void announce(session, true)
   })
   bus.hear('deliver', ({ key, said }: About<Delivery>) => {
     const session = live.get(key)

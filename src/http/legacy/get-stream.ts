@@ -20,6 +20,7 @@ export async function answerGet(
   session: LiveSession
 ): Promise<void> {
   const { relay, sessions, revalidator, clock, log, replicas } = options
+  const { sessionBus } = replicas
   const { raw } = context
   // 'close' has been emitted already where the client left during the checks, and would not be emitted again.
   if (raw.destroyed) return
@@ -41,7 +42,7 @@ export async function answerGet(
     },
     onValid() {
       relay.touch(context, session)
-      replicas.sessionBus.announce(session, false)
+      void sessionBus.announce(session, false)
     },
     onInvalid() {
       gone.abort()
@@ -54,7 +55,7 @@ export async function answerGet(
     if (attachment === undefined) return
     attachment.detach()
     session.flushListChanges()
-    replicas.sessionBus.announce(session, false)
+    void sessionBus.announce(session, false)
   }
   raw.once('close', leave)
   // The head goes out with the first event: until then, the answer can still be a refusal.
@@ -84,7 +85,6 @@ export async function answerGet(
     }
   }
   attachment = await attach(options, context, session, sink, start, gone.signal)
-  replicas.sessionBus.announce(session, true)
   // 'close' may have come before there was something to detach.
   if (raw.destroyed) leave()
 }
@@ -94,7 +94,7 @@ export async function answerGet(
  * @returns undefined where the request is answered already
  */
 async function attach(
-  { streams, clock }: StreamableOptions,
+  { streams, clock, replicas: { sessionBus } }: StreamableOptions,
   context: RequestContext,
   session: LiveSession,
   sink: Sink,
@@ -108,11 +108,14 @@ async function attach(
   }
   const lastEventId = context.incoming.headers['last-event-id']
   if (lastEventId === undefined) {
-    start()
     const stream = streams.open(session.key, 'session', features)
-    const attachment = stream.attach(sink)
     stream.prime()
     session.setStream(stream)
+    // A client that sees its stream may count on it: what it asks for then must not be told on the one before.
+    await sessionBus.announce(session, true, true)
+    start()
+    const attachment = stream.resume(sink, features.primes ? 0 : -1)
+    session.flushListChanges()
     return attachment
   }
   const resumed = await streams.resume(session.key, String(lastEventId), sink, features, gone)
@@ -143,5 +146,6 @@ async function attach(
     else session.setStream(resumed.stream)
   } else if (resumed.of === 'call') pauseAfter(clock, context.snapshot.limits.streamMs, raw, resumed.attachment)
   session.flushListChanges()
+  void sessionBus.announce(session, true)
   return resumed.attachment
 }
