@@ -77,13 +77,14 @@ export function createAdminServer(
     if (problem === undefined) log.error({ err: error, ...fields }, 'an admin request failed by a fault of the gateway')
     else log.info({ reason: problem.code, ...fields }, 'an admin request is refused')
     const told = problem ?? new AdminProblem('internal', 'The request failed.', 'The log of the gateway says why.')
-    const { pathname } = new URL(request.url, 'http://x')
+    // Not parsed: a target may be anything that begins with a slash, and some of that is no URL.
+    const [path = ''] = request.url.split('?', 1)
     // Whoever was not let in keeps no connection.
     const close = request.administrator === undefined ? { Connection: 'close' } : {}
     void reply
       .code(told.status)
       .headers({ ...securityHeaders, ...told.headers, ...close, 'Content-Type': 'application/problem+json' })
-      .send(JSON.stringify(told.body(pathname)))
+      .send(JSON.stringify(told.body(path)))
   }
   server.setErrorHandler((error, request, reply) => refuse(request, reply, error))
   server.setNotFoundHandler((request, reply) => refuse(request, reply, noPath()))

@@ -43,6 +43,16 @@ t.test('a header that comes twice, and a target with a host of its own, are refu
   t.not((await raw(absolute)).status, 200)
 })
 
+t.test('a target that is no URL is refused, and the gateway lives on', async (t) => {
+  for (const target of ['//%zz', '//', '///', '//[', '/%', '/%zz?x', '/v1/limits/%ff', '/\\', '//x:99999/']) {
+    const { status, body, header } = await raw([`GET ${target} HTTP/1.1`, 'Host: 127.0.0.1:PORT'])
+    t.ok(status >= 400 && status < 500, `${target}: ${status}`)
+    t.match(header('content-type'), /^application\/problem\+json/, target)
+    t.match(JSON.parse(body), { instance: target.split('?')[0] }, target)
+  }
+  t.equal((await raw(['GET /v1/limits HTTP/1.1', 'Host: 127.0.0.1:PORT', bearer])).status, 200)
+})
+
 t.test('a page of another origin is refused with a good key too, and no answer has CORS headers', async (t) => {
   const { call, adminUrl } = await started
   const own = await call('GET', '/v1/limits', { headers: { Origin: adminUrl } })
