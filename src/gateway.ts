@@ -150,7 +150,7 @@ export async function createGateway(
   })
 
   const { listings, catalogOf } = relay.shared
-  const services = { snapshot, listings, catalogOf, pool, sessions, wall: wallClock, clock: steadyClock }
+  const services = { snapshot, listings, catalogOf, pool, sessions, wall: wallClock, clock: steadyClock, audit }
   const admin = createAdminServer({ ...services, version, log })
 
   async function shutDown(): Promise<void> {

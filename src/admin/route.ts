@@ -2,6 +2,7 @@
 // OpenAPI document, docs/admin-api.md and the tests follow from these alone.
 
 import type { Static, TSchema } from 'typebox'
+import type { Audit } from '../audit/audit.ts'
 import { createReport, problemLine } from '../config/problems.ts'
 import { checkShape } from '../config/shape.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
@@ -25,6 +26,8 @@ export interface AdminServices {
   /** The time of day. */
   readonly wall: Pick<Clock, 'now'>
   readonly log: Log
+  /** Where changes are recorded; undefined: the configuration wants no audit log. */
+  readonly audit: Pick<Audit, 'changed'> | undefined
 }
 
 export interface AdminRequest<Query = unknown, Body = unknown> {

@@ -62,12 +62,13 @@ export const sessionRoutes = [
       roles: administrators,
       summary: 'Ends a session at every process: its calls end, and its client gets 404 and may open another.'
     },
-    async ({ tenant, params, administrator, address }, { sessions, log }) => {
+    async ({ tenant, params, administrator, address }, services) => {
+      const { sessions } = services
       const target = params['session'] ?? ''
       const session = await sessions.index.find(tenant.id, target)
       if (session === undefined) throw noSuch('session')
       await sessions.end(session)
-      recordChange(log, {
+      recordChange(services, {
         actor: administrator.name,
         role: administrator.role,
         action: 'session.end',

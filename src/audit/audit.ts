@@ -1,5 +1,6 @@
-// The audit log: one record for each call, for each caller that is refused, and for each session that is opened or
-// ended; of each tenant on its own. Undefined where the configuration wants none.
+// The audit log: one record for each call, for each caller that is refused, for each session that is opened or ended,
+// and for each change that an administrator makes; of each tenant on its own. Undefined where the configuration wants
+// none.
 
 import { appendFile } from 'node:fs/promises'
 import type { AuditConfig, Snapshot } from '../config/snapshot.ts'
@@ -23,6 +24,9 @@ const refusalsAtOnce = 50
 const retryMs = 500
 const dayMs = 24 * 60 * 60 * 1000
 const MiB = 1024 * 1024
+
+/** The trail of what belongs to no tenant: no tenant can have this name. */
+export const gatewayItself = '(gateway)'
 
 export type Audit = ReturnType<typeof createAudit>
 
@@ -71,7 +75,7 @@ export function createAudit({ config, store, snapshot, chain: chainName, log }: 
   const checkpoints = every(clock, checkpointMs, () => {
     for (const trail of trails.values()) void trail.checkpoint('checkpoint')
     for (const id of trails.keys()) {
-      if (snapshot().tenants.has(tenantId(id))) continue
+      if (id === gatewayItself || snapshot().tenants.has(tenantId(id))) continue
       void trails.get(id)?.checkpoint('end')
       trails.delete(id)
     }
@@ -105,6 +109,11 @@ export function createAudit({ config, store, snapshot, chain: chainName, log }: 
       const { tenant, endpoint, principal, address: from, requestId: request } = caller
       const fields = { ...callerFields(principal), from, request, client: clientInfo, revision }
       trailOf(tenant.id)?.add('session', { endpoint: endpoint.name, action, ...fields })
+    },
+    /** An administrator changed something: see admin/changes.ts. */
+    changed({ actor, role, action, tenant, target, before, after, address: from }: Change): void {
+      const by = { kind: 'admin', name: actor, role }
+      trailOf(tenant ?? gatewayItself)?.add('change', { by, from, action, target, before, after })
     },
     /** A request that was refused before it became a call. */
     refused(tenant: string, endpoint: string, request: RefusedRequest, outcome: string): void {
@@ -145,6 +154,19 @@ interface SessionCaller {
   readonly principal: AuditedPrincipal
   readonly address?: string | undefined
   readonly requestId: string
+}
+
+/** What an administrator did. `before` and `after` are digests. */
+interface Change {
+  readonly actor: string
+  readonly role: string
+  readonly action: string
+  /** undefined: the whole gateway. */
+  readonly tenant: string | undefined
+  readonly target: string
+  readonly before: string | undefined
+  readonly after: string | undefined
+  readonly address: string
 }
 
 interface RefusedRequest {

@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
+import { gatewayItself } from '../audit/audit.ts'
 import { auditPublicKey } from '../audit/keys.ts'
 import { readAudit } from '../audit/segments.ts'
 import { verifyAudit, type AuditReport } from '../audit/verify.ts'
@@ -30,7 +31,7 @@ export async function runAuditExport(
     const store = await openStore(snapshot.store, wallClock, createLog('error', 'text'))
     try {
       await store.ping()
-      for (const id of tenant === undefined ? tenants : [tenant])
+      for (const id of tenant === undefined ? [...tenants, gatewayItself] : [tenant])
         for await (const lines of readAudit(store, id))
           if (!stdout.write(lines)) await new Promise((resolve) => stdout.once('drain', resolve))
     } finally {
