@@ -43,7 +43,8 @@ an address then mean. A process answers for itself where it says so (connections
   environment variables, arguments of processes, paths of URLs and digests of keys are in no answer.
 - A tenant that the key is not for is answered exactly like one that there is not.
 - Lists come in pages: \`limit\` (50, at most 200) and \`cursor\`, the \`nextCursor\` of the page before.
-- Too many requests are answered by 429 ([limits.md](limits.md)). Many wrong keys from one address are, too, and the log warns; the right key is let in nevertheless.
+- Too many requests with one key are answered by 429 ([limits.md](limits.md)). Many without a right key from one address are, too, and the log warns of wrong keys, once a minute;
+  a right key is let in nevertheless, from the same address as well.
 - A change is logged, and recorded in the audit log where there is one ([audit.md](audit.md)): who made it, from where, and digests of what was there before and after.
 
 A refusal is a problem (RFC 9457, \`application/problem+json\`): \`detail\` says what is wrong, \`instance\` where, \`remedy\` what to do, and \`errors\` names each fault of a body or query.

@@ -17,9 +17,10 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['admin/server.ts maxAdminConnections', 'connections', 'process', 'closed'],
     ['admin/server.ts maxAdminBody bytes', 'a body', 'request', '413'],
     ['admin/server.ts maxParamLength chars', 'a name in a path', 'request', '404'],
-    ['admin/access.ts requestsPerAddress', 'requests a second, and at once', 'address', '429'],
+    ['admin/access.ts requestsPerAddress', 'requests without a right key, a second and at once', 'address', '429'],
     ['admin/access.ts requestsPerKey', 'requests a second, and at once', 'admin key', '429'],
     ['admin/access.ts failuresPerMinute', 'wrong keys a minute', 'address', '429, and a warning in the log'],
+    ['admin/access.ts warningsPerMinute', 'warnings about wrong keys a minute', 'address', 'not logged'],
     [
       'admin/access.ts maxCounted',
       'addresses, and keys, that are counted',

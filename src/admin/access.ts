@@ -1,5 +1,6 @@
 // Who uses the admin API: an admin key as a bearer and nothing else, so that no browser sends it by itself. Requests
-// are counted before the key is looked at, by address, and after it, by key.
+// with a right key are counted by key, all others by address: behind one proxy all have one address, and nobody there
+// keeps an operator out.
 
 import { LRUCache } from 'lru-cache'
 import { createKeyring } from '../auth/authenticate.ts'
@@ -24,11 +25,12 @@ export interface Administrator {
 /** `gatehouse admin-key new` makes such: the digest of anything that a person thought up matches nothing. */
 const adminKeyPattern = /^gha_[\w-]{43}$/
 
-/** Of requests: bursts pass, and so many a second. */
+/** Of requests: bursts pass, and so many a second. By address, those without a right key. */
 const requestsPerAddress = { perSecond: 100, burst: 400 }
 const requestsPerKey = { perSecond: 20, burst: 100 }
-/** Wrong keys from one address, in a minute. A right key passes nevertheless: nobody locks an operator out. */
+/** Wrong keys from one address, in a minute; and warnings about them. */
 const failuresPerMinute = 10
+const warningsPerMinute = 1
 /** Addresses and keys whose requests are counted; beyond, the least recent are forgotten. */
 const maxCounted = 10_000
 
@@ -37,6 +39,7 @@ export function createAdminAccess(snapshot: () => Pick<Snapshot, 'admin'>, clock
   const perAddress = createRates(clock, requestsPerAddress)
   const perKey = createRates(clock, requestsPerKey)
   const failures = createRates(clock, { perSecond: failuresPerMinute / 60, burst: failuresPerMinute })
+  const warnings = createRates(clock, { perSecond: warningsPerMinute / 60, burst: warningsPerMinute })
   const keyrings = new WeakMap<AdminConfig, ReturnType<typeof createKeyring<AdminKeyConfig>>>()
 
   function keyOf(presented: string): AdminKeyConfig | undefined {
@@ -47,28 +50,29 @@ export function createAdminAccess(snapshot: () => Pick<Snapshot, 'admin'>, clock
     return keyring.find(presented)
   }
 
-  function refuseKey(address: string): AdminProblem {
+  function refused(presented: string | AdminProblem, address: string): AdminProblem {
+    if (!perAddress.take(address))
+      return tooMany(
+        'This address sends too many requests without a right key.',
+        'Send more slowly. A right key is still accepted.'
+      )
+    if (presented instanceof AdminProblem) return presented
     if (failures.take(address))
       return unauthenticated('This is not an admin key of this gateway.', 'error="invalid_token"')
-    log.warn({ address, failuresPerMinute }, 'many wrong admin keys from one address')
-    return tooMany(
-      'This address has sent too many wrong admin keys.',
-      'Wait a minute. The right key is still accepted.'
-    )
+    if (warnings.take(address)) log.warn({ address, failuresPerMinute }, 'many wrong admin keys from one address')
+    return tooMany('This address has sent too many wrong admin keys.', 'Wait a minute. A right key is still accepted.')
   }
 
   return {
-    /** Before anything else is read of the request. @throws AdminProblem rate_limited */
-    countAddress(address: string): void {
-      if (!perAddress.take(address)) throw tooMany('This address sends too many requests.', 'Send more slowly.')
-    },
     /**
      * @param rawHeaders as node has them: name, value, name, value
      * @throws AdminProblem unauthenticated, rate_limited
      */
     authenticate(rawHeaders: readonly string[], address: string): Administrator {
-      const key = keyOf(bearerOf(rawHeaders))
-      if (key === undefined) throw refuseKey(address)
+      const presented = bearerOf(rawHeaders)
+      // Before anything is counted: to look a key up costs one SHA-256, no more than to refuse the request.
+      const key = presented instanceof AdminProblem ? undefined : keyOf(presented)
+      if (key === undefined) throw refused(presented, address)
       const { name, role, tenants } = key
       if (!perKey.take(key.sha256)) throw tooMany('This key sends too many requests.', 'Send more slowly.')
       return { name, role, tenants: tenants === undefined ? undefined : new Set(tenants) }
@@ -76,16 +80,14 @@ export function createAdminAccess(snapshot: () => Pick<Snapshot, 'admin'>, clock
   }
 }
 
-/** @throws AdminProblem unauthenticated */
-function bearerOf(rawHeaders: readonly string[]): string {
+/** @returns unauthenticated where there is none, or more than one */
+function bearerOf(rawHeaders: readonly string[]): string | AdminProblem {
   try {
-    const bearer = readBearer(rawHeaders)
-    if (bearer !== undefined) return bearer
+    return readBearer(rawHeaders) ?? unauthenticated('The request carries no admin key.')
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    throw unauthenticated(error.message)
+    return unauthenticated(error.message)
   }
-  throw unauthenticated('The request carries no admin key.')
 }
 
 const unauthenticated = (message: string, parameter = ''): AdminProblem =>

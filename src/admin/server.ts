@@ -1,6 +1,6 @@
-// The listener of the admin API. The checks of each request, in their order: the target, Host and Origin, the rate of
-// the address, the key, the route, the role; then the body. No page of another origin can call it: it has no CORS, and
-// knows no cookies.
+// The listener of the admin API. The checks of each request, in their order: the target, Host and Origin, the key and
+// its rate (without a right one, that of the address), the route, the role; then the body. No page of another origin
+// can call it: it has no CORS, and knows no cookies.
 
 import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { AddressInfo } from 'node:net'
@@ -106,7 +106,6 @@ export function createAdminServer(
       const { hosts = [] } = snapshot().admin ?? {}
       return ownHosts.has(given) || hosts.includes(given) || hosts.includes(given.replace(/:\d+$/, ''))
     })
-    access.countAddress(request.ip)
     // For unknown paths too: nobody without a key learns which there are.
     request.administrator = access.authenticate(request.raw.rawHeaders, request.ip)
     if (request.is404) throw noPath()

@@ -33,7 +33,11 @@ const UpstreamEntry = closedObject({
   calls: Type.Integer({ description: 'Calls that run on them.' }),
   awaySince: orNull(Type.String(), 'Since when it cannot be reached (RFC 3339).'),
   nextTryAt: orNull(Type.String(), 'When it is tried again; a call may try it sooner.'),
-  lastError: orNull(Type.String(), 'Why it could not be reached, the last time that it could not.'),
+  lastError: orNull(
+    Type.String(),
+    'Why it could not be reached, the last time that it could not; for administrators only: it may hold what the ' +
+      'server said.'
+  ),
   lastStderr: orNull(
     Type.String(),
     'The last line of standard error of a process, for administrators only: it may say what callers sent.'
@@ -62,6 +66,8 @@ function upstreamEntry(
   const now = wall.now()
   const timeAt = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(now + ms).toISOString())
   const isStdio = definition.type === 'stdio'
+  const forAdministrators = (text: string | undefined): string | null =>
+    administrators.some((each) => each === role) ? (text ?? null) : null
   return {
     name: definition.name,
     type: definition.type,
@@ -73,8 +79,8 @@ function upstreamEntry(
     calls,
     awaySince: timeAt(awayMs === undefined ? undefined : -awayMs),
     nextTryAt: timeAt(retriedInMs),
-    lastError: lastError ?? null,
-    lastStderr: administrators.some((each) => each === role) ? (lastLine ?? null) : null,
+    lastError: forAdministrators(lastError),
+    lastStderr: forAdministrators(lastLine),
     listing:
       listing === undefined
         ? null

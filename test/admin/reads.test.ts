@@ -126,7 +126,8 @@ t.test('an upstream is told with its connections, its lists, and why it is away'
   })
   // The test command adds a folder for compiled code.
   t.ok((child['secrets'] as string[]).includes('SECRET'))
-  t.match(await one('child', { key: adminKeys.viewer }), { lastStderr: null, state: 'away' })
+  for (const key of [adminKeys.viewer, adminKeys.auditor])
+    t.match(await one('child', { key }), { lastError: null, lastStderr: null, state: 'away' }, 'nothing that it said')
   const list = await asTold(made, 'GET', '/v1/tenants/acme/upstreams')
   t.same(
     (list['items'] as Array<{ name: string }>).map(({ name }) => name),

@@ -28,7 +28,7 @@ export function maskedError(mask: Mask | undefined, error: unknown): unknown {
   if (mask === undefined) return error
   if (error instanceof RpcError) return new RpcError(mask.value(error.error, handles))
   if (error instanceof GatewayError) {
-    error.message = mask.text(error.message)
+    error.message = mask.shortened(error.message)
     if (error.cause !== undefined) error.cause = maskedError(mask, error.cause)
   }
   return error

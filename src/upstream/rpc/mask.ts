@@ -169,6 +169,12 @@ export function createResultMask(definition: UpstreamDefinition) {
 
   return {
     text,
+    /** The same for what `printable` may have cut, within a secret too. */
+    shortened: (given: string): string =>
+      given
+        .split('…')
+        .map((part) => maskParts(part, secrets))
+        .join('…'),
     /** The same object where it holds no secret. */
     value: <T>(given: T, kept: Kept): T => value(given, kept) as T,
     /** The same; a long one in steps. @returns a promise where that takes more than this turn of the event loop */
