@@ -10,7 +10,7 @@ const intro = `# Admin API
 
 *Written by \`npm run docs\` from the table of routes in src/admin; do not edit.*
 
-For those who run the gateway: what is configured, how upstreams do, who has sessions, what a caller sees and why. It listens on a port of its own,
+For those who run the gateway: what is configured, how upstreams do, who has sessions, what a caller sees and why; and to make and change tenants while it runs. It listens on a port of its own,
 by default not at all. It is not for MCP clients: admin keys open no endpoint, and API keys and tokens of tenants open nothing here.
 
 ## Switch it on
@@ -40,12 +40,28 @@ an address then mean. A process answers for itself where it says so (connections
 
 - The key goes into \`Authorization: Bearer KEY\` and nowhere else. There are no cookies, no CORS headers, and no answer to a page of another origin: no browser can be made to call.
 - Bodies are JSON objects. Unknown members, and parameters of a query that the route does not have, are refused. What a route does not name, it does not tell: values of headers,
-  environment variables, arguments of processes, paths of URLs and digests of keys are in no answer.
+  environment variables and digests of keys are in no answer; arguments of processes and paths of URLs only in \`configuration\`, for those who may change it.
 - A tenant that the key is not for is answered exactly like one that there is not.
 - Lists come in pages: \`limit\` (50, at most 200) and \`cursor\`, the \`nextCursor\` of the page before.
 - Too many requests with one key are answered by 429 ([limits.md](limits.md)). Many without a right key from one address are, too, and the log warns of wrong keys, once a minute;
   a right key is let in nevertheless, from the same address as well.
 - A change is logged, and recorded in the audit log where there is one ([audit.md](audit.md)): who made it, from where, and digests of what was there before and after.
+
+## Tenants made here
+
+What the configuration file says is changed in the file: here it is read-only (\`managed_by_file\`). Other tenants are made by \`PUT /v1/tenants/{tenant}\`, with what the
+file would hold under \`tenants.{id}\` ([config.md](config.md)), in JSON, and kept in the store. The file may be \`tenants: {}\`.
+
+- A change is judged as a whole, as the file is, and refused with the place of each fault (422) where it cannot be used; then nothing is written. It is in force at the process that
+  answers when it answers, and at all others within a second. Sessions go on: they are told of changed lists, and end with their tenant or endpoint.
+- A tenant has one version number, which grows with each change of anything in it. It is the \`ETag\` of the tenant, its upstreams and its endpoints. Whoever changes or removes what is there sends
+  it as \`If-Match\` (428 without it, 412 where somebody else was first); what is put as it is already is answered by 200 and changes nothing.
+- Secrets (values of \`headers\` and \`env\`, API keys) can be written and never read: \`configuration\` has \`{"secret": true}\` in their place. Sent back so, the secret stays as it is, unless the upstream
+  would then lead elsewhere. References such as \`\${NAME}\` are shown, and are resolved at each process; paths are absolute.
+- A tenant-admin changes what its key is for, and reaches nothing beyond it: hosts of upstreams and issuers only from \`admin.allowedHosts\`, no programs, no references; and no document that a platform-admin has given references.
+- Programs are started by upstreams of a platform-admin only, and only those of \`admin.allowedCommands\`.
+- Where the document of a tenant cannot be used at one process (a variable is not set there), the tenant stays there as it was, the log says why, and so does \`problems\` of \`GET /v1/tenants/{tenant}\`. Nobody else is
+  kept from anything: the process stays ready. It is not ready before it has read the documents for the first time.
 
 A refusal is a problem (RFC 9457, \`application/problem+json\`): \`detail\` says what is wrong, \`instance\` where, \`remedy\` what to do, and \`errors\` names each fault of a body or query.
 `

@@ -35,6 +35,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'request',
       'named as unknown in the answer'
     ],
+    ['control/control.ts pollMs', 'time until a change is looked for that nobody told of', 'process', '-'],
+    ['control/control.ts maxAttempts', 'times that a change is judged again', 'change', '409'],
+    ['control/compiled-documents.ts maxDocumentChars chars', 'the configuration of one tenant', 'tenant', '409'],
+    ['control/compiled-documents.ts maxAllChars chars', 'the same of all tenants that the API made', 'store', '409'],
+    ['control/compiled-documents.ts maxDocuments', 'tenants that the API made', 'store', '409'],
+    ['store/keys.ts versionsKept', 'versions that are kept', 'store', 'the oldest are forgotten'],
     ['store/keys.ts sessionsListed', 'sessions that are listed', 'tenant', 'those opened before are left out']
   ],
   'Messages from clients': [
@@ -1016,6 +1022,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 const exceptions = `
 cli/check.ts startMs
 session/session-index.ts readAtOnce
+control/journal.ts readAtOnce
+store/keys.ts tombstoneTtlMs
 session/session-index.ts handleLength
 cli/check.ts maxNames
 relay/methods/report.ts charactersPerToken

@@ -8,6 +8,7 @@ import { createAuthenticator } from './auth/authenticate.ts'
 import { createFetch } from './auth/fetch.ts'
 import { changedFixedSettings, refuseOpenTenants } from './config/rules.ts'
 import type { Snapshot } from './config/snapshot.ts'
+import { createControl } from './control/control.ts'
 import { createLegacyHandler } from './http/legacy/legacy.ts'
 import { createModernHandler } from './http/modern/modern.ts'
 import { createHttpSseHandler } from './http/legacy/http-sse.ts'
@@ -16,7 +17,7 @@ import { createRevalidator } from './http/revalidation.ts'
 import { createCallsInFlight } from './http/calls-in-flight.ts'
 import type { ServerAddress } from './http/headers.ts'
 import { abortCalls, createServer } from './http/server.ts'
-import { descriptorLimit, processesWithin } from './limits/descriptors.ts'
+import { descriptorLimit } from './limits/descriptors.ts'
 import { memoryAccountOfProcess, type MemoryAccount } from './limits/memory.ts'
 import type { Log } from './observe/log.ts'
 import { contextIn, contextsOf, upstreamHashesOf, type ContextOf } from './relay/call/call.ts'
@@ -37,7 +38,7 @@ import { createServerRequestQuotas } from './upstream/rpc/server-requests.ts'
 import { createConnector } from './upstream/connect/connect.ts'
 import { createEgress } from './upstream/http/socket-pool.ts'
 import { createPool } from './upstream/pool/pool.ts'
-import { createSupervisor, type Supervisor } from './upstream/stdio/supervisor.ts'
+import { openSupervisor } from './upstream/stdio/open-supervisor.ts'
 
 type GatewayOverrides = Partial<Record<'keepAliveMs' | 'parkedMs', number>> & { store?: Store; memory?: MemoryAccount }
 
@@ -72,7 +73,13 @@ export async function createGateway(
   initial: Snapshot,
   { log, version, env, overrides = {} }: GatewayOptions
 ): Promise<Gateway> {
-  const state = { snapshot: initial, address: undefined as ServerAddress | undefined, leaving: false, draining: false }
+  const state = {
+    file: initial,
+    snapshot: initial,
+    address: undefined as ServerAddress | undefined,
+    leaving: false,
+    draining: false
+  }
   const random = (): number => randomInt(2 ** 32) / 2 ** 32
   const newId = (): string => randomBytes(16).toString('base64url')
   const node = randomBytes(4).toString('hex')
@@ -83,6 +90,8 @@ export async function createGateway(
   const store = overrides.store ?? (await openStore(initial.store, wallClock, log))
   const authenticator = createAuthenticator({ clock: wallClock, fetch: createFetch(), log })
   const sealer = await createSealer({ store, randomBytes, timer: steadyClock.timer, log })
+  const control = await createControl({ store, sealer, file: () => state.file, env, wall: wallClock, log })
+  state.snapshot = control.snapshot()
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
   const snapshot = (): Snapshot => state.snapshot
   const audit = initial.audit && createAudit({ config: initial.audit, store, snapshot, chain: newId(), log })
@@ -101,32 +110,16 @@ export async function createGateway(
   live.onDrop((key) => streams.drop(key))
 
   const descriptors = descriptorLimit()
-  const supervisor = openSupervisor(() => state.snapshot, descriptors, env, log)
+  const supervisor = openSupervisor(snapshot, descriptors, env, log)
   const serverRequestQuotas = createServerRequestQuotas(undefined, memory)
-  const connector = createConnector({
-    supervisor,
-    egress: createEgress(),
-    clock: steadyClock,
-    random,
-    log,
-    serverRequestQuotas,
-    memory
-  })
-  const pool = createPool({ connector, clock: steadyClock, random, log })
+  const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory })
 
   const contextOf: ContextOf = (tenant, endpoint) => contextIn(state.snapshot, tenant, endpoint)
   const runtime = { clock: steadyClock, wall: wallClock, random, newId, clientInfo: serverInfo, log, memory, audit }
   const relay = createLegacyRelay({ runtime, pool, store, sealer, sessions, live, serverRequestQuotas, contextOf })
-  const modernRelay = createModernRelay({
-    runtime,
-    pool,
-    sealer,
-    shared: relay.shared,
-    contextOf,
-    node,
-    bus,
-    parkedMs: overrides.parkedMs
-  })
+  const { shared } = relay
+  const { parkedMs } = overrides
+  const modernRelay = createModernRelay({ runtime, pool, sealer, shared, contextOf, node, bus, parkedMs })
 
   const revalidator = createRevalidator(wallClock, overrides.keepAliveMs ?? 15_000, log)
   const handling = { revalidator, clock: wallClock, log, calls, audit }
@@ -135,13 +128,14 @@ export async function createGateway(
   const legacy = createLegacyHandler({ ...handling, relay, sessions, live, streams, replicas })
   const modern = createModernHandler({ ...handling, serverInfo, relay: modernRelay })
   const httpSse = createHttpSseHandler({ ...handling, relay, sessions, live, randomBytes, replicas })
+  const storeHealth = createStoreHealth(store, steadyClock, log)
   let requests = 0
   const server = await createServer({
     state,
     authenticator,
     handlers: { legacy, modern, httpSse },
     memory,
-    storeHealth: createStoreHealth(store, steadyClock, log),
+    storeHealth: { fault: async () => (await storeHealth.fault()) ?? control.fault() },
     sealer,
     log,
     requestId: () => `${node}-${(++requests).toString(36)}`,
@@ -149,9 +143,9 @@ export async function createGateway(
     audit
   })
 
-  const { listings, catalogOf } = relay.shared
-  const services = { snapshot, listings, catalogOf, pool, sessions, wall: wallClock, clock: steadyClock, audit }
-  const admin = createAdminServer({ ...services, version, log })
+  const { listings, catalogOf } = shared
+  const services = { snapshot, listings, catalogOf, pool, sessions, control, clock: steadyClock, audit }
+  const admin = createAdminServer({ ...services, wall: wallClock, version, log })
 
   async function shutDown(): Promise<void> {
     const { readyDelayMs, drainMs: allMs } = state.snapshot.limits
@@ -169,6 +163,7 @@ export async function createGateway(
     await httpSseClosed.then(replicas.homes.idle)
     drain.close()
     await admin.close()
+    await control.close()
     revalidator.close()
     streams.close()
     await bus.close()
@@ -184,9 +179,16 @@ export async function createGateway(
   }
 
   function reload(next: Snapshot): { readonly needsRestart: readonly string[] } {
-    const before = state.snapshot
+    const before = state.file
     refuseOpenTenants(before, next)
-    state.snapshot = { ...next, listen: before.listen, store: before.store, publicUrl: before.publicUrl }
+    state.file = { ...next, listen: before.listen, store: before.store, publicUrl: before.publicUrl }
+    apply(control.snapshot())
+    return { needsRestart: changedFixedSettings(before, next) }
+  }
+
+  function apply(next: Snapshot): void {
+    const before = state.snapshot
+    state.snapshot = next
     authenticator.reload(next.tenants.values())
     // What is cancelled goes out before its connection closes.
     const hashes = upstreamHashesOf(next)
@@ -195,9 +197,9 @@ export async function createGateway(
     relay.tellChanges(before)
     // Callers whose credential is gone are let go at once, in the middle of a call too.
     void revalidator.revalidateAll().then(relay.letGo)
-    return { needsRestart: changedFixedSettings(before, next) }
   }
 
+  await control.start(() => apply(control.snapshot()))
   let closing: Promise<void> | undefined
   return {
     async listen() {
@@ -217,29 +219,7 @@ export async function createGateway(
   }
 }
 
-function openSupervisor(
-  snapshot: () => Snapshot,
-  descriptors: number,
-  baseEnv: GatewayOptions['env'],
-  log: Log
-): Supervisor {
-  // These two hold until the process ends; tenants come and go.
-  const { processes, processesPerTenant } = snapshot().limits
-  const maxProcesses = Math.min(processes, processesWithin(descriptors))
-  if (maxProcesses < processes)
-    log.warn(
-      { processes: maxProcesses, descriptors },
-      'limits.processes is lowered: this process may not have enough open files (ulimit -n) for more'
-    )
-  return createSupervisor({
-    baseEnv,
-    maxProcesses,
-    maxPerTenant: processesPerTenant,
-    tenantCount: () => tenantsWithStdio(snapshot()),
-    clock: steadyClock,
-    log
-  })
+const openPool = (parts: Omit<Parameters<typeof createConnector>[0], 'egress' | 'clock'>) => {
+  const connector = createConnector({ ...parts, egress: createEgress(), clock: steadyClock })
+  return createPool({ connector, clock: steadyClock, random: parts.random, log: parts.log })
 }
-
-const tenantsWithStdio = ({ tenants }: Snapshot): number =>
-  [...tenants.values()].filter(({ upstreams }) => upstreams.values().some(({ type }) => type === 'stdio')).length

@@ -18,7 +18,7 @@ const roomOrder: readonly (readonly string[])[] = [
   ['config'],
   ['observe'],
   ['store'],
-  ['auth', 'session', 'upstream', 'audit'],
+  ['auth', 'session', 'upstream', 'audit', 'control'],
   ['policy'],
   ['relay'],
   ['http', 'admin'],

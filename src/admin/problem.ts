@@ -1,6 +1,7 @@
 // What the admin API refuses, as problem details (RFC 9457): what is wrong, where, and what to do.
 
 import type { Problem } from '../config/problems.ts'
+import { ControlError } from '../control/control-error.ts'
 import { GatewayError, isObject } from '../protocol/messages.ts'
 
 /** The last part of `type`, its status and its title. */
@@ -12,8 +13,14 @@ export const problemTable = {
   forbidden_origin: [403, 'Web pages of other origins may not call.'],
   not_found: [404, 'There is no such thing, or the key is not for it.'],
   method_not_allowed: [405, 'The path has other methods.'],
+  managed_by_file: [409, 'The configuration file has it, where alone it can be changed.'],
+  conflict: [409, 'It is in a state that does not allow this.'],
+  limit_reached: [409, 'It would be more than is kept.'],
+  precondition_failed: [412, 'It has changed since.'],
   too_large: [413, 'The body is too large.'],
   unsupported_media_type: [415, 'The body is not JSON.'],
+  not_usable: [422, 'The configuration cannot be used so.'],
+  precondition_required: [428, 'The request does not say which version it changes.'],
   rate_limited: [429, 'Too many requests.'],
   internal: [500, 'The gateway has a fault.'],
   unavailable: [503, 'The store does not answer.']
@@ -70,6 +77,8 @@ export const noSuch = (what: string): AdminProblem =>
 /** The gateway's and Fastify's own errors as problems. undefined: a fault, which is for the log. */
 export function problemOf(error: unknown): AdminProblem | undefined {
   if (error instanceof AdminProblem) return error
+  if (error instanceof ControlError)
+    return new AdminProblem(error.code, error.message, error.remedy, error.problems && { errors: error.problems })
   if (error instanceof GatewayError) {
     const { code, message, headers } = error
     if (code === 'unavailable') return new AdminProblem('unavailable', message, 'Try again in a second.', { headers })

@@ -5,6 +5,7 @@ import type { Static, TSchema } from 'typebox'
 import type { Audit } from '../audit/audit.ts'
 import { createReport, problemLine } from '../config/problems.ts'
 import { checkShape } from '../config/shape.ts'
+import type { Control } from '../control/control.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import { tenantId } from '../protocol/messages.ts'
 import type { Log } from '../observe/log.ts'
@@ -14,6 +15,7 @@ import type { Sessions } from '../session/sessions.ts'
 import type { Clock } from '../time/clock.ts'
 import type { Pool } from '../upstream/pool/pool.ts'
 import type { Administrator, AdminRole } from './access.ts'
+import type { Conditions } from './configuration/conditions.ts'
 import { AdminProblem, noSuch } from './problem.ts'
 
 /** What the handlers look at, and what they act on. */
@@ -23,6 +25,7 @@ export interface AdminServices {
   readonly catalogOf: CatalogCache
   readonly pool: Pick<Pool, 'stateOf'>
   readonly sessions: Pick<Sessions, 'index' | 'end'>
+  readonly control: Control
   /** The time of day. */
   readonly wall: Pick<Clock, 'now'>
   readonly log: Log
@@ -33,6 +36,7 @@ export interface AdminServices {
 export interface AdminRequest<Query = unknown, Body = unknown> {
   readonly administrator: Administrator
   readonly address: string
+  readonly conditions: Conditions
   /** Those of the path, percent-decoded. */
   readonly params: Readonly<Record<string, string>>
   readonly query: Query
@@ -43,8 +47,21 @@ export interface AdminRequest<Query = unknown, Body = unknown> {
   readonly openApi: object
 }
 
+/** An answer with more than its body. */
+export class AdminReply {
+  readonly body: unknown
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(body: unknown, headers: Readonly<Record<string, string>>, status = 200) {
+    this.body = body
+    this.headers = headers
+    this.status = status
+  }
+}
+
 interface RouteShape {
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** With `{name}` for parameters. */
   readonly path: `/${string}`
   /** Who may use it: a route without roles is none. */
@@ -52,6 +69,10 @@ interface RouteShape {
   readonly summary: string
   readonly query?: TSchema
   readonly body?: TSchema
+  /** The handler judges the body: `body` only tells what it looks like. */
+  readonly isOwnJudge?: true
+  /** The tenant need not be in use: it may be made by the request, or its document may not compile here. */
+  readonly isForDocument?: true
   /** undefined: 204. */
   readonly response?: TSchema
 }
@@ -90,10 +111,18 @@ export function checked(schema: TSchema, value: unknown, part: 'body' | 'query')
   )
 }
 
-/** A tenant that the key is not for is answered like one that there is not. @throws AdminProblem not_found */
-export function tenantFor({ tenants }: Snapshot, administrator: Administrator, id: string | undefined): Tenant {
-  const tenant = id !== undefined && maySee(administrator, id) ? tenants.get(tenantId(id)) : undefined
-  if (tenant === undefined) throw noSuch('tenant')
+/**
+ * A tenant that the key is not for is answered like one that there is not. @throws AdminProblem not_found
+ * @returns undefined only for routes that need none
+ */
+export function tenantOf(
+  { isForDocument }: Pick<AdminRoute, 'isForDocument'>,
+  { tenants }: Snapshot,
+  administrator: Administrator,
+  id = ''
+): Tenant | undefined {
+  const tenant = maySee(administrator, id) ? tenants.get(tenantId(id)) : undefined
+  if (tenant === undefined && (isForDocument !== true || !maySee(administrator, id))) throw noSuch('tenant')
   return tenant
 }
 

@@ -8,9 +8,10 @@ import { isLoopback } from '../config/formats.ts'
 import { parseJson } from '../protocol/json.ts'
 import type { Clock } from '../time/clock.ts'
 import { createAdminAccess, type Administrator } from './access.ts'
+import { conditionsOf } from './configuration/conditions.ts'
 import { openApiOf } from './openapi.ts'
 import { AdminProblem, notJsonBody, problemOf } from './problem.ts'
-import { checked, tenantFor, type AdminRoute, type AdminServices } from './route.ts'
+import { AdminReply, checked, tenantOf, type AdminRoute, type AdminServices } from './route.ts'
 import { adminRoutes } from './table.ts'
 
 const adminSocketLimits = {
@@ -90,7 +91,7 @@ export function createAdminServer(
   server.setNotFoundHandler((request, reply) => refuse(request, reply, noPath()))
 
   server.removeAllContentTypeParsers()
-  server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+  server.addContentTypeParser(['application/json', mergePatchType], { parseAs: 'buffer' }, (_request, body, done) => {
     try {
       done(null, parseJson(body as Buffer))
     } catch (error) {
@@ -130,25 +131,32 @@ export function createAdminServer(
         const params = request.params as Readonly<Record<string, string>>
         const before = snapshot()
         // Before anything is said of the query or body: another tenant is as unknown as what there is not.
-        const tenant = route.path.includes('{tenant}') && tenantFor(before, administrator, params['tenant'])
+        const tenant = route.path.includes('{tenant}') && tenantOf(route, before, administrator, params['tenant'])
         const answer = await route.handle(
           {
             administrator,
             address: request.ip,
+            conditions: conditionsOf(request.headers),
             params,
             query: route.query && checked(route.query, { ...(request.query as object) }, 'query'),
-            body: route.body && checked(route.body, request.body, 'body'),
+            body: route.body && (route.isOwnJudge ? request.body : checked(route.body, request.body, 'body')),
             openApi,
             get tenant() {
-              if (tenant === false) throw new Error(`${route.path} names no tenant`)
+              if (tenant === false || tenant === undefined) throw new Error(`${route.path} names no tenant`)
               return tenant
             }
           },
           options
         )
         void reply.headers(securityHeaders)
-        if (route.response === undefined) return await reply.code(204).send()
-        return await reply.type('application/json; charset=utf-8').send(JSON.stringify(answer))
+        if (route.response === undefined)
+          return await reply
+            .code(204)
+            .headers(answer instanceof AdminReply ? answer.headers : {})
+            .send()
+        const { body, headers, status } = answer instanceof AdminReply ? answer : new AdminReply(answer, {})
+        void reply.code(status).headers(headers).type('application/json; charset=utf-8')
+        return await reply.send(JSON.stringify(body))
       }
     })
   }
@@ -224,10 +232,14 @@ function checkRole({ roles, method }: AdminRoute, administrator: Administrator |
   )
 }
 
+/** RFC 7396 section 4 */
+const mergePatchType = 'application/merge-patch+json'
+
 /** @throws AdminProblem unsupported_media_type */
-function checkContentType({ body }: AdminRoute, { headers }: FastifyRequest): void {
+function checkContentType({ body, method }: AdminRoute, { headers }: FastifyRequest): void {
   if (body === undefined) return
-  const type = headers['content-type'] ?? ''
+  const { 'content-type': given = '' } = headers
+  const type = method === 'PATCH' && given.toLowerCase() === mergePatchType ? 'application/json' : given
   if (headers['content-encoding'] !== undefined || !/^application\/json *(?:; *charset="?utf-8"? *)?$/i.test(type))
     throw notJsonBody()
 }

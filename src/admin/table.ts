@@ -1,6 +1,8 @@
 // Every route of the admin API.
 
 import { Type } from '../config/schema/type.ts'
+import { documentRoutes } from './configuration/documents.ts'
+import { endpointRoutes } from './endpoints.ts'
 import { questionRoutes } from './questions.ts'
 import { defineRoute, everyRole, type AdminRoute } from './route.ts'
 import { sessionRoutes } from './sessions.ts'
@@ -19,7 +21,9 @@ export const adminRoutes: readonly AdminRoute[] = [
     ({ openApi }) => openApi
   ),
   ...configurationRoutes,
+  ...endpointRoutes,
   ...upstreamRoutes,
+  ...documentRoutes,
   ...questionRoutes,
   ...sessionRoutes
 ]

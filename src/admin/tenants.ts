@@ -1,12 +1,25 @@
-// What is configured, without anything secret: limits, tenants, endpoints.
+// Which tenants and limits there are, without anything secret.
 
 import type { Static } from 'typebox'
 import { LimitsSchema } from '../config/schema/limits.ts'
 import { closedObject } from '../config/schema/tenant.ts'
 import { Type } from '../config/schema/type.ts'
-import type { Endpoint, PolicyConfig, Tenant } from '../config/snapshot.ts'
+import type { Tenant } from '../config/snapshot.ts'
+import { shownDocument, type TenantDocument } from '../control/tenant-document.ts'
+import { tenantId } from '../protocol/messages.ts'
+import type { Administrator } from './access.ts'
+import {
+  configurationSchema,
+  documentsKnown,
+  etagHeader,
+  managedBySchema,
+  managedOf,
+  mayRead,
+  versionSchema
+} from './configuration/managed.ts'
 import { page, pageSchema, pageQuery } from './paging.ts'
-import { defineRoute, everyRole, maySee } from './route.ts'
+import { noSuch } from './problem.ts'
+import { AdminReply, defineRoute, everyRole, maySee, type AdminServices } from './route.ts'
 
 const text = (description: string) => Type.String({ description })
 const count = (description: string) => Type.Integer({ description })
@@ -22,49 +35,68 @@ const TenantEntry = closedObject({
   requiredScopes: Type.Array(Type.String(), { description: 'What each caller needs.' }),
   upstreams: count('How many it has.'),
   endpoints: count('How many it has.'),
-  policyRules: Type.Union([Type.Integer(), Type.Null()], { description: 'Rules of its policy. null: it has none.' })
+  policyRules: Type.Union([Type.Integer(), Type.Null()], { description: 'Rules of its policy. null: it has none.' }),
+  managedBy: managedBySchema,
+  version: versionSchema
 })
 
-const EndpointEntry = closedObject({
-  name: text('`default`, or the part of the path that names it.'),
-  path: text('Where MCP clients reach it.'),
-  upstreams: Type.Array(closedObject({ name: Type.String(), prefix: Type.String() }), {
-    description: 'The members, and what stands before their names.'
-  }),
-  changedTools: count('Tools with other names, texts or arguments.'),
-  maxTools: Type.Union([Type.Integer(), Type.Null()], { description: 'How many tools are offered at most.' }),
-  policyRules: Type.Union([Type.Integer(), Type.Null()], { description: 'Rules of its own policy. null: it has none.' })
+export const TenantDetails = closedObject({
+  ...TenantEntry.properties,
+  configuration: configurationSchema,
+  problems: Type.Array(
+    closedObject({ path: Type.String(), message: Type.String(), suggestion: Type.Optional(Type.String()) }),
+    {
+      description: 'Why its newest configuration is not in use at the process that answers. Empty: it is.'
+    }
+  )
 })
 
-const rulesOf = (policy: PolicyConfig | undefined): number | null => policy?.rules.length ?? null
+/** A tenant whose document never compiled at this process has nothing here. */
+const notInUse = { origins: [], issuers: [], keys: [], requiredScopes: [], upstreams: 0, endpoints: 0 }
 
-const tenantEntry = ({ id, origins, auth, upstreams, endpoints, policy }: Tenant): Static<typeof TenantEntry> => ({
-  id,
-  origins: [...origins],
-  authentication: auth.mode,
-  issuers: auth.issuers.map(({ issuer }) => issuer),
-  keys: auth.keys.map(({ name, scopes }) => ({ name, scopes: [...scopes] })),
-  requiredScopes: [...auth.requiredScopes],
-  upstreams: upstreams.size,
-  endpoints: endpoints.size,
-  policyRules: rulesOf(policy)
-})
+function tenantEntry(
+  id: string,
+  tenant: Tenant | undefined,
+  document: TenantDocument | undefined
+): Static<typeof TenantEntry> {
+  const managed = managedOf(document)
+  if (tenant === undefined) return { id, ...notInUse, authentication: 'bearer', policyRules: null, ...managed }
+  const { origins, auth, upstreams, endpoints, policy } = tenant
+  return {
+    id,
+    origins: [...origins],
+    authentication: auth.mode,
+    issuers: auth.issuers.map(({ issuer }) => issuer),
+    keys: auth.keys.map(({ name, scopes }) => ({ name, scopes: [...scopes] })),
+    requiredScopes: [...auth.requiredScopes],
+    upstreams: upstreams.size,
+    endpoints: endpoints.size,
+    policyRules: policy?.rules.length ?? null,
+    ...managed
+  }
+}
 
-const endpointEntry = ({
-  name,
-  path,
-  members,
-  tools = {},
-  maxTools,
-  policy
-}: Endpoint): Static<typeof EndpointEntry> => ({
-  name,
-  path,
-  upstreams: members.map(({ upstream, prefix }) => ({ name: upstream, prefix })),
-  changedTools: Object.keys(tools).length,
-  maxTools: maxTools ?? null,
-  policyRules: rulesOf(policy)
-})
+/** @throws AdminProblem not_found */
+export function tenantAnswer(
+  { tenant: id = '' }: Readonly<Record<string, string>>,
+  { role }: Administrator,
+  { snapshot, control }: Pick<AdminServices, 'snapshot' | 'control'>,
+  status = 200
+): AdminReply {
+  const tenant = snapshot().tenants.get(tenantId(id))
+  const document = documentsKnown(control).get(id)
+  if (tenant === undefined && document === undefined) throw noSuch('tenant')
+  const body: Static<typeof TenantDetails> = {
+    ...tenantEntry(id, tenant, document),
+    configuration: mayRead(role) && document !== undefined ? shownDocument(document.tree) : null,
+    problems: control.problemsOf(id).map(({ path, message, suggestion }) => ({
+      path,
+      message,
+      ...(suggestion !== undefined && { suggestion })
+    }))
+  }
+  return new AdminReply(body, etagHeader(document), status)
+}
 
 export const configurationRoutes = [
   defineRoute(
@@ -86,10 +118,12 @@ export const configurationRoutes = [
       query: closedObject(pageQuery),
       response: pageSchema(TenantEntry)
     },
-    ({ administrator, query }, { snapshot }) => {
-      const tenants = [...snapshot().tenants.values()].filter(({ id }) => maySee(administrator, id))
-      const { items, nextCursor } = page(tenants, ({ id }) => id, query)
-      return { items: items.map(tenantEntry), nextCursor }
+    ({ administrator, query }, { snapshot, control }) => {
+      const { tenants } = snapshot()
+      const documents = documentsKnown(control)
+      const ids = [...new Set([...tenants.keys(), ...documents.keys()])].filter((id) => maySee(administrator, id))
+      const { items, nextCursor } = page(ids, (id) => id, query)
+      return { items: items.map((id) => tenantEntry(id, tenants.get(tenantId(id)), documents.get(id))), nextCursor }
     }
   ),
   defineRoute(
@@ -97,23 +131,10 @@ export const configurationRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}',
       roles: everyRole,
-      summary: 'One tenant.',
-      response: TenantEntry
+      summary: 'One tenant. The ETag of its configuration is for If-Match.',
+      isForDocument: true,
+      response: TenantDetails
     },
-    ({ tenant }) => tenantEntry(tenant)
-  ),
-  defineRoute(
-    {
-      method: 'GET',
-      path: '/v1/tenants/{tenant}/endpoints',
-      roles: everyRole,
-      summary: 'The endpoints of a tenant.',
-      query: closedObject(pageQuery),
-      response: pageSchema(EndpointEntry)
-    },
-    ({ tenant, query }) => {
-      const { items, nextCursor } = page(tenant.endpoints.values(), ({ name }) => name, query)
-      return { items: items.map(endpointEntry), nextCursor }
-    }
+    ({ params, administrator }, services) => tenantAnswer(params, administrator, services)
   )
 ] as const

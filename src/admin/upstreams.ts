@@ -4,18 +4,29 @@ import type { Static } from 'typebox'
 import { closedObject } from '../config/schema/tenant.ts'
 import { Type } from '../config/schema/type.ts'
 import type { UpstreamDefinition } from '../config/snapshot.ts'
-import { upstreamName } from '../protocol/messages.ts'
+import { stringOrNone, treeOf, type Tree } from '../config/shape.ts'
+import { shownUpstream, type TenantDocument } from '../control/tenant-document.ts'
+import { tenantId, upstreamName } from '../protocol/messages.ts'
 import type { Administrator } from './access.ts'
+import {
+  configurationSchema,
+  documentsKnown,
+  etagHeader,
+  managedBySchema,
+  managedOf,
+  mayRead,
+  versionSchema
+} from './configuration/managed.ts'
 import { page, pageSchema, pageQuery } from './paging.ts'
 import { noSuch } from './problem.ts'
-import { administrators, defineRoute, everyRole, type AdminServices } from './route.ts'
+import { administrators, AdminReply, defineRoute, everyRole, type AdminServices } from './route.ts'
 
 const orNull = <Schema extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(
   schema: Schema,
   description: string
 ) => Type.Union([schema, Type.Null()], { description })
 
-const UpstreamEntry = closedObject({
+export const UpstreamEntry = closedObject({
   name: Type.String({ description: 'Its name in this tenant.' }),
   type: Type.Enum(['stdio', 'http'], { description: 'A process, or a URL.' }),
   target: Type.String({
@@ -25,9 +36,10 @@ const UpstreamEntry = closedObject({
     description: 'Names of its headers, or of its environment variables. Values are never shown.'
   }),
   isolation: Type.Enum(['shared', 'principal', 'session'], { description: 'Who shares a connection.' }),
-  state: Type.Enum(['connected', 'idle', 'away'], {
+  state: Type.Enum(['connected', 'idle', 'away', 'disabled'], {
     description:
-      '`idle`: this process has no connection, and none has failed since one was open. `away`: it cannot be reached.'
+      '`idle`: this process has no connection, and none has failed since one was open. `away`: it cannot be reached. ' +
+      '`disabled`: it is left out.'
   }),
   connections: Type.Integer({ description: 'Open connections of this process.' }),
   calls: Type.Integer({ description: 'Calls that run on them.' }),
@@ -53,14 +65,18 @@ const UpstreamEntry = closedObject({
       Type.Null()
     ],
     { description: 'How much it listed for clients that declare nothing. null: that is not known now.' }
-  )
+  ),
+  managedBy: managedBySchema,
+  version: versionSchema,
+  configuration: configurationSchema
 })
 
 function upstreamEntry(
   definition: UpstreamDefinition,
   { role }: Administrator,
-  { pool, listings, wall }: AdminServices
+  { pool, listings, wall, control }: AdminServices
 ): Static<typeof UpstreamEntry> {
+  const document = documentsKnown(control).get(definition.tenant)
   const { connections, calls, awayMs, retriedInMs, lastError, lastLine } = pool.stateOf(definition)
   const listing = listings.peek(definition)
   const now = wall.now()
@@ -89,8 +105,59 @@ function upstreamEntry(
             prompts: listing.prompts.length,
             resources: listing.resources.length,
             templates: listing.templates.length
-          }
+          },
+    ...managedOf(document),
+    configuration: configurationOf(definition.name, role, document)
   }
+}
+
+function configurationOf(name: string, role: Administrator['role'], document: TenantDocument | undefined): Tree | null {
+  const parts = treeOf(document?.tree['upstreams'])
+  return mayRead(role) && Object.hasOwn(parts, name) ? treeOf(shownUpstream(parts[name])) : null
+}
+
+/** One that is left out everywhere has nothing but its configuration. */
+function disabledEntry(
+  name: string,
+  part: Tree,
+  role: Administrator['role'],
+  document: TenantDocument
+): Static<typeof UpstreamEntry> {
+  const { command, url, env, headers, isolation } = part
+  return {
+    name,
+    type: command === undefined ? 'http' : 'stdio',
+    target: typeof url === 'string' && URL.canParse(url) ? new URL(url).origin : (stringOrNone(command) ?? ''),
+    secrets: Object.keys(treeOf(command === undefined ? headers : env)),
+    isolation: isolation === 'shared' || isolation === 'principal' ? isolation : 'session',
+    state: 'disabled',
+    connections: 0,
+    calls: 0,
+    awaySince: null,
+    nextTryAt: null,
+    lastError: null,
+    lastStderr: null,
+    listing: null,
+    ...managedOf(document),
+    configuration: configurationOf(name, role, document)
+  }
+}
+
+/** @throws AdminProblem not_found */
+export function upstreamAnswer(
+  { tenant: id = '', upstream: name = '' }: Readonly<Record<string, string>>,
+  administrator: Administrator,
+  services: AdminServices,
+  status = 200
+): AdminReply {
+  const document = documentsKnown(services.control).get(id)
+  const definition = services.snapshot().tenants.get(tenantId(id))?.upstreams.get(upstreamName(name))
+  if (definition !== undefined)
+    return new AdminReply(upstreamEntry(definition, administrator, services), etagHeader(document), status)
+  const parts = treeOf(document?.tree['upstreams'])
+  if (document === undefined || !Object.hasOwn(parts, name)) throw noSuch('upstream')
+  const body = disabledEntry(name, treeOf(parts[name]), administrator.role, document)
+  return new AdminReply(body, etagHeader(document), status)
 }
 
 export const upstreamRoutes = [
@@ -113,13 +180,9 @@ export const upstreamRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/upstreams/{upstream}',
       roles: everyRole,
-      summary: 'One upstream.',
+      summary: 'One upstream. The ETag is that of its tenant.',
       response: UpstreamEntry
     },
-    ({ tenant, administrator, params }, services) => {
-      const definition = tenant.upstreams.get(upstreamName(params['upstream'] ?? ''))
-      if (definition === undefined) throw noSuch('upstream')
-      return upstreamEntry(definition, administrator, services)
-    }
+    ({ administrator, params }, services) => upstreamAnswer(params, administrator, services)
   )
 ] as const

@@ -49,13 +49,23 @@ export function compile(input: ConfigInput, context: CompileContext): Configurat
     admin: input.admin && {
       listen: input.admin.listen,
       hosts: input.admin.hosts.map((name) => name.toLowerCase()),
-      keys: input.admin.keys.map((each) => ({ ...each, sha256: each.sha256.toLowerCase() }))
+      keys: input.admin.keys.map((each) => ({ ...each, sha256: each.sha256.toLowerCase() })),
+      allowedCommands: input.admin.allowedCommands,
+      allowedHosts: input.admin.allowedHosts
     },
     limits: { readyDelayMs: isLoopback(listen.host) ? 0 : usualReadyDelayMs, ...input.limits },
     audit: input.audit === 'none' ? undefined : compileAudit(input.audit, folder),
     tenants: frozenMap(input.tenants, tenantId, (tenant, id) => compileTenant(id, tenant, context))
   })
 }
+
+/** The same snapshot with other tenants besides its own, which win where two have one name. */
+export const withTenants = (file: Snapshot, others: ReadonlyMap<TenantId, Tenant>, isWhole: boolean): Snapshot =>
+  deepFreeze({
+    ...file,
+    tenants: frozenMap(Object.fromEntries([...others, ...file.tenants]), tenantId, (tenant) => tenant),
+    isWhole
+  })
 
 function compileStore(store: string, folder: string, dataDir: string | undefined): StoreConfig {
   if (store === 'memory:') return { kind: 'sqlite', path: ':memory:' }

@@ -11,11 +11,18 @@ import { reservedEndpointNames } from './schema/config.ts'
 import { isTree, listOf, stringOrNone, treeOf, type Tree } from './shape.ts'
 import type { Snapshot } from './snapshot.ts'
 
-/** @param host and `port` override the listen address of the file */
+interface RulesContext {
+  /** These override the listen address of the file. */
+  readonly host?: string | undefined
+  readonly port?: number | undefined
+  /** A tenant that is being made gets its keys afterwards. */
+  readonly mayLetNobodyIn?: boolean
+}
+
 export function checkRules(
   config: unknown,
   report: Report,
-  { host, port }: { readonly host?: string | undefined; readonly port?: number | undefined } = {}
+  { host, port, mayLetNobodyIn = false }: RulesContext = {}
 ): void {
   const { publicUrl, tenants, listen, audit } = treeOf(config)
   const bound = host ?? stringOrNone(treeOf(listen)['host']) ?? '127.0.0.1'
@@ -34,7 +41,7 @@ export function checkRules(
   for (const [id, value] of Object.entries(treeOf(tenants))) {
     const path = ['tenants', id]
     const tenant = treeOf(value)
-    checkAuth(tenant['auth'], [...path, 'auth'], report, local)
+    checkAuth(tenant['auth'], [...path, 'auth'], report, local, mayLetNobodyIn)
     for (const [name, upstream] of Object.entries(treeOf(tenant['upstreams'])))
       checkUpstream(treeOf(upstream), [...path, 'upstreams', name], report)
     if ((audit === undefined || audit === 'none') && treeOf(tenant['audit'])['required'] === true)
@@ -55,7 +62,7 @@ function isOwnMachine(publicUrl: string | undefined): boolean {
   return publicUrl === undefined || !URL.canParse(publicUrl) || isLoopback(new URL(publicUrl).hostname)
 }
 
-function checkAuth(auth: unknown, path: Path, report: Report, local: boolean): void {
+function checkAuth(auth: unknown, path: Path, report: Report, local: boolean, mayLetNobodyIn: boolean): void {
   if (auth === 'none' && !local) {
     report.add(
       path,
@@ -66,7 +73,7 @@ function checkAuth(auth: unknown, path: Path, report: Report, local: boolean): v
   if (!isTree(auth)) return
   const issuers = listOf(auth['issuers']).map(treeOf)
   const keys = listOf(auth['keys'])
-  if (issuers.length === 0 && keys.length === 0)
+  if (issuers.length === 0 && keys.length === 0 && !mayLetNobodyIn)
     report.add(
       path,
       'lets nobody in: it has neither issuers nor keys',

@@ -182,6 +182,10 @@ export interface AdminConfig {
   /** Further names that the Host header may carry. */
   readonly hosts: readonly string[]
   readonly keys: readonly AdminKeyConfig[]
+  /** Programs that upstreams made by the admin API may start. */
+  readonly allowedCommands: readonly string[]
+  /** Hosts of URLs that a tenant-admin may name; `*.` before one stands for any name below it. */
+  readonly allowedHosts: readonly string[]
 }
 
 export interface Snapshot {
@@ -200,4 +204,6 @@ export interface Snapshot {
   /** Undefined: nothing is recorded. */
   readonly audit: AuditConfig | undefined
   readonly tenants: ReadonlyMap<TenantId, Tenant>
+  /** false: those that the admin API made could not be read from the store yet. Not given: there is no more to read. */
+  readonly isWhole?: boolean
 }

@@ -9,6 +9,7 @@ import type { Log } from '../observe/log.ts'
 import { tenantId, type TenantId } from '../protocol/messages.ts'
 import { foreverMs, sessionEndsKey, sessionsChannel, tenantsKept, tenantsKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
+import type { SessionSettings } from './session-index.ts'
 
 const perEpoch = 1_000_000_000
 /** Beyond, it would no longer be an exact number, and nothing but the gateway wrote it. */
@@ -18,6 +19,9 @@ export function createSessionEpochs(store: Store, log: Log) {
   /** The highest that was seen, here or in messages: no lower one is believed. As many as there are tenants. */
   const highest = new Map<TenantId, number>()
   let configured: ReadonlySet<TenantId> = new Set()
+  /** Whether those that were removed while no gateway ran have still to be looked for. */
+  let isFirst = true
+  let isWhole = true
   /** Removed from the configuration; their sessions have still to end. */
   const leaving = new Set<TenantId>()
   /** Removed, and their sessions have ended. */
@@ -71,8 +75,11 @@ export function createSessionEpochs(store: Store, log: Log) {
   async function settle(): Promise<void> {
     try {
       const known = new Set((await store.entries(tenantsKey)).map(tenantId))
-      // Removed while no gateway ran.
-      for (const tenant of known) if (!configured.has(tenant) && !gone.has(tenant)) leaving.add(tenant)
+      // Removed while no gateway ran. Later, what is not known here may have just been made at another process.
+      if (isFirst && isWhole) {
+        for (const tenant of known) if (!configured.has(tenant) && !gone.has(tenant)) leaving.add(tenant)
+        isFirst = false
+      }
       for (const tenant of leaving) await endEpoch(tenant)
       const added = [...configured].filter((tenant) => !known.has(tenant))
       await Promise.all(
@@ -91,8 +98,9 @@ export function createSessionEpochs(store: Store, log: Log) {
     /** Whether no later epoch is known here. */
     isCurrent: (tenant: TenantId, epoch: number): boolean => epoch >= epochOf(seen(tenant)),
     /** The tenants of the configuration now. Sessions of those that it has no more end, also where no gateway ran. */
-    configure(tenants: Iterable<TenantId>): Promise<void> {
-      const next = new Set(tenants)
+    configure(snapshot: Pick<SessionSettings, 'tenants' | 'isWhole'>): Promise<void> {
+      const next = new Set(snapshot.tenants.keys())
+      isWhole = snapshot.isWhole !== false
       for (const tenant of configured) if (!next.has(tenant)) leaving.add(tenant)
       for (const tenant of next) gone.delete(tenant)
       configured = next

@@ -16,6 +16,8 @@ export interface SessionLimits {
 export interface SessionSettings {
   readonly limits: SessionLimits
   readonly tenants: ReadonlyMap<TenantId, unknown>
+  /** false: there may be more of them, which are not known yet. */
+  readonly isWhole?: boolean
   /** undefined: nobody asks for the sessions of a tenant. */
   readonly admin?: unknown
 }

@@ -74,7 +74,7 @@ export async function createSessions(options: SessionsOptions) {
     else ended(key)
   })
   store.onLost(forgetCopies)
-  await epochs.configure(snapshot().tenants.keys())
+  await epochs.configure(snapshot())
 
   onExpired(ended)
 
@@ -139,7 +139,7 @@ export async function createSessions(options: SessionsOptions) {
     /** After each reload: sessions of tenants that the configuration has no more end. Never rejects. */
     endRemovedTenants(): Promise<void> {
       forgetCopies()
-      return epochs.configure(snapshot().tenants.keys())
+      return epochs.configure(snapshot())
     },
 
     /** Called with the key of every session that ended, here or at another process. */

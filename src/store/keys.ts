@@ -20,6 +20,8 @@ export const keyTable = {
   'audit-index': ['tenant'],
   'audit-heads': ['tenant'],
   'audit-key': [],
+  'control-head': [],
+  'control-version': ['number'],
   'seal-key': [],
   health: []
 } as const
@@ -31,6 +33,9 @@ type Named<Parts extends readonly string[]> = { readonly [At in keyof Parts]: st
  * key of the session that ended, or no key where all its sessions did (session/session-epochs).
  */
 export const sessionsChannel = 'sessions'
+
+/** On this channel: the number of a version of the configuration that was written (control/control). */
+export const controlChannel = 'control'
 
 /**
  * The channel of one process, for sealed messages of the others (session/bus-messages).
@@ -52,6 +57,9 @@ export const eventsKept = 1_000
 export const tasksTtlMs = 7 * 24 * 60 * 60 * 1000
 export const tasksKept = 1_000
 export const bridgedTaskCountTtlMs = 24 * 60 * 60 * 1000
+/** Of what the admin API made: so far back it can be shown, and taken up again. */
+export const versionsKept = 100
+export const tombstoneTtlMs = 24 * 60 * 60 * 1000
 export const healthTtlMs = 60 * 1000
 
 /**
@@ -94,5 +102,7 @@ export const auditSegmentKey = keyMaker('audit')
 export const auditIndexKey = keyMaker('audit-index')
 export const auditHeadsKey = keyMaker('audit-heads')
 export const auditSigningKey = key('audit-key')
+export const controlHeadKey = key('control-head')
+export const controlVersionKey = keyMaker('control-version')
 export const sealKeyKey = key('seal-key')
 export const healthKey = key('health')

@@ -67,15 +67,6 @@ refusals(t, [
     message: /belongs to other roles/
   },
   {
-    name: 'a tenant that there is not is refused',
-    steps: ['admin', 'keys', 0],
-    bad: { ...ops, role: 'viewer', tenants: ['acne'] },
-    good: { ...ops, role: 'viewer', tenants: ['acme'] },
-    path: 'admin.keys[0].tenants[0]',
-    start,
-    message: /names a tenant that there is not/
-  },
-  {
     name: 'an API key of a tenant as an admin key is refused',
     steps: ['admin', 'keys', 0, 'sha256'],
     bad: hash('sha256', goodKey),

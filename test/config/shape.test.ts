@@ -73,6 +73,6 @@ t.test('whatever is accepted as a part of a configuration, a validator of JSON S
   }
   t.ok(within(ConfigSchema).length > 150, 'every part of it')
   t.ok(Check(ConfigSchema, accepted(ConfigSchema, { tenants: { a: { auth: 'none', upstreams: {} } } })?.shaped))
-  for (const bad of [{}, { tenants: {} }, { tenants: { a: { auth: 'none', upstreams: {} } }, unknown: 1 }])
+  for (const bad of [{}, { tenants: [] }, { tenants: { a: { auth: 'none', upstreams: {} } }, unknown: 1 }])
     t.notOk(Check(ConfigSchema, bad), 'the validator refuses what is wrong')
 })

@@ -71,7 +71,7 @@ export async function adminGateway(t: Teardown, options: TestGatewayOptions): Pr
   }
 }
 
-function adminCall(
+export function adminCall(
   adminUrl: string,
   method: string,
   path: string,

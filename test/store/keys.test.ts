@@ -11,6 +11,8 @@ import {
   auditSigningKey,
   bridgedTaskCountKey,
   bridgedTaskKey,
+  controlHeadKey,
+  controlVersionKey,
   digest,
   eventsKey,
   healthKey,
@@ -154,6 +156,8 @@ t.test('the table says how many parts a key has', async (t) => {
     'audit-index': auditIndexKey('a'),
     'audit-heads': auditHeadsKey('a'),
     'audit-key': auditSigningKey,
+    'control-head': controlHeadKey,
+    'control-version': controlVersionKey('1'),
     'seal-key': sealKeyKey,
     health: healthKey
   }

@@ -59,7 +59,22 @@ export const AdminSchema = closedObject({
     Type.String({ format: 'host-header' }),
     'Names to accept in the Host header besides the address that is bound, such as `admin.example.com`.'
   ),
-  keys: Type.Array(AdminKeySchema, { minItems: 1, description: 'Who may use the admin API.' })
+  keys: Type.Array(AdminKeySchema, { minItems: 1, description: 'Who may use the admin API.' }),
+  allowedCommands: list(
+    Type.String({
+      pattern: '^(?:/.*|[^/\\s][^/]*)$',
+      patternErrorMessage: 'must be an absolute path, or the name of a program without "/"'
+    }),
+    'Programs that upstreams made by a platform-admin may start, each exactly as its `command`. Others may start none.'
+  ),
+  allowedHosts: list(
+    Type.String({
+      pattern: '^(?:\\*\\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$',
+      patternErrorMessage: 'must be a host in lower case without a port; *. before it stands for any name below it'
+    }),
+    'Hosts that a tenant-admin may name in the URLs of upstreams and issuers, such as `*.example.com`. They are ' +
+      'reached from the network of the gateway. A platform-admin may name any.'
+  )
 })
 
 /** Not an object by itself, which would be there where it is not given. */

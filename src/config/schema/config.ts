@@ -116,8 +116,9 @@ export const ConfigSchema = closedObject(
       })
     ),
     tenants: record(slug, TenantSchema, {
-      minProperties: 1,
-      description: 'The organisations that this gateway serves, by id. Tenants share nothing.'
+      description:
+        'The organisations that this gateway serves, by id. Tenants share nothing. `{}` where the admin API makes ' +
+        'them all.'
     })
   },
   { title: 'Gatehouse configuration' }

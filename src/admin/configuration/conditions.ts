@@ -1,0 +1,43 @@
+// Headers that make a request conditional (RFC 9110 section 13): whoever changes a document says which version of it
+// they know, so that nobody undoes a change unseen.
+
+import type { IncomingHttpHeaders } from 'node:http'
+import { AdminProblem } from '../problem.ts'
+
+export interface Conditions {
+  readonly ifMatch: string | undefined
+  readonly ifNoneMatch: string | undefined
+  /** draft-ietf-httpapi-idempotency-key-header */
+  readonly idempotencyKey: string | undefined
+}
+
+export const conditionsOf = (headers: IncomingHttpHeaders): Conditions => ({
+  ifMatch: headers['if-match'],
+  ifNoneMatch: headers['if-none-match'],
+  idempotencyKey: headers['idempotency-key']?.toString()
+})
+
+export const etagOf = (version: number): string => `"${version}"`
+
+/** Weak tags match nothing (RFC 9110 section 8.8.3.2: strong comparison). */
+const matches = (header: string, version: number | undefined): boolean =>
+  version !== undefined && (header.trim() === '*' || header.split(',').some((each) => each.trim() === etagOf(version)))
+
+/**
+ * @param version of what is there now; undefined: nothing
+ * @throws AdminProblem precondition_required for a change of what is there without If-Match, precondition_failed
+ */
+export function checkPreconditions({ ifMatch, ifNoneMatch }: Conditions, version: number | undefined): void {
+  const failed = (detail: string): AdminProblem =>
+    new AdminProblem('precondition_failed', detail, 'Read it again, and change what you find then.', {
+      ...(version !== undefined && { headers: { ETag: etagOf(version) } })
+    })
+  if (ifNoneMatch !== undefined && matches(ifNoneMatch, version)) throw failed('It is there already.')
+  if (ifMatch !== undefined && !matches(ifMatch, version)) throw failed('It is not the version that If-Match names.')
+  if (version !== undefined && ifMatch === undefined)
+    throw new AdminProblem(
+      'precondition_required',
+      'There is a version of it already, and the request does not say which one it changes.',
+      'Read it, and send the ETag of the answer as If-Match; "*" stands for any version.'
+    )
+}

@@ -1,0 +1,45 @@
+// Who manages a tenant, its upstreams and its endpoints: the configuration file, or this API; and what is shown of a
+// configuration.
+
+import { Type } from '../../config/schema/type.ts'
+import type { Documents } from '../../control/compiled-documents.ts'
+import type { Control } from '../../control/control.ts'
+import type { TenantDocument } from '../../control/tenant-document.ts'
+import { GatewayError } from '../../protocol/messages.ts'
+import type { AdminRole } from '../access.ts'
+import { etagOf } from './conditions.ts'
+
+export const managedBySchema = Type.Enum(['file', 'api'], {
+  description: '`file`: the configuration file, where alone it can be changed. `api`: this API.'
+})
+
+export const versionSchema = Type.Union([Type.Integer(), Type.Null()], {
+  description: 'The version in which its tenant was changed last. null: it is managed by the file.'
+})
+
+export const configurationSchema = Type.Union([Type.Object({}), Type.Null()], {
+  description:
+    'As it was put, with `{"secret": true}` in place of each secret. null: it is managed by the file, or the role ' +
+    'may not change it.'
+})
+
+export const managedOf = (document: TenantDocument | undefined) => ({
+  managedBy: document === undefined ? ('file' as const) : ('api' as const),
+  version: document?.version ?? null
+})
+
+export const etagHeader = (document: TenantDocument | undefined): Readonly<Record<string, string>> =>
+  document === undefined ? {} : { ETag: etagOf(document.version) }
+
+/** URLs and arguments may hold what is nobody else's business. */
+export const mayRead = (role: AdminRole): boolean => role === 'platform-admin' || role === 'tenant-admin'
+
+/** For reading what is in use: without a store there is nothing more to tell. */
+export function documentsKnown(control: Control): Documents {
+  try {
+    return control.documents()
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === 'unavailable') return new Map()
+    throw error
+  }
+}

@@ -1,0 +1,91 @@
+// From the document of a tenant to its part of the snapshot, by the same schema, rules and compiler as the file's.
+
+import { compile } from '../config/compile.ts'
+import { createReport, type Problem } from '../config/problems.ts'
+import { resolveReferences, type Environment } from '../config/references.ts'
+import { checkRules } from '../config/rules.ts'
+import { ConfigSchema, type ConfigInput } from '../config/schema/config.ts'
+import { checkShape, treeOf, type Tree } from '../config/shape.ts'
+import type { Snapshot, Tenant } from '../config/snapshot.ts'
+import { tenantId } from '../protocol/messages.ts'
+import type { TenantDocument } from './tenant-document.ts'
+
+/** Relative paths would depend on where a gateway keeps its file: those of documents are absolute. */
+const folder = '/'
+
+/** Variables that would make another program of an allowed command. */
+const programVariables = /^(?:PATH|LD_.*|DYLD_.*|NODE_OPTIONS|PYTHONPATH|PYTHONHOME|BASH_ENV|ENV)$/
+
+export type Compiled = { readonly tenant: Tenant } | { readonly problems: readonly Problem[] }
+
+/** What of the file the tenants of documents are compiled with. */
+export const contextOfFile = ({ listen, publicUrl, audit, admin }: Snapshot): string =>
+  JSON.stringify([listen, publicUrl, audit === undefined, admin])
+
+/** @param file what the file says; `listen` and `publicUrl` are those that the gateway runs with */
+export function compileDocument(
+  id: string,
+  { tree, byPlatform }: Pick<TenantDocument, 'tree' | 'byPlatform'>,
+  file: Snapshot,
+  env: Environment
+): Compiled {
+  const report = createReport(() => undefined)
+  const whole = { tenants: { [id]: tree } }
+  // Those of a tenant-admin were refused when it was written; what is here all the same is not resolved.
+  const { value, isReference, inserted } = resolveReferences(whole, folder, byPlatform ? env : {}, report)
+  if (!byPlatform && inserted.length > 0)
+    report.add(['tenants', id], 'refers to variables or files', 'Only a platform-admin may do so.')
+  const { listen, publicUrl, audit, admin } = file
+  const config = checkShape(
+    ConfigSchema,
+    {
+      ...treeOf(value),
+      listen,
+      ...(publicUrl !== undefined && { publicUrl }),
+      ...(audit !== undefined && { audit: {} }),
+      // For its digests, which no API key may have.
+      ...(admin !== undefined && { admin: { listen: admin.listen, behindTlsProxy: true, keys: admin.keys } })
+    },
+    report,
+    isReference
+  )
+  checkRules(config, report, { ...listen, mayLetNobodyIn: true })
+  const upstreams = treeOf(treeOf(treeOf(treeOf(config)['tenants'])[id])['upstreams'])
+  for (const [name, upstream] of Object.entries(upstreams))
+    checkProgram(treeOf(upstream), admin?.allowedCommands ?? [], (member, message, suggestion) =>
+      report.add(['tenants', id, 'upstreams', name, ...member], message, suggestion)
+    )
+  const prefix = `tenants.${id}.`
+  const problems = report.problems().map((each) => ({ ...each, path: withoutPrefix(each.path, prefix) }))
+  if (problems.length > 0) return { problems }
+  const { tenants } = compile(config as ConfigInput, { folder, dataDir: undefined, ...listen, inserted })
+  const tenant = tenants.get(tenantId(id))
+  if (tenant === undefined) throw new Error('a document was compiled to no tenant')
+  return { tenant }
+}
+
+const withoutPrefix = (path: string, prefix: string): string =>
+  path.startsWith(prefix) ? path.slice(prefix.length) : path === prefix.slice(0, -1) ? '' : path
+
+/** @param allowed programs that documents may start */
+function checkProgram(
+  { command, cwd, env, disabled }: Tree,
+  allowed: readonly string[],
+  report: (member: readonly string[], message: string, suggestion: string) => void
+): void {
+  if (typeof command !== 'string' || disabled === true) return
+  if (!allowed.includes(command))
+    report(
+      ['command'],
+      'is no program that the admin API may start',
+      'The configuration file lists those under admin.allowedCommands.'
+    )
+  if (typeof cwd === 'string' && !cwd.startsWith('/')) report(['cwd'], 'is not absolute', 'Begin it with /.')
+  for (const name of Object.keys(treeOf(env)))
+    if (programVariables.test(name))
+      report(
+        ['env', name],
+        'could make another program of the command',
+        'Put the upstream into the configuration file.'
+      )
+}

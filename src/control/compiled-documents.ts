@@ -1,0 +1,111 @@
+// The documents of tenants, as the journal keeps them and as this process has compiled them.
+
+import type { Problem } from '../config/problems.ts'
+import type { Environment } from '../config/references.ts'
+import { isTree } from '../config/shape.ts'
+import type { Snapshot, Tenant } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import { tenantId, type TenantId } from '../protocol/messages.ts'
+import { compileDocument, contextOfFile } from './compile-document.ts'
+import { ControlError } from './control-error.ts'
+import type { KeptText } from './journal.ts'
+import type { TenantDocument } from './tenant-document.ts'
+
+/** Of a document as JSON, and of all. */
+const maxDocumentChars = 256 * 1024
+const maxAllChars = 16 * 1024 * 1024
+const maxDocuments = 2_000
+
+/** Of the names of documents in the journal. */
+export const documentPrefix = 'tenant/'
+
+export type Documents = ReadonlyMap<string, TenantDocument>
+
+/** One document before and after a change; undefined: there is none. */
+export interface DocumentChange {
+  readonly tenant: string
+  readonly before: TenantDocument | undefined
+  readonly after: TenantDocument | undefined
+}
+
+interface CompiledDocument {
+  readonly document: TenantDocument
+  readonly context: string
+  /** The last that compiled here. */
+  readonly tenant: Tenant | undefined
+  readonly problems: readonly Problem[]
+}
+
+/** @param file what the file says, with the settings that hold until the process ends */
+export function createCompiledDocuments({
+  file,
+  env,
+  log
+}: {
+  readonly file: () => Snapshot
+  readonly env: Environment
+  readonly log: Log
+}) {
+  let documents: Documents = new Map()
+  let compiled = new Map<string, CompiledDocument>()
+
+  function compiledOf(id: string, document: TenantDocument, context: string): CompiledDocument {
+    const before = compiled.get(id)
+    if (before?.document.version === document.version && before.context === context) return before
+    const found = compileDocument(id, document, file(), env)
+    if ('tenant' in found) return { document, context, tenant: found.tenant, problems: [] }
+    const { problems } = found
+    log.error(
+      { tenant: id, version: document.version, problems },
+      'the document of a tenant cannot be used at this process; the tenant stays as it was'
+    )
+    return { document, context, tenant: before?.tenant, problems }
+  }
+
+  return {
+    get documents() {
+      return documents
+    },
+    take(next: Documents): void {
+      documents = next
+    },
+    problemsOf: (id: string): readonly Problem[] => compiled.get(id)?.problems ?? [],
+    /** Those of documents that the file does not have. */
+    tenants(): Map<TenantId, Tenant> {
+      const context = contextOfFile(file())
+      compiled = new Map([...documents].map(([id, document]) => [id, compiledOf(id, document, context)]))
+      return new Map(
+        [...compiled].flatMap(([id, { tenant }]) => (tenant === undefined ? [] : [[tenantId(id), tenant]]))
+      )
+    }
+  }
+}
+
+export const textOfDocument = ({ tree, byPlatform }: TenantDocument): string => JSON.stringify({ tree, byPlatform })
+
+export function documentsIn(texts: ReadonlyMap<string, KeptText>): Documents {
+  const parsed = [...texts].flatMap(([name, { version, text }]): Array<[string, TenantDocument]> => {
+    if (text === undefined || !name.startsWith(documentPrefix)) return []
+    const value: unknown = JSON.parse(text)
+    if (!isTree(value) || !isTree(value['tree'])) return []
+    const { tree, byPlatform } = value
+    return [[name.slice(documentPrefix.length), { version, tree, byPlatform: byPlatform === true }]]
+  })
+  return new Map(parsed)
+}
+
+/** @throws ControlError limit_reached */
+export function checkSizes(documents: Documents, changes: readonly DocumentChange[]): void {
+  const after = new Map(documents)
+  for (const { tenant, after: document } of changes)
+    if (document === undefined) after.delete(tenant)
+    else after.set(tenant, document)
+  const sizeOf = (document: TenantDocument): number => textOfDocument(document).length
+  const isTooMuch = (what: string): ControlError =>
+    new ControlError('limit_reached', `${what} would be more than the store keeps.`, 'Remove what is not needed.')
+  if (changes.some(({ after: document }) => document !== undefined && sizeOf(document) > maxDocumentChars))
+    throw isTooMuch('The document')
+  if (after.size > maxDocuments && after.size > documents.size) throw isTooMuch('So many tenants')
+  const all = [...after.values()].reduce((sum, document) => sum + sizeOf(document), 0)
+  if (all > maxAllChars) throw isTooMuch('All documents together')
+}

@@ -1,0 +1,213 @@
+// What the admin API makes: documents of tenants in the store, compiled together with the file's configuration at every
+// process. A tenant of the file is the file's; a document that does not compile at a process leaves its tenant there as
+// it was, and nobody else's.
+
+import { withTenants } from '../config/compile.ts'
+import type { Problem } from '../config/problems.ts'
+import type { Environment } from '../config/references.ts'
+import type { Tree } from '../config/shape.ts'
+import type { Snapshot } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import { tenantId } from '../protocol/messages.ts'
+import { canonicalJsonOf } from '../protocol/json-text.ts'
+import { controlChannel } from '../store/keys.ts'
+import { type Store, unavailable } from '../store/port.ts'
+import type { Sealer } from '../store/seal.ts'
+import { type Clock, every, steadyClock } from '../time/clock.ts'
+import { compileDocument } from './compile-document.ts'
+import {
+  checkSizes,
+  createCompiledDocuments,
+  documentPrefix,
+  documentsIn,
+  textOfDocument,
+  type DocumentChange,
+  type Documents
+} from './compiled-documents.ts'
+import { ControlError } from './control-error.ts'
+import { createJournal } from './journal.ts'
+import { checkTenantAdmin } from './permissions.ts'
+import { hasReference, notUsable, storedDocument } from './tenant-document.ts'
+import type { ChangeAuthor } from './version-record.ts'
+
+/** How often each process looks for versions that it was not told of. */
+const pollMs = 1_000
+/** Times that a change is judged again because another one came first. */
+const maxAttempts = 16
+
+/** New trees by tenant, without their secrets where they keep them; undefined: the tenant is removed. */
+export type WantedChange = ReadonlyMap<string, Tree | undefined>
+
+export interface Wish {
+  readonly author: ChangeAuthor
+  /** Such as `tenant.put`. */
+  readonly action: string
+  /** Judges the documents of the moment; called again where another writer was first. @throws whatever refuses it */
+  readonly change: (documents: Documents) => WantedChange
+  /** Judges what would be another document than now. @throws whatever refuses it */
+  readonly admit?: (change: DocumentChange) => void
+}
+
+export type Control = Awaited<ReturnType<typeof createControl>>
+
+interface ControlOptions {
+  readonly store: Store
+  readonly sealer: Sealer
+  /** What the file says, with the settings that hold until the process ends. */
+  readonly file: () => Snapshot
+  /** Where `${NAME}` in documents of platform-admins comes from. */
+  readonly env: Environment
+  /** The time of day. */
+  readonly wall: Pick<Clock, 'now'>
+  readonly log: Log
+}
+
+/** Reads the documents, where the store answers. Never rejects. */
+export async function createControl(options: ControlOptions) {
+  const { store, file, wall, log } = options
+  const journal = createJournal(options)
+  const compiled = createCompiledDocuments(options)
+  let last: Promise<unknown> = Promise.resolve()
+  let onChange = (): void => {}
+  let stop = async (): Promise<void> => {}
+  /** The journal takes one call after the other. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = last.then(work)
+    last = done.catch(() => {})
+    return done
+  }
+
+  async function sync(): Promise<void> {
+    if (!(await journal.pull())) return
+    compiled.take(documentsIn(journal.texts()))
+    onChange()
+  }
+  const poll = (): void => {
+    inTurn(sync).catch((err: unknown) => log.debug({ err }, 'documents of the admin API cannot be read now'))
+  }
+  await inTurn(() => journal.pull()).then(
+    () => compiled.take(documentsIn(journal.texts())),
+    (err: unknown) => log.warn({ err }, 'the tenants that the admin API made cannot be read yet')
+  )
+
+  function checkOwner(tenant: string): void {
+    if (!file().tenants.has(tenantId(tenant))) return
+    throw new ControlError(
+      'managed_by_file',
+      `The tenant ${tenant} stands in the configuration file, where alone it can be changed.`,
+      'Change the file: it is applied while the gateway runs.'
+    )
+  }
+
+  /** What a change comes to, without what changes nothing. @throws ControlError */
+  function judge({ author, change, admit }: Wish): DocumentChange[] {
+    const { documents } = compiled
+    const changes = [...change(documents)].flatMap(([tenant, wanted]): DocumentChange[] => {
+      checkOwner(tenant)
+      const before = documents.get(tenant)
+      const tree = wanted && storedDocument(wanted, before?.tree)
+      if (author.role !== 'platform-admin') {
+        const { admin } = file()
+        checkTenantAdmin(before?.tree, tree, admin ?? { allowedHosts: [] })
+      }
+      if (tree === undefined || canonicalJsonOf(tree) === canonicalJsonOf(before?.tree))
+        return tree === undefined && before !== undefined ? [{ tenant, before, after: undefined }] : []
+      const byPlatform = author.role === 'platform-admin' && hasReference(tree)
+      return [{ tenant, before, after: { version: journal.version + 1, tree, byPlatform } }]
+    })
+    for (const each of changes) admit?.(each)
+    checkSizes(documents, changes)
+    const problems = changes.flatMap(({ tenant, after }) => {
+      const found = after && compileDocument(tenant, after, file(), options.env)
+      if (found === undefined || 'tenant' in found) return []
+      return changes.length === 1
+        ? found.problems
+        : found.problems.map((each) => ({ ...each, path: `${tenant}.${each.path}` }))
+    })
+    if (problems.length > 0) throw notUsable(problems)
+    return changes
+  }
+
+  async function write(wish: Wish, attempt: number): Promise<readonly DocumentChange[]> {
+    await sync()
+    const changes = judge(wish)
+    if (changes.length === 0) return changes
+    const { author, action } = wish
+    const names = changes.map(({ tenant }) => documentPrefix + tenant)
+    const texts = new Map(changes.map(({ tenant, after }) => [documentPrefix + tenant, after && textOfDocument(after)]))
+    const at = new Date(wall.now()).toISOString()
+    if (!(await journal.append({ author, action, names, at }, texts))) {
+      if (attempt < maxAttempts) return await write(wish, attempt + 1)
+      throw new ControlError('conflict', 'Others change the configuration at the same time.', 'Try again.')
+    }
+    compiled.take(documentsIn(journal.texts()))
+    onChange()
+    // The others find it at their next look in any case.
+    await store.publish(controlChannel, String(journal.version)).catch((err: unknown) => {
+      log.debug({ err }, 'other processes are not told of a change')
+    })
+    return changes
+  }
+
+  return {
+    /** From now on what others change is taken up. @param changed called after what `snapshot` returns has changed */
+    async start(changed: () => void): Promise<void> {
+      onChange = changed
+      const timer = every(steadyClock, pollMs, () => {
+        // Nobody else writes to a store of one process.
+        if (store.shared || !journal.loaded) poll()
+      })
+      const unsubscribe = await store.subscribe(controlChannel, poll)
+      store.onLost(poll)
+      stop = async () => {
+        timer.close()
+        await unsubscribe()
+      }
+    },
+    /** Those of now, of tenants that the file does not have. @throws GatewayError unavailable before the first read */
+    documents(): Documents {
+      if (!journal.loaded) throw unavailable('The store could not be read yet. Retry in a second.')
+      const { tenants } = file()
+      return new Map([...compiled.documents].filter(([id]) => !tenants.has(tenantId(id))))
+    },
+    get version() {
+      return journal.version
+    },
+    /** @throws ControlError managed_by_file */
+    checkOwner,
+    /** What keeps this process from being ready. */
+    fault: (): string | undefined =>
+      journal.loaded ? undefined : 'the tenants that the admin API made could not be read from the store yet',
+    /** Why the newest document of a tenant is not in use at this process; empty where it is. */
+    problemsOf: (tenant: string): readonly Problem[] => compiled.problemsOf(tenant),
+    /** The configuration of the file with the tenants of documents. */
+    snapshot: (): Snapshot => withTenants(file(), compiled.tenants(), journal.loaded),
+
+    /**
+     * Makes a change, in force at this process when it resolves, and at others within a second.
+     * @returns nothing where everything is so already
+     * @throws ControlError, GatewayError unavailable, and whatever `wish.change` throws
+     */
+    change: (wish: Wish): Promise<readonly DocumentChange[]> => inTurn(() => write(wish, 1)),
+    /** The same without the change. */
+    preview: (wish: Wish): Promise<readonly DocumentChange[]> =>
+      inTurn(async () => {
+        await sync()
+        return judge(wish)
+      }),
+
+    /** @param before a version number */
+    history: (before: number, limit: number) => inTurn(() => journal.history(before, limit)),
+    /** The documents of a version; undefined where it is not kept. @throws GatewayError unavailable */
+    at: (version: number): Promise<Documents | undefined> =>
+      inTurn(async () => {
+        const texts = await journal.at(version)
+        return texts && documentsIn(texts)
+      }),
+
+    async close(): Promise<void> {
+      await stop()
+      await last
+    }
+  }
+}

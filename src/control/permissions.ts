@@ -1,0 +1,74 @@
+// What a tenant-admin may not put into the document of a tenant, because it would reach beyond the tenant: programs of
+// the gateway's machine, its secrets, and hosts that only its network reaches.
+
+import type { Problem } from '../config/problems.ts'
+import { pathText } from '../config/problems.ts'
+import type { AdminConfig } from '../config/snapshot.ts'
+import { isTree, listOf, treeOf, type Tree } from '../config/shape.ts'
+import { canonicalJsonOf } from '../protocol/json-text.ts'
+import { ControlError } from './control-error.ts'
+import { hasReference } from './tenant-document.ts'
+
+/**
+ * @param before undefined: there is none yet
+ * @throws ControlError forbidden
+ */
+export function checkTenantAdmin(
+  before: Tree | undefined,
+  next: Tree | undefined,
+  { allowedHosts }: Pick<AdminConfig, 'allowedHosts'>
+): void {
+  if (before === undefined || next === undefined)
+    throw refused('Only a platform-admin makes and removes tenants.', 'Ask a platform-admin.')
+  if (hasReference(before))
+    throw refused(
+      'The document refers to secrets of the gateway (${…}): only a platform-admin may change it.',
+      'Ask a platform-admin.'
+    )
+  if (hasReference(next))
+    throw refused('Only a platform-admin may refer to variables and files (${…}).', 'Give the value itself.')
+  const problems = [...upstreamFaults(before, next, allowedHosts), ...issuerFaults(before, next, allowedHosts)]
+  if (problems.length === 0) return
+  throw new ControlError('forbidden', 'Only a platform-admin may change this.', 'See errors.', problems)
+}
+
+const refused = (message: string, remedy: string): ControlError => new ControlError('forbidden', message, remedy)
+
+const isSame = (one: unknown, other: unknown): boolean => canonicalJsonOf(one) === canonicalJsonOf(other)
+
+function upstreamFaults(before: Tree, next: Tree, allowedHosts: readonly string[]): Problem[] {
+  const old = treeOf(before['upstreams'])
+  return Object.entries(treeOf(next['upstreams'])).flatMap(([name, upstream]): Problem[] => {
+    if (isSame(upstream, Object.hasOwn(old, name) ? old[name] : undefined) || !isTree(upstream)) return []
+    const path = pathText(['upstreams', name])
+    const { command, url } = upstream
+    if (command !== undefined)
+      return [{ path, message: 'starts a program', suggestion: 'A platform-admin may add it.' }]
+    return hostFault(url, `${path}.url`, allowedHosts)
+  })
+}
+
+/** The gateway asks an issuer for its keys. */
+function issuerFaults(before: Tree, next: Tree, allowedHosts: readonly string[]): Problem[] {
+  const issuersOf = (tree: Tree): readonly unknown[] => listOf(treeOf(tree['auth'])['issuers'])
+  const old = issuersOf(before)
+  return issuersOf(next).flatMap((each, index): Problem[] => {
+    if (!isTree(each) || old.some((other) => isSame(each, other))) return []
+    const path = pathText(['auth', 'issuers', index])
+    return ['issuer', 'jwksUri'].flatMap((member) =>
+      each[member] === undefined ? [] : hostFault(each[member], `${path}.${member}`, allowedHosts)
+    )
+  })
+}
+
+function hostFault(url: unknown, path: string, allowedHosts: readonly string[]): Problem[] {
+  // What is no URL is a fault of its own, which the compiler names.
+  if (typeof url !== 'string' || !URL.canParse(url)) return []
+  const { hostname } = new URL(url)
+  const isAllowed = allowedHosts.some((each) =>
+    each.startsWith('*.') ? hostname.endsWith(each.slice(1)) : hostname === each
+  )
+  if (isAllowed) return []
+  const suggestion = 'The configuration file lists those that tenant-admins may use under admin.allowedHosts.'
+  return [{ path, message: 'names a host that is not allowed', suggestion }]
+}

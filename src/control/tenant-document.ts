@@ -1,0 +1,154 @@
+// The document of a tenant: what the configuration file holds under `tenants.{id}`, as a tree without defaults. Secrets
+// in it can be written and never read: where one stands, a reader gets `{ "secret": true }`, and a writer who sends
+// that back keeps what is there.
+
+import { keyDigest } from '../config/rules.ts'
+import { createReport, type Path } from '../config/problems.ts'
+import { isTree, listOf, treeOf, type Tree } from '../config/shape.ts'
+import { canonicalJsonOf } from '../protocol/json-text.ts'
+import { ControlError } from './control-error.ts'
+
+export interface TenantDocument {
+  /** The version that changed it last. */
+  readonly version: number
+  readonly tree: Tree
+  /** Was it a platform-admin who changed it last? Nobody else's references are resolved. */
+  readonly byPlatform: boolean
+}
+
+/** In place of a secret. */
+const hidden = { secret: true } as const
+
+const isHidden = (value: unknown): boolean =>
+  isTree(value) && value['secret'] === true && Object.keys(value).length === 1
+
+/** One reference to a secret that is kept elsewhere, at most after the scheme of an Authorization header. */
+const plainReference = /^(?:[A-Za-z]{1,20} )?\$\{(?:[A-Za-z_][A-Za-z0-9_]*|file:[^{}]+)\}$/
+
+/** Members of an upstream whose values are secrets. */
+const secretMaps = ['env', 'headers'] as const
+
+const mapped = (tree: unknown, change: (value: unknown, name: string) => unknown): unknown =>
+  isTree(tree) ? Object.fromEntries(Object.entries(tree).map(([name, value]) => [name, change(value, name)])) : tree
+
+/** The same tree, with each of its members that `changes` names replaced, where it is there. */
+const withMembers = (tree: Tree, changes: Readonly<Record<string, (value: unknown) => unknown>>): Tree =>
+  Object.fromEntries(
+    Object.entries(tree).map(([name, value]) => [name, Object.hasOwn(changes, name) ? changes[name]?.(value) : value])
+  )
+
+/** What the admin API shows of an upstream. */
+export const shownUpstream = (upstream: unknown): unknown =>
+  isTree(upstream)
+    ? withMembers(
+        upstream,
+        Object.fromEntries(secretMaps.map((member) => [member, (values) => mapped(values, shownSecret)]))
+      )
+    : upstream
+
+/** References tell nothing: what they stand for is kept elsewhere. */
+const shownSecret = (value: unknown): unknown =>
+  typeof value === 'string' && plainReference.test(value) ? value : hidden
+
+/** What the admin API shows of a document. */
+export function shownDocument(tree: Tree): Tree {
+  const shownKey = (key: unknown): unknown => (isTree(key) ? withMembers(key, { sha256: () => hidden }) : key)
+  return withMembers(tree, {
+    upstreams: (upstreams) => mapped(upstreams, shownUpstream),
+    auth: (auth) => (isTree(auth) ? withMembers(auth, { keys: (keys) => listOf(keys).map(shownKey) }) : auth)
+  })
+}
+
+/** Where a secret of the upstream goes: a secret that its writer does not know must not go elsewhere. */
+const targetOf = (upstream: unknown): string => {
+  const { type, url, command, args, cwd } = treeOf(upstream)
+  return canonicalJsonOf({ type, url, command, args, cwd })
+}
+
+/**
+ * A document as it is stored: with the secrets that it keeps of the one before, and keys as their digests.
+ * @throws ControlError not_usable
+ */
+export function storedDocument(wanted: Tree, before: Tree | undefined): Tree {
+  const report = createReport(() => undefined)
+  const kept = (value: unknown, old: unknown, path: Path, mayKeep: boolean): unknown => {
+    if (!isHidden(value)) return value
+    if (old !== undefined && mayKeep) return old
+    report.add(
+      path,
+      old === undefined ? 'keeps a secret that is not there' : 'keeps a secret, but the upstream leads elsewhere now',
+      'Give the secret itself.'
+    )
+    return value
+  }
+  const oldUpstreams = treeOf(before?.['upstreams'])
+  const storedUpstream = (upstream: unknown, name: string): unknown => {
+    const old = Object.hasOwn(oldUpstreams, name) ? oldUpstreams[name] : undefined
+    const isSame = targetOf(upstream) === targetOf(old)
+    const storedMap = (member: string) => (values: unknown) => {
+      const oldValues = treeOf(treeOf(old)[member])
+      return mapped(values, (value, key) =>
+        kept(
+          value,
+          Object.hasOwn(oldValues, key) ? oldValues[key] : undefined,
+          ['upstreams', name, member, key],
+          isSame
+        )
+      )
+    }
+    return isTree(upstream)
+      ? withMembers(upstream, Object.fromEntries(secretMaps.map((member) => [member, storedMap(member)])))
+      : upstream
+  }
+  const oldKeys = listOf(treeOf(before?.['auth'])['keys']).map(treeOf)
+  const storedKey = (key: unknown, index: number): unknown => {
+    if (!isTree(key)) return key
+    const { key: plain, ...rest } = key
+    // A reference is a key of the file's kind: what it stands for is not known here.
+    if (typeof plain === 'string' && rest['sha256'] === undefined && plain.length >= 16 && !plain.includes('${'))
+      return { ...rest, sha256: keyDigest({ key: plain }) }
+    const old = oldKeys.find(({ name }) => name === key['name'])?.['sha256']
+    const path = ['auth', 'keys', index, 'sha256']
+    return withMembers(key, { sha256: (value) => kept(value, old, path, true) })
+  }
+  const tree = withMembers(wanted, {
+    upstreams: (upstreams) => mapped(upstreams, storedUpstream),
+    auth: (auth) =>
+      isTree(auth) ? withMembers(auth, { keys: (keys) => (Array.isArray(keys) ? keys.map(storedKey) : keys) }) : auth
+  })
+  const path = impossibleKey(tree, [])
+  if (path !== undefined) report.add(path, 'is no possible key', 'Use a plain name.')
+  const problems = report.problems()
+  if (problems.length > 0) throw notUsable(problems)
+  return tree
+}
+
+export const notUsable = (problems: ControlError['problems']): ControlError =>
+  new ControlError('not_usable', 'The configuration cannot be used so.', 'Correct what errors names.', problems)
+
+/** It would be no member of what it is copied into, but its prototype. */
+function impossibleKey(value: unknown, path: Path): Path | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const [name, member] of Object.entries(value)) {
+    const place = [...path, Array.isArray(value) ? Number(name) : name]
+    const found = name === '__proto__' ? place : impossibleKey(member, place)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** Does a text anywhere in it refer to a variable or file? `$${` stands for itself. */
+export const hasReference = (value: unknown): boolean =>
+  typeof value === 'string'
+    ? value.replaceAll('$${', '\0').includes('${')
+    : typeof value === 'object' && value !== null && Object.values(value).some(hasReference)
+
+/** JSON Merge Patch (RFC 7396 section 2). */
+export function mergePatch(target: unknown, patch: unknown): unknown {
+  if (!isTree(patch)) return patch
+  const result = new Map(Object.entries(treeOf(target)))
+  for (const [name, value] of Object.entries(patch))
+    if (value === null) result.delete(name)
+    else result.set(name, mergePatch(result.get(name), value))
+  return Object.fromEntries(result)
+}

@@ -1,0 +1,252 @@
+// A tenant made by the admin API: what may be put, who may put it, what is shown of it, and that it serves.
+
+import t from 'tap'
+import { adminGateway, adminKeys, adminSection, type AdminGateway } from '../kit/admin.ts'
+import { legacyClient } from '../kit/client.ts'
+import { until, type Teardown } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
+
+const apiKey = 'gh_key_of_a_tenant_made_by_api'
+const canary = 'CANARYk3Vb8Xw2Zr9Lq7'
+
+async function start(t: Teardown, top: object = {}) {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const made = await adminGateway(t, {
+    upstreams: {},
+    top: {
+      admin: {
+        ...adminSection,
+        keys: adminSection.keys.map((each) =>
+          each.name === 'globex' ? { ...each, tenants: ['globex', 'initech'] } : each
+        ),
+        allowedHosts: ['127.0.0.1'],
+        ...top
+      }
+    }
+  })
+  const document = {
+    auth: { keys: [{ name: 'ci', key: apiKey }] },
+    upstreams: { up: { type: 'http', url: upstream.url, headers: { 'X-Api-Key': canary } } }
+  }
+  return { ...made, upstream, document }
+}
+
+const put = (made: AdminGateway, body: unknown, options: object = {}) =>
+  made.call('PUT', '/v1/tenants/initech', { body, ...options })
+
+const problemsIn = ({ json }: { readonly json: unknown }) =>
+  (json as { errors?: Array<{ path: string; message: string }> }).errors ?? []
+
+t.test('a tenant that is put serves at once, is shown without its secrets, and is gone once deleted', async (t) => {
+  const made = await start(t)
+  const created = await put(made, made.document)
+  t.equal(created.status, 201, created.text)
+  t.match(created.json, { id: 'initech', managedBy: 'api', version: 1, problems: [] })
+  t.equal(created.headers['etag'], '"1"')
+  const client = await legacyClient(made.url('default', 'initech'), apiKey)
+  const called = await client.request('tools/call', { name: 'up__echo', arguments: { text: 'hello' } })
+  t.match(called.json, { result: { content: [{ type: 'text' }] } })
+  t.equal(made.upstream.seen.at(-1)?.headers['x-api-key'], canary, 'the secret is in use')
+
+  const shown = await made.call('GET', '/v1/tenants/initech')
+  t.match(shown.json, {
+    configuration: {
+      auth: { keys: [{ name: 'ci', sha256: { secret: true } }] },
+      upstreams: { up: { url: made.upstream.url, headers: { 'X-Api-Key': { secret: true } } } }
+    }
+  })
+  for (const path of ['', '/upstreams/up', '/upstreams', '/endpoints/default', '/endpoints'])
+    for (const key of [adminKeys.platform, adminKeys.globex, adminKeys.viewer]) {
+      const { status, text } = await made.call('GET', `/v1/tenants/initech${path}`, { key })
+      t.equal(status, 200, path)
+      t.notMatch(text, canary, path)
+      t.notMatch(text, apiKey, path)
+    }
+  const asViewer = await made.call('GET', '/v1/tenants/initech', { key: adminKeys.viewer })
+  t.match(asViewer.json, { configuration: null, version: 1 })
+
+  t.equal((await made.call('DELETE', '/v1/tenants/initech')).status, 428)
+  t.equal((await made.call('DELETE', '/v1/tenants/initech', { headers: { 'If-Match': '"1"' } })).status, 204)
+  t.equal((await made.call('GET', '/v1/tenants/initech')).status, 404)
+  const late = await client.request('tools/list')
+  t.equal(late.status, 404)
+  t.notMatch(JSON.stringify(made.log), canary, 'no secret in the log')
+  t.notMatch(JSON.stringify(made.log), apiKey, 'no key in the log')
+})
+
+t.test('a change needs the version that it changes; the same thing put again changes nothing', async (t) => {
+  const made = await start(t)
+  await put(made, made.document)
+  t.equal((await put(made, { ...made.document, origins: ['https://a.example'] })).status, 428)
+  const stale = await put(
+    made,
+    { ...made.document, origins: ['https://a.example'] },
+    { headers: { 'If-Match': '"7"' } }
+  )
+  t.equal(stale.status, 412)
+  t.equal(stale.headers['etag'], '"1"')
+  const again = await put(made, made.document)
+  t.equal(again.status, 200)
+  t.equal(again.headers['etag'], '"1"')
+  t.equal((await put(made, made.document, { headers: { 'If-None-Match': '*' } })).status, 200, 'it is so already')
+  const other = { ...made.document, origins: ['https://a.example'] }
+  t.equal((await put(made, other, { headers: { 'If-None-Match': '*' } })).status, 412)
+  const changed = await put(made, other, { headers: { 'If-Match': '"1"' } })
+  t.equal(changed.status, 200)
+  t.equal(changed.headers['etag'], '"2"')
+  // What is read can be put back: secrets stay.
+  const { configuration } = (await made.call('GET', '/v1/tenants/initech')).json as { configuration: object }
+  const back = await put(made, { ...configuration, origins: [] }, { headers: { 'If-Match': '"2"' } })
+  t.equal(back.status, 200, back.text)
+  const client = await legacyClient(made.url('default', 'initech'), apiKey)
+  await client.request('tools/call', { name: 'up__echo', arguments: {} })
+  t.equal(made.upstream.seen.at(-1)?.headers['x-api-key'], canary)
+})
+
+t.test('a kept secret does not go elsewhere', async (t) => {
+  const made = await start(t)
+  await put(made, made.document)
+  const body = { url: 'http://127.0.0.1:1/elsewhere' }
+  const headers = { 'If-Match': '*' }
+  const moved = await made.call('PATCH', '/v1/tenants/initech/upstreams/up', { body, headers })
+  t.equal(moved.status, 422, moved.text)
+  t.match(problemsIn(moved), [{ path: 'upstreams.up.headers.X-Api-Key', message: /leads elsewhere/ }])
+  const given = { ...body, headers: { 'X-Api-Key': 'another' } }
+  t.equal((await made.call('PATCH', '/v1/tenants/initech/upstreams/up', { body: given, headers })).status, 200)
+})
+
+t.test('upstreams and endpoints are put, patched and removed one by one', async (t) => {
+  const made = await start(t)
+  await put(made, made.document)
+  const at = (part: string) => `/v1/tenants/initech/${part}`
+  const any = { 'If-Match': '*' }
+  const second = { type: 'http', url: made.upstream.url }
+  t.equal((await made.call('PUT', at('upstreams/two'), { body: second })).status, 201)
+  t.equal((await made.call('PUT', at('upstreams/two'), { body: { ...second, maxCalls: 3 } })).status, 428)
+  t.equal((await made.call('PUT', at('endpoints/files'), { body: { upstreams: ['up'] } })).status, 409)
+  const both = { upstreams: ['up', 'two'] }
+  t.equal((await made.call('PUT', at('endpoints/default'), { body: both })).status, 428, 'it is there by itself')
+  t.equal((await made.call('PUT', at('endpoints/default'), { body: both, headers: any })).status, 200)
+  t.equal((await made.call('PUT', at('endpoints/other'), { body: both, headers: any })).status, 412)
+  const files = await made.call('PUT', at('endpoints/files'), { body: { upstreams: ['up'], prefix: '' } })
+  t.equal(files.status, 201, files.text)
+  t.match(files.json, { name: 'files', path: '/t/initech/files/mcp', configuration: { prefix: '' } })
+  const client = await legacyClient(made.url('files', 'initech'), apiKey)
+  t.match((await client.request('tools/call', { name: 'echo', arguments: {} })).json, { result: {} })
+  t.equal((await made.call('DELETE', at('upstreams/two'), { headers: any })).status, 422, 'default names it')
+  const patch = { type: 'application/merge-patch+json', body: { upstreams: ['up'] } }
+  const patched = await made.call('PATCH', at('endpoints/default'), {
+    body: patch.body,
+    headers: { ...any, 'Content-Type': patch.type }
+  })
+  t.equal(patched.status, 200, patched.text)
+  t.equal((await made.call('DELETE', at('upstreams/two'), { headers: any })).status, 204)
+  t.equal((await made.call('GET', at('upstreams/two'))).status, 404)
+  const off = await made.call('PATCH', at('upstreams/up'), { body: { disabled: true }, headers: any })
+  t.match(off.json, { state: 'disabled', connections: 0 }, off.text)
+})
+
+t.test('what does not compile is refused with its place, and nothing is written', async (t) => {
+  const made = await start(t)
+  const bad = await put(made, {
+    auth: {},
+    upstreams: { up: { url: 'http://a.example', comand: 1 } },
+    endpoints: { default: { upstreams: ['pu'] } }
+  })
+  t.equal(bad.status, 422)
+  t.match(
+    problemsIn(bad)
+      .map(({ path }) => path)
+      .sort(),
+    ['endpoints.default.upstreams[0]', 'upstreams.up.comand']
+  )
+  t.equal((await made.call('GET', '/v1/tenants/initech')).status, 404)
+  for (const body of [[], 'x', 1]) t.equal((await put(made, JSON.stringify(body))).status, 400)
+  const proto = await put(made, '{"auth":{},"upstreams":{"__proto__":{"url":"http://a.example"}}}')
+  t.equal(proto.status, 422, proto.text)
+  t.equal((await put(made, { auth: {}, upstreams: {} })).status, 201, 'a tenant that lets nobody in yet')
+})
+
+t.test('what the file says is changed in the file', async (t) => {
+  const made = await start(t)
+  for (const [method, path, body] of [
+    ['PUT', '/v1/tenants/acme', { auth: {}, upstreams: {} }],
+    ['PATCH', '/v1/tenants/acme', {}],
+    ['DELETE', '/v1/tenants/acme', undefined],
+    ['PUT', '/v1/tenants/acme/upstreams/x', { url: 'http://a.example' }],
+    ['DELETE', '/v1/tenants/acme/endpoints/default', undefined]
+  ] as const) {
+    const answer = await made.call(method, path, { body, headers: { 'If-Match': '*' } })
+    t.match(answer.json, { status: 409, type: 'urn:gatehouse:problem:managed_by_file' }, `${method} ${path}`)
+  }
+  t.match((await made.call('GET', '/v1/tenants/acme')).json, { managedBy: 'file', version: null, configuration: null })
+})
+
+t.test('a tenant-admin changes its own tenant, and reaches nothing beyond it', async (t) => {
+  const made = await start(t, { allowedCommands: [process.execPath] })
+  const key = adminKeys.globex
+  const any = { 'If-Match': '*' }
+  t.equal((await put(made, made.document, { key })).status, 403, 'makes none')
+  await put(made, made.document)
+  const change = (body: object) => made.call('PATCH', '/v1/tenants/initech', { key, body, headers: any })
+  t.equal((await change({ origins: ['https://a.example'] })).status, 200)
+  t.equal((await change({ upstreams: { new: { url: made.upstream.url } } })).status, 200, 'an allowed host')
+  for (const [what, upstreams] of Object.entries({
+    'a host that is not allowed': { bad: { url: 'http://169.254.169.254/latest' } },
+    'a program': { bad: { command: process.execPath, args: ['-e', ''] } },
+    'a variable of the gateway': { bad: { url: made.upstream.url, headers: { A: '${PATH}' } } },
+    'a file of the gateway': { bad: { url: made.upstream.url, headers: { A: '${file:/etc/hostname}' } } }
+  }))
+    t.equal((await change({ upstreams })).status, 403, what)
+  const issuer = { issuers: [{ issuer: 'https://idp.elsewhere.example' }] }
+  t.equal((await change({ auth: issuer })).status, 403, 'an issuer')
+  t.equal((await change({ upstreams: { good: { url: made.upstream.url, headers: { A: '$${PATH}' } } } })).status, 200)
+  for (const path of ['/v1/tenants/acme', '/v1/tenants/nobody']) {
+    const foreign = await made.call('PUT', path, { key, body: made.document })
+    t.match(foreign.json, { status: 404, detail: /tenant/ })
+  }
+  t.equal((await made.call('DELETE', '/v1/tenants/initech', { key, headers: any })).status, 403)
+  t.equal((await put(made, {}, { key: adminKeys.viewer })).status, 403)
+  // A platform admin may do all of it, and then nobody else may change the document.
+  const mine = await made.call('PATCH', '/v1/tenants/initech', {
+    body: { upstreams: { own: { url: made.upstream.url, headers: { A: '${HOME:-x}', B: '${HOME}' } } } },
+    headers: any
+  })
+  t.equal(mine.status, 200, mine.text)
+  t.match(mine.json, { configuration: { upstreams: { own: { headers: { A: { secret: true }, B: '${HOME}' } } } } })
+  t.equal((await change({ origins: [] })).status, 403)
+})
+
+t.test('only programs of the list are started, also where a document is older than the list', async (t) => {
+  const made = await start(t, { allowedCommands: [process.execPath] })
+  const child = (command: string, more: object = {}) => ({ auth: {}, upstreams: { child: { command, ...more } } })
+  t.equal((await put(made, child('/bin/sh'))).status, 422)
+  t.equal((await put(made, child(process.execPath, { env: { PATH: '/tmp' } }))).status, 422)
+  t.equal((await put(made, child(process.execPath, { cwd: 'x' }))).status, 422)
+  t.equal((await put(made, child(process.execPath, { args: ['-e', ''] }))).status, 201)
+})
+
+t.test('sessions learn of a changed endpoint, and end with their tenant', async (t) => {
+  const made = await start(t)
+  await put(made, made.document)
+  const client = await legacyClient(made.url('default', 'initech'), apiKey)
+  const stream = await client.listen()
+  await until('its lists are known', async () => {
+    const { json } = await client.request('tools/list')
+    return json.result?.tools?.length > 0
+  })
+  const any = { 'If-Match': '*' }
+  const body = { endpoints: { default: { upstreams: ['up'], deny: { tools: ['up/echo'] } } } }
+  t.equal((await made.call('PATCH', '/v1/tenants/initech', { body, headers: any })).status, 200)
+  await stream.next(({ method }: { method?: string }) => method === 'notifications/tools/list_changed')
+  const { json } = await client.request('tools/list')
+  t.notOk(json.result.tools.some(({ name }: { name: string }) => name === 'up__echo'))
+  await made.call('DELETE', '/v1/tenants/initech', { headers: any })
+  t.equal((await client.request('tools/list')).status, 404)
+  t.equal((await put(made, made.document)).status, 201)
+  const inherited = await client.request('tools/list')
+  t.equal(inherited.status, 404, 'a tenant of the same name has none of its sessions')
+  const again = await legacyClient(made.url('default', 'initech'), apiKey)
+  t.match((await again.request('ping')).json, { result: {} })
+})
