@@ -722,7 +722,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['upstream/rpc/decode-json.ts maxLevels', 'levels of nested JSON', 'message of an upstream', '`upstream_protocol`'],
     [
-      'upstream/http/request.ts maxRefusalBytes',
+      'upstream/http/outcome.ts maxRefusalBytes',
       'a refusal that is read',
       'response of an upstream',
       'the rest is not read'
@@ -1080,6 +1080,7 @@ time/turns.ts smallSize
 upstream/http/pooled-socket.ts probeMs
 upstream/http/pooled-socket.ts readBytes
 upstream/http/response-reader.ts headPart
+upstream/http/response-reader.ts stepPieces
 upstream/http/sse-reader.ts feedLength
 upstream/http/sse-reader.ts lineSlack
 upstream/http/sse-reader.ts sampleLength

@@ -126,7 +126,7 @@ export function createStepQueue(source: StepSource, owner: WorkOwner) {
   const queue: Steps[] = []
   let running = false
   let closed = false
-  let onIdle: (() => void) | undefined
+  let onIdle: Array<() => void> = []
 
   function* all(): Steps {
     for (let steps = queue.shift(); steps !== undefined; steps = queue.shift()) {
@@ -141,9 +141,17 @@ export function createStepQueue(source: StepSource, owner: WorkOwner) {
 
   function idle(): void {
     running = false
-    const run = onIdle
-    onIdle = undefined
-    if (!closed) run?.()
+    const runs = onIdle
+    onIdle = []
+    for (const run of runs) if (!closed) run()
+  }
+
+  async function workOff(begun: Promise<void>): Promise<void> {
+    await begun
+    // The work of others, done in the same turn before we hear of the end of ours, may have made more.
+    while (queue.length > 0) await runSteps(all(), owner)
+    idle()
+    if (!closed) source.resume()
   }
 
   /** Nobody waits for the work, and a rejection that nobody takes would end the process. */
@@ -180,16 +188,11 @@ export function createStepQueue(source: StepSource, owner: WorkOwner) {
       }
       if (outcome === undefined) return idle()
       source.pause()
-      outcome
-        .then(() => {
-          idle()
-          if (!closed) source.resume()
-        })
-        .catch(failed)
+      workOff(outcome).catch(failed)
     },
-    /** Calls it when all of the work is done, at once if it is. */
+    /** Calls it when all of the work is done, at once if it is; in the order in which they came. */
     whenIdle(run: () => void): void {
-      if (running) onIdle = run
+      if (running) onIdle.push(run)
       else run()
     },
     /** What is left is not done, and nothing is called any more. */

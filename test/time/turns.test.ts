@@ -1,7 +1,7 @@
 // Long work in steps: short work is done at once, long work leaves room for others, and its order is kept.
 
 import t from 'tap'
-import { createStepQueue, createTurns, type Steps } from '../../src/time/turns.ts'
+import { createStepQueue, createTurns, runSteps, type Steps } from '../../src/time/turns.ts'
 import { until } from '../kit/until.ts'
 
 const ada = { tenant: 'acme', caller: 'ada' }
@@ -110,6 +110,30 @@ t.test('a source is paused while its work is behind, and its work is done in ord
   await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
   t.same(done, [1, 2], 'nothing is done after it is closed')
   t.same(calls, ['pause', 'idle', 'resume', 'pause'], 'nor is the source resumed')
+})
+
+t.test('work that comes in the turn in which the work before it ended is done too', async (t) => {
+  const done: number[] = []
+  let resumed = 0
+  const queue = createStepQueue({ pause() {}, resume: () => resumed++, destroy: t.fail }, ada)
+  function* slow(): Steps {
+    for (const from = performance.now(); performance.now() - from < 6;);
+    yield
+    done.push(1)
+  }
+  function* next(): Steps {
+    yield
+    done.push(2)
+  }
+  /** Other work, which sees the end of the first before the queue has heard of it. */
+  function* adding(): Steps {
+    while (done.length === 0) yield
+    queue.push(next(), 1)
+  }
+  queue.push(slow(), 1_000_000)
+  await runSteps(adding(), bob)
+  await until('it is resumed', () => resumed > 0)
+  t.same([done, resumed], [[1, 2], 1])
 })
 
 t.test('a step that throws rejects the promise of its own work; the work of others is done', async (t) => {

@@ -36,6 +36,7 @@ function ask({ send }: Pick<ReturnType<typeof createSocketPool>, 'send'>, more: 
   const heard: { sent: boolean; got?: string; failed?: string | undefined; socket?: PooledSocket } = { sent: false }
   const over = new Promise<typeof heard>((resolve) =>
     send('GET / HTTP/1.1\r\n\r\n', null, {
+      owner: { tenant: 'acme', caller: 'ada' },
       start(socket) {
         heard.socket = socket
         return (heard.sent = true)
@@ -87,6 +88,56 @@ t.test('a server with TLS is asked where its certificate is trusted, and not ask
   t.match(await run({}), [{ sent: false, code: /SELF_SIGNED|UNABLE_TO/ }, { sent: false }])
   t.equal(texts.length, 2, 'nothing was written')
 })
+
+t.test(
+  'with TLS, too, answers in tiny pieces that come at once are read to their end, and nothing beyond it',
+  async (t) => {
+    const text = 'abcdefghij'.repeat(4_000)
+    const pieces = [...text].map((letter) => `1\r\n${letter}\r\n`).join('')
+    const whole = `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${pieces}0\r\n\r\n`
+    const sent: Record<string, (socket: Socket) => unknown> = {
+      '/stays': (socket) => socket.write(whole),
+      '/ends': (socket) => socket.end(whole),
+      '/untold': (socket) => socket.end(`HTTP/1.1 200 OK\r\n\r\n${text}`),
+      '/more': (socket) => socket.write(`${whole}${answer}`),
+      '/cut': (socket) => socket.end(whole.slice(0, -7))
+    }
+    const server = createTlsServer({
+      key: readFileSync(tls('localhost.key')),
+      cert: readFileSync(tls('localhost.crt'))
+    })
+    server.on('secureConnection', (socket) => {
+      socket.on('error', () => {})
+      socket.on('data', (part) => sent[part.toString().split(' ')[1] ?? '']?.(socket))
+    })
+    const { port, sockets } = await listening(t, server, 'localhost')
+    const script = `
+    const { createSocketPool } = await import(${JSON.stringify(new URL('../../src/upstream/http/socket-pool.ts', import.meta.url))})
+    const pool = createSocketPool(new URL('https://localhost:${port}'), 10000)
+    const ask = (path) => new Promise((resolve) => { let got = ''; pool.send('GET ' + path + ' HTTP/1.1\\r\\n\\r\\n', null, {
+      owner: { tenant: 'acme', caller: 'ada' }, start: () => true,
+      received({ complete }, body) { got += body ?? ''; if (complete) resolve(got === 'abcdefghij'.repeat(4000)) },
+      failed: () => resolve('failed')
+    }) })
+    const all = {}
+    for (const path of ${JSON.stringify(Object.keys(sent))})
+      for (let round = 0; round < 2; round++)
+        all[path] = [...new Set([...(all[path] ?? []), ...(await Promise.all(Array.from({ length: 20 }, () => ask(path))))])]
+    console.log(JSON.stringify(all))
+    process.exit()`
+    const options = { env: { ...process.env, NODE_EXTRA_CA_CERTS: tls('localhost.crt') } }
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], options)
+    t.same(JSON.parse(stdout.trim().split('\n').at(-1) ?? ''), {
+      '/stays': [true],
+      '/ends': [true],
+      '/untold': [true],
+      '/more': [true],
+      '/cut': ['failed']
+    })
+    // Only those that stay open after their answer, and have brought nothing beyond it, are used again.
+    t.ok(sockets.length >= 20 + 20 + 40 + 40 + 40, `${sockets.length} sockets`)
+  }
+)
 
 t.test('an IPv6 address is reached', async (t) => {
   const { port } = await listening(t, answering(), '::1')

@@ -29,7 +29,11 @@ function read(text: string, cuts: readonly number[] = []): Own | string {
     if (reader.complete || reader.fault !== undefined) break
     // As on a socket: what came before lies in the same memory.
     const bytes = Buffer.from(`${text.slice(from, end)}HTTP/1.1 200 OK\r\n`, 'latin1')
-    parts.push(reader.push(bytes, end - from)?.toString('latin1') ?? '')
+    let rest = bytes.subarray(0, end - from)
+    while (rest.length > 0 && !reader.complete && reader.fault === undefined) {
+      parts.push(reader.push(rest)?.toString('latin1') ?? '')
+      rest = rest.subarray(reader.taken)
+    }
     from = end
   }
   if (!reader.complete && reader.fault === undefined) reader.end()

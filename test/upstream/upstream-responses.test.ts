@@ -50,6 +50,7 @@ async function scripted(t: Test): Promise<Scripted> {
         let sent = false
         let begun: { status: number; type?: string } | undefined
         pool.send('POST / HTTP/1.1\r\n\r\n', body, {
+          owner: { tenant: 'acme', caller: 'ada' },
           start: () => (sent = true),
           received({ status, complete, contentType }, part) {
             if (status > 0) begun ??= { status, ...(contentType !== undefined && { type: contentType }) }

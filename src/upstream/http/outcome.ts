@@ -5,6 +5,9 @@ import { finished } from '../../protocol/json-steps.ts'
 import { decodeSteps, printable } from '../rpc/decode-json.ts'
 import type { HttpFailure } from '../rpc/errors.ts'
 
+/** Enough of a refusal to explain it. */
+export const maxRefusalBytes = 65_536
+
 export type HttpOutcome =
   /** 2xx, read to its end. */
   { readonly kind: 'answered'; readonly status: number; readonly streamed: boolean } | HttpFailure

@@ -6,15 +6,22 @@ import { longRequestLength } from '../rpc/transport.ts'
 import type { JsonText, LongText } from '../../protocol/json-text.ts'
 import type { OnReadOpts, Socket } from 'node:net'
 import type { Timer } from '../../time/clock.ts'
+import type { WorkOwner } from '../../time/fair-queue.ts'
+import { type StepQueue, type Steps, createStepQueue, smallSize } from '../../time/turns.ts'
 
 /** What a request hears of its socket. Whatever ends it is the last that it hears. */
 export interface Exchange {
+  /** Whose work it is to read the response. */
+  readonly owner: WorkOwner
   /** It is about to be written; what fails before was not sent. @returns false where it is no longer wanted */
   start(socket: PooledSocket): boolean
   /** The system has taken all of a body of `longRequestLength` or more. */
   written?(): void
-  /** Part of the response came. @param body what it holds of it; the reader is the next request's afterwards */
-  received(reader: ResponseReader, body: Buffer | undefined): void
+  /**
+   * Part of the response came. @param body what was read of it; the reader is the next request's afterwards
+   * @param unread how many bytes wait to be read
+   */
+  received(reader: ResponseReader, body: Buffer | undefined, unread: number): void
   failed(cause: Error): void
 }
 
@@ -26,7 +33,7 @@ export class ResponseSyntaxError extends Error {}
 
 // All that is read at once. One for all sockets, because each read is over before the next begins: libuv reads into it
 // and calls us, in one go. Not so on Windows, where a read is begun before there is anything to read.
-const readBytes = 65_536
+const readBytes = 16_384
 const sharedBytes = Buffer.allocUnsafeSlow(readBytes)
 const bytesOfRead = (): Buffer => (process.platform === 'win32' ? Buffer.allocUnsafeSlow(readBytes) : sharedBytes)
 
@@ -53,7 +60,13 @@ export class PooledSocket {
   private request: OwnRequest | undefined
   /** That is written. */
   private exchange: Exchange | undefined
+  /** By the exchange. */
   private paused = false
+  /** What came of a response that takes more than one step to read. */
+  private work: StepQueue | undefined
+  private behind = false
+  /** In bytes: what came and was not read yet. */
+  private unread = 0
 
   constructor(pool: PoolContext) {
     this.pool = pool
@@ -70,17 +83,22 @@ export class PooledSocket {
       this.connecting = undefined
       this.write()
     })
-    socket.on('end', () => this.ended())
-    socket.on('error', (error) => this.fail(error))
+    socket.on('end', () => this.whenRead(() => this.ended()))
+    let cause = new Error('the connection was closed')
+    socket.on('error', (error) => {
+      cause = error
+    })
     socket.on('close', () => {
       this.connecting?.close()
       pool.closed(this)
-      this.fail(new Error('the connection was closed'))
+      this.whenRead(() => this.fail(cause))
     })
   }
 
   begin(request: OwnRequest): void {
     this.request = request
+    this.work = undefined
+    this.unread = 0
     this.reader.begin()
     if (this.connecting === undefined) this.pool.writeSoon(this)
   }
@@ -115,17 +133,45 @@ export class PooledSocket {
   }
 
   /** @returns false where nothing more is to be read */
-  private read(size: number, bytes: Buffer): boolean {
-    const { exchange, reader, socket } = this
+  private read(size: number, shared: Buffer): boolean {
+    const { exchange } = this
     // Nobody asked: it would be taken for the answer to the next request.
     if (exchange === undefined) {
       this.destroy()
       return false
     }
-    const view = reader.push(bytes, size)
+    this.unread += size
     // The bytes of the next read overwrite these.
-    this.tell(exchange, view === undefined ? undefined : Buffer.from(view))
-    return !socket.destroyed
+    let rest: Buffer | undefined = Buffer.from(shared.subarray(0, size))
+    if (size <= smallSize && !this.behind) rest = this.readStep(exchange, rest)
+    if (rest !== undefined) this.readLater(exchange, rest)
+    return !this.socket.destroyed
+  }
+
+  /** @returns what is left for further steps */
+  private readStep(exchange: Exchange, bytes: Buffer): Buffer | undefined {
+    const { reader } = this
+    const body = reader.push(bytes)
+    const rest = bytes.subarray(reader.taken)
+    this.unread -= reader.taken
+    // A small part of the bytes would keep all of them in memory.
+    const isSmall = body !== undefined && body.length < bytes.length / 2
+    this.tell(exchange, isSmall ? Buffer.from(body) : body)
+    return this.exchange === exchange && rest.length > 0 ? rest : undefined
+  }
+
+  private *readSteps(exchange: Exchange, bytes: Buffer): Steps {
+    for (let rest: Buffer | undefined = bytes; rest !== undefined; rest = this.readStep(exchange, rest)) yield
+  }
+
+  /** Hundreds of sockets can be ready in one turn of the event loop. */
+  private readLater(exchange: Exchange, bytes: Buffer): void {
+    const pause = (): void => this.holdUp(true)
+    const resume = (): void => this.holdUp(false)
+    const destroy = (fault: Error): void => this.giveUp(fault)
+    this.work ??= createStepQueue({ pause, resume, destroy }, exchange.owner)
+    this.work.push(this.readSteps(exchange, bytes), readBytes)
+    if (this.unread > 0 && this.exchange === exchange) this.tell(exchange, undefined)
   }
 
   private ended(): void {
@@ -137,19 +183,16 @@ export class PooledSocket {
   }
 
   private tell(exchange: Exchange, body: Buffer | undefined): void {
-    const { reader } = this
-    exchange.received(reader, body)
+    const { reader, unread } = this
+    exchange.received(reader, body, unread)
     if (this.exchange !== exchange) return
     if (reader.complete) {
       this.exchange = undefined
       // A server that answers before it has read the request may never read the rest.
-      if (!reader.reusable || this.socket.writableLength > 0) return this.destroy()
+      if (!reader.reusable || unread > 0 || this.socket.writableLength > 0) return this.destroy()
       this.resume()
       this.pool.released(this, reader.keepAliveMs)
-    } else if (reader.fault !== undefined) {
-      this.fail(new ResponseSyntaxError(reader.fault))
-      this.destroy()
-    }
+    } else if (reader.fault !== undefined) this.giveUp(new ResponseSyntaxError(reader.fault))
   }
 
   private fail(cause: Error): void {
@@ -163,6 +206,11 @@ export class PooledSocket {
     else request[2].failed(cause)
   }
 
+  private giveUp(cause: Error): void {
+    this.fail(cause)
+    this.destroy()
+  }
+
   pause(): void {
     this.paused = true
     this.socket.pause()
@@ -171,7 +219,19 @@ export class PooledSocket {
   resume(): void {
     if (!this.paused) return
     this.paused = false
-    this.socket.resume()
+    if (!this.behind) this.socket.resume()
+  }
+
+  private holdUp(behind: boolean): void {
+    this.behind = behind
+    if (behind) this.socket.pause()
+    else if (!this.paused) this.socket.resume()
+  }
+
+  /** With TLS, a socket says that it has ended although it is paused. */
+  private whenRead(run: () => void): void {
+    if (this.work === undefined) run()
+    else this.work.whenIdle(run)
   }
 
   /** The request is no longer wanted, and hears nothing any more. */
@@ -182,6 +242,8 @@ export class PooledSocket {
 
   destroy(): void {
     this.pool.closed(this)
+    this.work?.close()
+    this.work = undefined
     this.socket.destroy()
   }
 }

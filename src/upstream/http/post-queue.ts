@@ -6,9 +6,9 @@ import { textBytes, withMemory } from '../../limits/memory.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import { failureError } from '../rpc/errors.ts'
 import type { HttpOutcome } from './outcome.ts'
-import { type HttpRequest, sendRequest } from './request.ts'
+import { sendRequest } from './request.ts'
 import type { Log } from '../../observe/log.ts'
-import type { HttpTarget } from './target.ts'
+import type { HttpRequest, HttpTarget } from './target.ts'
 
 /** One of them, sent once. Never rejects; what the signal gave up counts as unsent. */
 export function sendForStatus(

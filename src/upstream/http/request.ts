@@ -3,15 +3,14 @@
 
 import { IncomingMemory } from '../../limits/memory.ts'
 import { finished } from '../../protocol/json-steps.ts'
-import type { JsonText } from '../../protocol/json-text.ts'
 import { ByteChunks, decodeSteps } from '../rpc/decode-json.ts'
-import { type HttpOutcome, refusal } from './outcome.ts'
-import type { SocketClaim } from './socket-pool.ts'
-import { eventIdHeader, type HttpTarget } from './target.ts'
+import { type HttpOutcome, maxRefusalBytes, refusal } from './outcome.ts'
+import { eventIdHeader, type HttpRequest, type HttpTarget } from './target.ts'
 import { type Exchange, type PooledSocket, ResponseSyntaxError } from './pooled-socket.ts'
 import { type SseReader, type SseSink, createSseReader } from './sse-reader.ts'
 import { type StepQueue, type StepSource, type Steps, createStepQueue, smallSize } from '../../time/turns.ts'
 import type { ResponseReader } from './response-reader.ts'
+import type { WorkOwner } from '../../time/fair-queue.ts'
 
 export interface HttpResponseSink extends SseSink {
   /** A 2xx answer begins; before any message. */
@@ -22,26 +21,10 @@ export interface HttpResponseSink extends SseSink {
   end(outcome: HttpOutcome): void
 }
 
-export interface HttpRequest extends SocketClaim {
-  readonly method: 'POST' | 'GET' | 'DELETE'
-  /** Default that of the target. */
-  readonly path?: string
-  /** As they are sent: a line for each. */
-  readonly headers: string
-  /** What a stream is resumed from: text of the server. */
-  readonly lastEventId?: string | undefined
-  readonly body: JsonText | null
-  /** Nothing that an answer says besides its status is of interest, whatever its type. */
-  readonly statusOnly?: boolean
-}
-
 export interface OpenRequest {
   /** Stops reading; the sink hears nothing any more. Idempotent. */
   abort(): void
 }
-
-/** Enough of a refusal to explain it. */
-const maxRefusalBytes = 65_536
 
 export function sendRequest(target: HttpTarget, request: HttpRequest, sink: HttpResponseSink): OpenRequest {
   const { method, path = target.path, headers, body, statusOnly = false, lastEventId } = request
@@ -65,6 +48,7 @@ export function sendRequest(target: HttpTarget, request: HttpRequest, sink: Http
 
 /** A class, because there is one for each call: its methods are not made anew. */
 class ResponseHandler implements Exchange, OpenRequest, StepSource {
+  readonly owner: WorkOwner
   private readonly sink: HttpResponseSink
   private readonly maxBytes: number
   private readonly incoming: IncomingMemory
@@ -79,10 +63,13 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
   private bytes: ByteChunks | undefined
   /** What has come and is not read yet, of an answer that takes more than a turn of the event loop. */
   private work: StepQueue | undefined
+  /** In bytes: what came on the socket, of which nothing is known yet. */
+  private unread = 0
 
   constructor(sink: HttpResponseSink, { maxBytes, memory }: HttpTarget, statusOnly: boolean, giveBack: () => void) {
     this.sink = sink
     this.maxBytes = maxBytes
+    this.owner = memory
     this.incoming = new IncomingMemory(memory)
     this.statusOnly = statusOnly
     this.giveBack = giveBack
@@ -124,8 +111,9 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     this.leave()
   }
 
-  /** @returns whether there is memory for a message of so many bytes; if not, it is given up */
-  private fits(bytes: number): boolean {
+  /** @returns whether there is memory for so many bytes more of a message; if not, it is given up */
+  private fits(more: number): boolean {
+    const bytes = (this.reader?.held ?? this.bytes?.size ?? 0) + this.unread + more
     if (this.incoming.fits(bytes)) return true
     this.end({ kind: 'garbled', reason: this.incoming.reason(bytes), code: 'too_many' })
     this.leave()
@@ -142,12 +130,14 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     if (!this.over) this.sink.written?.()
   }
 
-  received(reader: ResponseReader, body: Buffer | undefined): void {
+  received(reader: ResponseReader, body: Buffer | undefined, unread: number): void {
+    this.unread = unread
     // What has come whole is not held up, and its socket belongs to the next request.
     this.complete = reader.complete
     if (reader.complete) this.giveBack()
     if (this.status === 0 && reader.status > 0) this.begin(reader)
     if (body !== undefined) this.take(body)
+    else if (unread > 0 && !this.over) this.fits(0)
     if (reader.complete) this.ended()
   }
 
@@ -178,14 +168,14 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
   }
 
   private do(steps: Steps, size: number): void {
-    ;(this.work ??= createStepQueue(this, this.incoming.share)).push(steps, size)
+    ;(this.work ??= createStepQueue(this, this.owner)).push(steps, size)
   }
 
   private *readEvents(reader: SseReader, chunk: Buffer): Steps {
-    if (!this.fits(reader.held + chunk.length)) return
+    if (!this.fits(chunk.length)) return
     try {
       yield* reader.push(chunk)
-      if (!this.over) this.incoming.fits(reader.held)
+      if (!this.over) this.fits(0)
     } catch (error) {
       this.giveUp((error as Error).message)
     }
@@ -204,12 +194,12 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
   private take(chunk: Buffer): void {
     if (this.over) return
     if (this.reader !== undefined) return this.do(this.readEvents(this.reader, chunk), this.reader.held + chunk.length)
-    if (!this.fits((this.bytes?.size ?? 0) + chunk.length)) return
+    if (!this.fits(chunk.length)) return
     const bytes = (this.bytes ??= new ByteChunks())
     bytes.add(chunk)
     const refused = this.status > 299
     if (bytes.size <= (refused || this.statusOnly ? maxRefusalBytes : this.maxBytes)) return
-    if (refused) this.end({ kind: 'refused', status: this.status, body: undefined, detail: '' })
+    if (refused) this.end(refusal(this.status, undefined))
     else if (this.statusOnly) this.end({ kind: 'answered', status: this.status, streamed: false })
     else return this.giveUp(`it is larger than ${this.maxBytes} bytes`)
     this.leave()

@@ -7,11 +7,14 @@ const maxHeadBytes = 32_768
 const maxChunkLine = 1_024
 /** In bytes: of a head, read at once; most are shorter. */
 const headPart = 1_024
+/** Chunks, and lines between them, that are read in one step. Two parts of a head take as long. */
+const stepPieces = 100
 
 // RFC 9110 section 5, RFC 9112 sections 4, 5 and 7.1. None of them can match in two ways.
 const statusLine = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
 const token = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+"
 const headerLine = new RegExp(`^${token}:[\\t\\x20-\\x7e\\x80-\\xff]*$`)
+const framing = /^(?:content-length|transfer-encoding):/i
 const quoted = '"[\\t\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*"'
 const chunkLine = new RegExp(`^([0-9A-Fa-f]{1,13})(?:;${token}(?:=(?:${token}|${quoted}))?)*$`)
 
@@ -32,6 +35,8 @@ export class ResponseReader {
   fault: string | undefined
   /** How long the server keeps the connection, in ms; undefined: it does not say. */
   keepAliveMs: number | undefined
+  /** How many bytes the last step has read. */
+  taken = 0
   private mayStay = true
   private place: Place = 'status'
   /** The beginning of a line whose end has not come. */
@@ -61,15 +66,14 @@ export class ResponseReader {
   }
 
   /**
-   * @param bytes are moved about
-   * @param size how many of them came
+   * One step: however small the pieces are that the bytes come in, it takes some microseconds.
+   * @param bytes are moved about; what follows those that were `taken` is for the next step
    * @returns what they hold of the body, within `bytes`
    */
-  push(bytes: Buffer, size: number): Buffer | undefined {
-    let at = 0
-    let from = 0
-    let to = 0
-    while (at < size && this.fault === undefined && !this.complete) {
+  push(bytes: Buffer): Buffer | undefined {
+    const size = bytes.length
+    let [at, from, to] = [0, 0, 0]
+    for (let left = stepPieces; left > 0 && at < size && this.fault === undefined && !this.complete; left--) {
       const { place } = this
       if (place === 'length' || place === 'chunk' || place === 'close') {
         const end = place === 'close' ? size : Math.min(size, at + this.left)
@@ -81,11 +85,14 @@ export class ResponseReader {
         at = end
         if (this.left === 0 && place === 'length') this.complete = true
         else if (this.left === 0 && place === 'chunk') this.place = 'chunk end'
-      } else if (place === 'status' || place === 'headers') at = this.readHead(bytes, at, size)
-      else at = this.readChunkLine(bytes, at, size)
+      } else if (place === 'status' || place === 'headers') {
+        at = this.readHead(bytes, at, size)
+        left -= stepPieces / 2
+      } else at = this.readChunkLine(bytes, at, size)
     }
+    this.taken = at
     // What nobody asked for would be taken for the answer to the next request.
-    if (at < size) this.mayStay = false
+    if (at < size && this.complete) this.mayStay = false
     return to > from ? bytes.subarray(from, to) : undefined
   }
 
@@ -218,11 +225,7 @@ export class ResponseReader {
     } else if (text === '') this.complete = true
     else {
       this.headBytes += line.length + 1
-      if (
-        this.headBytes > maxHeadBytes ||
-        !headerLine.test(text) ||
-        /^(?:content-length|transfer-encoding):/i.test(text)
-      )
+      if (this.headBytes > maxHeadBytes || !headerLine.test(text) || framing.test(text))
         return this.refuse('a trailer is malformed', at)
     }
     return end + 1

@@ -13,11 +13,12 @@ import {
 } from '../../protocol/messages.ts'
 import { modernClientRequests } from '../../protocol/methods.ts'
 import { encodeHeader } from '../../protocol/translate/param-headers.ts'
+import type { JsonText } from '../../protocol/json-text.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { MemoryShare } from '../../limits/memory.ts'
 import type { ParamHeaderCache } from '../modern/param-header-cache.ts'
 import type { LinkContext } from '../rpc/transport.ts'
-import type { Egress, SocketLease } from './socket-pool.ts'
+import type { Egress, SocketClaim, SocketLease } from './socket-pool.ts'
 
 export interface HttpTarget extends SocketLease {
   readonly name: UpstreamName
@@ -29,6 +30,19 @@ export interface HttpTarget extends SocketLease {
   readonly memory: MemoryShare
   /** Of every request, as they are sent. */
   readonly headers: string
+}
+
+export interface HttpRequest extends SocketClaim {
+  readonly method: 'POST' | 'GET' | 'DELETE'
+  /** Default that of the target. */
+  readonly path?: string
+  /** As they are sent: a line for each. */
+  readonly headers: string
+  /** What a stream is resumed from: text of the server. */
+  readonly lastEventId?: string | undefined
+  readonly body: JsonText | null
+  /** Nothing that an answer says besides its status is of interest, whatever its type. */
+  readonly statusOnly?: boolean
 }
 
 /** The caller has to release it. */
