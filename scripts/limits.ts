@@ -64,21 +64,27 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
   ],
   'Audit log': [
     [
-      'audit/audit.ts refusalsPerSecond',
+      'audit/refusals.ts refusalsPerSecond',
       'records of refused requests a second',
-      'tenant and process',
-      'counted in the next record'
+      'caller, or all who were not let in, of a tenant and process',
+      'counted in the next record, within a minute'
     ],
-    ['audit/audit.ts refusalsAtOnce', 'records of refused requests at once', 'tenant and process', 'the same'],
-    ['audit/audit.ts checkpointMs', 'time until records are signed', 'tenant and process', '-'],
-    ['audit/trail.ts recordsPerSignature', 'records until one is signed', 'tenant and process', '-'],
+    ['audit/refusals.ts refusalsAtOnce', 'records of refused requests at once', 'the same', 'the same'],
+    [
+      'audit/refusals.ts maxSources',
+      'callers whose refused requests are counted on their own',
+      'tenant and process',
+      'counted with those who were not let in'
+    ],
+    ['audit/chain.ts checkpointMs', 'time until records are signed', 'tenant and process', '-'],
+    ['audit/chain.ts recordsPerSignature', 'records until one is signed', 'tenant and process', '-'],
     ['audit/call-entry.ts maxNameChars chars', 'the name or URI in a record', 'record', 'cut off'],
     ['audit/call-entry.ts maxArgumentChars chars', 'recorded arguments', 'record', 'left out; their hash stays'],
     [
       'audit/trail.ts maxWaitingOfTenant chars',
       'records that cannot be written',
       'tenant and process',
-      'lost; their number is recorded'
+      'lost, and their number is recorded; calls of a tenant that requires records are refused'
     ],
     ['audit/trail.ts maxWaitingOfProcess chars', 'the same', 'process', 'the same'],
     [
@@ -89,7 +95,9 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['audit/segments.ts headsKept', 'ends of other runs that are remembered', 'tenant', 'the oldest is forgotten'],
     ['audit/verify.ts hashesKept', 'records among which a repeated one is known', 'run', 'it counts as altered'],
-    ['audit/verify.ts maxProblems', 'problems that are listed', 'verification', 'not listed']
+    ['audit/segments.ts headsPerRecord', 'ends of other runs that are named', 'record', 'named by a later one'],
+    ['audit/verify.ts maxListed', 'problems and notes that are listed', 'verification', 'not listed'],
+    ['cli/audit.ts maxLineChars chars', 'a line that is verified', 'line', 'reported']
   ],
   Memory: [
     [
@@ -1050,6 +1058,7 @@ audit/audit.ts MiB
 audit/segments.ts MiB
 audit/segments.ts batchesPerSegment
 audit/segments.ts segmentMs
+audit/segments.ts listedMs
 audit/trail.ts collectMs
 audit/trail.ts batchChars
 audit/trail.ts firstRetryMs

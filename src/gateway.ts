@@ -69,6 +69,9 @@ export interface Gateway {
   killNow(): void
 }
 
+/** Of durations; the time of day. */
+const clocks = { clock: steadyClock, wall: wallClock }
+
 export async function createGateway(
   initial: Snapshot,
   { log, version, env, overrides = {} }: GatewayOptions
@@ -94,7 +97,7 @@ export async function createGateway(
   state.snapshot = control.snapshot()
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
   const snapshot = (): Snapshot => state.snapshot
-  const audit = initial.audit && createAudit({ config: initial.audit, store, snapshot, chain: newId(), log })
+  const audit = initial.audit && createAudit({ config: initial.audit, store, snapshot, run: newId(), ...clocks, log })
   await audit?.loaded
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
   const copyLimits = copyLimitsFor(memory.budgetBytes)
@@ -115,7 +118,7 @@ export async function createGateway(
   const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory })
 
   const contextOf: ContextOf = (tenant, endpoint) => contextIn(state.snapshot, tenant, endpoint)
-  const runtime = { clock: steadyClock, wall: wallClock, random, newId, clientInfo: serverInfo, log, memory, audit }
+  const runtime = { ...clocks, random, newId, clientInfo: serverInfo, log, memory, audit }
   const relay = createLegacyRelay({ runtime, pool, store, sealer, sessions, live, serverRequestQuotas, contextOf })
   const { shared } = relay
   const { parkedMs } = overrides
@@ -144,8 +147,8 @@ export async function createGateway(
   })
 
   const { listings, catalogOf } = shared
-  const services = { snapshot, listings, catalogOf, pool, sessions, control, clock: steadyClock, audit }
-  const admin = createAdminServer({ ...services, wall: wallClock, version, log })
+  const services = { snapshot, listings, catalogOf, pool, sessions, control, audit, ...clocks }
+  const admin = createAdminServer({ ...services, version, log })
 
   async function shutDown(): Promise<void> {
     const { readyDelayMs, drainMs: allMs } = state.snapshot.limits
@@ -194,6 +197,7 @@ export async function createGateway(
     const hashes = upstreamHashesOf(next)
     for (const each of [relay, modernRelay, pool]) each.retain(hashes)
     void sessions.endRemovedTenants()
+    audit?.releaseRemovedTenants()
     relay.tellChanges(before)
     // Callers whose credential is gone are let go at once, in the middle of a call too.
     void revalidator.revalidateAll().then(relay.letGo)

@@ -2,27 +2,9 @@
 // where there is one.
 
 import { hash } from 'node:crypto'
-import type { Audit } from '../audit/audit.ts'
+import type { AdministrativeChange, Audit } from '../audit/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
-
-export interface AdministrativeChange {
-  /** Name of the admin key. */
-  readonly actor: string
-  readonly role: string
-  /** Such as `session.end`. */
-  readonly action: string
-  /** undefined: the whole gateway. */
-  readonly tenant: string | undefined
-  /** What was changed, without anything secret. */
-  readonly target: string
-  /** Digest of what was there before; undefined: nothing. */
-  readonly before: string | undefined
-  /** Digest of what is there now; undefined: nothing. */
-  readonly after: string | undefined
-  /** From where the request came. */
-  readonly address: string
-}
 
 /** Called once for each change that has been made. */
 export function recordChange(

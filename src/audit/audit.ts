@@ -2,24 +2,19 @@
 // and for each change that an administrator makes; of each tenant on its own. Undefined where the configuration wants
 // none.
 
-import { appendFile } from 'node:fs/promises'
 import type { AuditConfig, Snapshot } from '../config/snapshot.ts'
-import { createTokenBucket } from '../limits/limits.ts'
 import type { CallAuditor, Log } from '../observe/log.ts'
-import { type GatewayError, tenantId } from '../protocol/messages.ts'
+import { type GatewayError, type JsonObject, tenantId } from '../protocol/messages.ts'
 import { type Store, unavailable } from '../store/port.ts'
-import { createDelay, every, steadyClock, wallClock } from '../time/clock.ts'
+import { type Clock, createDelay, every } from '../time/clock.ts'
 import { type AuditedPrincipal, callEntry, callerFields } from './call-entry.ts'
-import { createChain } from './chain.ts'
+import { checkpointMs, createChain } from './chain.ts'
+import { createFileWriter } from './file.ts'
 import { type AuditKeys, loadAuditKeys } from './keys.ts'
+import { createRefusals, type Refusals } from './refusals.ts'
 import { createSegments } from './segments.ts'
-import { createTrail, type Trail, type WriteLines } from './trail.ts'
+import { createTrail, type Trail } from './trail.ts'
 
-/** How often records are signed, at least, in milliseconds. */
-const checkpointMs = 60_000
-/** Records of refused requests of a tenant: so many a second, and so many at once. Others are counted only. */
-const refusalsPerSecond = 5
-const refusalsAtOnce = 50
 /** Between attempts to read the key, in milliseconds. */
 const retryMs = 500
 const dayMs = 24 * 60 * 60 * 1000
@@ -35,16 +30,31 @@ export interface AuditOptions {
   readonly store: Store
   readonly snapshot: () => Snapshot
   /** Unique among all processes, now and before. */
-  readonly chain: string
+  readonly run: string
+  /** Measures durations. */
+  readonly clock: Clock
+  /** The time of day. */
+  readonly wall: Pick<Clock, 'now'>
   readonly log: Log
 }
 
+/** What is recorded of one tenant, until the configuration has it no more. */
+interface TenantTrail {
+  readonly tenant: string
+  readonly trail: Trail
+  readonly refusals: Refusals
+  /** Under way. */
+  calls: number
+}
+
 /** Begins when its key is there: a store that is away at the start is asked again. */
-export function createAudit({ config, store, snapshot, chain: chainName, log }: AuditOptions) {
-  const [clock, wall] = [steadyClock, wallClock]
+export function createAudit({ config, store, snapshot, run, clock, wall, log }: AuditOptions) {
   let keys: AuditKeys | undefined
-  const trails = new Map<string, Trail>()
-  const refusals = new Map<string, Refusals>()
+  const trails = new Map<string, TenantTrail>()
+  /** Of removed tenants: their last calls are still to be recorded. */
+  const leaving = new Set<TenantTrail>()
+  let begun = 0
+  let lost = 0
   const waiting = { chars: 0 }
   const file = config.file === undefined ? undefined : createFileWriter(config.file)
   const retention = { ttlMs: config.retentionDays * dayMs, bytes: config.megabytesPerTenant * MiB }
@@ -61,37 +71,63 @@ export function createAudit({ config, store, snapshot, chain: chainName, log }: 
   }
 
   /** @returns undefined before the key is there */
-  function trailOf(tenant: string): Trail | undefined {
+  function trailOf(tenant: string): TenantTrail | undefined {
     const known = trails.get(tenant)
     if (known !== undefined || keys === undefined) return known
-    const chain = createChain(`${tenant}/${chainName}`, keys.privateKey, wall)
-    const segments = config.store ? createSegments(store, tenant, chain.head.chain, retention, wall) : undefined
+    // What a removed tenant still does belongs to it, and not to another one that comes under its name.
+    const last = isConfigured(tenant) ? undefined : [...leaving].findLast((each) => each.tenant === tenant)
+    if (last !== undefined) return last
+    const chain = createChain(`${tenant}/${run}-${++begun}`, keys, wall)
+    const segments = config.store ? createSegments(store, tenant, chain.name, retention, wall) : undefined
     const trail = createTrail({ chain, segments, file, waiting, clock, log: log.child({ tenant }) })
-    trails.set(tenant, trail)
-    void trail.checkpoint('begin', { publicKey: keys.publicKey })
-    return trail
+    const made = { tenant, trail, refusals: createRefusals(clock), calls: 0 }
+    trails.set(tenant, made)
+    void trail.begin(config.store ? { retentionMs: retention.ttlMs } : {})
+    return made
+  }
+
+  const isConfigured = (tenant: string): boolean => tenant === gatewayItself || snapshot().tenants.has(tenantId(tenant))
+
+  function releaseRemovedTenants(): void {
+    for (const [tenant, each] of trails) {
+      if (isConfigured(tenant)) continue
+      trails.delete(tenant)
+      leaving.add(each)
+    }
+  }
+
+  function sign(kind: 'checkpoint' | 'end', { trail, refusals }: TenantTrail): Promise<void> {
+    for (const members of refusals.takeUnrecorded()) trail.add('refused', members)
+    return trail.checkpoint(kind)
   }
 
   const checkpoints = every(clock, checkpointMs, () => {
-    for (const trail of trails.values()) void trail.checkpoint('checkpoint')
-    for (const id of trails.keys()) {
-      if (id === gatewayItself || snapshot().tenants.has(tenantId(id))) continue
-      void trails.get(id)?.checkpoint('end')
-      trails.delete(id)
+    for (const each of trails.values()) void sign('checkpoint', each)
+    // Those that were removed before the last round: calls that a removal ends are recorded within it.
+    for (const each of leaving) {
+      if (each.trail.isOver) {
+        lost += each.trail.close()
+        leaving.delete(each)
+      } else if (each.calls === 0) void sign('end', each)
     }
+    releaseRemovedTenants()
   })
 
   const auditor: CallAuditor = {
     begin(call) {
       const { id, audit } = call.tenant
-      const trail = trailOf(id)
-      if (audit.required && trail?.isFailing !== false) throw notWritten()
-      if (trail === undefined || keys === undefined) return unrecorded
+      const each = trailOf(id)
+      if (audit.required && (each === undefined || each.trail.isFailing || each.trail.isFull)) throw notWritten()
+      if (each === undefined || keys === undefined) return unrecorded
+      const { trail } = each
       const { ready, fields } = callEntry(call, keys.argumentKey(id), audit)
+      each.calls++
       return {
         ready,
         end(outcome) {
-          trail.add('call', fields(outcome))
+          each.calls--
+          if (audit.required) trail.addRequired('call', fields(outcome))
+          else trail.add('call', fields(outcome))
           return audit.required ? trail.written() : undefined
         }
       }
@@ -104,29 +140,29 @@ export function createAudit({ config, store, snapshot, chain: chainName, log }: 
     ...auditor,
     /** Resolves when the key is there, or could not be had at once. */
     loaded,
+    /** After each reload: a tenant that comes under the name of a removed one has a chain of its own. */
+    releaseRemovedTenants,
     /** A caller opened or ended a session. */
     session(action: 'opened' | 'ended', caller: SessionCaller, { clientInfo, revision }: Session): void {
       const { tenant, endpoint, principal, address: from, requestId: request } = caller
       const fields = { ...callerFields(principal), from, request, client: clientInfo, revision }
-      trailOf(tenant.id)?.add('session', { endpoint: endpoint.name, action, ...fields })
+      trailOf(tenant.id)?.trail.add('session', { endpoint: endpoint.name, action, ...fields })
     },
-    /** An administrator changed something: see admin/changes.ts. */
-    changed({ actor, role, action, tenant, target, before, after, address: from }: Change): void {
+    /** An administrator changed something. */
+    changed({ actor, role, action, tenant, target, before, after, address: from }: AdministrativeChange): void {
       const by = { kind: 'admin', name: actor, role }
-      trailOf(tenant ?? gatewayItself)?.add('change', { by, from, action, target, before, after })
+      trailOf(tenant ?? gatewayItself)?.trail.add('change', { by, from, action, target, before, after })
     },
     /** A request that was refused before it became a call. */
     refused(tenant: string, endpoint: string, request: RefusedRequest, outcome: string): void {
-      const known = refusals.get(tenant)
-      const refusal = known ?? { bucket: createTokenBucket(clock, refusalsPerSecond, refusalsAtOnce), unrecorded: 0 }
-      if (known === undefined) refusals.set(tenant, refusal)
-      if (!refusal.bucket.take()) return void refusal.unrecorded++
-      const { unrecorded } = refusal
-      refusal.unrecorded = 0
+      const each = trailOf(tenant)
       const { context, raw, id, method } = request
-      trailOf(tenant)?.add('refused', {
+      const caller: JsonObject = context === undefined ? {} : callerFields(context.principal)
+      const unrecorded = each?.refusals.take(caller)
+      if (unrecorded === undefined) return
+      each?.trail.add('refused', {
         endpoint,
-        ...(context === undefined ? {} : callerFields(context.principal)),
+        ...caller,
         from: raw.socket.remoteAddress,
         request: id,
         http: method.slice(0, 16),
@@ -139,9 +175,9 @@ export function createAudit({ config, store, snapshot, chain: chainName, log }: 
     async close(): Promise<void> {
       checkpoints.close()
       loading.close()
-      await Promise.all([...trails.values()].map((trail) => trail.checkpoint('end')))
-      let lost = 0
-      for (const trail of trails.values()) lost += trail.close()
+      const all = [...trails.values(), ...leaving]
+      await Promise.all(all.map((each) => sign('end', each)))
+      for (const { trail } of all) lost += trail.close()
       if (lost > 0) log.error({ records: lost }, 'audit records were lost: they could not be written')
     }
   }
@@ -156,16 +192,22 @@ interface SessionCaller {
   readonly requestId: string
 }
 
-/** What an administrator did. `before` and `after` are digests. */
-interface Change {
+/** What an administrator changed. */
+export interface AdministrativeChange {
+  /** Name of the admin key. */
   readonly actor: string
   readonly role: string
+  /** Such as `session.end`. */
   readonly action: string
   /** undefined: the whole gateway. */
   readonly tenant: string | undefined
+  /** What was changed, without anything secret. */
   readonly target: string
+  /** Digest of what was there before; undefined: nothing. */
   readonly before: string | undefined
+  /** Digest of what is there now; undefined: nothing. */
   readonly after: string | undefined
+  /** From where the request came. */
   readonly address: string
 }
 
@@ -182,25 +224,9 @@ interface Session {
   readonly revision: string
 }
 
-interface Refusals {
-  readonly bucket: ReturnType<typeof createTokenBucket>
-  /** Since the last record. */
-  unrecorded: number
-}
-
 const unrecorded = { ready: undefined, end: () => undefined }
 
 const notWritten = (): GatewayError =>
   unavailable(
     'The audit log of this tenant cannot be written at the moment, and no call is let through without it. Retry later.'
   )
-
-/** Writes one after the other: two at once could mix their lines. Opened anew each time, so that it can be rotated. */
-function createFileWriter(path: string): WriteLines {
-  let last = Promise.resolve()
-  return (lines) => {
-    const next = last.then(() => appendFile(path, lines, { mode: 0o600 }))
-    last = next.catch(() => {})
-    return next
-  }
-}

@@ -1,5 +1,5 @@
 // A chain of audit records: each names the hash of the one before it, and some are signed, so that whoever alters,
-// removes or inserts a record afterwards is found out (verify.ts). A process has one chain for each tenant.
+// removes or inserts a record afterwards is found out (verify.ts). Of each tenant a process has one chain at a time.
 
 import { type KeyObject, hash, sign } from 'node:crypto'
 import type { JsonObject } from '../protocol/messages.ts'
@@ -15,40 +15,57 @@ export interface ChainHead {
 
 export type Chain = ReturnType<typeof createChain>
 
+/** Records after which one is signed, and milliseconds after which one is where there is any. */
+export const recordsPerSignature = 1_000
+export const checkpointMs = 60_000
+
+/** Kinds of records that are always signed. A chain begins with `begin`, and nothing comes after `end`. */
+export type SignedKind = 'begin' | 'checkpoint' | 'end'
+
 /**
- * @param name unique among all chains of the tenant
- * @param privateKey Ed25519
+ * @param name unique among all chains
+ * @param keys Ed25519. Each signed record names the public one, since the first may be beyond its time
  */
-export function createChain(name: string, privateKey: KeyObject, wall: { now(): number }) {
+export function createChain(
+  name: string,
+  { privateKey, publicKey }: { readonly privateKey: KeyObject; readonly publicKey: string },
+  wall: { now(): number }
+) {
   let head: ChainHead = { chain: name, seq: 0, hash: '', time: '' }
 
-  function next(kind: string, members: JsonObject): string {
+  /** @param finish makes the line of the record, of its line without a signature */
+  function add(kind: string, members: JsonObject, finish: (line: string) => string): string {
     const [seq, time] = [head.seq + 1, new Date(wall.now()).toISOString()]
-    return JSON.stringify({ chain: name, seq, prev: head.hash, time, kind, ...members })
-  }
-
-  function advance(line: string): string {
-    head = { chain: name, seq: head.seq + 1, hash: hashOfRecord(line), time: new Date(wall.now()).toISOString() }
+    const line = finish(oneLine(JSON.stringify({ chain: name, seq, prev: head.hash, time, kind, ...members })))
+    head = { chain: name, seq, hash: hashOfRecord(line), time }
     return line
   }
 
   return {
+    name,
     /** The last record. */
     get head() {
       return head
     },
     /** @returns the line of the next record, without a line break */
-    record: (kind: string, members: JsonObject): string => advance(next(kind, members)),
+    record: (kind: string, members: JsonObject): string => add(kind, members, (line) => line),
     /** The same for one whose signature vouches for all before it. */
-    signedRecord(kind: string, members: JsonObject): string {
-      const line = next(kind, members)
-      return advance(withSignature(line, sign(null, Buffer.from(line), privateKey).toString('base64url')))
-    }
+    signedRecord: (kind: SignedKind, members: JsonObject): string =>
+      add(kind, { publicKey, ...members }, (line) =>
+        withSignature(line, sign(null, Buffer.from(line), privateKey).toString('base64url'))
+      )
   }
 }
 
 /** SHA-256 of the line, base64url. */
 export const hashOfRecord = (line: string): string => hash('sha256', line, 'base64url')
+
+/**
+ * JSON escapes all line breaks but NEL, LS and PS, which some readers take for such (Unicode 16 section 5.8): a record
+ * that holds what a caller sent would be several lines to them.
+ */
+const oneLine = (json: string): string =>
+  json.replace(/[\u0085\u2028\u2029]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
 const withSignature = (line: string, signature: string): string => `${line.slice(0, -1)},"signature":"${signature}"}`
 

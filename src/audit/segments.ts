@@ -1,6 +1,7 @@
 // Audit records in the store: lines in segments of about a mebibyte, which an index lists in their order, so that
 // records can be read page by page and the oldest be deleted as a whole.
 
+import type { JsonObject } from '../protocol/messages.ts'
 import { auditHeadsKey, auditIndexKey, auditSegmentKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { ChainHead } from './chain.ts'
@@ -9,10 +10,14 @@ const MiB = 1024 * 1024
 const segmentChars = MiB
 /** Beyond so many batches a segment ends, too. */
 const batchesPerSegment = 1_000
-/** A segment that is written to must not become the oldest of a busy tenant; in milliseconds. */
-const segmentMs = 60 * 60 * 1000
+/** In milliseconds: what an idle process wrote long ago must not stay with what it writes now. */
+const segmentMs = 6 * 60 * 60 * 1000
+/** How often a process finds out whether others have written so much that its segment was deleted, in milliseconds. */
+const listedMs = 60_000
 /** Heads of chains that are remembered, the latest of each process among them. */
 const headsKept = 1_000
+/** Other chains that one record names. */
+const headsPerRecord = 100
 
 export interface Retention {
   readonly ttlMs: number
@@ -26,10 +31,14 @@ export function createSegments(
   tenant: string,
   chain: string,
   { ttlMs, bytes }: Retention,
-  clock: { now(): number }
+  wall: { now(): number }
 ) {
   const segmentsKept = Math.max(2, Math.ceil(bytes / segmentChars))
-  let [segment, chars, batches, begunAt] = [0, 0, 0, 0]
+  let [segment, chars, batches, begunAt, listedAt] = [0, 0, 0, 0, 0]
+  /** How far the other chains were when this one named them last. */
+  const named = new Map<string, number>()
+  /** Of which the oldest segments had to go, since this was last told. */
+  const deleted = new Set<string>()
 
   /** Before its first record: what is listed and is not there counts as empty. */
   async function begin(): Promise<void> {
@@ -37,16 +46,25 @@ export function createSegments(
     for (const entry of index.slice(0, Math.max(0, index.length + 1 - segmentsKept))) {
       const [ofChain, number] = segmentOf(entry)
       await store.delete(auditSegmentKey(tenant, ofChain, number))
+      deleted.add(ofChain)
     }
-    await store.append(auditIndexKey(tenant), JSON.stringify([chain, segment + 1]), { ttlMs, keep: segmentsKept })
-    ;[segment, chars, batches, begunAt] = [segment + 1, 0, 0, clock.now()]
+    // The index outlives the segment, which lives on with each batch.
+    const lives = { ttlMs: ttlMs + segmentMs, keep: segmentsKept }
+    await store.append(auditIndexKey(tenant), JSON.stringify([chain, segment + 1]), lives)
+    ;[segment, chars, batches, begunAt, listedAt] = [segment + 1, 0, 0, wall.now(), wall.now()]
+  }
+
+  async function isDeleted(): Promise<boolean> {
+    if (wall.now() - listedAt < listedMs) return false
+    listedAt = wall.now()
+    return !(await store.entries(auditIndexKey(tenant))).includes(JSON.stringify([chain, segment]))
   }
 
   return {
     /** @param lines each with its line break. @throws GatewayError unavailable; then they may be there or not */
     async append(lines: string): Promise<void> {
-      const isFull = chars >= segmentChars || batches >= batchesPerSegment || clock.now() - begunAt >= segmentMs
-      if (segment === 0 || isFull) await begin()
+      const isFull = chars >= segmentChars || batches >= batchesPerSegment || wall.now() - begunAt >= segmentMs
+      if (segment === 0 || isFull || (await isDeleted())) await begin()
       await store.append(auditSegmentKey(tenant, chain, String(segment)), lines, { ttlMs, keep: batchesPerSegment })
       chars += lines.length
       batches++
@@ -54,10 +72,24 @@ export function createSegments(
     /** So that a chain which is cut off or removed is missed. */
     keepHead: (head: ChainHead): Promise<void> =>
       store.append(auditHeadsKey(tenant), JSON.stringify(head), { ttlMs, keep: headsKept }),
-    /** The last known heads of the other chains of the tenant. */
-    async otherHeads(): Promise<ChainHead[]> {
-      const heads = (await store.entries(auditHeadsKey(tenant))).map((entry) => JSON.parse(entry) as ChainHead)
-      return [...new Map(heads.map((head) => [head.chain, head])).values()].filter((head) => head.chain !== chain)
+    /**
+     * What a signed record says of the other chains of the tenant: `heads`, how far they are, of those that went on
+     * since they were last named here; and `deleted`, of which records were deleted for the limit of bytes.
+     */
+    async others(): Promise<JsonObject> {
+      const oldest = wall.now() - ttlMs
+      const last = new Map<string, ChainHead>()
+      for (const entry of await store.entries(auditHeadsKey(tenant))) {
+        const head = JSON.parse(entry) as ChainHead
+        // Of a chain that is older the records are gone, too.
+        if (head.chain !== chain && Date.parse(head.time) > oldest) last.set(head.chain, head)
+      }
+      const heads = [...last.values()].filter((head) => named.get(head.chain) !== head.seq).slice(-headsPerRecord)
+      for (const each of named.keys()) if (!last.has(each)) named.delete(each)
+      for (const head of heads) named.set(head.chain, head.seq)
+      const gone = [...deleted]
+      deleted.clear()
+      return { ...(heads.length > 0 && { heads, retentionMs: ttlMs }), ...(gone.length > 0 && { deleted: gone }) }
     }
   }
 }

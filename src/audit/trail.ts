@@ -4,7 +4,7 @@
 import type { JsonObject } from '../protocol/messages.ts'
 import type { Log } from '../observe/log.ts'
 import { backoffMs, type Clock, createDelay } from '../time/clock.ts'
-import type { Chain } from './chain.ts'
+import { type Chain, recordsPerSignature, type SignedKind } from './chain.ts'
 import type { createSegments } from './segments.ts'
 
 /** Milliseconds for which records are collected, and characters beyond which they are written at once. */
@@ -15,8 +15,6 @@ const maxWaitingOfTenant = 1024 * 1024
 const maxWaitingOfProcess = 32 * 1024 * 1024
 const firstRetryMs = 500
 const maxRetryMs = 30_000
-/** Records after which one is signed. */
-const recordsPerSignature = 1_000
 
 export type Trail = ReturnType<typeof createTrail>
 
@@ -48,7 +46,10 @@ export function createTrail({ chain, segments, file, waiting, clock, log }: Trai
   let unsigned = 0
   let lost = 0
   let failures = 0
+  let hasEnded = false
   let writing: Promise<void> | undefined
+
+  const isFull = (): boolean => waitingChars > maxWaitingOfTenant || waiting.chars > maxWaitingOfProcess
 
   function push(line: string): void {
     const last = batches.at(-1)
@@ -60,9 +61,16 @@ export function createTrail({ chain, segments, file, waiting, clock, log }: Trai
     else last.lines += `${line}\n`
   }
 
-  function sign(kind: string, members: JsonObject): void {
+  function sign(kind: SignedKind, members: JsonObject): void {
+    recordLost()
     unsigned = 0
     push(chain.signedRecord(kind, members))
+  }
+
+  function recordLost(): void {
+    if (lost === 0 || hasEnded) return
+    push(chain.record('lost', { records: lost }))
+    lost = 0
   }
 
   async function write(): Promise<void> {
@@ -76,9 +84,7 @@ export function createTrail({ chain, segments, file, waiting, clock, log }: Trai
       waiting.chars -= batch.lines.length
       if (failures > 0) log.info('audit records are written again')
       failures = 0
-      if (lost === 0) continue
-      push(chain.record('lost', { records: lost }))
-      lost = 0
+      recordLost()
     }
   }
 
@@ -95,11 +101,25 @@ export function createTrail({ chain, segments, file, waiting, clock, log }: Trai
       }))
   }
 
-  function add(kind: string, members: JsonObject): void {
-    if (waitingChars > maxWaitingOfTenant || waiting.chars > maxWaitingOfProcess) {
-      lost++
-      return
-    }
+  /** Never rejects. */
+  async function written(): Promise<void> {
+    // What came while others were written is written after them.
+    while (batches.length > 0 && failures === 0) await flush()
+  }
+
+  /** Signs, writes, and keeps how far the chain is, so that what is gone later is missed. Never rejects. */
+  async function writeSigned(kind: SignedKind, members: JsonObject): Promise<void> {
+    sign(kind, members)
+    const { head } = chain
+    // The records before are the first to be written, and where that failed, it is tried once more.
+    do await flush()
+    while (batches.length > 0 && failures === 0)
+    if (failures > 0) return
+    await segments?.keepHead(head).catch((err: unknown) => log.debug({ err }, 'the head of a chain is not kept'))
+  }
+
+  function addRequired(kind: string, members: JsonObject): void {
+    if (hasEnded) return void lost++
     push(chain.record(kind, members))
     if (++unsigned >= recordsPerSignature) sign('checkpoint', {})
     if (failures > 0) return
@@ -108,26 +128,37 @@ export function createTrail({ chain, segments, file, waiting, clock, log }: Trai
   }
 
   return {
-    add,
+    /** The first record. */
+    begin: (members: JsonObject): Promise<void> => writeSigned('begin', members),
+    /** A record, which is lost where too much waits already. */
+    add: (kind: string, members: JsonObject): void => (isFull() ? void lost++ : addRequired(kind, members)),
+    /** A record that is never lost while the process lives: whoever adds it asks `isFull` before. */
+    addRequired,
+    /** No record would be taken now. */
+    get isFull() {
+      return isFull()
+    },
     /** The last attempt to write failed. */
     get isFailing() {
       return failures > 0
     },
-    /** Resolves when all records so far are written, or could not be. Never rejects. */
-    async written(): Promise<void> {
-      // What came while others were written is written after them.
-      while (batches.length > 0 && failures === 0) await flush()
+    /** It has its last record, and all are written. */
+    get isOver() {
+      return hasEnded && batches.length === 0
     },
+    /** Resolves when all records so far are written, or could not be. Never rejects. */
+    written,
     /** Signs what is not signed yet, and names how far the other chains of the tenant were. Never rejects. */
-    async checkpoint(kind: 'begin' | 'checkpoint' | 'end', members: JsonObject = {}): Promise<void> {
+    async checkpoint(kind: 'checkpoint' | 'end'): Promise<void> {
       if (kind === 'checkpoint' && unsigned === 0) return
-      const heads = await segments?.otherHeads().catch(() => undefined)
-      sign(kind, { ...members, ...(heads === undefined ? {} : { heads }) })
-      const { head } = chain
-      do await flush()
-      while (batches.length > 0 && failures === 0)
-      // What is written, and is gone later, is missed.
-      if (failures === 0) await segments?.keepHead(head).catch(() => {})
+      const others = await segments?.others().catch((err: unknown) => {
+        log.debug({ err }, 'other chains are not known now')
+        return undefined
+      })
+      if (hasEnded) return await written()
+      const done = writeSigned(kind, { ...others })
+      hasEnded = kind === 'end'
+      await done
     },
     /** @returns how many records could not be written */
     close(): number {

@@ -1,15 +1,19 @@
 // Is an audit log whole? Reads the records of any number of chains and says what was altered, removed, inserted or cut
-// off.
+// off; and what nothing vouches for, or is gone because its time was over.
 
 import { type KeyObject, verify } from 'node:crypto'
 import { isObject, type JsonObject } from '../protocol/messages.ts'
-import { type ChainHead, hashOfRecord, splitSignature } from './chain.ts'
+import { type ChainHead, checkpointMs, hashOfRecord, recordsPerSignature, splitSignature } from './chain.ts'
 import { auditPublicKey } from './keys.ts'
 
 /** Of a chain: records that are told from repeated ones, which a write that had to be made again leaves. */
 const hashesKept = 10_000
-/** Problems that are listed. */
-const maxProblems = 100
+/** Of a chain without a signature between them: a few come while one is being signed. */
+const maxUnsigned = recordsPerSignature + 10
+/** A chain that is written to now has a signature after so long, in milliseconds. */
+const signedWithinMs = 2 * checkpointMs
+/** Problems that are listed, and notes. */
+const maxListed = 100
 
 export interface AuditReport {
   readonly records: number
@@ -19,73 +23,135 @@ export interface AuditReport {
   readonly keys: readonly string[]
   /** What is wrong; at most a hundred. */
   readonly problems: readonly string[]
-  /** Chains without an end: their gateway runs, or was killed, or their last records were cut off. */
-  readonly open: readonly string[]
+  /** What one should know and may be as it should be; at most a hundred. */
+  readonly notes: readonly string[]
 }
 
 interface ChainState {
-  seq: number
+  readonly first: AuditRecord
+  last: AuditRecord
   hash: string
-  isEnded: boolean
+  /** As its first signed record names it. */
+  key: KeyObject | undefined
+  signatures: number
+  /** Since the last signature. */
+  unsigned: number
+  hasEnded: boolean
   readonly hashes: Map<number, string>
+}
+
+/** How far a chain was, as another one says. */
+interface KnownHead extends ChainHead {
+  readonly retentionMs: number
 }
 
 /**
  * @param lines without line breaks, of each chain in its order
- * @param trusted the key that must have signed them
+ * @param trusted the keys of which one must have signed each; undefined: those that the records name
+ * @param now the time of day: milliseconds since the epoch
  */
-export async function verifyAudit(lines: AsyncIterable<string>, trusted: KeyObject | undefined): Promise<AuditReport> {
+export async function verifyAudit(
+  lines: AsyncIterable<string>,
+  trusted: readonly KeyObject[] | undefined,
+  now: number
+): Promise<AuditReport> {
   const chains = new Map<string, ChainState>()
-  const heads = new Map<string, ChainHead>()
+  const heads = new Map<string, KnownHead>()
+  /** Of which records had to go for those of others. */
+  const deleted = new Set<string>()
   const keys = new Set<string>()
   const problems: string[] = []
+  const notes: string[] = []
   let [records, signatures] = [0, 0]
-  const report = (problem: string): void => {
-    if (problems.length < maxProblems) problems.push(problem)
+  const list = (found: string[], text: string): void => {
+    if (found.length < maxListed) found.push(text)
   }
+  const wrong = (text: string): void => list(problems, text)
 
   function read(line: string): void {
     const record = parsed(line)
-    if (record === undefined) return report(`line ${records} is no record of an audit log`)
+    if (record === undefined) {
+      // What matters is whether its chain misses it.
+      if (line.startsWith('{"chain":"')) return list(notes, `line ${records} was cut off while it was written`)
+      return wrong(`line ${records} is no record of an audit log`)
+    }
     const { chain, seq, prev, kind } = record
     const at = `record ${seq} of ${chain}`
     const hash = hashOfRecord(line)
-    const state = chains.get(chain)
-    if (state !== undefined && seq <= state.seq) {
-      if (state.hashes.get(seq) !== hash) report(`${at} comes again, and differs`)
+    const known = chains.get(chain)
+    if (known !== undefined && seq <= known.last.seq) {
+      if (known.hashes.get(seq) !== hash) wrong(`${at} comes again, and differs`)
       return
     }
-    const signed = splitSignature(line)
-    const isSigned = signed !== undefined
-    if (state === undefined) {
-      // A chain whose oldest segments are beyond their time begins with any record.
-      if (seq === 1 && prev !== '') report(`${at} is no first record`)
-    } else if (seq > state.seq + 1) report(`missing before ${at}: ${seq - state.seq - 1}`)
-    else if (prev !== state.hash) report(`record ${state.seq} of ${chain}, or ${at}, was altered`)
-    if (isSigned) checkSignature(record, signed, at)
-    const hashes = (state?.hashes ?? new Map<number, string>()).set(seq, hash)
-    hashes.delete(seq - hashesKept)
-    chains.set(chain, { seq, hash, isEnded: isSigned && kind === 'end', hashes })
+    if (known !== undefined) checkPlace(known, record, at)
+    // A chain whose oldest segments are beyond their time begins with any record.
+    else if (seq === 1 && (prev !== '' || kind !== 'begin')) wrong(`${at} is no first record`)
+    const state = known ?? newState(record)
+    chains.set(chain, state)
+    state.last = record
+    state.hash = hash
+    state.hashes.set(seq, hash).delete(seq - hashesKept)
+    if (isSignedWell(state, record, line, at)) {
+      state.unsigned = 0
+      state.signatures++
+      if (kind === 'end') state.hasEnded = true
+    } else if (++state.unsigned === maxUnsigned + 1) wrong(`${at} and ${maxUnsigned} before it have no signature`)
   }
 
-  function checkSignature(
-    record: Head,
-    { signed, signature }: { signed: string; signature: Buffer },
-    at: string
-  ): void {
+  function checkPlace({ last, hash, hasEnded }: ChainState, { chain, seq, prev }: AuditRecord, at: string): void {
+    if (hasEnded) wrong(`${at} comes after the end of its run`)
+    else if (seq > last.seq + 1) wrong(`missing before ${at}: ${seq - last.seq - 1}`)
+    else if (prev !== hash) wrong(`record ${last.seq} of ${chain}, or ${at}, was altered`)
+  }
+
+  /** @returns whether it has a signature, and a valid one */
+  function isSignedWell(state: ChainState, { kind, members }: AuditRecord, line: string, at: string): boolean {
+    const split = splitSignature(line)
+    if (split === undefined) {
+      if (signedKinds.has(kind)) wrong(`${at} is of the kind ${kind}, and has no signature`)
+      return false
+    }
     signatures++
-    const { publicKey, heads: others } = record.members
-    if (typeof publicKey === 'string') keys.add(publicKey)
-    const key = trusted ?? keyOf([...keys].at(-1))
-    if (key === undefined || !verify(null, Buffer.from(signed), key, signature)) {
-      report(`${at} is signed by another key, or was altered`)
-      return
+    const named = keyOf(members['publicKey'])
+    if (named !== undefined) keys.add(String(members['publicKey']))
+    state.key ??= named
+    const candidates = trusted ?? (state.key === undefined ? [] : [state.key])
+    if (!candidates.some((key) => verify(null, Buffer.from(split.signed), key, split.signature))) {
+      wrong(`${at} is signed by another key, or was altered`)
+      return false
     }
+    learn(members)
+    return true
+  }
+
+  function learn({ heads: others, deleted: gone, retentionMs }: JsonObject): void {
     for (const other of Array.isArray(others) ? (others as unknown[]) : []) {
-      if (!isHead(other)) continue
-      const known = heads.get(other.chain)
-      if (known === undefined || known.seq < other.seq) heads.set(other.chain, other)
+      if (!isHead(other) || (heads.get(other.chain)?.seq ?? 0) >= other.seq) continue
+      heads.set(other.chain, { ...other, retentionMs: typeof retentionMs === 'number' ? retentionMs : Infinity })
     }
+    for (const chain of Array.isArray(gone) ? (gone as unknown[]) : []) deleted.add(String(chain))
+  }
+
+  function checkHead({ chain, seq, hash, time, retentionMs }: KnownHead): void {
+    const state = chains.get(chain)
+    if (state !== undefined) {
+      if (state.last.seq < seq) wrong(`${chain} is cut off after record ${state.last.seq}: another run knew ${seq}`)
+      else if ((state.hashes.get(seq) ?? hash) !== hash)
+        wrong(`record ${seq} of ${chain} is not the one that another run knew`)
+    } else if (deleted.has(chain)) list(notes, `${chain} is gone: its ${seq} records had to make room for others`)
+    else if (Date.parse(time) + retentionMs < now)
+      list(notes, `${chain} is gone: its ${seq} records were beyond their time`)
+    else wrong(`${chain} is missing: another run knew it with ${seq} records`)
+  }
+
+  function checkWhole(chain: string, { first, last, signatures, unsigned, hasEnded }: ChainState): void {
+    const ageMs = now - Date.parse(last.time)
+    if (first.seq > 1) list(notes, `${chain} begins with record ${first.seq}: those before had to go, or were removed`)
+    if (signatures === 0 && !(Math.abs(ageMs) < signedWithinMs))
+      wrong(`${chain} has no valid signature: nothing vouches for its records`)
+    else if (unsigned > 0)
+      list(notes, `nothing vouches yet for what follows record ${last.seq - unsigned} of ${chain}: ${unsigned}`)
+    if (!hasEnded) list(notes, `${chain} has no end: its gateway runs, was killed, or its last records were cut off`)
   }
 
   for await (const line of lines) {
@@ -93,45 +159,60 @@ export async function verifyAudit(lines: AsyncIterable<string>, trusted: KeyObje
     records++
     read(line)
   }
-  for (const { chain, seq, hash } of heads.values()) {
-    const state = chains.get(chain)
-    if (state === undefined) report(`${chain} is missing: another chain knew it with ${seq} records`)
-    else if (state.seq < seq) report(`${chain} is cut off after record ${state.seq}: another chain knew ${seq}`)
-    else if ((state.hashes.get(seq) ?? hash) !== hash)
-      report(`record ${seq} of ${chain} is not the one that another chain knew`)
-  }
-  if (records === 0) report('there are no records')
-  const open = [...chains].filter(([, { isEnded }]) => !isEnded).map(([chain]) => chain)
-  return { records, chains: chains.size, signatures, keys: [...keys], problems, open }
+  for (const head of heads.values()) checkHead(head)
+  for (const [chain, state] of chains) checkWhole(chain, state)
+  if (records === 0) wrong('there are no records')
+  return { records, chains: chains.size, signatures, keys: [...keys], problems, notes }
 }
 
-interface Head extends Pick<ChainHead, 'chain' | 'seq'> {
+const newState = (first: AuditRecord): ChainState => ({
+  first,
+  last: first,
+  hash: '',
+  key: undefined,
+  signatures: 0,
+  unsigned: 0,
+  hasEnded: false,
+  hashes: new Map()
+})
+
+/** Nothing that a report prints is chosen by whoever wrote the log. */
+const chainName = /^[\w()-]{1,100}\/[\w-]{1,100}$/
+const publicKeyText = /^[\w-]{43}$/
+
+const signedKinds: ReadonlySet<string> = new Set(['begin', 'checkpoint', 'end'])
+
+interface AuditRecord extends Pick<ChainHead, 'chain' | 'seq' | 'time'> {
   readonly prev: string
   readonly kind: string
   readonly members: JsonObject
 }
 
-function parsed(line: string): Head | undefined {
+function parsed(line: string): AuditRecord | undefined {
   try {
     const members: unknown = JSON.parse(line)
     if (!isObject(members)) return undefined
-    const { chain, seq, prev, kind } = members
-    if (typeof chain !== 'string' || typeof prev !== 'string' || typeof kind !== 'string') return undefined
-    return typeof seq === 'number' && Number.isSafeInteger(seq) ? { chain, seq, prev, kind, members } : undefined
+    const { chain, seq, prev, time, kind } = members
+    if (!isChainName(chain) || typeof prev !== 'string' || typeof kind !== 'string') return undefined
+    if (typeof time !== 'string' || !Number.isSafeInteger(seq) || Number(seq) < 1) return undefined
+    return { chain, seq: Number(seq), prev, time, kind, members }
   } catch {
     return undefined
   }
 }
 
+const isChainName = (value: unknown): value is string => typeof value === 'string' && chainName.test(value)
+
 const isHead = (value: unknown): value is ChainHead =>
   isObject(value) &&
-  typeof value['chain'] === 'string' &&
+  isChainName(value['chain']) &&
   typeof value['hash'] === 'string' &&
+  typeof value['time'] === 'string' &&
   typeof value['seq'] === 'number'
 
-function keyOf(text: string | undefined): KeyObject | undefined {
+function keyOf(text: unknown): KeyObject | undefined {
   try {
-    return text === undefined ? undefined : auditPublicKey(text)
+    return typeof text === 'string' && publicKeyText.test(text) ? auditPublicKey(text) : undefined
   } catch {
     return undefined
   }

@@ -175,7 +175,8 @@ free: a Redis may be in use, a file belongs to the gateway that runs on it (use 
 Says whether records of an audit log were altered, removed, inserted or cut off, and exits with 1 if so. FILE is what
 audit export wrote, or the file of audit.file; - is standard input.
 
-  --key KEY    the public key that must have signed them, as the gateway logs it at its start, or a file with it
+  --key KEY    the public key that must have signed them, as the gateway logs it at its start, or a file with it; where
+               it was changed, with each of them, one in a line
 `,
   import: `gatehouse import FILE
 

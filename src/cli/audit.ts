@@ -2,7 +2,6 @@
 
 import { createReadStream } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { gatewayItself } from '../audit/audit.ts'
 import { auditPublicKey } from '../audit/keys.ts'
@@ -17,6 +16,9 @@ import { wallClock } from '../time/clock.ts'
 import { UsageError } from './arguments.ts'
 import { orProblems, type Output } from './offline.ts'
 
+/** Of a line that is verified, in characters: many times what a record has. */
+const maxLineChars = 4 * 1024 * 1024
+
 /** Writes the records of the store, one in a line. @throws UsageError. @returns the exit code */
 export async function runAuditExport(
   { config, tenant }: Readonly<Record<string, string | undefined>>,
@@ -26,17 +28,21 @@ export async function runAuditExport(
   return await orProblems(config, stdout, async () => {
     const snapshot = await loadConfig(config, { env })
     const tenants = [...snapshot.tenants.keys()]
-    if (tenant !== undefined && !snapshot.tenants.has(tenantId(tenant)))
-      throw new UsageError(`There is no tenant "${tenant}". Known: ${tenants.join(', ')}.`)
     const store = await openStore(snapshot.store, wallClock, createLog('error', 'text'))
+    let isEmpty = true
     try {
       await store.ping()
       for (const id of tenant === undefined ? [...tenants, gatewayItself] : [tenant])
-        for await (const lines of readAudit(store, id))
+        for await (const lines of readAudit(store, id)) {
+          isEmpty = false
           if (!stdout.write(lines)) await new Promise((resolve) => stdout.once('drain', resolve))
+        }
     } finally {
       await store.close()
     }
+    // Records of a tenant that was removed are there until their time is over.
+    if (isEmpty && tenant !== undefined && !snapshot.tenants.has(tenantId(tenant)))
+      throw new UsageError(`There is no tenant "${tenant}", and no record of one. Known: ${tenants.join(', ')}.`)
     return 0
   })
 }
@@ -44,7 +50,8 @@ export async function runAuditExport(
 /**
  * Says whether an exported audit log is whole.
  * @param file its path; `-`: standard input
- * @param key the public key, or the path of a file with it; undefined: that which the records name
+ * @param key the public key, or the path of a file with one or, after the key was changed, several, each in a line;
+ * undefined: those which the records name
  * @throws UsageError
  * @returns the exit code: 1 where something is wrong
  */
@@ -54,9 +61,9 @@ export async function runAuditVerify(
   { stdin, stdout }: { readonly stdin: Readable; readonly stdout: Output }
 ): Promise<number> {
   const input = file === '-' ? stdin : createReadStream(file)
-  const trusted = key === undefined ? undefined : await publicKeyOf(key)
+  const trusted = key === undefined ? undefined : await publicKeysOf(key)
   try {
-    const report = await verifyAudit(createInterface({ input, crlfDelay: Infinity }), trusted)
+    const report = await verifyAudit(linesOf(input), trusted, wallClock.now())
     stdout.write(textOfReport(report, trusted !== undefined))
     return report.problems.length === 0 ? 0 : 1
   } catch (error) {
@@ -65,21 +72,36 @@ export async function runAuditVerify(
   }
 }
 
-async function publicKeyOf(key: string): Promise<ReturnType<typeof auditPublicKey>> {
+/**
+ * Records are separated by a line feed and nothing else (by CR LF after a transfer): what other readers take for a line
+ * break too may stand in one. A longer line than any record is given as its beginning.
+ */
+async function* linesOf(input: Readable): AsyncGenerator<string, void, undefined> {
+  let rest = ''
+  for await (const chunk of input.setEncoding('utf8') as AsyncIterable<string>) {
+    const [first = '', ...others] = chunk.split('\n')
+    rest += first.slice(0, maxLineChars - rest.length)
+    for (const next of others) {
+      yield rest.replace(/\r$/, '')
+      rest = next.slice(0, maxLineChars)
+    }
+  }
+  yield rest
+}
+
+async function publicKeysOf(key: string): Promise<ReturnType<typeof auditPublicKey>[]> {
   const text = await readFile(key, 'utf8').catch(() => key)
   try {
-    return auditPublicKey(text.trim())
+    return text.trim().split(/\s+/).map(auditPublicKey)
   } catch {
     throw new UsageError('--key must be the public key as the gateway logs it at its start, or a file with it.')
   }
 }
 
 function textOfReport(report: AuditReport, isTrusted: boolean): string {
-  const { records, chains, signatures, keys, problems, open } = report
+  const { records, chains, signatures, keys, problems, notes } = report
   const counted = `${countOf(records, 'record')} in ${countOf(chains, 'chain')}, ${countOf(signatures, 'signature')}`
-  const lines = problems.map((problem) => `wrong: ${problem}`)
-  for (const chain of open)
-    lines.push(`note: ${chain} has no end: its gateway runs, was killed, or its last records were cut off`)
+  const lines = [...problems.map((problem) => `wrong: ${problem}`), ...notes.map((note) => `note: ${note}`)]
   if (!isTrusted && keys.length > 0)
     lines.push(`note: signed by ${keys.join(' and ')}. Compare with what the gateway logs, or give it as --key`)
   const verdict = problems.length === 0 ? 'nothing is missing or altered' : countOf(problems.length, 'problem')

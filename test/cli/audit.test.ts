@@ -60,6 +60,35 @@ t.test('the records of a gateway that has ended are exported, and verified', asy
   const altered = await verified(out.replace('tools/list', 'tools/call'), publicKey)
   t.match(altered, { code: 1, out: /^wrong: record \d of acme\/.* was altered\n4 records .*: 1 problem\n$/ })
   t.match(await verified(''), { code: 1, out: /there are no records/ })
+
+  t.match(await verified(out.replaceAll('\n', '\r\n'), publicKey), { code: 0 }, 'a transfer made other line ends of it')
+  const keys = join(folder, 'keys.txt')
+  writeFileSync(keys, `${'A'.repeat(43)}\n${publicKey}\n`)
+  t.match(await verified(out, keys), { code: 0 }, 'one of the keys that were in use')
+  const cutOff = await verified(out.split('\n').slice(0, 2).join('\n'), publicKey)
+  t.match(cutOff, {
+    code: 0,
+    out: /^note: nothing vouches yet .*\nnote: acme\/.* has no end: .*\n2 records in 1 chain/
+  })
+
+  // The tenant is taken out of the configuration: its records are there until their time is over.
+  const other = { ...config, tenants: { other: { auth: { keys: [{ name: 'test', key }] }, upstreams: {} } } }
+  writeFileSync(file, JSON.stringify(other))
+  t.match(exported('--config', file, '--tenant', 'acme'), { code: 0, out })
+  t.match(exported('--config', file, '--tenant', 'nobody'), {
+    code: 2,
+    err: /There is no tenant "nobody", and no record/
+  })
+})
+
+t.test('only a line feed ends a record, and a line without end does not fill the memory', async (t) => {
+  const strange = `{"chain":"acme/a-1","seq":1,"prev":"","time":"${new Date().toISOString()}","kind":"call","name":"a\u2028b\u0085c\rd"}`
+  t.match(await verified(strange.replace('\r', '')), { out: /1 record in 1 chain/ })
+  const input = Readable.from(Array.from({ length: 64 }, () => 'x'.repeat(262_144)))
+  const lines: string[] = []
+  const stdout = { write: (line: string) => lines.push(line) }
+  t.equal(await runAuditVerify('-', undefined, { stdin: input, stdout }), 1)
+  t.match(lines.join(''), /wrong: line 1 is no record of an audit log\n1 record in 0 chains/)
 })
 
 t.test('mistakes are answered by what to write instead', async (t) => {

@@ -19,7 +19,7 @@ export const AuditSchema = closedObject(
     ),
     retentionDays: integer(1, 3_650, 90, 'How long the store keeps records.'),
     megabytesPerTenant: integer(
-      2,
+      16,
       100_000,
       1_024,
       'Of one tenant in the store: beyond it the oldest records go first.'
@@ -40,7 +40,7 @@ export const TenantAuditSchema = closedObject(
   {
     required: yesOrNo(
       false,
-      'Lets no call through while records cannot be written, and answers a call after its record is.'
+      'Lets no call through while records cannot be written or too many wait, and answers a call after its record is.'
     ),
     arguments: yesOrNo(
       false,

@@ -1,0 +1,64 @@
+// How long records are kept in the store: by time, by the room that a tenant has, and what is said of those that are gone.
+
+import t from 'tap'
+import { until } from '../kit/until.ts'
+import { auditAlone, ok, parse, report, type AuditRecord } from './kit.ts'
+
+const hourMs = 60 * 60 * 1000
+
+t.test('a run names the others that went on, not those whose records are beyond their time', async (t) => {
+  const { clock, start, begin, text } = await auditAlone(t, { days: 1 })
+  async function run() {
+    const audit = await start()
+    void begin(audit).end(ok)
+    return audit
+  }
+  const named = async () => {
+    const records = parse(await text()) as Array<AuditRecord & { heads?: Array<{ chain: string }> }>
+    return records.at(-1)?.heads?.map(({ chain }) => chain)
+  }
+  await (await run()).close()
+  clock.advance(20 * hourMs)
+  const second = await run()
+  clock.advance(60_000)
+  await until('it is signed', async () => (await named())?.length === 1)
+  t.same(await named(), ['acme/run1-1'])
+  void begin(second).end(ok)
+  await second.close()
+  t.equal(await named(), undefined, 'it did not go on')
+  clock.advance(5 * hourMs)
+  await (await run()).close()
+  t.same(await named(), ['acme/run2-1'])
+  const { problems, notes } = await report(await text(), clock.now())
+  t.same(problems, [])
+  t.same(notes, ['acme/run1-1 is gone: its 3 records were beyond their time'])
+})
+
+t.test('a busy run takes the room of an idle one, which goes on with what it writes then', async (t) => {
+  const { clock, start, begin, text } = await auditAlone(t, { megabytes: 3, required: true })
+  const [idle, busy] = [await start(), await start()]
+  await begin(idle).end(ok)
+  // A segment has at most a thousand batches: this is the fourth.
+  for (let calls = 0; calls < 3_100; calls++) await begin(busy).end(ok)
+  t.notMatch(await text(), 'run1-1"')
+  clock.advance(60_000)
+  await begin(idle).end(ok)
+  await busy.close()
+  await idle.close()
+  const { problems, notes } = await report(await text(), clock.now())
+  t.same(problems, [])
+  t.match(notes.join('\n'), /acme\/run1-1 begins with record/)
+  const ofIdle = parse(await text()).filter(({ chain }) => chain === 'acme/run1-1')
+  t.match(ofIdle.at(-1), { kind: 'end' })
+})
+
+t.test('a segment ends after six hours, so that what is old can go without what is new', async (t) => {
+  const { clock, start, begin, segments } = await auditAlone(t, { required: true })
+  const audit = await start()
+  for (let hours = 0; hours < 12; hours++) {
+    await begin(audit).end(ok)
+    clock.advance(hourMs)
+  }
+  t.equal(await segments(), 2)
+  await audit.close()
+})
