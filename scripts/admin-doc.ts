@@ -58,8 +58,13 @@ file would hold under \`tenants.{id}\` ([config.md](config.md)), in JSON, and ke
   it as \`If-Match\` (428 without it, 412 where somebody else was first); what is put as it is already is answered by 200 and changes nothing.
 - Secrets (values of \`headers\` and \`env\`, API keys) can be written and never read: \`configuration\` has \`{"secret": true}\` in their place. Sent back so, the secret stays as it is, unless the upstream
   would then lead elsewhere. References such as \`\${NAME}\` are shown, and are resolved at each process; paths are absolute.
-- A tenant-admin changes what its key is for, and reaches nothing beyond it: hosts of upstreams and issuers only from \`admin.allowedHosts\`, no programs, no references; and no document that a platform-admin has given references.
-- Programs are started by upstreams of a platform-admin only, and only those of \`admin.allowedCommands\`.
+- A tenant-admin changes what its key is for, and reaches nothing beyond it: hosts of upstreams and issuers only from \`admin.allowedHosts\`, no programs, no references; and where a platform-admin
+  gave references, it leaves that part as it is.
+- Programs are started by upstreams of a platform-admin only, and only those of \`admin.allowedCommands\`. Where that list becomes shorter, upstreams whose program it no longer has are left out at once.
+- \`POST /v1/plan\` says what a change would do: who gains and loses which tools, how many sessions are told, which processes end. \`POST /v1/apply\` makes it, for several tenants all or nothing,
+  and refuses where somebody else was first. \`GET /v1/versions\` says who changed what; \`POST /v1/rollback\` takes an earlier version up again, as a new one.
+- A POST with an \`Idempotency-Key\` (a UUID) that is sent again gets the answer of the first time, for a day.
+- A 503 says that the store does not answer: then the change was not made, or, where its answer was lost, made whole. Read, and see.
 - Where the document of a tenant cannot be used at one process (a variable is not set there), the tenant stays there as it was, the log says why, and so does \`problems\` of \`GET /v1/tenants/{tenant}\`. Nobody else is
   kept from anything: the process stays ready. It is not ready before it has read the documents for the first time.
 

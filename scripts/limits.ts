@@ -40,6 +40,10 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['control/compiled-documents.ts maxDocumentChars chars', 'the configuration of one tenant', 'tenant', '409'],
     ['control/compiled-documents.ts maxAllChars chars', 'the same of all tenants that the API made', 'store', '409'],
     ['control/compiled-documents.ts maxDocuments', 'tenants that the API made', 'store', '409'],
+    ['control/request-memory.ts requestsPerDay', 'requests with an Idempotency-Key a day', 'admin key', '409'],
+    ['admin/configuration/plan.ts maxToolNames', 'names of tools that are gained or lost', 'endpoint', 'counted only'],
+    ['control/request-memory.ts maxKeyChars chars', 'an Idempotency-Key', 'request', '409'],
+    ['store/keys.ts requestTtlMs', 'time for which an answer is repeated', 'request', 'it is done again'],
     ['store/keys.ts versionsKept', 'versions that are kept', 'store', 'the oldest are forgotten'],
     ['store/keys.ts sessionsListed', 'sessions that are listed', 'tenant', 'those opened before are left out']
   ],
@@ -1031,6 +1035,9 @@ const exceptions = `
 cli/check.ts startMs
 session/session-index.ts readAtOnce
 control/journal.ts readAtOnce
+control/request-memory.ts underWayMs
+admin/configuration/versions.ts maxTargetChars
+admin/configuration/keys.ts keyBytes
 store/keys.ts tombstoneTtlMs
 session/session-index.ts handleLength
 cli/check.ts maxNames

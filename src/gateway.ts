@@ -120,8 +120,7 @@ export async function createGateway(
   const contextOf: ContextOf = (tenant, endpoint) => contextIn(state.snapshot, tenant, endpoint)
   const runtime = { ...clocks, random, newId, clientInfo: serverInfo, log, memory, audit }
   const relay = createLegacyRelay({ runtime, pool, store, sealer, sessions, live, serverRequestQuotas, contextOf })
-  const { shared } = relay
-  const { parkedMs } = overrides
+  const [{ shared }, { parkedMs }] = [relay, overrides]
   const modernRelay = createModernRelay({ runtime, pool, sealer, shared, contextOf, node, bus, parkedMs })
 
   const revalidator = createRevalidator(wallClock, overrides.keepAliveMs ?? 15_000, log)
@@ -185,6 +184,7 @@ export async function createGateway(
     const before = state.file
     refuseOpenTenants(before, next)
     state.file = { ...next, listen: before.listen, store: before.store, publicUrl: before.publicUrl }
+    control.rereadReferences()
     apply(control.snapshot())
     return { needsRestart: changedFixedSettings(before, next) }
   }

@@ -2,6 +2,9 @@
 
 import { Type } from '../config/schema/type.ts'
 import { documentRoutes } from './configuration/documents.ts'
+import { keyRoutes } from './configuration/keys.ts'
+import { planRoutes } from './configuration/plan.ts'
+import { versionRoutes } from './configuration/versions.ts'
 import { endpointRoutes } from './endpoints.ts'
 import { questionRoutes } from './questions.ts'
 import { defineRoute, everyRole, type AdminRoute } from './route.ts'
@@ -24,6 +27,9 @@ export const adminRoutes: readonly AdminRoute[] = [
   ...endpointRoutes,
   ...upstreamRoutes,
   ...documentRoutes,
+  ...keyRoutes,
+  ...versionRoutes,
+  ...planRoutes,
   ...questionRoutes,
   ...sessionRoutes
 ]

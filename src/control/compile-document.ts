@@ -1,7 +1,7 @@
 // From the document of a tenant to its part of the snapshot, by the same schema, rules and compiler as the file's.
 
 import { compile } from '../config/compile.ts'
-import { createReport, type Problem } from '../config/problems.ts'
+import { createReport, type Path, type Problem, type Report } from '../config/problems.ts'
 import { resolveReferences, type Environment } from '../config/references.ts'
 import { checkRules } from '../config/rules.ts'
 import { ConfigSchema, type ConfigInput } from '../config/schema/config.ts'
@@ -16,7 +16,13 @@ const folder = '/'
 /** Variables that would make another program of an allowed command. */
 const programVariables = /^(?:PATH|LD_.*|DYLD_.*|NODE_OPTIONS|PYTHONPATH|PYTHONHOME|BASH_ENV|ENV)$/
 
-export type Compiled = { readonly tenant: Tenant } | { readonly problems: readonly Problem[] }
+export type Compiled =
+  | {
+      readonly tenant: Tenant
+      /** Why upstreams are left out that start programs: the list of programs may be shorter than it was. */
+      readonly barred: readonly Problem[]
+    }
+  | { readonly problems: readonly Problem[] }
 
 /** What of the file the tenants of documents are compiled with. */
 export const contextOfFile = ({ listen, publicUrl, audit, admin }: Snapshot): string =>
@@ -50,42 +56,56 @@ export function compileDocument(
     isReference
   )
   checkRules(config, report, { ...listen, mayLetNobodyIn: true })
-  const upstreams = treeOf(treeOf(treeOf(treeOf(config)['tenants'])[id])['upstreams'])
-  for (const [name, upstream] of Object.entries(upstreams))
-    checkProgram(treeOf(upstream), admin?.allowedCommands ?? [], (member, message, suggestion) =>
-      report.add(['tenants', id, 'upstreams', name, ...member], message, suggestion)
-    )
-  const prefix = `tenants.${id}.`
-  const problems = report.problems().map((each) => ({ ...each, path: withoutPrefix(each.path, prefix) }))
-  if (problems.length > 0) return { problems }
-  const { tenants } = compile(config as ConfigInput, { folder, dataDir: undefined, ...listen, inserted })
+  const input = treeOf(config)
+  const wanted = treeOf(treeOf(input['tenants'])[id])
+  const barred = createReport(() => undefined)
+  const upstreams = Object.entries(treeOf(wanted['upstreams'])).map(([name, upstream]) => {
+    const path = ['tenants', id, 'upstreams', name]
+    const isAllowed = checkProgram(treeOf(upstream), admin?.allowedCommands ?? [], path, barred)
+    return [name, isAllowed ? upstream : { ...treeOf(upstream), disabled: true }]
+  })
+  const problemsIn = (found: Report): Problem[] =>
+    found.problems().map((each) => ({ ...each, path: withoutPrefix(each.path, `tenants.${id}.`) }))
+  const problems = problemsIn(report)
+  if (problems.length > 0) return { problems: [...problems, ...problemsIn(barred)] }
+  const checkedInput = { ...input, tenants: { [id]: { ...wanted, upstreams: Object.fromEntries(upstreams) } } }
+  const { tenants } = compile(checkedInput as unknown as ConfigInput, {
+    folder,
+    dataDir: undefined,
+    ...listen,
+    inserted
+  })
   const tenant = tenants.get(tenantId(id))
   if (tenant === undefined) throw new Error('a document was compiled to no tenant')
-  return { tenant }
+  return { tenant, barred: problemsIn(barred) }
 }
 
 const withoutPrefix = (path: string, prefix: string): string =>
   path.startsWith(prefix) ? path.slice(prefix.length) : path === prefix.slice(0, -1) ? '' : path
 
-/** @param allowed programs that documents may start */
+/** @param allowed programs that documents may start. @returns may this one be started? */
 function checkProgram(
   { command, cwd, env, disabled }: Tree,
   allowed: readonly string[],
-  report: (member: readonly string[], message: string, suggestion: string) => void
-): void {
-  if (typeof command !== 'string' || disabled === true) return
+  path: Path,
+  report: Report
+): boolean {
+  if (typeof command !== 'string' || disabled === true) return true
+  const before = report.problems().length
   if (!allowed.includes(command))
-    report(
-      ['command'],
+    report.add(
+      [...path, 'command'],
       'is no program that the admin API may start',
       'The configuration file lists those under admin.allowedCommands.'
     )
-  if (typeof cwd === 'string' && !cwd.startsWith('/')) report(['cwd'], 'is not absolute', 'Begin it with /.')
+  if (typeof cwd === 'string' && !cwd.startsWith('/'))
+    report.add([...path, 'cwd'], 'is not absolute', 'Begin it with /.')
   for (const name of Object.keys(treeOf(env)))
     if (programVariables.test(name))
-      report(
-        ['env', name],
+      report.add(
+        [...path, 'env', name],
         'could make another program of the command',
         'Put the upstream into the configuration file.'
       )
+  return report.problems().length === before
 }

@@ -53,43 +53,77 @@ export function createCompiledDocuments({
     const before = compiled.get(id)
     if (before?.document.version === document.version && before.context === context) return before
     const found = compileDocument(id, document, file(), env)
-    if ('tenant' in found) return { document, context, tenant: found.tenant, problems: [] }
+    const { version } = document
+    if ('tenant' in found) {
+      const { tenant, barred } = found
+      if (barred.length > 0)
+        log.error(
+          { tenant: id, version, problems: barred },
+          'upstreams of a tenant may not be started, and are left out'
+        )
+      return { document, context, tenant, problems: barred }
+    }
     const { problems } = found
     log.error(
-      { tenant: id, version: document.version, problems },
+      { tenant: id, version, problems },
       'the document of a tenant cannot be used at this process; the tenant stays as it was'
     )
     return { document, context, tenant: before?.tenant, problems }
   }
 
+  const inUse = (): Map<TenantId, Tenant> =>
+    new Map([...compiled].flatMap(([id, { tenant }]) => (tenant === undefined ? [] : [[tenantId(id), tenant]])))
+
   return {
     get documents() {
       return documents
     },
-    take(next: Documents): void {
-      documents = next
+    take(texts: ReadonlyMap<string, KeptText>): void {
+      documents = documentsIn(texts, documents)
+    },
+    /** Versions have other documents than before. */
+    forget(): void {
+      documents = new Map()
+      compiled = new Map([...compiled].map(([id, each]) => [id, outdated(each)]))
+    },
+    rereadReferences(): void {
+      compiled = new Map([...compiled].map(([id, each]) => [id, each.document.byPlatform ? outdated(each) : each]))
+    },
+    /** What `tenants` would answer after these changes, which compile. */
+    tenantsAfter(changes: readonly DocumentChange[]): Map<TenantId, Tenant> {
+      const tenants = inUse()
+      for (const { tenant: id, after } of changes) {
+        const found = after && compileDocument(id, after, file(), env)
+        if (found !== undefined && 'tenant' in found) tenants.set(tenantId(id), found.tenant)
+        else tenants.delete(tenantId(id))
+      }
+      return tenants
     },
     problemsOf: (id: string): readonly Problem[] => compiled.get(id)?.problems ?? [],
     /** Those of documents that the file does not have. */
     tenants(): Map<TenantId, Tenant> {
       const context = contextOfFile(file())
       compiled = new Map([...documents].map(([id, document]) => [id, compiledOf(id, document, context)]))
-      return new Map(
-        [...compiled].flatMap(([id, { tenant }]) => (tenant === undefined ? [] : [[tenantId(id), tenant]]))
-      )
+      return inUse()
     }
   }
 }
 
+const outdated = (document: CompiledDocument): CompiledDocument => ({ ...document, context: '' })
+
 export const textOfDocument = ({ tree, byPlatform }: TenantDocument): string => JSON.stringify({ tree, byPlatform })
 
-export function documentsIn(texts: ReadonlyMap<string, KeptText>): Documents {
+/** @param known those of before, which need not be parsed again */
+export function documentsIn(texts: ReadonlyMap<string, KeptText>, known: Documents): Documents {
   const parsed = [...texts].flatMap(([name, { version, text }]): Array<[string, TenantDocument]> => {
     if (text === undefined || !name.startsWith(documentPrefix)) return []
+    const id = name.slice(documentPrefix.length)
+    const before = known.get(id)
+    if (before?.version === version) return [[id, before]]
     const value: unknown = JSON.parse(text)
     if (!isTree(value) || !isTree(value['tree'])) return []
     const { tree, byPlatform } = value
-    return [[name.slice(documentPrefix.length), { version, tree, byPlatform: byPlatform === true }]]
+    return [[id, { version, tree, byPlatform: byPlatform === true }]]
   })
   return new Map(parsed)
 }

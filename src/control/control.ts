@@ -5,18 +5,14 @@
 import { withTenants } from '../config/compile.ts'
 import type { Problem } from '../config/problems.ts'
 import type { Environment } from '../config/references.ts'
-import type { Tree } from '../config/shape.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { tenantId } from '../protocol/messages.ts'
-import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { controlChannel } from '../store/keys.ts'
 import { type Store, unavailable } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 import { type Clock, every, steadyClock } from '../time/clock.ts'
-import { compileDocument } from './compile-document.ts'
 import {
-  checkSizes,
   createCompiledDocuments,
   documentPrefix,
   documentsIn,
@@ -26,27 +22,13 @@ import {
 } from './compiled-documents.ts'
 import { ControlError } from './control-error.ts'
 import { createJournal } from './journal.ts'
-import { checkTenantAdmin } from './permissions.ts'
-import { hasReference, notUsable, storedDocument } from './tenant-document.ts'
-import type { ChangeAuthor } from './version-record.ts'
+import { createJudge, type Wish } from './judge.ts'
+import { createRequestMemory } from './request-memory.ts'
 
 /** How often each process looks for versions that it was not told of. */
 const pollMs = 1_000
 /** Times that a change is judged again because another one came first. */
 const maxAttempts = 16
-
-/** New trees by tenant, without their secrets where they keep them; undefined: the tenant is removed. */
-export type WantedChange = ReadonlyMap<string, Tree | undefined>
-
-export interface Wish {
-  readonly author: ChangeAuthor
-  /** Such as `tenant.put`. */
-  readonly action: string
-  /** Judges the documents of the moment; called again where another writer was first. @throws whatever refuses it */
-  readonly change: (documents: Documents) => WantedChange
-  /** Judges what would be another document than now. @throws whatever refuses it */
-  readonly admit?: (change: DocumentChange) => void
-}
 
 export type Control = Awaited<ReturnType<typeof createControl>>
 
@@ -77,56 +59,29 @@ export async function createControl(options: ControlOptions) {
     return done
   }
 
-  async function sync(): Promise<void> {
-    if (!(await journal.pull())) return
-    compiled.take(documentsIn(journal.texts()))
+  async function sync(mayHaveLost = false): Promise<void> {
+    const found = await journal.pull(mayHaveLost)
+    if (found === 'same') return
+    if (found === 'replaced') compiled.forget()
+    compiled.take(journal.texts())
     onChange()
   }
-  const poll = (): void => {
-    inTurn(sync).catch((err: unknown) => log.debug({ err }, 'documents of the admin API cannot be read now'))
+  const poll = (mayHaveLost = false): void => {
+    inTurn(() => sync(mayHaveLost)).catch((err: unknown) =>
+      log.debug({ err }, 'documents of the admin API cannot be read now')
+    )
   }
   await inTurn(() => journal.pull()).then(
-    () => compiled.take(documentsIn(journal.texts())),
+    () => compiled.take(journal.texts()),
     (err: unknown) => log.warn({ err }, 'the tenants that the admin API made cannot be read yet')
   )
 
-  function checkOwner(tenant: string): void {
-    if (!file().tenants.has(tenantId(tenant))) return
-    throw new ControlError(
-      'managed_by_file',
-      `The tenant ${tenant} stands in the configuration file, where alone it can be changed.`,
-      'Change the file: it is applied while the gateway runs.'
-    )
-  }
-
-  /** What a change comes to, without what changes nothing. @throws ControlError */
-  function judge({ author, change, admit }: Wish): DocumentChange[] {
-    const { documents } = compiled
-    const changes = [...change(documents)].flatMap(([tenant, wanted]): DocumentChange[] => {
-      checkOwner(tenant)
-      const before = documents.get(tenant)
-      const tree = wanted && storedDocument(wanted, before?.tree)
-      if (author.role !== 'platform-admin') {
-        const { admin } = file()
-        checkTenantAdmin(before?.tree, tree, admin ?? { allowedHosts: [] })
-      }
-      if (tree === undefined || canonicalJsonOf(tree) === canonicalJsonOf(before?.tree))
-        return tree === undefined && before !== undefined ? [{ tenant, before, after: undefined }] : []
-      const byPlatform = author.role === 'platform-admin' && hasReference(tree)
-      return [{ tenant, before, after: { version: journal.version + 1, tree, byPlatform } }]
-    })
-    for (const each of changes) admit?.(each)
-    checkSizes(documents, changes)
-    const problems = changes.flatMap(({ tenant, after }) => {
-      const found = after && compileDocument(tenant, after, file(), options.env)
-      if (found === undefined || 'tenant' in found) return []
-      return changes.length === 1
-        ? found.problems
-        : found.problems.map((each) => ({ ...each, path: `${tenant}.${each.path}` }))
-    })
-    if (problems.length > 0) throw notUsable(problems)
-    return changes
-  }
+  const { judge, checkOwner } = createJudge({
+    file,
+    env: options.env,
+    documents: () => compiled.documents,
+    version: () => journal.version
+  })
 
   async function write(wish: Wish, attempt: number): Promise<readonly DocumentChange[]> {
     await sync()
@@ -140,7 +95,7 @@ export async function createControl(options: ControlOptions) {
       if (attempt < maxAttempts) return await write(wish, attempt + 1)
       throw new ControlError('conflict', 'Others change the configuration at the same time.', 'Try again.')
     }
-    compiled.take(documentsIn(journal.texts()))
+    compiled.take(journal.texts())
     onChange()
     // The others find it at their next look in any case.
     await store.publish(controlChannel, String(journal.version)).catch((err: unknown) => {
@@ -157,8 +112,8 @@ export async function createControl(options: ControlOptions) {
         // Nobody else writes to a store of one process.
         if (store.shared || !journal.loaded) poll()
       })
-      const unsubscribe = await store.subscribe(controlChannel, poll)
-      store.onLost(poll)
+      const unsubscribe = await store.subscribe(controlChannel, () => poll())
+      store.onLost(() => poll(true))
       stop = async () => {
         timer.close()
         await unsubscribe()
@@ -173,6 +128,8 @@ export async function createControl(options: ControlOptions) {
     get version() {
       return journal.version
     },
+    /** Of routes that take an Idempotency-Key. */
+    requests: createRequestMemory(options),
     /** @throws ControlError managed_by_file */
     checkOwner,
     /** What keeps this process from being ready. */
@@ -189,12 +146,15 @@ export async function createControl(options: ControlOptions) {
      * @throws ControlError, GatewayError unavailable, and whatever `wish.change` throws
      */
     change: (wish: Wish): Promise<readonly DocumentChange[]> => inTurn(() => write(wish, 1)),
-    /** The same without the change. */
-    preview: (wish: Wish): Promise<readonly DocumentChange[]> =>
+    /** The same without the change. @returns what the change would be, and the snapshot after it */
+    preview: (wish: Wish) =>
       inTurn(async () => {
         await sync()
-        return judge(wish)
+        const changes = judge(wish)
+        return { changes, after: withTenants(file(), compiled.tenantsAfter(changes), true) }
       }),
+    /** What references stand for may have changed: with the next snapshot they are read again. */
+    rereadReferences: compiled.rereadReferences,
 
     /** @param before a version number */
     history: (before: number, limit: number) => inTurn(() => journal.history(before, limit)),
@@ -202,7 +162,7 @@ export async function createControl(options: ControlOptions) {
     at: (version: number): Promise<Documents | undefined> =>
       inTurn(async () => {
         const texts = await journal.at(version)
-        return texts && documentsIn(texts)
+        return texts && documentsIn(texts, new Map())
       }),
 
     async close(): Promise<void> {

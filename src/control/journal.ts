@@ -71,23 +71,31 @@ export function createJournal(parts: JournalParts) {
     },
     texts: (): ReadonlyMap<string, KeptText> => texts ?? new Map<string, KeptText>(),
 
-    /** Reads what others have written. @returns whether there was something. @throws GatewayError unavailable */
-    async pull(): Promise<boolean> {
+    /**
+     * Reads what others have written.
+     * @param mayHaveLost the store was away, and may be another one now, which has not all that was written
+     * @throws GatewayError unavailable
+     */
+    async pull(mayHaveLost = false): Promise<'same' | 'grown' | 'replaced'> {
       if (!sealer.ready) throw new GatewayError('unavailable', 'The key of the store cannot be had yet.')
       if (texts === undefined) {
         await begin()
-        return true
+        return 'grown'
       }
       const before = versionNow()
       const [last, first] = await Promise.all([readHead(), read(before + 1)])
       for (let record = first; record !== undefined; record = await read(record.version + 1)) take(record, texts)
-      if (head !== undefined && last < before) {
+      if (head !== undefined && (last < before || mayHaveLost)) {
         const own = await read(head.version)
         if (own === undefined) await restore(head, texts)
-        else if (own.id !== head.id) await begin()
-        else await store.set(controlHeadKey, String(head.version))
-      } else if (last > versionNow()) await begin()
-      return versionNow() !== before
+        else if (own.id !== head.id) {
+          // Another process has written this number while the store knew nothing of ours.
+          await begin()
+          return 'replaced'
+        } else if (last < before) await store.set(controlHeadKey, String(head.version))
+      }
+      if (last > versionNow()) await begin()
+      return versionNow() === before ? 'same' : 'grown'
     },
 
     /**

@@ -4,7 +4,7 @@
 import type { Problem } from '../config/problems.ts'
 import { pathText } from '../config/problems.ts'
 import type { AdminConfig } from '../config/snapshot.ts'
-import { isTree, listOf, treeOf, type Tree } from '../config/shape.ts'
+import { isTree, listOf, stringOrNone, treeOf, type Tree } from '../config/shape.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { ControlError } from './control-error.ts'
 import { hasReference } from './tenant-document.ts'
@@ -20,16 +20,40 @@ export function checkTenantAdmin(
 ): void {
   if (before === undefined || next === undefined)
     throw refused('Only a platform-admin makes and removes tenants.', 'Ask a platform-admin.')
-  if (hasReference(before))
-    throw refused(
-      'The document refers to secrets of the gateway (${…}): only a platform-admin may change it.',
-      'Ask a platform-admin.'
-    )
-  if (hasReference(next))
-    throw refused('Only a platform-admin may refer to variables and files (${…}).', 'Give the value itself.')
+  checkReferences(unitsOf(before), unitsOf(next))
   const problems = [...upstreamFaults(before, next, allowedHosts), ...issuerFaults(before, next, allowedHosts)]
   if (problems.length === 0) return
   throw new ControlError('forbidden', 'Only a platform-admin may change this.', 'See errors.', problems)
+}
+
+/** Parts that lead a secret somewhere else only together. */
+function unitsOf(tree: Tree): Map<string, unknown> {
+  const { upstreams, endpoints, auth, ...others } = tree
+  const { keys, issuers, ...rest } = isTree(auth) ? auth : {}
+  const named = (kind: string, list: unknown, name: string): Array<[string, unknown]> =>
+    listOf(list).map((each) => [`${kind} ${stringOrNone(treeOf(each)[name])}`, each])
+  return new Map<string, unknown>([
+    ...Object.entries(others),
+    ['upstreams and endpoints', [upstreams, endpoints]],
+    ['auth', isTree(auth) ? rest : auth],
+    ...named('key', keys, 'name'),
+    ...named('issuer', issuers, 'issuer')
+  ])
+}
+
+/** What refers to secrets of the gateway stays as it is, or goes. */
+function checkReferences(before: ReadonlyMap<string, unknown>, next: ReadonlyMap<string, unknown>): void {
+  for (const [unit, value] of next) {
+    const old = before.get(unit)
+    if (isSame(value, old)) continue
+    if (hasReference(old))
+      throw refused(
+        `This (${unit}) refers to secrets of the gateway (\${…}): only a platform-admin may change it.`,
+        'Ask a platform-admin.'
+      )
+    if (hasReference(value))
+      throw refused('Only a platform-admin may refer to variables and files (${…}).', 'Give the value itself.')
+  }
 }
 
 const refused = (message: string, remedy: string): ControlError => new ControlError('forbidden', message, remedy)

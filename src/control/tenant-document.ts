@@ -12,7 +12,7 @@ export interface TenantDocument {
   /** The version that changed it last. */
   readonly version: number
   readonly tree: Tree
-  /** Was it a platform-admin who changed it last? Nobody else's references are resolved. */
+  /** Does it have references of a platform-admin? Nobody else's are resolved. */
   readonly byPlatform: boolean
 }
 

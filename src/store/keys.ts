@@ -22,6 +22,8 @@ export const keyTable = {
   'audit-key': [],
   'control-head': [],
   'control-version': ['number'],
+  'control-request': ['admin key', 'Idempotency-Key'],
+  'control-request-count': ['admin key'],
   'seal-key': [],
   health: []
 } as const
@@ -60,6 +62,7 @@ export const bridgedTaskCountTtlMs = 24 * 60 * 60 * 1000
 /** Of what the admin API made: so far back it can be shown, and taken up again. */
 export const versionsKept = 100
 export const tombstoneTtlMs = 24 * 60 * 60 * 1000
+export const requestTtlMs = 24 * 60 * 60 * 1000
 export const healthTtlMs = 60 * 1000
 
 /**
@@ -104,5 +107,7 @@ export const auditHeadsKey = keyMaker('audit-heads')
 export const auditSigningKey = key('audit-key')
 export const controlHeadKey = key('control-head')
 export const controlVersionKey = keyMaker('control-version')
+export const controlRequestKey = keyMaker('control-request')
+export const controlRequestCountKey = keyMaker('control-request-count')
 export const sealKeyKey = key('seal-key')
 export const healthKey = key('health')

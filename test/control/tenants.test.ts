@@ -3,6 +3,7 @@
 import t from 'tap'
 import { adminGateway, adminKeys, adminSection, type AdminGateway } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'
+import { configOf } from '../kit/gateway.ts'
 import { until, type Teardown } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
@@ -215,7 +216,8 @@ t.test('a tenant-admin changes its own tenant, and reaches nothing beyond it', a
   })
   t.equal(mine.status, 200, mine.text)
   t.match(mine.json, { configuration: { upstreams: { own: { headers: { A: { secret: true }, B: '${HOME}' } } } } })
-  t.equal((await change({ origins: [] })).status, 403)
+  t.equal((await change({ upstreams: { good: null } })).status, 403)
+  t.equal((await change({ origins: [] })).status, 200, 'what has nothing to do with it')
 })
 
 t.test('only programs of the list are started, also where a document is older than the list', async (t) => {
@@ -224,7 +226,16 @@ t.test('only programs of the list are started, also where a document is older th
   t.equal((await put(made, child('/bin/sh'))).status, 422)
   t.equal((await put(made, child(process.execPath, { env: { PATH: '/tmp' } }))).status, 422)
   t.equal((await put(made, child(process.execPath, { cwd: 'x' }))).status, 422)
+  const any = { 'If-Match': '*' }
   t.equal((await put(made, child(process.execPath, { args: ['-e', ''] }))).status, 201)
+  t.match((await made.call('GET', '/v1/tenants/initech')).json, { upstreams: 1, problems: [] })
+  made.reload(configOf({ upstreams: {}, top: { admin: adminSection } }))
+  t.match((await made.call('GET', '/v1/tenants/initech')).json, {
+    upstreams: 0,
+    problems: [{ path: 'upstreams.child.command' }]
+  })
+  const patch = { body: { origins: ['https://a.example'] }, headers: any }
+  t.equal((await made.call('PATCH', '/v1/tenants/initech', patch)).status, 422)
 })
 
 t.test('sessions learn of a changed endpoint, and end with their tenant', async (t) => {

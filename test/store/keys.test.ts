@@ -12,6 +12,8 @@ import {
   bridgedTaskCountKey,
   bridgedTaskKey,
   controlHeadKey,
+  controlRequestCountKey,
+  controlRequestKey,
   controlVersionKey,
   digest,
   eventsKey,
@@ -158,6 +160,8 @@ t.test('the table says how many parts a key has', async (t) => {
     'audit-key': auditSigningKey,
     'control-head': controlHeadKey,
     'control-version': controlVersionKey('1'),
+    'control-request': controlRequestKey('a', 'b'),
+    'control-request-count': controlRequestCountKey('a'),
     'seal-key': sealKeyKey,
     health: healthKey
   }

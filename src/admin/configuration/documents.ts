@@ -9,7 +9,6 @@ import { Type } from '../../config/schema/type.ts'
 import type { DocumentChange } from '../../control/compiled-documents.ts'
 import { ControlError } from '../../control/control-error.ts'
 import { mergePatch, shownDocument, type TenantDocument } from '../../control/tenant-document.ts'
-import { changeHash, recordChange } from '../changes.ts'
 import { AdminProblem, noSuch } from '../problem.ts'
 import {
   administrators,
@@ -24,6 +23,7 @@ import { UpstreamEntry, upstreamAnswer } from '../upstreams.ts'
 import { EndpointDetails, endpointAnswer } from '../endpoints.ts'
 import { checkPreconditions } from './conditions.ts'
 import { etagHeader } from './managed.ts'
+import { writeDocuments } from './write.ts'
 
 type Kind = 'tenant' | 'upstream' | 'endpoint'
 
@@ -71,19 +71,18 @@ interface PartChange {
 
 /** @returns what was changed; undefined where it was so already */
 async function changePart(
-  { administrator, address, conditions, params }: AdminRequest,
+  request: AdminRequest,
   services: AdminServices,
   { kind, verb, next }: PartChange
 ): Promise<DocumentChange | undefined> {
-  const { tenant = '', [kind]: name = '' } = params
-  const { control } = services
-  control.checkOwner(tenant)
+  const { tenant = '', [kind]: name = '' } = request.params
+  services.control.checkOwner(tenant)
   const place = placeOf(kind, name)
   const versionOf = (document: TenantDocument | undefined): number | undefined =>
     partOf(document?.tree, place) === undefined ? undefined : document?.version
-  const [made] = await control.change({
-    author: administrator,
+  const [made] = await writeDocuments(request, services, {
     action: `${kind}.${verb}`,
+    target: kind === 'tenant' ? tenant : name,
     change(documents) {
       const document = documents.get(tenant)
       if (document === undefined && kind !== 'tenant') throw noSuch('tenant')
@@ -95,23 +94,8 @@ async function changePart(
       if (kind === 'endpoint' && verb === 'put') checkImpliedEndpoint(shown ?? {}, name)
       return new Map([[tenant, withPart(shown ?? {}, place, wanted)]])
     },
-    admit: ({ before }) => checkPreconditions(conditions, versionOf(before))
-  })
-  if (made === undefined) return undefined
-  // Of what is shown: the digest of a secret would let whoever reads the log try secrets out.
-  const [before, after] = [made.before, made.after].map((document) => {
-    const part = document && partOf(shownDocument(document.tree), place)
-    return part === undefined ? undefined : changeHash({ version: document?.version, part })
-  })
-  recordChange(services, {
-    actor: administrator.name,
-    role: administrator.role,
-    action: `${kind}.${verb}`,
-    tenant,
-    target: kind === 'tenant' ? tenant : name,
-    before,
-    after,
-    address
+    admit: ({ before }) => checkPreconditions(request.conditions, versionOf(before)),
+    partOf: (shown) => partOf(shown, place)
   })
   return made
 }

@@ -1,0 +1,118 @@
+// API keys of a tenant: one is made and shown once, one is taken away.
+
+import { randomBytes } from 'node:crypto'
+import { closedObject, KeySchema, scopes } from '../../config/schema/tenant.ts'
+import { Type } from '../../config/schema/type.ts'
+import { keyDigest } from '../../config/rules.ts'
+import { isTree, listOf, treeOf, type Tree } from '../../config/shape.ts'
+import type { Documents } from '../../control/compiled-documents.ts'
+import { ControlError } from '../../control/control-error.ts'
+import { shownDocument } from '../../control/tenant-document.ts'
+import { page, pageQuery, pageSchema } from '../paging.ts'
+import { noSuch } from '../problem.ts'
+import { administrators, AdminReply, defineRoute, everyRole, type AdminRequest } from '../route.ts'
+import { etagHeader } from './managed.ts'
+import { answeredOnce } from './once.ts'
+import { writeDocuments } from './write.ts'
+
+const keyBytes = 32
+
+const KeyEntry = closedObject({
+  name: Type.String({ description: 'Who holds it.' }),
+  scopes: Type.Array(Type.String(), { description: 'What the holder may do.' })
+})
+
+const NewKey = closedObject({
+  ...KeyEntry.properties,
+  key: Type.String({ description: 'The key. It is not shown again.' })
+})
+
+const keysOf = (tree: Tree): readonly Tree[] => listOf(treeOf(tree['auth'])['keys']).map(treeOf)
+
+const keyNamed = (tree: Tree, name: string): Tree | undefined => keysOf(tree).find((each) => each['name'] === name)
+
+/** The document as it is shown, with other keys. @throws AdminProblem, ControlError */
+function withKeys(documents: Documents, tenant: string, change: (keys: readonly Tree[]) => readonly Tree[]) {
+  const document = documents.get(tenant)
+  if (document === undefined) throw noSuch('tenant')
+  const shown = shownDocument(document.tree)
+  const { auth } = shown
+  if (!isTree(auth))
+    throw new ControlError('conflict', 'The tenant lets everybody in without a key.', 'Change its auth first.')
+  return new Map([[tenant, { ...shown, auth: { ...auth, keys: change(keysOf(shown)) } }]])
+}
+
+const tenantIn = ({ params }: AdminRequest): string => params['tenant'] ?? ''
+
+export const keyRoutes = [
+  defineRoute(
+    {
+      method: 'GET',
+      path: '/v1/tenants/{tenant}/keys',
+      roles: everyRole,
+      summary: 'The API keys of a tenant that are in use: their names and scopes, never the keys.',
+      query: closedObject(pageQuery),
+      response: pageSchema(KeyEntry)
+    },
+    ({ tenant, query }) => {
+      const keys = tenant.auth.keys.map(({ name, scopes: own }) => ({ name, scopes: [...own] }))
+      return page(keys, ({ name }) => name, query)
+    }
+  ),
+  defineRoute(
+    {
+      method: 'POST',
+      path: '/v1/tenants/{tenant}/keys',
+      roles: administrators,
+      summary:
+        'Makes an API key, and shows it this once. With an `Idempotency-Key`, the same request gets the same key.',
+      isForDocument: true,
+      body: closedObject({ name: KeySchema.properties.name, scopes: scopes('What the holder may do, such as `mcp`.') }),
+      response: NewKey
+    },
+    (request, services) =>
+      answeredOnce(request, services, 'key.make', async () => {
+        const tenant = tenantIn(request)
+        const { name, scopes: wanted } = request.body
+        services.control.checkOwner(tenant)
+        const key = `gh_${randomBytes(keyBytes).toString('base64url')}`
+        const entry = { name, sha256: keyDigest({ key }), scopes: wanted }
+        const [made] = await writeDocuments(request, services, {
+          action: 'key.make',
+          target: name,
+          change: (documents) =>
+            withKeys(documents, tenant, (keys) => {
+              if (!keys.some((each) => each['name'] === name)) return [...keys, entry]
+              throw new ControlError('conflict', 'There is a key of this name.', 'Choose another name.')
+            }),
+          partOf: (tree) => keyNamed(tree, name)
+        })
+        return new AdminReply({ name, scopes: wanted, key }, etagHeader(made?.after), 201)
+      })
+  ),
+  defineRoute(
+    {
+      method: 'DELETE',
+      path: '/v1/tenants/{tenant}/keys/{key}',
+      roles: administrators,
+      summary: 'Takes an API key away: calls and streams of its holder end at every process. Needs no If-Match.',
+      isForDocument: true
+    },
+    async (request, services) => {
+      const tenant = tenantIn(request)
+      const name = request.params['key'] ?? ''
+      services.control.checkOwner(tenant)
+      const [made] = await writeDocuments(request, services, {
+        action: 'key.revoke',
+        target: name,
+        change: (documents) =>
+          withKeys(documents, tenant, (keys) => {
+            if (!keys.some((each) => each['name'] === name)) throw noSuch('key')
+            return keys.filter((each) => each['name'] !== name)
+          }),
+        partOf: (tree) => keyNamed(tree, name)
+      })
+      return new AdminReply(undefined, etagHeader(made?.after))
+    }
+  )
+] as const

@@ -1,0 +1,181 @@
+// What a change would do, before anybody makes it: who gains and loses which tools, which sessions are told or end,
+// and which upstreams get new connections and processes.
+
+import type { Static } from 'typebox'
+import { closedObject } from '../../config/schema/tenant.ts'
+import { Type } from '../../config/schema/type.ts'
+import type { Endpoint, Snapshot, Tenant } from '../../config/snapshot.ts'
+import { canonicalJsonOf } from '../../protocol/json-text.ts'
+import { tenantId } from '../../protocol/messages.ts'
+import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
+import { sessionsListed } from '../../store/keys.ts'
+import { administrators, defineRoute, type AdminServices } from '../route.ts'
+import { wantedChange, wantedTenants } from './versions.ts'
+
+/** Of the tools that one endpoint gains, and that it loses. */
+const maxToolNames = 50
+
+const kindOfChange = Type.Enum(['made', 'changed', 'removed'], { description: 'What becomes of it.' })
+const ToolNames = closedObject({
+  count: Type.Integer(),
+  names: Type.Array(Type.String(), { description: `The first ${maxToolNames}.` })
+})
+
+const EndpointPlan = closedObject({
+  endpoint: Type.String(),
+  change: kindOfChange,
+  gains: ToolNames,
+  loses: ToolNames,
+  rulesChange: Type.Boolean({
+    description: 'Of its policy or that of the tenant: `gains` and `loses` leave rules out.'
+  }),
+  unknown: Type.Array(Type.String(), {
+    description: 'Upstreams, as they would be, whose lists are not known now: their tools are missing here.'
+  }),
+  sessions: Type.Integer({
+    description:
+      'Open ones, of the thousand of the tenant that were opened last: they are told of changed lists, or end.'
+  })
+})
+
+const UpstreamPlan = closedObject({
+  upstream: Type.String(),
+  change: kindOfChange,
+  type: Type.Enum(['stdio', 'http'], { description: 'Of `stdio`, processes end with their calls, and others start.' })
+})
+
+const TenantPlan = closedObject({
+  tenant: Type.String(),
+  change: kindOfChange,
+  callersChange: Type.Boolean({ description: 'Its issuers, keys or required scopes: callers are checked anew.' }),
+  endpoints: Type.Array(EndpointPlan, { description: 'Those that change for their clients.' }),
+  upstreams: Type.Array(UpstreamPlan, { description: 'Those that are connected anew, or no more.' })
+})
+
+const PlanResult = closedObject({
+  version: Type.Integer({ description: 'Of now: `POST /v1/apply` with it makes the change that was planned.' }),
+  tenants: Type.Array(TenantPlan, { description: 'Those that would change; none where everything is so already.' })
+})
+
+type Names = ReadonlySet<string>
+
+const changeOf = (before: unknown, after: unknown): 'made' | 'changed' | 'removed' =>
+  before === undefined ? 'made' : after === undefined ? 'removed' : 'changed'
+
+const differs = (one: unknown, other: unknown): boolean =>
+  canonicalJsonOf(one ?? null) !== canonicalJsonOf(other ?? null)
+
+function toolsOf(place: Place | undefined, { catalogOf }: Pick<AdminServices, 'catalogOf'>): Names {
+  if (place === undefined) return new Set()
+  const { snapshot, tenant, endpoint } = place
+  // Without rules: what they let a caller see is what `catalog` and `explain` answer.
+  const open = { snapshot, tenant: { ...tenant, policy: undefined }, endpoint: { ...endpoint, policy: undefined } }
+  return new Set(catalogOf(open, undefined).tools.map(({ name }) => String(name)))
+}
+
+const without = (some: Names, others: Names): Static<typeof ToolNames> => {
+  const left = [...some].filter((name) => !others.has(name)).sort()
+  return { count: left.length, names: left.slice(0, maxToolNames) }
+}
+
+interface Place {
+  readonly snapshot: Snapshot
+  readonly tenant: Tenant
+  readonly endpoint: Endpoint
+}
+
+function endpointPlans(
+  [before, after]: readonly [Snapshot, Snapshot],
+  id: string,
+  sessions: ReadonlyMap<string, number>,
+  services: AdminServices
+): Array<Static<typeof EndpointPlan>> {
+  const places = [before, after].map((snapshot) => {
+    const tenant = snapshot.tenants.get(tenantId(id))
+    return new Map(
+      [...(tenant?.endpoints.values() ?? [])].map((endpoint) => [
+        String(endpoint.name),
+        tenant && { snapshot, tenant, endpoint }
+      ])
+    )
+  })
+  const [old, now] = places
+  return [...new Set(places.flatMap((each) => [...each.keys()]))].sort().flatMap((name) => {
+    const [was, is] = [old?.get(name), now?.get(name)]
+    const [had, has] = [toolsOf(was, services), toolsOf(is, services)]
+    const rulesOf = (place: Place | undefined): unknown => [
+      place?.tenant.policy,
+      place?.endpoint.policy,
+      [...(place?.tenant.tags ?? [])]
+    ]
+    const rulesChange = differs(rulesOf(was), rulesOf(is))
+    const { policy: _was, ...rest } = was?.endpoint ?? { policy: undefined }
+    const { policy: _is, ...next } = is?.endpoint ?? { policy: undefined }
+    const [gains, loses] = [without(has, had), without(had, has)]
+    if (!rulesChange && !differs(rest, next) && gains.count === 0 && loses.count === 0) return []
+    const definitions = is === undefined ? [] : definitionsOf(is)
+    const unknown = definitions.filter((each) => services.listings.peek(each) === undefined)
+    return [
+      {
+        endpoint: name,
+        change: changeOf(was, is),
+        gains,
+        loses,
+        rulesChange,
+        unknown: unknown.map((each) => String(each.name)),
+        sessions: sessions.get(name) ?? 0
+      }
+    ]
+  })
+}
+
+function upstreamPlans(before: Tenant | undefined, after: Tenant | undefined): Array<Static<typeof UpstreamPlan>> {
+  const [old, now] = [before, after].map((tenant) => new Map(tenant?.upstreams))
+  const names = [...new Set([...(old?.keys() ?? []), ...(now?.keys() ?? [])])].sort()
+  return names.flatMap((name) => {
+    const [was, is] = [old?.get(name), now?.get(name)]
+    const { type } = is ?? was ?? {}
+    return type === undefined || was?.hash === is?.hash ? [] : [{ upstream: name, change: changeOf(was, is), type }]
+  })
+}
+
+export const planRoutes = [
+  defineRoute(
+    {
+      method: 'POST',
+      path: '/v1/plan',
+      roles: administrators,
+      summary:
+        'What a change would do, and why it would be refused, in the words of `POST /v1/apply`. Changes nothing.',
+      body: closedObject(wantedTenants),
+      response: PlanResult
+    },
+    async (request, services): Promise<Static<typeof PlanResult>> => {
+      const { control, snapshot, sessions } = services
+      const { name, role } = request.administrator
+      const wanted = wantedChange(request, request.body.tenants)
+      const { changes, after } = await control.preview({
+        author: { name, role },
+        action: 'plan',
+        change: () => wanted
+      })
+      const before = snapshot()
+      const tenants = await Promise.all(
+        changes.map(async ({ tenant: id, ...change }): Promise<Static<typeof TenantPlan>> => {
+          const open = new Map<string, number>()
+          for (const { record } of (await sessions.index.list(tenantId(id), sessionsListed)) ?? [])
+            open.set(record.endpoint, (open.get(record.endpoint) ?? 0) + 1)
+          const [old, now] = [before, after].map((each) => each.tenants.get(tenantId(id)))
+          return {
+            tenant: id,
+            change: changeOf(change.before, change.after),
+            callersChange: differs(old?.auth, now?.auth),
+            endpoints: endpointPlans([before, after], id, open, services),
+            upstreams: upstreamPlans(old, now)
+          }
+        })
+      )
+      return { version: control.version, tenants }
+    }
+  )
+] as const

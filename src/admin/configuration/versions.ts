@@ -1,0 +1,154 @@
+// What was changed, by whom and when; an earlier state taken up again; several tenants changed at once.
+
+import type { Static } from 'typebox'
+import { closedObject } from '../../config/schema/tenant.ts'
+import { Type } from '../../config/schema/type.ts'
+import { isTree, type Tree } from '../../config/shape.ts'
+import type { DocumentChange, Documents } from '../../control/compiled-documents.ts'
+import type { WantedChange } from '../../control/judge.ts'
+import { foreignCursor, pageQuery, pageSchema } from '../paging.ts'
+import { AdminProblem, noSuch } from '../problem.ts'
+import { administrators, AdminReply, defineRoute, everyRole, maySee, type AdminRequest } from '../route.ts'
+import { etagOf } from './conditions.ts'
+import { answeredOnce } from './once.ts'
+import { writeDocuments } from './write.ts'
+
+/** Of what is noted. */
+const maxTargetChars = 500
+
+const VersionEntry = closedObject({
+  version: Type.Integer({ description: 'Grows by one with each change of any tenant.' }),
+  at: Type.String({ description: 'RFC 3339.' }),
+  actor: Type.String({ description: 'Name of the admin key.' }),
+  role: Type.String({ description: 'Of the admin key.' }),
+  action: Type.String({ description: 'Such as `tenant.put`, `key.revoke`, `rollback`.' }),
+  tenants: Type.Array(Type.String(), { description: 'Those that it changed, of those that the key is for.' })
+})
+
+const ChangeResult = closedObject({
+  version: Type.Integer({ description: 'In force at the process that answers, and at all others within a second.' }),
+  tenants: Type.Array(Type.String(), { description: 'Those that were changed; none where everything was so already.' })
+})
+
+export const wantedTenants = {
+  tenants: Type.Unknown({
+    description:
+      'An object: for each tenant its configuration as PUT takes it, whole, with `{"secret": true}` for secrets that ' +
+      'stay; null: it is removed.'
+  })
+}
+
+/** @throws AdminProblem */
+export function wantedChange({ administrator }: AdminRequest, tenants: unknown): WantedChange {
+  if (!isTree(tenants))
+    throw new AdminProblem('invalid_request', '"tenants" is no object.', 'Send one member for each tenant.')
+  return new Map(
+    Object.entries(tenants).map(([id, wanted]): [string, Tree | undefined] => {
+      if (!maySee(administrator, id)) throw noSuch('tenant')
+      if (wanted === null) return [id, undefined]
+      if (isTree(wanted)) return [id, wanted]
+      throw new AdminProblem('invalid_request', 'A tenant is neither an object nor null.', 'Send it as PUT takes it.')
+    })
+  )
+}
+
+const tenantOfName = (name: string): string => name.slice(name.indexOf('/') + 1)
+
+function resultOf(version: number, changes: readonly DocumentChange[]): AdminReply {
+  const body: Static<typeof ChangeResult> = { version, tenants: changes.map(({ tenant }) => tenant) }
+  return new AdminReply(body, { ETag: etagOf(version) })
+}
+
+/** What makes the documents of now those of then. */
+const differenceTo = (then: Documents, now: Documents, only: string | undefined): WantedChange =>
+  new Map(
+    [...new Set([...then.keys(), ...now.keys()])]
+      .filter((id) => only === undefined || id === only)
+      .map((id) => [id, then.get(id)?.tree])
+  )
+
+export const versionRoutes = [
+  defineRoute(
+    {
+      method: 'GET',
+      path: '/v1/versions',
+      roles: everyRole,
+      summary: 'The last hundred changes, the newest first.',
+      query: closedObject(pageQuery),
+      response: pageSchema(VersionEntry)
+    },
+    async ({ administrator, query: { limit, cursor } }, { control }) => {
+      if (cursor !== undefined && !/^[1-9]\d{0,14}$/.test(cursor)) throw foreignCursor()
+      const found = await control.history(cursor === undefined ? Infinity : Number(cursor), limit)
+      const items = found.flatMap(({ version, at, author, action, names }): Array<Static<typeof VersionEntry>> => {
+        const tenants = names.map(tenantOfName).filter((id) => maySee(administrator, id))
+        return tenants.length === 0 ? [] : [{ version, at, actor: author.name, role: author.role, action, tenants }]
+      })
+      return { items, nextCursor: found.length < limit ? null : String(found.at(-1)?.version ?? 1) }
+    }
+  ),
+  defineRoute(
+    {
+      method: 'POST',
+      path: '/v1/apply',
+      roles: administrators,
+      summary: 'Changes several tenants at once: all of it, or nothing.',
+      body: closedObject({
+        ...wantedTenants,
+        version: Type.Optional(
+          Type.Integer({ minimum: 0, description: 'That of the plan: refused with 412 where it has grown since.' })
+        )
+      }),
+      response: ChangeResult
+    },
+    (request, services) =>
+      answeredOnce(request, services, 'apply', async () => {
+        const { tenants, version } = request.body
+        const wanted = wantedChange(request, tenants)
+        const { control } = services
+        const changes = await writeDocuments(request, services, {
+          action: 'apply',
+          target: [...wanted.keys()].join(', ').slice(0, maxTargetChars),
+          change: () => wanted,
+          admit() {
+            if (version === undefined || version === control.version) return
+            throw new AdminProblem(
+              'precondition_failed',
+              'The configuration has changed since that version.',
+              'Plan again, and apply what you find then.',
+              { headers: { ETag: etagOf(control.version) } }
+            )
+          },
+          partOf: (tree) => tree
+        })
+        return resultOf(control.version, changes)
+      })
+  ),
+  defineRoute(
+    {
+      method: 'POST',
+      path: '/v1/rollback',
+      roles: ['platform-admin'],
+      summary: 'Takes up an earlier version again, as a new one: of one tenant, or of all that this API made.',
+      body: closedObject({
+        version: Type.Integer({ minimum: 1, description: 'One of `GET /v1/versions`.' }),
+        tenant: Type.Optional(Type.String({ description: 'Not given: all.' }))
+      }),
+      response: ChangeResult
+    },
+    (request, services) =>
+      answeredOnce(request, services, 'rollback', async () => {
+        const { version, tenant } = request.body
+        const { control } = services
+        const then = await control.at(version)
+        if (then === undefined) throw noSuch('version')
+        const changes = await writeDocuments(request, services, {
+          action: 'rollback',
+          target: `version ${version}`,
+          change: (now) => differenceTo(then, now, tenant),
+          partOf: (tree) => tree
+        })
+        return resultOf(control.version, changes)
+      })
+  )
+] as const

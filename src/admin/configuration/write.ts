@@ -1,0 +1,45 @@
+// A change of one tenant by whoever sends the request: made, and noted.
+
+import type { Tree } from '../../config/shape.ts'
+import type { DocumentChange } from '../../control/compiled-documents.ts'
+import type { Wish } from '../../control/judge.ts'
+import { shownDocument, type TenantDocument } from '../../control/tenant-document.ts'
+import { changeHash, recordChange } from '../changes.ts'
+import type { AdminRequest, AdminServices } from '../route.ts'
+
+export interface NotedWish extends Pick<Wish, 'admit' | 'change'> {
+  /** Such as `tenant.put`. */
+  readonly action: string
+  /** What was changed, without anything secret. */
+  readonly target: string
+  /** Of a document as it is shown: what was changed. */
+  readonly partOf: (shown: Tree) => unknown
+}
+
+/** @returns the changes; none where everything is so already. @throws ControlError, and whatever the wish throws */
+export async function writeDocuments(
+  { administrator, address }: AdminRequest,
+  services: AdminServices,
+  { action, target, change, admit, partOf }: NotedWish
+): Promise<readonly DocumentChange[]> {
+  const { name, role } = administrator
+  const author = { name, role }
+  const made = await services.control.change({ author, action, change, ...(admit && { admit }) })
+  // Of what is shown: the digest of a secret would let whoever reads the log try secrets out.
+  const digestOf = (document: TenantDocument | undefined): string | undefined => {
+    const part = document && partOf(shownDocument(document.tree))
+    return part === undefined ? undefined : changeHash({ version: document?.version, part })
+  }
+  for (const { tenant, before, after } of made)
+    recordChange(services, {
+      actor: name,
+      role,
+      action,
+      tenant,
+      target,
+      before: digestOf(before),
+      after: digestOf(after),
+      address
+    })
+  return made
+}

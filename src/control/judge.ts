@@ -1,0 +1,78 @@
+// Whether a change may be made: by this author, of a tenant that the file does not have, within the limits, to
+// documents that compile.
+
+import type { Environment } from '../config/references.ts'
+import type { Tree } from '../config/shape.ts'
+import type { Snapshot } from '../config/snapshot.ts'
+import { tenantId } from '../protocol/messages.ts'
+import { canonicalJsonOf } from '../protocol/json-text.ts'
+import { compileDocument } from './compile-document.ts'
+import { checkSizes, type DocumentChange, type Documents } from './compiled-documents.ts'
+import { ControlError } from './control-error.ts'
+import { checkTenantAdmin } from './permissions.ts'
+import { hasReference, notUsable, storedDocument } from './tenant-document.ts'
+import type { ChangeAuthor } from './version-record.ts'
+
+/** New trees by tenant, without their secrets where they keep them; undefined: the tenant is removed. */
+export type WantedChange = ReadonlyMap<string, Tree | undefined>
+
+export interface Wish {
+  readonly author: ChangeAuthor
+  /** Such as `tenant.put`. */
+  readonly action: string
+  /** Judges the documents of the moment; called again where another writer was first. @throws whatever refuses it */
+  readonly change: (documents: Documents) => WantedChange
+  /** Judges what would be another document than now. @throws whatever refuses it */
+  readonly admit?: (change: DocumentChange) => void
+}
+
+interface JudgeOptions {
+  /** What the file says, with the settings that hold until the process ends. */
+  readonly file: () => Snapshot
+  readonly env: Environment
+  /** Those of the moment, and the number of the last version. */
+  readonly documents: () => Documents
+  readonly version: () => number
+}
+
+export function createJudge({ file, env, documents: documentsNow, version }: JudgeOptions) {
+  function checkOwner(tenant: string): void {
+    if (!file().tenants.has(tenantId(tenant))) return
+    throw new ControlError(
+      'managed_by_file',
+      `The tenant ${tenant} stands in the configuration file, where alone it can be changed.`,
+      'Change the file: it is applied while the gateway runs.'
+    )
+  }
+
+  /** What a change comes to, without what changes nothing. @throws ControlError */
+  function judge({ author, change, admit }: Wish): DocumentChange[] {
+    const documents = documentsNow()
+    const changes = [...change(documents)].flatMap(([tenant, wanted]): DocumentChange[] => {
+      checkOwner(tenant)
+      const before = documents.get(tenant)
+      const tree = wanted && storedDocument(wanted, before?.tree)
+      if (author.role !== 'platform-admin') {
+        const { admin } = file()
+        checkTenantAdmin(before?.tree, tree, admin ?? { allowedHosts: [] })
+      }
+      if (tree === undefined || canonicalJsonOf(tree) === canonicalJsonOf(before?.tree))
+        return tree === undefined && before !== undefined ? [{ tenant, before, after: undefined }] : []
+      // A tenant-admin leaves references as they are.
+      const byPlatform = (author.role === 'platform-admin' || before?.byPlatform === true) && hasReference(tree)
+      return [{ tenant, before, after: { version: version() + 1, tree, byPlatform } }]
+    })
+    for (const each of changes) admit?.(each)
+    checkSizes(documents, changes)
+    const problems = changes.flatMap(({ tenant, after }) => {
+      if (after === undefined) return []
+      const found = compileDocument(tenant, after, file(), env)
+      const faults = 'tenant' in found ? found.barred : found.problems
+      return changes.length === 1 ? faults : faults.map((each) => ({ ...each, path: `${tenant}.${each.path}` }))
+    })
+    if (problems.length > 0) throw notUsable(problems)
+    return changes
+  }
+
+  return { judge, checkOwner }
+}

@@ -1,0 +1,79 @@
+// Requests that must not be done twice (draft-ietf-httpapi-idempotency-key-header): the answer of each is kept for a
+// day, sealed, for whoever sends it again because the first answer was lost on the way.
+
+import { stringOrNone } from '../config/shape.ts'
+import { isObject } from '../protocol/messages.ts'
+import { controlRequestCountKey, controlRequestKey, requestTtlMs } from '../store/keys.ts'
+import type { Store } from '../store/port.ts'
+import type { Sealer } from '../store/seal.ts'
+import { ControlError } from './control-error.ts'
+
+/** Of one admin key. */
+const requestsPerDay = 1_000
+/** As long as a process may take for one; after its death the request can be sent again. */
+const underWayMs = 60_000
+const maxKeyChars = 255
+
+const purpose = 'control-request'
+
+export interface RepeatableRequest {
+  /** Of the admin key. */
+  readonly sender: string
+  /** What the sender has named it. */
+  readonly key: string
+  /** Digest of all that is asked. */
+  readonly digest: string
+}
+
+export function createRequestMemory({ store, sealer }: { readonly store: Store; readonly sealer: Sealer }) {
+  return {
+    /**
+     * @param run gives the answer as JSON
+     * @returns that of the first time. @throws ControlError conflict, limit_reached; GatewayError unavailable
+     */
+    async once({ sender, key, digest }: RepeatableRequest, run: () => Promise<string>): Promise<string> {
+      if (key === '' || key.length > maxKeyChars)
+        throw new ControlError(
+          'conflict',
+          'The Idempotency-Key cannot be used.',
+          `Send 1 to ${maxKeyChars} characters, such as a UUID.`
+        )
+      const place = controlRequestKey(sender, key)
+      const known = await store.get(place)
+      if (known !== undefined) return answerIn(known)
+      if ((await store.count(controlRequestCountKey(sender), 1, requestTtlMs)) > requestsPerDay)
+        throw new ControlError(
+          'limit_reached',
+          `This key has sent more than ${requestsPerDay} requests with an Idempotency-Key today.`,
+          'Send them without one.'
+        )
+      if (!(await store.set(place, JSON.stringify({ digest }), { ttlMs: underWayMs, when: 'absent' })))
+        return answerIn((await store.get(place)) ?? '')
+      let answer: string
+      try {
+        answer = await run()
+      } catch (error) {
+        // It was refused: sent again, it is judged again.
+        await store.delete(place)
+        throw error
+      }
+      const sealed = sealer.seal(purpose, [sender, key], answer)
+      await store.set(place, JSON.stringify({ digest, sealed }), { ttlMs: requestTtlMs })
+      return answer
+
+      function answerIn(text: string): string {
+        const value: unknown = text === '' ? undefined : JSON.parse(text)
+        const kept = isObject(value) ? value : {}
+        if (kept['digest'] !== digest && kept['digest'] !== undefined)
+          throw new ControlError(
+            'conflict',
+            'Another request has come with this Idempotency-Key.',
+            'Send each request with a key of its own.'
+          )
+        const opened = sealer.open(purpose, [sender, key], stringOrNone(kept['sealed']) ?? '')
+        if (opened !== undefined) return opened
+        throw new ControlError('conflict', 'The same request is being done right now.', 'Ask again in a second.')
+      }
+    }
+  }
+}

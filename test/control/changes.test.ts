@@ -1,0 +1,179 @@
+// Keys, versions, rollback, plan and apply: what is made once, what is taken back, and what is said before it is done.
+
+import { hash } from 'node:crypto'
+import t from 'tap'
+import { adminGateway, adminKeys, type AdminGateway } from '../kit/admin.ts'
+import { legacyClient } from '../kit/client.ts'
+import { until, type Teardown } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
+
+const any = { 'If-Match': '*' }
+const sha256 = (key: string): string => hash('sha256', key)
+
+async function start(t: Teardown) {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const made = await adminGateway(t, { upstreams: {} })
+  const document = { auth: {}, upstreams: { up: { type: 'http', url: upstream.url } } }
+  const { status } = await made.call('PUT', '/v1/tenants/initech', { body: document })
+  if (status !== 201) throw new Error(`PUT: ${status}`)
+  return { ...made, upstream, document }
+}
+
+const newKey = async ({ call }: Pick<AdminGateway, 'call'>, name: string, headers: Record<string, string> = {}) =>
+  call('POST', '/v1/tenants/initech/keys', { body: { name, scopes: ['mcp'] }, headers })
+
+t.test('a key is shown once, lets its holder in at once, and out at once', async (t) => {
+  const made = await start(t)
+  const answer = await newKey(made, 'ci')
+  t.equal(answer.status, 201, answer.text)
+  const { key } = answer.json as { key: string }
+  t.match(key, /^gh_[\w-]{43}$/)
+  const client = await legacyClient(made.url('default', 'initech'), key)
+  t.match((await client.request('ping')).json, { result: {} })
+  t.match((await made.call('GET', '/v1/tenants/initech/keys')).json, { items: [{ name: 'ci', scopes: ['mcp'] }] })
+  t.equal((await newKey(made, 'ci')).status, 409)
+  for (const path of ['', '/keys', '/upstreams'])
+    t.notMatch((await made.call('GET', `/v1/tenants/initech${path}`)).text, key.slice(3))
+  t.equal((await made.call('DELETE', '/v1/tenants/initech/keys/ci')).status, 204)
+  t.equal((await client.request('ping')).status, 401)
+  t.equal((await made.call('DELETE', '/v1/tenants/initech/keys/ci')).status, 404)
+  t.equal(
+    (await made.call('POST', '/v1/tenants/acme/keys', { body: { name: 'x' } })).status,
+    409,
+    'the tenant is the file’s'
+  )
+  t.notMatch(JSON.stringify(made.log), key)
+})
+
+t.test('a request that is sent again with its Idempotency-Key is done once', async (t) => {
+  const made = await start(t)
+  const headers = { 'Idempotency-Key': 'b2a6' }
+  const [first, second] = [await newKey(made, 'ci', headers), await newKey(made, 'ci', headers)]
+  t.equal(second.status, 201)
+  t.same(second.json, first.json)
+  t.equal(second.headers['etag'], first.headers['etag'])
+  t.match((await newKey(made, 'other', headers)).json, { status: 409, detail: /Another request/ })
+  t.equal((await newKey(made, 'ci', { 'Idempotency-Key': 'c3b7' })).status, 409, 'a request of its own')
+  t.equal((await newKey(made, 'ci', { 'Idempotency-Key': 'x'.repeat(300) })).status, 409)
+  const together = await Promise.all([1, 2, 3].map(() => newKey(made, 'both', { 'Idempotency-Key': 'd4c8' })))
+  t.ok(together.some(({ status }) => status === 201))
+  t.equal(new Set(together.filter(({ status }) => status === 201).map(({ text }) => text)).size, 1)
+  const { items } = (await made.call('GET', '/v1/tenants/initech/keys')).json as { items: unknown[] }
+  t.equal(items.length, 2)
+})
+
+t.test('a tenant-admin makes and takes keys also where a platform-admin gave references', async (t) => {
+  const made = await adminGateway(t, {
+    upstreams: {},
+    top: {
+      admin: {
+        listen: { port: 0 },
+        keys: [
+          { name: 'platform', role: 'platform-admin', sha256: sha256(adminKeys.platform) },
+          { name: 'acme', role: 'tenant-admin', tenants: ['initech'], sha256: sha256(adminKeys.acme) }
+        ]
+      }
+    }
+  })
+  const body = {
+    auth: {},
+    upstreams: { up: { url: 'http://127.0.0.1:1/', headers: { A: '${PATH}' } } }
+  }
+  t.equal((await made.call('PUT', '/v1/tenants/initech', { body })).status, 201)
+  const key = adminKeys.acme
+  const answer = await made.call('POST', '/v1/tenants/initech/keys', { key, body: { name: 'ci' } })
+  t.equal(answer.status, 201, answer.text)
+  t.match((await made.call('GET', '/v1/tenants/initech')).json, { problems: [], upstreams: 1 }, 'it still compiles')
+  t.equal((await made.call('DELETE', '/v1/tenants/initech/keys/ci', { key })).status, 204)
+  const bent = { upstreams: { up: { url: 'http://127.0.0.1:2/' } } }
+  t.equal((await made.call('PATCH', '/v1/tenants/initech', { key, body: bent, headers: any })).status, 403)
+})
+
+t.test('versions say who changed what and when; an earlier one can be taken up again', async (t) => {
+  const made = await start(t)
+  const patch = (origin: string) =>
+    made.call('PATCH', '/v1/tenants/initech', { body: { origins: [origin] }, headers: any })
+  await patch('https://two.example')
+  await patch('https://three.example')
+  const { items } = (await made.call('GET', '/v1/versions')).json as { items: Array<Record<string, unknown>> }
+  t.match(items, [
+    { version: 3, action: 'tenant.patch', actor: 'platform', tenants: ['initech'], at: /^\d{4}-/ },
+    { version: 2 },
+    { version: 1, action: 'tenant.put' }
+  ])
+  const page = (await made.call('GET', '/v1/versions?limit=2')).json as { nextCursor: string; items: unknown[] }
+  t.match(await made.call('GET', `/v1/versions?limit=2&cursor=${page.nextCursor}`), {
+    json: { items: [{ version: 1 }], nextCursor: null }
+  })
+  t.match((await made.call('GET', '/v1/versions', { key: adminKeys.globex })).json, { items: [] })
+  const back = await made.call('POST', '/v1/rollback', { body: { version: 2 } })
+  t.match(back.json, { version: 4, tenants: ['initech'] }, back.text)
+  t.match((await made.call('GET', '/v1/tenants/initech')).json, { version: 4, origins: ['https://two.example'] })
+  t.match((await made.call('POST', '/v1/rollback', { body: { version: 2 } })).json, { version: 4, tenants: [] })
+  for (const version of [5, 99]) t.equal((await made.call('POST', '/v1/rollback', { body: { version } })).status, 404)
+  await made.call('DELETE', '/v1/tenants/initech', { headers: any })
+  t.equal((await made.call('POST', '/v1/rollback', { body: { version: 1, tenant: 'initech' } })).status, 200)
+  t.match((await made.call('GET', '/v1/tenants/initech')).json, { version: 6, origins: [] })
+  t.equal((await made.call('POST', '/v1/rollback', { key: adminKeys.acme, body: { version: 1 } })).status, 403)
+})
+
+t.test('a plan says who gains and loses which tools, and apply does it, unless others were first', async (t) => {
+  const made = await start(t)
+  const { key } = (await newKey(made, 'ci')).json as { key: string }
+  const client = await legacyClient(made.url('default', 'initech'), key)
+  await until('its lists are known', async () => (await client.request('tools/list')).json.result?.tools?.length > 0)
+  const { configuration } = (await made.call('GET', '/v1/tenants/initech')).json as { configuration: object }
+  const wanted = {
+    tenants: {
+      initech: {
+        ...configuration,
+        endpoints: { default: { upstreams: ['up'], tools: { 'up/echo': { rename: 'say' } } } }
+      }
+    }
+  }
+  const plan = await made.call('POST', '/v1/plan', { body: wanted })
+  t.equal(plan.status, 200, plan.text)
+  t.match(plan.json, {
+    version: 2,
+    tenants: [
+      {
+        tenant: 'initech',
+        change: 'changed',
+        callersChange: false,
+        endpoints: [
+          {
+            endpoint: 'default',
+            gains: { count: 1, names: ['say'] },
+            loses: { count: 1, names: ['up__echo'] },
+            sessions: 1,
+            unknown: []
+          }
+        ],
+        upstreams: []
+      }
+    ]
+  })
+  t.match((await made.call('GET', '/v1/versions')).json, { items: [{ version: 2 }, { version: 1 }] }, 'nothing is done')
+  const stale = await made.call('POST', '/v1/apply', { body: { ...wanted, version: 1 } })
+  t.equal(stale.status, 412)
+  const applied = await made.call('POST', '/v1/apply', { body: { ...wanted, version: 2 } })
+  t.match(applied.json, { version: 3, tenants: ['initech'] })
+  const { json } = await client.request('tools/list')
+  t.ok(json.result.tools.some(({ name }: { name: string }) => name === 'say'))
+  const removal = await made.call('POST', '/v1/plan', { body: { tenants: { initech: null } } })
+  t.match(removal.json, {
+    tenants: [
+      { change: 'removed', callersChange: true, upstreams: [{ upstream: 'up', change: 'removed', type: 'http' }] }
+    ]
+  })
+  t.match((await made.call('POST', '/v1/plan', { body: wanted })).json, { tenants: [] }, 'it is so already')
+  const broken = { tenants: { initech: { auth: {}, upstreams: { up: {} } }, other: { auth: {}, upstreams: {} } } }
+  const refused = await made.call('POST', '/v1/apply', { body: broken })
+  t.equal(refused.status, 422)
+  t.match(refused.json, { errors: [{ path: /^initech\.upstreams\.up/ }] })
+  t.equal((await made.call('POST', '/v1/plan', { body: broken })).status, 422)
+  t.equal((await made.call('GET', '/v1/tenants/other')).status, 404, 'none of it is done')
+  const foreign = await made.call('POST', '/v1/plan', { key: adminKeys.globex, body: { tenants: { initech: null } } })
+  t.equal(foreign.status, 404)
+})
