@@ -151,6 +151,8 @@ export const workloads: readonly Workload[] = [
     least: 1.4
   },
   ...(['tenants', 'tools', 'sessions'] as const).map(growth),
+  audited('audit', 'W1 with the audit log in the store', false),
+  audited('audit-required', 'the same, each call answered after its record', true),
   acrossReplicas('replica', 'tasks/get at a replica that has to ask another one, over Redis; CPU of both', task),
   acrossReplicas('hop', 'a call that another replica owns (bus over Redis); CPU of both', call)
 ]
@@ -192,6 +194,26 @@ function growth(what: keyof typeof many): Workload {
           tenantOf(stage, what === 'tools' ? { upstreams: Object.fromEntries(lists) } : one),
           what === 'tenants' ? Object.fromEntries(tenants) : {}
         )
+      }
+    }
+  }
+}
+
+function audited(name: string, what: string, required: boolean): Workload {
+  const way: Way = { via: 'audited', path: endpoint(), client: call }
+  return {
+    name,
+    what,
+    connections: 32,
+    of: 'W1',
+    ways: [{ ...way, via: 'plain' }, way],
+    aim: 1.2,
+    least: 1.5,
+    gateways: (stage, upstream) => {
+      const one = { upstreams: { json: http(upstream, legacyPath) } }
+      return {
+        plain: configOf(tenantOf(stage, one)),
+        audited: { audit: {}, ...configOf(tenantOf(stage, { ...one, audit: { required } })) }
       }
     }
   }
