@@ -82,6 +82,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['audit/chain.ts checkpointMs', 'time until records are signed', 'tenant and process', '-'],
     ['audit/chain.ts recordsPerSignature', 'records until one is signed', 'tenant and process', '-'],
+    [
+      'audit/trail.ts maxWriteMs',
+      'how long a call that must be recorded waits for its record',
+      'call',
+      'it is answered, and no other is let through until records are written again'
+    ],
     ['audit/call-entry.ts maxNameChars chars', 'the name or URI in a record', 'record', 'cut off'],
     ['audit/call-entry.ts maxArgumentChars chars', 'recorded arguments', 'record', 'left out; their hash stays'],
     [

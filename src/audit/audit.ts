@@ -101,17 +101,25 @@ export function createAudit({ config, store, snapshot, run, clock, wall, log }: 
     return trail.checkpoint(kind)
   }
 
+  let round: Promise<void> | undefined
   const checkpoints = every(clock, checkpointMs, () => {
-    for (const each of trails.values()) void sign('checkpoint', each)
+    round ??= signAll().finally(() => {
+      round = undefined
+    })
+  })
+
+  /** One after the other: a thousand tenants at once would hold up everybody. */
+  async function signAll(): Promise<void> {
+    for (const each of trails.values()) await sign('checkpoint', each)
     // Those that were removed before the last round: calls that a removal ends are recorded within it.
     for (const each of leaving) {
       if (each.trail.isOver) {
         lost += each.trail.close()
         leaving.delete(each)
-      } else if (each.calls === 0) void sign('end', each)
+      } else if (each.calls === 0) await sign('end', each)
     }
     releaseRemovedTenants()
-  })
+  }
 
   const auditor: CallAuditor = {
     begin(call) {

@@ -15,7 +15,7 @@ const segmentMs = 6 * 60 * 60 * 1000
 /** How often a process finds out whether others have written so much that its segment was deleted, in milliseconds. */
 const listedMs = 60_000
 /** Heads of chains that are remembered, the latest of each process among them. */
-const headsKept = 1_000
+const headsKept = 200
 /** Other chains that one record names. */
 const headsPerRecord = 100
 

@@ -3,7 +3,7 @@
 
 import type { JsonObject } from '../protocol/messages.ts'
 import type { Log } from '../observe/log.ts'
-import { backoffMs, type Clock, createDelay } from '../time/clock.ts'
+import { backoffMs, type Clock, createDelay, settledWithin } from '../time/clock.ts'
 import { type Chain, recordsPerSignature, type SignedKind } from './chain.ts'
 import type { createSegments } from './segments.ts'
 
@@ -13,6 +13,8 @@ const batchChars = 65_536
 /** What waits while it cannot be written, in characters. Beyond it records are lost, and their number is recorded. */
 const maxWaitingOfTenant = 1024 * 1024
 const maxWaitingOfProcess = 32 * 1024 * 1024
+/** Nobody waits longer for a write: a file may be on a disk that hangs. In milliseconds. */
+const maxWriteMs = 10_000
 const firstRetryMs = 500
 const maxRetryMs = 30_000
 
@@ -48,6 +50,7 @@ export function createTrail({ chain, segments, file, waiting, clock, log }: Trai
   let failures = 0
   let hasEnded = false
   let writing: Promise<void> | undefined
+  let writingSince = Infinity
 
   const isFull = (): boolean => waitingChars > maxWaitingOfTenant || waiting.chars > maxWaitingOfProcess
 
@@ -76,6 +79,7 @@ export function createTrail({ chain, segments, file, waiting, clock, log }: Trai
   async function write(): Promise<void> {
     for (let batch = batches[0]; batch !== undefined; batch = batches[0]) {
       for (const sink of batch.missing) {
+        writingSince = clock.now()
         await sink(batch.lines)
         batch.missing.delete(sink)
       }
@@ -98,11 +102,15 @@ export function createTrail({ chain, segments, file, waiting, clock, log }: Trai
       })
       .finally(() => {
         writing = undefined
+        writingSince = Infinity
       }))
   }
 
+  /** Never rejects. @returns false where it takes too long */
+  const written = (): Promise<boolean> => settledWithin(clock, maxWriteMs, writeAll())
+
   /** Never rejects. */
-  async function written(): Promise<void> {
+  async function writeAll(): Promise<void> {
     // What came while others were written is written after them.
     while (batches.length > 0 && failures === 0) await flush()
   }
@@ -111,10 +119,9 @@ export function createTrail({ chain, segments, file, waiting, clock, log }: Trai
   async function writeSigned(kind: SignedKind, members: JsonObject): Promise<void> {
     sign(kind, members)
     const { head } = chain
-    // The records before are the first to be written, and where that failed, it is tried once more.
-    do await flush()
-    while (batches.length > 0 && failures === 0)
-    if (failures > 0) return
+    // Where the last attempt failed, it is tried once more.
+    if (failures > 0) await settledWithin(clock, maxWriteMs, flush())
+    if (!(await written()) || failures > 0) return
     await segments?.keepHead(head).catch((err: unknown) => log.debug({ err }, 'the head of a chain is not kept'))
   }
 
@@ -138,16 +145,16 @@ export function createTrail({ chain, segments, file, waiting, clock, log }: Trai
     get isFull() {
       return isFull()
     },
-    /** The last attempt to write failed. */
+    /** The last attempt to write failed, or takes too long. */
     get isFailing() {
-      return failures > 0
+      return failures > 0 || clock.now() - writingSince > maxWriteMs
     },
     /** It has its last record, and all are written. */
     get isOver() {
       return hasEnded && batches.length === 0
     },
-    /** Resolves when all records so far are written, or could not be. Never rejects. */
-    written,
+    /** Resolves when all records so far are written, or could not be within some seconds. Never rejects. */
+    written: async (): Promise<void> => void (await written()),
     /** Signs what is not signed yet, and names how far the other chains of the tenant were. Never rejects. */
     async checkpoint(kind: 'checkpoint' | 'end'): Promise<void> {
       if (kind === 'checkpoint' && unsigned === 0) return
@@ -155,7 +162,7 @@ export function createTrail({ chain, segments, file, waiting, clock, log }: Trai
         log.debug({ err }, 'other chains are not known now')
         return undefined
       })
-      if (hasEnded) return await written()
+      if (hasEnded) return void (await written())
       const done = writeSigned(kind, { ...others })
       hasEnded = kind === 'end'
       await done

@@ -71,6 +71,27 @@ t.test('no call that must be recorded is let through once too much waits, and no
   t.match(await report(await text(), clock.now()), { problems: [], notes: [] })
 })
 
+t.test('a write that hangs holds no call for long, and lets none through that must be recorded', async (t) => {
+  const { held, start, begin, text, clock } = await auditAlone(t, { required: true })
+  const opened = Promise.withResolvers<void>()
+  const audit = await start()
+  await begin(audit).end(ok)
+  held.gate = opened.promise
+  const [answered, other] = [begin(audit), begin(audit)]
+  const waited = answered.end(ok)
+  clock.advance(9_000)
+  void other.end(ok)
+  clock.advance(1_000)
+  await waited
+  clock.advance(1)
+  t.throws(() => begin(audit), { code: 'unavailable' })
+  opened.resolve()
+  await until('records are written again', async () => (await text()).split('"call"').length === 4)
+  await begin(audit).end(ok)
+  await audit.close()
+  t.equal(parse(await text()).filter(({ kind }) => kind === 'call').length, 4)
+})
+
 t.test('other calls go on, and records that are lost are counted in the log itself, before its end', async (t) => {
   const { held, start, begin, text, clock } = await auditAlone(t)
   const opened = Promise.withResolvers<void>()
