@@ -167,8 +167,8 @@ Example: gatehouse admin-key new --name ops --role platform-admin > ops.key
 `,
   'audit export': `gatehouse audit export --config FILE [--tenant ID]
 
-Writes the audit log of all tenants, or of one, to standard output, a record in each line, as JSON. The store must be
-free: a Redis may be in use, a file belongs to the gateway that runs on it (use audit.file there).
+Writes the audit log of all tenants, removed ones too, or of one, to standard output, a record in each line, as JSON.
+The store must be free: a Redis may be in use, a file belongs to the gateway that runs on it (use audit.file there).
 `,
   'audit verify': `gatehouse audit verify FILE [--key KEY]
 

@@ -11,6 +11,7 @@ import { loadConfig } from '../config/load.ts'
 import { countOf } from '../config/problems.ts'
 import { createLog } from '../observe/log.ts'
 import { tenantId } from '../protocol/messages.ts'
+import { tenantsKey } from '../store/keys.ts'
 import { openStore } from '../store/open-store.ts'
 import { wallClock } from '../time/clock.ts'
 import { UsageError } from './arguments.ts'
@@ -32,7 +33,9 @@ export async function runAuditExport(
     let isEmpty = true
     try {
       await store.ping()
-      for (const id of tenant === undefined ? [...tenants, gatewayItself] : [tenant])
+      // Of tenants that the admin API has made, and of removed ones, too: their records stay until their time is over.
+      const known = tenant === undefined ? [...tenants, ...(await store.entries(tenantsKey)), gatewayItself] : [tenant]
+      for (const id of new Set(known))
         for await (const lines of readAudit(store, id)) {
           isEmpty = false
           if (!stdout.write(lines)) await new Promise((resolve) => stdout.once('drain', resolve))
@@ -40,7 +43,6 @@ export async function runAuditExport(
     } finally {
       await store.close()
     }
-    // Records of a tenant that was removed are there until their time is over.
     if (isEmpty && tenant !== undefined && !snapshot.tenants.has(tenantId(tenant)))
       throw new UsageError(`There is no tenant "${tenant}", and no record of one. Known: ${tenants.join(', ')}.`)
     return 0

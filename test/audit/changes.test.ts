@@ -6,6 +6,11 @@ import t from 'tap'
 import { adminGateway, adminKeys } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'
 import { key } from '../kit/gateway.ts'
+import { parse, report, type AuditRecord } from './kit.ts'
+
+async function changesIn(file: string): Promise<AuditRecord[]> {
+  return parse(await readFile(file, 'utf8')).filter(({ kind }) => kind === 'change')
+}
 
 t.test('a change by the admin API is one record of its tenant; a refused one is none', async (t) => {
   const file = join(t.testdir(), 'audit.jsonl')
@@ -17,11 +22,7 @@ t.test('a change by the admin API is one record of its tenant; a refused one is 
   t.equal((await end(adminKeys.viewer)).status, 403)
   t.equal((await end(adminKeys.acme)).status, 204)
   await made.close()
-  const records = (await readFile(file, 'utf8'))
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as { kind: string; chain: string })
-  const changes = records.filter(({ kind }) => kind === 'change')
+  const changes = await changesIn(file)
   t.match(changes, [
     {
       by: { kind: 'admin', name: 'acme', role: 'tenant-admin' },
@@ -34,3 +35,30 @@ t.test('a change by the admin API is one record of its tenant; a refused one is 
   t.equal(changes.length, 1)
   t.match(changes[0]?.chain, /^acme\//)
 })
+
+t.test(
+  'the log of a tenant that is made by the admin API begins with its making, and ends after its removal',
+  async (t) => {
+    const file = join(t.testdir(), 'audit.jsonl')
+    const made = await adminGateway(t, { upstreams: {}, top: { audit: { store: false, file } } })
+    const path = '/v1/tenants/initech'
+    const body = { auth: { keys: [{ name: 'ian', key: 'gh_key_of_ian_0123456789' }] }, upstreams: {} }
+    const put = await made.call('PUT', path, { body })
+    t.equal(put.status, 201)
+    await legacyClient(made.url('default', 'initech'), 'gh_key_of_ian_0123456789')
+    const headers = { 'If-Match': String(put.headers['etag']) }
+    t.equal((await made.call('DELETE', path, { headers })).status, 204)
+    await made.close()
+    const by = { kind: 'admin', name: 'platform', role: 'platform-admin' }
+    t.match(await changesIn(file), [
+      { by, action: 'tenant.put', target: 'initech', before: undefined, after: /^[0-9a-f]{64}$/ },
+      { by, action: 'tenant.delete', target: 'initech', before: /^[0-9a-f]{64}$/, after: undefined }
+    ])
+    const text = await readFile(file, 'utf8')
+    t.same(
+      parse(text).map(({ kind }) => kind),
+      ['begin', 'change', 'session', 'change', 'end']
+    )
+    t.match(await report(text, Date.now()), { chains: 1, problems: [], notes: [] })
+  }
+)

@@ -75,6 +75,7 @@ t.test('the records of a gateway that has ended are exported, and verified', asy
   const other = { ...config, tenants: { other: { auth: { keys: [{ name: 'test', key }] }, upstreams: {} } } }
   writeFileSync(file, JSON.stringify(other))
   t.match(exported('--config', file, '--tenant', 'acme'), { code: 0, out })
+  t.match(exported('--config', file), { code: 0, out }, 'all that are known')
   t.match(exported('--config', file, '--tenant', 'nobody'), {
     code: 2,
     err: /There is no tenant "nobody", and no record/
