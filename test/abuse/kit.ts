@@ -9,6 +9,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { withCompiledCode } from '../kit/compiled-code.ts'
 import { until } from '../kit/until.ts'
 import { gatehouse, logLine, type Running } from '../e2e/kit/process.ts'
 
@@ -87,8 +88,12 @@ export async function attacked(t: Test, options: AttackedOptions = {}): Promise<
       // A process takes as long to start as a busy machine needs.
       limits: { coldStartMs: 30_000, ...limits },
       tenants: {
-        acme: { auth: keysOf('attacker', 'colleague'), upstreams: { calm: stdioServer(), ...upstreams }, ...tenant },
-        other: { auth: keysOf('neighbour'), upstreams: { calm: stdioServer() } }
+        acme: {
+          auth: keysOf('attacker', 'colleague'),
+          upstreams: withCompiledCode({ calm: stdioServer(), ...upstreams }),
+          ...tenant
+        },
+        other: { auth: keysOf('neighbour'), upstreams: withCompiledCode({ calm: stdioServer() }) }
       }
     })
   )

@@ -8,6 +8,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { compiledCode } from '../kit/compiled-code.ts'
 import { clientScenarios } from './figures.ts'
 import type { Check } from './suite.ts'
 
@@ -22,8 +23,8 @@ const notOurs = ({ id, status, name }: Check & { readonly name?: string }): bool
   (id.startsWith('sep-2575-client-declares-') ||
     /McpMethodHeader_(?:initialize|notifications_initialized)$/.test(name ?? ''))
 
-/** For compiled code: the same programs start over and over. */
-const NODE_COMPILE_CACHE = process.env['NODE_COMPILE_CACHE'] ?? t.testdir()
+/** The same programs start over and over. */
+const compiled = { NODE_COMPILE_CACHE: t.testdir(), ...compiledCode }
 /** What the suite gives the driver. */
 const patienceMs = 240_000
 
@@ -52,7 +53,7 @@ for (const [version, some] of Object.entries(clientScenarios)) {
           '--output-dir',
           folder
         ],
-        { env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE } }
+        { env: { PATH: process.env['PATH'], ...compiled } }
       )
       let output = ''
       child.stderr?.on('data', (text: string) => {

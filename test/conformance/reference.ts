@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { compiledCode } from '../kit/compiled-code.ts'
 
 /** The reference servers, by the requirement set that they meet. */
 const mains = {
@@ -12,9 +13,6 @@ const mains = {
   '2026-07-28': fileURLToPath(new URL('modern/main.ts', import.meta.url))
 }
 export type Requirements = keyof typeof mains
-
-/** Where the whole test command keeps compiled code. */
-const { NODE_COMPILE_CACHE } = process.env
 
 /**
  * What an upstream over stdio is configured with.
@@ -24,7 +22,7 @@ const { NODE_COMPILE_CACHE } = process.env
 export const stdioReference = (folder: string, requirements: Requirements = '2025-11-25') => ({
   command: process.execPath,
   args: [mains[requirements], '--transport', 'stdio', ...(requirements === '2025-11-25' ? ['--state', folder] : [])],
-  env: { NODE_COMPILE_CACHE: NODE_COMPILE_CACHE ?? folder }
+  env: { NODE_COMPILE_CACHE: folder, ...compiledCode }
 })
 
 /** Starts the reference server on a free port of loopback; killed with the test. @returns its MCP URL */
@@ -35,7 +33,7 @@ export async function startReference(
 ): Promise<string> {
   const child = spawn(process.execPath, [mains[requirements], '--transport', transport], {
     // Nothing more of the test runner's own environment: it would load itself into the server.
-    env: { PATH: process.env['PATH'], ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }) },
+    env: { PATH: process.env['PATH'], ...compiledCode },
     stdio: ['ignore', 'pipe', 'inherit']
   })
   const ended = once(child, 'close')

@@ -8,9 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parse } from 'yaml'
-
-/** Where the whole test command keeps compiled code. */
-const { NODE_COMPILE_CACHE } = process.env
+import { compiledCode } from '../kit/compiled-code.ts'
 
 const suite = fileURLToPath(new URL('../../node_modules/@modelcontextprotocol/conformance/', import.meta.url))
 
@@ -68,7 +66,7 @@ export async function runSuite(url: string, { requirements, token }: SuiteOption
         // Nothing more of the test runner's own environment: it would load itself into the suite.
         env: {
           PATH: process.env['PATH'],
-          ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }),
+          ...compiledCode,
           ...(token === undefined ? {} : { GATEHOUSE_SUITE_ORIGIN: new URL(url).origin, GATEHOUSE_SUITE_TOKEN: token })
         },
         stdio: ['ignore', 'pipe', 'pipe']

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gatehouse, logLine, type Running } from '../e2e/kit/process.ts'
 import { legacyClient } from '../kit/client.ts'
+import { withCompiledCode } from '../kit/compiled-code.ts'
 import type { Teardown } from '../kit/listen.ts'
 import { until } from '../kit/until.ts'
 import { clientKinds, converse, rawBytes, type ClientKind, type Outcome } from './clients.ts'
@@ -78,8 +79,8 @@ async function configOf(t: Teardown, seed: number): Promise<object> {
   return {
     limits: { sessionIdleMs: 5_000, coldStartMs: 500, drainMs: 2_000 },
     tenants: {
-      fuzz: { auth: { keys: [{ name: 'fuzz', key: keys.fuzz }] }, upstreams, endpoints },
-      calm: { auth: { keys: [{ name: 'calm', key: keys.calm }] }, upstreams: { calm } }
+      fuzz: { auth: { keys: [{ name: 'fuzz', key: keys.fuzz }] }, upstreams: withCompiledCode(upstreams), endpoints },
+      calm: { auth: { keys: [{ name: 'calm', key: keys.calm }] }, upstreams: withCompiledCode({ calm }) }
     }
   }
 }

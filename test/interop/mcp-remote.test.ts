@@ -5,6 +5,7 @@ import t from 'tap'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import * as types from '@modelcontextprotocol/sdk/types.js'
+import { compiledCode } from '../kit/compiled-code.ts'
 import { key } from '../kit/gateway.ts'
 import { startHouse } from '../kit/replicas.ts'
 import { sseUrl } from '../kit/http-sse-client.ts'
@@ -26,7 +27,7 @@ const bridge = (url: string, transport: string, bearer: string): StdioClientTran
     command: process.execPath,
     args: [program, url, '--transport', transport, '--allow-http', '--header', `Authorization: Bearer ${bearer}`],
     // Where it would remember tokens: not the person's own folder.
-    env: { PATH: process.env['PATH'] ?? '', HOME: home, MCP_REMOTE_CONFIG_DIR: home },
+    env: { PATH: process.env['PATH'] ?? '', HOME: home, MCP_REMOTE_CONFIG_DIR: home, ...compiledCode },
     stderr: 'ignore'
   })
 

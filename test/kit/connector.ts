@@ -16,7 +16,8 @@ import type {
   UpstreamEvents
 } from '../../src/protocol/seams.ts'
 import type { Clock } from '../../src/time/clock.ts'
-import { patienceMs } from './until.ts'
+import { compiledCode } from './compiled-code.ts'
+import { patienceMs, until as untilTrue } from './until.ts'
 
 /** The signal of a call that nobody cancels. */
 export const never = new AbortController().signal
@@ -140,7 +141,7 @@ export function stdioDefinition(script: object = {}, overrides: Partial<StdioDef
     hash: 'stdio-1',
     command: process.execPath,
     args: [server, JSON.stringify(script)],
-    env: {},
+    env: compiledCode,
     cwd: undefined,
     ...overrides
   }
@@ -232,13 +233,7 @@ export const callOf = (name: string, args: object = {}, meta?: object) => ({
 
 /** Resolves when the condition holds; rejects after `ms`. */
 export async function until(condition: () => boolean | Promise<boolean>, what: string, ms = patienceMs): Promise<void> {
-  const end = Date.now() + ms
-  while (!(await condition())) {
-    if (Date.now() > end) throw new Error(`it never came to this: ${what}`)
-    await new Promise((resolve) => {
-      setTimeout(resolve, 5)
-    })
-  }
+  await untilTrue(what, condition, ms)
 }
 
 /** Is the process there? A zombie is not. */

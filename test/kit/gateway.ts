@@ -4,6 +4,7 @@ import { type Teardown } from './until.ts'
 import { Writable } from 'node:stream'
 import pino from 'pino'
 import { compileConfig } from '../../src/config/load.ts'
+import { withCompiledCode } from './compiled-code.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../src/gateway.ts'
 
 export const key = 'gh_test_key_of_the_kit_0123456789'
@@ -105,16 +106,6 @@ export function configOf(options: TestGatewayOptions): unknown {
       ...tenants
     }
   }
-}
-
-/** Where the whole test command keeps compiled code: a server of the tests then starts at a third of the cost. */
-const { NODE_COMPILE_CACHE } = process.env
-
-function withCompiledCode(upstreams: Record<string, unknown>): Record<string, unknown> {
-  if (NODE_COMPILE_CACHE === undefined) return upstreams
-  const compiled = (upstream: { readonly command?: unknown; readonly env?: object }): object =>
-    upstream.command === process.execPath ? { ...upstream, env: { NODE_COMPILE_CACHE, ...upstream.env } } : upstream
-  return Object.fromEntries(Object.entries(upstreams).map(([name, upstream]) => [name, compiled(upstream as object)]))
 }
 
 const compile = (options: TestGatewayOptions) => compileText(configOf(options))

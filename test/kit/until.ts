@@ -12,17 +12,19 @@ export const patienceMs = 120_000
 
 /**
  * Polls until `condition` gives something truthy, and resolves with it. Rejects after `ms` saying what was waited for.
+ * What takes long is asked for less often: a condition may be a call, or a look at all processes.
  */
 export async function until<T>(
   what: string,
   condition: () => T | Promise<T>,
   ms = patienceMs
 ): Promise<NonNullable<T>> {
-  const deadline = performance.now() + ms
+  const began = performance.now()
   for (;;) {
     const value = await condition()
     if (value) return value
-    if (performance.now() > deadline) throw new Error(`waited ${ms} ms in vain for: ${what}`)
-    await wait(10)
+    const waitedMs = performance.now() - began
+    if (waitedMs > ms) throw new Error(`waited ${ms} ms in vain for: ${what}`)
+    await wait(Math.min(Math.max(waitedMs / 20, 10), 200))
   }
 }

@@ -3,6 +3,7 @@
 import pino from 'pino'
 import type { Log } from '../../src/observe/log.ts'
 import type { Store } from '../../src/store/port.ts'
+import { until as untilTrue } from '../kit/until.ts'
 
 export const quiet: Log = pino({ level: 'silent' })
 
@@ -24,13 +25,7 @@ export function recorded(): { log: Log; lines: Array<Record<string, unknown>>; t
 
 /** Resolves when the condition holds. @throws Error after the deadline */
 export async function until(condition: () => boolean | Promise<boolean>, deadlineMs = 120_000): Promise<void> {
-  const deadline = Date.now() + deadlineMs
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`The condition did not come true within ${deadlineMs} ms: ${condition}`)
-    await new Promise((resolve) => {
-      setTimeout(resolve, 5)
-    })
-  }
+  await untilTrue(String(condition), condition, deadlineMs)
 }
 
 /** A busy machine connects late; each key may be at a node of its own. */

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { compiledCode } from '../../kit/compiled-code.ts'
 
 const launcher = fileURLToPath(
   new URL('../../../node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js', import.meta.url)
@@ -23,7 +24,7 @@ export interface Inspected {
 export async function inspect(args: readonly string[], home: string): Promise<Inspected> {
   const child = spawn(process.execPath, [launcher, '--cli', ...args], {
     cwd: home,
-    env: { PATH: process.env['PATH'], HOME: home },
+    env: { PATH: process.env['PATH'], HOME: home, ...compiledCode },
     stdio: ['ignore', 'pipe', 'pipe']
   })
   const [[code], stdout, stderr] = (await Promise.all([

@@ -6,10 +6,7 @@ import { once } from 'node:events'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-
-/** Where the whole test command keeps compiled code: a start then costs half. */
-const { NODE_COMPILE_CACHE } = process.env
-const compiledCode = NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }
+import { compiledCode } from '../../kit/compiled-code.ts'
 
 const bin = fileURLToPath(new URL('../../../bin/gatehouse.mjs', import.meta.url))
 

@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { compiledCode } from '../../kit/compiled-code.ts'
 import { quietPort } from './port.ts'
 
 const pathOf = (specifier: string): string => fileURLToPath(import.meta.resolve(specifier))
@@ -18,13 +19,17 @@ interface Program {
   readonly env: Record<string, string>
 }
 
-export const everythingOverStdio: Program = { command: process.execPath, args: [everything, 'stdio'], env: {} }
+export const everythingOverStdio: Program = {
+  command: process.execPath,
+  args: [everything, 'stdio'],
+  env: { ...compiledCode }
+}
 
 /** @param folder where it keeps its graph */
 export const memoryOverStdio = (folder: string): Program => ({
   command: process.execPath,
   args: [memory],
-  env: { MEMORY_FILE_PATH: join(folder, 'memory.jsonl') }
+  env: { ...compiledCode, MEMORY_FILE_PATH: join(folder, 'memory.jsonl') }
 })
 
 /** @returns the URL of a server-everything of the test's own */
@@ -34,7 +39,7 @@ export async function everythingOverHttp(t: Teardown): Promise<string> {
     const port = await quietPort()
     const guard = new URL('../../../src/cli/loopback-only.mjs', import.meta.url).href
     const child = spawn(process.execPath, ['--import', guard, everything, 'streamableHttp'], {
-      env: { PORT: String(port) },
+      env: { PORT: String(port), ...compiledCode },
       stdio: 'ignore'
     })
     const ended = once(child, 'exit')

@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { compiledCode } from '../../kit/compiled-code.ts'
 import type { Sdk } from './sdks.ts'
 
 const program = fileURLToPath(new URL('../servers/server.ts', import.meta.url))
@@ -25,7 +26,7 @@ export const serverOf = (sdk: Sdk, transport: 'stdio' | 'http' | 'sse'): Command
 export async function startServer(t: Teardown, { command, args }: Command): Promise<string> {
   const child = spawn(command, args, {
     // Nothing of the test runner's own environment: it would load itself into the server.
-    env: { PATH: process.env['PATH'] },
+    env: { PATH: process.env['PATH'], ...compiledCode },
     stdio: ['ignore', 'pipe', 'inherit']
   })
   const ended = once(child, 'close')
