@@ -16,7 +16,7 @@ import { attacked, keys, stdioServer, type Attacked } from './kit.ts'
 
 const mebibyte = 1024 * 1024
 const memoryBytes = Number(process.env['ABUSE_MEMORY_MIB'] ?? 600) * mebibyte
-const attackMs = Number(process.env['ABUSE_SECONDS'] ?? 12) * 1_000
+const attackMs = Number(process.env['ABUSE_SECONDS'] ?? 5) * 1_000
 /** Attackers of each kind. */
 const crowd = Math.round(memoryBytes / mebibyte / 60)
 
@@ -211,14 +211,14 @@ t.test('whatever one tenant sends, its neighbour is served and the memory stays 
     })
   )
   await wait(attackMs, undefined, { signal })
+  await until('attackers are refused, over and over', () => (attack.ended.get('too_many') ?? 0) > 20)
   const { calls, failures, medianMs, p99Ms, longestMs } = await neighbour.stop()
   t.same(failures, [], 'the neighbour was served')
-  t.ok(calls > 10, `${calls} calls: median ${medianMs} ms, p99 ${p99Ms} ms, longest ${longestMs} ms`)
+  t.ok(calls > 3, `${calls} calls: median ${medianMs} ms, p99 ${p99Ms} ms, longest ${longestMs} ms`)
   const peak = gateway.peakMemory()
   t.ok(peak < memoryBytes, `the resident set grew to ${Math.round(peak / mebibyte)} MiB`)
   t.comment(JSON.stringify({ peakMiB: Math.round(peak / mebibyte), calls, medianMs, p99Ms, longestMs }))
   t.comment(JSON.stringify(Object.fromEntries(attack.ended)))
-  t.ok((attack.ended.get('too_many') ?? 0) > 0, 'the attackers were refused')
   stop.abort()
   await Promise.all(attackers)
   // What they held is given back: one of them is served like anybody.

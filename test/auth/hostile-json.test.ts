@@ -3,6 +3,7 @@ import t from 'tap'
 import { GatewayError } from '../../src/protocol/messages.ts'
 import { outcome, resource, tenantWith, testAuthenticator, trust } from '../kit/authenticator.ts'
 import { assemble, forgingIssuer } from '../kit/forging-issuer.ts'
+import { runs } from '../kit/runs.ts'
 
 const now = Date.now()
 const seconds = Math.floor(now / 1000)
@@ -34,7 +35,7 @@ t.test('whatever JSON a token is made of, it is refused with a reason and nothin
         return result instanceof GatewayError && result.code === 'unauthenticated'
       }
     ),
-    { numRuns: 500 }
+    { numRuns: runs(500) }
   )
   t.equal(outcome(await setup.present(await idp.sign())), 'ada')
 })
@@ -71,7 +72,7 @@ t.test('and so it is when the issuer itself signs it', async (t) => {
               [...result.scopes, ...result.groups].every((one) => typeof one === 'string')
       }
     ),
-    { numRuns: 300 }
+    { numRuns: runs(300) }
   )
   t.equal(outcome(await setup.present(await idp.sign())), 'ada')
 })

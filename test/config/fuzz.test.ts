@@ -3,6 +3,7 @@ import t from 'tap'
 import { ConfigError, problemLine } from '../../src/config/problems.ts'
 import { exampleConfig } from '../../scripts/config-doc.ts'
 import { base, compiled, withValue } from './kit.ts'
+import { runs } from '../kit/runs.ts'
 
 const env = { CI_KEY: 'q7Xw2Zr9Lk4Vb8Nt', TICKETS_KEY: 'x' }
 
@@ -23,7 +24,7 @@ function settles(text: string): boolean {
 }
 
 t.test('any text compiles or is refused with a ConfigError', async (t) => {
-  fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 200 }), settles), { numRuns: 500 })
+  fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 200 }), settles), { numRuns: runs(500) })
   fc.assert(
     fc.property(
       fc.array(
@@ -60,13 +61,13 @@ t.test('any text compiles or is refused with a ConfigError', async (t) => {
       ),
       (parts) => settles(parts.join(''))
     ),
-    { numRuns: 1000 }
+    { numRuns: runs(1000) }
   )
   t.pass('no other error')
 })
 
 t.test('any JSON compiles or is refused with a ConfigError', async (t) => {
-  fc.assert(fc.property(fc.json(), settles), { numRuns: 500 })
+  fc.assert(fc.property(fc.json(), settles), { numRuns: runs(500) })
   t.pass('no other error')
 })
 
@@ -76,7 +77,7 @@ t.test('the example with a piece of it replaced compiles or is refused with a Co
     fc.property(piece, ([at, length, text]) =>
       settles(exampleConfig.slice(0, at) + text + exampleConfig.slice(at + length))
     ),
-    { numRuns: 500 }
+    { numRuns: runs(500) }
   )
   t.pass('no other error')
 })
@@ -93,7 +94,7 @@ t.test('any value in any place compiles or is refused with a ConfigError', async
     fc.property(fc.constantFrom(...paths), fc.jsonValue(), (path, value) =>
       settles(JSON.stringify(withValue(path, value)))
     ),
-    { numRuns: 1000 }
+    { numRuns: runs(1000) }
   )
   t.pass('no other error')
 })

@@ -3,7 +3,7 @@
 import t from 'tap'
 import type { Json } from '../kit/mcp-server.ts'
 import { until } from '../kit/until.ts'
-import { forEveryStoreAndSdk } from './kit/stores-and-sdks.ts'
+import { forEverySdk } from './kit/stores-and-sdks.ts'
 import { scripted } from './kit/scripted.ts'
 
 const { upstreams, plain, streamed, localReceived } = await scripted(t)
@@ -15,7 +15,7 @@ const received: Record<string, () => Promise<Json[]>> = {
 const cancellations = (messages: readonly Json[]): Json[] =>
   messages.filter(({ method }) => method === 'notifications/cancelled')
 
-await forEveryStoreAndSdk(t, { upstreams }, async (t, { client, again }) => {
+await forEverySdk(t, { upstreams }, async (t, { client, again }) => {
   for (const [name, messages] of Object.entries(received)) {
     await t.test(`a call of ${name} that its client cancels is cancelled there and nowhere else`, async (t) => {
       const before = new Map(

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { until } from '../kit/until.ts'
-import { forEveryStoreAndSdk } from './kit/stores-and-sdks.ts'
+import { forEverySdk } from './kit/stores-and-sdks.ts'
 import { everythingOverStdio, realUpstreams } from './kit/real-servers.ts'
 import { direct } from './kit/sdk.ts'
 
@@ -11,7 +11,7 @@ const [upstreams, everything] = await Promise.all([
   direct(t, everythingOverStdio.command, everythingOverStdio.args)
 ])
 
-await forEveryStoreAndSdk(t, { upstreams }, async (t, { client, again, next }) => {
+await forEverySdk(t, { upstreams }, async (t, { client, again, next }) => {
   for (const upstream of ['everything', 'remote']) {
     const wrapped = (uri: string): string => `gatehouse://${upstream}/${uri}`
 

@@ -2,7 +2,7 @@
 
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import t from 'tap'
-import { forEveryStoreAndSdk } from './kit/stores-and-sdks.ts'
+import { forEverySdk } from './kit/stores-and-sdks.ts'
 import { everythingOverStdio, memoryOverStdio, realUpstreams } from './kit/real-servers.ts'
 import { direct } from './kit/sdk.ts'
 
@@ -18,7 +18,7 @@ const [upstreams, everything, graph] = await Promise.all([
   direct(t, memory.command, memory.args, memory.env)
 ])
 
-await forEveryStoreAndSdk(t, { upstreams, limits: { pageSize } }, async (t, { client, transport, sdk, again }) => {
+await forEverySdk(t, { upstreams, limits: { pageSize } }, async (t, { client, transport, sdk, again }) => {
   await t.test('initialize tells who answers, in which revision, and what it offers', async (t) => {
     t.match(client.getServerVersion(), { name: 'gatehouse', version: '0.0.0-test' })
     t.equal(transport.protocolVersion, sdk.revision)

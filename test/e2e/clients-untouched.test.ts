@@ -6,12 +6,12 @@ import { legacyClient } from '../kit/client.ts'
 import { key } from '../kit/gateway.ts'
 import { heardDuring } from '../kit/progress.ts'
 import { until } from '../kit/until.ts'
-import { forEveryStoreAndSdk } from './kit/stores-and-sdks.ts'
+import { forEverySdk } from './kit/stores-and-sdks.ts'
 import { scripted, scriptedNames } from './kit/scripted.ts'
 
 const { upstreams, plain } = await scripted(t)
 
-await forEveryStoreAndSdk(t, { upstreams }, async (t, { client, url, next }) => {
+await forEverySdk(t, { upstreams }, async (t, { client, url, next }) => {
   const raw = await legacyClient(url, key)
   t.teardown(() => raw.end())
   const direct = await legacyClient(plain.url, undefined)

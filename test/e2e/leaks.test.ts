@@ -1,4 +1,4 @@
-// Clients seldom say goodbye. Five hundred sessions are dropped without DELETE, some in the middle of a call or of
+// Clients seldom say goodbye. Hundreds of sessions are dropped without DELETE, some in the middle of a call or of
 // their stream: once they have expired, the gateway is as it was before them.
 
 import t from 'tap'
@@ -12,16 +12,16 @@ import { canaryServer } from '../kit/canary-server.ts'
 import { descriptors, marked, serve, type Started } from '../kit/process.ts'
 import { until } from '../kit/until.ts'
 
-const sessions = 500
+const sessions = 360
 const atOnce = 20
 const sessionIdleMs = 8_000
 /** After these, what is made once is there, compiled code above all. */
-const warm = 200
+const warm = 120
 /**
  * The heap is measured after each so many further sessions. What is kept of a session shows every time, what is made
  * once does not.
  */
-const wave = 100
+const wave = 80
 /** What is within: the copy of its record in the bounded cache. */
 const bytesPerSession = 4_000
 

@@ -7,6 +7,7 @@ import { maxDepth, maxValues, parseJson, parseJsonSteps } from '../../src/protoc
 import { JsonLimitError, maxInexact, maxMembers } from '../../src/protocol/json-scan.ts'
 import { finished, jsonSteps } from '../../src/protocol/json-steps.ts'
 import { longTextSteps, stringOf, textOfMessage } from '../../src/protocol/json-text.ts'
+import { runs } from '../kit/runs.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 const parseText = (text: string) => parseJson(bytes(text))
@@ -31,7 +32,7 @@ t.test('any JSON value comes through as it is', async () => {
       const text = JSON.stringify(value, null, indent)
       return depthOf(value) > maxDepth || through(text) === JSON.stringify(value)
     }),
-    { numRuns: 2_000 }
+    { numRuns: runs(2_000) }
   )
 })
 
@@ -47,7 +48,7 @@ t.test('any bytes parse as JSON.parse would have it, or are a parse error', asyn
       ? refused(input)
       : JSON.stringify(JSON.parse(JSON.stringify(parseJson(input)))) === JSON.stringify(expected)
   }
-  fc.assert(fc.property(fc.uint8Array({ maxLength: 60 }), agree), { numRuns: 5_000 })
+  fc.assert(fc.property(fc.uint8Array({ maxLength: 60 }), agree), { numRuns: runs(5_000) })
   // Near misses of JSON: far likelier to slip through than noise.
   fc.assert(
     fc.property(fc.jsonValue(), fc.nat(), fc.integer({ min: 0, max: 255 }), (value, at, byte) => {
@@ -55,7 +56,7 @@ t.test('any bytes parse as JSON.parse would have it, or are a parse error', asyn
       input[at % input.length] = byte
       return agree(input)
     }),
-    { numRuns: 5_000 }
+    { numRuns: runs(5_000) }
   )
   fc.assert(
     fc.property(
@@ -87,7 +88,7 @@ t.test('any bytes parse as JSON.parse would have it, or are a parse error', asyn
       ),
       (parts) => agree(bytes(parts.join('')))
     ),
-    { numRuns: 10_000 }
+    { numRuns: runs(10_000) }
   )
 })
 
@@ -102,7 +103,7 @@ t.test('a number keeps all its digits', async (t) => {
       // Either letter by letter, or another spelling of the same number that a double holds exactly enough.
       return back === number || (number.replace(/\D/g, '').length <= 15 && Number(back) === Number(number))
     }),
-    { numRuns: 5_000 }
+    { numRuns: runs(5_000) }
   )
   for (const number of [
     '9007199254740993',
@@ -154,7 +155,7 @@ t.test('what JSON.parse refuses is refused with long numbers in it too, and what
       fc.array(piece, { maxLength: 8 }),
       (pieces) => parses(JSON.parse, pieces.join('')) === parses(parseText, pieces.join(''))
     ),
-    { numRuns: 50_000 }
+    { numRuns: runs(50_000) }
   )
   t.throws(() => parseText('{12345678901234567890:1}'))
   t.throws(() => parseText(`{12345678901234567890${' '.repeat(100)}:1}`))
@@ -248,7 +249,7 @@ t.test('a long text is read in pieces as a whole one is', async (t) => {
     const actual = JSON.stringify(parseText(text))
     return JSON.stringify(JSON.parse(actual)) === JSON.stringify(expected)
   }
-  fc.assert(fc.property(value, same), { numRuns: 200 })
+  fc.assert(fc.property(value, same), { numRuns: runs(200) })
   const spoil = fc.constantFrom(',', ']', '}', '[', '{', ':', '"', '1', ' ', '""')
   fc.assert(
     fc.property(value, fc.nat(), spoil, fc.boolean(), (text, at, piece, replace) => {
@@ -400,12 +401,12 @@ t.test('a text that is cut wherever it can be is read as JSON.parse reads it, or
       }, whole)
     )
   t.ok(agrees('{"3":0,"3":0.1000000000000000055}'), 'a member that comes twice, and a number that counts as one value')
-  fc.assert(fc.property(value, agrees), { numRuns: 5_000, seed: 1 })
-  fc.assert(fc.property(spoilt, agrees), { numRuns: 5_000, seed: 2 })
-  fc.assert(fc.property(value, agrees), { numRuns: 2_000 })
+  fc.assert(fc.property(value, agrees), { numRuns: runs(5_000), seed: 1 })
+  fc.assert(fc.property(spoilt, agrees), { numRuns: runs(5_000), seed: 2 })
+  fc.assert(fc.property(value, agrees), { numRuns: runs(2_000) })
   const inOneLine = value.map((given) => given.replaceAll(/[\r\n]/g, ' ').replaceAll(/1e999|-1e-400|\d{10,}/g, '1'))
-  fc.assert(fc.property(inOneLine, agrees), { numRuns: 5_000, seed: 3 })
-  fc.assert(fc.property(spoilt, agrees), { numRuns: 2_000 })
+  fc.assert(fc.property(inOneLine, agrees), { numRuns: runs(5_000), seed: 3 })
+  fc.assert(fc.property(spoilt, agrees), { numRuns: runs(2_000) })
 })
 
 t.test('a long text takes many steps, none of which is long', async (t) => {

@@ -13,6 +13,7 @@ import {
   responseMessage
 } from '../../src/protocol/messages.ts'
 import { parseJson } from '../../src/protocol/json.ts'
+import { runs } from '../kit/runs.ts'
 
 const id = fc.oneof(
   fc.string({ minLength: 1 }),
@@ -26,7 +27,7 @@ t.test('whatever it is given, it answers and does not throw', async (t) => {
     fc.property(fc.anything({ withNullPrototype: true, withBigInt: true, withDate: true, withMap: true }), (value) =>
       kinds.has(classifyMessage(value).kind)
     ),
-    { numRuns: 5_000 }
+    { numRuns: runs(5_000) }
   )
   const member = fc.constantFrom('jsonrpc', 'id', 'method', 'params', 'result', 'error', '__proto__', 'Method')
   const content = fc.oneof(
@@ -43,7 +44,7 @@ t.test('whatever it is given, it answers and does not throw', async (t) => {
       counts.set(kind, (counts.get(kind) ?? 0) + 1)
       return kinds.has(kind)
     }),
-    { numRuns: 20_000 }
+    { numRuns: runs(20_000) }
   )
   t.equal(counts.size, 5, 'the generator reaches every kind')
 })
@@ -59,7 +60,7 @@ t.test('what we write is read as what it was', async (t) => {
       t.same(classifyMessage(errorMessage(id, error)), { kind: 'error', id, error })
       t.same(classifyMessage(errorMessage(undefined, error)), { kind: 'error', id: undefined, error })
     }),
-    { numRuns: 200 }
+    { numRuns: runs(200) }
   )
 })
 

@@ -11,6 +11,7 @@ import {
   unwrapUri,
   wrapUri
 } from '../../src/protocol/naming.ts'
+import { runs } from '../kit/runs.ts'
 
 const word = fc.stringMatching(/^[A-Za-z0-9_.-]{1,32}$/)
 const separator = fc.stringMatching(/^[A-Za-z0-9_.-]{1,8}$/)
@@ -27,7 +28,7 @@ t.test('a prefixed name is at most 64 characters of a plain set', async () => {
         shown === publicNameFor(prefix, separator, name)
       )
     }),
-    { numRuns: 5_000 }
+    { numRuns: runs(5_000) }
   )
 })
 
@@ -51,7 +52,7 @@ t.test('a name that is too long loses the end of its prefix, and keeps its own e
       const isWhole = shown === prefix + separator + name
       return isWhole || (shown.endsWith(name.slice(-40)) && mayBeShortened(prefix, separator, shown))
     }),
-    { numRuns: 5_000 }
+    { numRuns: runs(5_000) }
   )
 })
 
@@ -72,7 +73,7 @@ t.test('two names of a hundred thousand never meet', async (t) => {
   t.equal(collisions, 0)
   fc.assert(
     fc.property(word, anyText, (prefix, name) => add(prefix, name + '/')),
-    { numRuns: 20_000 }
+    { numRuns: runs(20_000) }
   )
   for (const [a, b] of [
     ['a b', 'a_b'],
@@ -92,7 +93,7 @@ t.test('the hash has its length, and every bit of the text counts', async () => 
       const other = text.slice(0, where) + String.fromCharCode(text.charCodeAt(where) ^ change) + text.slice(where + 1)
       return /^[0-9a-v]{8}$/.test(shortHash(text)) && shortHash(text) !== shortHash(other)
     }),
-    { numRuns: 20_000 }
+    { numRuns: runs(20_000) }
   )
 })
 
@@ -129,7 +130,7 @@ t.test('a wrapped URI leads back to its upstream and itself', async () => {
         shown.startsWith('ui://') === uri.startsWith('ui://')
       )
     }),
-    { numRuns: 2_000 }
+    { numRuns: runs(2_000) }
   )
   fc.assert(
     fc.property(
@@ -139,7 +140,7 @@ t.test('a wrapped URI leads back to its upstream and itself', async () => {
       uri,
       (a, b, one, two) => (a === b && one === two) || /^https?:/i.test(one) || wrapUri(a, one) !== wrapUri(b, two)
     ),
-    { numRuns: 5_000 }
+    { numRuns: runs(5_000) }
   )
 })
 

@@ -3,6 +3,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { pageOf } from '../../src/protocol/naming.ts'
+import { runs } from '../kit/runs.ts'
 
 const self = (entry: string) => entry
 const names = fc.uniqueArray(fc.string({ unit: 'grapheme' }), { maxLength: 60 })
@@ -28,7 +29,7 @@ t.test('all pages together are the list, in its order, none of them too long or 
         pages.length === Math.max(1, Math.ceil(list.length / size))
       )
     }),
-    { numRuns: 500 }
+    { numRuns: runs(500) }
   )
 })
 

@@ -11,6 +11,7 @@ import {
   rewriteToolResult,
   withParam
 } from '../../src/protocol/translate/rewrite.ts'
+import { runs } from '../kit/runs.ts'
 
 const same = (uri: string) => uri
 const marked = (uri: string) => `up:${uri}`
@@ -37,7 +38,7 @@ t.test('nothing to map: the very same object comes back, whatever it holds', asy
       const value = frozen({ ...rest, ...known, name: 'x' })
       return rewriters.every((rewrite) => rewrite(value) === value)
     }),
-    { numRuns: 1_000 }
+    { numRuns: runs(1_000) }
   )
 })
 

@@ -12,6 +12,7 @@ import {
   shapeTool,
   shapeToolResult
 } from '../../src/protocol/translate/revision-shape.ts'
+import { runs } from '../kit/runs.ts'
 
 const [r24, r0326, r0618, r1125] = legacyRevisions
 const frozen = <T>(value: T): T => {
@@ -76,7 +77,7 @@ t.test('for a client of the latest revision everything is the very same object',
         shapeEntry(listed, r1125) === listed &&
         shapeCapabilities(listed, r1125) === listed
     ),
-    { numRuns: 500 }
+    { numRuns: runs(500) }
   )
   t.pass()
 })
@@ -96,7 +97,7 @@ t.test('whatever a server sends, no content type newer than the revision is left
         shaped['_meta'] === result['_meta']
       )
     }),
-    { numRuns: 2_000 }
+    { numRuns: runs(2_000) }
   )
   t.pass()
 })
@@ -112,7 +113,7 @@ t.test('shaping for a newer revision first changes nothing of what an older one 
         text(shapeEntry(shapeEntry(listed, later), older)) === text(shapeEntry(listed, older))
       )
     }),
-    { numRuns: 1_000 }
+    { numRuns: runs(1_000) }
   )
   t.pass()
 })

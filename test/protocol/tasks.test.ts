@@ -13,6 +13,7 @@ import {
   withTaskList,
   withoutTaskSupport
 } from '../../src/protocol/translate/tasks.ts'
+import { runs } from '../kit/runs.ts'
 
 const marked = (id: string): string => `public:${id}`
 const anyObject = fc.dictionary(
@@ -26,7 +27,7 @@ t.test('nothing to replace: the very same object', async (t) => {
     fc.property(anyObject, (value) =>
       [withTaskId, mapRelatedTask, withCreatedTask].every((replace) => replace(value, same) === value)
     ),
-    { numRuns: 1_000 }
+    { numRuns: runs(1_000) }
   )
   t.equal(mapRelatedTask(undefined, marked), undefined)
   for (const meta of [

@@ -3,6 +3,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { uriMatcher } from '../../src/protocol/uri-template.ts'
+import { runs } from '../kit/runs.ts'
 
 const matches = (template: string, uri: string): boolean | undefined => uriMatcher(template)?.(uri)
 
@@ -40,12 +41,12 @@ t.test('what was made from a template matches it, and nothing throws', async () 
       const template = `x:/${parts.map(([, text]) => `{v}${text}`).join('')}`
       return matches(template, `x:/${parts.map((each) => each.join('')).join('')}`) === true
     }),
-    { numRuns: 2_000 }
+    { numRuns: runs(2_000) }
   )
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (template, uri) => {
       matches(`x:${template}`, `x:${uri}`)
     }),
-    { numRuns: 5_000 }
+    { numRuns: runs(5_000) }
   )
 })

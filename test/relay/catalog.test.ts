@@ -8,6 +8,7 @@ import { buildCatalog } from '../../src/relay/catalog/catalog.ts'
 import { changedKinds } from '../../src/relay/catalog/freshness.ts'
 import type { Listing } from '../../src/upstream/listing/listing.ts'
 import { tool } from './kit.ts'
+import { runs } from '../kit/runs.ts'
 
 const endpoint = (members: Array<[upstream: string, prefix: string]>, separator = '__'): Endpoint => ({
   name: endpointName('default'),
@@ -238,7 +239,7 @@ t.test('every public name leads back to its upstream and its own name', async ()
         )
       }
     ),
-    { numRuns: 300 }
+    { numRuns: runs(300) }
   )
 })
 

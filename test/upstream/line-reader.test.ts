@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { finished } from '../../src/protocol/json-steps.ts'
 import { createLineReader } from '../../src/upstream/stdio/child-output.ts'
+import { runs } from '../kit/runs.ts'
 
 interface Seen {
   readonly lines: string[]
@@ -45,7 +46,7 @@ t.test('any chunking gives the same lines', async (t) => {
     fc.property(text, fc.array(fc.nat()), fc.nat(600), (bytes, cuts, maxBytes) => {
       t.strictSame(read(cut(bytes, cuts), maxBytes), read([bytes], maxBytes))
     }),
-    { numRuns: 300 }
+    { numRuns: runs(300) }
   )
 })
 
@@ -64,7 +65,7 @@ t.test('the lines are those of a plain split, without those that are too long', 
         whole.filter((line) => bare(line).length > 500).map((line) => [line.slice(0, 256), line.slice(-256)])
       )
     }),
-    { numRuns: 300 }
+    { numRuns: runs(300) }
   )
 })
 

@@ -14,8 +14,10 @@ interface SdkWithCredential {
   readonly by: 'key' | 'jwt'
 }
 
+type Clients = ReadonlyArray<readonly [StoreKind, readonly SdkWithCredential[]]>
+
 /** Each SDK with each credential, and each store with one of these at least. */
-const short: ReadonlyArray<readonly [StoreKind, readonly SdkWithCredential[]]> = [
+const everyStore: Clients = [
   ['memory:', [{ sdk: sdk32, by: 'key' }]],
   [
     'file:',
@@ -26,12 +28,17 @@ const short: ReadonlyArray<readonly [StoreKind, readonly SdkWithCredential[]]> =
   ],
   ['redis:', [{ sdk: sdk13, by: 'jwt' }]]
 ]
+/** Each SDK once: for what no store and no credential has to do with. */
+const everySdk: Clients = [
+  ['memory:', [{ sdk: sdk32, by: 'key' }]],
+  ['redis:', [{ sdk: sdk13, by: 'jwt' }]]
+]
 /** Each store with each SDK and each credential as well: `npm test -- --full`. */
-const others: ReadonlyArray<readonly [StoreKind, readonly SdkWithCredential[]]> = [
+const others: Clients = [
   ['memory:', [{ sdk: sdk13, by: 'jwt' }]],
   ['redis:', [{ sdk: sdk32, by: 'key' }]]
 ]
-const clients = process.env['GATEHOUSE_TEST_FULL'] === undefined ? short : [...short, ...others]
+const isFull = process.env['GATEHOUSE_TEST_FULL'] !== undefined
 
 /** @returns the `store` of a configuration */
 export async function storeOf(t: Test, kind: StoreKind): Promise<string> {
@@ -57,12 +64,17 @@ export interface Connected extends SdkSession, GatewayUnderTest {
   again(): Promise<SdkSession>
 }
 
+type Run = (t: Test, connected: Connected) => Promise<void>
+
 /** Runs the same tests with every store, SDK and credential: a session for each client. */
-export async function forEveryStoreAndSdk(
-  t: Test,
-  { upstreams, limits = {} }: Setup,
-  run: (t: Test, connected: Connected) => Promise<void>
-): Promise<void> {
+export const forEveryStoreAndSdk = (t: Test, setup: Setup, run: Run): Promise<void> =>
+  forEach(t, setup, run, isFull ? [...everyStore, ...others] : everyStore)
+
+/** Runs the same tests with both SDKs; with every store and credential, too, in `npm test -- --full`. */
+export const forEverySdk = (t: Test, setup: Setup, run: Run): Promise<void> =>
+  forEach(t, setup, run, isFull ? [...everyStore, ...others] : everySdk)
+
+async function forEach(t: Test, { upstreams, limits = {} }: Setup, run: Run, clients: Clients): Promise<void> {
   const provider = await issuer(t)
   for (const [store, sdks] of clients) {
     await t.test(`store ${store}`, async (t) => {
