@@ -32,10 +32,9 @@ const longest = [
   'interop/second-sdk',
   'conformance/client',
   'conformance/gateway-2025-11-25',
-  'conformance/crossed-2026-07-28',
+  'conformance/gateway-2026-07-28',
   'abuse/answers',
   'matrix/matrix',
-  'conformance/crossed-2025-11-25',
   'e2e/clients-calls',
   'e2e/package',
   'upstream/modern-contract',
@@ -50,11 +49,7 @@ const slowFolders = ['e2e', 'conformance', 'abuse', 'fuzz', 'http', 'interop', '
 /** Left out by `--fast`. */
 const outOfFast = new Set(slowFolders.filter((folder) => folder !== 'abuse' && folder !== 'fuzz'))
 /** Whose gateway may be several processes (test/kit/replicas.ts). */
-const replicated = [
-  'test/matrix/matrix.test.ts',
-  'test/conformance/{gateway,crossed}-*.test.ts',
-  'test/interop/*.test.ts'
-]
+const replicated = ['test/matrix/matrix.test.ts', 'test/conformance/gateway-*.test.ts', 'test/interop/*.test.ts']
 /** What a test file gives itself: twice what the longest takes on a machine that does ten other things. */
 const fileTimeoutS = 600
 /** For a file that has lost itself and cannot even give up. */

@@ -25,22 +25,12 @@ interface Through {
   readonly run: Run
 }
 
-/** All runs at once, that without the gateway first: they wait most of their time. */
-async function runs(
-  t: Test,
-  requirements: Requirements,
-  server: Requirements,
-  ways: readonly Way[]
-): Promise<[direct: Run, ...crossed: Through[]]> {
-  const direct = startReference(t, 'http', requirements).then(async (url) => await runSuite(url, { requirements }))
-  const crossed = ways.map(async (way): Promise<Through> => {
-    const { url } = await startHouse(t, {
-      upstreams: { reference: await configured(t, server, way) },
-      endpoints: { default: { upstreams: ['reference'], prefix: '' } }
-    })
-    return { url: url(), run: await runSuite(url(), { requirements, token: key }) }
+async function throughGateway(t: Test, requirements: Requirements, server: Requirements, way: Way): Promise<Through> {
+  const { url } = await startHouse(t, {
+    upstreams: { reference: await configured(t, server, way) },
+    endpoints: { default: { upstreams: ['reference'], prefix: '' } }
   })
-  return await Promise.all([direct, ...crossed])
+  return { url: url(), run: await runSuite(url(), { requirements, token: key }) }
 }
 
 /** `scenario: check` of whatever is lost, worse or new on the way, once each. */
@@ -49,32 +39,34 @@ const missed = (direct: Run, through: Run): string[] =>
     ...new Set(differences(direct, through).map((sentence) => /^[^ ]+: [^ ]+/.exec(sentence)?.[0] ?? sentence))
   ].toSorted()
 
-/** Tests that all runs miss exactly what there is no way to express. */
-export async function crossed(
+/**
+ * Tests that all runs miss exactly what there is no way to express.
+ * @param direct the run against the server of `requirements` itself
+ */
+export function crossed(
   t: Test,
+  direct: Run,
   requirements: Requirements,
   server: Requirements,
   ways: readonly Way[]
-): Promise<void> {
-  const [direct, ...through] = await runs(t, requirements, server, ways)
+): void {
+  // At once: they wait most of their time.
+  const through = Promise.all(ways.map((way) => throughGateway(t, requirements, server, way)))
   const known = gaps[requirements]
     .flatMap(({ scenario, checks }) => checks.map((check) => `${scenario}: ${check}`))
     .toSorted()
-  for (const [at, { url, run }] of through.entries()) {
-    const way = ways[at] as Way
-    await t.test(
-      `with a server of ${server} over ${way}, all is found but what that revision cannot express`,
-      async (t) => {
-        t.equal(
-          (await send(url, { headers: jsonHeaders, body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' })).status,
-          401,
-          'authentication is on'
-        )
-        const lost = missed(direct, run).filter((each) => !isOfReplicas(each, way))
-        if (!t.same(lost, known)) t.comment(differences(direct, run).join('\n'))
-        t.same(figuresOf(run), expected(requirements, server, way))
-      }
-    )
+  for (const [at, way] of ways.entries()) {
+    t.test(`with a server of ${server} over ${way}, all is found but what that revision cannot express`, async (t) => {
+      const { url, run } = (await through)[at] as Through
+      t.equal(
+        (await send(url, { headers: jsonHeaders, body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' })).status,
+        401,
+        'authentication is on'
+      )
+      const lost = missed(direct, run).filter((each) => !isOfReplicas(each, way))
+      if (!t.same(lost, known)) t.comment(differences(direct, run).join('\n'))
+      t.same(figuresOf(run), expected(requirements, server, way))
+    })
   }
 }
 

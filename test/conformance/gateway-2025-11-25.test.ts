@@ -1,10 +1,12 @@
 // The official suite for 2025-11-25: against the reference server itself, which has to be without fault, and through a
-// single-upstream endpoint with authentication on, where it has to find the same.
+// single-upstream endpoint with authentication on, where it has to find the same; and before a server that speaks
+// 2026-07-28 only.
 
 import t, { type Test } from 'tap'
 import { jsonHeaders, send } from '../kit/client.ts'
 import { key } from '../kit/gateway.ts'
 import { startHouse } from '../kit/replicas.ts'
+import { crossed } from './crossed.ts'
 import { complaints, differences } from './differences.ts'
 import { expected, figuresOf, type Way } from './figures.ts'
 import { startReference, stdioReference } from './reference.ts'
@@ -48,3 +50,5 @@ for (const [way, configured] of Object.entries(ways) as Array<[Way, (typeof ways
     t.equal(through.exitCode, 0)
   })
 }
+
+crossed(t, direct, requirements, '2026-07-28', ['Streamable HTTP', 'stdio'])

@@ -1,5 +1,6 @@
 // The official suite for 2026-07-28: against the reference server itself, and through a single-upstream endpoint with
-// authentication on, where it has to find the same. The three runs wait most of their time, and so they wait at once.
+// authentication on, where it has to find the same; and before a server that speaks 2025-11-25 only. The runs wait most
+// of their time, and so they wait at once.
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
@@ -7,7 +8,7 @@ import t from 'tap'
 import { jsonHeaders, send } from '../kit/client.ts'
 import { key } from '../kit/gateway.ts'
 import { startHouse } from '../kit/replicas.ts'
-import { isOfReplicas } from './crossed.ts'
+import { crossed, isOfReplicas } from './crossed.ts'
 import { complaints, differences } from './differences.ts'
 import { expected, figuresOf, isClean, type Figures, type Way } from './figures.ts'
 import { tasksExtension } from './modern/tasks.ts'
@@ -119,3 +120,5 @@ for (const [at, way] of (Object.keys(ways) as Way[]).entries()) {
     t.equal(run.exitCode, 0)
   })
 }
+
+crossed(t, direct, requirements, '2025-11-25', ['Streamable HTTP', 'stdio', 'HTTP+SSE'])

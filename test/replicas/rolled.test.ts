@@ -19,7 +19,7 @@ t.test('three replicas replaced under load: no request fails, and each call is e
   async function repeat(what: string, call: (canary: string, more: object) => Promise<Answer>): Promise<void> {
     for (let n = 0; !load.over; n++) {
       const canary = `${what} ${n}`
-      const answer = await call(canary, { delayMs: (n % 5) * 40, steps: n % 3 })
+      const answer = await call(canary, { delayMs: (n % 5) * 100, steps: n % 3 })
       // A process that is held up for longer than a command of Redis may take says so, and nothing was executed.
       if (/The store of the gateway cannot be reached/.test(answer.text) && !web.executed.has(canary)) continue
       const text = answer.json?.result?.content?.[0]?.text as unknown
