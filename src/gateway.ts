@@ -76,13 +76,8 @@ export async function createGateway(
   initial: Snapshot,
   { log, version, env, overrides = {} }: GatewayOptions
 ): Promise<Gateway> {
-  const state = {
-    file: initial,
-    snapshot: initial,
-    address: undefined as ServerAddress | undefined,
-    leaving: false,
-    draining: false
-  }
+  const serving = { address: undefined as ServerAddress | undefined, leaving: false, draining: false }
+  const state = { file: initial, snapshot: initial, ...serving }
   const random = (): number => randomInt(2 ** 32) / 2 ** 32
   const newId = (): string => randomBytes(16).toString('base64url')
   const node = randomBytes(4).toString('hex')
@@ -196,6 +191,7 @@ export async function createGateway(
     // What is cancelled goes out before its connection closes.
     const hashes = upstreamHashesOf(next)
     for (const each of [relay, modernRelay, pool]) each.retain(hashes)
+    calls.endStopped(next.tenants)
     void sessions.endRemovedTenants()
     audit?.releaseRemovedTenants()
     relay.tellChanges(before)

@@ -3,6 +3,7 @@
 import { Type } from '../config/schema/type.ts'
 import { documentRoutes } from './configuration/documents.ts'
 import { keyRoutes } from './configuration/keys.ts'
+import { killRoutes } from './configuration/kills.ts'
 import { planRoutes } from './configuration/plan.ts'
 import { versionRoutes } from './configuration/versions.ts'
 import { endpointRoutes } from './endpoints.ts'
@@ -30,6 +31,7 @@ export const adminRoutes: readonly AdminRoute[] = [
   ...keyRoutes,
   ...versionRoutes,
   ...planRoutes,
+  ...killRoutes,
   ...questionRoutes,
   ...sessionRoutes
 ]

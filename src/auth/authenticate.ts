@@ -9,7 +9,7 @@ import type { Clock } from '../time/clock.ts'
 import { challenge, hasIssuer, readBearer, refusalOf, refused } from './bearer.ts'
 import type { Fetch } from './fetch.ts'
 import { createKeySource, type KeySource } from './jwks.ts'
-import { anonymousPrincipal, keyPrincipal, reservedIssuerPrefix, type Principal } from './principal.ts'
+import { anonymousPrincipal, isStopped, keyPrincipal, reservedIssuerPrefix, type Principal } from './principal.ts'
 import { isJwt, verifyToken, type TrustedIssuer } from './token.ts'
 
 export type Authenticator = ReturnType<typeof createAuthenticator>
@@ -123,12 +123,14 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
       aliases: readonly string[] = [],
       connection?: object
     ): Promise<Principal> {
-      if (tenant.auth.mode === 'none') return anonymousPrincipal(tenant.id)
+      if (tenant.auth.stopped === 'everybody') throw stoppedCaller()
+      if (tenant.auth.mode === 'none') return notStopped(anonymousPrincipal(tenant.id), tenant)
       const principal = await identify(tenant, [resource, ...aliases], rawHeaders, connection).catch(
         (error: unknown) => {
           throw challenged(error, tenant, metadataUrl)
         }
       )
+      notStopped(principal, tenant)
       const scopes = tenant.auth.requiredScopes
       if (scopes.every((scope) => principal.scopes.has(scope))) return principal
       const { issuer, subject } = principal
@@ -161,6 +163,15 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
       keySources.clear()
     }
   }
+}
+
+const stoppedCaller = (): GatewayError =>
+  new GatewayError('stopped', 'Those who run this gateway do not let this caller in for now. Ask them.')
+
+/** @throws GatewayError stopped */
+function notStopped(principal: Principal, { auth }: Tenant): Principal {
+  if (isStopped(principal, auth)) throw stoppedCaller()
+  return principal
 }
 
 /** Under an equal id the keys stay over a reload. */

@@ -43,14 +43,24 @@ export const keyPrincipal = (tenant: TenantId, { name, scopes }: KeyConfig): Pri
 
 export const anonymousPrincipal = (tenant: TenantId): Principal => ownPrincipal('anonymous', tenant, 'anonymous', [])
 
+/** Is there a kill switch for this caller, or for all? */
+export const isStopped = (
+  { issuer, subject }: Pick<Principal, 'issuer' | 'subject'>,
+  { stopped }: Pick<AuthConfig, 'stopped'>
+): boolean =>
+  stopped !== undefined &&
+  (stopped === 'everybody' || stopped.some((each) => each.issuer === issuer && each.subject === subject))
+
 /**
  * Would the configuration still let this principal in? For callers that are away: one that is present sends a token,
  * which says more.
  */
 export function isConfiguredPrincipal(
   { issuer, subject }: Pick<Principal, 'issuer' | 'subject'>,
-  { mode, issuers, keys, requiredScopes }: AuthConfig
+  auth: AuthConfig
 ): boolean {
+  const { mode, issuers, keys, requiredScopes } = auth
+  if (isStopped({ issuer, subject }, auth)) return false
   const kind = issuer.startsWith(reservedIssuerPrefix) ? issuer.slice(reservedIssuerPrefix.length) : 'token'
   if (mode === 'none' || kind === 'anonymous') return mode === 'none' && kind === 'anonymous'
   if (kind === 'token') return issuers.some((each) => each.issuer === issuer)

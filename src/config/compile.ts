@@ -59,13 +59,9 @@ export function compile(input: ConfigInput, context: CompileContext): Configurat
   })
 }
 
-/** The same snapshot with other tenants besides its own, which win where two have one name. */
-export const withTenants = (file: Snapshot, others: ReadonlyMap<TenantId, Tenant>, isWhole: boolean): Snapshot =>
-  deepFreeze({
-    ...file,
-    tenants: frozenMap(Object.fromEntries([...others, ...file.tenants]), tenantId, (tenant) => tenant),
-    isWhole
-  })
+/** The same snapshot with these tenants. */
+export const withTenants = (file: Snapshot, tenants: ReadonlyMap<TenantId, Tenant>, isWhole: boolean): Snapshot =>
+  deepFreeze({ ...file, tenants: frozenMap(Object.fromEntries(tenants), tenantId, (tenant) => tenant), isWhole })
 
 function compileStore(store: string, folder: string, dataDir: string | undefined): StoreConfig {
   if (store === 'memory:') return { kind: 'sqlite', path: ':memory:' }
@@ -207,7 +203,8 @@ function locked<T extends object>(collection: T, mutators: readonly string[]): T
   return Object.freeze(collection)
 }
 
-function frozenMap<Input, Name extends string, Value>(
+/** A map that does not change, of values that do not. */
+export function frozenMap<Input, Name extends string, Value>(
   entries: Readonly<Record<string, Input>>,
   nameOf: (name: string) => Name,
   compiled: (input: Input, name: Name) => Value

@@ -66,6 +66,14 @@ export interface KeyConfig {
   readonly scopes: readonly string[]
 }
 
+/** A kill switch: what those who run the gateway have stopped at once. */
+export type Kill =
+  | { readonly kind: 'tool'; readonly upstream: string; readonly tool: string }
+  | { readonly kind: 'upstream'; readonly upstream: string }
+  | { readonly kind: 'principal'; readonly issuer: string; readonly subject: string }
+  | { readonly kind: 'key'; readonly key: string }
+  | { readonly kind: 'tenant' }
+
 export interface AuthConfig {
   /** `none` only where the gateway is bound to loopback; checked when the configuration is compiled. */
   readonly mode: 'bearer' | 'none'
@@ -74,6 +82,8 @@ export interface AuthConfig {
   /** All of these are needed to use an endpoint of the tenant. */
   readonly requiredScopes: readonly string[]
   readonly leewaySeconds: number
+  /** Callers who are refused although their credential is good: kill switches. */
+  readonly stopped?: 'everybody' | ReadonlyArray<{ readonly issuer: string; readonly subject: string }>
 }
 
 /** Whom a rule is about: a principal that has one of the values of each member that is given. */
@@ -156,6 +166,8 @@ export interface Tenant {
   readonly policy: PolicyConfig | undefined
   readonly tags: ReadonlyMap<UpstreamName, UpstreamTags>
   readonly audit: TenantAudit
+  /** Done already to the rest of it; told by explain, and looked at for calls in flight. */
+  readonly kills?: readonly Kill[]
 }
 
 /** What is recorded of a tenant, where anything is. */

@@ -9,6 +9,7 @@ import { tenantId, type TenantId } from '../protocol/messages.ts'
 import { compileDocument, contextOfFile } from './compile-document.ts'
 import { ControlError } from './control-error.ts'
 import type { KeptText } from './journal.ts'
+import { killsIn, stoppedTenant, type DatedKill, type KillsByTenant } from './kills.ts'
 import type { TenantDocument } from './tenant-document.ts'
 
 /** Of a document as JSON, and of all. */
@@ -47,6 +48,9 @@ export function createCompiledDocuments({
   readonly log: Log
 }) {
   let documents: Documents = new Map()
+  let kills: KillsByTenant = new Map()
+  /** By the tenant as it is without its kill switches. */
+  const stopped = new WeakMap<Tenant, { readonly killed: readonly DatedKill[]; readonly tenant: Tenant }>()
   let compiled = new Map<string, CompiledDocument>()
 
   function compiledOf(id: string, document: TenantDocument, context: string): CompiledDocument {
@@ -71,19 +75,35 @@ export function createCompiledDocuments({
     return { document, context, tenant: before?.tenant, problems }
   }
 
-  const inUse = (): Map<TenantId, Tenant> =>
-    new Map([...compiled].flatMap(([id, { tenant }]) => (tenant === undefined ? [] : [[tenantId(id), tenant]])))
+  function inUse(): Map<TenantId, Tenant> {
+    const made = [...compiled].flatMap(([id, { tenant }]) =>
+      tenant === undefined ? [] : [[tenantId(id), tenant] as const]
+    )
+    const all = new Map([...made, ...file().tenants])
+    for (const [id, { kills: killed }] of kills) {
+      const tenant = all.get(tenantId(id))
+      if (tenant === undefined) continue
+      const before = stopped.get(tenant)
+      const made = before?.killed === killed ? before.tenant : stoppedTenant(tenant, killed)
+      stopped.set(tenant, { killed, tenant: made })
+      all.set(tenant.id, made)
+    }
+    return all
+  }
 
   return {
     get documents() {
       return documents
     },
+    killsOf: (id: string): readonly DatedKill[] => kills.get(id)?.kills ?? [],
     take(texts: ReadonlyMap<string, KeptText>): void {
       documents = documentsIn(texts, documents)
+      kills = killsIn(texts, kills)
     },
     /** Versions have other documents than before. */
     forget(): void {
       documents = new Map()
+      kills = new Map()
       compiled = new Map([...compiled].map(([id, each]) => [id, outdated(each)]))
     },
     rereadReferences(): void {
@@ -94,13 +114,14 @@ export function createCompiledDocuments({
       const tenants = inUse()
       for (const { tenant: id, after } of changes) {
         const found = after && compileDocument(id, after, file(), env)
-        if (found !== undefined && 'tenant' in found) tenants.set(tenantId(id), found.tenant)
+        if (found !== undefined && 'tenant' in found)
+          tenants.set(tenantId(id), stoppedTenant(found.tenant, kills.get(id)?.kills ?? []))
         else tenants.delete(tenantId(id))
       }
       return tenants
     },
     problemsOf: (id: string): readonly Problem[] => compiled.get(id)?.problems ?? [],
-    /** Those of documents that the file does not have. */
+    /** Those of documents and of the file, which wins where both have one. */
     tenants(): Map<TenantId, Tenant> {
       const context = contextOfFile(file())
       compiled = new Map([...documents].map(([id, document]) => [id, compiledOf(id, document, context)]))

@@ -23,6 +23,8 @@ import {
 import { ControlError } from './control-error.ts'
 import { createJournal } from './journal.ts'
 import { createJudge, type Wish } from './judge.ts'
+import { createKillSwitches, type Commit, type KillSwitch } from './kill-switches.ts'
+import { killsPrefix } from './kills.ts'
 import { createRequestMemory } from './request-memory.ts'
 
 /** How often each process looks for versions that it was not told of. */
@@ -43,6 +45,9 @@ interface ControlOptions {
   readonly wall: Pick<Clock, 'now'>
   readonly log: Log
 }
+
+const textsOf = (changes: readonly DocumentChange[]): Map<string, string | undefined> =>
+  new Map(changes.map(({ tenant, after }) => [documentPrefix + tenant, after && textOfDocument(after)]))
 
 /** Reads the documents, where the store answers. Never rejects. */
 export async function createControl(options: ControlOptions) {
@@ -83,16 +88,14 @@ export async function createControl(options: ControlOptions) {
     version: () => journal.version
   })
 
-  async function write(wish: Wish, attempt: number): Promise<readonly DocumentChange[]> {
+  /** @param judged what to write, judged anew where another writer was first: new texts; undefined: removed */
+  const commit: Commit = async (about, judged, attempt = 1) => {
     await sync()
-    const changes = judge(wish)
-    if (changes.length === 0) return changes
-    const { author, action } = wish
-    const names = changes.map(({ tenant }) => documentPrefix + tenant)
-    const texts = new Map(changes.map(({ tenant, after }) => [documentPrefix + tenant, after && textOfDocument(after)]))
+    const texts = judged()
+    if (texts.size === 0) return
     const at = new Date(wall.now()).toISOString()
-    if (!(await journal.append({ author, action, names, at }, texts))) {
-      if (attempt < maxAttempts) return await write(wish, attempt + 1)
+    if (!(await journal.append({ ...about, names: [...texts.keys()], at }, texts))) {
+      if (attempt < maxAttempts) return await commit(about, judged, attempt + 1)
       throw new ControlError('conflict', 'Others change the configuration at the same time.', 'Try again.')
     }
     compiled.take(journal.texts())
@@ -101,8 +104,25 @@ export async function createControl(options: ControlOptions) {
     await store.publish(controlChannel, String(journal.version)).catch((err: unknown) => {
       log.debug({ err }, 'other processes are not told of a change')
     })
+  }
+
+  async function write(wish: Wish): Promise<readonly DocumentChange[]> {
+    const { author, action } = wish
+    let changes: readonly DocumentChange[] = []
+    await commit({ author, action }, () => {
+      changes = judge(wish)
+      const texts = textsOf(changes)
+      // With a tenant its kill switches go.
+      for (const { tenant, after } of changes)
+        if (after === undefined && compiled.killsOf(tenant).length > 0) texts.set(killsPrefix + tenant, undefined)
+      return texts
+    })
     return changes
   }
+
+  const isKnown = (tenant: string): boolean => file().tenants.has(tenantId(tenant)) || compiled.documents.has(tenant)
+
+  const kills = createKillSwitches({ killsOf: compiled.killsOf, isKnown, commit, wall })
 
   return {
     /** From now on what others change is taken up. @param changed called after what `snapshot` returns has changed */
@@ -145,7 +165,7 @@ export async function createControl(options: ControlOptions) {
      * @returns nothing where everything is so already
      * @throws ControlError, GatewayError unavailable, and whatever `wish.change` throws
      */
-    change: (wish: Wish): Promise<readonly DocumentChange[]> => inTurn(() => write(wish, 1)),
+    change: (wish: Wish): Promise<readonly DocumentChange[]> => inTurn(() => write(wish)),
     /** The same without the change. @returns what the change would be, and the snapshot after it */
     preview: (wish: Wish) =>
       inTurn(async () => {
@@ -155,6 +175,11 @@ export async function createControl(options: ControlOptions) {
       }),
     /** What references stand for may have changed: with the next snapshot they are read again. */
     rereadReferences: compiled.rereadReferences,
+
+    /** undefined: there is no such tenant. */
+    killsOf: (tenant: string) => (isKnown(tenant) ? compiled.killsOf(tenant) : undefined),
+    /** @returns whether it was not so already. @throws ControlError, GatewayError unavailable */
+    switchKill: (wanted: KillSwitch): Promise<boolean> => inTurn(() => kills.turn(wanted)),
 
     /** @param before a version number */
     history: (before: number, limit: number) => inTurn(() => journal.history(before, limit)),

@@ -1,18 +1,43 @@
 // The calls that run in this process: so many for one session, one person and one tenant, and each id once in a
 // session.
 
+import type { Tenant } from '../config/snapshot.ts'
 import { createQuota } from '../limits/limits.ts'
-import { GatewayError, type Message, type RequestId } from '../protocol/messages.ts'
+import type { CallRecord } from '../observe/log.ts'
+import { killOfRoute } from '../policy/kills.ts'
+import { GatewayError, type Message, type RequestId, type TenantId } from '../protocol/messages.ts'
 import type { LiveSession } from '../session/live-sessions.ts'
 import type { CallContext } from './admission.ts'
 
 export type CallsInFlight = ReturnType<typeof createCallsInFlight>
 
+interface RunningCall {
+  readonly tenant: TenantId
+  readonly record: CallRecord
+}
+
+const callStopped = (): GatewayError =>
+  new GatewayError(
+    'call_stopped',
+    'Those who run this gateway have stopped what was called. Whether the call took effect is unknown.',
+    { data: { outcome: 'unknown' } }
+  )
+
 export function createCallsInFlight() {
   const quota = createQuota()
+  const running = new Map<AbortController, RunningCall>()
   return {
-    /** For the drain. */
-    running: new Set<AbortController>(),
+    /** For the drain, and for kill switches: of which tenant, and what is known of it so far. */
+    running,
+    /** Ends those whose tool, upstream or tenant is stopped. */
+    endStopped(tenants: ReadonlyMap<TenantId, Tenant>): void {
+      for (const [controller, { tenant: id, record }] of running) {
+        const tenant = tenants.get(id)
+        const isStopped =
+          tenant?.kills !== undefined && record.route !== undefined && killOfRoute(tenant, record.route) !== undefined
+        if (isStopped) controller.abort(callStopped())
+      }
+    },
     /**
      * Counts one more.
      * @returns ends it; idempotent

@@ -202,14 +202,14 @@ export async function createServer(options: ServerOptions) {
 }
 
 /** Ends the calls that take longer than the drain. */
-export function abortCalls(calls: ReadonlySet<AbortController>, log: Log): void {
+export function abortCalls(calls: ReadonlyMap<AbortController, unknown>, log: Log): void {
   log.warn({ calls: calls.size }, 'drain time is over; aborting calls in flight')
   const stopped = new GatewayError(
     'shutting_down',
     'The gateway stopped before the upstream had answered. Whether the call took effect is unknown.',
     { data: { outcome: 'unknown' } }
   )
-  for (const call of calls) call.abort(stopped)
+  for (const call of calls.keys()) call.abort(stopped)
 }
 
 /** Health is for probes, which know neither names nor tokens. */

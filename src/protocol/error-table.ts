@@ -94,6 +94,10 @@ export const errorTable = {
     403,
     'The token lacks a scope that the operation needs; WWW-Authenticate names all of them.'
   ),
+  stopped: http(
+    403,
+    'Those who run the gateway have stopped this caller, or its whole tenant, by a kill switch. Ask them.'
+  ),
   not_found: http(404, 'No such tenant, endpoint or page.'),
   method_not_allowed: http(405, 'This URL does not support the HTTP method; Allow lists those that it supports.'),
   not_acceptable: http(
@@ -149,6 +153,11 @@ export const errorTable = {
     'The caller cancelled the request. Only callers that do not accept a stream get this error. The others get an ' +
       'empty stream, because a cancelled request is not answered.',
     { level: 'debug' }
+  ),
+  call_stopped: rpc(
+    'internalError',
+    'Those who run the gateway have stopped the tool, its upstream or the tenant while the call ran. It was ' +
+      'cancelled there; whether it took effect is unknown.'
   ),
   upstream_unavailable: rpc(
     'internalError',

@@ -81,7 +81,7 @@ export const versionRoutes = [
       if (cursor !== undefined && !/^[1-9]\d{0,14}$/.test(cursor)) throw foreignCursor()
       const found = await control.history(cursor === undefined ? Infinity : Number(cursor), limit)
       const items = found.flatMap(({ version, at, author, action, names }): Array<Static<typeof VersionEntry>> => {
-        const tenants = names.map(tenantOfName).filter((id) => maySee(administrator, id))
+        const tenants = [...new Set(names.map(tenantOfName))].filter((id) => maySee(administrator, id))
         return tenants.length === 0 ? [] : [{ version, at, actor: author.name, role: author.role, action, tenants }]
       })
       return { items, nextCursor: found.length < limit ? null : String(found.at(-1)?.version ?? 1) }

@@ -111,9 +111,9 @@ export function createSessionMessages({ relay, log, calls, replicas: { sessionBu
         refuseCall(session.calls.size, snapshot.limits.callsPerSession, 'session')
         leave = calls.enter(context)
         session.calls.add(entry)
-        calls.running.add(controller)
-        forwarded?.addEventListener('abort', () => entry.end(forwarded.reason as Error), { once: true })
         const record = callRecordOf(context)
+        calls.running.set(controller, { tenant: tenant.id, record })
+        forwarded?.addEventListener('abort', () => entry.end(forwarded.reason as Error), { once: true })
         const call = { snapshot, tenant, endpoint, principal, request, record, session, client, signal }
         if (forwarded === undefined && homes.isElsewhere(session) && relay.isBound(call)) {
           const answer = await homes.forward(context, session, message, streams, { notify: push, signal })

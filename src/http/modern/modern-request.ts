@@ -54,7 +54,8 @@ export async function runModernRequest(
   raw.once('close', () => {
     if (!over) controller.abort(new GatewayError('cancelled', 'The caller closed the connection.'))
   })
-  calls.running.add(controller)
+  const record = callRecordOf(context)
+  calls.running.set(controller, { tenant: tenant.id, record })
   const unwatch = revalidator.watch({
     credential: context,
     beat() {
@@ -75,7 +76,6 @@ export async function runModernRequest(
     ask: refuseServerRequest
   }
   try {
-    const record = callRecordOf(context)
     const result = await perform({ snapshot, tenant, endpoint, principal, request, record, client, signal })
     const text = await answerText(context, result, responseMessage(id, withServerInfo(result, serverInfo)))
     // A caller that is no longer let in gets no result, however near it was.

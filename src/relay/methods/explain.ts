@@ -2,8 +2,9 @@
 // answer of the evaluator that lists and calls ask.
 
 import { reservedIssuerPrefix, type Principal } from '../../auth/principal.ts'
-import type { Endpoint, Tenant } from '../../config/snapshot.ts'
+import type { Endpoint, Kill, Tenant } from '../../config/snapshot.ts'
 import { explainAccess, type Explanation } from '../../policy/explain.ts'
+import { killedText, killOfCaller, killOfRoute } from '../../policy/kills.ts'
 import type { RouteKind } from '../../policy/rules.ts'
 import { GatewayError, isObject, upstreamName, type JsonObject } from '../../protocol/messages.ts'
 import { withArguments, type ToolChange } from '../../protocol/translate/change-tool.ts'
@@ -34,6 +35,8 @@ export function explainRoute(tenant: Tenant, endpoint: Endpoint, question: Route
   const { caller, kind, route, args, now } = question
   const slash = route.indexOf('/')
   const [upstream, name] = [upstreamName(route.slice(0, slash)), route.slice(slash + 1)]
+  const kill = killOfRoute(tenant, { upstream, name: kind === 'tool' ? name : '' })
+  if (kill !== undefined) return stoppedAnswer(kill)
   if (slash < 1 || !tenant.upstreams.has(upstream)) {
     const known = [...tenant.upstreams.keys()].join(', ')
     throw new QuestionError(`"${route}" names no upstream of ${tenant.id}. Write UPSTREAM/NAME, with one of: ${known}.`)
@@ -46,11 +49,20 @@ export function explainRoute(tenant: Tenant, endpoint: Endpoint, question: Route
     return { outcome: 'not-offered', sentence, missingScopes: [], rules: [] }
   }
   const principal = describedPrincipal(tenant, caller)
+  const callerKill = killOfCaller(tenant, principal)
+  if (callerKill !== undefined) return stoppedAnswer(callerKill)
   const sent = args && sentArguments(endpoint.tools?.[`${upstream}/${name}`], kind, args)
   if (sent instanceof GatewayError)
     return { outcome: 'refused', sentence: `Listed, but refused: ${sent.message}`, missingScopes: [], rules: [] }
   return explainAccess(tenant, endpoint, { principal, kind, route: { upstream, name }, args: sent, now })
 }
+
+const stoppedAnswer = (kill: Kill): RouteAnswer => ({
+  outcome: 'denied',
+  sentence: `Denied: a kill switch has stopped ${killedText(kill)}.`,
+  missingScopes: [],
+  rules: []
+})
 
 /** What the upstream would get, with the arguments of the endpoint. */
 function sentArguments(change: ToolChange | undefined, kind: RouteKind, args: JsonObject): JsonObject | GatewayError {

@@ -1,0 +1,137 @@
+// Kill switches: a tool, an upstream, a caller, a key or a whole tenant is stopped at every process within a second,
+// whoever manages the tenant. Nothing of it needs If-Match: whoever stops something is in a hurry.
+
+import { closedObject } from '../../config/schema/tenant.ts'
+import { Type } from '../../config/schema/type.ts'
+import type { Kill } from '../../config/snapshot.ts'
+import { reservedIssuerPrefix } from '../../auth/principal.ts'
+import { killedText } from '../../policy/kills.ts'
+import { tenantId } from '../../protocol/messages.ts'
+import { sessionsListed } from '../../store/keys.ts'
+import { changeHash, recordChange } from '../changes.ts'
+import { pageSchema, page, pageQuery } from '../paging.ts'
+import { noSuch } from '../problem.ts'
+import {
+  administrators,
+  defineRoute,
+  everyRole,
+  type AdminRequest,
+  type AdminRoute,
+  type AdminServices
+} from '../route.ts'
+
+const optional = (description: string) => Type.Optional(Type.String({ description }))
+
+const KillEntry = closedObject({
+  kind: Type.Enum(['tool', 'upstream', 'principal', 'key', 'tenant'], { description: 'What is stopped.' }),
+  upstream: optional('Of a tool, or the upstream itself.'),
+  tool: optional('The name that its upstream gives it.'),
+  issuer: optional('Of the caller.'),
+  subject: optional('The caller.'),
+  key: optional('The name of the API key.'),
+  at: Type.String({ description: 'Since when (RFC 3339).' }),
+  by: Type.String({ description: 'Name of the admin key.' })
+})
+
+type Params = Readonly<Record<string, string>>
+
+/** What can be stopped: below `/kills`, in words, and the kill of such a path. */
+const switches: ReadonlyArray<readonly [path: string, what: string, killOf: (params: Params) => Kill]> = [
+  [
+    '/tools/{upstream}/{tool}',
+    'a tool, by the name that its upstream gives it: it is as unknown as one that there is not',
+    ({ upstream = '', tool = '' }) => ({ kind: 'tool', upstream, tool })
+  ],
+  [
+    '/upstreams/{upstream}',
+    'an upstream: nothing of it is offered, its connections and processes end',
+    ({ upstream = '' }) => ({ kind: 'upstream', upstream })
+  ],
+  [
+    '/principals/{issuer}/{subject}',
+    'a caller, by issuer and subject (percent-encoded): the answer is 403, sessions and streams end',
+    ({ issuer = '', subject = '' }) => ({ kind: 'principal', issuer, subject })
+  ],
+  [
+    '/keys/{key}',
+    'an API key: it is none any more, sessions and streams of its holder end',
+    ({ key = '' }) => ({ kind: 'key', key })
+  ],
+  [
+    '/tenant',
+    'the whole tenant: every caller is answered by 403, sessions, streams and processes end',
+    () => ({ kind: 'tenant' })
+  ]
+]
+
+/** Those that were opened last; any other one of theirs is refused as long as the kill lasts. */
+async function endSessionsOf(tenant: string, kill: Kill, { sessions }: AdminServices): Promise<void> {
+  if (kill.kind === 'tool' || kill.kind === 'upstream') return
+  for (const session of (await sessions.index.list(tenantId(tenant), sessionsListed)) ?? []) {
+    const { issuer, subject } = session.record.owner
+    const isTheirs =
+      kill.kind === 'tenant' ||
+      (kill.kind === 'key' && issuer === `${reservedIssuerPrefix}key` && subject === kill.key) ||
+      (kill.kind === 'principal' && issuer === kill.issuer && subject === kill.subject)
+    if (isTheirs) await sessions.end(session)
+  }
+}
+
+async function turn(
+  { administrator, address, params }: AdminRequest,
+  services: AdminServices,
+  kill: Kill,
+  verb: 'put' | 'delete'
+): Promise<void> {
+  const { tenant = '' } = params
+  const { name, role } = administrator
+  if (!(await services.control.switchKill({ author: { name, role }, tenant, kill, verb }))) return
+  recordChange(services, {
+    actor: name,
+    role,
+    action: `kill.${verb}`,
+    tenant,
+    target: killedText(kill),
+    before: verb === 'put' ? undefined : changeHash(kill),
+    after: verb === 'put' ? changeHash(kill) : undefined,
+    address
+  })
+  if (verb === 'put') await endSessionsOf(tenant, kill, services)
+}
+
+const routesOf = ([path, what, killOf]: (typeof switches)[number]): AdminRoute[] => {
+  const shared = {
+    path: `/v1/tenants/{tenant}/kills${path}`,
+    roles: administrators,
+    isForDocument: true
+  } as const
+  return [
+    defineRoute(
+      { ...shared, method: 'PUT', summary: `Stops ${what}. Calls in flight are cancelled.` },
+      (request, services) => turn(request, services, killOf(request.params), 'put')
+    ),
+    defineRoute({ ...shared, method: 'DELETE', summary: 'Takes it back.' }, (request, services) =>
+      turn(request, services, killOf(request.params), 'delete')
+    )
+  ]
+}
+
+export const killRoutes: readonly AdminRoute[] = [
+  defineRoute(
+    {
+      method: 'GET',
+      path: '/v1/tenants/{tenant}/kills',
+      roles: everyRole,
+      summary: 'What is stopped of a tenant.',
+      isForDocument: true,
+      query: closedObject(pageQuery),
+      response: pageSchema(KillEntry)
+    },
+    ({ params, query }, { control }) => {
+      const kills = control.killsOf(params['tenant'] ?? '')
+      if (kills === undefined) throw noSuch('tenant')
+      return page(kills, killedText, query)
+    }
+  ),
+  ...switches.flatMap(routesOf)
+]

@@ -1,0 +1,96 @@
+// Kill switches of tenants, of the file and of documents: kept beside the documents, so that a rollback takes none
+// back, and put into the snapshot of every process.
+
+import { frozenMap } from '../config/compile.ts'
+import { isTree, listOf } from '../config/shape.ts'
+import type { AuthConfig, Kill, PolicyConfig, Tenant } from '../config/snapshot.ts'
+import { endpointName, upstreamName } from '../protocol/messages.ts'
+import { canonicalJsonOf } from '../protocol/json-text.ts'
+import { ControlError } from './control-error.ts'
+import type { KeptText } from './journal.ts'
+
+/** Of the names of lists of kills in the journal. */
+export const killsPrefix = 'kills/'
+const maxKills = 1_000
+
+/** When it was stopped, and by which admin key. */
+export type DatedKill = Kill & { readonly at: string; readonly by: string }
+
+/** And the version that changed them last. */
+export type KillsByTenant = ReadonlyMap<string, { readonly version: number; readonly kills: readonly DatedKill[] }>
+
+/** @param known those of before, which stay the same objects where they have not changed */
+export function killsIn(texts: ReadonlyMap<string, KeptText>, known: KillsByTenant): KillsByTenant {
+  const found = [...texts].flatMap(([name, { version, text }]) => {
+    if (text === undefined || !name.startsWith(killsPrefix)) return []
+    const id = name.slice(killsPrefix.length)
+    const before = known.get(id)
+    if (before?.version === version) return [[id, before] as const]
+    const value: unknown = JSON.parse(text)
+    return [[id, { version, kills: listOf(value).filter(isTree) as unknown as DatedKill[] }] as const]
+  })
+  return new Map(found)
+}
+
+const targetOf = ({ at: _at, by: _by, ...kill }: DatedKill): Kill => kill
+
+export const isSameKill = (one: DatedKill, other: Kill): boolean =>
+  canonicalJsonOf(targetOf(one)) === canonicalJsonOf(other)
+
+/** @returns undefined where it is among them already. @throws ControlError limit_reached */
+export function withKill(kills: readonly DatedKill[], kill: DatedKill): readonly DatedKill[] | undefined {
+  if (kills.some((each) => isSameKill(each, targetOf(kill)))) return undefined
+  if (kills.length < maxKills) return [...kills, kill]
+  throw new ControlError(
+    'limit_reached',
+    `The tenant has ${maxKills} kill switches.`,
+    'Stop the whole tenant, or remove some.'
+  )
+}
+
+/** The tenant without what is stopped. */
+export function stoppedTenant(tenant: Tenant, dated: readonly DatedKill[]): Tenant {
+  if (dated.length === 0) return tenant
+  const kills = dated.map(targetOf)
+  const names = new Set<string>(kills.flatMap((kill) => (kill.kind === 'upstream' ? [kill.upstream] : [])))
+  const isWhole = kills.some(({ kind }) => kind === 'tenant')
+  const left = [...tenant.upstreams].filter(([name]) => !isWhole && !names.has(name))
+  return {
+    ...tenant,
+    kills,
+    // New ones: what was decided and listed for an endpoint is remembered by it.
+    endpoints: frozenMap(Object.fromEntries(tenant.endpoints), endpointName, ({ members, ...rest }) => ({
+      ...rest,
+      members: members.filter(({ upstream }) => !isWhole && !names.has(upstream))
+    })),
+    upstreams: frozenMap(Object.fromEntries(left), upstreamName, (definition) => definition),
+    auth: stoppedAuth(tenant.auth, kills, isWhole),
+    policy: stoppedPolicy(tenant.policy, kills)
+  }
+}
+
+function stoppedAuth(auth: AuthConfig, kills: readonly Kill[], isWhole: boolean): AuthConfig {
+  const keys = new Set(kills.flatMap((kill) => (kill.kind === 'key' ? [kill.key] : [])))
+  const callers = kills.filter((kill) => kill.kind === 'principal')
+  const stopped = isWhole ? 'everybody' : callers.map(({ issuer, subject }) => ({ issuer, subject }))
+  return { ...auth, keys: auth.keys.filter(({ name }) => !keys.has(name)), stopped }
+}
+
+/** Lists and calls ask the same evaluator: what is stopped is as unknown as what nobody has. */
+function stoppedPolicy(policy: PolicyConfig | undefined, kills: readonly Kill[]): PolicyConfig | undefined {
+  const rules = kills.flatMap((kill) =>
+    kill.kind === 'tool'
+      ? [
+          {
+            name: 'kill switch',
+            effect: 'deny' as const,
+            who: {},
+            what: { upstreams: [kill.upstream], names: [kill.tool], kinds: ['tool' as const] },
+            scopes: []
+          }
+        ]
+      : []
+  )
+  if (rules.length === 0) return policy
+  return { default: policy?.default ?? 'allow', rules: [...rules, ...(policy?.rules ?? [])] }
+}

@@ -1,0 +1,120 @@
+// Kill switches: what is stopped at one process is stopped at the other, calls in flight included, in both eras, and
+// after a restart; and what is not stopped goes on.
+
+import t from 'tap'
+import { adminGateway, adminKeys } from '../kit/admin.ts'
+import { legacyClient, type Answer } from '../kit/client.ts'
+import { modernRequest } from '../kit/modern-client.ts'
+import { redis } from '../kit/redis.ts'
+import { until, type Teardown } from '../kit/until.ts'
+import { isCall, startUpstream } from '../kit/upstream.ts'
+
+const keys = { ada: 'gh_key_of_ada_0123456789', ben: 'gh_key_of_ben_0123456789' }
+
+async function start(t: Teardown) {
+  const [store, upstream, second] = await Promise.all([redis(t), startUpstream(), startUpstream()])
+  t.teardown(() => Promise.all([upstream.close(), second.close()]))
+  const options = {
+    upstreams: { up: { type: 'http', url: upstream.url }, two: { type: 'http', url: second.url } },
+    auth: { keys: Object.entries(keys).map(([name, key]) => ({ name, key })) },
+    store: store.url
+  }
+  const startOne = () => adminGateway(t, options)
+  const [one, other] = await Promise.all([startOne(), startOne()])
+  const kill = (path: string, method = 'PUT') => other.call(method, `/v1/tenants/acme/kills/${path}`)
+  return { one, other, upstream, second, kill, startOne }
+}
+
+const namesIn = ({ json }: Answer): string[] =>
+  ((json.result?.tools ?? []) as Array<{ name: string }>).map(({ name }) => name)
+
+t.test('a stopped tool is as unknown as one that there is not, in both eras, until it is taken back', async (t) => {
+  const { one, other, upstream, kill } = await start(t)
+  const client = await legacyClient(one.url(), keys.ada)
+  const stream = await client.listen()
+  const call = (name: string) => client.request('tools/call', { name, arguments: {} }, { id: 'x' })
+  const modern = (name: string) =>
+    modernRequest(one.url(), 'tools/call', { name, arguments: {} }, { token: keys.ada, id: 'x' })
+  t.match((await call('up__echo')).json, { result: {} })
+  t.match((await modern('up__echo')).json, { result: {} })
+  upstream.override(isCall('echo'), () => {}, 2)
+  const [running, runningModern] = [call('up__echo'), modern('up__echo')]
+  const others = client.request('tools/call', { name: 'two__echo', arguments: {} })
+  await until('both calls have reached the upstream', () => upstream.seen.filter(isCall('echo')).length === 4)
+  t.equal((await kill('tools/up/echo')).status, 204)
+  for (const answer of [await running, await runningModern])
+    t.match(answer.json, { error: { data: { reason: 'call_stopped', outcome: 'unknown' } } })
+  t.match((await others).json, { result: {} }, 'another call of the session goes on')
+  await stream.next(({ method }: { method?: string }) => method === 'notifications/tools/list_changed')
+  const names = namesIn(await client.request('tools/list'))
+  t.notOk(names.includes('up__echo'))
+  t.ok(names.includes('two__echo'))
+  const unknown = (text: string) => text.replaceAll('up__nothing', 'up__echo')
+  t.equal((await call('up__echo')).text, unknown((await call('up__nothing')).text))
+  t.equal((await modern('up__echo')).text, unknown((await modern('up__nothing')).text))
+  const explain = { body: { name: 'up/echo' } }
+  const why = await one.call('POST', '/v1/tenants/acme/endpoints/default/explain', explain)
+  t.match(why.json, { outcome: 'denied', sentence: /kill switch has stopped the tool echo of up/ })
+  t.match((await one.call('GET', '/v1/tenants/acme/kills')).json, {
+    items: [{ kind: 'tool', upstream: 'up', tool: 'echo', by: 'platform', at: /^\d{4}-/ }]
+  })
+  t.equal((await kill('tools/up/echo')).status, 204, 'again')
+  t.equal((await kill('tools/up/echo', 'DELETE')).status, 204)
+  t.equal((await kill('tools/up/echo', 'DELETE')).status, 404)
+  await until('it is there again', async () => namesIn(await client.request('tools/list')).includes('up__echo'))
+  t.match((await call('up__echo')).json, { result: {} })
+  const changes = other.log.flatMap(({ change }) => (change === undefined ? [] : [change]))
+  t.match(changes, [{ action: 'kill.put', tenant: 'acme', target: 'the tool echo of up' }, { action: 'kill.delete' }])
+})
+
+t.test('of a stopped upstream nothing is left, and its calls end', async (t) => {
+  const { one, upstream, kill } = await start(t)
+  const client = await legacyClient(one.url(), keys.ada)
+  upstream.override(isCall('echo'), () => {}, 1)
+  const running = client.request('tools/call', { name: 'up__echo', arguments: {} })
+  await until('the call has reached the upstream', () => upstream.seen.some(isCall('echo')))
+  t.equal((await kill('upstreams/up')).status, 204)
+  t.match((await running).json, { error: { data: { reason: 'call_stopped' } } })
+  await until('its tools are gone', async () => {
+    const names = namesIn(await client.request('tools/list'))
+    return names.includes('two__echo') && !names.some((name) => name.startsWith('up__'))
+  })
+  const why = await one.call('POST', '/v1/tenants/acme/endpoints/default/explain', { body: { name: 'up/echo' } })
+  t.match(why.json, { outcome: 'denied', sentence: /stopped the upstream up/ })
+})
+
+t.test('a stopped caller is out, with sessions and streams, and nobody else is', async (t) => {
+  for (const path of [`principals/${encodeURIComponent('urn:gatehouse:key')}/ada`, 'keys/ada']) {
+    const { one, kill, startOne } = await start(t)
+    const [ada, ben] = await Promise.all([legacyClient(one.url(), keys.ada), legacyClient(one.url(), keys.ben)])
+    const stream = await ada.listen()
+    t.equal((await kill(path)).status, 204, path)
+    await stream.ended
+    const status = path.startsWith('keys') ? 401 : 403
+    await until('the caller is refused', async () => (await ada.request('ping')).status === status)
+    const modern = await modernRequest(one.url(), 'tools/list', {}, { token: keys.ada })
+    t.equal(modern.status, status)
+    t.match((await ben.request('ping')).json, { result: {} })
+    const late = await startOne()
+    await t.rejects(legacyClient(late.url(), keys.ada), new RegExp(`initialize: ${status}`), 'after a restart, too')
+    t.equal((await kill(path, 'DELETE')).status, 204)
+    await until('the caller is let in again', () => legacyClient(one.url(), keys.ada).catch(() => undefined))
+    t.equal((await ada.request('ping')).status, 404, 'the session of before has ended')
+  }
+})
+
+t.test('a stopped tenant lets nobody in, and no other tenant notices', async (t) => {
+  const { one, other, kill, upstream } = await start(t)
+  const client = await legacyClient(one.url(), keys.ada)
+  upstream.override(isCall('echo'), () => {}, 1)
+  const running = client.request('tools/call', { name: 'up__echo', arguments: {} })
+  await until('the call has reached the upstream', () => upstream.seen.some(isCall('echo')))
+  t.equal((await kill('tenant')).status, 204)
+  t.match((await running).text, /call_stopped|unauthenticated|session_unknown/)
+  await until('everybody is refused', async () => (await client.request('ping')).status === 403)
+  t.match(await other.call('GET', '/v1/tenants/acme'), { status: 200 })
+  t.equal((await other.call('DELETE', '/v1/tenants/acme/kills/tenant', { key: adminKeys.globex })).status, 404)
+  t.equal((await other.call('PUT', '/v1/tenants/nobody/kills/tenant')).status, 404)
+  t.equal((await kill('tenant', 'DELETE')).status, 204)
+  await until('callers are let in again', () => legacyClient(one.url(), keys.ada).catch(() => undefined))
+})
