@@ -84,7 +84,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['audit/chain.ts checkpointMs', 'time until records are signed', 'tenant and process', '-'],
     ['audit/chain.ts recordsPerSignature', 'records until one is signed', 'tenant and process', '-'],
     [
-      'audit/trail.ts maxWriteMs',
+      'audit/writes.ts maxWriteMs',
       'how long a call that must be recorded waits for its record',
       'call',
       'it is answered, and no other is let through until records are written again'
@@ -92,12 +92,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['audit/call-entry.ts maxNameChars chars', 'the name or URI in a record', 'record', 'cut off'],
     ['audit/call-entry.ts maxArgumentChars chars', 'recorded arguments', 'record', 'left out; their hash stays'],
     [
-      'audit/trail.ts maxWaitingOfTenant chars',
+      'audit/writes.ts maxWaitingOfTenant chars',
       'records that cannot be written',
       'tenant and process',
       'lost, and their number is recorded; calls of a tenant that requires records are refused'
     ],
-    ['audit/trail.ts maxWaitingOfProcess chars', 'the same', 'process', 'the same'],
+    ['audit/writes.ts maxWaitingOfProcess chars', 'the same', 'process', 'the same'],
     [
       'audit/segments.ts segmentChars chars',
       'records that the store keeps and deletes together',
@@ -1073,10 +1073,10 @@ audit/segments.ts MiB
 audit/segments.ts batchesPerSegment
 audit/segments.ts segmentMs
 audit/segments.ts listedMs
-audit/trail.ts collectMs
-audit/trail.ts batchChars
-audit/trail.ts firstRetryMs
-audit/trail.ts maxRetryMs
+audit/writes.ts collectMs
+audit/writes.ts batchChars
+audit/writes.ts firstRetryMs
+audit/writes.ts maxRetryMs
 session/streams.ts sliceChars
 protocol/json-text.ts manyMembers
 relay/methods/list-pages.ts smallPageBytes

@@ -2,7 +2,7 @@
 // each addition, so that it can be rotated by renaming it.
 
 import { type FileHandle, open } from 'node:fs/promises'
-import type { WriteLines } from './trail.ts'
+import type { WriteLines } from './writes.ts'
 
 const lineFeed = 0x0a
 

@@ -32,8 +32,18 @@ export async function report(text: string, now: number) {
   return await verifyAudit(lines, undefined, now)
 }
 
+interface AloneOptions {
+  readonly required?: boolean
+  readonly days?: number
+  readonly megabytes?: number
+  readonly file?: string
+}
+
 /** The audit log alone, over a store whose additions wait for `gate`, and with clocks that a test moves. */
-export async function auditAlone(t: Teardown, { required = false, days = 90, megabytes = 1_024 } = {}) {
+export async function auditAlone(
+  t: Teardown,
+  { required = false, days = 90, megabytes = 1_024, file }: AloneOptions = {}
+) {
   const clock = handClock(Date.parse('2026-11-23T06:00:00Z'))
   const store = await createSqliteStore({ path: ':memory:', clock, log: silent })
   t.teardown(() => store.close())
@@ -45,12 +55,18 @@ export async function auditAlone(t: Teardown, { required = false, days = 90, meg
       await store.append(...given)
     }
   }
-  const config = { store: true, retentionDays: days, megabytesPerTenant: megabytes }
+  const config = {
+    store: true,
+    retentionDays: days,
+    megabytesPerTenant: megabytes,
+    ...(file !== undefined && { file })
+  }
   const given = JSON.stringify(configOf({ upstreams: {}, audit: { required }, top: { audit: {} } }))
   const snapshot = compileConfig(given, { path: 'x', env: {} })
   const tenant = [...snapshot.tenants.values()][0]
   if (tenant === undefined) throw new Error('there is no tenant')
   let runs = 0
+  const errors: string[] = []
   async function start() {
     const audit = createAudit({
       config,
@@ -59,7 +75,7 @@ export async function auditAlone(t: Teardown, { required = false, days = 90, meg
       run: `run${++runs}`,
       clock,
       wall: clock,
-      log: silent
+      log: pino({ level: 'error', base: null }, { write: (line: string) => errors.push(line) })
     })
     await audit.loaded
     return audit
@@ -67,6 +83,7 @@ export async function auditAlone(t: Teardown, { required = false, days = 90, meg
   return {
     clock,
     held,
+    errors,
     start,
     begin: (audit: Awaited<ReturnType<typeof start>>) =>
       audit.begin({

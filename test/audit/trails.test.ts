@@ -1,7 +1,7 @@
 // What becomes of records on their way: when a tenant is removed, when they cannot be written for long, and when a crash
 // has cut a line off.
 
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { legacyClient } from '../kit/client.ts'
@@ -108,6 +108,37 @@ t.test('other calls go on, and records that are lost are counted in the log itse
   t.equal(records.filter(({ kind }) => kind === 'call').length, 3_000 - Number(lost[0]))
   t.equal(records.at(-1)?.kind, 'end')
   t.match(await report(await text(), clock.now()), { problems: [], notes: [] })
+})
+
+const change = { actor: 'ops', role: 'platform-admin', action: 'x', target: 'x', address: '10.0.0.1' }
+
+t.test('a file that cannot be written costs the store no record', async (t) => {
+  const file = join(t.testdir(), 'audit.jsonl')
+  const { start, begin, text, clock, errors } = await auditAlone(t, { file })
+  const audit = await start()
+  audit.changed({ ...change, tenant: 'acme', before: undefined, after: undefined })
+  await until('the file has the first records', async () => {
+    clock.advance(100)
+    return (await readFile(file, 'utf8').catch(() => '')).includes('"change"')
+  })
+  await rename(file, `${file}.1`)
+  await symlink('/dev/full', file)
+  const calls = async () => (await text()).split('"kind":"call"').length - 1
+  for (let chunk = 1; chunk <= 4; chunk++) {
+    for (let at = 0; at < 900; at++) void begin(audit).end(ok)
+    await until('the store has them', async () => {
+      clock.advance(100)
+      return (await calls()) === 900 * chunk
+    })
+  }
+  await rm(file)
+  await audit.close()
+  t.equal(await calls(), 3_600)
+  t.match(await report(await text(), clock.now()), { problems: [], notes: [] })
+  const parts = await Promise.all([`${file}.1`, file].map((path) => readFile(path, 'utf8')))
+  const inFile = await report(parts.join(''), clock.now())
+  t.match(inFile.problems, [/^missing before record \d+ of acme/], 'the file says that it lacks some')
+  t.match(errors.join(''), /audit records are left out.*audit records were lost/s)
 })
 
 t.test('refused requests that are not recorded are counted when the log is signed, at the latest', async (t) => {
