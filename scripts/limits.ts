@@ -42,6 +42,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['control/compiled-documents.ts maxDocuments', 'tenants that the API made', 'store', '409'],
     ['control/request-memory.ts requestsPerDay', 'requests with an Idempotency-Key a day', 'admin key', '409'],
     ['admin/configuration/plan.ts maxToolNames', 'names of tools that are gained or lost', 'endpoint', 'counted only'],
+    ['admin/configuration/versions.ts maxTenantsAtOnce', 'tenants of a plan, and of what is applied', 'request', '400'],
     ['control/kills.ts maxKills', 'kill switches', 'tenant', '409'],
     ['control/request-memory.ts maxKeyChars chars', 'an Idempotency-Key', 'request', '409'],
     ['store/keys.ts requestTtlMs', 'time for which an answer is repeated', 'request', 'it is done again'],

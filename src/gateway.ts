@@ -132,7 +132,7 @@ export async function createGateway(
     authenticator,
     handlers: { legacy, modern, httpSse },
     memory,
-    storeHealth: { fault: async () => (await storeHealth.fault()) ?? control.fault() },
+    storeHealth: { fault: async () => (await storeHealth.fault()) ?? (sealer.ready ? control.fault() : undefined) },
     sealer,
     log,
     requestId: () => `${node}-${(++requests).toString(36)}`,
@@ -192,7 +192,7 @@ export async function createGateway(
     const hashes = upstreamHashesOf(next)
     for (const each of [relay, modernRelay, pool]) each.retain(hashes)
     calls.endStopped(next.tenants)
-    void sessions.endRemovedTenants()
+    if (differentTenants(before, next)) void sessions.endRemovedTenants()
     audit?.releaseRemovedTenants()
     relay.tellChanges(before)
     // Callers whose credential is gone are let go at once, in the middle of a call too.
@@ -218,6 +218,10 @@ export async function createGateway(
     killNow: () => supervisor.killAllNow()
   }
 }
+
+/** The store is asked about each tenant then. */
+const differentTenants = (before: Snapshot, next: Snapshot): boolean =>
+  before.isWhole !== next.isWhole || new Set(before.tenants.keys()).symmetricDifference(next.tenants).size > 0
 
 const openPool = (parts: Omit<Parameters<typeof createConnector>[0], 'egress' | 'clock'>) => {
   const connector = createConnector({ ...parts, egress: createEgress(), clock: steadyClock })

@@ -132,7 +132,8 @@ export function createCompiledDocuments({
 
 const outdated = (document: CompiledDocument): CompiledDocument => ({ ...document, context: '' })
 
-export const textOfDocument = ({ tree, byPlatform }: TenantDocument): string => JSON.stringify({ tree, byPlatform })
+export const textOfDocument = ({ tree, byPlatform }: Pick<TenantDocument, 'tree' | 'byPlatform'>): string =>
+  JSON.stringify({ tree, byPlatform })
 
 /** @param known those of before, which need not be parsed again */
 export function documentsIn(texts: ReadonlyMap<string, KeptText>, known: Documents): Documents {
@@ -144,7 +145,7 @@ export function documentsIn(texts: ReadonlyMap<string, KeptText>, known: Documen
     const value: unknown = JSON.parse(text)
     if (!isTree(value) || !isTree(value['tree'])) return []
     const { tree, byPlatform } = value
-    return [[id, { version, tree, byPlatform: byPlatform === true }]]
+    return [[id, { version, tree, byPlatform: byPlatform === true, chars: text.length }]]
   })
   return new Map(parsed)
 }
@@ -155,12 +156,11 @@ export function checkSizes(documents: Documents, changes: readonly DocumentChang
   for (const { tenant, after: document } of changes)
     if (document === undefined) after.delete(tenant)
     else after.set(tenant, document)
-  const sizeOf = (document: TenantDocument): number => textOfDocument(document).length
   const isTooMuch = (what: string): ControlError =>
     new ControlError('limit_reached', `${what} would be more than the store keeps.`, 'Remove what is not needed.')
-  if (changes.some(({ after: document }) => document !== undefined && sizeOf(document) > maxDocumentChars))
+  if (changes.some(({ after: document }) => document !== undefined && document.chars > maxDocumentChars))
     throw isTooMuch('The document')
   if (after.size > maxDocuments && after.size > documents.size) throw isTooMuch('So many tenants')
-  const all = [...after.values()].reduce((sum, document) => sum + sizeOf(document), 0)
+  const all = [...after.values()].reduce((sum, document) => sum + document.chars, 0)
   if (all > maxAllChars) throw isTooMuch('All documents together')
 }

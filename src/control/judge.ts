@@ -7,7 +7,7 @@ import type { Snapshot } from '../config/snapshot.ts'
 import { tenantId } from '../protocol/messages.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { compileDocument } from './compile-document.ts'
-import { checkSizes, type DocumentChange, type Documents } from './compiled-documents.ts'
+import { checkSizes, textOfDocument, type DocumentChange, type Documents } from './compiled-documents.ts'
 import { ControlError } from './control-error.ts'
 import { checkTenantAdmin } from './permissions.ts'
 import { hasReference, notUsable, storedDocument } from './tenant-document.ts'
@@ -60,7 +60,8 @@ export function createJudge({ file, env, documents: documentsNow, version }: Jud
         return tree === undefined && before !== undefined ? [{ tenant, before, after: undefined }] : []
       // A tenant-admin leaves references as they are.
       const byPlatform = (author.role === 'platform-admin' || before?.byPlatform === true) && hasReference(tree)
-      return [{ tenant, before, after: { version: version() + 1, tree, byPlatform } }]
+      const chars = textOfDocument({ tree, byPlatform }).length
+      return [{ tenant, before, after: { version: version() + 1, tree, byPlatform, chars } }]
     })
     for (const each of changes) admit?.(each)
     checkSizes(documents, changes)

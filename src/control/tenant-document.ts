@@ -14,6 +14,8 @@ export interface TenantDocument {
   readonly tree: Tree
   /** Does it have references of a platform-admin? Nobody else's are resolved. */
   readonly byPlatform: boolean
+  /** As the store keeps it. */
+  readonly chars: number
 }
 
 /** In place of a secret. */

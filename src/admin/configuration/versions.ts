@@ -13,6 +13,8 @@ import { etagOf } from './conditions.ts'
 import { answeredOnce } from './once.ts'
 import { writeDocuments } from './write.ts'
 
+/** Each is compiled in the turn of the event loop in which the change is made. */
+const maxTenantsAtOnce = 100
 /** Of what is noted. */
 const maxTargetChars = 500
 
@@ -42,8 +44,15 @@ export const wantedTenants = {
 export function wantedChange({ administrator }: AdminRequest, tenants: unknown): WantedChange {
   if (!isTree(tenants))
     throw new AdminProblem('invalid_request', '"tenants" is no object.', 'Send one member for each tenant.')
+  const entries = Object.entries(tenants)
+  if (entries.length > maxTenantsAtOnce)
+    throw new AdminProblem(
+      'invalid_request',
+      `The request is about more than ${maxTenantsAtOnce} tenants.`,
+      'Send several.'
+    )
   return new Map(
-    Object.entries(tenants).map(([id, wanted]): [string, Tree | undefined] => {
+    entries.map(([id, wanted]): [string, Tree | undefined] => {
       if (!maySee(administrator, id)) throw noSuch('tenant')
       if (wanted === null) return [id, undefined]
       if (isTree(wanted)) return [id, wanted]

@@ -36,6 +36,8 @@ function createViewChanges(catalogs: Pick<ClientCatalogs<SessionViewer>, 'of'>) 
     const tenant = before.tenants.get(viewer.tenant.id)
     const endpoint = tenant?.endpoints.get(viewer.endpoint.name)
     if (tenant === undefined || endpoint === undefined) return all
+    // Most changes are of one tenant only.
+    if (tenant === viewer.tenant && endpoint === viewer.endpoint) return []
     const difference = differences.get(endpoint) ?? differenceOf({ tenant, endpoint }, viewer)
     differences.set(endpoint, difference)
     // Without a principal it is not known what the session sees.
