@@ -22,8 +22,11 @@ interface SessionReplay {
   readonly subscriptions: ReadonlySet<string>
 }
 
-/** For each step of the close. */
-const closeMs = 1_000
+/**
+ * For each step of the close: both within what the pool gives a connection. Where many sessions end at once, or the
+ * server is busy, one second passes before it has heard of each, and it keeps the rest.
+ */
+const closeMs = 3_000
 
 /** Before the handshake. */
 export const blankSession = (target: HttpTarget): HttpSession => sessionOf(target, undefined, undefined)
