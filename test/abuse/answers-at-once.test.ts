@@ -31,7 +31,7 @@ const colleague = await legacyClient(gateway.url, keys.colleague)
 const inPieces = (text: string, size: number): string =>
   (text.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [])
     .map((part) => `${part.length.toString(16)}\r\n${part}\r\n`)
-    .join('') + '0\r\n\r\n'
+    .join('')
 
 /** @returns what came of all the calls that are answered at once, while the gateway could read none of it */
 async function answeredAtOnce(type: string, text: string, size: number): Promise<unknown[]> {
@@ -43,10 +43,12 @@ async function answeredAtOnce(type: string, text: string, size: number): Promise
   await until('all of the calls wait', () => asking.length === calls)
   gateway.signal('SIGSTOP')
   const head = `HTTP/1.1 200 OK\r\nContent-Type: ${type}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n`
+  const [before, after] = type === 'text/event-stream' ? ['data: ', '\n\n'] : ['', '']
+  // The same for all: only its beginning names the call.
+  const rest = `${inPieces(`,"result":{"content":[],"x":"${text}"}}${after}`, size)}0\r\n\r\n`
   const written = asking.map(({ socket, id }) => {
-    const message = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"content":[],"x":"${text}"}}`
-    const all = head + inPieces(type === 'text/event-stream' ? `data: ${message}\n\n` : message, size)
-    socket.end(all, 'latin1')
+    const begin = inPieces(`${before}{"jsonrpc":"2.0","id":${JSON.stringify(id)}`, size)
+    socket.end(head + begin + rest, 'latin1')
     return once(socket, 'close')
   })
   gateway.signal('SIGCONT')
