@@ -51,6 +51,20 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
   ],
   'Messages from clients': [
     ['http/server.ts socketLimits.maxHeaderSize bytes', 'all headers together', 'request', '431'],
+    [
+      'http/direct/direct-connections.ts maxDirectBytes bytes',
+      'a request that is read from its socket',
+      'request',
+      "it is Node's"
+    ],
+    ['http/direct/direct-connections.ts maxDirectHead bytes', 'the headers of such', 'request', "it is Node's"],
+    [
+      'http/direct/direct-connections.ts maxHeldBytes bytes',
+      'the first half of such, and what comes after it',
+      'connection',
+      "it is Node's, or waits in the system"
+    ],
+    ['http/direct/direct-connections.ts secondHalfMs', 'wait for its second half', 'request', "it is Node's"],
     ['http/headers.ts maxParamHeaders', '`Mcp-Param-*` headers', 'request', '400'],
     ['http/modern/modern-listen.ts maxRequestBytes', 'the body of `subscriptions/listen`', 'request', '413'],
     ['protocol/json.ts maxDepth', 'levels of nested JSON', 'message', '400'],
@@ -191,6 +205,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'pieces (chunks) of a body, however small; of one that was answered already; beyond these, their size on the average',
       'request',
       '413, and closed'
+    ],
+    [
+      'http/request-turns.ts maxBegunPerTurn',
+      'requests that are begun in one turn of the event loop',
+      'process',
+      'the rest waits for later turns: tenants take turns, and the callers of each'
     ],
     [
       'http/one-by-one.ts maxWaitingRequests',

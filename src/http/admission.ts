@@ -2,7 +2,6 @@
 // caller sends is never buffered.
 
 import type { FastifyRequest } from 'fastify'
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { challenge, hasIssuer, metadataUrlOf } from '../auth/bearer.ts'
 import type { Principal } from '../auth/principal.ts'
@@ -13,7 +12,7 @@ import { endpointName, GatewayError, tenantId } from '../protocol/messages.ts'
 import { quotaKeyOf, type EndpointContext } from '../relay/call/call.ts'
 import type { Sealer } from '../store/seal.ts'
 import { corsHeadersOf, type PreparedHeaders, readTarget, type ServerAddress } from './headers.ts'
-import type { ReplyHeaders } from './reply.ts'
+import type { ClientReply, ClientRequest, ReplyHeaders } from './reply.ts'
 
 /** What changes while the server runs. */
 export interface ServerState {
@@ -32,14 +31,14 @@ export function addressOf({ address }: ServerState): ServerAddress {
   return address
 }
 
-/** A request as its checks and its handler see it: that of Fastify, or one that went past it (usual-posts.ts). */
-export type RouteRequest = Pick<
-  FastifyRequest,
-  'raw' | 'id' | 'method' | 'url' | 'headers' | 'params' | 'body' | 'context'
-> & { readonly routeOptions: Pick<FastifyRequest['routeOptions'], 'url'> }
+/** A request as its checks and its handler see it: that of Fastify, or one that went past it (direct/). */
+export type RouteRequest = Pick<FastifyRequest, 'id' | 'method' | 'url' | 'headers' | 'params' | 'body' | 'context'> & {
+  readonly raw: ClientRequest
+  readonly routeOptions: Pick<FastifyRequest['routeOptions'], 'url'>
+}
 
 export interface RouteReply extends PreparedHeaders {
-  readonly raw: ServerResponse
+  readonly raw: ClientReply
   hijack(): unknown
 }
 
@@ -113,8 +112,8 @@ export const callRecordOf = ({ address, requestId, bodyBytes }: CallContext): Ca
 
 /** A request that has passed Host, Origin, authentication and the parser. */
 export interface RequestContext extends CallContext, Credential {
-  readonly incoming: IncomingMessage
-  readonly raw: ServerResponse
+  readonly incoming: ClientRequest
+  readonly raw: ClientReply
   /** CORS; sent with every reply. */
   readonly headers: ReplyHeaders
   /** Of the resource; undefined where there is no authorization server to get a token from. */
@@ -146,7 +145,9 @@ export function createAdmission(
 
   function namesOf(endpoint: Endpoint, suffix: UrlSuffix): ReturnType<typeof resourceOf> {
     const known = resources[suffix]
-    const names = known.get(endpoint) ?? resourceOf(endpoint, suffix, addressOf(state).publicUrl)
+    const found = known.get(endpoint)
+    if (found !== undefined) return found
+    const names = resourceOf(endpoint, suffix, addressOf(state).publicUrl)
     known.set(endpoint, names)
     return names
   }
@@ -154,7 +155,7 @@ export function createAdmission(
   function authenticate(
     { tenant, endpoint }: EndpointContext,
     suffix: UrlSuffix,
-    { rawHeaders, socket }: IncomingMessage
+    { rawHeaders, socket }: ClientRequest
   ): Promise<Principal> {
     const { resource, metadata, aliases } = namesOf(endpoint, suffix)
     return authenticator.authenticate(tenant, resource, metadata, rawHeaders, aliases, socket)
@@ -163,7 +164,9 @@ export function createAdmission(
   /** A principal is made once for many requests. */
   const shares = new WeakMap<Principal, MemoryShare>()
   function shareOf(principal: Principal): MemoryShare {
-    const share = shares.get(principal) ?? memory.share(principal.tenant, quotaKeyOf(principal))
+    const found = shares.get(principal)
+    if (found !== undefined) return found
+    const share = memory.share(principal.tenant, quotaKeyOf(principal))
     shares.set(principal, share)
     return share
   }

@@ -1,10 +1,10 @@
 // What a client has asked for and does not read waits in memory: beyond a size its next requests are refused, beyond a
 // time its connection is closed.
 
-import type { ServerResponse } from 'node:http'
 import { GatewayError } from '../protocol/messages.ts'
 import type { LiveSession } from '../session/live-sessions.ts'
 import { timeoutSignal } from '../time/clock.ts'
+import type { ClientReply } from './reply.ts'
 
 /** Smaller backlogs are left to the kernel. */
 export const smallBacklogBytes = 65_536
@@ -16,7 +16,7 @@ export const stalledMs = 15_000
 const slowestBytesPerSecond = 65_536
 
 /** Counts a connection's backlog into that of its session, until it is closed. */
-export function trackBacklog(session: LiveSession, raw: ServerResponse, backlogBytes: () => number): void {
+export function trackBacklog(session: LiveSession, raw: ClientReply, backlogBytes: () => number): void {
   session.unread.add(backlogBytes)
   raw.once('close', () => session.unread.delete(backlogBytes))
 }
@@ -42,7 +42,7 @@ export function refuseBacklog(bytes: number, whose: 'session' | 'caller'): void 
  * Closes a connection that reads nothing of its backlog, or not fast enough. Node sees progress where the queue is not
  * what it was when it was written, so the time may pass once in vain; it begins again with every progress.
  */
-export function closeIfStalled(raw: ServerResponse): void {
+export function closeIfStalled(raw: ClientReply): void {
   if (raw.writableLength <= smallBacklogBytes) return
   const close = (): void => void raw.destroy()
   raw.setTimeout(stalledMs, close)
@@ -50,7 +50,7 @@ export function closeIfStalled(raw: ServerResponse): void {
 }
 
 /** @param close runs when the backlog should have been read. @returns stops the time; idempotent */
-export function closeIfSlow({ writableLength }: ServerResponse, close: () => void): () => void {
+export function closeIfSlow({ writableLength }: ClientReply, close: () => void): () => void {
   const late = timeoutSignal(stalledMs + Math.ceil((writableLength / slowestBytesPerSecond) * 1000))
   late.addEventListener('abort', close, { once: true })
   return () => late.removeEventListener('abort', close)

@@ -3,7 +3,8 @@
 
 import type { Tenant } from '../config/snapshot.ts'
 import { createQuota } from '../limits/limits.ts'
-import type { CallRecord } from '../observe/log.ts'
+import { createOpenSet } from '../limits/open-set.ts'
+import type { CallRecord, Log } from '../observe/log.ts'
 import { killOfRoute } from '../policy/kills.ts'
 import { GatewayError, type Message, type RequestId, type TenantId } from '../protocol/messages.ts'
 import type { LiveSession } from '../session/live-sessions.ts'
@@ -12,6 +13,7 @@ import type { CallContext } from './admission.ts'
 export type CallsInFlight = ReturnType<typeof createCallsInFlight>
 
 interface RunningCall {
+  readonly controller: AbortController
   readonly tenant: TenantId
   readonly record: CallRecord
 }
@@ -25,13 +27,13 @@ const callStopped = (): GatewayError =>
 
 export function createCallsInFlight() {
   const quota = createQuota()
-  const running = new Map<AbortController, RunningCall>()
+  const running = createOpenSet<RunningCall>()
   return {
     /** For the drain, and for kill switches: of which tenant, and what is known of it so far. */
     running,
     /** Ends those whose tool, upstream or tenant is stopped. */
     endStopped(tenants: ReadonlyMap<TenantId, Tenant>): void {
-      for (const [controller, { tenant: id, record }] of running) {
+      for (const { controller, tenant: id, record } of running) {
         const tenant = tenants.get(id)
         const isStopped =
           tenant?.kills !== undefined && record.route !== undefined && killOfRoute(tenant, record.route) !== undefined
@@ -59,6 +61,18 @@ export function createCallsInFlight() {
   }
 }
 
+/** Ends the calls that take longer than the drain. */
+export function abortCalls(running: Iterable<RunningCall>, log: Log): void {
+  const calls = [...running]
+  log.warn({ calls: calls.length }, 'drain time is over; aborting calls in flight')
+  const stopped = new GatewayError(
+    'shutting_down',
+    'The gateway stopped before the upstream had answered. Whether the call took effect is unknown.',
+    { data: { outcome: 'unknown' } }
+  )
+  for (const { controller } of calls) controller.abort(stopped)
+}
+
 /** @throws GatewayError too_many */
 export function refuseCall(callsInFlight: number, maxCalls: number, whose: 'session' | 'caller'): void {
   if (callsInFlight < maxCalls) return
@@ -78,15 +92,15 @@ export function refuseIdsInFlight(
   { calls }: LiveSession,
   messages: ReadonlyArray<Message | { readonly kind: 'invalid' }>
 ): void {
-  const ids = new Set<RequestId>()
-  for (const { id } of calls) ids.add(id)
+  const ids: RequestId[] = []
+  for (const { id } of calls) ids.push(id)
   for (const message of messages) {
     if (message.kind !== 'request') continue
-    if (ids.has(message.id))
+    if (ids.includes(message.id))
       throw new GatewayError(
         'invalid_request',
         'A request with this id is in flight in this session. Wait for its answer, or send another id.'
       )
-    ids.add(message.id)
+    ids.push(message.id)
   }
 }

@@ -2,12 +2,13 @@
 // places are taken, one gives way on which nobody was let in, the oldest first; else whoever has most of them. So
 // neither somebody without a token nor one caller keeps the others out.
 
-import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { areDescriptorsFree, outOfDescriptors } from '../limits/descriptors.ts'
 import { createFairEviction } from '../limits/limits.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/messages.ts'
+import type { WorkOwner } from '../time/fair-queue.ts'
+import type { ClientReply } from './reply.ts'
 
 /** However many descriptors there are: an idle connection takes some 20 KiB of memory. */
 const maxClientConnections = 16_384
@@ -29,7 +30,7 @@ interface Connection {
   /** Who was let in last; behind a proxy it may be many, one after the other. */
   caller: Caller | undefined
   /** To requests that were let in. */
-  readonly responses: Set<ServerResponse>
+  readonly responses: ClientReply[]
 }
 
 export type Connections = ReturnType<typeof createConnections>
@@ -100,7 +101,7 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
     const candidates = letIn.evictFrom(caller.tenant, caller.person)
     if (candidates === undefined) return
     noteFull()
-    const idle = candidates.values().find(({ responses }) => responses.size === 0)
+    const idle = candidates.values().find(({ responses }) => responses.length === 0)
     const [oldest] = candidates
     const isOwn = oldest?.caller?.person === caller.person
     // What runs is ended only for somebody who has less, and never the only one of a caller.
@@ -126,7 +127,7 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
         const [oldest] = strangers
         if (oldest !== undefined) giveUp(oldest)
       }
-      const connection: Connection = { socket, caller: undefined, responses: new Set() }
+      const connection: Connection = { socket, caller: undefined, responses: [] }
       open.set(socket, connection)
       strangers.add(connection)
       socket.once('close', () => forget(connection))
@@ -135,7 +136,7 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
      * A request on it was let in, which the response will answer.
      * @throws GatewayError too_many
      */
-    letIn(response: ServerResponse, caller: Caller): void {
+    letIn(response: ClientReply, caller: Caller): void {
       // The response has no socket yet where the one before it on the connection is not answered.
       const connection = open.get(response.req.socket)
       if (connection === undefined) return
@@ -146,8 +147,14 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
         connection.caller = caller
         letIn.add(caller.tenant, caller.person, connection)
       }
-      connection.responses.add(response)
-      response.once('close', () => connection.responses.delete(response))
+      const { responses } = connection
+      responses.push(response)
+      response.once('close', () => responses.splice(responses.indexOf(response), 1))
+    },
+    /** Who was let in last on it; all strangers are one. */
+    ownerOf(socket: Socket): WorkOwner {
+      const { tenant, person } = open.get(socket)?.caller ?? { tenant: '', person: '' }
+      return { tenant, caller: person }
     },
     /**
      * Each connection is closed after the response that is under way: a proxy would send the next request on it, and
@@ -170,7 +177,7 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
 }
 
 /** The client is told so where the head of the response has not gone out yet. */
-export function closeAfter(response: ServerResponse): void {
+export function closeAfter(response: ClientReply): void {
   const { socket } = response.req
   if (!response.headersSent) response.shouldKeepAlive = false
   else response.once('finish', () => socket.end())

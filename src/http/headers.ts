@@ -2,9 +2,9 @@
 // make a name of their own resolve to the gateway (DNS rebinding) or simply post to it; CORS; Content-Type and Accept.
 
 import type { FastifyCorsOptions } from '@fastify/cors'
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import { GatewayError, isLegacyRevision, legacyRevisions, type Revision } from '../protocol/messages.ts'
-import type { ReplyHeaders } from './reply.ts'
+import type { ClientRequest, ReplyHeaders } from './reply.ts'
 
 export interface ServerAddress {
   /** Origin of the public URL, such as https://mcp.example.com. */
@@ -95,7 +95,7 @@ export function isAllowedOrigin(
  * @throws GatewayError invalid_request, forbidden_host, forbidden_origin
  */
 export function checkNames(
-  { httpVersionMajor, rawHeaders, headers, url = '' }: IncomingMessage,
+  { httpVersionMajor, rawHeaders, headers, url = '' }: ClientRequest,
   checkHost: ReturnType<typeof hostCheck>,
   originAllowed: boolean
 ): void {

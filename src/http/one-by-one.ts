@@ -4,6 +4,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { passOver } from './counted-request.ts'
+import type { RequestTurns } from './request-turns.ts'
 
 /** That came at once, on one connection. */
 const maxWaitingRequests = 64
@@ -16,26 +17,34 @@ interface Exchange {
 }
 
 /** Puts itself in front of the listener that the server has. */
-export function serveOneByOne(server: Server): void {
+export function serveOneByOne(server: Server, turns: RequestTurns): void {
   const [serve] = server.listeners('request') as [RequestListener]
-  /** Of the connections on which one was begun in this turn. */
-  const waiting = new WeakMap<Socket, Exchange[]>()
+  /** What came on a connection while a request of it was begun in this turn, or waits. */
+  const following = new WeakMap<Socket, Exchange[]>()
+
+  function begin({ request, response }: Exchange): void {
+    const { socket } = request
+    turns.begin(socket, () => {
+      // Of a client that has gone no body can be read any more.
+      if (request.destroyed) return void following.delete(socket)
+      setImmediate(goOn, socket)
+      serve(request, response)
+    })
+  }
 
   function goOn(socket: Socket): void {
-    const next = waiting.get(socket)?.shift()
+    const next = following.get(socket)?.shift()
     // Where the last answer of the connection was given, nobody would get that of the next.
-    if (next === undefined || !socket.writable) return void waiting.delete(socket)
-    setImmediate(goOn, socket)
-    serve(next.request, next.response)
+    if (next === undefined || !socket.writable) following.delete(socket)
+    else begin(next)
   }
 
   server.off('request', serve).on('request', (request, response) => {
     const { socket } = request
-    const before = waiting.get(socket)
+    const before = following.get(socket)
     if (before === undefined) {
-      waiting.set(socket, [])
-      setImmediate(goOn, socket)
-      serve(request, response)
+      following.set(socket, [])
+      begin({ request, response })
       return
     }
     if (before.length < maxWaitingRequests) return void before.push({ request, response })

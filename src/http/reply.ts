@@ -1,6 +1,6 @@
 // What goes out on a response: whole replies and server-sent events.
 
-import type { ServerResponse } from 'node:http'
+import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Log } from '../observe/log.ts'
 import { type JsonText, stringOf } from '../protocol/json-text.ts'
 import { errorMessage, errorObject, GatewayError, isObject, isRequestId, type RequestId } from '../protocol/messages.ts'
@@ -9,12 +9,39 @@ import { closeIfSlow, closeIfStalled, stalledMs } from './backlog.ts'
 
 export type ReplyHeaders = Readonly<Record<string, string>>
 
-export function sendJson(raw: ServerResponse, status: number, body: unknown, headers: ReplyHeaders = {}): void {
+/** A request as its handlers see it: Node's, or one that was read from its socket (direct/). Its body comes apart. */
+export type ClientRequest = Readonly<
+  Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'socket' | 'httpVersionMajor' | 'complete' | 'errored'>
+> & { readonly rawHeaders: readonly string[] }
+
+type ReplyEvent = 'close' | 'drain' | 'finish' | 'timeout'
+
+/** What answers it: as much of Node's response as handlers use. */
+export interface ClientReply {
+  readonly req: ClientRequest
+  readonly headersSent: boolean
+  readonly destroyed: boolean
+  readonly writableEnded: boolean
+  /** In bytes: what was written and the system has not taken. */
+  readonly writableLength: number
+  readonly writableNeedDrain: boolean
+  shouldKeepAlive: boolean
+  writeHead(status: number, headers: Readonly<Record<string, string | number>>): { end(text?: string): unknown }
+  /** @returns false where more should wait for `drain` */
+  write(data: string | Uint8Array): boolean
+  end(text?: string): unknown
+  setTimeout(ms: number, onTimeout?: () => void): unknown
+  destroy(): unknown
+  once(event: ReplyEvent, listener: () => void): ClientReply
+  off(event: ReplyEvent, listener: () => void): ClientReply
+}
+
+export function sendJson(raw: ClientReply, status: number, body: unknown, headers: ReplyHeaders = {}): void {
   sendText(raw, status, JSON.stringify(body), headers)
 }
 
 /** @param text of JSON */
-export function sendText(raw: ServerResponse, status: number, text: JsonText, headers: ReplyHeaders = {}): void {
+export function sendText(raw: ClientReply, status: number, text: JsonText, headers: ReplyHeaders = {}): void {
   if (raw.destroyed || raw.headersSent) return
   raw.writeHead(status, {
     ...headers,
@@ -24,7 +51,7 @@ export function sendText(raw: ServerResponse, status: number, text: JsonText, he
     'X-Content-Type-Options': 'nosniff'
   })
   // 413: what still comes is too much.
-  if (headers['Connection'] === 'close' && status !== 413 && !raw.req.complete)
+  if (headers['Connection'] === 'close' && status !== 413 && raw instanceof ServerResponse && !raw.req.complete)
     return endAfterRequest(raw, stringOf(text))
   if (typeof text === 'string') raw.end(text)
   else {
@@ -58,7 +85,7 @@ function endAfterRequest(raw: ServerResponse, text: string): void {
 }
 
 /** 2025-11-25 basic/transports: 202 without a body for what this response does not answer. */
-export function sendAccepted(raw: ServerResponse, headers: ReplyHeaders): void {
+export function sendAccepted(raw: ClientReply, headers: ReplyHeaders): void {
   raw.writeHead(202, { ...headers, 'Content-Length': 0 }).end()
 }
 
@@ -67,7 +94,7 @@ export type ReadId = RequestId | null | undefined
 
 /** A refusal of the whole HTTP request. Without a readable id, the status says what an ordinary answer could not. */
 export function sendError(
-  raw: ServerResponse,
+  raw: ClientReply,
   error: unknown,
   requestId: string,
   headers: ReplyHeaders,
@@ -111,7 +138,7 @@ const usualRetryMs = 1_000
 export type SseWriter = ReturnType<typeof createSseWriter>
 
 export function createSseWriter(
-  { raw, tenant, endpoint }: { raw: ServerResponse; tenant: { id: string }; endpoint: { name: string } },
+  { raw, tenant, endpoint }: { raw: ClientReply; tenant: { id: string }; endpoint: { name: string } },
   log: Pick<Log, 'warn'>
 ) {
   const open = (): boolean => !raw.destroyed && !raw.writableEnded
@@ -170,8 +197,6 @@ export function createSseWriter(
       end()
     },
     end,
-    get open() {
-      return open()
-    }
+    isOpen: open
   } satisfies Sink & Record<string, unknown>
 }

@@ -32,6 +32,8 @@ export function createRequestRates(limits: () => Snapshot['limits'], clock: Cloc
 
   function rateOf(key: string, perSecond: number): Rate {
     const known = rates.get(key)
+    // While there is room for many more, nobody is forgotten, and the order is of no use.
+    if (known !== undefined && rates.size < maxKept / 2) return known
     const rate = known ?? { bucket: createTokenBucket(clock, perSecond, perSecond * burstSeconds), warnedAt: -Infinity }
     if (known !== undefined) rates.delete(key)
     rates.set(key, rate)

@@ -2,6 +2,7 @@
 
 import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/messages.ts'
+import { createOpenSet } from '../limits/open-set.ts'
 import { every, type Clock, type Timer } from '../time/clock.ts'
 import type { Credential } from './admission.ts'
 
@@ -21,6 +22,7 @@ export interface RevalidationTarget {
 interface Watch {
   readonly target: RevalidationTarget
   expiry: Timer | undefined
+  ended: boolean
 }
 
 export type Revalidator = ReturnType<typeof createRevalidator>
@@ -30,7 +32,7 @@ export type Revalidator = ReturnType<typeof createRevalidator>
  * let in once would stay in for as long as the connection lasts. One heartbeat for all, not a timer each.
  */
 export function createRevalidator(clock: Clock, intervalMs: number, log: Log) {
-  const watches = new Set<Watch>()
+  const watches = createOpenSet<Watch>()
   const heartbeat = every(clock, intervalMs, () => {
     for (const watch of watches) {
       watch.target.beat()
@@ -42,7 +44,7 @@ export function createRevalidator(clock: Clock, intervalMs: number, log: Log) {
   function revalidate(watch: Watch): Promise<void> {
     return isStillValid(watch.target).then(
       (valid) => {
-        if (!watches.has(watch)) return
+        if (watch.ended) return
         if (valid) watch.target.onValid?.()
         else watch.target.onInvalid()
       },
@@ -65,11 +67,12 @@ export function createRevalidator(clock: Clock, intervalMs: number, log: Log) {
     intervalMs,
     /** @returns how to stop */
     watch(target: RevalidationTarget): () => void {
-      const watch: Watch = { target, expiry: undefined }
-      watches.add(watch)
+      const watch: Watch = { target, expiry: undefined, ended: false }
+      const remove = watches.add(watch)
       armExpiry(watch)
       return () => {
-        watches.delete(watch)
+        watch.ended = true
+        remove()
         watch.expiry?.close()
       }
     },
@@ -81,7 +84,6 @@ export function createRevalidator(clock: Clock, intervalMs: number, log: Log) {
     },
     close(): void {
       heartbeat.close()
-      watches.clear()
     }
   }
 }

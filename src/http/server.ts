@@ -3,7 +3,6 @@
 
 import cors from '@fastify/cors'
 import { fastify, type FastifyRequest } from 'fastify'
-import type { IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Audit } from '../audit/audit.ts'
 import type { Snapshot } from '../config/snapshot.ts'
@@ -16,12 +15,14 @@ import { createBodyReader } from './body.ts'
 import { closeAfter, createConnections } from './connections.ts'
 import { CountedRequest } from './counted-request.ts'
 import { checkNames, corsHeadersOf, corsOptionsOf, hostCheck, isAllowedOrigin, notJson } from './headers.ts'
+import { serveDirectly } from './direct/direct-connections.ts'
+import { serveUsualPosts } from './direct/usual-posts.ts'
 import { serveOneByOne } from './one-by-one.ts'
-import { sendError, stopping, type ReadId, type ReplyHeaders } from './reply.ts'
+import { type ClientRequest, sendError, stopping, type ReadId, type ReplyHeaders } from './reply.ts'
 import { createRequestRates } from './request-rates.ts'
+import { createRequestTurns } from './request-turns.ts'
 import { addRoutes, type RoutesOptions } from './routes.ts'
 import { sendUnreadable } from './unreadable.ts'
-import { serveUsualPosts } from './usual-posts.ts'
 
 const socketLimits = {
   forceCloseConnections: 'idle' as const,
@@ -124,7 +125,7 @@ export async function createServer(options: ServerOptions) {
   server.decorateRequest('context', undefined)
 
   /** @throws GatewayError as `checkNames` */
-  function checkHostAndOrigin(incoming: IncomingMessage, isOriginAllowed: boolean): void {
+  function checkHostAndOrigin(incoming: ClientRequest, isOriginAllowed: boolean): void {
     const { snapshot } = state
     if (hosts?.snapshot !== snapshot) hosts = { snapshot, check: hostCheck(addressOf(state), snapshot.hosts) }
     checkNames(incoming, hosts.check, isOriginAllowed)
@@ -165,8 +166,17 @@ export async function createServer(options: ServerOptions) {
   // Then the hook and the handler of the route.
   const rates = createRequestRates(() => state.snapshot.limits, steadyClock, log)
   const post = addRoutes(server, { ...options, connections, rates }, refuse)
-  serveUsualPosts(server.server, { state, bodyLimit, requestId, checkHostAndOrigin, post, readBody, refuse })
-  serveOneByOne(server.server)
+  const posts = { state, bodyLimit, requestId, checkHostAndOrigin, post, readBody, refuse }
+  const usualPosts = serveUsualPosts(server.server, posts)
+  const turns = createRequestTurns(connections.ownerOf)
+  serveOneByOne(server.server, turns)
+  const direct = serveDirectly(server.server, {
+    ...socketLimits,
+    ...socketLimits.http,
+    ...usualPosts,
+    turns,
+    silent: (socket) => sendUnreadable(socket, requestTimeout, socketLimits.http.maxHeaderSize)
+  })
 
   let portClosed: Promise<void> | undefined
   return {
@@ -192,25 +202,23 @@ export async function createServer(options: ServerOptions) {
     async close(drainMs: number, clock: Clock): Promise<void> {
       const closed = Promise.all([portClosed, server.close()])
       // Connections that become idle while others still work would otherwise sit out their keep-alive time.
-      const idle = every(clock, 50, () => server.server.closeIdleConnections())
+      const idle = every(clock, 50, () => {
+        server.server.closeIdleConnections()
+        direct.closeIdle()
+      })
       const silent = clock.timer(1_000, connections.closeSilent)
-      const forced = clock.timer(drainMs + 2_000, () => server.server.closeAllConnections())
+      const forced = clock.timer(drainMs + 2_000, () => {
+        server.server.closeAllConnections()
+        direct.closeAll()
+      })
       await closed
       for (const timer of [idle, silent, forced]) timer.close()
     }
   }
 }
 
-/** Ends the calls that take longer than the drain. */
-export function abortCalls(calls: ReadonlyMap<AbortController, unknown>, log: Log): void {
-  log.warn({ calls: calls.size }, 'drain time is over; aborting calls in flight')
-  const stopped = new GatewayError(
-    'shutting_down',
-    'The gateway stopped before the upstream had answered. Whether the call took effect is unknown.',
-    { data: { outcome: 'unknown' } }
-  )
-  for (const call of calls.keys()) call.abort(stopped)
-}
+/** As Node's server says it. */
+const requestTimeout = Object.assign(new Error('nothing came'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
 
 /** Health is for probes, which know neither names nor tokens. */
 const isHealth = ({ routeOptions: { url } }: FastifyRequest): boolean => url?.startsWith('/health/') === true

@@ -16,6 +16,8 @@ export function sendUnreadable(socket: Socket, error: NodeJS.ErrnoException, max
       `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json\r\n` +
         `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`
     )
+  // The answer to a request before it may still be held back, to go out with more.
+  while (socket.writableCorked > 0) socket.uncork()
   socket.destroy(error)
 }
 

@@ -9,7 +9,8 @@ export type Quota = ReturnType<typeof createQuota>
 
 /** Amounts that are taken at once, counted per key. */
 export function createQuota() {
-  const taken = new Map<string, number>()
+  /** By key: those with an amount taken. */
+  const taken = new Map<string, { amount: number }>()
   return {
     /**
      * @param accounts the keys that the amount counts for, each with its limit
@@ -17,16 +18,19 @@ export function createQuota() {
      * nothing is taken
      */
     take(amount: number, accounts: ReadonlyArray<readonly [key: string, limit: number]>): (() => void) | undefined {
-      for (const [key, limit] of accounts) if ((taken.get(key) ?? 0) + amount > limit) return undefined
-      for (const [key] of accounts) taken.set(key, (taken.get(key) ?? 0) + amount)
+      for (const [key, limit] of accounts) if ((taken.get(key)?.amount ?? 0) + amount > limit) return undefined
+      for (const [key] of accounts) {
+        const account = taken.get(key)
+        if (account === undefined) taken.set(key, { amount })
+        else account.amount += amount
+      }
       let back = false
       return () => {
         if (back) return
         back = true
         for (const [key] of accounts) {
-          const left = (taken.get(key) ?? 0) - amount
-          if (left > 0) taken.set(key, left)
-          else taken.delete(key)
+          const account = taken.get(key)
+          if (account !== undefined && (account.amount -= amount) <= 0) taken.delete(key)
         }
       }
     },

@@ -7,6 +7,7 @@ import { JsonLimitError } from '../protocol/json-scan.ts'
 import type { JsonText } from '../protocol/json-text.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import { bytesPerValue } from './limits.ts'
+import { type Sum, SharedSum } from './shared-sum.ts'
 
 /** Of the memory of the container or machine, where `limits.memoryBytes` is not given. */
 const defaultMemoryPart = 0.75
@@ -42,43 +43,40 @@ export type MemoryAccount = ReturnType<typeof createMemoryAccount>
 export type MemoryShare = ReturnType<MemoryAccount['share']>
 
 export function createMemoryAccount(budgetBytes = Infinity) {
-  const taken = new Map<string, number>()
+  /** By key: those with bytes taken. */
+  const taken = new Map<string, Sum>()
   const tenantBytes = budgetBytes / shareDivisor
   const callerBytes = tenantBytes / shareDivisor
-
-  function add(key: string, bytes: number): void {
-    const sum = (taken.get(key) ?? 0) + bytes
-    if (sum > 0) taken.set(key, sum)
-    else taken.delete(key)
-  }
 
   return {
     /** @param caller whose holdings count together within the tenant: a person, or an upstream that serves many */
     share(tenant: string, caller: string) {
-      const accounts = [
-        [`${tenant}/${caller}`, callerBytes, 'this caller'],
-        [tenant, tenantBytes, 'the tenant of this caller'],
-        ['', budgetBytes, 'all callers']
-      ] as const
-      const full = (bytes: number) => accounts.find(([key, limit]) => (taken.get(key) ?? 0) + bytes > limit)
+      const own = new SharedSum(taken, `${tenant}/${caller}`, callerBytes, 'this caller')
+      const ofTenant = new SharedSum(taken, tenant, tenantBytes, 'the tenant of this caller')
+      const ofAll = new SharedSum(taken, '', budgetBytes, 'all callers')
+      const full = (bytes: number): SharedSum | undefined =>
+        [own, ofTenant, ofAll].find((account) => !account.has(bytes))
+      const has = (bytes: number): boolean => own.has(bytes) && ofTenant.has(bytes) && ofAll.has(bytes)
       /** Whatever the limits say: for what is there already, or is given back. */
       const move = (bytes: number): void => {
-        for (const [key] of accounts) add(key, bytes)
+        own.add(bytes)
+        ofTenant.add(bytes)
+        ofAll.add(bytes)
       }
       return {
         tenant,
         caller,
         move,
-        has: (bytes: number): boolean => full(bytes) === undefined,
+        has,
         /** @returns false where a limit would be exceeded, and then nothing is taken */
         take(bytes: number): boolean {
-          if (full(bytes) !== undefined) return false
+          if (!has(bytes)) return false
           move(bytes)
           return true
         },
         /** @param what would need the memory, as the subject of a sentence */
         refusal(bytes: number, what: string): GatewayError {
-          const [, limit, whose] = full(bytes) ?? accounts[0]
+          const { limit, whose } = full(bytes) ?? own
           return new GatewayError(
             'too_many',
             `${what} would need more memory than is left for ${whose}: ${Math.floor(limit / 1024 / 1024)} MiB, a ` +
@@ -91,7 +89,7 @@ export function createMemoryAccount(budgetBytes = Infinity) {
     budgetBytes,
     /** How many are. */
     get held() {
-      return taken.get('') ?? 0
+      return taken.get('')?.amount ?? 0
     }
   }
 }

@@ -29,7 +29,7 @@ export interface CallInFlight {
 }
 
 /** Carries what belongs to no call: the GET stream of a session, or the one stream of HTTP+SSE. */
-export type SessionStream = Pick<ClientStream, 'send' | 'finish' | 'attached'>
+export type SessionStream = Pick<ClientStream, 'send' | 'finish' | 'isAttached'>
 
 export interface LiveSession {
   readonly key: string
@@ -50,7 +50,7 @@ export interface LiveSession {
   /** A connection of the stream came or went. */
   flushListChanges(): void
   /** A client is connected to the stream. */
-  readonly listening: boolean
+  isListening(): boolean
   /** Dropped where no stream was ever open (2025-11-25 basic/transports: it is optional). */
   send(notification: Notification): void
   /**
@@ -99,9 +99,9 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
 
   const sweep = every(clock, Math.min(idleMs(), 30_000), () => {
     const before = clock.now() - idleMs()
-    for (const [key, { usedAt, calls, listening }] of entries) {
+    for (const [key, { usedAt, calls, isListening }] of entries) {
       // Few clients end their sessions: this is how most sessions release their connections.
-      if (usedAt < before && calls.size === 0 && !listening) drop(key)
+      if (usedAt < before && calls.size === 0 && !isListening()) drop(key)
     }
   })
 
@@ -131,9 +131,7 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
       usedAt: clock.now(),
       stream: undefined,
       serverRequests: createPendingServerRequests(clock, prefix),
-      get listening() {
-        return entry.stream?.attached === true
-      },
+      isListening: () => entry.stream?.isAttached() === true,
       setStream(stream) {
         // The process is stopping, and would wait for it.
         if (closed) return stream.finish()
@@ -144,7 +142,7 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
       },
       flushListChanges() {
         entry.usedAt = clock.now()
-        if (!entry.listening) return
+        if (!entry.isListening()) return
         for (const kind of changed)
           entry.stream?.send(notificationMessage({ method: `notifications/${kind}/list_changed` }))
         changed.clear()
@@ -158,7 +156,7 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
       },
       ask(request, options, first) {
         const own = (message: JsonObject): boolean => {
-          if (!entry.listening) return false
+          if (!entry.isListening()) return false
           entry.stream?.send(message)
           return true
         }

@@ -89,7 +89,7 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
    * @param isNew its stream takes the place of another one
    * @returns when it is on its way, ahead of whatever is told later; never rejects
    */
-  async function announce(session: LiveSession, isNew: boolean, attached = session.listening): Promise<void> {
+  async function announce(session: LiveSession, isNew: boolean, attached = session.isListening()): Promise<void> {
     const { home } = session.session.record
     if (!shared || home === node || !isLocal(session)) return
     await tell(home, 'stream', session.key, { attached, isNew })
@@ -111,7 +111,7 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
   bus.hear('stream', ({ key, said: { attached, isNew } }: About<Listening>, from) => {
     const known = remotes.get(key)
     const session = live.get(key)
-    const replaces = isNew || known === undefined || known.over || (session !== undefined && !session.listening)
+    const replaces = isNew || known === undefined || known.over || (session !== undefined && !session.isListening())
     if (known?.at === from && !known.over) known.heard(attached)
     else if (attached && replaces)
       remotes.set(
@@ -141,7 +141,7 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
   })
   live.onCreate((session) => {
     const remote = remotes.get(session.key)
-    if (remote?.attached === true) session.setStream(remote)
+    if (remote?.isAttached() === true) session.setStream(remote)
   })
 
   return {
@@ -222,9 +222,7 @@ function openRemote(at: string, deliver: Deliver, live: LiveSessions, clock: Clo
     heard(attached) {
       attachedUntil = attached ? clock.now() + announcedMs : 0
     },
-    get attached() {
-      return !over && clock.now() < attachedUntil
-    },
+    isAttached: () => !over && clock.now() < attachedUntil,
     get over() {
       return over
     }

@@ -30,7 +30,10 @@ export interface Attachment {
   pause(): void
 }
 
-export type ClientStream = Pick<Stream, 'send' | 'answer' | 'prime' | 'finish' | 'attach' | 'attached' | 'pendingChars'>
+export type ClientStream = Pick<
+  Stream,
+  'send' | 'answer' | 'prime' | 'finish' | 'attach' | 'isAttached' | 'pendingChars'
+>
 
 export type Stream = ReturnType<typeof createStream>
 
@@ -203,16 +206,10 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
       flow()
       return attachment
     },
-    get attached() {
-      return connection !== undefined
-    },
+    isAttached: (): boolean => connection !== undefined,
     /** Characters that the connection has not been given yet. */
-    get pendingChars() {
-      return connection === undefined ? 0 : lengthFrom(connection.next)
-    },
+    pendingChars: (): number => (connection === undefined ? 0 : lengthFrom(connection.next)),
     /** Epoch ms; undefined while it has a connection. */
-    get detachedAt() {
-      return connection === undefined ? detachedAt : undefined
-    }
+    detachedAt: (): number | undefined => (connection === undefined ? detachedAt : undefined)
   }
 }

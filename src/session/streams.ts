@@ -92,7 +92,7 @@ export function createStreams(options: StreamsOptions) {
     const before = now() - lingerMs
     for (const [sessionKey, streams] of bySession) {
       for (const [streamId, { kind, stream }] of streams) {
-        if (kind !== 'session' || stream.detachedAt === undefined || stream.detachedAt > before) continue
+        if (kind !== 'session' || (stream.detachedAt() ?? Infinity) > before) continue
         stream.leave(0)
         forget(sessionKey, streamId)
       }

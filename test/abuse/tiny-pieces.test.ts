@@ -32,16 +32,17 @@ function open(origin: string, key: string | undefined) {
   return { socket, text: () => text }
 }
 
-for (const [who, key, status] of [
-  ['a caller', keys.attacker, 413],
-  ['somebody without a key', undefined, 401]
-] as const)
+for (const [who, key, statuses] of [
+  ['a caller', keys.attacker, [413]],
+  // Where the pieces came together with the head, they are counted first.
+  ['somebody without a key', undefined, [401, 413]]
+] satisfies Array<[string, string | undefined, number[]]>)
   t.test(`the connection of ${who} who sends a body in thousands of tiny pieces is closed`, async (t) => {
     const gateway = await attacked(t)
     const { socket } = open(gateway.origin, key)
     socket.write('1\r\nx\r\n'.repeat(5_000))
     const answer = readRawResponse(await untilClosed(socket))
-    t.equal(answer.status, status)
+    t.ok(statuses.includes(answer.status), answer.head)
     if (key !== undefined) t.match(answer.text, /pieces.*Send it in larger ones/)
   })
 

@@ -8,11 +8,15 @@ import { until } from '../kit/until.ts'
 
 t.test('a request that breaks off is no error in the log, and the next one is served', async (t) => {
   const acme = await acmeGateway(t)
-  const socket = dial(acme.port)
-  socket.write(acme.post(initializeBody()).slice(0, -10))
-  // Its headers were read: the answer to what follows on another connection comes after that.
-  await send(`${acme.publicUrl}/health/live`, { method: 'GET' })
-  socket.destroy()
+  // The gateway waits for the end of the first as part of its request, and for that of the second to read it at all.
+  const usual = acme.post(initializeBody())
+  for (const request of [usual.replace('application/json\r\n', 'application/json; charset=utf-8\r\n'), usual]) {
+    const socket = dial(acme.port)
+    socket.write(request.slice(0, -10))
+    // Its headers were read: the answer to what follows on another connection comes after that.
+    await send(`${acme.publicUrl}/health/live`, { method: 'GET' })
+    socket.destroy()
+  }
   await until('the end of it is in the log', () =>
     acme.log.some(({ msg }) => /broke off|fault of the gateway/.test(String(msg)))
   )

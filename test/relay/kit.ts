@@ -225,7 +225,7 @@ export async function relaySetup(
       const own = live.use(session)
       const heard: Notification[] = []
       own.setStream({
-        attached: true,
+        isAttached: () => true,
         send(message) {
           const { jsonrpc: _envelope, ...notification } = message as Notification & { jsonrpc: string }
           heard.push(notification)

@@ -91,6 +91,7 @@ export function stream() {
     sent,
     ends: () => ended,
     attached: true,
+    isAttached: () => made.attached,
     send: (message: unknown) => {
       sent.push(message as JsonObject)
     },

@@ -23,7 +23,7 @@ t.test('the newest stream takes over', async (t) => {
   one.setStream(second)
   t.equal(first.ends(), 1)
   first.attached = false
-  t.ok(one.listening, 'the late end of the first does not detach the second')
+  t.ok(one.isListening(), 'the late end of the first does not detach the second')
   one.send({ method: 'x' })
   t.same(first.sent, [])
   t.same(second.sent, [message('x')])

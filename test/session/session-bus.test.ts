@@ -18,11 +18,11 @@ t.test('a stream that has been replaced by one at this process stays replaced wh
     setup.one.tell('two', 'stream', { key: 'a', said: { attached, isNew } })
 
   await tell(true, true)
-  await until('the client listens at the other process', () => used.listening)
+  await until('the client listens at the other process', () => used.isListening())
   const remote = used.stream
   const local = stream()
   used.setStream(local)
-  t.equal(remote?.attached, false, 'it is finished')
+  t.equal(remote?.isAttached(), false, 'it is finished')
   await tell(false, false)
   // Messages of one process arrive in their order: after this one, the one before was heard.
   const heard = Promise.withResolvers<void>()

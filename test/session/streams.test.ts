@@ -99,7 +99,7 @@ t.test("only ids of the session's own streams replay anything", async (t) => {
     t.equal((await streams.resume('mine', id, sink, primed)).kind, 'unknown', what)
     t.same([sink.events, sink.primes, sink.ended], [[], [], false], what)
   }
-  t.ok(mine.stream.attached && theirs.stream.attached, 'nobody was disturbed')
+  t.ok(mine.stream.isAttached() && theirs.stream.isAttached(), 'nobody was disturbed')
   const sink = reader()
   t.match(await streams.resume('mine', mine.ids[1] ?? '', sink, primed), { kind: 'connected', of: 'call' })
   t.same(dataOf(sink), ['{"n":2}', '{"n":3}'])
@@ -180,7 +180,7 @@ t.test('the stream of a session goes on at the process that the client comes bac
   const [before, after] = [await process(), await process()]
   const { ids, stream } = three(before, 'a', 'session')
   before.leave()
-  t.notOk(stream.attached)
+  t.notOk(stream.isAttached())
   const sink = reader()
   const resumed = await after.resume('a', ids[1] ?? '', sink, primed)
   t.same(dataOf(sink), ['{"n":2}', '{"n":3}'])
@@ -238,7 +238,7 @@ t.test('a session stream without a connection is dropped after a while; a call s
   t.equal(streams.size, 3)
   time.pass(21)
   await until('it is swept', () => streams.size === 2)
-  t.ok(heard.stream.attached)
+  t.ok(heard.stream.isAttached())
   const sink = reader()
   t.match(await streams.resume('a', call.ids[3] ?? '', sink, primed), { kind: 'connected', of: 'call' })
   call.stream.send({ n: 4 })

@@ -134,13 +134,9 @@ export function openHttpSseStream(
     },
     /** What the client has not read yet, in bytes (characters count as one). */
     backlogBytes: () => queuedChars + raw.writableLength,
-    get attached() {
-      return !ended
-    },
+    isAttached: (): boolean => !ended,
     /** Whether new requests are taken. */
-    get open() {
-      return !ended && !finishing
-    }
+    isOpen: (): boolean => !ended && !finishing
   } satisfies SessionStream & Record<string, unknown>
 }
 
@@ -158,13 +154,13 @@ export async function findHttpSseSession(
   id: string
 ): Promise<HttpSseSession> {
   const entry = entries.get(id)
-  if (entry?.stream.open !== true) throw sessionEnded()
+  if (entry?.stream.isOpen() !== true) throw sessionEnded()
   const { owner, endpoint } = entry.session.record
   if (!sameOwner(owner, context.principal) || endpoint !== context.endpoint.name) throw sessionEnded()
   const session = await sessions.load(entry.recordId, owner, endpoint)
   if (session === undefined) entry.stream.end()
   // The stream may also have ended meanwhile.
-  if (session === undefined || !entry.stream.open) throw sessionEnded()
+  if (session === undefined || !entry.stream.isOpen()) throw sessionEnded()
   // A record that was read before `initialize` was answered may come after the one that `initialize` wrote.
   if (session.record.touchedAt >= entry.session.record.touchedAt) entry.session = session
   entry.stream.renew(context)
@@ -187,7 +183,7 @@ export async function initializeHttpSse(
     const session = await sessions.initialize(entry.session, client)
     if (session === undefined) throw sessionEnded()
     // Nothing that began after the end of the stream would be ended.
-    if (!stream.attached) return
+    if (!stream.isAttached()) return
     entry.session = session
     entry.phase = 'ready'
     stream.send(responseMessage(id, initializeResult(context, client.revision, described)))

@@ -86,6 +86,7 @@ export function createSessionMessages({ relay, log, calls, replicas: { sessionBu
       let callEnd: AbortController | undefined
       let ended = false
       let leave: (() => void) | undefined
+      let notRunning: (() => void) | undefined
       const client: Client = {
         era: 'legacy',
         capabilities,
@@ -112,7 +113,7 @@ export function createSessionMessages({ relay, log, calls, replicas: { sessionBu
         leave = calls.enter(context)
         session.calls.add(entry)
         const record = callRecordOf(context)
-        calls.running.set(controller, { tenant: tenant.id, record })
+        notRunning = calls.running.add({ controller, tenant: tenant.id, record })
         forwarded?.addEventListener('abort', () => entry.end(forwarded.reason as Error), { once: true })
         const call = { snapshot, tenant, endpoint, principal, request, record, session, client, signal }
         if (forwarded === undefined && homes.isElsewhere(session) && relay.isBound(call)) {
@@ -137,7 +138,7 @@ export function createSessionMessages({ relay, log, calls, replicas: { sessionBu
         return JSON.stringify(errorMessage(id, errorObject(error, requestId)))
       } finally {
         session.calls.delete(entry)
-        calls.running.delete(controller)
+        notRunning?.()
         leave?.()
         ended = true
         // The client can close its dialog.

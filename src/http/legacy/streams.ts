@@ -1,6 +1,5 @@
 // The answer to a POST of a session over Streamable HTTP: JSON or a stream (2025-11-25 basic/transports).
 
-import type { ServerResponse } from 'node:http'
 import type { Audit } from '../../audit/audit.ts'
 import { atLeast, type JsonObject } from '../../protocol/messages.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
@@ -13,7 +12,7 @@ import { type RequestContext } from '../admission.ts'
 import { noLongerAccepted } from '../revalidation.ts'
 import { refuseOverBacklog, smallBacklogBytes, trackBacklog } from '../backlog.ts'
 import type { Accepts } from '../headers.ts'
-import { createSseWriter, sendAccepted, sendText, sseHeaders, type SseWriter } from '../reply.ts'
+import { type ClientReply, createSseWriter, sendAccepted, sendText, sseHeaders, type SseWriter } from '../reply.ts'
 import type { LegacyOptions } from './messages.ts'
 
 export interface StreamableOptions extends LegacyOptions {
@@ -102,7 +101,7 @@ export async function answerPost(
     if (opened !== undefined) opened.finish()
     else if (!raw.headersSent && !raw.destroyed) sendAccepted(raw, headers)
   }
-  const backlogBytes = (): number => (raw.destroyed ? 0 : raw.writableLength + (stream?.pendingChars ?? 0))
+  const backlogBytes = (): number => (raw.destroyed ? 0 : raw.writableLength + (stream?.pendingChars() ?? 0))
   if (backlogBytes() > smallBacklogBytes) trackBacklog(session, raw, backlogBytes)
 }
 
@@ -112,7 +111,7 @@ export async function sessionExists({ incoming, principal, endpoint }: RequestCo
 }
 
 /** Closes the connection of a stream after so long, for a client that can to come back. 0: never. */
-export function pauseAfter(clock: Clock, ms: number, raw: ServerResponse, attachment: Attachment): void {
+export function pauseAfter(clock: Clock, ms: number, raw: ClientReply, attachment: Attachment): void {
   if (ms === 0) return
   const timer = clock.timer(ms, () => attachment.pause())
   raw.once('close', () => timer.close())

@@ -99,7 +99,7 @@ export function createModernListen({ relay, revalidator, clock, log, serverInfo 
     try {
       await over
     } catch (error) {
-      if (!stream.begun && !signal.aborted) throw error
+      if (!stream.hasBegun() && !signal.aborted) throw error
       if (!signal.aborted) {
         log.error({ err: error, requestId: context.requestId }, 'a listen stream failed by a fault of the gateway')
         return stream.fail(error)
@@ -107,7 +107,7 @@ export function createModernListen({ relay, revalidator, clock, log, serverInfo 
     }
     if (context.raw.destroyed) return
     const { reason } = signal as { reason: unknown }
-    if (!stream.begun) throw reason instanceof GatewayError ? reason : stopping()
+    if (!stream.hasBegun()) throw reason instanceof GatewayError ? reason : stopping()
     stream.finish(reason instanceof GatewayError ? reason.message : 'The endpoint has changed. Listen again.')
   }
 
@@ -139,9 +139,7 @@ export function createModernListen({ relay, revalidator, clock, log, serverInfo 
       write(notificationMessage({ method, params: tagged(params) }))
 
     return {
-      get begun() {
-        return begun
-      },
+      hasBegun: (): boolean => begun,
       notify,
       beat() {
         if (begun) writer.beat()

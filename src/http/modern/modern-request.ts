@@ -55,11 +55,11 @@ export async function runModernRequest(
     if (!over) controller.abort(new GatewayError('cancelled', 'The caller closed the connection.'))
   })
   const record = callRecordOf(context)
-  calls.running.set(controller, { tenant: tenant.id, record })
+  const notRunning = calls.running.add({ controller, tenant: tenant.id, record })
   const unwatch = revalidator.watch({
     credential: context,
     beat() {
-      if (reply.started) reply.beat()
+      if (reply.isStreaming()) reply.beat()
     },
     onInvalid: () => controller.abort(noLongerAccepted())
   })
@@ -103,7 +103,7 @@ export async function runModernRequest(
   } finally {
     quiet.close()
     unwatch()
-    calls.running.delete(controller)
+    notRunning()
   }
 }
 
@@ -135,7 +135,7 @@ function createModernReply(context: RequestContext, accepts: Accepts, log: Log) 
   async function sendWaiting(to: SseWriter): Promise<void> {
     sending = true
     const done = holdRequest(context)
-    while (waiting.length > 0 && to.open) {
+    while (waiting.length > 0 && to.isOpen()) {
       const text = waiting.shift() ?? ''
       const isLast = ended && waiting.length === 0
       if (!to.eventWithoutId(text) && !isLast) await to.drained()
@@ -163,7 +163,7 @@ function createModernReply(context: RequestContext, accepts: Accepts, log: Log) 
     push(message: unknown): boolean {
       if (ended || behind > maxQueuedBytes) return false
       const to = start()
-      if (to?.open !== true) return false
+      if (to?.isOpen() !== true) return false
       const text = JSON.stringify(message)
       if (!memory.take(text.length)) return false
       send(to, text)
@@ -181,9 +181,7 @@ function createModernReply(context: RequestContext, accepts: Accepts, log: Log) 
       ended = true
       sendError(raw, error, context.requestId, headers, id)
     },
-    get started() {
-      return sink !== undefined
-    }
+    isStreaming: (): boolean => sink !== undefined
   }
 }
 

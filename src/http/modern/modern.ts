@@ -1,7 +1,6 @@
 // Handles 2026-07-28: one POST, one request, one answer (basic/transports/streamable-http). A classified request goes
 // on to the relay when its method exists and its headers repeat its arguments.
 
-import type { ServerResponse } from 'node:http'
 import type { ModernRequest } from '../../protocol/envelope.ts'
 import { GatewayError, latestModern, type JsonObject, type Result } from '../../protocol/messages.ts'
 import { modernClientRequests } from '../../protocol/methods.ts'
@@ -17,6 +16,7 @@ import type { RequestContext } from '../admission.ts'
 import { refuseBacklog } from '../backlog.ts'
 import { refuseCall, type CallsInFlight } from '../calls-in-flight.ts'
 import { formatsOf } from '../headers.ts'
+import type { ClientReply } from '../reply.ts'
 import { createModernListen } from './modern-listen.ts'
 import { runModernRequest, type ModernRequestOptions } from './modern-request.ts'
 
@@ -83,25 +83,25 @@ export function createModernHandler(options: ModernHandlerOptions) {
  * @returns what counts a request until its answer has left, and throws GatewayError too_many
  */
 function createCallerLimits(calls: CallsInFlight): (context: RequestContext) => void {
-  const answersOf = new Map<string, Set<ServerResponse>>()
+  const answersOf = new Map<string, ClientReply[]>()
   return (context) => {
     const {
       person: key,
       snapshot: { limits },
       raw
     } = context
-    const answers = answersOf.get(key) ?? new Set()
-    refuseCall(answers.size, limits.callsPerSession, 'caller')
+    const answers = answersOf.get(key) ?? []
+    refuseCall(answers.length, limits.callsPerSession, 'caller')
     let backlogBytes = 0
     for (const answer of answers) backlogBytes += answer.writableLength
     refuseBacklog(backlogBytes, 'caller')
     const leave = calls.enter(context)
-    answersOf.set(key, answers.add(raw))
+    if (answers.push(raw) === 1) answersOf.set(key, answers)
     // Until an answer is read, it is in memory: the result alone does not end the count.
     raw.once('close', () => {
       leave()
-      answers.delete(raw)
-      if (answers.size === 0) answersOf.delete(key)
+      answers.splice(answers.indexOf(raw), 1)
+      if (answers.length === 0) answersOf.delete(key)
     })
   }
 }

@@ -136,8 +136,10 @@ export function sessionStorePartsOf(session: LiveSession): [TenantId, string, En
 
 /** The person behind a connection, for quotas: the same whatever the client, the era and the endpoint. */
 export function quotaKeyOf(owner: Pick<Principal, 'tenant' | 'issuer' | 'subject'>): string {
+  const known = quotaKeys.get(owner)
+  if (known !== undefined) return known
   const { tenant, issuer, subject } = owner
-  const key = quotaKeys.get(owner) ?? digest(JSON.stringify([tenant, issuer, subject]))
+  const key = digest(JSON.stringify([tenant, issuer, subject]))
   quotaKeys.set(owner, key)
   return key
 }

@@ -46,7 +46,7 @@ export function createSessionSubscribers(
       return live.get(key) === undefined
     },
     get listening() {
-      return live.get(key)?.listening === true
+      return live.get(key)?.isListening() === true
     },
     updated(definition, params: JsonObject, shown) {
       const viewer = viewerOf(key)

@@ -14,7 +14,7 @@ import {
   RpcError,
   type UpstreamName
 } from '../../protocol/messages.ts'
-import { type Client, noClient } from '../../protocol/seams.ts'
+import { type Client, noClient, type Upstream } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/methods.ts'
 import { rewriteToolResult, type UriMap, withParam } from '../../protocol/translate/rewrite.ts'
 import { isTaskOver, modernOutcome, modernTask, readTask, withoutRelatedTask } from '../../protocol/translate/tasks.ts'
@@ -172,14 +172,19 @@ export function createLegacyTasks({
       const asOneTask = request.method === 'tools/call' && requiresTask(listings, definition, request.params?.['name'])
       return {
         ...lease,
-        upstream: {
-          ...upstream,
-          request: (outgoing, client, signal) =>
-            asOneTask
-              ? callAsTask(upstream, outgoing, own(client), signal, clock)
-              : upstream.request(outgoing, own(client), signal)
-        }
+        upstream: withRequest(upstream, (outgoing, client, signal) =>
+          asOneTask
+            ? callAsTask(upstream, outgoing, own(client), signal, clock)
+            : upstream.request(outgoing, own(client), signal)
+        )
       }
     }
   }
+}
+
+/** The same connection, on which requests go another way. What else it says is asked of it when it is needed. */
+function withRequest(upstream: Upstream, request: Upstream['request']): Upstream {
+  const changed = Object.create(upstream) as Upstream
+  changed.request = request
+  return changed
 }

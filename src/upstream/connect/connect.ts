@@ -83,7 +83,7 @@ export function createConnector(options: ConnectorOptions) {
         definition.type === 'stdio' ? await supervisor.turn(definition, handshake.quotaKey ?? '', signal) : undefined
       const limit = deadline(clock, connectMs, signal)
       try {
-        return upstreamOf(definition, await openLink(definition, context, limit.signal), share, mask)
+        return new LinkedUpstream(definition, await openLink(definition, context, limit.signal), share, mask)
       } catch (error) {
         const undiscovered = error instanceof Undiscovered
         // A caller may declare what a server chokes on.
@@ -125,36 +125,57 @@ function startError({ name }: UpstreamDefinition, cause: unknown): unknown {
   return upstreamError(name, 'upstream_unavailable', `Upstream ${name} ended during its start. ${text}`, cause)
 }
 
-function upstreamOf({ name }: UpstreamDefinition, link: Link, share: MemoryShare, mask: Mask | undefined): Upstream {
-  const first = link.handshakeResult
-  if (first === undefined) throw new Error('a link is no upstream before its handshake')
-  const latest = (): HandshakeResult => link.handshakeResult ?? first
-  return {
-    id: randomBytes(16).toString('base64url'),
-    name,
-    era: isModernRevision(first.revision) ? 'modern' : 'legacy',
-    get revision() {
-      return latest().revision
-    },
-    get capabilities() {
-      return latest().capabilities
-    },
-    get discoveryTtlMs() {
-      return latest().ttlMs
-    },
-    get serverInfo() {
-      return latest().serverInfo
-    },
-    get instructions() {
-      const { instructions } = latest()
-      return instructions === undefined ? undefined : (mask?.text(instructions) ?? instructions)
-    },
-    serverRequestsNameCall: link.serverRequestsNameCall,
-    hasSession: link.hasSession,
-    abandonedCalls: link.rpc.abandonedCalls,
-    request: mask === undefined ? link.rpc.request : maskedRequest(mask, link.rpc.request, share),
-    notify: link.rpc.notify,
-    close: link.close,
-    destroy: link.destroy
+/** A class, because there is one for each session: V8 makes a hidden class for each object literal with getters. */
+class LinkedUpstream implements Upstream {
+  readonly id = randomBytes(16).toString('base64url')
+  readonly name: UpstreamDefinition['name']
+  readonly era: Upstream['era']
+  readonly serverRequestsNameCall: boolean | undefined
+  readonly hasSession: boolean | undefined
+  readonly abandonedCalls: Upstream['abandonedCalls']
+  readonly request: Upstream['request']
+  readonly notify: Upstream['notify']
+  readonly close: Upstream['close']
+  readonly destroy: Upstream['destroy']
+  private readonly link: Link
+  private readonly first: HandshakeResult
+  private readonly mask: Mask | undefined
+
+  constructor({ name }: UpstreamDefinition, link: Link, share: MemoryShare, mask: Mask | undefined) {
+    const first = link.handshakeResult()
+    if (first === undefined) throw new Error('a link is no upstream before its handshake')
+    this.name = name
+    this.link = link
+    this.first = first
+    this.mask = mask
+    this.era = isModernRevision(first.revision) ? 'modern' : 'legacy'
+    this.serverRequestsNameCall = link.serverRequestsNameCall
+    this.hasSession = link.hasSession?.()
+    this.abandonedCalls = link.rpc.abandonedCalls
+    this.request = mask === undefined ? link.rpc.request : maskedRequest(mask, link.rpc.request, share)
+    this.notify = link.rpc.notify
+    this.close = link.close
+    this.destroy = link.destroy
+  }
+
+  /** A repeated handshake may bring another one. */
+  private get latest(): HandshakeResult {
+    return this.link.handshakeResult() ?? this.first
+  }
+  get revision() {
+    return this.latest.revision
+  }
+  get capabilities() {
+    return this.latest.capabilities
+  }
+  get discoveryTtlMs() {
+    return this.latest.ttlMs
+  }
+  get serverInfo() {
+    return this.latest.serverInfo
+  }
+  get instructions() {
+    const { instructions } = this.latest
+    return instructions === undefined ? undefined : (this.mask?.text(instructions) ?? instructions)
   }
 }

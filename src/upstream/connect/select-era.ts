@@ -73,7 +73,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
   function stdioAttempts(definition: StdioDefinition, context: LinkContext, signal: AbortSignal): Attempts {
     let link: StdioLink | undefined
     // One process is asked both ways, unless the first question was the end of it.
-    const alive = () => (link = link === undefined || link.dead ? openStdio(definition, supervisor, context) : link)
+    const alive = () => (link = link === undefined || link.isDead() ? openStdio(definition, supervisor, context) : link)
     return {
       async legacy() {
         const used = alive()
@@ -87,7 +87,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
         const found = await used.discover(known ? connectMs : Math.min(connectMs / 3, maxSilenceMs), signal)
         if (!isNotModern(found)) return used
         // It was ending already, of what it had been asked before.
-        return used === before && used.dead ? await this.modern(known) : found
+        return used === before && used.isDead() ? await this.modern(known) : found
       },
       end(connected) {
         if (!connected && link !== undefined) discard(link, context.log)
@@ -103,7 +103,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
   ): Promise<Link> {
     try {
       const link = await attempts.legacy()
-      if (link.hasSession === true && eras.get(hash) === 'modern') eras.set(hash, 'both')
+      if (link.hasSession?.() === true && eras.get(hash) === 'modern') eras.set(hash, 'both')
       return link
     } catch (refusal) {
       if (!isModernRefusal(refusal)) throw refusal
@@ -126,7 +126,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
         : error
     })
     if (!isNotModern(found)) {
-      eras.set(hash, known ?? (found.handshakeResult?.namesLegacy === true ? 'both' : 'modern'))
+      eras.set(hash, known ?? (found.handshakeResult()?.namesLegacy === true ? 'both' : 'modern'))
       return found
     }
     eras.delete(hash)
@@ -134,7 +134,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
     context.log.debug({ upstream: name, reason }, 'the upstream is spoken to in the legacy era')
     // A server that said nothing may only have been slow to start.
     const link = await (found.silent ? legacyFirst(definition, context, attempts) : attempts.legacy())
-    if (link.handshakeResult?.revision !== '2026-07-28') eras.set(hash, 'legacy', legacyLifetimeMs)
+    if (link.handshakeResult()?.revision !== '2026-07-28') eras.set(hash, 'legacy', legacyLifetimeMs)
     return link
   }
 
@@ -145,7 +145,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
   async function sessionFirst(definition: UpstreamDefinition, context: LinkContext, attempts: Attempts): Promise<Link> {
     if (eras.get(definition.hash) === 'both' || (await attempts.showsSessions?.()) === true) {
       const link = await legacyFirst(definition, context, attempts)
-      if (link.hasSession === true || link.handshakeResult?.revision === '2026-07-28') return link
+      if (link.hasSession?.() === true || link.handshakeResult()?.revision === '2026-07-28') return link
       discard(link, context.log)
     }
     return await modernFirst(definition, context, attempts)

@@ -161,9 +161,7 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
   return {
     rpc,
     openStream: stream.open,
-    get handshakeResult() {
-      return handshakeResult
-    },
+    handshakeResult: () => handshakeResult,
     async handshake(signal) {
       const absence = await stream.open(signal)
       if (absence !== undefined) throw absence

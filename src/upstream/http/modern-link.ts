@@ -125,9 +125,7 @@ export function openModernHttp(
 
   return {
     rpc: { ...rpc, request, notify() {} },
-    get handshakeResult() {
-      return discovered
-    },
+    handshakeResult: () => discovered,
     discover,
     async handshake(signal) {
       const found = await discover(signal)

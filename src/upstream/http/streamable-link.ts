@@ -104,13 +104,9 @@ export function openStreamable(definition: HttpDefinition, egress: Egress, link:
 
   return {
     serverRequestsNameCall: true,
-    get hasSession() {
-      return session.current.id !== undefined
-    },
+    hasSession: () => session.current.id !== undefined,
     rpc: { ...rpc, request: replay.request },
-    get handshakeResult() {
-      return session.handshakeResult
-    },
+    handshakeResult: () => session.handshakeResult,
     handshake: session.begin,
     close: () => (closing ??= close()),
     destroy

@@ -91,16 +91,12 @@ export function createBreaker(connector: Connector, attempts: Attempts, clock: C
       if (definition.type !== 'http' || definition.checkAfterMs === 0 || socketUseOf(method) === 'streams')
         return () => {}
       const { hash } = definition
-      const upstream = watched.get(hash) ?? {
-        definition,
-        handshake: { clientInfo, capabilities: {}, ...(era && { era }) },
-        waiting: 0,
-        quietSince: undefined,
-        answers: 0,
-        silent: false,
-        checking: undefined
+      let upstream = watched.get(hash)
+      if (upstream === undefined) {
+        const handshake = { clientInfo, capabilities: {}, ...(era && { era }) }
+        const nothing = { waiting: 0, quietSince: undefined, answers: 0, silent: false, checking: undefined }
+        watched.set(hash, (upstream = { definition, handshake, ...nothing }))
       }
-      watched.set(hash, upstream)
       upstream.waiting++
       upstream.quietSince ??= clock.now()
       return (error) => {

@@ -57,7 +57,7 @@ export function createPooledConnection(
   stop: AbortController,
   { current, retired, clock, log, bulkhead, breaker, ended: requestEnded }: PoolState
 ): PooledConnection {
-  let own: Upstream | undefined
+  let own: Pick<Upstream, 'close' | 'destroy'> | undefined
   let ended: Error | undefined
   let closesWhenIdle = false
 
@@ -94,7 +94,8 @@ export function createPooledConnection(
     ready: opening.then(
       (upstream) => {
         connection.openedAt = connection.touchedAt = clock.now()
-        const { request } = (own = { ...upstream })
+        const { request, close, destroy } = upstream
+        own = { close, destroy }
         // In place, because its getters are to stay: a repeated handshake may bring other answers.
         const send: Upstream['request'] = (outgoing, client, signal) => {
           if (ended !== undefined) return Promise.reject(endedError(definition.name, ended))

@@ -21,11 +21,11 @@ import { upstreamError } from './errors.ts'
 export interface Link {
   readonly rpc: RpcClient
   /** The answer to the handshake; to the latest one, where the transport had to repeat it. */
-  readonly handshakeResult: HandshakeResult | undefined
+  handshakeResult(): HandshakeResult | undefined
   /** See `Upstream.serverRequestsNameCall`. */
   readonly serverRequestsNameCall?: boolean
   /** See `Upstream.hasSession`. */
-  readonly hasSession?: boolean
+  hasSession?(): boolean
   /** Does the handshake. Once. */
   handshake(signal: AbortSignal): Promise<HandshakeResult>
   close(): Promise<void>

@@ -47,7 +47,8 @@ export function createCallNotifications(client: Client, clock: Clock, warnings: 
 export interface ProgressListener {
   /** The client's own progress token. */
   readonly token: unknown
-  readonly notifications: CallNotifications
+  /** Made with the first one, because most calls have none. */
+  notifications(): CallNotifications
 }
 
 export type TaskListeners = ReturnType<typeof createTaskListeners>
@@ -61,11 +62,12 @@ export function createTaskListeners(clock: Clock) {
 
   return {
     /** @param id the progress token at the server */
-    keep({ id, token, notifications }: ProgressListener & { readonly id: number }, { task }: Result): void {
+    keep(call: ProgressListener & { readonly id: number }, { task }: Result): void {
       if (!isObject(task)) return
+      const notifications = call.notifications()
       const { ttl } = task
       const ttlMs = typeof ttl === 'number' && ttl > 0 ? ttl : defaultTtlMs
-      tasks.set(id, { token, notifications, until: clock.now() + ttlMs })
+      tasks.set(call.id, { token: call.token, notifications: () => notifications, until: clock.now() + ttlMs })
       const [oldest] = tasks.keys()
       if (tasks.size > maxTasks && oldest !== undefined) tasks.delete(oldest)
     },

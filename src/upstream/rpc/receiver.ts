@@ -146,7 +146,7 @@ export function createReceiver(
     if (listener?.token === undefined)
       return log.debug({ upstream }, 'dropped progress of a call that is not in flight')
     call?.timer.refresh()
-    listener.notifications.notify({ ...body, params: { ...body.params, progressToken: listener.token } })
+    listener.notifications().notify({ ...body, params: { ...body.params, progressToken: listener.token } })
   }
 
   /** 2026-07-28: all that a server says belongs to a request. */
@@ -161,7 +161,7 @@ export function createReceiver(
 
   function notifyClient(call: OpenCall, body: Notification): void {
     call.timer.refresh()
-    call.notifications.notify(body)
+    call.notifications().notify(body)
   }
 
   /** The call of a client that a message is about: its stream says it, or an exclusive connection has only one. */

@@ -89,9 +89,9 @@ export function createRpcClient(options: RpcClientOptions) {
       }),
       openServerRequests: 0,
       serverRequestTally: undefined,
-      get notifications() {
-        return (notifications ??= createCallNotifications(client, clock, warnings))
-      },
+      // No getter: V8 makes a hidden class for each object literal with one, which is old from the first and holds the
+      // call, and with it all that the call refers to, until the next collection of old objects.
+      notifications: () => (notifications ??= createCallNotifications(client, clock, warnings)),
       settle(outcome) {
         if (!calls.delete(id)) return
         call.timer.close()

@@ -37,7 +37,7 @@ export interface StdioLink extends Link {
    */
   discover(silenceMs: number, signal: AbortSignal): Promise<DiscoverResult | NotModern>
   /** The process has ended. */
-  readonly dead: boolean
+  isDead(): boolean
 }
 
 /**
@@ -157,12 +157,8 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
         if (era === 'legacy') rpc.notify(notification)
       }
     },
-    get handshakeResult() {
-      return handshakeResult
-    },
-    get dead() {
-      return dead
-    },
+    handshakeResult: () => handshakeResult,
+    isDead: () => dead,
     async discover(silenceMs, signal) {
       era = 'modern'
       const found = await discoverModern(name, (revision) => ask(revision, silenceMs, signal))

@@ -1,14 +1,14 @@
-// POSTs to an endpoint in the form that nearly all of them have go past Fastify, whose router, hooks and objects cost a
-// tenth of a small call. They pass the same checks in the same order, and whatever is unusual about a request, or
-// refused by its path, leaves it to Fastify.
+// POSTs to an endpoint in the form that nearly all of them have go past Fastify and, where they come in one piece, past
+// Node's server. They pass the same checks in the same order as all others, and whatever is unusual about a request, or
+// refused by its path, leaves it to those.
 
-import type { IncomingMessage, RequestListener, Server } from 'node:http'
-import type { Snapshot } from '../config/snapshot.ts'
-import type { RouteReply, RouteRequest, PathParams, ServerState } from './admission.ts'
-import type { createBodyReader } from './body.ts'
-import { CountedRequest } from './counted-request.ts'
-import type { ReadId, ReplyHeaders } from './reply.ts'
-import type { AdmittedRoute } from './routes.ts'
+import type { IncomingHttpHeaders, IncomingMessage, RequestListener, Server } from 'node:http'
+import type { Snapshot } from '../../config/snapshot.ts'
+import type { RouteReply, RouteRequest, PathParams, ServerState } from '../admission.ts'
+import type { createBodyReader } from '../body.ts'
+import { CountedRequest } from '../counted-request.ts'
+import type { ClientReply, ClientRequest, ReadId, ReplyHeaders } from '../reply.ts'
+import type { AdmittedRoute } from '../routes.ts'
 
 interface UsualPostsOptions {
   readonly state: ServerState
@@ -18,7 +18,7 @@ interface UsualPostsOptions {
   readonly post: AdmittedRoute
   readonly requestId: () => string
   /** @throws GatewayError */
-  readonly checkHostAndOrigin: (incoming: IncomingMessage, isOriginAllowed: boolean) => void
+  readonly checkHostAndOrigin: (incoming: ClientRequest, isOriginAllowed: boolean) => void
   readonly readBody: ReturnType<typeof createBodyReader>
   readonly refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: ReadId) => void
 }
@@ -29,27 +29,46 @@ interface Found {
   readonly routeOptions: { readonly url: string }
 }
 
-/** Puts itself in front of the listener that the server has. */
-export function serveUsualPosts(server: Server, options: UsualPostsOptions): void {
+/**
+ * Puts itself in front of the listener that the server has for requests.
+ * @returns serves those, too, that were read past the server
+ */
+export function serveUsualPosts(server: Server, options: UsualPostsOptions) {
   const { state, bodyLimit, requestId, checkHostAndOrigin, post, readBody, refuse } = options
   const [routed] = server.listeners('request') as [RequestListener]
   let known: { readonly snapshot: Snapshot; readonly paths: ReadonlyMap<string, Found> } | undefined
 
-  function find({ method, url = '', headers }: IncomingMessage): Found | undefined {
-    if (method !== 'POST' || headers['content-type'] !== 'application/json') return undefined
-    // CORS has headers to say, and a body without a length has to be counted.
-    if (headers.origin !== undefined || !(Number(headers['content-length']) <= bodyLimit)) return undefined
+  function find(url: string, headers: IncomingHttpHeaders): Found | undefined {
+    // CORS has headers to say.
+    if (headers['content-type'] !== 'application/json' || headers.origin !== undefined) return undefined
+    if (!(Number(headers['content-length']) <= bodyLimit)) return undefined
     const { snapshot, leaving, draining } = state
     if (leaving || draining || !server.listening) return undefined
     if (known?.snapshot !== snapshot) known = { snapshot, paths: pathsOf(snapshot) }
     return known.paths.get(url)
   }
 
-  function serve(request: RouteRequest, reply: RouteReply): void {
-    const { raw } = request
+  /** @param receive calls back with the body */
+  function serve(
+    { raw, response }: { readonly raw: ClientRequest; readonly response: ClientReply },
+    found: Found,
+    receive: (read: (bytes: Buffer) => void, failed: (error: unknown) => void) => void
+  ): void {
+    const { method = '', url = '', headers } = raw
+    const reply = new Reply(response)
+    const request: RouteRequest = {
+      raw,
+      id: requestId(),
+      method,
+      url,
+      headers,
+      body: undefined,
+      context: undefined,
+      ...found
+    }
     const refused = (error: unknown): void => refuse(request, reply, error, null)
-    const handle = (body: unknown): void => {
-      request.body = body
+    const handle = (message: unknown): void => {
+      request.body = message
       post.handler(request, reply)
     }
     // In one go, so that bodies of a session are read in the order in which they came, whichever way.
@@ -63,24 +82,31 @@ export function serveUsualPosts(server: Server, options: UsualPostsOptions): voi
       }
     }
     try {
-      if (raw instanceof CountedRequest) raw.response = reply.raw
       checkHostAndOrigin(raw, true)
-      post.onRequest(request, reply).then(() => receive(raw, read, refused), refused)
+      post.onRequest(request, reply).then(() => receive(read, refused), refused)
     } catch (error) {
       refused(error)
     }
   }
 
   server.off('request', routed).on('request', (raw, response) => {
-    const found = find(raw)
-    if (found === undefined) {
-      routed(raw, response)
-      return
-    }
-    const { method = '', url = '', headers } = raw
-    const id = requestId()
-    serve({ raw, id, method, url, headers, body: undefined, context: undefined, ...found }, new Reply(response))
+    const found = raw.method === 'POST' ? find(raw.url ?? '', raw.headers) : undefined
+    if (found === undefined) return void routed(raw, response)
+    if (raw instanceof CountedRequest) raw.response = response
+    serve({ raw, response }, found, (read, failed) => receiveBody(raw, read, failed))
   })
+
+  return {
+    /** @returns whether `serve` takes it */
+    accepts: ({ url, headers }: Pick<ClientRequest, 'headers'> & { readonly url: string }): boolean =>
+      find(url, headers) !== undefined,
+    /** Answers a request that was accepted in this turn of the event loop. */
+    serve(raw: ClientRequest, response: ClientReply, body: Buffer): void {
+      const found = find(raw.url ?? '', raw.headers)
+      if (found === undefined) throw new Error('a request is served that was not accepted')
+      serve({ raw, response }, found, (read) => read(body))
+    }
+  }
 }
 
 /** Of the endpoints, as their configuration spells them. */
@@ -111,7 +137,7 @@ class Reply implements RouteReply {
 }
 
 /** Node ends a body where its Content-Length says, and fails one that is shorter. */
-function receive(raw: IncomingMessage, read: (bytes: Buffer) => void, failed: (error: Error) => void): void {
+function receiveBody(raw: IncomingMessage, read: (bytes: Buffer) => void, failed: (error: Error) => void): void {
   const chunks: Buffer[] = []
   const onData = (chunk: Buffer): unknown => chunks.push(chunk)
   const stop = (): unknown => raw.off('data', onData).off('end', onEnd).off('error', onError)

@@ -1,11 +1,11 @@
-// A POST in its usual form goes past Fastify (http/usual-posts.ts). Nothing on the wire and nothing in the log may tell
+// A POST in its usual form goes past Node's server and Fastify (http/direct/). Nothing on the wire and nothing in the log may tell
 // which way a request went: each is sent in both forms, which differ in a parameter of Content-Type only.
 
 import t from 'tap'
-import { acmeGateway, initializeBody, keyOf } from '../kit/acme-gateway.ts'
-import { legacyClient } from '../kit/client.ts'
-import { dial, untilClosed } from '../kit/raw-http.ts'
-import { until } from '../kit/until.ts'
+import { acmeGateway, initializeBody, keyOf } from '../../kit/acme-gateway.ts'
+import { legacyClient } from '../../kit/client.ts'
+import { dial, untilClosed } from '../../kit/raw-http.ts'
+import { until } from '../../kit/until.ts'
 
 const call = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"}}}'
 const long = call.replace('hello', 'x'.repeat(300_000))

@@ -1,0 +1,245 @@
+// Connections of clients while they bring POSTs in their usual form, each of which came with its body in one or two
+// reads: those are read from the socket and answered on it. Node's server, its parser, request, response and streams
+// cost as much as all that the gateway does with a small call. With whatever else comes, a connection is handed over to
+// Node's server for good, with every byte that was not answered.
+
+import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+import type { ClientReply, ClientRequest } from '../reply.ts'
+import type { RequestTurns } from '../request-turns.ts'
+import { type RequestHead, readRequestHead } from './request-head.ts'
+import { type ReplySettings, SocketReply } from './socket-reply.ts'
+
+/** In milliseconds; those of Node's server. */
+export interface ConnectionTimes {
+  readonly keepAliveTimeout: number
+  readonly headersTimeout: number
+}
+
+export interface DirectOptions extends ConnectionTimes {
+  readonly maxRequestsPerSocket: number
+  readonly turns: RequestTurns
+  /** Is it a request that `serve` takes, now? */
+  accepts(head: RequestHead): boolean
+  serve(request: ClientRequest, reply: ClientReply, body: Buffer): void
+  /** Nothing came on the connection for `headersTimeout`. */
+  silent(socket: Socket): void
+}
+
+/** Longer requests are Node's, in bytes with the head: it hands over bodies as they come. */
+const maxDirectBytes = 16_384
+/** The same of their heads, in bytes. */
+const maxDirectHead = 8_192
+/** Of a request that has not come whole, or of a next one: beyond, it is Node's, or waits in the system. */
+const maxHeldBytes = 4_096
+/** How long the second half of a request may take; then it is Node's, with its own limits. In milliseconds. */
+const secondHalfMs = 1_000
+const headEnd = Buffer.from('\r\n\r\n')
+/** What all requests begin with that are read here; with anything else there is nothing to wait for. */
+const beginning = Buffer.from('POST /')
+
+/** Puts itself in front of the listener that the server has for connections. */
+export function serveDirectly(server: Server, options: DirectOptions) {
+  const [serveByNode] = server.listeners('connection') as [(socket: Socket) => void]
+  const { keepAliveTimeout, maxRequestsPerSocket } = options
+  const settings = {
+    date: createDate(),
+    keepAlive: `timeout=${Math.floor(keepAliveTimeout / 1_000)}, max=${maxRequestsPerSocket}`
+  }
+  const open = new Set<DirectConnection>()
+  const context: ConnectionContext = {
+    ...options,
+    settings,
+    left: (connection) => open.delete(connection),
+    handOver: (socket) => serveByNode.call(server, socket)
+  }
+  server
+    .off('connection', serveByNode)
+    .prependListener('connection', (socket: Socket) => open.add(new DirectConnection(socket, context)))
+  return {
+    closeIdle(): void {
+      for (const connection of open) connection.closeIfIdle()
+    },
+    closeAll(): void {
+      for (const connection of open) connection.destroy()
+    }
+  }
+}
+
+interface ConnectionContext extends DirectOptions {
+  readonly settings: ReplySettings
+  left(connection: DirectConnection): void
+  handOver(socket: Socket): void
+}
+
+class DirectConnection {
+  private readonly socket: Socket
+  private readonly context: ConnectionContext
+  private reply: SocketReply | undefined
+  /** A request is being answered, or waits to be. */
+  private isBusy = false
+  /** Of a request that has not come whole, or of one that came before the answer to the one before it. */
+  private held: Buffer | undefined
+  private requests = 0
+  /** Clients repeat their heads, byte for byte, but for the length. */
+  private lastBytes = Buffer.alloc(0)
+  private lastHead: RequestHead | undefined
+
+  constructor(socket: Socket, context: ConnectionContext) {
+    this.socket = socket
+    this.context = context
+    socket.setTimeout(context.headersTimeout)
+    socket.on('data', this.onData).on('end', this.onEnd).on('timeout', this.onTimeout)
+    socket.on('drain', this.onDrain).on('error', this.onError).on('close', this.onClose)
+  }
+
+  destroy(): void {
+    this.socket.destroy()
+  }
+
+  closeIfIdle(): void {
+    if (!this.isBusy && this.held === undefined && this.requests > 0) this.socket.destroy()
+  }
+
+  private readonly onData = (chunk: Buffer): void => {
+    const bytes = this.held === undefined ? chunk : Buffer.concat([this.held, chunk])
+    if (!this.isBusy) return this.read(bytes, this.held !== undefined)
+    this.held = bytes
+    if (bytes.length > maxHeldBytes) this.socket.pause()
+  }
+
+  /** @param isSecond half of a request: no third part is waited for */
+  private read(bytes: Buffer, isSecond: boolean): void {
+    this.held = undefined
+    const end = this.endOfHead(bytes)
+    const head = end === -1 || end > maxDirectHead ? undefined : this.headOf(bytes, end)
+    if (end !== -1 && (head === undefined || !this.context.accepts(head))) return this.handOver(bytes)
+    const start = end + headEnd.length
+    const length = head === undefined ? start : start + head.bodyLength
+    if (head !== undefined && length === bytes.length) {
+      this.isBusy = true
+      return this.context.turns.begin(this.socket, () => this.begin(head, bytes, start))
+    }
+    // What is longer holds the next request, too.
+    if (
+      isSecond ||
+      !isBeginning(bytes) ||
+      (head !== undefined && length < bytes.length) ||
+      length > maxDirectBytes ||
+      bytes.length > maxHeldBytes
+    )
+      return this.handOver(bytes)
+    this.held = bytes
+    this.socket.setTimeout(secondHalfMs)
+  }
+
+  /** @returns -1 where it has not come */
+  private endOfHead(bytes: Buffer): number {
+    const { length } = this.lastBytes
+    const isRepeated = this.isLast(bytes, length) && bytes.indexOf(headEnd, length) === length
+    return isRepeated ? length : bytes.indexOf(headEnd)
+  }
+
+  private headOf(bytes: Buffer, end: number): RequestHead | undefined {
+    if (this.isLast(bytes, end)) return this.lastHead
+    this.lastBytes = Buffer.from(bytes.subarray(0, end))
+    return (this.lastHead = readRequestHead(bytes.toString('latin1', 0, end)))
+  }
+
+  private isLast(bytes: Buffer, end: number): boolean {
+    const { lastBytes } = this
+    return end > 0 && end === lastBytes.length && bytes.length >= end && bytes.compare(lastBytes, 0, end, 0, end) === 0
+  }
+
+  /** @param bytes of the whole request */
+  private begin(head: RequestHead, bytes: Buffer, bodyStart: number): void {
+    const { context, socket, held } = this
+    if (socket.destroyed) return
+    // The gateway may be stopping since it came.
+    if (!context.accepts(head)) return this.handOver(held === undefined ? bytes : Buffer.concat([bytes, held]))
+    const { url, headers, rawHeaders, keepAlive } = head
+    if (this.requests++ === 0 || socket.timeout !== context.keepAliveTimeout)
+      socket.setTimeout(context.keepAliveTimeout)
+    const request: ClientRequest = {
+      method: 'POST',
+      url,
+      headers,
+      rawHeaders,
+      socket,
+      httpVersionMajor: 1,
+      complete: true,
+      errored: null
+    }
+    const isLast = !keepAlive || this.requests >= context.maxRequestsPerSocket
+    this.reply = new SocketReply(request, context.settings, !isLast, this.answered)
+    context.serve(request, this.reply, bytes.subarray(bodyStart))
+  }
+
+  private readonly answered = (reply: SocketReply): void => {
+    this.reply = undefined
+    this.isBusy = false
+    const { socket, context } = this
+    if (socket.destroyed) return
+    if (!reply.shouldKeepAlive) {
+      this.held = undefined
+      return socket.destroySoon()
+    }
+    if (socket.timeout !== context.keepAliveTimeout) socket.setTimeout(context.keepAliveTimeout)
+    if (this.held !== undefined) this.handOver(this.held)
+  }
+
+  private handOver(bytes: Buffer): void {
+    const { socket, context } = this
+    this.release()
+    socket.setTimeout(0)
+    socket.pause()
+    socket.unshift(bytes)
+    context.handOver(socket)
+    process.nextTick(() => socket.resume())
+  }
+
+  private release(): void {
+    const { socket } = this
+    socket.off('data', this.onData).off('end', this.onEnd).off('timeout', this.onTimeout)
+    socket.off('drain', this.onDrain).off('error', this.onError).off('close', this.onClose)
+    this.context.left(this)
+  }
+
+  private readonly onTimeout = (): void => {
+    const { isBusy, held, socket } = this
+    if (isBusy) this.reply?.emit('timeout')
+    else if (held !== undefined) this.handOver(held)
+    else if (this.requests === 0) this.context.silent(socket)
+    else socket.destroy()
+  }
+
+  /** As Node does: who ends its side waits for no answer. */
+  private readonly onEnd = (): void => void this.socket.end()
+
+  private readonly onDrain = (): void => void this.reply?.emit('drain')
+
+  /** Reset by the client: nobody is there to be told. */
+  private readonly onError = (): void => this.destroy()
+
+  private readonly onClose = (): void => {
+    this.release()
+    this.reply?.closed()
+  }
+}
+
+/** Of a request that may be one of those that are read here. */
+function isBeginning(bytes: Buffer): boolean {
+  const length = Math.min(bytes.length, beginning.length)
+  return bytes.compare(beginning, 0, length, 0, length) === 0
+}
+
+/** The header is the same for all answers of one second (RFC 9110 section 5.6.7). */
+function createDate(): () => string {
+  let second = 0
+  let text = ''
+  return () => {
+    const now = Math.floor(Date.now() / 1_000)
+    if (now !== second) text = new Date((second = now) * 1_000).toUTCString()
+    return text
+  }
+}

@@ -1,0 +1,59 @@
+// Reads the head of a request that leaves no doubt, and no other: any that two readers could take for two things, or
+// that asks for more than an answer, is left to Node's parser (RFC 9112 sections 2 to 6).
+
+import type { IncomingHttpHeaders } from 'node:http'
+
+export interface RequestHead {
+  readonly url: string
+  /** By lower-case name. */
+  readonly headers: IncomingHttpHeaders
+  /** As Node has them: name, value, name, value. */
+  readonly rawHeaders: readonly string[]
+  /** In bytes. */
+  readonly bodyLength: number
+  readonly keepAlive: boolean
+}
+
+const requestLine = /^POST (\/[\x21-\x7e]*) HTTP\/1\.1$/
+const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+/** Of header fields, in latin1 (RFC 9110 section 5.5). */
+const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/
+const length = /^(?:0|[1-9]\d{0,8})$/
+/** Their meaning goes beyond the request that they stand in. */
+const unusual: ReadonlySet<string> = new Set(['transfer-encoding', 'expect', 'upgrade', 'te', 'trailer'])
+
+/**
+ * @param text latin1, without the empty line at its end
+ * @returns undefined for anything but a POST in its usual form, with a length
+ */
+export function readRequestHead(text: string): RequestHead | undefined {
+  const [first = '', ...lines] = text.split('\r\n')
+  const url = requestLine.exec(first)?.[1]
+  if (url === undefined) return undefined
+  const headers: IncomingHttpHeaders = Object.create(null) as IncomingHttpHeaders
+  const rawHeaders: string[] = []
+  for (const line of lines) {
+    const colon = line.indexOf(':')
+    const name = line.slice(0, Math.max(0, colon))
+    const value = trimmed(line, colon + 1)
+    const lower = name.toLowerCase()
+    if (!token.test(name) || !fieldValue.test(value) || lower in headers || unusual.has(lower)) return undefined
+    headers[lower] = value
+    rawHeaders.push(name, value)
+  }
+  const { host = '', connection = 'keep-alive' } = headers
+  const bodyLength = headers['content-length'] ?? ''
+  const option = connection.toLowerCase()
+  if (host === '' || !length.test(bodyLength) || (option !== 'keep-alive' && option !== 'close')) return undefined
+  return { url, headers, rawHeaders, bodyLength: Number(bodyLength), keepAlive: option === 'keep-alive' }
+}
+
+/** Without the white space around it: blanks and tabs alone. */
+function trimmed(line: string, from: number): string {
+  let [start, end] = [from, line.length]
+  while (start < end && isBlank(line, start)) start++
+  while (end > start && isBlank(line, end - 1)) end--
+  return line.slice(start, end)
+}
+
+const isBlank = (line: string, at: number): boolean => line[at] === ' ' || line[at] === '\t'
