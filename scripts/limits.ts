@@ -1123,6 +1123,7 @@ store/sqlite-file.ts sqliteNotADatabase
 time/turns.ts smallSize
 upstream/http/pooled-socket.ts probeMs
 upstream/http/pooled-socket.ts readBytes
+http/one-by-one.ts maxReadBytes
 upstream/http/response-reader.ts headPart
 upstream/http/response-reader.ts stepPieces
 upstream/http/sse-reader.ts feedLength

@@ -4,10 +4,13 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { passOver } from './counted-request.ts'
+import { sendError } from './reply.ts'
 import type { RequestTurns } from './request-turns.ts'
 
 /** That came at once, on one connection. */
 const maxWaitingRequests = 64
+/** In bytes: as much as Node reads of a socket at once. */
+const maxReadBytes = 65_536
 /** Of Node's parser, for what makes a request. */
 const requestCallbacks = ['parserOnHeaders', 'parserOnHeadersComplete', 'parserOnBody', 'parserOnMessageComplete']
 
@@ -21,22 +24,46 @@ export function serveOneByOne(server: Server, turns: RequestTurns): void {
   const [serve] = server.listeners('request') as [RequestListener]
   /** What came on a connection while a request of it was begun in this turn, or waits. */
   const following = new WeakMap<Socket, Exchange[]>()
+  const paused = new WeakSet<Socket>()
+
+  /** No more is read of it than what came with a request that waits: nobody counts how much that takes. */
+  function pause(socket: Socket): void {
+    paused.add(socket)
+    // At the end of a body Node resumes its socket, at the earliest when the parser has called us.
+    queueMicrotask(() => {
+      if (paused.has(socket)) socket.pause()
+    })
+  }
 
   function begin({ request, response }: Exchange): void {
     const { socket } = request
-    turns.begin(socket, () => {
-      // Of a client that has gone no body can be read any more.
-      if (request.destroyed) return void following.delete(socket)
-      setImmediate(goOn, socket)
-      serve(request, response)
+    // Of a client that has gone no body can be read any more.
+    if (request.destroyed) return void following.delete(socket)
+    if (following.get(socket)?.length === 0 && paused.delete(socket)) socket.resume()
+    setImmediate(goOn, socket)
+    serve(request, response)
+  }
+
+  function beginInTurn(exchange: Exchange): void {
+    const { request, response } = exchange
+    const { socket } = request
+    const waits = turns.add({
+      socket,
+      bytes: bytesOf(request),
+      begin: () => begin(exchange),
+      refuse(error) {
+        following.delete(socket)
+        sendError(response, error, '', { Connection: 'close' }, null)
+      }
     })
+    if (waits) pause(socket)
   }
 
   function goOn(socket: Socket): void {
     const next = following.get(socket)?.shift()
     // Where the last answer of the connection was given, nobody would get that of the next.
     if (next === undefined || !socket.writable) following.delete(socket)
-    else begin(next)
+    else beginInTurn(next)
   }
 
   server.off('request', serve).on('request', (request, response) => {
@@ -44,12 +71,21 @@ export function serveOneByOne(server: Server, turns: RequestTurns): void {
     const before = following.get(socket)
     if (before === undefined) {
       following.set(socket, [])
-      begin({ request, response })
+      beginInTurn({ request, response })
       return
     }
-    if (before.length < maxWaitingRequests) return void before.push({ request, response })
+    if (before.length < maxWaitingRequests) {
+      before.push({ request, response })
+      return pause(socket)
+    }
     if (socket.destroyed) return
     passOver(socket, requestCallbacks)
     socket.destroy()
   })
+}
+
+/** What its body takes at most until the connection is read again. */
+function bytesOf({ headers }: IncomingMessage): number {
+  if (headers['transfer-encoding'] !== undefined) return maxReadBytes
+  return Math.min(Number(headers['content-length'] ?? 0), maxReadBytes)
 }

@@ -168,7 +168,7 @@ export async function createServer(options: ServerOptions) {
   const post = addRoutes(server, { ...options, connections, rates }, refuse)
   const posts = { state, bodyLimit, requestId, checkHostAndOrigin, post, readBody, refuse }
   const usualPosts = serveUsualPosts(server.server, posts)
-  const turns = createRequestTurns(connections.ownerOf)
+  const turns = createRequestTurns(connections, options.memory)
   serveOneByOne(server.server, turns)
   const direct = serveDirectly(server.server, {
     ...socketLimits,

@@ -111,3 +111,29 @@ t.test('while the requests of one tenant wait, those of another do not wait for 
   t.ok(before !== undefined && before < all.length / 2, `${before} were answered before it`)
   for (const { socket } of [own, ...all]) socket.destroy()
 })
+
+t.test(
+  'bodies of requests that come at once on many connections, one behind the other, are not all held',
+  async (t) => {
+    const memoryBytes = 600 * 1024 * 1024
+    const small = await attacked(t, { limits: { memoryBytes } })
+    const { host: own, port: ownPort } = new URL(small.origin)
+    const { headers } = await legacyClient(small.url, keys.attacker)
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: { pad: 'x'.repeat(60_000) } })
+    const request = requestOf(headers, body).replace(host, own).repeat(60)
+    let read = 0
+    const sockets = Array.from({ length: 400 }, () => {
+      const socket = dial(Number(ownPort))
+      // A session may use an id once at a time: 400 says that the body was read.
+      socket.on(
+        'data',
+        (part: Buffer) => (read += part.toString('latin1').match(/HTTP\/1.1 (?:200|400)/g)?.length ?? 0)
+      )
+      socket.write(request)
+      return socket
+    })
+    await until('many of them are read', () => read > 1_000, 60_000)
+    for (const socket of sockets) socket.destroy()
+    t.ok(small.peakMemory() < memoryBytes, `${small.peakMemory()} bytes`)
+  }
+)

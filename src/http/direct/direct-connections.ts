@@ -5,10 +5,10 @@
 
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ClientReply, ClientRequest } from '../reply.ts'
+import { type ClientReply, type ClientRequest, sendError } from '../reply.ts'
 import type { RequestTurns } from '../request-turns.ts'
 import { type RequestHead, readRequestHead } from './request-head.ts'
-import { type ReplySettings, SocketReply } from './socket-reply.ts'
+import { createDateHeader, type ReplySettings, SocketReply } from './socket-reply.ts'
 
 /** In milliseconds; those of Node's server. */
 export interface ConnectionTimes {
@@ -43,7 +43,7 @@ export function serveDirectly(server: Server, options: DirectOptions) {
   const [serveByNode] = server.listeners('connection') as [(socket: Socket) => void]
   const { keepAliveTimeout, maxRequestsPerSocket } = options
   const settings = {
-    date: createDate(),
+    date: createDateHeader(),
     keepAlive: `timeout=${Math.floor(keepAliveTimeout / 1_000)}, max=${maxRequestsPerSocket}`
   }
   const open = new Set<DirectConnection>()
@@ -117,8 +117,7 @@ class DirectConnection {
     const start = end + headEnd.length
     const length = head === undefined ? start : start + head.bodyLength
     if (head !== undefined && length === bytes.length) {
-      this.isBusy = true
-      return this.context.turns.begin(this.socket, () => this.begin(head, bytes, start))
+      return this.queue(head, bytes, start)
     }
     // What is longer holds the next request, too.
     if (
@@ -152,12 +151,30 @@ class DirectConnection {
   }
 
   /** @param bytes of the whole request */
+  private queue(head: RequestHead, bytes: Buffer, bodyStart: number): void {
+    const { context, socket } = this
+    this.isBusy = true
+    const waits = context.turns.add({
+      socket,
+      bytes: bytes.length,
+      begin: () => this.begin(head, bytes, bodyStart),
+      refuse: (error) => sendError(this.replyTo(head), error, '', { Connection: 'close' }, null)
+    })
+    if (waits) socket.pause()
+  }
+
   private begin(head: RequestHead, bytes: Buffer, bodyStart: number): void {
     const { context, socket, held } = this
     if (socket.destroyed) return
+    if (socket.isPaused()) socket.resume()
     // The gateway may be stopping since it came.
     if (!context.accepts(head)) return this.handOver(held === undefined ? bytes : Buffer.concat([bytes, held]))
-    const { url, headers, rawHeaders, keepAlive } = head
+    const reply = this.replyTo(head)
+    context.serve(reply.req, reply, bytes.subarray(bodyStart))
+  }
+
+  private replyTo({ url, headers, rawHeaders, keepAlive }: RequestHead): SocketReply {
+    const { context, socket } = this
     if (this.requests++ === 0 || socket.timeout !== context.keepAliveTimeout)
       socket.setTimeout(context.keepAliveTimeout)
     const request: ClientRequest = {
@@ -171,8 +188,7 @@ class DirectConnection {
       errored: null
     }
     const isLast = !keepAlive || this.requests >= context.maxRequestsPerSocket
-    this.reply = new SocketReply(request, context.settings, !isLast, this.answered)
-    context.serve(request, this.reply, bytes.subarray(bodyStart))
+    return (this.reply = new SocketReply(request, context.settings, !isLast, this.answered))
   }
 
   private readonly answered = (reply: SocketReply): void => {
@@ -231,15 +247,4 @@ class DirectConnection {
 function isBeginning(bytes: Buffer): boolean {
   const length = Math.min(bytes.length, beginning.length)
   return bytes.compare(beginning, 0, length, 0, length) === 0
-}
-
-/** The header is the same for all answers of one second (RFC 9110 section 5.6.7). */
-function createDate(): () => string {
-  let second = 0
-  let text = ''
-  return () => {
-    const now = Math.floor(Date.now() / 1_000)
-    if (now !== second) text = new Date((second = now) * 1_000).toUTCString()
-    return text
-  }
 }

@@ -137,3 +137,14 @@ export class SocketReply extends EventEmitter implements ClientReply {
     return isFree
   }
 }
+
+/** The header is the same for all answers of one second (RFC 9110 section 5.6.7). */
+export function createDateHeader(): () => string {
+  let second = 0
+  let text = ''
+  return () => {
+    const now = Math.floor(Date.now() / 1_000)
+    if (now !== second) text = new Date((second = now) * 1_000).toUTCString()
+    return text
+  }
+}

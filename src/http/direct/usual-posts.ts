@@ -91,7 +91,7 @@ export function serveUsualPosts(server: Server, options: UsualPostsOptions) {
 
   server.off('request', routed).on('request', (raw, response) => {
     const found = raw.method === 'POST' ? find(raw.url ?? '', raw.headers) : undefined
-    if (found === undefined) return void routed(raw, response)
+    if (found === undefined) return routed(raw, response)
     if (raw instanceof CountedRequest) raw.response = response
     serve({ raw, response }, found, (read, failed) => receiveBody(raw, read, failed))
   })

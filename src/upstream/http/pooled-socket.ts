@@ -84,14 +84,15 @@ export class PooledSocket {
       this.write()
     })
     socket.on('end', () => this.whenRead(() => this.ended()))
-    let cause = new Error('the connection was closed')
+    // Made where it is needed: an Error holds on to all that its stack has seen.
+    let cause: Error | undefined
     socket.on('error', (error) => {
       cause = error
     })
     socket.on('close', () => {
       this.connecting?.close()
       pool.closed(this)
-      this.whenRead(() => this.fail(cause))
+      this.whenRead(() => this.fail(cause ?? new Error('the connection was closed')))
     })
   }
 
