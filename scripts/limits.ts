@@ -64,6 +64,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'connection',
       "it is Node's, or waits in the system"
     ],
+    ['http/direct/request-head.ts maxFields', 'header fields of such', 'request', "it is Node's"],
     ['http/direct/direct-connections.ts secondHalfMs', 'wait for its second half', 'request', "it is Node's"],
     ['http/headers.ts maxParamHeaders', '`Mcp-Param-*` headers', 'request', '400'],
     ['http/modern/modern-listen.ts maxRequestBytes', 'the body of `subscriptions/listen`', 'request', '413'],

@@ -35,9 +35,10 @@ export function createCallsInFlight() {
     endStopped(tenants: ReadonlyMap<TenantId, Tenant>): void {
       for (const { controller, tenant: id, record } of running) {
         const tenant = tenants.get(id)
-        const isStopped =
-          tenant?.kills !== undefined && record.route !== undefined && killOfRoute(tenant, record.route) !== undefined
-        if (isStopped) controller.abort(callStopped())
+        if (tenant === undefined) continue
+        // It waits for a list, and goes on with the configuration that it began with.
+        if (record.route === undefined) record.stopped = tenant
+        else if (killOfRoute(tenant, record.route) !== undefined) controller.abort(callStopped())
       }
     },
     /**

@@ -38,7 +38,7 @@ export function serveOneByOne(server: Server, turns: RequestTurns): void {
   function begin({ request, response }: Exchange): void {
     const { socket } = request
     // Of a client that has gone no body can be read any more.
-    if (request.destroyed) return void following.delete(socket)
+    if (request.destroyed || !socket.writable) return void following.delete(socket)
     if (following.get(socket)?.length === 0 && paused.delete(socket)) socket.resume()
     setImmediate(goOn, socket)
     serve(request, response)

@@ -38,6 +38,9 @@ function memoryBudget(ceilingBytes: number, heapBytes: number): number {
   return Math.max(leastBudgetBytes, Math.floor(budget))
 }
 
+/** No tenant is called so; `''` is that of callers who are not known yet. */
+const everybody = '*'
+
 export type MemoryAccount = ReturnType<typeof createMemoryAccount>
 
 export type MemoryShare = ReturnType<MemoryAccount['share']>
@@ -53,7 +56,7 @@ export function createMemoryAccount(budgetBytes = Infinity) {
     share(tenant: string, caller: string) {
       const own = new SharedSum(taken, `${tenant}/${caller}`, callerBytes, 'this caller')
       const ofTenant = new SharedSum(taken, tenant, tenantBytes, 'the tenant of this caller')
-      const ofAll = new SharedSum(taken, '', budgetBytes, 'all callers')
+      const ofAll = new SharedSum(taken, everybody, budgetBytes, 'all callers')
       const full = (bytes: number): SharedSum | undefined =>
         [own, ofTenant, ofAll].find((account) => !account.has(bytes))
       const has = (bytes: number): boolean => own.has(bytes) && ofTenant.has(bytes) && ofAll.has(bytes)
@@ -89,7 +92,7 @@ export function createMemoryAccount(budgetBytes = Infinity) {
     budgetBytes,
     /** How many are. */
     get held() {
-      return taken.get('')?.amount ?? 0
+      return taken.get(everybody)?.amount ?? 0
     }
   }
 }

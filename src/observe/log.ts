@@ -2,7 +2,7 @@
 // token, a session id, a body, a header or an argument.
 
 import pino, { type Logger } from 'pino'
-import type { TenantAudit } from '../config/snapshot.ts'
+import type { Tenant, TenantAudit } from '../config/snapshot.ts'
 import { GatewayError, RpcError, isObject } from '../protocol/messages.ts'
 import { openStandardError } from './standard-error.ts'
 import { textLine } from './text-log.ts'
@@ -112,6 +112,8 @@ export interface CallRecord {
   readonly bodyBytes?: number | undefined
   /** The upstream and the original name that a public name leads to. */
   route?: { readonly upstream: string; readonly name: string }
+  /** What was stopped while it was not known yet where the call leads; undefined: nothing. */
+  stopped?: Pick<Tenant, 'kills'> | undefined
   /** The rule by which a name is as unknown to the caller as what nobody has; `default` where no rule allows it. */
   denied?: string | undefined
 }

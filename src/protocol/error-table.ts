@@ -156,8 +156,8 @@ export const errorTable = {
   ),
   call_stopped: rpc(
     'internalError',
-    'Those who run the gateway have stopped the tool, its upstream or the tenant while the call ran. It was ' +
-      'cancelled there; whether it took effect is unknown.'
+    'Those who run the gateway have stopped the tool, its upstream or the tenant while the call ran. Where it was ' +
+      'sent already, it was cancelled, and whether it took effect is unknown (data.outcome).'
   ),
   upstream_unavailable: rpc(
     'internalError',

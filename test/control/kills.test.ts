@@ -7,7 +7,7 @@ import { legacyClient, type Answer } from '../kit/client.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { redis } from '../kit/redis.ts'
 import { until, type Teardown } from '../kit/until.ts'
-import { isCall, startUpstream } from '../kit/upstream.ts'
+import { isCall, isMethod, startUpstream } from '../kit/upstream.ts'
 
 const keys = { ada: 'gh_key_of_ada_0123456789', ben: 'gh_key_of_ben_0123456789' }
 
@@ -65,6 +65,39 @@ t.test('a stopped tool is as unknown as one that there is not, in both eras, unt
   t.match((await call('up__echo')).json, { result: {} })
   const changes = other.log.flatMap(({ change }) => (change === undefined ? [] : [change]))
   t.match(changes, [{ action: 'kill.put', tenant: 'acme', target: 'the tool echo of up' }, { action: 'kill.delete' }])
+})
+
+t.test('a call that waits for the list of its upstream does not get past a kill switch', async (t) => {
+  const { upstream, kill, startOne } = await start(t)
+  const held: Array<() => void> = []
+  upstream.override(
+    isMethod('tools/list'),
+    (response, { message }) => {
+      const result = { tools: [{ name: 'echo', inputSchema: { type: 'object' } }] }
+      held.push(() => {
+        response.writeHead(200, { 'Content-Type': 'application/json' })
+        response.end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result }))
+      })
+    },
+    Infinity
+  )
+  const fresh = await startOne()
+  const modern = modernRequest(
+    fresh.url(),
+    'tools/call',
+    { name: 'up__echo', arguments: {} },
+    { token: keys.ada, id: 'x' }
+  )
+  await until('the call waits for the list', () => held.length > 0)
+  t.equal((await kill('tools/up/echo')).status, 204)
+  await until('the new process knows', async () => {
+    const { json } = await fresh.call('GET', '/v1/tenants/acme/kills')
+    return (json as { items: unknown[] }).items.length === 1
+  })
+  for (const release of held) release()
+  const { text } = await modern
+  t.match(text, /call_stopped|Unknown tool/)
+  t.equal(upstream.seen.filter(isCall('echo')).length, 0, 'it never reached the upstream')
 })
 
 t.test('of a stopped upstream nothing is left, and its calls end', async (t) => {

@@ -255,6 +255,18 @@ for (const [name, storm] of Object.entries(storms))
     })
   })
 
+t.test('what callers hold who are not known yet counts once for all', async (t) => {
+  const account = createMemoryAccount(4_000)
+  const [strangers, known] = [account.share('', ''), account.share('acme', 'ada')]
+  t.ok(strangers.take(1_000))
+  t.equal(account.held, 1_000)
+  t.ok(known.take(1_000))
+  t.ok(strangers.has(0), 'what others hold is not theirs')
+  strangers.move(-1_000)
+  known.move(-1_000)
+  t.equal(account.held, 0)
+})
+
 t.test('nothing stays counted of calls that take too long', async (t) => {
   const upstream = await startUpstream()
   t.teardown(() => upstream.close())

@@ -102,6 +102,8 @@ class DirectConnection {
   }
 
   private readonly onData = (chunk: Buffer): void => {
+    // The last answer was given: nobody would get that of another request, so it is not begun.
+    if (!this.socket.writable) return
     const bytes = this.held === undefined ? chunk : Buffer.concat([this.held, chunk])
     if (!this.isBusy) return this.read(bytes, this.held !== undefined)
     this.held = bytes
@@ -177,16 +179,8 @@ class DirectConnection {
     const { context, socket } = this
     if (this.requests++ === 0 || socket.timeout !== context.keepAliveTimeout)
       socket.setTimeout(context.keepAliveTimeout)
-    const request: ClientRequest = {
-      method: 'POST',
-      url,
-      headers,
-      rawHeaders,
-      socket,
-      httpVersionMajor: 1,
-      complete: true,
-      errored: null
-    }
+    const whole = { httpVersionMajor: 1, complete: true, errored: null }
+    const request: ClientRequest = { method: 'POST', url, headers, rawHeaders, socket, ...whole }
     const isLast = !keepAlive || this.requests >= context.maxRequestsPerSocket
     return (this.reply = new SocketReply(request, context.settings, !isLast, this.answered))
   }
@@ -196,7 +190,7 @@ class DirectConnection {
     this.isBusy = false
     const { socket, context } = this
     if (socket.destroyed) return
-    if (!reply.shouldKeepAlive) {
+    if (!reply.shouldKeepAlive || !socket.writable) {
       this.held = undefined
       return socket.destroySoon()
     }

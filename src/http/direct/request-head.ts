@@ -19,15 +19,24 @@ const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 /** Of header fields, in latin1 (RFC 9110 section 5.5). */
 const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/
 const length = /^(?:0|[1-9]\d{0,8})$/
+const maxFields = 100
 /** Their meaning goes beyond the request that they stand in. */
-const unusual: ReadonlySet<string> = new Set(['transfer-encoding', 'expect', 'upgrade', 'te', 'trailer'])
+const unusual: ReadonlySet<string> = new Set([
+  'transfer-encoding',
+  'expect',
+  'upgrade',
+  'te',
+  'trailer',
+  'proxy-connection'
+])
 
 /**
  * @param text latin1, without the empty line at its end
  * @returns undefined for anything but a POST in its usual form, with a length
  */
 export function readRequestHead(text: string): RequestHead | undefined {
-  const [first = '', ...lines] = text.split('\r\n')
+  const [first = '', ...lines] = text.split('\r\n', maxFields + 2)
+  if (lines.length > maxFields) return undefined
   const url = requestLine.exec(first)?.[1]
   if (url === undefined) return undefined
   const headers: IncomingHttpHeaders = Object.create(null) as IncomingHttpHeaders

@@ -78,6 +78,8 @@ export class SocketReply extends EventEmitter implements ClientReply {
   /** @returns false where more should wait for `drain` */
   write(data: string | Uint8Array): boolean {
     if (this.destroyed || this.writableEnded) return false
+    // An empty chunk would be the last one.
+    if (data.length === 0) return !this.socket.writableNeedDrain
     if (typeof data !== 'string') return this.writeBytes(data)
     const size = this.isChunked ? `${Buffer.byteLength(data).toString(16)}\r\n` : ''
     return this.socket.write(`${this.takeHead()}${size}${data}${this.isChunked ? '\r\n' : ''}`)
@@ -89,7 +91,10 @@ export class SocketReply extends EventEmitter implements ClientReply {
     this.writableEnded = true
     // As many bytes as characters: it is ASCII, and goes out without being converted.
     const encoding = this.length === text.length ? 'latin1' : 'utf8'
-    this.socket.write(this.takeHead() + (this.isChunked ? '0\r\n\r\n' : text), encoding, () => this.sent())
+    this.socket.write(this.takeHead() + (this.isChunked ? '0\r\n\r\n' : text), encoding, (error) => {
+      // The connection tells what has failed.
+      if (!error) this.sent()
+    })
     return this
   }
 

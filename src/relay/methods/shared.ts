@@ -10,6 +10,7 @@ import {
   type Result,
   type UpstreamName
 } from '../../protocol/messages.ts'
+import { killOfRoute } from '../../policy/kills.ts'
 import { factsOf } from '../../policy/rules.ts'
 import { shapeCompletion } from '../../protocol/translate/revision-shape.ts'
 import { withParam, type UriMap } from '../../protocol/translate/rewrite.ts'
@@ -106,9 +107,16 @@ export function unknownEntry(catalog: Catalog, kind: 'tool' | 'prompt', name: st
   return unknownName(catalog.unlistedOwnerOfName(kind, name), error)
 }
 
-/** @throws GatewayError upstream_unavailable */
+const stoppedBeforeSent = (): GatewayError =>
+  new GatewayError('call_stopped', 'Those who run this gateway have stopped what is called. It was not called.')
+
+/** @throws GatewayError upstream_unavailable, call_stopped */
 export function targetOf(call: RecordedContext, catalog: Catalog, route: Route): Target {
-  if (call.record !== undefined) call.record.route = route
+  const { record } = call
+  if (record !== undefined) {
+    record.route = route
+    if (record.stopped !== undefined && killOfRoute(record.stopped, route) !== undefined) throw stoppedBeforeSent()
+  }
   return { route, definition: definitionOf(call, route.upstream), catalog, uris: catalog.uriMap(route.upstream) }
 }
 

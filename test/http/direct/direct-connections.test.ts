@@ -86,7 +86,22 @@ t.test('a connection ends after so many requests, and its last answer says so', 
   t.match(text.slice(text.lastIndexOf('HTTP/1.1')), /connection: close/i)
 })
 
-t.test('no value can end the head of an answer or add to it', async (t) => {
+t.test('after the last answer of a connection no request is begun', async (t) => {
+  const { acme, kept, last } = await started(t)
+  const calls = (): number => acme.upstream.server.calls('echo')
+  for (let round = 0; round < 5; round++) {
+    const before = calls()
+    const socket = dial(acme.port)
+    const closed = untilClosed(socket)
+    await sendInParts(socket, [last(1), kept(2)])
+    // Whoever sends more than it has announced may lose the answer, too.
+    t.notOk(ids(await closed).includes('2'))
+    await acme.exchange(last(3))
+    t.equal(calls() - before, 2, 'the first, and that of the other connection')
+  }
+})
+
+t.test('no value can end the head of an answer or add to it, and no empty piece its body', async (t) => {
   const server = createServer()
   server.listen(0, '127.0.0.1')
   t.teardown(() => server.close())
@@ -106,10 +121,16 @@ t.test('no value can end the head of an answer or add to it', async (t) => {
     new SocketReply({ ...request, errored: null, socket }, { date: () => 'now', keepAlive: 'max=1' }, true, () => {})
   for (const value of ['a\r\nX-More: b', 'a\nb', 'a\0', 'ü\u0100'])
     t.throws(() => reply().writeHead(200, { 'X-Any': value }), TypeError, JSON.stringify(value))
+  const streamed = reply().writeHead(200, {})
+  streamed.write('')
+  streamed.write(new Uint8Array(0))
+  streamed.write('a')
+  streamed.end()
   reply().writeHead(200, { 'X-Any': 'a b', 'Content-Length': 2 }).end('{}')
   socket.end()
   t.equal(
     await closed,
-    'HTTP/1.1 200 OK\r\nX-Any: a b\r\nContent-Length: 2\r\nDate: now\r\nConnection: keep-alive\r\nKeep-Alive: max=1\r\n\r\n{}'
+    'HTTP/1.1 200 OK\r\nDate: now\r\nConnection: keep-alive\r\nKeep-Alive: max=1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n' +
+      'HTTP/1.1 200 OK\r\nX-Any: a b\r\nContent-Length: 2\r\nDate: now\r\nConnection: keep-alive\r\nKeep-Alive: max=1\r\n\r\n{}'
   )
 })

@@ -74,6 +74,8 @@ t.test('what leaves a doubt is left to Node', async (t) => {
     [...usual, 'Transfer-Encoding : chunked'],
     [...usual, 'Expect: 100-continue'],
     [...usual, 'Upgrade: h2c'],
+    [...usual, 'Proxy-Connection: close'],
+    [...usual, ...Array.from({ length: 100 }, (_, at) => `X-${at}: x`)],
     [...usual, 'Connection: keep-alive, upgrade'],
     [...usual, ' folded: line'],
     [...usual, 'X-A: b\nTransfer-Encoding: chunked'],
