@@ -25,6 +25,7 @@ import { createJournal } from './journal.ts'
 import { createJudge, type Wish } from './judge.ts'
 import { createKillSwitches, type Commit, type KillSwitch } from './kill-switches.ts'
 import { killsPrefix } from './kills.ts'
+import { removedTenants } from './removed-tenants.ts'
 import { createRequestMemory } from './request-memory.ts'
 
 /** How often each process looks for versions that it was not told of. */
@@ -188,6 +189,12 @@ export async function createControl(options: ControlOptions) {
       inTurn(async () => {
         const texts = await journal.at(version)
         return texts && documentsIn(texts, new Map())
+      }),
+    /** What those of these tenants that are not there any more had last. @throws GatewayError unavailable */
+    removedOf: (tenants: Iterable<string>) =>
+      inTurn(async () => {
+        await sync()
+        return await removedTenants(journal, tenants, compiled.documents)
       }),
 
     async close(): Promise<void> {

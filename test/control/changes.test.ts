@@ -4,6 +4,7 @@ import { hash } from 'node:crypto'
 import t from 'tap'
 import { adminGateway, adminKeys, type AdminGateway } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'
+import { modernRequest } from '../kit/modern-client.ts'
 import { until, type Teardown } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
@@ -116,6 +117,32 @@ t.test('versions say who changed what and when; an earlier one can be taken up a
   t.equal((await made.call('POST', '/v1/rollback', { body: { version: 1, tenant: 'initech' } })).status, 200)
   t.match((await made.call('GET', '/v1/tenants/initech')).json, { version: 6, origins: [] })
   t.equal((await made.call('POST', '/v1/rollback', { key: adminKeys.acme, body: { version: 1 } })).status, 403)
+})
+
+t.test('a rollback brings back no key that was revoked, also of a tenant that was removed since', async (t) => {
+  const made = await start(t)
+  const keyOf = async (name: string) => ((await newKey(made, name)).json as { key: string }).key
+  const statusOf = async (token: string) =>
+    (await modernRequest(made.url('default', 'initech'), 'tools/list', {}, { token })).status
+  const [revoked, kept] = [await keyOf('ci'), await keyOf('kept')]
+  const patched = await made.call('PATCH', '/v1/tenants/initech', { body: { origins: ['https://a.b'] }, headers: any })
+  const { version } = patched.json as { version: number }
+  const rollback = async (to: number) => {
+    const { status, text } = await made.call('POST', '/v1/rollback', { body: { version: to, tenant: 'initech' } })
+    t.equal(status, 200, text)
+  }
+  t.equal(await statusOf(revoked), 200)
+  t.equal((await made.call('DELETE', '/v1/tenants/initech/keys/ci')).status, 204)
+  t.equal(await statusOf(revoked), 401)
+  await rollback(version)
+  t.equal(await statusOf(revoked), 401)
+  t.equal(await statusOf(kept), 200, 'a key that nobody revoked')
+  t.match((await made.call('GET', '/v1/tenants/initech')).json, { origins: ['https://a.b'] })
+  t.equal((await made.call('DELETE', '/v1/tenants/initech', { headers: any })).status, 204)
+  await rollback(version)
+  t.equal(await statusOf(revoked), 401, 'removed in between')
+  t.equal(await statusOf(kept), 200)
+  t.match((await made.call('GET', '/v1/tenants/initech/keys')).json, { items: [{ name: 'kept' }] })
 })
 
 t.test('a plan says who gains and loses which tools, and apply does it, unless others were first', async (t) => {

@@ -3,9 +3,11 @@
 import type { Static } from 'typebox'
 import { closedObject } from '../../config/schema/tenant.ts'
 import { Type } from '../../config/schema/type.ts'
-import { isTree, type Tree } from '../../config/shape.ts'
+import { isTree, listOf, treeOf, type Tree } from '../../config/shape.ts'
 import type { DocumentChange, Documents } from '../../control/compiled-documents.ts'
+import { ControlError } from '../../control/control-error.ts'
 import type { WantedChange } from '../../control/judge.ts'
+import type { RemovedTenant } from '../../control/removed-tenants.ts'
 import { foreignCursor, pageQuery, pageSchema } from '../paging.ts'
 import { AdminProblem, noSuch } from '../problem.ts'
 import { administrators, AdminReply, defineRoute, everyRole, maySee, type AdminRequest } from '../route.ts'
@@ -68,12 +70,34 @@ function resultOf(version: number, changes: readonly DocumentChange[]): AdminRep
   return new AdminReply(body, { ETag: etagOf(version) })
 }
 
-/** What makes the documents of now those of then. */
-const differenceTo = (then: Documents, now: Documents, only: string | undefined): WantedChange =>
+/** The document of then with those of its API keys only that the other one has, too, whatever their names. */
+function withKeysOf(then: Tree, { auth: other }: Tree): Tree {
+  const { auth } = then
+  if (!isTree(auth) || !Array.isArray(auth['keys'])) return then
+  const valueOf = (key: unknown): string => JSON.stringify([treeOf(key)['sha256'], treeOf(key)['key']])
+  const known = new Set(listOf(treeOf(other)['keys']).map(valueOf))
+  return { ...then, auth: { ...auth, keys: auth['keys'].filter((key) => known.has(valueOf(key))) } }
+}
+
+/**
+ * What makes the documents of now those of then, without keys that were revoked since.
+ * @param removed what tenants that are not there any more had last
+ * @throws ControlError conflict
+ */
+const differenceTo = (
+  then: Documents,
+  now: Documents,
+  removed: ReadonlyMap<string, RemovedTenant>
+): Map<string, Tree | undefined> =>
   new Map(
-    [...new Set([...then.keys(), ...now.keys()])]
-      .filter((id) => only === undefined || id === only)
-      .map((id) => [id, then.get(id)?.tree])
+    [...new Set([...then.keys(), ...now.keys()])].map((id) => {
+      const tree = then.get(id)?.tree
+      if (tree === undefined) return [id, undefined]
+      const last = now.get(id) ?? removed.get(id)
+      // What was revoked since is not known: it must not come back.
+      if (last === undefined) throw new ControlError('conflict', `The tenant ${id} is being removed.`, 'Try again.')
+      return [id, withKeysOf(tree, last.tree)]
+    })
   )
 
 export const versionRoutes = [
@@ -138,7 +162,9 @@ export const versionRoutes = [
       method: 'POST',
       path: '/v1/rollback',
       roles: ['platform-admin'],
-      summary: 'Takes up an earlier version again, as a new one: of one tenant, or of all that this API made.',
+      summary:
+        'Takes up an earlier version again, as a new one: of one tenant, or of all that this API made. API keys that ' +
+        'were revoked since stay revoked, also those of a tenant that was removed since.',
       body: closedObject({
         version: Type.Integer({ minimum: 1, description: 'One of `GET /v1/versions`.' }),
         tenant: Type.Optional(Type.String({ description: 'Not given: all.' }))
@@ -149,12 +175,15 @@ export const versionRoutes = [
       answeredOnce(request, services, 'rollback', async () => {
         const { version, tenant } = request.body
         const { control } = services
-        const then = await control.at(version)
-        if (then === undefined) throw noSuch('version')
+        const isMeant = ([id]: readonly [string, unknown]): boolean => tenant === undefined || id === tenant
+        const found = await control.at(version)
+        if (found === undefined) throw noSuch('version')
+        const then = new Map([...found].filter(isMeant))
+        const removed = await control.removedOf(then.keys())
         const changes = await writeDocuments(request, services, {
           action: 'rollback',
           target: `version ${version}`,
-          change: (now) => differenceTo(then, now, tenant),
+          change: (now) => differenceTo(then, new Map([...now].filter(isMeant)), removed),
           partOf: (tree) => tree
         })
         return resultOf(control.version, changes)
