@@ -24,8 +24,7 @@ import { ControlError } from './control-error.ts'
 import { createJournal } from './journal.ts'
 import { createJudge, type Wish } from './judge.ts'
 import { createKillSwitches, type Commit, type KillSwitch } from './kill-switches.ts'
-import { killsPrefix } from './kills.ts'
-import { removedTenants } from './removed-tenants.ts'
+import { killTextsAfter, removedTenants } from './removed-tenants.ts'
 import { createRequestMemory } from './request-memory.ts'
 
 /** How often each process looks for versions that it was not told of. */
@@ -108,15 +107,11 @@ export async function createControl(options: ControlOptions) {
   }
 
   async function write(wish: Wish): Promise<readonly DocumentChange[]> {
-    const { author, action } = wish
+    const { author, action, removed } = wish
     let changes: readonly DocumentChange[] = []
     await commit({ author, action }, () => {
       changes = judge(wish)
-      const texts = textsOf(changes)
-      // With a tenant its kill switches go.
-      for (const { tenant, after } of changes)
-        if (after === undefined && compiled.killsOf(tenant).length > 0) texts.set(killsPrefix + tenant, undefined)
-      return texts
+      return new Map([...textsOf(changes), ...killTextsAfter(changes, compiled.killsOf, removed)])
     })
     return changes
   }

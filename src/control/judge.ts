@@ -10,6 +10,7 @@ import { compileDocument } from './compile-document.ts'
 import { checkSizes, textOfDocument, type DocumentChange, type Documents } from './compiled-documents.ts'
 import { ControlError } from './control-error.ts'
 import { checkTenantAdmin } from './permissions.ts'
+import type { RemovedTenant } from './removed-tenants.ts'
 import { hasReference, notUsable, storedDocument } from './tenant-document.ts'
 import type { ChangeAuthor } from './version-record.ts'
 
@@ -24,6 +25,8 @@ export interface Wish {
   readonly change: (documents: Documents) => WantedChange
   /** Judges what would be another document than now. @throws whatever refuses it */
   readonly admit?: (change: DocumentChange) => void
+  /** Of a rollback: tenants that it makes anew get the kill switches that they had last. */
+  readonly removed?: ReadonlyMap<string, RemovedTenant>
 }
 
 interface JudgeOptions {

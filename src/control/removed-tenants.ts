@@ -2,9 +2,9 @@
 // it, and none of the API keys that were revoked by then.
 
 import type { Tree } from '../config/shape.ts'
-import { documentPrefix, documentsIn, type Documents } from './compiled-documents.ts'
+import { documentPrefix, documentsIn, type DocumentChange, type Documents } from './compiled-documents.ts'
 import type { createJournal } from './journal.ts'
-import { killsIn, type DatedKill } from './kills.ts'
+import { killsIn, killsPrefix, withKill, type DatedKill } from './kills.ts'
 
 export interface RemovedTenant {
   readonly tree: Tree
@@ -37,3 +37,30 @@ export async function removedTenants(
   }
   return removed
 }
+
+/**
+ * The lists of kill switches that a change of documents changes: with a tenant they go, and they come back where its
+ * removal is taken back.
+ * @param removed of a rollback
+ * @returns new texts by name; undefined: removed
+ * @throws ControlError limit_reached
+ */
+export function killTextsAfter(
+  changes: readonly DocumentChange[],
+  killsOf: (tenant: string) => readonly DatedKill[],
+  removed: ReadonlyMap<string, RemovedTenant> = new Map()
+): ReadonlyMap<string, string | undefined> {
+  const texts = new Map<string, string | undefined>()
+  for (const { tenant, before, after } of changes) {
+    const kills = killsOf(tenant)
+    const last = removed.get(tenant)?.kills ?? []
+    if (after === undefined && kills.length > 0) texts.set(killsPrefix + tenant, undefined)
+    else if (before === undefined && last.length > 0)
+      texts.set(killsPrefix + tenant, JSON.stringify(withKills(kills, last)))
+  }
+  return texts
+}
+
+/** @throws ControlError limit_reached */
+const withKills = (kills: readonly DatedKill[], others: readonly DatedKill[]): readonly DatedKill[] =>
+  others.reduce((all, kill) => withKill(all, kill) ?? all, kills)

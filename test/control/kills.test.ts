@@ -151,3 +151,48 @@ t.test('a stopped tenant lets nobody in, and no other tenant notices', async (t)
   t.equal((await kill('tenant', 'DELETE')).status, 204)
   await until('callers are let in again', () => legacyClient(one.url(), keys.ada).catch(() => undefined))
 })
+
+t.test('kill switches outlast every rollback, and end with a tenant that is made anew', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const made = await adminGateway(t, { upstreams: {} })
+  const path = '/v1/tenants/initech'
+  const any = { 'If-Match': '*' }
+  const body = {
+    auth: { keys: Object.entries(keys).map(([name, key]) => ({ name, key })) },
+    upstreams: { up: { url: upstream.url } }
+  }
+  const other = { auth: {}, upstreams: {} }
+  const statuses = () =>
+    Promise.all(
+      [keys.ada, keys.ben].map(
+        async (token) => (await modernRequest(made.url('default', 'initech'), 'tools/list', {}, { token })).status
+      )
+    )
+  const rollback = async (version: number) => {
+    const { status, text } = await made.call('POST', '/v1/rollback', { body: { version } })
+    t.equal(status, 200, text)
+  }
+  t.match(await made.call('PUT', '/v1/tenants/other', { body: other }), { status: 201, json: { version: 1 } })
+  t.match(await made.call('PUT', path, { body }), { status: 201, json: { version: 2 } })
+  t.same(await statuses(), [200, 200])
+  t.equal((await made.call('PUT', `${path}/kills/keys/ada`)).status, 204)
+  t.same(await statuses(), [401, 200])
+  await rollback(1)
+  t.equal((await made.call('GET', path)).status, 404)
+  await rollback(2)
+  t.same(await statuses(), [401, 200], 'back and forth')
+  t.match((await made.call('GET', `${path}/kills`)).json, { items: [{ kind: 'key', key: 'ada', by: 'platform' }] })
+  t.equal((await made.call('DELETE', path, { headers: any })).status, 204)
+  await rollback(2)
+  t.same(await statuses(), [401, 200], 'removed and brought back')
+  t.equal((await made.call('PUT', `${path}/kills/tenant`)).status, 204)
+  t.same(await statuses(), [403, 403])
+  await rollback(1)
+  await rollback(2)
+  t.same(await statuses(), [403, 403])
+  t.equal((await made.call('DELETE', path, { headers: any })).status, 204)
+  t.equal((await made.call('PUT', path, { body })).status, 201)
+  t.same(await statuses(), [200, 200], 'made anew, by whoever may')
+  t.match((await made.call('GET', `${path}/kills`)).json, { items: [] })
+})

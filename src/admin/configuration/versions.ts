@@ -164,7 +164,7 @@ export const versionRoutes = [
       roles: ['platform-admin'],
       summary:
         'Takes up an earlier version again, as a new one: of one tenant, or of all that this API made. API keys that ' +
-        'were revoked since stay revoked, also those of a tenant that was removed since.',
+        'were revoked since stay revoked, and kill switches stay on, also those of a tenant that was removed since.',
       body: closedObject({
         version: Type.Integer({ minimum: 1, description: 'One of `GET /v1/versions`.' }),
         tenant: Type.Optional(Type.String({ description: 'Not given: all.' }))
@@ -184,6 +184,7 @@ export const versionRoutes = [
           action: 'rollback',
           target: `version ${version}`,
           change: (now) => differenceTo(then, new Map([...now].filter(isMeant)), removed),
+          removed,
           partOf: (tree) => tree
         })
         return resultOf(control.version, changes)

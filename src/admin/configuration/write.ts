@@ -7,7 +7,7 @@ import { shownDocument, type TenantDocument } from '../../control/tenant-documen
 import { changeHash, recordChange } from '../changes.ts'
 import type { AdminRequest, AdminServices } from '../route.ts'
 
-export interface NotedWish extends Pick<Wish, 'admit' | 'change'> {
+export interface NotedWish extends Pick<Wish, 'admit' | 'change' | 'removed'> {
   /** Such as `tenant.put`. */
   readonly action: string
   /** What was changed, without anything secret. */
@@ -20,11 +20,11 @@ export interface NotedWish extends Pick<Wish, 'admit' | 'change'> {
 export async function writeDocuments(
   { administrator, address }: AdminRequest,
   services: AdminServices,
-  { action, target, change, admit, partOf }: NotedWish
+  { action, target, partOf, ...wish }: NotedWish
 ): Promise<readonly DocumentChange[]> {
   const { name, role } = administrator
   const author = { name, role }
-  const made = await services.control.change({ author, action, change, ...(admit && { admit }) })
+  const made = await services.control.change({ ...wish, author, action })
   // Of what is shown: the digest of a secret would let whoever reads the log try secrets out.
   const digestOf = (document: TenantDocument | undefined): string | undefined => {
     const part = document && partOf(shownDocument(document.tree))
