@@ -1,4 +1,5 @@
-// Puts kill switches and takes them back: of any tenant that there is, whoever manages it.
+// Puts kill switches and takes them back: of any tenant that there is, whoever manages it. What a platform-admin has
+// stopped no tenant-admin starts again.
 
 import type { Kill } from '../config/snapshot.ts'
 import type { Clock } from '../time/clock.ts'
@@ -27,6 +28,9 @@ export interface KillSwitch {
 const noSuchThing = (what: string): ControlError =>
   new ControlError('not_found', `There is no such ${what}, or this key is not for it.`, 'List what there is.')
 
+/** Of those whose author is not known, too: a tenant-admin must not start what may be a platform-admin's to start. */
+const isOfPlatform = ({ role }: DatedKill): boolean => role !== 'tenant-admin'
+
 interface KillSwitchOptions {
   readonly killsOf: (tenant: string) => readonly DatedKill[]
   readonly isKnown: (tenant: string) => boolean
@@ -37,16 +41,24 @@ interface KillSwitchOptions {
 
 export function createKillSwitches({ killsOf, isKnown, commit, wall }: KillSwitchOptions) {
   return {
-    /** @returns whether it was not so already. @throws ControlError not_found, limit_reached */
+    /** @returns whether it was not so already. @throws ControlError not_found, forbidden, limit_reached */
     async turn({ author, tenant, kill, verb }: KillSwitch): Promise<boolean> {
       let isChanged = false
       await commit({ author, action: `kill.${verb}` }, () => {
         if (!isKnown(tenant)) throw noSuchThing('tenant')
         const before = killsOf(tenant)
-        const dated = { ...kill, at: new Date(wall.now()).toISOString(), by: author.name }
-        const left = before.filter((each) => !isSameKill(each, kill))
-        if (verb === 'delete' && left.length === before.length) throw noSuchThing('kill switch')
-        const after = verb === 'put' ? withKill(before, dated) : left
+        const dated = { ...kill, at: new Date(wall.now()).toISOString(), by: author.name, role: author.role }
+        const byPlatform = author.role === 'platform-admin'
+        const same = before.find((each) => isSameKill(each, kill))
+        const left = before.filter((each) => each !== same)
+        if (verb === 'delete') {
+          if (same === undefined) throw noSuchThing('kill switch')
+          if (isOfPlatform(same) && !byPlatform)
+            throw new ControlError('forbidden', 'A platform-admin has put this kill switch.', 'Ask a platform-admin.')
+        }
+        // What both have stopped is the platform-admin's to start.
+        const isTakenOver = same !== undefined && !isOfPlatform(same) && byPlatform
+        const after = verb === 'put' ? withKill(isTakenOver ? left : before, dated) : left
         isChanged = after !== undefined
         if (after === undefined) return new Map()
         return new Map([[killsPrefix + tenant, after.length === 0 ? undefined : JSON.stringify(after)]])

@@ -13,8 +13,8 @@ import type { KeptText } from './journal.ts'
 export const killsPrefix = 'kills/'
 const maxKills = 1_000
 
-/** When it was stopped, and by which admin key. */
-export type DatedKill = Kill & { readonly at: string; readonly by: string }
+/** When it was stopped, and by which admin key. Lists of before roles were kept have none. */
+export type DatedKill = Kill & { readonly at: string; readonly by: string; readonly role?: string }
 
 /** And the version that changed them last. */
 export type KillsByTenant = ReadonlyMap<string, { readonly version: number; readonly kills: readonly DatedKill[] }>
@@ -32,7 +32,7 @@ export function killsIn(texts: ReadonlyMap<string, KeptText>, known: KillsByTena
   return new Map(found)
 }
 
-const targetOf = ({ at: _at, by: _by, ...kill }: DatedKill): Kill => kill
+const targetOf = ({ at: _at, by: _by, role: _role, ...kill }: DatedKill): Kill => kill
 
 export const isSameKill = (one: DatedKill, other: Kill): boolean =>
   canonicalJsonOf(targetOf(one)) === canonicalJsonOf(other)

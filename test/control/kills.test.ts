@@ -196,3 +196,29 @@ t.test('kill switches outlast every rollback, and end with a tenant that is made
   t.same(await statuses(), [200, 200], 'made anew, by whoever may')
   t.match((await made.call('GET', `${path}/kills`)).json, { items: [] })
 })
+
+t.test('what a platform-admin has stopped, only a platform-admin starts again', async (t) => {
+  const { one, kill } = await start(t)
+  const own = { key: adminKeys.acme }
+  const turn = (method: string, path: string) => one.call(method, `/v1/tenants/acme/kills/${path}`, own)
+  t.equal((await turn('PUT', 'keys/ben')).status, 204)
+  t.equal((await turn('DELETE', 'keys/ben')).status, 204, 'its own')
+  t.equal((await kill('tenant')).status, 204)
+  t.equal((await turn('PUT', 'tenant')).status, 204, 'it is so already')
+  const refused = await turn('DELETE', 'tenant')
+  t.match(refused, {
+    status: 403,
+    json: { type: 'urn:gatehouse:problem:forbidden', detail: /platform-admin/, remedy: 'Ask a platform-admin.' }
+  })
+  await t.rejects(legacyClient(one.url(), keys.ada), /initialize: 403/)
+  t.match((await one.call('GET', '/v1/tenants/acme/kills', own)).json, {
+    items: [{ kind: 'tenant', by: 'platform', role: 'platform-admin' }]
+  })
+  t.equal((await kill('tenant', 'DELETE')).status, 204)
+  t.equal((await turn('PUT', 'keys/ada')).status, 204)
+  t.equal((await kill('keys/ada')).status, 204, 'the platform-admin takes it over')
+  t.equal((await turn('DELETE', 'keys/ada')).status, 403)
+  t.match((await one.call('GET', '/v1/tenants/acme/kills', own)).json, { items: [{ key: 'ada', by: 'platform' }] })
+  t.equal((await kill('keys/ada', 'DELETE')).status, 204)
+  t.ok(await until('ada is let in again', () => legacyClient(one.url(), keys.ada).catch(() => undefined)))
+})

@@ -30,7 +30,8 @@ const KillEntry = closedObject({
   subject: optional('The caller.'),
   key: optional('The name of the API key.'),
   at: Type.String({ description: 'Since when (RFC 3339).' }),
-  by: Type.String({ description: 'Name of the admin key.' })
+  by: Type.String({ description: 'Name of the admin key.' }),
+  role: optional('Of the admin key. A tenant-admin takes back only what a tenant-admin has stopped.')
 })
 
 type Params = Readonly<Record<string, string>>
@@ -110,8 +111,13 @@ const routesOf = ([path, what, killOf]: (typeof switches)[number]): AdminRoute[]
       { ...shared, method: 'PUT', summary: `Stops ${what}. Calls in flight are cancelled.` },
       (request, services) => turn(request, services, killOf(request.params), 'put')
     ),
-    defineRoute({ ...shared, method: 'DELETE', summary: 'Takes it back.' }, (request, services) =>
-      turn(request, services, killOf(request.params), 'delete')
+    defineRoute(
+      {
+        ...shared,
+        method: 'DELETE',
+        summary: 'Takes it back; of what a platform-admin has stopped, only a platform-admin does.'
+      },
+      (request, services) => turn(request, services, killOf(request.params), 'delete')
     )
   ]
 }
