@@ -8,7 +8,7 @@ import { ConfigSchema, type ConfigInput } from '../config/schema/config.ts'
 import { checkShape, treeOf, type Tree } from '../config/shape.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import { tenantId } from '../protocol/messages.ts'
-import type { TenantDocument } from './tenant-document.ts'
+import { hasReference, type TenantDocument } from './tenant-document.ts'
 
 /** Relative paths would depend on where a gateway keeps its file: those of documents are absolute. */
 const folder = '/'
@@ -35,12 +35,14 @@ export function compileDocument(
   file: Snapshot,
   env: Environment
 ): Compiled {
+  // Those of a tenant-admin were refused when it was written; what is here all the same is not looked up.
+  if (!byPlatform && hasReference(tree)) {
+    const [message, suggestion] = ['refers to variables or files', 'Only a platform-admin may do so.']
+    return { problems: [{ path: '', message, suggestion }] }
+  }
   const report = createReport(() => undefined)
   const whole = { tenants: { [id]: tree } }
-  // Those of a tenant-admin were refused when it was written; what is here all the same is not resolved.
-  const { value, isReference, inserted } = resolveReferences(whole, folder, byPlatform ? env : {}, report)
-  if (!byPlatform && inserted.length > 0)
-    report.add(['tenants', id], 'refers to variables or files', 'Only a platform-admin may do so.')
+  const { value, isReference, inserted } = resolveReferences(whole, folder, env, report)
   const { listen, publicUrl, audit, admin } = file
   const config = checkShape(
     ConfigSchema,

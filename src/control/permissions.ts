@@ -20,29 +20,31 @@ export function checkTenantAdmin(
 ): void {
   if (before === undefined || next === undefined)
     throw refused('Only a platform-admin makes and removes tenants.', 'Ask a platform-admin.')
-  checkReferences(unitsOf(before), unitsOf(next))
+  checkReferences(new Map(unitsOf(before)), unitsOf(next))
   const problems = [...upstreamFaults(before, next, allowedHosts), ...issuerFaults(before, next, allowedHosts)]
   if (problems.length === 0) return
   throw new ControlError('forbidden', 'Only a platform-admin may change this.', 'See errors.', problems)
 }
 
-/** Parts that lead a secret somewhere else only together. */
-function unitsOf(tree: Tree): Map<string, unknown> {
+/** Parts that lead a secret somewhere else only together; each as often as it is there, whatever its form. */
+function unitsOf(tree: Tree): ReadonlyArray<readonly [unit: string, value: unknown]> {
   const { upstreams, endpoints, auth, ...others } = tree
   const { keys, issuers, ...rest } = isTree(auth) ? auth : {}
   const named = (kind: string, list: unknown, name: string): Array<[string, unknown]> =>
-    listOf(list).map((each) => [`${kind} ${stringOrNone(treeOf(each)[name])}`, each])
-  return new Map<string, unknown>([
-    ...Object.entries(others),
+    Array.isArray(list)
+      ? list.map((each: unknown) => [`${kind} ${stringOrNone(treeOf(each)[name])}`, each])
+      : [[`all of kind ${kind}`, list]]
+  return [
+    ...Object.entries(others).map(([member, value]) => [`member ${member}`, value] as const),
     ['upstreams and endpoints', [upstreams, endpoints]],
     ['auth', isTree(auth) ? rest : auth],
     ...named('key', keys, 'name'),
     ...named('issuer', issuers, 'issuer')
-  ])
+  ]
 }
 
 /** What refers to secrets of the gateway stays as it is, or goes. */
-function checkReferences(before: ReadonlyMap<string, unknown>, next: ReadonlyMap<string, unknown>): void {
+function checkReferences(before: ReadonlyMap<string, unknown>, next: ReturnType<typeof unitsOf>): void {
   for (const [unit, value] of next) {
     const old = before.get(unit)
     if (isSame(value, old)) continue

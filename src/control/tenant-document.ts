@@ -54,7 +54,8 @@ const shownSecret = (value: unknown): unknown =>
 
 /** What the admin API shows of a document. */
 export function shownDocument(tree: Tree): Tree {
-  const shownKey = (key: unknown): unknown => (isTree(key) ? withMembers(key, { sha256: () => hidden }) : key)
+  const shownKey = (key: unknown): unknown =>
+    isTree(key) ? withMembers(key, { sha256: () => hidden, key: shownSecret }) : key
   return withMembers(tree, {
     upstreams: (upstreams) => mapped(upstreams, shownUpstream),
     auth: (auth) => (isTree(auth) ? withMembers(auth, { keys: (keys) => listOf(keys).map(shownKey) }) : auth)
@@ -109,9 +110,10 @@ export function storedDocument(wanted: Tree, before: Tree | undefined): Tree {
     // A reference is a key of the file's kind: what it stands for is not known here.
     if (typeof plain === 'string' && rest['sha256'] === undefined && plain.length >= 16 && !plain.includes('${'))
       return { ...rest, sha256: keyDigest({ key: plain }) }
-    const old = oldKeys.find(({ name }) => name === key['name'])?.['sha256']
-    const path = ['auth', 'keys', index, 'sha256']
-    return withMembers(key, { sha256: (value) => kept(value, old, path, true) })
+    const old = oldKeys.find(({ name }) => name === key['name'])
+    const keptMember = (member: string) => (value: unknown) =>
+      kept(value, old?.[member], ['auth', 'keys', index, member], true)
+    return withMembers(key, { sha256: keptMember('sha256'), key: keptMember('key') })
   }
   const tree = withMembers(wanted, {
     upstreams: (upstreams) => mapped(upstreams, storedUpstream),
