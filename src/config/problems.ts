@@ -1,5 +1,13 @@
 // Problems of a configuration, collected with their places and remedies. Values of the file are never repeated, because
-// any of them may be a secret.
+// any of them may be a secret. Documents of the admin API are judged here, too: there is a limit to the problems that
+// are kept, and to the names that are compared for a suggestion.
+
+const maxProblems = 200
+/** Of those that take the comparison of names. */
+const maxSuggestions = 20
+/** Names that one misspelt name is compared with. */
+const maxCandidates = 200
+const maxDifferences = 5
 
 export type Path = readonly (string | number)[]
 
@@ -12,8 +20,11 @@ export interface Problem {
   readonly suggestion?: string
 }
 
-/** What is wrong, without a full stop, and what to do, as a whole sentence. */
-export type Fault = readonly [message: string, suggestion?: string | undefined]
+/** What to do, as a whole sentence; a function where that takes a comparison of names. */
+type Suggestion = string | (() => string | undefined)
+
+/** What is wrong, without a full stop, and what to do. */
+export type Fault = readonly [message: string, suggestion?: Suggestion | undefined]
 
 /** The configuration cannot be used. `problems` is never empty; `message` names them all. */
 export class ConfigError extends Error {
@@ -63,21 +74,37 @@ export type Report = ReturnType<typeof createReport>
 
 /** @param lineOf line of a path, or of its nearest ancestor */
 export function createReport(lineOf: (path: Path) => number | undefined) {
-  const places = new Map<string, Problem>()
+  const places = new Set<string>()
+  const kept: Problem[] = []
+  let compared = 0
+  function textOf(suggestion: Suggestion | undefined): string | undefined {
+    if (typeof suggestion !== 'function') return suggestion
+    return compared++ < maxSuggestions ? suggestion() : undefined
+  }
   return {
-    /** In the order of the file. */
-    problems: (): readonly Problem[] => [...places.values()].toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0)),
+    /** In the order of the file; at most 200, of which the last then says how many more there are. */
+    problems(): readonly Problem[] {
+      const shown = places.size > maxProblems ? kept.slice(0, maxProblems - 1) : kept
+      const inOrder = shown.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))
+      const more = places.size - shown.length
+      return more === 0
+        ? inOrder
+        : [...inOrder, { path: '', message: `has ${countOf(more, 'more problem')}`, suggestion: 'Mend these first.' }]
+    },
     /** Only the first problem of a place is kept: others usually follow from it. `known`: its line, if without key. */
-    add(path: Path, message: string, suggestion?: string, known?: number): void {
+    add(path: Path, message: string, suggestion?: Suggestion, known?: number): void {
       const text = pathText(path)
       const line = known ?? lineOf(path)
       const place = text === '' ? `line ${line}` : text
       if (places.has(place)) return
-      places.set(place, {
+      places.add(place)
+      if (places.size > maxProblems) return
+      const remedy = textOf(suggestion)
+      kept.push({
         path: text,
         ...(line === undefined ? {} : { line }),
         message,
-        ...(suggestion === undefined ? {} : { suggestion })
+        ...(remedy === undefined ? {} : { suggestion: remedy })
       })
     }
   }
@@ -89,33 +116,49 @@ export function didYouMean(name: string, known: Iterable<string>): string | unde
   return best === undefined ? undefined : `Did you mean ${quoted(best)}?`
 }
 
-/** The known name that differs least, if at most a third of its letters do. */
+/** The known name that differs least, if at most a third of its letters do, and at most five. */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
-  const limit = name.length < 3 ? 0 : Math.floor(Math.min(name.length, 40) / 3)
+  const wanted = name.slice(0, 80).toLowerCase()
+  const limit = name.length < 3 ? 0 : Math.min(Math.floor(name.length / 3), maxDifferences)
   let best: string | undefined
   let bestDistance = limit + 1
+  let compared = 0
   for (const candidate of known) {
-    const distance = editDistance(name.slice(0, 80).toLowerCase(), candidate.toLowerCase())
+    // Each letter that one of the two has more is a difference.
+    if (Math.abs(candidate.length - wanted.length) >= bestDistance) continue
+    if (++compared > maxCandidates) break
+    const distance = editDistance(wanted, candidate.toLowerCase(), bestDistance)
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance]
   }
   return best
 }
 
-// Optimal string alignment: two swapped letters, the most common typing error, count as one difference.
-function editDistance(a: string, b: string): number {
-  let before: number[] = []
-  let last = Array.from({ length: b.length + 1 }, (_, j) => j)
+/**
+ * Optimal string alignment: two swapped letters, the most common typing error, count as one difference.
+ * @param enough a distance so large that it may as well be larger
+ */
+function editDistance(a: string, b: string, enough: number): number {
+  // Lengths of up to 85: see `nearest`.
+  let before = new Uint8Array(b.length + 1)
+  let last = Uint8Array.from(before, (_, j) => j)
+  let row = new Uint8Array(b.length + 1)
+  let leastOfLast = 0
   for (let i = 1; i <= a.length; i++) {
-    const row = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const same = a[i - 1] === b[j - 1]
-      let cost = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + (same ? 0 : 1))
+    row.fill(enough)
+    row[0] = i
+    let least = i
+    // Further from the diagonal, the lengths of what was compared differ by more.
+    for (let j = Math.max(1, i - enough); j <= Math.min(b.length, i + enough); j++) {
+      const isSame = a.charCodeAt(i - 1) === b.charCodeAt(j - 1)
+      let cost = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + (isSame ? 0 : 1))
       if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
         cost = Math.min(cost, (before[j - 2] ?? 0) + 1)
-      row.push(cost)
+      row[j] = cost
+      least = Math.min(least, cost)
     }
-    before = last
-    last = row
+    if (least >= enough && leastOfLast >= enough) return enough
+    leastOfLast = least
+    ;[before, last, row] = [last, row, before]
   }
   return last[b.length] ?? 0
 }

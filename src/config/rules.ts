@@ -140,7 +140,9 @@ function checkUpstream({ type, era, headers }: Tree, path: Path, report: Report)
 }
 
 function checkEndpoints(tenant: Tree, path: Path, report: Report): void {
-  const known = Object.keys(treeOf(tenant['upstreams']))
+  const known = new Set(Object.keys(treeOf(tenant['upstreams'])))
+  const itHas =
+    known.size === 0 ? 'Add it under upstreams.' : `It has: ${[...known].slice(0, 20).map(quoted).join(', ')}.`
   for (const [name, endpoint] of Object.entries(treeOf(tenant['endpoints']))) {
     const place = [...path, 'endpoints', name]
     if (reservedEndpointNames.includes(name))
@@ -149,35 +151,30 @@ function checkEndpoints(tenant: Tree, path: Path, report: Report): void {
     const names = members.map((member) => stringOrNone(member) ?? stringOrNone(treeOf(member)['upstream']))
     const at = (index: number): Path => [...place, 'upstreams', index, ...(isTree(members[index]) ? ['upstream'] : [])]
     names.forEach((upstream, index) => {
-      if (upstream === undefined || known.includes(upstream)) return
+      if (upstream === undefined || known.has(upstream)) return
       report.add(
         at(index),
         'names an upstream that this tenant does not have',
-        didYouMean(upstream, known) ??
-          (known.length === 0 ? 'Add it under upstreams.' : `It has: ${known.slice(0, 20).map(quoted).join(', ')}.`)
+        () => didYouMean(upstream, known) ?? itHas
       )
     })
     checkDoubles(names, at, 'is the same upstream as', report)
-    checkPatterns(
-      treeOf(endpoint),
-      names.filter((each) => each !== undefined),
-      place,
-      report
-    )
+    checkPatterns(treeOf(endpoint), new Set(names.filter((each) => each !== undefined)), place, report)
   }
 }
 
 /** A pattern that fits nothing would be taken for a guard that is there. */
-function checkPatterns(endpoint: Tree, members: readonly string[], path: Path, report: Report): void {
+function checkPatterns(endpoint: Tree, members: ReadonlySet<string>, path: Path, report: Report): void {
+  const [first = 'files'] = members
+  const example = quoted(`${first}/*`)
   const check = (pattern: unknown, place: Path): void => {
     const [upstream = ''] = String(pattern).split('/')
-    if (typeof pattern !== 'string' || upstream.includes('*') || (pattern.includes('/') && members.includes(upstream)))
+    if (typeof pattern !== 'string' || upstream.includes('*') || (pattern.includes('/') && members.has(upstream)))
       return
     report.add(
       place,
       'begins with no upstream of this endpoint',
-      didYouMean(upstream, members) ??
-        `Write UPSTREAM/NAME, such as ${quoted(`${members[0] ?? 'files'}/*`)}; * stands for any text.`
+      () => didYouMean(upstream, members) ?? `Write UPSTREAM/NAME, such as ${example}; * stands for any text.`
     )
   }
   for (const key of ['allow', 'deny'])

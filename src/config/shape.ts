@@ -34,6 +34,9 @@ export type Shape = Readonly<
   }>
 >
 
+/** Unknown keys of one map that are taken for misspelt ones. */
+const maxMisspelt = 20
+
 export type Tree = Readonly<Record<string, unknown>>
 
 export function isTree(value: unknown): value is Tree {
@@ -89,7 +92,8 @@ export function checkShape(root: Shape, tree: unknown, report: Report, isReferen
     const { properties = {}, patternProperties = {}, propertyNames = {}, required = [], minProperties = 0 } = schema
     const result: Record<string, unknown> = {}
     const [entry] = Object.values(patternProperties)
-    const meant = new Set<string | undefined>()
+    const known = Object.keys(properties)
+    const unknown: string[] = []
     for (const [key, item] of Object.entries(value)) {
       const place = [...path, key]
       if (entry !== undefined) {
@@ -99,10 +103,9 @@ export function checkShape(root: Shape, tree: unknown, report: Report, isReferen
         result[key] = shaped(properties[key] ?? {}, item, place)
       } else {
         const other = others.find(({ properties = {} }) => Object.hasOwn(properties, key))
-        const known = Object.keys(properties)
-        meant.add(nearest(key, known))
+        unknown.push(key)
         if (other === undefined)
-          report.add(place, 'is not a known key', didYouMean(key, known) ?? `Known here: ${known.join(', ')}.`)
+          report.add(place, 'is not a known key', () => didYouMean(key, known) ?? `Known here: ${known.join(', ')}.`)
         else
           report.add(
             place,
@@ -118,7 +121,7 @@ export function checkShape(root: Shape, tree: unknown, report: Report, isReferen
         // An object that may be absent is then as an empty one.
         const absent = property.default ?? (property.properties === undefined ? undefined : {})
         if (absent !== undefined) result[key] = shaped(property, absent, place)
-      } else if (!meant.has(key)) {
+      } else if (!unknown.slice(0, maxMisspelt).some((name) => nearest(name, known) === key)) {
         // A misspelt key is not reported as missing as well.
         const instead = Object.hasOwn(value, 'type') ? [] : others.flatMap(({ required = [] }) => required)
         if (instead.length > 0) report.add(path, `has neither ${[key, ...instead].join(' nor ')}`, 'Give one of them.')
@@ -152,7 +155,7 @@ function leafFault(schema: Shape, value: unknown): Fault | undefined {
     if (refusal !== undefined) return [refusal]
     return [
       `must be ${names.length > 1 ? 'one of ' : ''}${names.join(', ')}`,
-      typeof value === 'string' ? didYouMean(value, names) : undefined
+      typeof value === 'string' ? () => didYouMean(value, names) : undefined
     ]
   }
   if (type === 'boolean' && typeof value === 'boolean') return undefined

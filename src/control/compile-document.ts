@@ -93,21 +93,20 @@ function checkProgram(
   report: Report
 ): boolean {
   if (typeof command !== 'string' || disabled === true) return true
-  const before = report.problems().length
+  let isAllowed = true
+  const bar = (place: Path, message: string, remedy: string): void => {
+    isAllowed = false
+    report.add([...path, ...place], message, remedy)
+  }
   if (!allowed.includes(command))
-    report.add(
-      [...path, 'command'],
+    bar(
+      ['command'],
       'is no program that the admin API may start',
       'The configuration file lists those under admin.allowedCommands.'
     )
-  if (typeof cwd === 'string' && !cwd.startsWith('/'))
-    report.add([...path, 'cwd'], 'is not absolute', 'Begin it with /.')
+  if (typeof cwd === 'string' && !cwd.startsWith('/')) bar(['cwd'], 'is not absolute', 'Begin it with /.')
   for (const name of Object.keys(treeOf(env)))
     if (programVariables.test(name))
-      report.add(
-        [...path, 'env', name],
-        'could make another program of the command',
-        'Put the upstream into the configuration file.'
-      )
-  return report.problems().length === before
+      bar(['env', name], 'could make another program of the command', 'Put the upstream into the configuration file.')
+  return isAllowed
 }
