@@ -14,7 +14,12 @@ type Row = readonly [source: string, what: string, per: string, beyond: string]
 const sections: Readonly<Record<string, readonly Row[]>> = {
   'Admin API': [
     ['admin/server.ts adminSocketLimits.maxHeaderSize bytes', 'all headers together', 'request', '431'],
-    ['admin/server.ts maxAdminConnections', 'connections', 'process', 'closed'],
+    [
+      'admin/places.ts maxAdminConnections maxLetIn',
+      'connections, and those with a right key',
+      'process',
+      'the oldest without a right key is closed, else one of the key that has most'
+    ],
     ['admin/server.ts maxAdminBody bytes', 'a body', 'request', '413'],
     ['admin/server.ts maxParamLength chars', 'a name in a path', 'request', '404'],
     ['admin/access.ts requestsPerAddress', 'requests without a right key, a second and at once', 'address', '429'],

@@ -10,6 +10,7 @@ import type { Clock } from '../time/clock.ts'
 import { createAdminAccess, type Administrator } from './access.ts'
 import { conditionsOf } from './configuration/conditions.ts'
 import { openApiOf } from './openapi.ts'
+import { limitAdminConnections } from './places.ts'
 import { AdminProblem, notJsonBody, problemOf } from './problem.ts'
 import { AdminReply, checked, tenantOf, type AdminRoute, type AdminServices } from './route.ts'
 import { adminRoutes } from './table.ts'
@@ -21,7 +22,6 @@ const adminSocketLimits = {
   maxRequestsPerSocket: 1_000,
   http: { headersTimeout: 10_000, connectionsCheckingInterval: 2_000, maxHeaderSize: 16_384 }
 }
-const maxAdminConnections = 256
 /** In bytes. */
 const maxAdminBody = 262_144
 /** In characters, after decoding. */
@@ -69,7 +69,7 @@ export function createAdminServer(
     frameworkErrors: (error, request, reply) => refuse(request, reply, error),
     routerOptions: { maxParamLength }
   })
-  server.server.maxConnections = maxAdminConnections
+  const places = limitAdminConnections(server.server)
 
   function refuse(request: FastifyRequest, reply: FastifyReply, error: unknown): void {
     const problem = problemOf(error)
@@ -109,6 +109,7 @@ export function createAdminServer(
     })
     // For unknown paths too: nobody without a key learns which there are.
     request.administrator = access.authenticate(request.raw.rawHeaders, request.ip)
+    places.letIn(request.raw.socket, request.administrator.name)
     if (request.is404) throw noPath()
     done()
   })
