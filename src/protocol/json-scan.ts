@@ -79,6 +79,8 @@ export function* scanJson(
   let values = 1
   let isMember = false
   let pause = scanLength
+  const nextQuote = finder(text, '"')
+  const nextEscape = finder(text, '\\')
 
   function ended(value: LongValue): void {
     if (current === undefined) {
@@ -104,19 +106,12 @@ export function* scanJson(
     const unit = text.charCodeAt(at)
     if (unit === 0x22) {
       const start = at
-      let quote = -1
-      let escape = -1
       for (at++; at < text.length; at++) {
         if (at >= pause) {
           pause = at + scanLength
           yield
         }
-        if (at - start > 64) {
-          // Both are looked for again only behind where they were found, so that this is linear.
-          if (quote < at) quote = indexOrEnd(text, '"', at)
-          if (escape < at) escape = indexOrEnd(text, '\\', at)
-          at = Math.min(quote, escape)
-        }
+        if (at - start > 64) at = Math.min(nextQuote(at), nextEscape(at))
         const inside = text.charCodeAt(at)
         if (inside === 0x22) break
         if (inside === 0x5c) at++
@@ -171,7 +166,17 @@ export function* scanJson(
 const isNumberUnit = (unit: number): boolean =>
   (unit >= 0x30 && unit <= 0x39) || unit === 0x2e || unit === 0x65 || unit === 0x45 || unit === 0x2b || unit === 0x2d
 
-export function indexOrEnd(text: string, wanted: string, from: number): number {
-  const at = text.indexOf(wanted, from)
-  return at === -1 ? text.length : at
+/**
+ * Finds a character in a text, from positions that only grow. What was found serves all positions before it: a search
+ * from each would read a long text without the character to its end, once for each of its strings.
+ * @returns its first place at or behind a position; the length of the text where there is none
+ */
+export function finder(text: string, wanted: string): (from: number) => number {
+  let found = -1
+  return (from) => {
+    if (found >= from) return found
+    const at = text.indexOf(wanted, from)
+    found = at === -1 ? text.length : at
+    return found
+  }
 }

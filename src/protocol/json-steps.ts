@@ -3,7 +3,7 @@
 // is JSON.
 
 import { markNumbers, type NumberSpan } from './json-numbers.ts'
-import { indexOrEnd, type JsonLimits, type LongValue, type Part, scanJson, type StepLengths } from './json-scan.ts'
+import { finder, type JsonLimits, type LongValue, type Part, scanJson, type StepLengths } from './json-scan.ts'
 import { keepSource } from './json-text.ts'
 import { isRawJson } from './messages.ts'
 
@@ -35,6 +35,7 @@ export function* jsonSteps(
   const { root, numbers, values } = yield* scanJson(text, limits, lengths)
   limits.reserve?.(values)
   let nextNumber = 0
+  const nextEscape = finder(text, '\\')
   const built: Array<readonly [value: object, start: number, end: number]> = []
   const parse = (open: string, from: number, to: number, close: string): unknown => {
     const own: NumberSpan[] = []
@@ -45,7 +46,7 @@ export function* jsonSteps(
   }
 
   function* build({ start, end, kind, parts }: LongValue): Generator<undefined, unknown, undefined> {
-    if (kind === 'string') return yield* longString(text, start + 1, end - 1, lengths.stringPiece)
+    if (kind === 'string') return yield* longString(text, start + 1, end - 1, lengths.stringPiece, nextEscape)
     const array: unknown[] = []
     const object: Record<string, unknown> = {}
     const [open, close] = kind === 'array' ? '[]' : '{}'
@@ -106,19 +107,19 @@ function* longString(
   text: string,
   start: number,
   end: number,
-  stringPieceLength: number
+  stringPieceLength: number,
+  nextEscape: (from: number) => number
 ): Generator<undefined, string, undefined> {
   let value = ''
-  let escape = -1
   for (let from = start; from < end;) {
     yield
     let to = Math.min(end, from + stringPieceLength)
     // No escape is cut in two.
-    if (escape < from) escape = indexOrEnd(text, '\\', from)
+    let escape = nextEscape(from)
     while (escape < to) {
       const next = escape + (text.charCodeAt(escape + 1) === 0x75 ? 6 : 2)
       if (next > to) to = Math.min(end, next)
-      escape = text.charCodeAt(next) === 0x5c ? next : indexOrEnd(text, '\\', next)
+      escape = text.charCodeAt(next) === 0x5c ? next : nextEscape(next)
     }
     value += JSON.parse(`"${text.slice(from, to)}"`) as string
     from = to
