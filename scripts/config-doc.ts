@@ -3,7 +3,8 @@
 import { AdminKeySchema, AdminListenSchema, AdminSchema } from '../src/config/schema/admin.ts'
 import { ConfigSchema, TenantSchema, reservedEndpointNames } from '../src/config/schema/config.ts'
 import { EndpointSchema, PolicySchema, RuleSchema, ToolChangeSchema } from '../src/config/schema/endpoint.ts'
-import { BearerSchema, HttpSchema, IssuerSchema, KeySchema, StdioSchema } from '../src/config/schema/tenant.ts'
+import { BearerSchema, IssuerSchema, KeySchema } from '../src/config/schema/auth.ts'
+import { HttpSchema, StdioSchema } from '../src/config/schema/upstream.ts'
 import type { Shape } from '../src/config/shape.ts'
 
 /** Needs the environment variables CI_KEY and TICKETS_KEY. */

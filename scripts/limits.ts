@@ -977,6 +977,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'process',
       'the next one starts'
     ],
+    ['upstream/stdio/sandbox.ts scratchBytes', '/tmp and the home folder of a sandbox, each', 'server', 'ENOSPC'],
+    ['upstream/stdio/sandbox.ts probeMs', 'wait for the first sandbox, which is a trial', 'process', 'there is none'],
+    [
+      'upstream/stdio/usage-watch.ts lookMs',
+      'between two looks at what servers take of memory and processes',
+      'process',
+      'ended at the next look'
+    ],
     ['upstream/stdio/starts.ts maxWaitMs', 'wait for the turn of a start', 'start', '`too_many`'],
     ['upstream/stdio/child-process.ts pipesMs', 'wait for the pipes of a dead process', 'process', 'closed'],
     [
@@ -1140,6 +1148,9 @@ upstream/modern/param-header-cache.ts overhead
 upstream/rpc/decode-json.ts mergeAt
 upstream/rpc/server-requests.ts MiB
 upstream/stdio/child-output.ts keptBytes
+upstream/stdio/open-supervisor.ts defaultMemoryPart
+upstream/stdio/process-usage.ts usualPageBytes
+upstream/stdio/process-usage.ts looks
 upstream/stdio/orphans.ts crowdedPauseMs
 upstream/stdio/orphans.ts markBytes
 upstream/stdio/orphans.ts searchPauseMs

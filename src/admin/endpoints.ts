@@ -1,7 +1,7 @@
 // The endpoints of a tenant, without anything secret.
 
 import type { Static } from 'typebox'
-import { closedObject } from '../config/schema/tenant.ts'
+import { closedObject } from '../config/schema/parts.ts'
 import { Type } from '../config/schema/type.ts'
 import { treeOf } from '../config/shape.ts'
 import type { Endpoint } from '../config/snapshot.ts'

@@ -2,7 +2,7 @@
 // and goes between two pages makes no entry appear twice.
 
 import type { TSchema } from 'typebox'
-import { closedObject, integer } from '../config/schema/tenant.ts'
+import { closedObject, integer } from '../config/schema/parts.ts'
 import { Type } from '../config/schema/type.ts'
 import { AdminProblem } from './problem.ts'
 

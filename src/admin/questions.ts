@@ -1,7 +1,7 @@
 // What a caller gets: the catalog of an endpoint as the caller sees it, and why something may be used or not.
 
 import type { Static } from 'typebox'
-import { closedObject, choice, defaulted } from '../config/schema/tenant.ts'
+import { closedObject, choice, defaulted } from '../config/schema/parts.ts'
 import { Type } from '../config/schema/type.ts'
 import type { Endpoint, Tenant } from '../config/snapshot.ts'
 import { endpointName } from '../protocol/messages.ts'

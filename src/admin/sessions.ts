@@ -2,7 +2,7 @@
 // id, which is a secret of its client.
 
 import type { Static } from 'typebox'
-import { closedObject } from '../config/schema/tenant.ts'
+import { closedObject } from '../config/schema/parts.ts'
 import { Type } from '../config/schema/type.ts'
 import { sessionHandle } from '../session/session-index.ts'
 import type { Session } from '../session/sessions.ts'

@@ -2,7 +2,7 @@
 
 import type { Static } from 'typebox'
 import { LimitsSchema } from '../config/schema/limits.ts'
-import { closedObject } from '../config/schema/tenant.ts'
+import { closedObject } from '../config/schema/parts.ts'
 import { Type } from '../config/schema/type.ts'
 import type { Tenant } from '../config/snapshot.ts'
 import { shownDocument, type TenantDocument } from '../control/tenant-document.ts'

@@ -1,7 +1,7 @@
 // The upstreams of a tenant as this process knows them: what they are, without anything secret, and how they do.
 
 import type { Static } from 'typebox'
-import { closedObject } from '../config/schema/tenant.ts'
+import { closedObject } from '../config/schema/parts.ts'
 import { Type } from '../config/schema/type.ts'
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import { stringOrNone, treeOf, type Tree } from '../config/shape.ts'

@@ -91,7 +91,9 @@ function compileTenant(id: TenantId, input: TenantInput, { folder, inserted }: C
           ? {
               ...upstream,
               type: 'stdio' as const,
-              cwd: upstream.cwd === undefined ? undefined : resolve(folder, upstream.cwd)
+              cwd: upstream.cwd === undefined ? undefined : resolve(folder, upstream.cwd),
+              sandboxRead: upstream.sandboxRead.map((path) => resolve(folder, path)),
+              sandboxWrite: upstream.sandboxWrite.map((path) => resolve(folder, path))
             }
           : {
               ...upstream,

@@ -207,7 +207,8 @@ const fixedSettings: ReadonlyArray<readonly [string, (snapshot: Snapshot) => unk
   ['limits.memoryBytes', ({ limits }) => limits.memoryBytes],
   ['limits.bodyBytes', ({ limits }) => limits.bodyBytes],
   ['limits.processes', ({ limits }) => limits.processes],
-  ['limits.processesPerTenant', ({ limits }) => limits.processesPerTenant]
+  ['limits.processesPerTenant', ({ limits }) => limits.processesPerTenant],
+  ['limits.processBytesPerTenant', ({ limits }) => limits.processBytesPerTenant]
 ]
 
 /** @returns key paths of what `next` changes, but only a restart can */

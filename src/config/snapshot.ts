@@ -32,6 +32,15 @@ export interface StdioDefinition extends UpstreamBase {
   /** In addition to PATH, HOME, LANG and the like. */
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string | undefined
+  /** That it may take, with all that it has started; undefined: only the limit of its tenant holds. */
+  readonly memoryBytes?: number
+  readonly maxProcesses: number
+  /** By bubblewrap; `preferred`: without one where the system offers none. */
+  readonly sandbox: 'off' | 'preferred' | 'required'
+  /** Absolute paths that it sees in its sandbox, besides the programs of the system. */
+  readonly sandboxRead: readonly string[]
+  readonly sandboxWrite: readonly string[]
+  readonly sandboxNetwork: boolean
 }
 
 export interface HttpDefinition extends UpstreamBase {

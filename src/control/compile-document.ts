@@ -87,7 +87,7 @@ const withoutPrefix = (path: string, prefix: string): string =>
 
 /** @param allowed programs that documents may start. @returns may this one be started? */
 function checkProgram(
-  { command, cwd, env, disabled }: Tree,
+  { command, cwd, env, disabled, sandboxRead, sandboxWrite }: Tree,
   allowed: readonly string[],
   path: Path,
   report: Report
@@ -104,7 +104,9 @@ function checkProgram(
       'is no program that the admin API may start',
       'The configuration file lists those under admin.allowedCommands.'
     )
-  if (typeof cwd === 'string' && !cwd.startsWith('/')) bar(['cwd'], 'is not absolute', 'Begin it with /.')
+  for (const [name, paths] of Object.entries({ cwd: [cwd], sandboxRead, sandboxWrite }))
+    for (const path of Array.isArray(paths) ? paths : [])
+      if (typeof path === 'string' && !path.startsWith('/')) bar([name], 'is not absolute', 'Begin it with /.')
   for (const name of Object.keys(treeOf(env)))
     if (programVariables.test(name))
       bar(['env', name], 'could make another program of the command', 'Put the upstream into the configuration file.')

@@ -22,10 +22,12 @@ const leastBudgetBytes = 32 * 1024 * 1024
 /** One tenant may hold one part in so many of the budget, and one caller one part in so many of that. */
 const shareDivisor = 2
 
+/** Of the container or machine, in bytes. */
+export const availableMemory = (): number => Math.min(process.constrainedMemory(), totalmem())
+
 /** @param memoryBytes `limits.memoryBytes` */
 export function memoryAccountOfProcess(memoryBytes: number | undefined): MemoryAccount {
-  const available = Math.min(process.constrainedMemory(), totalmem())
-  const ceiling = memoryBytes ?? Math.floor(available * defaultMemoryPart)
+  const ceiling = memoryBytes ?? Math.floor(availableMemory() * defaultMemoryPart)
   return createMemoryAccount(memoryBudget(ceiling, getHeapStatistics().heap_size_limit))
 }
 

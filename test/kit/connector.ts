@@ -82,6 +82,7 @@ export function testConnector(
     clock?: Clock
     maxProcesses?: number
     maxPerTenant?: number
+    maxBytesPerTenant?: number
     tenantCount?: number
     sockets?: Parameters<typeof createEgress>[0]
     env?: Record<string, string | undefined>
@@ -101,6 +102,7 @@ export function testConnector(
     baseEnv: overrides.env ?? process.env,
     maxProcesses: overrides.maxProcesses ?? 50,
     maxPerTenant: overrides.maxPerTenant ?? 50,
+    maxBytesPerTenant: overrides.maxBytesPerTenant ?? Infinity,
     tenantCount: () => overrides.tenantCount ?? 1,
     clock,
     log
@@ -143,6 +145,11 @@ export function stdioDefinition(script: object = {}, overrides: Partial<StdioDef
     args: [server, JSON.stringify(script)],
     env: compiledCode,
     cwd: undefined,
+    maxProcesses: 200,
+    sandbox: 'off',
+    sandboxRead: [],
+    sandboxWrite: [],
+    sandboxNetwork: true,
     ...overrides
   }
 }

@@ -7,7 +7,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ensureRedis } from '../../scripts/redis.ts'
+import { ensureRedis } from '../../scripts/programs.ts'
 
 export interface PrivateRedis {
   readonly url: string

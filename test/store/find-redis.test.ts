@@ -4,9 +4,9 @@ import { spawnSync } from 'node:child_process'
 import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { ensureRedis } from '../../scripts/redis.ts'
+import { ensureRedis } from '../../scripts/programs.ts'
 
-const script = join(import.meta.dirname, '../../scripts/redis.ts')
+const script = join(import.meta.dirname, '../../scripts/programs.ts')
 const find = (path: string) => spawnSync(process.execPath, [script], { env: { PATH: path }, encoding: 'utf8' })
 
 t.test('redis-server on the PATH is taken, else valkey-server', async (t) => {

@@ -3,7 +3,8 @@
 import t, { type Test } from 'tap'
 import { readFile } from 'node:fs/promises'
 import { type Result, tenantId } from '../../src/protocol/messages.ts'
-import { environment, startError } from '../../src/upstream/stdio/child-process.ts'
+import { environment } from '../../src/upstream/stdio/child-process.ts'
+import { startError } from '../../src/upstream/stdio/start-error.ts'
 import {
   alive,
   callOf,

@@ -3,7 +3,7 @@
 
 import { EndpointSchema } from '../../config/schema/endpoint.ts'
 import { TenantSchema } from '../../config/schema/config.ts'
-import { UpstreamSchema } from '../../config/schema/tenant.ts'
+import { UpstreamSchema } from '../../config/schema/upstream.ts'
 import { isTree, treeOf, type Tree } from '../../config/shape.ts'
 import { Type } from '../../config/schema/type.ts'
 import type { DocumentChange } from '../../control/compiled-documents.ts'

@@ -1,7 +1,8 @@
 // API keys of a tenant: one is made and shown once, one is taken away.
 
 import { randomBytes } from 'node:crypto'
-import { closedObject, KeySchema, scopes } from '../../config/schema/tenant.ts'
+import { KeySchema } from '../../config/schema/auth.ts'
+import { closedObject, scopes } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
 import { keyDigest } from '../../config/rules.ts'
 import { isTree, listOf, treeOf, type Tree } from '../../config/shape.ts'

@@ -1,7 +1,7 @@
 // Kill switches: a tool, an upstream, a caller, a key or a whole tenant is stopped at every process within a second,
 // whoever manages the tenant. Nothing of it needs If-Match: whoever stops something is in a hurry.
 
-import { closedObject } from '../../config/schema/tenant.ts'
+import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
 import type { Kill } from '../../config/snapshot.ts'
 import { reservedIssuerPrefix } from '../../auth/principal.ts'

@@ -2,7 +2,7 @@
 // and which upstreams get new connections and processes.
 
 import type { Static } from 'typebox'
-import { closedObject } from '../../config/schema/tenant.ts'
+import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
 import type { Endpoint, Snapshot, Tenant } from '../../config/snapshot.ts'
 import { canonicalJsonOf } from '../../protocol/json-text.ts'

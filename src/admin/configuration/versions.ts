@@ -1,7 +1,7 @@
 // What was changed, by whom and when; an earlier state taken up again; several tenants changed at once.
 
 import type { Static } from 'typebox'
-import { closedObject } from '../../config/schema/tenant.ts'
+import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
 import { isTree, listOf, treeOf, type Tree } from '../../config/shape.ts'
 import type { DocumentChange, Documents } from '../../control/compiled-documents.ts'

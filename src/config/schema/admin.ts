@@ -1,6 +1,6 @@
 // The schema of `admin`: the listener of the admin API, and who may use it.
 
-import { closedObject, defaulted, integer, list } from './tenant.ts'
+import { closedObject, defaulted, integer, list } from './parts.ts'
 import { Type } from './type.ts'
 
 export const adminRoles = ['platform-admin', 'tenant-admin', 'auditor', 'viewer'] as const

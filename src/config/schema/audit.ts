@@ -1,6 +1,6 @@
 // The audit log: where its records go, and what a tenant wants of it.
 
-import { closedObject, defaulted, formatted, integer } from './tenant.ts'
+import { closedObject, defaulted, formatted, integer } from './parts.ts'
 import { Type } from './type.ts'
 
 const yesOrNo = (byDefault: boolean, description: string) =>

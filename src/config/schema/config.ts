@@ -7,17 +7,9 @@ import { optionalAdmin } from './admin.ts'
 import { AuditSchema, TenantAuditSchema } from './audit.ts'
 import { EndpointSchema, optionalPolicy } from './endpoint.ts'
 import { LimitsSchema } from './limits.ts'
-import {
-  BearerSchema,
-  choice,
-  closedObject,
-  defaulted,
-  formatted,
-  integer,
-  list,
-  record,
-  UpstreamSchema
-} from './tenant.ts'
+import { BearerSchema } from './auth.ts'
+import { choice, closedObject, defaulted, formatted, integer, list, record } from './parts.ts'
+import { UpstreamSchema } from './upstream.ts'
 import { Type } from './type.ts'
 
 /** Names that would be mistaken for the last segment of an endpoint path. */

@@ -1,7 +1,7 @@
 // An endpoint, the virtual MCP server of a tenant: whose tools, prompts and resources it offers, which of them, how it
 // shows them, and to whom: the rules of its policy.
 
-import { closedObject, defaulted, list, patterns as patternList, record, scopes } from './tenant.ts'
+import { closedObject, defaulted, list, patterns as patternList, record, scopes } from './parts.ts'
 import { Type } from './type.ts'
 
 const prefix = (description: string) =>

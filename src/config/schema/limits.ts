@@ -1,6 +1,6 @@
 // The schema of `limits`: what one caller, one session or the whole process may use.
 
-import { closedObject, hourMs, integer, minuteMs } from './tenant.ts'
+import { closedObject, hourMs, integer, minuteMs } from './parts.ts'
 import { Type } from './type.ts'
 
 export const LimitsSchema = closedObject(
@@ -53,9 +53,9 @@ export const LimitsSchema = closedObject(
       1,
       100_000,
       256,
-      'stdio processes that may run at once, over all tenants. Half of them are kept for tenants that have few: each ' +
-        'is sure of an equal part of that half, but of one at least while there are any. Calls leave an eighth to ' +
-        'lists.'
+      'stdio processes that may run at once, over all tenants. Half of them are kept for tenants that have ' +
+        'few: each is sure of an equal part of that half, but of one at least while there are any. Calls ' +
+        'leave an eighth to lists.'
     ),
     processesPerTenant: integer(
       1,
@@ -65,6 +65,17 @@ export const LimitsSchema = closedObject(
         'have three quarters of them, but always at least one. Processes of upstreams with `isolation: shared` are ' +
         'not counted, nor are those that lists are read from: one per upstream, and at most 64 per tenant for ' +
         'clients that declare capabilities.'
+    ),
+    processBytesPerTenant: Type.Optional(
+      Type.Integer({
+        minimum: 16_777_216,
+        maximum: 1_099_511_627_776,
+        description:
+          'How much memory the stdio processes of one tenant may take together at one gateway process, in ' +
+          'bytes, with all that they have started; memory that they share with others is not counted. Beyond ' +
+          'it the largest server is ended, and the calls that it ran fail. Read once a second from /proc ' +
+          '(Linux). Default: half of the memory of the container or machine.'
+      })
     ),
     coldStartMs: integer(
       0,

@@ -2,14 +2,15 @@
 // with it, because a wrapper such as npx leaves the real server behind when only the wrapper is killed. Never a shell.
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { isOutOfDescriptors, outOfDescriptors } from '../../limits/descriptors.ts'
+import { writeFileSync } from 'node:fs'
 import type { JsonText } from '../../protocol/json-text.ts'
-import { GatewayError } from '../../protocol/messages.ts'
+import type { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, settledWithin, type Timer } from '../../time/clock.ts'
 import type { StepSource } from '../../time/turns.ts'
-import { UnreachableError, uncertainError } from '../rpc/errors.ts'
+import { uncertainError } from '../rpc/errors.ts'
 import { markVariable, type Orphans } from './orphans.ts'
+import type { Command, Sandbox } from './sandbox.ts'
+import { startError } from './start-error.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 
@@ -34,8 +35,13 @@ export interface Child {
    * Standard input ends; after a grace TERM, after another KILL, to the group. Resolves when it is gone. Idempotent.
    */
   close(): Promise<void>
-  /** KILL to the group. */
-  kill(): void
+  /**
+   * KILL to the group.
+   * @param why for those who wait for its answers; a sentence without its end
+   */
+  kill(why?: string): void
+  /** In the environment of all its processes. */
+  readonly mark: string
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -44,6 +50,7 @@ export interface ChildSurroundings {
   /** Where the inherited variables come from; children do not see the rest of it. */
   readonly baseEnv: Environment
   readonly orphans: Orphans
+  readonly sandbox: Sandbox
   readonly clock: Clock
   readonly log: Log
 }
@@ -53,6 +60,8 @@ const graceMs = 2_000
 /** How long the pipes of a dead child may stay open: a process that left the group may hold them. */
 const pipesMs = 1_000
 const maxQueued = 1_048_576
+/** Of 1000: half of all memory is added to what a server takes up when the system chooses what to end. */
+const outOfMemoryScore = '500'
 
 /** What a program needs to find itself at home, and nothing that could be a secret. */
 const inherited = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'USER', 'LOGNAME', 'SHELL']
@@ -61,14 +70,19 @@ const inherited = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'USER', 'LO
 export function startChild(
   definition: StdioDefinition,
   { stdout, stderr, ended }: ChildEvents,
-  { baseEnv, orphans, clock, log }: ChildSurroundings
+  { baseEnv, orphans, sandbox, clock, log }: ChildSurroundings
 ): Child {
   const { name } = definition
   const mark = orphans.newMark()
-  const child = spawned(definition, { ...environment(baseEnv, definition.env), [markVariable]: mark })
+  const env = { ...environment(baseEnv, definition.env), [markVariable]: mark }
+  const child = spawned(definition, sandbox.wrap(definition, env), env)
   const { pid } = child
-  if (pid !== undefined) orphans.started(pid)
+  if (pid !== undefined) {
+    orphans.started(pid)
+    endFirst(pid)
+  }
   let over = false
+  let killedFor: string | undefined
   let closing: Promise<void> | undefined
   const gone = Promise.withResolvers<void>()
 
@@ -120,9 +134,10 @@ export function startChild(
   })
   child.once('exit', (code, signal) => {
     signalGroup('SIGKILL')
+    const how = killedFor ?? (signal === null ? `exit code ${code}` : `signal ${signal}`)
     const text =
-      `The process of upstream ${name} ended (${signal === null ? `exit code ${code}` : `signal ${signal}`}) before ` +
-      'it answered. The request is not sent again; whether it took effect is unknown.'
+      `The process of upstream ${name} ended (${how}) before it answered. The request is not sent again; whether it ` +
+      'took effect is unknown.'
     const exited = (): void => finish(uncertainError(name, 'upstream_lost', text))
     // What it wrote last is still in the pipes: 'close' comes when they are read to their end.
     const waitForPipes = (): Timer =>
@@ -163,14 +178,30 @@ export function startChild(
       return true
     },
     close,
-    kill() {
-      if (!over) signalGroup('SIGKILL')
-    }
+    kill(why) {
+      if (over) return
+      killedFor ??= why
+      signalGroup('SIGKILL')
+    },
+    mark
   }
 }
 
-function spawned(definition: StdioDefinition, env: Environment): ChildProcessWithoutNullStreams {
-  const { command, args, cwd } = definition
+/** Where memory runs out, the system ends the server and not the gateway (proc(5), oom_score_adj; Linux only). */
+function endFirst(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/oom_score_adj`, outOfMemoryScore)
+  } catch {
+    // Another system, or the process has ended.
+  }
+}
+
+function spawned(
+  definition: StdioDefinition,
+  { command, args }: Command,
+  env: Environment
+): ChildProcessWithoutNullStreams {
+  const { cwd } = definition
   let child: ChildProcessWithoutNullStreams
   try {
     child = spawn(command, args, { cwd, env, detached: true, shell: false, stdio: ['pipe', 'pipe', 'pipe'] })
@@ -192,41 +223,4 @@ export function environment(base: Environment, own: Readonly<Record<string, stri
     return value === undefined || value.startsWith('()') ? [] : [[name, value] as const]
   })
   return { ...Object.fromEntries(taken), ...own }
-}
-
-/**
- * @param cause with the `code` of the system
- * @returns too_many where the gateway itself has no more of what a start takes, which says nothing of the upstream;
- * else upstream_unavailable
- */
-export function startError(definition: StdioDefinition, cause: unknown): GatewayError {
-  const { name } = definition
-  const { code } = cause as { readonly code?: string }
-  const gatewayFault = (limit: string, what: string): GatewayError =>
-    new GatewayError('too_many', `Upstream ${name} cannot start: ${what}. Retry in a second.`, {
-      cause,
-      data: { upstream: name, limit }
-    })
-  if (isOutOfDescriptors(cause)) return gatewayFault('descriptors', outOfDescriptors)
-  if (code === 'EAGAIN') return gatewayFault('systemProcesses', outOfProcesses)
-  return new UnreachableError(
-    'upstream_unavailable',
-    `Upstream ${name} cannot be started: ${whyNot(definition, code)}.`,
-    {
-      cause,
-      data: { upstream: name }
-    }
-  )
-}
-
-const outOfProcesses =
-  'the system lets this gateway process start no more processes; raise their number (ulimit -u, TasksMax, or the ' +
-  'pids limit of the container)'
-
-// Names the command, never its arguments: those may carry secrets.
-function whyNot({ command, cwd }: StdioDefinition, code: string | undefined): string {
-  if (cwd !== undefined && !existsSync(cwd)) return `its working directory ${cwd} does not exist: correct cwd`
-  if (code === 'ENOENT') return `the command ${command} was not found: install it, or correct the command or its PATH`
-  if (code === 'EACCES') return `the command ${command} may not be executed: make it executable, or correct the command`
-  return `the command ${command} failed with ${code ?? 'an unknown error'}: check its command, args, env and cwd`
 }

@@ -2,9 +2,13 @@
 
 import type { Snapshot } from '../../config/snapshot.ts'
 import { processesWithin } from '../../limits/descriptors.ts'
+import { availableMemory } from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
 import { steadyClock } from '../../time/clock.ts'
 import { createSupervisor, type Supervisor } from './supervisor.ts'
+
+/** Of the memory of the container or machine, where `limits.processBytesPerTenant` is not given. */
+const defaultMemoryPart = 0.5
 
 export function openSupervisor(
   snapshot: () => Snapshot,
@@ -12,8 +16,8 @@ export function openSupervisor(
   baseEnv: Readonly<Record<string, string | undefined>>,
   log: Log
 ): Supervisor {
-  // These two hold until the process ends; tenants come and go.
-  const { processes, processesPerTenant } = snapshot().limits
+  // These hold until the process ends; tenants come and go.
+  const { processes, processesPerTenant, processBytesPerTenant } = snapshot().limits
   const maxProcesses = Math.min(processes, processesWithin(descriptors))
   if (maxProcesses < processes)
     log.warn(
@@ -24,6 +28,7 @@ export function openSupervisor(
     baseEnv,
     maxProcesses,
     maxPerTenant: processesPerTenant,
+    maxBytesPerTenant: processBytesPerTenant ?? Math.floor(availableMemory() * defaultMemoryPart),
     tenantCount: () => tenantsWithStdio(snapshot()),
     clock: steadyClock,
     log

@@ -74,6 +74,12 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
         'this system has no shell that could end them. Run the gateway in a container to be sure of their end'
     )
 
+  /** @returns the mark in the environment of a process */
+  function markIn(environment: string): string | undefined {
+    const at = environment.indexOf(own)
+    return at === -1 ? undefined : environment.slice(at, at + own.length + 1 + markBytes * 2)
+  }
+
   /** Kills what has a wanted mark. @returns the marks that were found. @throws what says that no descriptor is left */
   async function killMarked(): Promise<ReadonlySet<string>> {
     const found = new Set<string>()
@@ -81,9 +87,8 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
       if (!/^\d+$/.test(name)) continue
       try {
         const environment = await readFile(`${proc}/${name}/environ`, 'latin1')
-        const at = environment.indexOf(own)
-        const mark = at === -1 ? '' : environment.slice(at, at + own.length + 1 + markBytes * 2)
-        if (!wanted.has(mark)) continue
+        const mark = markIn(environment)
+        if (mark === undefined || !wanted.has(mark)) continue
         found.add(mark)
         process.kill(Number(name), 'SIGKILL')
       } catch (error) {
@@ -155,6 +160,7 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
   return {
     /** For the environment of one child. */
     newMark: (): string => `${own}.${randomBytes(markBytes).toString('hex')}`,
+    markIn,
     /** The child leads this process group. */
     started(group: number): void {
       groups.add(group)

@@ -3,15 +3,20 @@
 import { GatewayError, type TenantId } from '../../protocol/messages.ts'
 import { type Child, type ChildEvents, type ChildSurroundings, startChild } from './child-process.ts'
 import { createOrphans } from './orphans.ts'
+import { createUsageReader } from './process-usage.ts'
+import { createSandbox } from './sandbox.ts'
 import { createStarts } from './starts.ts'
+import { createUsageWatch } from './usage-watch.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
 export type Supervisor = ReturnType<typeof createSupervisor>
 
-interface SupervisorOptions extends Omit<ChildSurroundings, 'orphans'> {
+interface SupervisorOptions extends Omit<ChildSurroundings, 'orphans' | 'sandbox'> {
   readonly maxProcesses: number
   readonly maxPerTenant: number
+  /** Of memory that the servers of one tenant may take together. */
+  readonly maxBytesPerTenant: number
   /** How many tenants have stdio upstreams now. */
   readonly tenantCount: () => number
 }
@@ -23,15 +28,27 @@ const perListing = 8
 
 interface Running {
   readonly tenant: TenantId
+  readonly definition: StdioDefinition
   /** Undefined: nobody's own, so it counts for no caller and not for `processesPerTenant`. */
   readonly own: { readonly quotaKey: string | undefined } | undefined
 }
 
 export function createSupervisor(options: SupervisorOptions) {
-  const { baseEnv, maxProcesses, maxPerTenant, tenantCount, clock, log } = options
+  const { baseEnv, maxProcesses, maxPerTenant, maxBytesPerTenant, tenantCount, clock, log } = options
   /** Those that have not ended, with whom they count for. */
   const running = new Map<Child, Running>()
   const orphans = createOrphans({ path: baseEnv['PATH'], clock, log })
+  const sandbox = createSandbox(baseEnv['PATH'], log)
+  const starts = createStarts(clock)
+  const watch = createUsageWatch({
+    usage: createUsageReader(orphans.markIn),
+    *running() {
+      for (const [child, { definition }] of running) yield { definition, mark: child.mark, kill: child.kill }
+    },
+    maxBytesPerTenant,
+    clock,
+    log
+  })
   // One caller alone is hardly limited, and the next one still gets a process.
   const maxPerCaller = Math.max(1, Math.floor((maxPerTenant * 3) / 4))
 
@@ -88,18 +105,25 @@ export function createSupervisor(options: SupervisorOptions) {
         running.delete(child)
         events.ended(reason)
       }
-      const child = startChild(definition, { ...events, ended }, { baseEnv, orphans, clock, log })
-      running.set(child, { tenant, own: counts ? { quotaKey } : undefined })
+      const child = startChild(definition, { ...events, ended }, { baseEnv, orphans, sandbox, clock, log })
+      running.set(child, { tenant, definition, own: counts ? { quotaKey } : undefined })
+      watch.start()
       return child
     },
     /** Asked before `spawn`: see `createStarts`. */
-    turn: createStarts(clock).turn,
+    async turn(definition: StdioDefinition, caller: string, signal?: AbortSignal): Promise<() => void> {
+      await sandbox.ready(definition)
+      return await starts.turn(definition, caller, signal)
+    },
     count: () => running.size,
     /** Synchronous, for `process.on('exit')`: KILL to every group. */
     killAllNow(): void {
       for (const child of running.keys()) child.kill()
     },
     /** After the last child has ended. */
-    close: orphans.close
+    close(): void {
+      watch.close()
+      orphans.close()
+    }
   }
 }

@@ -1,4 +1,4 @@
-// Finds a Redis server for the tests, or installs Debian's where that is allowed. Nothing is skipped for want of one.
+// Finds programs for the tests, or installs Debian's where that is allowed. No test is skipped for want of Redis.
 
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
@@ -21,25 +21,40 @@ export function findRedis(): string | undefined {
 export function ensureRedis(): string {
   const found = findRedis()
   if (found !== undefined) return found
-  if (process.getuid?.() !== 0 || onPath('apt-get') === undefined)
-    throw new Error(`The tests need a Redis server and found none. ${remedy}`)
-  run('apt-get', ['update'])
-  run('apt-get', ['install', '-y', '--no-install-recommends', 'redis-server'])
+  if (!install('redis-server')) throw new Error(`The tests need a Redis server and found none. ${remedy}`)
   const installed = findRedis()
   if (installed === undefined)
     throw new Error(`The package redis-server was installed, yet no redis-server is on the PATH. ${remedy}`)
   return installed
 }
 
+/** For the tests of sandboxes. Some systems have none, or let nobody use it: they are then skipped, and say so. */
+export function ensureBubblewrap(): void {
+  if (process.platform !== 'linux' || onPath('bwrap') !== undefined) return
+  try {
+    install('bubblewrap')
+  } catch (error) {
+    console.error(`Tests of sandboxes are skipped: ${(error as Error).message}`)
+  }
+}
+
+/** @returns false where this user may not, or the system is no Debian */
+function install(name: string): boolean {
+  if (process.getuid?.() !== 0 || onPath('apt-get') === undefined) return false
+  run('apt-get', ['update'])
+  run('apt-get', ['install', '-y', '--no-install-recommends', name])
+  return true
+}
+
 function run(program: string, args: readonly string[]): void {
-  console.error(`No redis-server or valkey-server on the PATH: ${program} ${args.join(' ')}`)
+  console.error(`Needed for the tests: ${program} ${args.join(' ')}`)
   // Standard output stays clean: the last line of the test command is the count of tests.
   const { status, error } = spawnSync(program, args, {
     stdio: ['ignore', 2, 2],
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   })
   if (error !== undefined || status !== 0) {
-    throw new Error(`${program} ${args[0]} failed (${error?.message ?? `exit code ${status}`}). ${remedy}`, {
+    throw new Error(`${program} ${args.join(' ')} failed (${error?.message ?? `exit code ${status}`}). ${remedy}`, {
       cause: error
     })
   }

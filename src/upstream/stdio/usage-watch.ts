@@ -1,0 +1,96 @@
+// Ends stdio servers that take too much: memory or processes of one, or memory of all those of a tenant.
+
+import type { Clock, Timer } from '../../time/clock.ts'
+import type { TenantId } from '../../protocol/messages.ts'
+import type { Log } from '../../observe/log.ts'
+import type { StdioDefinition } from '../../config/snapshot.ts'
+import type { ProcessUsage } from './process-usage.ts'
+
+/** Between two looks. What takes more within less is left to the system, which ends it before the gateway. */
+const lookMs = 1_000
+
+/** A server, with all the processes that it has started. */
+export interface Watched {
+  readonly definition: Pick<StdioDefinition, 'name' | 'tenant' | 'memoryBytes' | 'maxProcesses'>
+  readonly mark: string
+  /** @param why for those who wait for its answers; a sentence without its end */
+  kill(why: string): void
+}
+
+interface UsageWatchOptions {
+  readonly usage: () => Promise<ReadonlyMap<string, ProcessUsage>>
+  readonly running: () => Iterable<Watched>
+  readonly maxBytesPerTenant: number
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Looks every second while servers run. */
+export function createUsageWatch({ usage, running, maxBytesPerTenant, clock, log }: UsageWatchOptions) {
+  let timer: Timer | undefined
+  let looking = false
+
+  function end(one: Watched, used: ProcessUsage, why: string): void {
+    const { name, tenant } = one.definition
+    log.warn({ upstream: name, tenant, ...used, reason: why }, 'a stdio server was ended: it took too much')
+    one.kill(why)
+  }
+
+  function endLargest(tenant: TenantId, all: readonly (readonly [Watched, ProcessUsage])[]): void {
+    let sum = all.reduce((total, [, { bytes }]) => total + bytes, 0)
+    for (const [one, used] of all.toSorted(([, a], [, b]) => b.bytes - a.bytes)) {
+      if (sum <= maxBytesPerTenant) return
+      sum -= used.bytes
+      const part = `${mebibytes(used.bytes)} of them, the most`
+      end(one, used, `those of tenant ${tenant} took more than limits.processBytesPerTenant, and it took ${part}`)
+    }
+  }
+
+  async function look(): Promise<void> {
+    const sums = await usage()
+    const left = new Map<TenantId, (readonly [Watched, ProcessUsage])[]>()
+    for (const one of running()) {
+      const used = sums.get(one.mark)
+      if (used === undefined) continue
+      const { tenant, memoryBytes = Infinity, maxProcesses } = one.definition
+      if (used.bytes > memoryBytes)
+        end(one, used, `it took ${mebibytes(used.bytes)}, more than its memoryBytes (${memoryBytes})`)
+      else if (used.processes > maxProcesses)
+        end(one, used, `it had ${used.processes} processes, more than its maxProcesses (${maxProcesses})`)
+      else {
+        const ofTenant = left.get(tenant) ?? []
+        ofTenant.push([one, used])
+        left.set(tenant, ofTenant)
+      }
+    }
+    for (const [tenant, all] of left) endLargest(tenant, all)
+  }
+
+  async function lookAgain(): Promise<void> {
+    timer = undefined
+    looking = true
+    try {
+      await look()
+    } catch (err) {
+      log.warn({ err }, 'what stdio servers take up could not be read')
+    }
+    looking = false
+    if (running()[Symbol.iterator]().next().done !== true) start()
+  }
+
+  function start(): void {
+    if (timer !== undefined || looking) return
+    timer = clock.timer(lookMs, () => void lookAgain())
+    timer.unref()
+  }
+
+  return {
+    /** A server has started. */
+    start,
+    close(): void {
+      timer?.close()
+    }
+  }
+}
+
+const mebibytes = (bytes: number): string => `${Math.round(bytes / 1_048_576)} MiB`
