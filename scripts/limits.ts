@@ -219,6 +219,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the rest waits for later turns: tenants take turns, and the callers of each'
     ],
     [
+      'time/loop-delay.ts sampleMs samples',
+      'how late the event loop is (between two samples; samples that must all be late)',
+      'process',
+      'counts as waited (`limits.queueMs`)'
+    ],
+    [
       'http/one-by-one.ts maxWaitingRequests',
       'requests that come at once: one is begun in each turn of the event loop',
       'connection',
@@ -1148,6 +1154,8 @@ upstream/modern/param-header-cache.ts overhead
 upstream/rpc/decode-json.ts mergeAt
 upstream/rpc/server-requests.ts MiB
 upstream/stdio/child-output.ts keptBytes
+http/request-turns.ts refusalCost
+http/request-turns.ts loggedMs
 upstream/stdio/open-supervisor.ts defaultMemoryPart
 upstream/stdio/process-usage.ts usualPageBytes
 upstream/stdio/process-usage.ts looks

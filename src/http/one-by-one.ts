@@ -49,6 +49,7 @@ export function serveOneByOne(server: Server, turns: RequestTurns): void {
     const { socket } = request
     const waits = turns.add({
       socket,
+      isProbe: request.url?.startsWith('/health/') === true,
       bytes: bytesOf(request),
       begin: () => begin(exchange),
       refuse(error) {

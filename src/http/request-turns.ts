@@ -1,34 +1,74 @@
 // Few requests are begun in one turn of the event loop, in which thousands of connections can be ready. Where more are,
-// tenants and callers take turns, and what waits is counted as theirs.
+// tenants and callers take turns, and what waits is counted as theirs. What has waited too long is refused: whoever asks
+// again later is answered sooner than from the end of a queue that only grows.
 
 import type { Socket } from 'node:net'
 import type { MemoryAccount } from '../limits/memory.ts'
-import type { GatewayError } from '../protocol/messages.ts'
+import type { Log } from '../observe/log.ts'
+import { GatewayError } from '../protocol/messages.ts'
+import type { Clock } from '../time/clock.ts'
 import { createFairQueue } from '../time/fair-queue.ts'
+import type { LoopDelay } from '../time/loop-delay.ts'
 import type { Connections } from './connections.ts'
 
 /** Requests, each of which takes a tenth of a millisecond or several, with what follows before the loop turns. */
 const maxBegunPerTurn = 20
+/** What a refusal costs of one that is begun, at most. */
+const refusalCost = 0.25
+/** Between two lines of the log while requests are refused. */
+const loggedMs = 10_000
 
 export interface ReadyRequest {
   readonly socket: Socket
   /** That it holds while it waits. */
   readonly bytes: number
   begin(): void
-  /** There is no memory for it. */
+  /** There is no memory for it, or it has waited too long. */
   refuse(error: GatewayError): void
+  /** However long it waits, it is begun: who asks whether the gateway lives must not hear that it is busy. */
+  readonly isProbe?: boolean
+}
+
+interface RequestTurnsOptions {
+  /** Who was let in on one before: who sends a request now is not known until it is begun. */
+  readonly connections: Pick<Connections, 'ownerOf'>
+  /** What requests that wait may take. */
+  readonly memory: MemoryAccount
+  /** How long one may wait, in milliseconds. */
+  readonly queueMs: () => number
+  readonly delay: Pick<LoopDelay, 'standingMs'>
+  readonly clock: Clock
+  readonly log: Log
 }
 
 export type RequestTurns = ReturnType<typeof createRequestTurns>
 
-/**
- * @param connections who was let in on one before: who sends a request now is not known until it is begun
- * @param memory what requests that wait may take
- */
-export function createRequestTurns(connections: Pick<Connections, 'ownerOf'>, memory: MemoryAccount) {
-  const waiting = createFairQueue<() => void>()
+export function createRequestTurns({ connections, memory, queueMs, delay, clock, log }: RequestTurnsOptions) {
+  /** @returns what it costs of the turn */
+  const waiting = createFairQueue<() => number>()
   let begun = 0
   let isTurnAwaited = false
+  /** Since the last line of the log; undefined while none are refused. */
+  let refused: number | undefined
+
+  /** @param since when it was read; before that it waited for the event loop */
+  const isLate = (since: number): boolean => clock.now() - since + delay.standingMs() > queueMs()
+
+  function refuseLate({ refuse }: ReadyRequest): void {
+    refuse(overloaded())
+    if (refused !== undefined) return void refused++
+    log.warn({ queueMs: queueMs() }, 'overloaded: requests that wait longer than limits.queueMs are refused with 503')
+    refused = 0
+    clock.timer(loggedMs, noteRefused).unref()
+  }
+
+  function noteRefused(): void {
+    const requests = refused ?? 0
+    refused = requests === 0 ? undefined : 0
+    if (requests === 0) return
+    log.warn({ requests, withinMs: loggedMs }, 'overloaded: more requests were refused')
+    clock.timer(loggedMs, noteRefused).unref()
+  }
 
   function awaitTurn(): void {
     if (isTurnAwaited) return
@@ -40,16 +80,22 @@ export function createRequestTurns(connections: Pick<Connections, 'ownerOf'>, me
     isTurnAwaited = false
     begun = 0
     for (let next = waiting.next(); next !== undefined; next = waiting.next()) {
-      next()
-      if (++begun >= maxBegunPerTurn) break
+      begun += next()
+      if (begun >= maxBegunPerTurn) break
     }
     if (begun > 0) awaitTurn()
   }
 
   return {
     /** Begins it at once, or in a later turn. @returns whether it waits: nothing more may be read of its socket then */
-    add({ socket, bytes, begin, refuse }: ReadyRequest): boolean {
+    add(request: ReadyRequest): boolean {
+      const { socket, bytes, begin, refuse, isProbe = false } = request
+      const since = clock.now()
       awaitTurn()
+      if (!isProbe && isLate(since)) {
+        refuseLate(request)
+        return false
+      }
       if (begun < maxBegunPerTurn) {
         begun++
         begin()
@@ -63,9 +109,17 @@ export function createRequestTurns(connections: Pick<Connections, 'ownerOf'>, me
       }
       waiting.add(() => {
         share.move(-bytes)
-        begin()
+        if (isProbe || !isLate(since)) {
+          begin()
+          return 1
+        }
+        refuseLate(request)
+        return refusalCost
       }, owner)
       return true
     }
   }
 }
+
+const overloaded = (): GatewayError =>
+  new GatewayError('overloaded', 'The gateway has more to do than it can. Retry in a second.')

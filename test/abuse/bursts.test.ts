@@ -14,7 +14,8 @@ const maxTurnMs = 130
 const connections = 2_000
 
 const gateway = await attacked(t, {
-  limits: { requestsPerSecondPerPrincipal: 100_000, requestsPerSecondPerTenant: 100_000 },
+  // None is refused because it waits: test/abuse/overload.test.ts.
+  limits: { requestsPerSecondPerPrincipal: 100_000, requestsPerSecondPerTenant: 100_000, queueMs: 300_000 },
   watchTurns: true
 })
 const { host, port } = new URL(gateway.origin)

@@ -41,6 +41,13 @@ export const LimitsSchema = closedObject(
         'many may come at once after a pause. Each message of a batch counts.'
     ),
     requestsPerSecondPerTenant: integer(1, 1_000_000, 2000, 'The same for all callers of one tenant together.'),
+    queueMs: integer(
+      10,
+      5 * minuteMs,
+      2_000,
+      'How long a request may wait for its turn before it is begun, while the gateway has more to do than it can. After ' +
+        'that it is refused with 503 and `Retry-After`. Tenants and callers take turns: who sends few waits shortly.'
+    ),
     callsPerPrincipal: integer(
       1,
       1_000_000,

@@ -1,0 +1,67 @@
+// Requests that wait for their turn: those that waited too long are refused, in their turn; whatever comes to an event
+// loop that is late for good has waited already.
+
+import { EventEmitter } from 'node:events'
+import type { Socket } from 'node:net'
+import { pino } from 'pino'
+import t from 'tap'
+import { createRequestTurns } from '../../src/http/request-turns.ts'
+import { createMemoryAccount } from '../../src/limits/memory.ts'
+import type { GatewayError } from '../../src/protocol/messages.ts'
+import { handClock } from '../kit/connector.ts'
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+function turnsFor({ standing = 0 } = {}) {
+  const clock = handClock()
+  const lines: object[] = []
+  const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as object) })
+  const delay = { standingMs: () => standing }
+  const connections = { ownerOf: () => ({ tenant: 'acme', caller: 'ada' }) }
+  const memory = createMemoryAccount()
+  const turns = createRequestTurns({ connections, memory, queueMs: () => 100, delay, clock, log })
+  const done: string[] = []
+  const add = (name: string, isProbe = false): boolean =>
+    turns.add({
+      socket: new EventEmitter() as Socket,
+      bytes: 10,
+      begin: () => done.push(name),
+      refuse: ({ code }: GatewayError) => done.push(`${name} ${code}`),
+      isProbe
+    })
+  return { clock, lines, done, add }
+}
+
+t.test('what waited longer than limits.queueMs is refused, and a probe is not', async (t) => {
+  const { clock, lines, done, add } = turnsFor()
+  for (let n = 0; n < 20; n++) add('first')
+  t.ok(add('second'), 'it waits')
+  add('probe', true)
+  t.equal(done.length, 20)
+  clock.advance(101)
+  await turn()
+  await turn()
+  t.same(done.slice(20), ['second overloaded', 'probe'])
+  add('third')
+  t.equal(done.at(-1), 'third', 'the control')
+  t.match(lines, [{ level: 40, queueMs: 100 }])
+})
+
+t.test('at an event loop that is later than limits.queueMs all but probes are refused at once', (t) => {
+  const { done, add } = turnsFor({ standing: 150 })
+  t.notOk(add('first'))
+  add('probe', true)
+  t.same(done, ['first overloaded', 'probe'])
+  t.end()
+})
+
+t.test('while requests are refused the log has a line each ten seconds, with how many', async (t) => {
+  const { clock, lines, add } = turnsFor({ standing: 150 })
+  for (let n = 0; n < 30; n++) add('late')
+  t.equal(lines.length, 1)
+  clock.advance(10_000)
+  t.match(lines[1], { requests: 29, withinMs: 10_000 })
+  clock.advance(10_000)
+  add('late')
+  t.equal(lines.length, 3, 'and begins anew after a pause')
+})
