@@ -1,5 +1,5 @@
 // Few requests are begun in one turn of the event loop, in which thousands of connections can be ready. Where more are,
-// tenants and callers take turns, and what waits is counted as theirs. What has waited too long is refused: whoever asks
+// tenants and callers take turns, and what waits is counted as theirs. What has waited too long is refused: who asks
 // again later is answered sooner than from the end of a queue that only grows.
 
 import type { Socket } from 'node:net'
@@ -8,7 +8,7 @@ import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
 import { createFairQueue } from '../time/fair-queue.ts'
-import type { LoopDelay } from '../time/loop-delay.ts'
+import { createLoopDelay, type LoopDelay } from '../time/loop-delay.ts'
 import type { Connections } from './connections.ts'
 
 /** Requests, each of which takes a tenth of a millisecond or several, with what follows before the loop turns. */
@@ -34,16 +34,18 @@ interface RequestTurnsOptions {
   readonly connections: Pick<Connections, 'ownerOf'>
   /** What requests that wait may take. */
   readonly memory: MemoryAccount
-  /** How long one may wait, in milliseconds. */
-  readonly queueMs: () => number
-  readonly delay: Pick<LoopDelay, 'standingMs'>
+  /** Says how long one may wait, in milliseconds. */
+  readonly state: { readonly snapshot: { readonly limits: { readonly queueMs: number } } }
   readonly clock: Clock
   readonly log: Log
+  /** Replaced in tests. */
+  readonly delay?: LoopDelay
 }
 
 export type RequestTurns = ReturnType<typeof createRequestTurns>
 
-export function createRequestTurns({ connections, memory, queueMs, delay, clock, log }: RequestTurnsOptions) {
+export function createRequestTurns(options: RequestTurnsOptions) {
+  const { connections, memory, state, clock, log, delay = createLoopDelay(clock) } = options
   /** @returns what it costs of the turn */
   const waiting = createFairQueue<() => number>()
   let begun = 0
@@ -52,12 +54,13 @@ export function createRequestTurns({ connections, memory, queueMs, delay, clock,
   let refused: number | undefined
 
   /** @param since when it was read; before that it waited for the event loop */
-  const isLate = (since: number): boolean => clock.now() - since + delay.standingMs() > queueMs()
+  const isLate = (since: number): boolean => clock.now() - since + delay.standingMs() > state.snapshot.limits.queueMs
 
   function refuseLate({ refuse }: ReadyRequest): void {
     refuse(overloaded())
     if (refused !== undefined) return void refused++
-    log.warn({ queueMs: queueMs() }, 'overloaded: requests that wait longer than limits.queueMs are refused with 503')
+    const { queueMs } = state.snapshot.limits
+    log.warn({ queueMs }, 'overloaded: requests that wait longer than limits.queueMs are refused with 503')
     refused = 0
     clock.timer(loggedMs, noteRefused).unref()
   }
@@ -87,6 +90,7 @@ export function createRequestTurns({ connections, memory, queueMs, delay, clock,
   }
 
   return {
+    close: delay.close,
     /** Begins it at once, or in a later turn. @returns whether it waits: nothing more may be read of its socket then */
     add(request: ReadyRequest): boolean {
       const { socket, bytes, begin, refuse, isProbe = false } = request

@@ -9,7 +9,6 @@ import type { Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError, isObject, tenantId } from '../protocol/messages.ts'
 import { every, pause, steadyClock, type Clock } from '../time/clock.ts'
-import { createLoopDelay } from '../time/loop-delay.ts'
 import { nextTurn } from '../time/turns.ts'
 import { addressOf, type RouteReply, type RouteRequest, type PathParams, type RequestContext } from './admission.ts'
 import { createBodyReader } from './body.ts'
@@ -169,9 +168,7 @@ export async function createServer(options: ServerOptions) {
   const post = addRoutes(server, { ...options, connections, rates }, refuse)
   const posts = { state, bodyLimit, requestId, checkHostAndOrigin, post, readBody, refuse }
   const usualPosts = serveUsualPosts(server.server, posts)
-  const delay = createLoopDelay(steadyClock)
-  const queueMs = (): number => state.snapshot.limits.queueMs
-  const turns = createRequestTurns({ connections, memory: options.memory, queueMs, delay, clock: steadyClock, log })
+  const turns = createRequestTurns({ connections, memory: options.memory, state, clock: steadyClock, log })
   serveOneByOne(server.server, turns)
   const direct = serveDirectly(server.server, {
     ...socketLimits,
@@ -215,7 +212,7 @@ export async function createServer(options: ServerOptions) {
         direct.closeAll()
       })
       await closed
-      for (const timer of [idle, silent, forced, delay]) timer.close()
+      for (const each of [idle, silent, forced, turns]) each.close()
     }
   }
 }

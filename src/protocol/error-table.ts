@@ -191,8 +191,8 @@ export const errorTable = {
   ),
   overloaded: http(
     503,
-    'The gateway has more to do than it can: the request waited longer than limits.queueMs, or would have, and was not ' +
-      'begun. Retry after the time in Retry-After.',
+    'The gateway has more to do than it can: the request waited longer than limits.queueMs, or would have, and was ' +
+      'not begun. Retry after the time in Retry-After.',
     { retry: true }
   ),
   shutting_down: http(503, 'The gateway is shutting down. Retry: another process will answer.', { retry: true }),

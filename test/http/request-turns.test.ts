@@ -16,10 +16,11 @@ function turnsFor({ standing = 0 } = {}) {
   const clock = handClock()
   const lines: object[] = []
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as object) })
-  const delay = { standingMs: () => standing }
+  const delay = { standingMs: () => standing, close() {} }
+  const state = { snapshot: { limits: { queueMs: 100 } } }
   const connections = { ownerOf: () => ({ tenant: 'acme', caller: 'ada' }) }
   const memory = createMemoryAccount()
-  const turns = createRequestTurns({ connections, memory, queueMs: () => 100, delay, clock, log })
+  const turns = createRequestTurns({ connections, memory, state, delay, clock, log })
   const done: string[] = []
   const add = (name: string, isProbe = false): boolean =>
     turns.add({
