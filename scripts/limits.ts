@@ -301,22 +301,35 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['session/sessions.ts copyMs', 'age of a copy of a session record', 'process', 'read from the store again'],
     ['session/sessions.ts soleCopyMs', 'the same with a store of its own', 'process', 'read from the store again'],
     ['session/sessions.ts maxCopies', 'copies of session records', 'process', 'the oldest are dropped'],
-    ['session/bus-messages.ts staleMs', 'age of a message between processes', 'message', 'ignored'],
-    ['session/bus-messages.ts maxChars chars', 'a message between processes', 'message', 'an error for its call'],
+    ['session/bus/bus-messages.ts staleMs', 'age of a message between processes', 'message', 'ignored'],
+    ['session/bus/bus-messages.ts maxChars chars', 'a message between processes', 'message', 'an error for its call'],
     [
-      'session/bus-peers.ts checkMs',
+      'session/bus/bus-outbox.ts maxRetryMs retryMs',
+      'what a process says of a request is said again while the store is away (for; every)',
+      'request',
+      'the other process counts this one as gone'
+    ],
+    ['session/bus/bus-outbox.ts maxWaiting', 'progress that waits for the store meanwhile', 'request', 'left out'],
+    [
+      'session/bus/bus-server.ts keptMs maxKeptChars',
+      'answers that are kept for processes that missed them (for; characters in all)',
+      'process',
+      'the outcome is unknown'
+    ],
+    [
+      'session/bus/bus-peers.ts checkMs',
       'interval at which a process is asked whether it is there, while it is waited for',
       'process',
       '-'
     ],
     [
-      'session/bus-peers.ts maxUnanswered',
+      'session/bus/bus-peers.ts maxUnanswered',
       'times in a row that a process does not answer that',
       'process',
       'it counts as gone: its calls end with `outcome: unknown`'
     ],
     [
-      'session/bus-peers.ts maxAbsences',
+      'session/bus/bus-peers.ts maxAbsences',
       'times in a row that nobody listens for a process',
       'process',
       'it counts as gone: its calls end with `outcome: unknown`'
@@ -1118,7 +1131,7 @@ audit/writes.ts collectMs
 audit/writes.ts batchChars
 audit/writes.ts firstRetryMs
 audit/writes.ts maxRetryMs
-session/streams.ts sliceChars
+session/replay.ts sliceChars
 protocol/json-text.ts manyMembers
 relay/methods/list-pages.ts smallPageBytes
 protocol/json-text.ts partLength
@@ -1154,6 +1167,7 @@ upstream/modern/param-header-cache.ts overhead
 upstream/rpc/decode-json.ts mergeAt
 upstream/rpc/server-requests.ts MiB
 upstream/stdio/child-output.ts keptBytes
+session/bus/bus.ts retryMs
 http/request-turns.ts refusalCost
 http/request-turns.ts loggedMs
 upstream/stdio/open-supervisor.ts defaultMemoryPart

@@ -24,10 +24,11 @@ import { contextIn, contextsOf, upstreamHashesOf, type ContextOf } from './relay
 import type { EndpointReport } from './relay/methods/report.ts'
 import { createModernRelay } from './relay/modern-relay.ts'
 import { createLegacyRelay } from './relay/legacy-relay.ts'
-import { createBus } from './session/bus.ts'
+import { createBus } from './session/bus/bus.ts'
 import { createLiveSessions } from './session/live-sessions.ts'
 import { createSessions } from './session/sessions.ts'
 import { copyLimitsFor } from './session/event-copies.ts'
+import { createStreamHolders, serveHeldStreams } from './session/stream-holders.ts'
 import { createStreams } from './session/streams.ts'
 import { createStoreHealth } from './store/health.ts'
 import { openStore } from './store/open-store.ts'
@@ -96,7 +97,9 @@ export async function createGateway(
   await audit?.loaded
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
   const copyLimits = copyLimitsFor(memory.budgetBytes)
-  const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log, copyLimits })
+  const holders = createStreamHolders(bus)
+  const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log, copyLimits, holders })
+  serveHeldStreams(bus, streams)
   const live = createLiveSessions(steadyClock, node, () =>
     Math.min(state.snapshot.limits.sessionIdleMs, state.snapshot.limits.sessionMaxMs)
   )

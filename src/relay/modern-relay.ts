@@ -4,7 +4,7 @@
 import { createMemoryAccount } from '../limits/memory.ts'
 import { observe } from '../observe/log.ts'
 import type { JsonObject, Request, Result, UpstreamName } from '../protocol/messages.ts'
-import type { Bus } from '../session/bus.ts'
+import type { Bus } from '../session/bus/bus.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { Pool } from '../upstream/pool/pool.ts'
 import { createParking } from './bridge/parking.ts'

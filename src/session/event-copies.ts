@@ -6,7 +6,8 @@ import type { Log } from '../observe/log.ts'
 import { eventsKept, eventsKey, eventsTtlMs } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import { type JsonText, stringOf } from '../protocol/json-text.ts'
-import { GatewayError } from '../protocol/messages.ts'
+import { parseOwnJson } from '../protocol/json.ts'
+import { GatewayError, isRequestId, type RequestId } from '../protocol/messages.ts'
 import type { WorkOwner } from '../time/fair-queue.ts'
 
 /**
@@ -29,8 +30,16 @@ export const copyLimitsFor = (budgetBytes: number): CopyLimits => ({
 })
 
 const endEntry = 'end'
+/** In place of the event that primes, which has no data: who holds the stream, and the id of its request. */
+const heldEntry = /^held ([\w-]{1,64}) (.{1,8192})$/
 /** Whoever wrote the entry: only one line of JSON goes out. */
 const eventEntry = /^(\d{1,15}):(\{[^\r\n]*\}|\[[^\r\n]*\])$/
+
+/** Of the stream of a call: who can go on with it, and whom it answers. */
+export interface StreamHolder {
+  readonly node: string
+  readonly id: RequestId
+}
 
 export type EventCopies = ReturnType<typeof createEventCopies>
 export type EventCopy = ReturnType<EventCopies['open']>
@@ -60,8 +69,9 @@ export function createEventCopies(store: Store, clock: { now(): number }, log: L
      * The copy of one stream.
      * @param owner whose share it counts to
      * @param firstAlone whether the first event is copied even where nothing follows it
+     * @param holder copied with the event that primes
      */
-    open(sessionKey: string, owner: WorkOwner, streamId: string, firstAlone: boolean) {
+    open(sessionKey: string, owner: WorkOwner, streamId: string, firstAlone: boolean, holder?: StreamHolder) {
       const key = eventsKey(sessionKey, streamId)
       let stored = false
       let dropped = false
@@ -83,7 +93,8 @@ export function createEventCopies(store: Store, clock: { now(): number }, log: L
          * @param keep how many of the last events to keep
          */
         add(seq: number, data: JsonText, keep: number): void {
-          const head = `${seq}:`
+          const isPrime = data.length === 0 && holder !== undefined
+          const head = isPrime ? `held ${holder.node} ${JSON.stringify(holder.id)}` : `${seq}:`
           const copy = (): void => {
             if (!dropped && take(sessionKey, owner, head.length + data.length)) append(head + stringOf(data), keep)
           }
@@ -112,7 +123,7 @@ export function createEventCopies(store: Store, clock: { now(): number }, log: L
     async read(sessionKey: string, streamId: string, after: number) {
       const entries = await store.entries(eventsKey(sessionKey, streamId))
       if (entries.length === 0) return undefined
-      return { events: eventsAfter(entries, after), ended: entries.at(-1) === endEntry }
+      return { events: eventsAfter(entries, after), ended: entries.at(-1) === endEntry, holder: holderIn(entries[0]) }
     },
     /** Forgets expired accounts. */
     sweep(): void {
@@ -123,6 +134,13 @@ export function createEventCopies(store: Store, clock: { now(): number }, log: L
       }
     }
   }
+}
+
+function holderIn(entry: string | undefined): StreamHolder | undefined {
+  const [, node, text = ''] = heldEntry.exec(entry ?? '') ?? []
+  if (node === undefined) return undefined
+  const id = parseOwnJson(text)
+  return isRequestId(id) ? { node, id } : undefined
 }
 
 function* eventsAfter(entries: readonly string[], after: number): Generator<{ seq: number; data: string }> {

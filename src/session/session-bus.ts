@@ -13,9 +13,9 @@ import {
 } from '../protocol/messages.ts'
 import { everyNode } from '../store/keys.ts'
 import type { Clock } from '../time/clock.ts'
-import type { Bus } from './bus.ts'
-import { ProcessGone } from './bus-messages.ts'
-import type { BusCaller, BusKind } from './bus-server.ts'
+import type { Bus } from './bus/bus.ts'
+import { ProcessGone } from './bus/bus-messages.ts'
+import type { BusCaller, BusKind } from './bus/bus-server.ts'
 import type { LiveSession, LiveSessions, SessionStream } from './live-sessions.ts'
 import type { Owner } from './session-record.ts'
 

@@ -5,18 +5,12 @@
 import { createMemoryAccount, holdMemory, type MemoryShare } from '../limits/memory.ts'
 import type { Log } from '../observe/log.ts'
 import { eventsTtlMs } from '../store/keys.ts'
+import type { RequestId } from '../protocol/messages.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 import { type Clock, every } from '../time/clock.ts'
-import type { WorkOwner } from '../time/fair-queue.ts'
-import { nextTurn, runSteps, type Steps } from '../time/turns.ts'
-import {
-  type CopyLimits,
-  createEventCopies,
-  createResumeLimit,
-  type EventCopies,
-  type EventCopy
-} from './event-copies.ts'
+import { type CopyLimits, createEventCopies, createResumeLimit, type EventCopy } from './event-copies.ts'
+import { eventIds, type HeldStream, type StreamHolders, lostAnswer, replay } from './replay.ts'
 import { type Attachment, type ClientStream, createStream, type Sink, type Stream } from './stream.ts'
 
 /** What a stream carries: the answer of one POST, or what belongs to no call. */
@@ -27,6 +21,8 @@ export interface StreamFeatures {
   readonly primes: boolean
   /** Of the client. Default: without limits. */
   readonly memory?: MemoryShare
+  /** Of the call. */
+  readonly request?: RequestId
 }
 
 const unlimited = createMemoryAccount().share('', '')
@@ -56,10 +52,8 @@ export interface StreamsOptions {
   /** How long the stream of a session waits for its client; that of a call lives as long as the call. */
   readonly lingerMs?: number
   readonly copyLimits?: CopyLimits
+  readonly holders: StreamHolders
 }
-
-/** Characters of stored events that are sent to one client in one turn of the event loop. */
-const sliceChars = 262_144
 
 /** Clients give up after a few attempts, which should not all fail before the next process has started. */
 const leaveRetryMs = 3_000
@@ -71,7 +65,7 @@ interface LiveStream {
 }
 
 export function createStreams(options: StreamsOptions) {
-  const { store, sealer, clock, randomBytes, log, lingerMs = eventsTtlMs } = options
+  const { store, sealer, clock, randomBytes, log, holders, lingerMs = eventsTtlMs } = options
   const bySession = new Map<string, Map<string, LiveStream>>()
   const copies = createEventCopies(store, clock, log, options.copyLimits)
   const resumes = createResumeLimit()
@@ -99,12 +93,13 @@ export function createStreams(options: StreamsOptions) {
     }
   })
 
-  function open(sessionKey: string, kind: StreamKind, { primes, memory = unlimited }: StreamFeatures): Stream {
+  function open(sessionKey: string, kind: StreamKind, { primes, memory = unlimited, request }: StreamFeatures): Stream {
     // The kind is part of the id, and so of what the proof covers.
     const streamId = `${kind.slice(0, 1)}${randomBytes(9).toString('base64url')}`
     // Without a priming event the client has no id to come back with before the first message: a copy of an answer that
     // is the only message would serve nobody.
-    const copy = copies.open(sessionKey, memory, streamId, primes || kind === 'session')
+    const holder = request === undefined ? undefined : { node: holders.node, id: request }
+    const copy = copies.open(sessionKey, memory, streamId, primes || kind === 'session', holder)
     const stream = createStream({
       now,
       primes,
@@ -151,17 +146,15 @@ export function createStreams(options: StreamsOptions) {
       if (live !== undefined) return { kind: 'connected', of: live.kind, attachment: live.stream.resume(sink, after) }
 
       const { memory = unlimited } = features
-      const { replayed, aborted } = await resumes.run(sessionKey, wanted, memory, async (stop) => ({
-        replayed: await replay(
-          await copies.read(sessionKey, streamId, after),
-          idsOf(sessionKey, streamId),
-          after,
-          sink,
-          stop,
-          memory
-        ),
-        aborted: stop.aborted
-      }))
+      const idOf = idsOf(sessionKey, streamId)
+      const { replayed, isLost, aborted } = await resumes.run(sessionKey, wanted, memory, async (stop) => {
+        const stored = await copies.read(sessionKey, streamId, after)
+        const goesOn = stored?.ended === false ? stored.holder : undefined
+        const isLost = goesOn !== undefined && !(await holders.isHeld(goesOn.node, { sessionKey, streamId }, memory))
+        // What its process said last may have come to the store meanwhile.
+        const all = isLost ? await copies.read(sessionKey, streamId, after) : stored
+        return { replayed: await replay(all, idOf, after, sink, stop, memory), isLost, aborted: stop.aborted }
+      })
       if (aborted) return { kind: 'stopped' }
       if (replayed?.ended === true) {
         if (replayed.last === after) return { kind: 'over' }
@@ -174,7 +167,12 @@ export function createStreams(options: StreamsOptions) {
         return { kind: 'continued', stream, attachment: stream.attach(sink) }
       }
       if (replayed === undefined) return { kind: 'unknown' }
-      if (features.primes) sink.pause(idsOf(sessionKey, streamId)(replayed.last))
+      if (isLost && replayed.holder !== undefined) {
+        sink.event(idOf(replayed.last + 1), lostAnswer(replayed.holder))
+        sink.end()
+        return { kind: 'replayed' }
+      }
+      if (features.primes) sink.pause(idOf(replayed.last))
       else sink.end()
       return { kind: 'replayed' }
     },
@@ -194,6 +192,8 @@ export function createStreams(options: StreamsOptions) {
       leaving = true
       leaveAll((kind) => kind === 'session')
     },
+    /** Whether it lives at this process. */
+    has: ({ sessionKey, streamId }: HeldStream): boolean => bySession.get(sessionKey)?.has(streamId) === true,
     get size() {
       return size
     },
@@ -205,45 +205,4 @@ export function createStreams(options: StreamsOptions) {
       size = 0
     }
   }
-}
-
-function eventIds(sealer: Sealer, sessionKey: string, streamId: string): (seq: number) => string {
-  const proofOf = sealer.proofs('event', [sessionKey, streamId])
-  return (seq) => `${streamId}.${seq}.${proofOf(seq)}`
-}
-
-async function replay(
-  stored: Awaited<ReturnType<EventCopies['read']>>,
-  idOf: (seq: number) => string,
-  after: number,
-  sink: Sink,
-  stop: AbortSignal,
-  owner: WorkOwner
-): Promise<{ ended: boolean; last: number } | undefined> {
-  if (stored === undefined) return undefined
-  const { events, ended } = stored
-  let last = after
-  /** @returns why it stopped; undefined after the last event */
-  function* sendSlice(): Steps<'full' | 'sliced' | undefined> {
-    for (let chars = 0; chars < sliceChars;) {
-      const { done, value } = events.next()
-      if (done === true || stop.aborted) return undefined
-      last = value.seq
-      chars += value.data.length
-      if (!sink.event(idOf(last), value.data)) return 'full'
-      yield
-    }
-    return 'sliced'
-  }
-
-  const stopped = new Promise<void>((resolve) => {
-    stop.addEventListener('abort', () => resolve(), { once: true })
-  })
-  while (!stop.aborted) {
-    const state = await runSteps(sendSlice(), owner)
-    if (state === undefined) break
-    if (state === 'full') await Promise.race([sink.drained(), stopped])
-    await nextTurn()
-  }
-  return { ended, last }
 }

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { configOf, gateway, type TestGatewayOptions } from './gateway.ts'
 import { serve, type Served } from './process.ts'
 import { redis, type PrivateRedis } from './redis.ts'
-import type { RedisLink } from './redis-link.ts'
+import type { TcpLink } from './tcp-link.ts'
 import type { Teardown } from './until.ts'
 
 export interface Replicas {
@@ -28,16 +28,18 @@ export type ReplicaOptions = Omit<TestGatewayOptions, 'store' | 'overrides'>
 /** What one replica has and the others have not. */
 export interface Place {
   /** Its way to Redis. */
-  readonly link?: RedisLink
+  readonly link?: TcpLink
   readonly env?: Record<string, string>
 }
 
+/** @param redisArgs further options of the Redis server */
 export async function replicas(
   t: Teardown,
   options: ReplicaOptions,
-  places: readonly Place[] = [{}, {}, {}]
+  places: readonly Place[] = [{}, {}, {}],
+  redisArgs: readonly string[] = []
 ): Promise<Replicas> {
-  const [store, { origin, targets, turns }] = await Promise.all([redis(t), startBalancer(t)])
+  const [store, { origin, targets, turns }] = await Promise.all([redis(t, redisArgs), startBalancer(t)])
   const start = ({ link, env }: Place = {}): Promise<Served> => {
     const url = link?.to(store.url) ?? store.url
     return serve(t, configOf({ ...options, store: url, top: { ...options.top, publicUrl: origin } }), env)
@@ -78,6 +80,7 @@ async function startBalancer(t: Teardown) {
   const targets: string[] = []
   const turns: number[] = []
   const server = createServer((incoming, outgoing) => {
+    if (targets.length === 0) return void outgoing.writeHead(503).end()
     const turn = turns.length % targets.length
     turns.push(turn)
     forward(targets[turn] ?? '', incoming, outgoing)

@@ -79,3 +79,25 @@ t.test('a replica that is killed: the outcome of its calls is unknown, soon', as
   t.not(after, before)
   t.equal(await callAt(rig, 2, client, 'pid'), after)
 })
+
+t.test(
+  'a client whose stream was at a replica that is killed comes back, and hears that the outcome is unknown',
+  async (t) => {
+    const client = await sessionAt(rig.at(2))
+    const holder = await rig.start()
+    const call = await postEvents(`${holder.url}/t/acme/mcp`, client, 'the call', 'tools/call', slow)
+    await call.next('progress', ({ method }) => method === 'notifications/progress')
+    call.cut()
+    const waiting = await listenEvents(rig.at(2), client, call.lastId())
+    await waiting.ended
+    t.equal(waiting.events().at(-1)?.retry, 1000, 'the control: while the replica lives the client waits')
+    holder.signal('SIGKILL')
+    await holder.ended
+    const rest = await listenEvents(rig.at(2), client, call.lastId())
+    await rest.ended
+    t.match(rest.messages().at(-1), {
+      id: 'the call',
+      error: { data: { reason: 'upstream_lost', outcome: 'unknown' } }
+    })
+  }
+)

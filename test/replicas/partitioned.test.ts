@@ -4,13 +4,13 @@ import t from 'tap'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { postEvents } from '../kit/events.ts'
 import { modernRequest } from '../kit/modern-client.ts'
-import { redisLink } from '../kit/redis-link.ts'
+import { tcpLink } from '../kit/tcp-link.ts'
 import { until } from '../kit/until.ts'
 import { canaries, mirror, mirrored, untilMirrored } from './held-calls.ts'
 import { sessionAt, startReplicas } from './rig.ts'
 
 const web = await canaries(t)
-const link = await redisLink(t)
+const link = await tcpLink(t)
 const rig = await startReplicas(t, web.behind, [{ link }, {}, {}])
 
 const refused = { status: 503, json: { error: { data: { reason: 'unavailable' } } } }

@@ -3,8 +3,8 @@
 import pino from 'pino'
 import { randomBytes } from 'node:crypto'
 import { GatewayError } from '../../src/protocol/messages.ts'
-import { type Bus, type BusOptions, createBus } from '../../src/session/bus.ts'
-import { type BusCall } from '../../src/session/bus-server.ts'
+import { type Bus, type BusOptions, createBus } from '../../src/session/bus/bus.ts'
+import { type BusCall } from '../../src/session/bus/bus-server.ts'
 import type { Store } from '../../src/store/port.ts'
 import { createSealer, type Sealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
@@ -16,8 +16,12 @@ export interface Wire {
   readonly sealer: Sealer
   /** Channel and text of everything that was published. */
   readonly published: Array<[string, string]>
+  /** The processes hear that messages may have been lost. */
+  tellLost(): void
   /** Messages for which this is true are lost. */
   lose: (channel: string) => boolean
+  /** The store is away for messages for which this says something, whether it takes them or not. */
+  fail: (channel: string) => 'taken' | 'lost' | undefined
   /** How often each one comes. */
   times: number
   /** Nothing can be opened. */
@@ -49,20 +53,29 @@ export async function wire(
     store,
     sealer,
     published: [] as Array<[string, string]>,
+    tellLost(): void {
+      for (const listener of lostListeners) listener()
+    },
     lose: () => false,
+    fail: () => undefined,
     times: 1,
     broken: false,
     live: true,
     hurry: false,
     today: 1_000_000
   } as Omit<Wire, 'one' | 'two'> & { one?: Bus; two?: Bus }
+  const lostListeners: Array<() => void> = []
   const wrapped: Store = {
     ...store,
+    onLost: (listener) => void lostListeners.push(listener),
     get live() {
       return made.live
     },
     async publish(channel, message) {
       made.published.push([channel, message])
+      const failure = made.fail(channel)
+      if (failure === 'taken') await store.publish(channel, message)
+      if (failure !== undefined) throw new GatewayError('unavailable', 'the store is away')
       for (let n = 0; n < made.times; n++) if (!made.lose(channel)) await store.publish(channel, message)
       return 1
     }

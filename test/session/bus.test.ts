@@ -3,7 +3,8 @@
 import t from 'tap'
 import { parseJson } from '../../src/protocol/json.ts'
 import { GatewayError, RpcError } from '../../src/protocol/messages.ts'
-import type { BusCaller } from '../../src/session/bus-server.ts'
+import type { BusCaller } from '../../src/session/bus/bus-server.ts'
+import { nodeChannel } from '../../src/store/keys.ts'
 import { until } from '../kit/until.ts'
 import { ada, call, never, wire } from './bus-kit.ts'
 
@@ -23,6 +24,97 @@ t.test('a request is answered, after what is said ahead of the answer', async (t
     published.some(([, text]) => /question|[{"]/.test(text)),
     'nothing can be read on the way'
   )
+})
+
+t.test('what is said while the store is away is said when it is back, in its order and once', async (t) => {
+  const setup = await wire(t)
+  const toOne = nodeChannel('one')
+  // Some of it arrives although the store did not confirm it in time.
+  const fates = ['taken', 'taken', 'lost', 'lost'] as const
+  let failed = 0
+  setup.two.serve('modern', async (_question, { notify }) => {
+    setup.fail = (channel) => (channel === toOne ? (fates[failed++] ?? 'lost') : undefined)
+    for (const n of [1, 2, 3]) notify({ n })
+    return { n: 4 }
+  })
+  const said: unknown[] = []
+  const answer = setup.one.request('two', 'modern', ada, {}, call({ notify: (each) => said.push(each) }))
+  await until('it was tried several times', () => failed > 5)
+  setup.fail = () => undefined
+  t.same(await answer, { n: 4 })
+  t.same(said, [{ n: 1 }, { n: 2 }, { n: 3 }])
+})
+
+t.test('an answer that was lost is given again to its sender, and one that is worked on is waited for', async (t) => {
+  const setup = await wire(t)
+  const work = Promise.withResolvers<unknown>()
+  let calls = 0
+  setup.two.serve('modern', async (question) => {
+    calls++
+    if (question === 'slow') return await work.promise
+    setup.lose = (channel) => channel === nodeChannel('one')
+    return { question }
+  })
+  const slow = setup.one.request('two', 'modern', ada, 'slow', call())
+  await until('it is worked on', () => calls === 1)
+  const quick = setup.one.request('two', 'modern', ada, 'quick', call())
+  await until('it is answered', () => calls === 2 && setup.published.at(-1)?.[0] === nodeChannel('one'))
+  setup.lose = () => false
+  setup.tellLost()
+  t.same(await quick, { question: 'quick' })
+  work.resolve('done')
+  t.equal(await slow, 'done')
+  t.equal(calls, 2, 'nothing was run twice')
+})
+
+t.test('where the word to begin was lost nothing is run, and the sender hears it', async (t) => {
+  const setup = await wire(t)
+  let calls = 0
+  setup.two.serve('modern', async () => ++calls)
+  let toTwo = 0
+  // The question arrives, and not what follows.
+  setup.lose = (channel) => channel === nodeChannel('two') && ++toTwo > 1
+  const asked = setup.one.request('two', 'modern', ada, {}, call())
+  await until('the second message to it is lost', () => toTwo === 2)
+  setup.lose = () => false
+  setup.tellLost()
+  await t.rejects(asked, { code: 'invalid_state', message: /gone/ })
+  t.equal(calls, 0)
+})
+
+t.test('an answer that is kept no more is lost, at once', async (t) => {
+  const setup = await wire(t)
+  setup.two.serve('modern', async () => {
+    setup.lose = (channel) => channel === nodeChannel('one')
+    return { text: 'x'.repeat(5 * 1024 * 1024) }
+  })
+  const asked = setup.one.request('two', 'modern', ada, {}, call())
+  await until('it is answered', () => setup.published.some(([, text]) => text.length > 1_000_000))
+  setup.lose = () => false
+  setup.tellLost()
+  await t.rejects(asked, { code: 'upstream_lost', data: { outcome: 'unknown' } })
+})
+
+t.test('nothing more is said to one who has given up', async (t) => {
+  const setup = await wire(t)
+  setup.hurry = true
+  const toOne = nodeChannel('one')
+  let failed = 0
+  let isOver = false
+  setup.two.serve('modern', async (_question, { signal }) => {
+    setup.fail = (channel) => (channel === toOne ? (failed++, 'lost') : undefined)
+    signal.addEventListener('abort', () => (isOver = true))
+    return {}
+  })
+  const stop = new AbortController()
+  const answer = setup.one.request('two', 'modern', ada, {}, call({ signal: stop.signal }))
+  await until('it was tried', () => failed > 2)
+  stop.abort()
+  await t.rejects(answer, { code: 'cancelled' })
+  await until('the other side knows', () => isOver)
+  const { length } = setup.published
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  t.ok(setup.published.length <= length + 1)
 })
 
 t.test('numbers that a double would change arrive as they were written', async (t) => {

@@ -43,6 +43,7 @@ async function setup(t: Test, copyLimits?: StreamsOptions['copyLimits']): Promis
       clock: time,
       randomBytes,
       log: quiet,
+      holders: { node: 'one', isHeld: async () => true },
       ...(copyLimits === undefined ? {} : { copyLimits })
     })
   const [streams, other] = [process(), process()]

@@ -17,7 +17,14 @@ async function house(t: Test): Promise<Streams> {
   const time = clock()
   const store = await createSqliteStore({ path: ':memory:', clock: time, log: quiet })
   const sealer = await createSealer({ store, randomBytes, timer: (ms, run) => setTimeout(run, ms), log: quiet })
-  const streams = createStreams({ store, sealer, clock: time, randomBytes, log: quiet })
+  const streams = createStreams({
+    store,
+    sealer,
+    clock: time,
+    randomBytes,
+    log: quiet,
+    holders: { node: 'one', isHeld: async () => true }
+  })
   t.teardown(async () => {
     sealer.close()
     streams.close()

@@ -2,7 +2,7 @@
 
 import t, { type Test } from 'tap'
 import { randomBytes } from 'node:crypto'
-import { createStreams, type Streams } from '../../src/session/streams.ts'
+import { createStreams, type StreamFeatures, type Streams } from '../../src/session/streams.ts'
 import { GatewayError } from '../../src/protocol/messages.ts'
 import { eventsKey, eventsTtlMs } from '../../src/store/keys.ts'
 import type { Store } from '../../src/store/port.ts'
@@ -19,15 +19,19 @@ interface House {
   readonly time: TestClock
   /** The streams of one more process on the store. */
   process(lingerMs?: number, store?: Store): Promise<Streams>
+  /** Whether the processes of this name say that they hold a stream; asked before anything is sent. */
+  readonly held: { by: (node: string) => boolean | Promise<boolean> }
 }
 
 async function house(t: Test): Promise<House> {
   const time = clock()
   const store = await createSqliteStore({ path: ':memory:', clock: time, log: quiet })
   t.teardown(() => store.close())
+  const held: House['held'] = { by: () => true }
   return {
     store,
     time,
+    held,
     async process(lingerMs, own = store) {
       const sealer = await createSealer({ store, randomBytes, timer: (ms, run) => setTimeout(run, ms), log: quiet })
       const streams = createStreams({
@@ -36,6 +40,7 @@ async function house(t: Test): Promise<House> {
         clock: time,
         randomBytes,
         log: quiet,
+        holders: { node: 'one', isHeld: async (node) => await held.by(node) },
         ...(lingerMs === undefined ? {} : { lingerMs })
       })
       t.teardown(() => {
@@ -49,7 +54,7 @@ async function house(t: Test): Promise<House> {
 
 const dataOf = ({ events }: Reader): string[] => events.map(({ data }) => data)
 /** A stream with three messages and a reader that has seen them. */
-function three(streams: Streams, session: string, kind: 'call' | 'session' = 'call', wishes = primed) {
+function three(streams: Streams, session: string, kind: 'call' | 'session' = 'call', wishes: StreamFeatures = primed) {
   const stream = streams.open(session, kind, wishes)
   const sink = reader()
   const attachment = stream.attach(sink)
@@ -64,6 +69,39 @@ t.test('an event id names stream and number with a proof, and no two are alike',
   for (const id of ids) t.match(id, /^c[\w-]{12}\.\d+\.[\w-]{16}$/)
   t.equal(new Set(ids).size, ids.length)
   t.match(three(streams, 'a', 'session').ids[0], /^s[\w-]{12}\.0\.[\w-]{16}$/)
+})
+
+t.test('a call whose stream nobody holds any more ends with an error, after what is stored of it', async (t) => {
+  const { process, held } = await house(t)
+  const [one, other] = [await process(), await process()]
+  const { ids } = three(one, 'mine', 'call', { ...primed, request: 'the call' })
+  const asked: string[] = []
+  held.by = (node) => asked.push(node) > 0
+  const first = reader()
+  await other.resume('mine', ids[2] ?? '', first, primed)
+  t.same(dataOf(first), ['{"n":3}'], 'the control: it is held')
+  t.equal(first.paused.length, 1, 'and the client comes back')
+  held.by = () => false
+  const second = reader()
+  t.match(await other.resume('mine', ids[2] ?? '', second, primed), { kind: 'replayed' })
+  const [stored, last] = dataOf(second)
+  t.equal(stored, '{"n":3}')
+  t.match(JSON.parse(last ?? ''), { id: 'the call', error: { data: { reason: 'upstream_lost', outcome: 'unknown' } } })
+  t.same(asked, ['one'])
+})
+
+t.test('a call that is answered while its process is asked ends with its answer', async (t) => {
+  const { process, held } = await house(t)
+  const [one, other] = [await process(), await process()]
+  const { stream, ids } = three(one, 'mine', 'call', { ...primed, request: 1 })
+  held.by = () => {
+    stream.send({ answer: 1 })
+    stream.finish()
+    return false
+  }
+  const sink = reader()
+  await other.resume('mine', ids.at(-1) ?? '', sink, primed)
+  t.same(dataOf(sink), ['{"answer":1}'])
 })
 
 t.test("only ids of the session's own streams replay anything", async (t) => {

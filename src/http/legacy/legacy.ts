@@ -86,7 +86,7 @@ export function createLegacyHandler(options: StreamableOptions) {
       await Promise.all(batch.map((message) => messages.accept(session, message)))
       return sendAccepted(context.raw, context.headers)
     }
-    await answerPost(options, context, session, accepts, async (push) => {
+    await answerPost(options, context, session, accepts, undefined, async (push) => {
       const answers = await Promise.all(
         batch.map(async (message, at) => {
           if (message.kind === 'request')
@@ -147,7 +147,7 @@ export function createLegacyHandler(options: StreamableOptions) {
       }
       refuseIdsInFlight(session, [message])
       const { id } = message
-      await answerPost(options, context, session, accepts, async (push) => {
+      await answerPost(options, context, session, accepts, id, async (push) => {
         const final = await messages.run(context, session, message, push, accepts.stream)
         if (final !== undefined || accepts.stream) return final
         // A cancelled request has no answer, but its HTTP request needs one; 202 would say that it was no request.

@@ -1,7 +1,7 @@
 // The answer to a POST of a session over Streamable HTTP: JSON or a stream (2025-11-25 basic/transports).
 
 import type { Audit } from '../../audit/audit.ts'
-import { atLeast, type JsonObject } from '../../protocol/messages.ts'
+import { atLeast, type JsonObject, type RequestId } from '../../protocol/messages.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { Sessions } from '../../session/sessions.ts'
@@ -26,6 +26,7 @@ const quietMs = 1_000
 /**
  * Answers a POST: by a single JSON object while nothing was streamed, by a stream from the first message on. A caller
  * whose token is no longer good gets no answer.
+ * @param id of the request; undefined for a batch
  * @param produce resolves with the text of the last message, undefined where the caller cancelled and expects none;
  * rejects only while nothing was sent. Its `push` returns false where the caller takes only JSON, has gone before the
  * stream began, or has its result
@@ -35,6 +36,7 @@ export async function answerPost(
   context: RequestContext,
   session: LiveSession,
   accepts: Accepts,
+  id: RequestId | undefined,
   produce: (push: (message: JsonObject) => boolean) => Promise<JsonText | undefined>
 ): Promise<void> {
   refuseOverBacklog(session)
@@ -48,7 +50,8 @@ export async function answerPost(
   const start = (): ClientStream | undefined => {
     if (stream !== undefined || !accepts.stream || raw.headersSent || raw.destroyed) return stream
     raw.writeHead(200, { ...headers, ...sseHeaders })
-    stream = streams.open(session.key, 'call', { primes, memory: context.memory.share })
+    const request = id === undefined ? {} : { request: id }
+    stream = streams.open(session.key, 'call', { primes, memory: context.memory.share, ...request })
     writer = createSseWriter(context, log)
     const attachment = stream.attach(writer)
     stream.prime()

@@ -24,7 +24,7 @@ import {
   type Result,
   type RpcErrorObject
 } from '../../protocol/messages.ts'
-import type { Bus } from '../../session/bus.ts'
+import type { Bus } from '../../session/bus/bus.ts'
 import { createParkedCalls } from '../../session/parked-calls.ts'
 import type { Clock } from '../../time/clock.ts'
 import { definitionOf, quotaKeyOf, type ModernCall, type ContextOf } from '../call/call.ts'

@@ -13,7 +13,7 @@ import {
   type UpstreamName
 } from '../../protocol/messages.ts'
 import type { LogLevel } from '../../protocol/seams.ts'
-import type { Bus } from '../../session/bus.ts'
+import type { Bus } from '../../session/bus/bus.ts'
 import { lossError } from '../../session/parked-calls.ts'
 import { callerBindingOf, type ContextOf, type ModernCall } from './call.ts'
 

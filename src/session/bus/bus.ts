@@ -1,12 +1,14 @@
 // Requests from process to process: the one that holds a call answers. Both sides prove all the time that they are
 // alive. A request is never sent twice, and nothing is worked on that its sender has given up.
 
-import { createQuota, type Quota } from '../limits/limits.ts'
-import { GatewayError } from '../protocol/messages.ts'
-import { everyNode, nodeChannel } from '../store/keys.ts'
+import { createQuota, type Quota } from '../../limits/limits.ts'
+import { GatewayError } from '../../protocol/messages.ts'
+import { everyNode, nodeChannel } from '../../store/keys.ts'
+import { pause } from '../../time/clock.ts'
 import {
   busCallCancelled,
   type BusMessage,
+  type BusMessages,
   type BusMessagesOptions,
   createBusMessages,
   decodeError,
@@ -26,6 +28,9 @@ import {
 
 export type Bus = Awaited<ReturnType<typeof createBus>>
 
+/** Between two looks whether messages arrive again. */
+const retryMs = 100
+
 interface ToldMessage {
   readonly kind: BusKind
   readonly said: unknown
@@ -38,7 +43,8 @@ export interface BusOptions extends BusMessagesOptions {
 
 interface SentRequest {
   readonly to: string
-  receive(word: BusMessage['word'], body: unknown): void
+  readonly isWorking: () => boolean
+  receive(message: BusMessage): void
   settle(error: Error | undefined, answer?: unknown): void
 }
 
@@ -52,7 +58,7 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
   const sending = createQuota()
   let requests = 0
   const serving = createQuota()
-  const server = createBusServer(messages, (caller) => take(serving, caller))
+  const server = createBusServer(messages, options, (caller) => take(serving, caller))
 
   const take = (quota: Quota, { tenant, caller }: BusCaller) =>
     quota.take(1, [
@@ -86,6 +92,8 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
     const id = `${node}-${++requests}`
     return await new Promise<unknown>((resolve, reject) => {
       let working = false
+      /** Of what the other side said on this request. */
+      let last = 0
       const settle = (error: Error | undefined, result?: unknown): void => {
         if (!sent.delete(id)) return
         beat.close()
@@ -105,8 +113,11 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
       const unfollow = peers.follow(to, onGone)
       sent.set(id, {
         to,
+        isWorking: () => working,
         settle,
-        receive(word, body) {
+        receive({ word, body, seq }) {
+          if (seq !== undefined && seq <= last) return
+          last = seq ?? last
           if (word === 'answer') return settle(undefined, body)
           if (word === 'error') return settle(decodeError(body as EncodedError))
           if (word === 'gone') return settle(new ProcessGone())
@@ -136,11 +147,12 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
     if (word === 'question') return server.accept(message)
     if (server.receive(message)) return
     const ours = sent.get(id)
-    if (ours?.to === from) ours.receive(word, body)
+    if (ours?.to === from) ours.receive(message)
     // The sender of this request has given up.
     else if (word === 'ready') trySend(from, 'abort', id)
   }
 
+  askForMissed(options, messages, sent)
   const subscriptions = [node, everyNode].map((to) =>
     store.subscribe(nodeChannel(to), (sealed) => {
       try {
@@ -185,4 +197,21 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
       for (const unsubscribe of unsubscribers) await unsubscribe()
     }
   }
+}
+
+/** Asks for answers that may have been missed, whenever messages arrive again. Those that are worked on will come. */
+function askForMissed(
+  { store, clock }: BusOptions,
+  { trySend }: BusMessages,
+  sent: ReadonlyMap<string, SentRequest>
+): void {
+  let asking = false
+  async function ask(): Promise<void> {
+    if (asking) return
+    asking = true
+    while (!store.live && sent.size > 0) await pause(clock, retryMs)
+    asking = false
+    for (const [id, { to, isWorking }] of sent) if (isWorking()) trySend(to, 'again', id)
+  }
+  store.onLost(() => void ask())
 }

@@ -1,17 +1,32 @@
 // Messages from process to process, over the store. They are sealed: whoever can write into the store must not speak
 // for a process. Any may be lost; one that comes twice, late or out of order is dropped.
 
-import type { Log } from '../observe/log.ts'
-import { parseOwnJson } from '../protocol/json.ts'
-import { GatewayError, RpcError, type RpcErrorObject } from '../protocol/messages.ts'
-import { nodeChannel } from '../store/keys.ts'
-import type { Store } from '../store/port.ts'
-import type { Sealer } from '../store/seal.ts'
-import type { Clock } from '../time/clock.ts'
-import { type ErrorCode, errorTable } from '../protocol/error-table.ts'
+import type { Log } from '../../observe/log.ts'
+import { parseOwnJson } from '../../protocol/json.ts'
+import { GatewayError, RpcError, type RpcErrorObject } from '../../protocol/messages.ts'
+import { nodeChannel } from '../../store/keys.ts'
+import type { Store } from '../../store/port.ts'
+import type { Sealer } from '../../store/seal.ts'
+import type { Clock } from '../../time/clock.ts'
+import { type ErrorCode, errorTable } from '../../protocol/error-table.ts'
 
-/** A `beat` of no request asks whether the process is there; it says `alive`. `gone`: it stops, and did nothing. */
-type BusWord = 'question' | 'ready' | 'go' | 'beat' | 'alive' | 'said' | 'answer' | 'error' | 'gone' | 'abort' | 'told'
+/**
+ * A `beat` of no request asks whether the process is there; it says `alive`. `gone`: it stops, or was not told to
+ * begin, and did nothing. `again`: the answer may have been missed.
+ */
+type BusWord =
+  | 'question'
+  | 'ready'
+  | 'go'
+  | 'beat'
+  | 'alive'
+  | 'said'
+  | 'answer'
+  | 'error'
+  | 'gone'
+  | 'abort'
+  | 'again'
+  | 'told'
 
 export interface BusMessage {
   readonly word: BusWord
@@ -22,6 +37,8 @@ export interface BusMessage {
   readonly at: number
   /** Grows with each message of the sender. */
   readonly n: number
+  /** Of `said`, `answer` and `error`: their order within the request. What comes twice is dropped. */
+  readonly seq?: number | undefined
   readonly body?: unknown
 }
 
@@ -63,8 +80,8 @@ export function createBusMessages({
    * @returns how many processes listen
    * @throws GatewayError unavailable, upstream_protocol where the message is too large
    */
-  async function send(to: string, word: BusWord, id: string, body?: unknown): Promise<number> {
-    const text = JSON.stringify({ word, id, from: node, at: clock.now(), n: ++sent, body } satisfies BusMessage)
+  async function send(to: string, word: BusWord, id: string, body?: unknown, seq?: number): Promise<number> {
+    const text = JSON.stringify({ word, id, from: node, at: clock.now(), n: ++sent, seq, body } satisfies BusMessage)
     if (text.length > maxChars) {
       const message =
         `What one process of the gateway had to tell another was larger than ${maxChars} characters. ` +

@@ -1,7 +1,10 @@
 // The requests of other processes that this one answers.
 
-import { GatewayError } from '../protocol/messages.ts'
+import { GatewayError } from '../../protocol/messages.ts'
+import type { Log } from '../../observe/log.ts'
+import type { Clock } from '../../time/clock.ts'
 import { busCallCancelled, type BusMessage, type BusMessages, encodeError, processSilent } from './bus-messages.ts'
+import { createOutbox } from './bus-outbox.ts'
 
 /** What a message between processes is about, which decides who takes it. */
 export type BusKind =
@@ -13,6 +16,7 @@ export type BusKind =
   | 'progress'
   | 'notification'
   | 'stream'
+  | 'held'
   | 'home'
   | 'deliver'
 
@@ -36,11 +40,17 @@ export interface BusQuestion {
 
 export type BusHandler = (question: unknown, call: BusCall) => Promise<unknown>
 
+/** For longer than a process is without Redis where that answers again. */
+const keptMs = 5_000
+/** Of all answers that are kept. */
+const maxKeptChars = 4 * 1024 * 1024
+
 /**
  * @param take gives the function that gives the place back; undefined where too many are taken
  */
 export function createBusServer(
   { send, trySend, watch }: BusMessages,
+  context: { readonly clock: Clock; readonly log: Log },
   take: (caller: BusCaller) => (() => void) | undefined
 ) {
   const handlers = new Map<BusKind, BusHandler>()
@@ -54,6 +64,7 @@ export function createBusServer(
       readonly isWorking: () => boolean
     }
   >()
+  const answered = createAnswered(context.clock, trySend)
   let closed = false
   return {
     handlers,
@@ -84,11 +95,15 @@ export function createBusServer(
       const work = async (): Promise<void> => {
         if (working || stop.signal.aborted) return
         working = true
+        const outbox = createOutbox({ send }, from, id, context, stop.signal)
         try {
-          const notify = (said: unknown): void => trySend(from, 'said', id, said)
-          await send(from, 'answer', id, await run(question, { notify, signal: stop.signal }))
+          const notify = (said: unknown): void => void outbox.say('said', said)
+          const answer = await run(question, { notify, signal: stop.signal })
+          answered.keep(id, from, 'answer', answer)
+          await outbox.say('answer', answer)
         } catch (error) {
-          trySend(from, 'error', id, encodeError(error))
+          answered.keep(id, from, 'error', encodeError(error))
+          await outbox.say('error', encodeError(error))
         } finally {
           end()
         }
@@ -98,8 +113,17 @@ export function createBusServer(
     },
     receive({ word, id, from }: BusMessage): boolean {
       const request = served.get(id)
-      if (request?.from !== from) return false
-      if (word === 'abort') request.stop.abort(busCallCancelled())
+      if (request?.from !== from) {
+        // What was answered, and is not kept, was lost.
+        if (word === 'again') answered.say(id, from)
+        return word === 'again'
+      }
+      if (word === 'again') {
+        if (request.isWorking()) return true
+        // It was not heard that it may begin.
+        request.stop.abort(busCallCancelled())
+        trySend(from, 'gone', id)
+      } else if (word === 'abort') request.stop.abort(busCallCancelled())
       else request.beat.renew()
       if (word === 'go') request.work()
       return true
@@ -112,6 +136,39 @@ export function createBusServer(
         else trySend(from, 'gone', id)
         stop.abort(new GatewayError('shutting_down', 'The gateway is stopping.'))
       }
+    }
+  }
+}
+
+/** Answers of the last seconds, for senders that missed them while their way to the store was broken. */
+function createAnswered({ now }: Clock, trySend: BusMessages['trySend']) {
+  /** The oldest comes first. */
+  const kept = new Map<
+    string,
+    { from: string; word: 'answer' | 'error'; body: unknown; chars: number; until: number }
+  >()
+  let chars = 0
+  function forget(id: string): void {
+    chars -= kept.get(id)?.chars ?? 0
+    kept.delete(id)
+  }
+  return {
+    keep(id: string, from: string, word: 'answer' | 'error', body: unknown): void {
+      const { text } = (body ?? {}) as { readonly text?: unknown }
+      const size = typeof text === 'string' ? text.length : (JSON.stringify(body)?.length ?? 0)
+      for (const [each, { until }] of kept) {
+        if (until > now() && chars + size <= maxKeptChars) break
+        forget(each)
+      }
+      if (size > maxKeptChars) return
+      kept.set(id, { from, word, body, chars: size, until: now() + keptMs })
+      chars += size
+    },
+    /** To who asked, and nobody else. */
+    say(id: string, from: string): void {
+      const found = kept.get(id)
+      if (found?.from === from) trySend(from, found.word, id, found.body)
+      else trySend(from, 'error', id, encodeError(processSilent()))
     }
   }
 }

@@ -1,11 +1,11 @@
-// The network between one gateway and Redis, which a test can cut or slow down.
+// The network to a server on this machine, which a test can cut, slow down or break.
 
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import type { Teardown } from './until.ts'
 
-export interface RedisLink {
-  /** Leads to this server. @returns the address that the gateway uses */
+export interface TcpLink {
+  /** Leads to this server. @returns the URL to use instead of its own */
   to(url: string): string
   /** From now on nothing passes, and nobody is told: connections stay open, and new ones open. */
   cut(): void
@@ -13,7 +13,7 @@ export interface RedisLink {
   pass(delayMs?: number): void
 }
 
-export async function redisLink(t: Teardown): Promise<RedisLink> {
+export async function tcpLink(t: Teardown): Promise<TcpLink> {
   const sockets = new Set<Socket>()
   let port = 0
   let isCut = false
@@ -47,8 +47,10 @@ export async function redisLink(t: Teardown): Promise<RedisLink> {
   })
   return {
     to(url) {
-      port = Number(new URL(url).port)
-      return `redis://127.0.0.1:${(server.address() as AddressInfo).port}`
+      const through = new URL(url)
+      port = Number(through.port)
+      through.port = String((server.address() as AddressInfo).port)
+      return through.href
     },
     cut() {
       isCut = true

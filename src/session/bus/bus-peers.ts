@@ -1,7 +1,7 @@
 // Which other processes are there. One that was killed is found out within two seconds, because the store has nobody
 // left who listens for it; one that hangs, or whose machine is gone, because it answers nothing for two seconds.
 
-import { every, type Clock, type Timer } from '../time/clock.ts'
+import { every, type Clock, type Timer } from '../../time/clock.ts'
 
 /** How often a process is asked whether it lives while something of it is waited for. */
 const checkMs = 500

@@ -1,0 +1,53 @@
+// `npm run chaos -- [--faults N] [--clients N] [--seed N] [--only kill,pause] [--report FILE]`: parts of a deployment fail
+// under load, one after the other. The exit code is 1 where a promise of docs/reliability.md was broken.
+
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { dirname, join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { chaos } from '../test/chaos/chaos.ts'
+import { faults, type FaultName } from '../test/chaos/faults.ts'
+
+const { values } = parseArgs({
+  options: {
+    faults: { type: 'string', default: '30' },
+    clients: { type: 'string', default: '12' },
+    seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
+    only: { type: 'string' },
+    report: { type: 'string', default: join(import.meta.dirname, '..', '.tap', 'chaos.json') }
+  }
+})
+const [count, clients, seed] = [values.faults, values.clients, values.seed].map(Number)
+const only = values.only?.split(',').filter((name): name is FaultName => name in faults)
+if (!(count && count > 0 && clients && clients > 0) || !Number.isSafeInteger(seed) || only?.length === 0) {
+  process.stderr.write(
+    `--faults and --clients take a positive number, --seed a whole one, --only some of: ${Object.keys(faults).join(', ')}.\n`
+  )
+  process.exit(2)
+}
+
+const closers: Array<() => unknown> = []
+process.stdout.write(`seed ${seed}, ${count} faults, ${clients} clients\n`)
+async function run() {
+  try {
+    return await chaos(
+      { teardown: (close) => closers.push(close) },
+      {
+        seed: seed!,
+        faults: count!,
+        clients: clients!,
+        ...(only === undefined ? {} : { only }),
+        onFault: (name, ms, calls) => process.stdout.write(`${(ms / 1_000).toFixed(1)} s, ${calls} calls: ${name}\n`)
+      }
+    )
+  } finally {
+    for (const close of closers.toReversed()) await close()
+  }
+}
+const report = await run()
+mkdirSync(dirname(values.report), { recursive: true })
+writeFileSync(values.report, JSON.stringify({ cores: availableParallelism(), ...report }, null, 1))
+const { violations, ...figures } = report
+process.stdout.write(`${JSON.stringify(figures)}\n`)
+process.stdout.write(violations.length === 0 ? 'no promise was broken\n' : `${violations.join('\n')}\n`)
+process.exit(violations.length === 0 ? 0 : 1)

@@ -1,0 +1,81 @@
+// Sends what the store has of a stream to a client that came back, in slices; and what is left to say of a call whose
+// stream nobody holds any more.
+
+import { errorMessage, errorObject, GatewayError } from '../protocol/messages.ts'
+import type { Sealer } from '../store/seal.ts'
+import type { WorkOwner } from '../time/fair-queue.ts'
+import { nextTurn, runSteps, type Steps } from '../time/turns.ts'
+import type { EventCopies, StreamHolder } from './event-copies.ts'
+import type { Sink } from './stream.ts'
+
+/** Characters of stored events that are sent to one client in one turn of the event loop. */
+const sliceChars = 262_144
+
+/** A stream of a session, which another process may hold. */
+export interface HeldStream {
+  readonly sessionKey: string
+  readonly streamId: string
+}
+
+/** Which process holds a stream. */
+export interface StreamHolders {
+  /** This process. */
+  readonly node: string
+  /** @returns false where the process is gone, or has ended the stream. @throws GatewayError unavailable, too_many */
+  isHeld(node: string, stream: HeldStream, whose: WorkOwner): Promise<boolean>
+}
+
+/**
+ * The answer to a call whose stream nobody holds: its process is gone, and with it what it still had to say.
+ * @returns one line of JSON
+ */
+export function lostAnswer({ id }: StreamHolder): string {
+  const text =
+    'The process of the gateway that held the stream of this call is gone, and what it still had to say with it. ' +
+    'Whether the call took effect is unknown.'
+  return JSON.stringify(
+    errorMessage(id, errorObject(new GatewayError('upstream_lost', text, { data: { outcome: 'unknown' } }), ''))
+  )
+}
+
+export function eventIds(sealer: Sealer, sessionKey: string, streamId: string): (seq: number) => string {
+  const proofOf = sealer.proofs('event', [sessionKey, streamId])
+  return (seq) => `${streamId}.${seq}.${proofOf(seq)}`
+}
+
+/** @returns the last event that was sent, and who holds the stream; undefined where nothing is stored */
+export async function replay(
+  stored: Awaited<ReturnType<EventCopies['read']>>,
+  idOf: (seq: number) => string,
+  after: number,
+  sink: Sink,
+  stop: AbortSignal,
+  owner: WorkOwner
+): Promise<{ ended: boolean; last: number; holder: StreamHolder | undefined } | undefined> {
+  if (stored === undefined) return undefined
+  const { events, ended, holder } = stored
+  let last = after
+  /** @returns why it stopped; undefined after the last event */
+  function* sendSlice(): Steps<'full' | 'sliced' | undefined> {
+    for (let chars = 0; chars < sliceChars;) {
+      const { done, value } = events.next()
+      if (done === true || stop.aborted) return undefined
+      last = value.seq
+      chars += value.data.length
+      if (!sink.event(idOf(last), value.data)) return 'full'
+      yield
+    }
+    return 'sliced'
+  }
+
+  const stopped = new Promise<void>((resolve) => {
+    stop.addEventListener('abort', () => resolve(), { once: true })
+  })
+  while (!stop.aborted) {
+    const state = await runSteps(sendSlice(), owner)
+    if (state === undefined) break
+    if (state === 'full') await Promise.race([sink.drained(), stopped])
+    await nextTurn()
+  }
+  return { ended, last, holder }
+}

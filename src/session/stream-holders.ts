@@ -1,0 +1,30 @@
+// Which process holds a stream: asked by another one, to which its client has come back.
+
+import type { Bus } from './bus/bus.ts'
+import { ProcessGone } from './bus/bus-messages.ts'
+import { GatewayError } from '../protocol/messages.ts'
+import type { HeldStream, StreamHolders } from './replay.ts'
+
+export function createStreamHolders(bus: Bus): StreamHolders {
+  return {
+    node: bus.node,
+    /** Waits two seconds at most for a process that hangs. */
+    async isHeld(node, stream, whose) {
+      // What this process holds it would have found.
+      if (node === bus.node) return false
+      try {
+        return (await bus.request(node, 'held', whose, stream)) === true
+      } catch (error) {
+        if (error instanceof ProcessGone) return false
+        // It hung while it was asked.
+        if (error instanceof GatewayError && error.code === 'upstream_lost') return false
+        throw error
+      }
+    }
+  }
+}
+
+/** Answers the other processes. */
+export function serveHeldStreams(bus: Bus, streams: { has(stream: HeldStream): boolean }): void {
+  bus.serve('held', (question) => Promise.resolve(streams.has(question as HeldStream)))
+}

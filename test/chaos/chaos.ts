@@ -1,0 +1,156 @@
+// Chaos: three replicas on a real Redis under load of both eras while parts of the whole fail, one after the other, as
+// the seed says. What clients saw is recorded, and judged when the run is over.
+
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { random } from '../fuzz/random.ts'
+import { canaryServer, stdioCanaryServer } from '../kit/canary-server.ts'
+import { send } from '../kit/client.ts'
+import { replicas, type Replicas } from '../kit/replicas.ts'
+import { tcpLink } from '../kit/tcp-link.ts'
+import { until, type Teardown } from '../kit/until.ts'
+import { modernClient, sessionClient, type Load } from './clients.ts'
+import { faults, type FaultName, type Scene } from './faults.ts'
+import { violations, reasonsOf, type Call, type Outcome } from './history.ts'
+
+export interface ChaosOptions {
+  readonly seed: number
+  /** How many parts fail, one after the other. */
+  readonly faults: number
+  /** Default: all of them, in an order of chance. */
+  readonly only?: readonly FaultName[]
+  readonly clients: number
+  readonly onFault?: (name: FaultName, at: number, calls: number) => void
+}
+
+export interface ChaosReport {
+  readonly seed: number
+  readonly seconds: number
+  readonly faults: Readonly<Record<string, number>>
+  readonly calls: number
+  readonly sessions: number
+  readonly outcomes: Readonly<Record<Outcome['kind'], number>>
+  readonly resumed: number
+  /** The five that took longest. */
+  readonly longest: readonly Call[]
+  /** What calls were refused with, and what left them unknown: the beginning of each text, and how often. */
+  readonly reasons: Readonly<Record<string, number>>
+  /** What went wrong, a sentence each. */
+  readonly violations: readonly string[]
+}
+
+/** Weights: what is likelier in a deployment comes more often. */
+const mix: readonly FaultName[] = [
+  ...(['kill', 'kill', 'kill', 'pause', 'pause', 'roll', 'roll'] as const),
+  ...(['restart Redis', 'pause Redis', 'break upstream', 'kill children'] as const)
+]
+const probeMs = 150
+/** Of the load between two faults. */
+const restMs = 400
+
+/** As a load balancer does it: what is not ready gets nothing. */
+async function probe({ targets }: Replicas, nodes: () => readonly { readonly url: string }[], over: () => boolean) {
+  while (!over()) {
+    await Promise.all(
+      nodes().map(async ({ url }) => {
+        const signal = AbortSignal.timeout(1_000)
+        const { status } = await send(`${url}/health/ready`, { method: 'GET', signal }).catch(() => ({ status: 0 }))
+        const at = targets.indexOf(url)
+        if (status === 200 && at === -1) targets.push(url)
+        if (status !== 200 && at !== -1) targets.splice(at, 1)
+      })
+    )
+    const known = new Set(nodes().map(({ url }) => url))
+    for (const url of [...targets]) if (!known.has(url)) targets.splice(targets.indexOf(url), 1)
+    await wait(probeMs)
+  }
+}
+
+export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosReport> {
+  const { seed, only = mix, onFault } = options
+  const chance = random(seed)
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-chaos-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const journal = join(folder, 'journal')
+  const [server, web] = await Promise.all([canaryServer(t), tcpLink(t)])
+  const rig = await replicas(
+    t,
+    {
+      upstreams: {
+        web: { url: web.to(server.url) },
+        local: { ...stdioCanaryServer, env: { MIRROR_JOURNAL: journal } }
+      },
+      limits: { readyDelayMs: 1_000, drainMs: 15_000 },
+      top: { logLevel: 'warn' }
+    },
+    undefined,
+    ['--appendonly', 'yes', '--appendfsync', 'always']
+  )
+  const scene: Scene = {
+    nodes: [...rig.nodes],
+    start: () => rig.start(),
+    async ready(count) {
+      await until('all replicas are ready', () => rig.targets.length === count)
+    },
+    store: rig.store,
+    web,
+    ends: []
+  }
+  const began = performance.now()
+  const load: Load = {
+    url: `${rig.origin}/t/acme/mcp`,
+    over: false,
+    history: [],
+    revived: [],
+    sessions: 0,
+    now: () => performance.now() - began
+  }
+  let isOver = false as boolean
+  const probing = probe(
+    rig,
+    () => scene.nodes,
+    () => isOver
+  )
+  const clients = Array.from({ length: options.clients }, (_, n) =>
+    n % 3 === 2 ? modernClient(load, random(seed, n + 1)) : sessionClient(load, random(seed, n + 1))
+  )
+  const counts: Record<string, number> = {}
+  for (let n = 0; n < options.faults; n++) {
+    const before = load.history.length
+    await until('calls end', () => load.history.length >= before + options.clients)
+    await wait(restMs)
+    const name = n < only.length && options.only !== undefined ? (only[n] as FaultName) : chance.pick(only)
+    counts[name] = (counts[name] ?? 0) + 1
+    onFault?.(name, load.now(), load.history.length)
+    await faults[name](scene, chance)
+  }
+  load.over = true
+  await Promise.all(clients)
+  isOver = true
+  await probing
+
+  const executedByStdio = Map.groupBy((await readFile(journal, 'utf8').catch(() => '')).split('\n'), (line) => line)
+  const executed = (canary: string): number =>
+    (server.executed.get(canary) ?? 0) + (executedByStdio.get(canary)?.length ?? 0)
+  const { history, revived, sessions } = load
+  const kinds = { answered: 0, unknown: 0, refused: 0, 'session lost': 0 }
+  for (const { outcome } of history) kinds[outcome.kind]++
+  return {
+    seed,
+    seconds: Math.round(load.now() / 1_000),
+    faults: counts,
+    calls: history.length,
+    sessions,
+    outcomes: kinds,
+    resumed: history.reduce((sum, call) => sum + call.resumed, 0),
+    longest: history.toSorted((a, b) => b.ended - b.begun - (a.ended - a.begun)).slice(0, 5),
+    reasons: reasonsOf(history),
+    violations: [
+      ...violations(history, executed),
+      ...revived.map((id) => `a session that was ended is known again: ${id.slice(0, 8)}`),
+      ...scene.ends.filter(({ code }) => code !== 0).map((end) => `a replica ended with ${JSON.stringify(end)}`)
+    ]
+  }
+}
