@@ -108,12 +108,13 @@ export function orderedTools(
   offers: ReadonlyMap<string, Offer>,
   ranks: ReadonlyArray<(tool: string) => boolean>,
   max = Infinity
-) {
+): ReadonlyMap<string, Offer> {
+  if (ranks.length === 0 && offers.size <= max) return offers
   const rankOf = ({ route: { upstream, name } }: Offer): number => {
     const rank = ranks.findIndex((matches) => matches(`${upstream}/${name}`))
     return rank === -1 ? ranks.length : rank
   }
-  const ranked = [...offers].map(([name, offer]) => ({ name, offer, rank: ranks.length === 0 ? 0 : rankOf(offer) }))
+  const ranked = [...offers].map(([name, offer]) => ({ name, offer, rank: rankOf(offer) }))
   return new Map(
     ranked
       .sort((a, b) => a.rank - b.rank)
