@@ -41,7 +41,7 @@ t.test('every default is applied', async (t) => {
         callsPerSession: 256,
         requestsPerSecondPerPrincipal: 1000,
         requestsPerSecondPerTenant: 2000,
-        queueMs: 2000,
+        queueMs: 10_000,
         callsPerPrincipal: 1_024,
         callsPerTenant: 4_096,
         batchMessages: 50,

@@ -44,7 +44,7 @@ export const LimitsSchema = closedObject(
     queueMs: integer(
       10,
       5 * minuteMs,
-      2_000,
+      10_000,
       'How long a request may wait for its turn before it is begun, while the gateway has more to do than it can. ' +
         'After that it is refused with 503 and `Retry-After`. Tenants and callers take turns: who sends few waits ' +
         'shortly.'
