@@ -130,6 +130,17 @@ t.test('a server whose older era keeps no sessions is served in 2026-07-28: only
   t.same(await toolsOf(acme, able), ['elicits', 'inquires', 'plain'])
   t.match(await converse(acme, 'inquires', able), elicited)
   t.notOk(seen.includes('POST initialize'))
+
+  for (const session of ['first', 'second']) {
+    const client = await answeringClient(acme.url(), key, 'Streamable HTTP', '2025-11-25', able)
+    t.teardown(() => client.close())
+    t.match(await client.request('tools/call', { name: 'plain', arguments: {} }), { result: plain.result })
+    const call = await client.start('tools/call', { name: 'inquires', arguments: {} })
+    const [question] = await call.serverRequests()
+    await client.answer(question as Json, answers['elicitation/create'] as Json)
+    t.match(await call.final(), { result: elicited.result }, `the client of the ${session} session is asked`)
+  }
+  t.equal(seen.filter((each) => each === 'POST initialize').length, 1, 'found out with the first session')
 })
 
 t.test('a server that names an older revision has views of it, though it answers a GET with 405', async (t) => {

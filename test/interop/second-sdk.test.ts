@@ -38,14 +38,14 @@ const modes: Array<[title: string, mode: Mode, era: Era]> = [
 const all: Peer = { tells: true, grows: true, asks: true, cancels: true }
 /** What each upstream can do for a client of each era. */
 const peers: Record<string, Record<Era, Peer>> = {
-  // Without sessions there is nobody to tell, ask or cancel.
-  remote: { legacy: { tells: false, grows: false, asks: false, cancels: false }, modern: all },
+  // Its older era has no sessions, in which there would be nobody to tell, ask or cancel.
+  remote: { legacy: all, modern: all },
   // A process for each person, and one more that the lists are read from.
   local: { legacy: all, modern: { ...all, grows: false } },
   // Its list of tools is a session's own, and a newer client has no session. So is its count of cancelled calls, and
   // each replica has a session there.
   first: { legacy: all, modern: { tells: false, grows: false, asks: false, cancels: replicaCount === 1 } },
-  insisted: { legacy: { tells: true, grows: true, asks: false, cancels: true }, modern: all }
+  insisted: { legacy: all, modern: all }
 }
 
 async function connected(t: Test, mode: Mode): Promise<Client> {

@@ -24,7 +24,7 @@ export interface ModernHttpOptions extends ModernScript {
 export interface ModernUpstream {
   readonly url: string
   readonly server: ModernServer
-  /** What serves messages without an envelope, where the script says `legacy`; it has no sessions. */
+  /** What serves messages without an envelope, where the script says `legacy`, in one session that all share. */
   readonly legacy: McpServer | undefined
   /** Every HTTP request, whatever was answered. */
   readonly seen: ModernSeen[]
@@ -99,13 +99,15 @@ export async function startModern(options: ModernHttpOptions = {}): Promise<Mode
     const peer = peerOf(response, message['id'] as Id | undefined)
     const id = message['id'] as Id | undefined
     if (id === undefined) response.writeHead(202).end()
-    if (legacy !== undefined && !claims(message))
+    if (legacy !== undefined && !claims(message)) {
+      if (message['method'] === 'initialize') response.setHeader('Mcp-Session-Id', 'everybody')
       return legacy.receive(message, {
         reply: (reply) => peer.reply(reply),
         push: () => {},
         exit: peer.drop,
         raw: () => {}
       })
+    }
     const wrong =
       options.strict === false || id === undefined || !claims(message)
         ? undefined

@@ -589,6 +589,25 @@ t.test('a server that knows only the newer era is not asked for the older one ag
   t.same(methods(), [I, D, D])
 })
 
+t.test('a server of both eras without sessions in the older one is modern for everybody', async (t) => {
+  const peer = await httpServer(t, {
+    [D]: [discovered, plain(503), discovered],
+    [I]: [initialized]
+  })
+  const { connect, advance } = shop()
+  const sentFor = async (wanted: Era, becomes: Era): Promise<string[]> => {
+    peer.sent.length = 0
+    t.equal((await connect(t, httpDefinition(peer.url), wanted)).era, becomes)
+    return [...peer.sent]
+  }
+  t.same(await sentFor('modern', 'modern'), [D])
+  t.same(await sentFor('legacy', 'legacy'), [I, N, D], 'where the newer one fails, the older one is better than none')
+  t.same(await sentFor('legacy', 'modern'), [I, N, D])
+  t.same(await sentFor('legacy', 'modern'), [D], 'known from now on')
+  advance(11 * 60_000)
+  t.same(await sentFor('legacy', 'modern'), [I, N, D], 'after ten minutes it is tried again')
+})
+
 t.test('the scripted server of both eras is what each caller wants', async (t) => {
   const peer = await startModern({ legacy: true })
   t.teardown(peer.close)

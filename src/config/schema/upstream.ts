@@ -32,7 +32,7 @@ const common = (connectMs: number) => ({
     ['auto', 'legacy', 'modern'],
     'auto',
     'Which revisions the gateway uses with it. `auto`: found out by asking the server; one that knows ' +
-      'both is spoken to in that of its client, or in the older one where a client can be asked there. ' +
+      'both is spoken to in that of its client, or in the one in which its clients can be asked. ' +
       '`legacy`: those with a handshake, up to 2025-11-25. `modern`: those without one, from 2026-07-28 ' +
       'on. Naming one saves the request that finds out, and the other is never tried.'
   ),

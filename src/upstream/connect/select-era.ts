@@ -46,6 +46,8 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
   const paramHeaders = createParamHeaderCaches()
   /** Only modern: the server had refused the legacy era. */
   const eras = createDiscoveryCache<'legacy' | 'modern' | 'onlyModern' | 'both'>(clock)
+  /** Of both eras, and without sessions in the older one. */
+  const sessionless = createDiscoveryCache<true>(clock)
 
   function httpAttempts(definition: HttpDefinition, context: LinkContext, signal: AbortSignal): Attempts {
     // Held meanwhile, so that the second attempt goes over the socket of the first.
@@ -95,7 +97,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
     }
   }
 
-  /** For legacy callers: in their era, unless the server knows only the modern one. */
+  /** For legacy callers: in their era, unless the server knows only the modern one, or serves them better there. */
   async function legacyFirst(
     { hash, name }: UpstreamDefinition,
     context: LinkContext,
@@ -103,8 +105,15 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
   ): Promise<Link> {
     try {
       const link = await attempts.legacy()
-      if (link.hasSession?.() === true && eras.get(hash) === 'modern') eras.set(hash, 'both')
-      return link
+      const known = eras.get(hash)
+      if (link.hasSession?.() === true && known === 'modern') eras.set(hash, 'both')
+      const isOfBoth = known === 'modern' || known === 'both'
+      if (link.hasSession?.() !== false || !isOfBoth) return link
+      const found = await attempts.modern(true).catch(() => undefined)
+      if (found === undefined || isNotModern(found)) return link
+      discard(link, context.log)
+      sessionless.set(hash, true, legacyLifetimeMs)
+      return found
     } catch (refusal) {
       if (!isModernRefusal(refusal)) throw refusal
       const found = await attempts.modern(false)
@@ -160,9 +169,11 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
       return found
     }
     const known = eras.get(hash)
-    if (context.use === 'view' && type === 'http' && known !== 'legacy' && known !== 'onlyModern')
+    // Nobody can be asked, told of changes or cancel there, which all work in 2026-07-28.
+    const onlyModern = known === 'onlyModern' || (sessionless.get(hash) === true && known !== 'legacy')
+    if (context.use === 'view' && type === 'http' && known !== 'legacy' && !onlyModern)
       return await sessionFirst(definition, context, attempts)
-    const modern = context.handshake.era === 'modern' ? known !== 'legacy' : known === 'onlyModern'
+    const modern = context.handshake.era === 'modern' ? known !== 'legacy' : onlyModern
     return await (modern ? modernFirst : legacyFirst)(definition, context, attempts)
   }
 
