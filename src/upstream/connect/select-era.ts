@@ -98,11 +98,8 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
   }
 
   /** For legacy callers: in their era, unless the server knows only the modern one, or serves them better there. */
-  async function legacyFirst(
-    { hash, name }: UpstreamDefinition,
-    context: LinkContext,
-    attempts: Attempts
-  ): Promise<Link> {
+  async function legacyFirst(definition: UpstreamDefinition, context: LinkContext, attempts: Attempts): Promise<Link> {
+    const { hash, name } = definition
     try {
       const link = await attempts.legacy()
       const known = eras.get(hash)
