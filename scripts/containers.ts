@@ -118,6 +118,16 @@ const stack: Stack = {
   podmanInBackground: (...args) => promisify(execFile)('podman', args),
   log: (service) => spawnSync('podman', ['logs', `${project}_${service}_1`], { encoding: 'utf8' }).stderr
 }
+/** Before the containers are removed. */
+function keepLogs(): void {
+  const names = run('podman', ['ps', '--all', '--format', '{{.Names}}']).split('\n')
+  for (const name of names.filter((each) => each.startsWith(`${project}_`))) {
+    const { stdout, stderr } = spawnSync('podman', ['logs', '--timestamps', name], { encoding: 'utf8' })
+    writeFileSync(join(folder, `${name.slice(project.length + 1)}.log`), `${stdout}${stderr}`)
+  }
+  process.stdout.write(`What the containers said is kept in ${folder}\n`)
+}
+
 const outcomes: Outcome[] = []
 try {
   composed(`--podman-build-args=${build.join(' ')}`, 'build', 'gateway-1', 'authorization')
@@ -129,6 +139,7 @@ try {
 } catch (error) {
   outcomes.push({ step: 'builds and starts', failure: String(error) })
 } finally {
+  if (outcomes.some(({ failure }) => failure !== undefined)) keepLogs()
   const { status, stderr } = spawnSync(program, ['--project-name', project, 'down', '--volumes'], {
     cwd: root,
     encoding: 'utf8'

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { modernRequest } from '../kit/modern-client.ts'
 import { until } from '../kit/until.ts'
 import { logIn } from './login.ts'
 
@@ -136,11 +137,22 @@ export async function meetContainers(stack: Stack): Promise<Outcome[]> {
     await other.close()
     await assert.rejects(session(`${key}x`))
   })
-  await step('calls of one session reach both upstreams through all three gateways', async () => {
+  await step('calls of one session reach both upstreams, and one process of the stdio server', async () => {
     assert.equal(await says(host(), 'notes__echo', { text: 'stdio' }), 'stdio')
     assert.equal(await says(host(), 'tickets__echo', { text: 'http' }), 'http')
     const machines = new Set<string>()
-    await until('every gateway has served it', async () => machines.add(await says(host(), 'notes__where')).size === 3)
+    for (let calls = 0; calls < 3 * gateways.length; calls += 1) machines.add(await says(host(), 'notes__where'))
+    assert.equal(machines.size, 1)
+  })
+  await step('calls without a session are served by all three gateways', async () => {
+    const key = podman('exec', name('gateway-1'), 'cat', '/run/secrets/api-key').trim()
+    const machines = new Set<string>()
+    await until('every gateway has served one', async () => {
+      const { text } = await modernRequest(url, 'tools/call', { name: 'notes__where' }, { token: key })
+      const [, machine] = /"text":"([^"]+)"/.exec(text) ?? []
+      assert.ok(machine !== undefined, text)
+      return machines.add(machine).size === gateways.length
+    })
   })
   await step('a gateway is killed, and the session goes on at the others', async () => {
     podman('kill', '--signal=KILL', name('gateway-1'))
