@@ -181,6 +181,21 @@ t.test(
   }
 )
 
+t.test('a server of 2026-07-28 that answers a GET in another way has no older era, and is asked once', async (t) => {
+  for (const status of [401, 403, 404, 406, 501]) {
+    const up = await startModern()
+    t.teardown(() => up.close())
+    up.override(
+      ({ method }) => method === 'GET',
+      (response) => response.writeHead(status).end(),
+      Infinity
+    )
+    const only = await start(t, { type: 'http', url: up.url })
+    for (const capabilities of [{ sampling: {} }, { elicitation: {} }]) await toolsOf(only, capabilities)
+    t.equal(up.seen.filter(({ method }) => method === 'GET').length, 1, `${status}`)
+  }
+})
+
 t.test('where the older era has less, a server of both is served in 2026-07-28', async (t) => {
   const both = await start(t, modernStdio({ legacy: true }))
   t.same(await toolsOf(both, able), await toolsOf(both, {}))

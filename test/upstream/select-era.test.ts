@@ -94,8 +94,25 @@ const cases: Case[] = [
     name: 'and legacy where the caller wants that, without server/discover',
     behaviour: { [D]: [discovered], [I]: [initialized] },
     wanted: 'legacy',
+    over: 'stdio',
     becomes: 'legacy',
     sent: [I, N]
+  },
+  {
+    name: 'a server of both eras that opens no session is modern, whatever the caller wants',
+    behaviour: { [D]: [discovered], [I]: [initialized] },
+    wanted: 'legacy',
+    over: 'http',
+    becomes: 'modern',
+    sent: [I, N, D]
+  },
+  {
+    name: 'an older server that opens no session is legacy',
+    behaviour: { [D]: [rpc(-32601, 404)], [I]: [initialized] },
+    wanted: 'legacy',
+    over: 'http',
+    becomes: 'legacy',
+    sent: [I, N, D]
   },
   {
     name: 'pinned legacy, it is never asked',
@@ -409,8 +426,10 @@ async function httpServer(t: Test, behaviour: Behaviour) {
       const method = message === undefined ? String(request.method) : String(message['method'])
       const version = request.headers['mcp-protocol-version']
       // The stream of a legacy session is no question.
-      if (method !== 'GET' || version === undefined) sent.push(method)
-      headers.push(request.headers)
+      if (method !== 'GET' || version === undefined) {
+        sent.push(method)
+        headers.push(request.headers)
+      }
       const nth = asked.get(method) ?? 0
       asked.set(method, nth + 1)
       const replies = behaviour[method]

@@ -104,9 +104,9 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
       const link = await attempts.legacy()
       const known = eras.get(hash)
       if (link.hasSession?.() === true && known === 'modern') eras.set(hash, 'both')
-      const isOfBoth = known === 'modern' || known === 'both'
-      if (link.hasSession?.() !== false || !isOfBoth) return link
+      if (link.hasSession?.() !== false || known === 'legacy') return link
       const found = await attempts.modern(true).catch(() => undefined)
+      if (found !== undefined && isNotModern(found)) eras.set(hash, 'legacy', legacyLifetimeMs)
       if (found === undefined || isNotModern(found)) return link
       discard(link, context.log)
       sessionless.set(hash, true, legacyLifetimeMs)

@@ -85,7 +85,7 @@ function errorIn({ error }: JsonObject, proper: boolean): DiscoverAnswer | undef
  * Is there a sign that a server of 2026-07-28 keeps sessions of an older revision too? It misses the session id of a
  * GET (400); one without sessions answers 405, or with a stream for anybody. No message is sent: a server of 2026-07-28
  * alone finds fault with an `initialize`, and none with this.
- * @throws GatewayError where the answer proves nothing: the server is down, or lets us not in
+ * @throws GatewayError where the answer proves nothing: the server is down or busy
  */
 export function missesSessionId(target: HttpTarget, signal: AbortSignal): Promise<boolean> {
   const { name, origin, headers } = target
@@ -99,7 +99,7 @@ export function missesSessionId(target: HttpTarget, signal: AbortSignal): Promis
       message() {},
       end(outcome) {
         if (outcome.kind === 'answered' || outcome.kind === 'garbled') return resolve(false)
-        if (outcome.kind !== 'refused' || !foreignStatuses.has(outcome.status))
+        if (outcome.kind !== 'refused' || passingStatuses.has(outcome.status) || isDown(outcome.status))
           return reject(failureError(name, origin, outcome))
         const answer = isObject(outcome.body) ? errorIn(outcome.body, true) : undefined
         resolve(outcome.status === 400 && !(answer?.kind === 'error' && missesMessage.has(answer.error.code)))
@@ -113,6 +113,11 @@ export function missesSessionId(target: HttpTarget, signal: AbortSignal): Promis
     open.abort()
   })
 }
+
+/** Statuses that say nothing of what the server answers a moment later. */
+const passingStatuses: ReadonlySet<number> = new Set([408, 425, 429])
+/** 501 is how some say that they know no GET. */
+const isDown = (status: number): boolean => status >= 500 && status !== 501
 
 /** Of servers that look for a message in every request. */
 const missesMessage: ReadonlySet<number> = new Set([...modernCodes, rpcCodes.parseError])
