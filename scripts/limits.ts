@@ -13,7 +13,7 @@ type Row = readonly [source: string, what: string, per: string, beyond: string]
 
 const sections: Readonly<Record<string, readonly Row[]>> = {
   'Admin API': [
-    ['admin/server.ts adminSocketLimits.maxHeaderSize bytes', 'all headers together', 'request', '431'],
+    ['admin/connection.ts adminSocketLimits.maxHeaderSize bytes', 'all headers together', 'request', '431'],
     [
       'admin/places.ts maxAdminConnections maxLetIn',
       'connections, and those with a right key',
@@ -207,7 +207,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the same'
     ],
     [
-      'http/counted-request.ts maxSmallPieces maxUnreadPieces leastPieceBytes',
+      'limits/counted-pieces.ts maxSmallPieces maxUnreadPieces leastPieceBytes',
       'pieces (chunks) of a body, however small; of one that was answered already; beyond these, their size on the average',
       'request',
       '413, and closed'

@@ -9,19 +9,13 @@ import { parseJson } from '../protocol/json.ts'
 import type { Clock } from '../time/clock.ts'
 import { createAdminAccess, type Administrator } from './access.ts'
 import { conditionsOf } from './configuration/conditions.ts'
+import { adminSocketLimits, serveOneRequest } from './connection.ts'
 import { openApiOf } from './openapi.ts'
 import { limitAdminConnections } from './places.ts'
 import { AdminProblem, notJsonBody, problemOf } from './problem.ts'
 import { AdminReply, checked, tenantOf, type AdminRoute, type AdminServices } from './route.ts'
 import { adminRoutes } from './table.ts'
 
-const adminSocketLimits = {
-  forceCloseConnections: true as const,
-  keepAliveTimeout: 10_000,
-  requestTimeout: 30_000,
-  maxRequestsPerSocket: 1_000,
-  http: { headersTimeout: 10_000, connectionsCheckingInterval: 2_000, maxHeaderSize: 16_384 }
-}
 /** In bytes. */
 const maxAdminBody = 262_144
 /** In characters, after decoding. */
@@ -70,8 +64,11 @@ export function createAdminServer(
     routerOptions: { maxParamLength }
   })
   const places = limitAdminConnections(server.server)
+  serveOneRequest(server.server)
 
   function refuse(request: FastifyRequest, reply: FastifyReply, error: unknown): void {
+    // The client hung up while it was sending, or was refused meanwhile: nobody is there to read.
+    if (error === request.raw.errored) return void reply.hijack()
     const problem = problemOf(error)
     const { method, routeOptions, ip } = request
     const fields = { method, path: routeOptions.url, address: ip, administrator: request.administrator?.name }

@@ -1,69 +1,13 @@
-// A request whose body is cut into tiny pieces: chunked, each byte can be a piece of its own, which costs an event and
-// some hundred bytes of memory. A few megabytes of such pieces would keep the process busy for seconds, before anybody
-// knows who sends them.
+// How a client of MCP is told that its body comes in too many tiny pieces.
 
-import { IncomingMessage, type ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import type { ServerResponse } from 'node:http'
+import { CountedPieces, tooManyPieces } from '../limits/counted-pieces.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import { sendError } from './reply.ts'
 
-/** A body may come in so many pieces, however small they are. */
-const maxSmallPieces = 500
-/** The same where the request is answered already. */
-const maxUnreadPieces = 10
-/** Beyond these, in pieces of so many bytes on the average. */
-const leastPieceBytes = 256
-
-export class CountedRequest extends IncomingMessage {
-  /** What answers it, once that is known. */
-  response: ServerResponse | undefined
-  #pieces = 0
-  #bytes = 0
-  #refused = false
-
-  override push(chunk: Buffer | null): boolean {
-    if (chunk === null) return super.push(chunk)
-    // What came with it in one reading of the socket is still handed over.
-    if (this.#refused) return false
-    this.#bytes += chunk.length
-    const max = this.response?.headersSent === true ? maxUnreadPieces : maxSmallPieces
-    if (++this.#pieces <= max + this.#bytes / leastPieceBytes) return super.push(chunk)
-    this.#refuse()
-    return false
-  }
-
-  /** Node calls it where the request was answered before it was read whole; its own lets what comes pass uncounted. */
-  _dump(): void {
-    this.removeAllListeners('data')
-    this.resume()
-  }
-
-  #refuse(): void {
-    const { response, socket } = this
-    this.#refused = true
-    passOver(socket, ['parserOnBody'])
-    if (response === undefined || response.headersSent) return void socket.destroy()
-    const error = new GatewayError(
-      'too_large',
-      `The body comes in more than ${maxSmallPieces} pieces that have less than ${leastPieceBytes} bytes each on the ` +
-        'average. Send it in larger ones.'
-    )
+export class CountedRequest extends CountedPieces {
+  protected override refuse(response: ServerResponse): void {
+    const error = new GatewayError('too_large', `${tooManyPieces} Send it in larger ones.`)
     sendError(response, error, '', { Connection: 'close' }, null)
-  }
-}
-
-/**
- * What was read of the socket, 64 KiB at a time, is parsed to its end, which nothing stops: each piece in it would be
- * copied and handed over, 20 ms for all. Without its callbacks Node's parser passes over them.
- * @param names of callbacks of Node's parser
- */
-export function passOver(socket: Socket, names: readonly string[]): void {
-  const { parser } = socket as { readonly parser?: Record<string, unknown> | null }
-  if (parser === null || parser === undefined) return
-  for (const [key, callback] of Object.entries(parser)) {
-    if (typeof callback !== 'function' || !names.includes(callback.name)) continue
-    parser[key] = undefined
-    // Node uses it again, for another connection.
-    socket.once('close', () => (parser[key] = callback))
   }
 }

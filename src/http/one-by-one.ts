@@ -3,7 +3,7 @@
 
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { passOver } from './counted-request.ts'
+import { passOverRequests } from '../limits/counted-pieces.ts'
 import { sendError } from './reply.ts'
 import type { RequestTurns } from './request-turns.ts'
 
@@ -11,8 +11,6 @@ import type { RequestTurns } from './request-turns.ts'
 const maxWaitingRequests = 64
 /** In bytes: as much as Node reads of a socket at once. */
 const maxReadBytes = 65_536
-/** Of Node's parser, for what makes a request. */
-const requestCallbacks = ['parserOnHeaders', 'parserOnHeadersComplete', 'parserOnBody', 'parserOnMessageComplete']
 
 interface Exchange {
   readonly request: IncomingMessage
@@ -80,7 +78,7 @@ export function serveOneByOne(server: Server, turns: RequestTurns): void {
       return pause(socket)
     }
     if (socket.destroyed) return
-    passOver(socket, requestCallbacks)
+    passOverRequests(socket)
     socket.destroy()
   })
 }

@@ -8,9 +8,8 @@ import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Test } from 'tap'
 import { withCompiledCode } from '../kit/compiled-code.ts'
-import { until } from '../kit/until.ts'
+import { type Teardown, until } from '../kit/until.ts'
 import { gatehouse, logLine, type Running } from '../e2e/kit/process.ts'
 
 /** Key of the caller who attacks, of another caller of the same tenant, and of the neighbour. */
@@ -32,6 +31,8 @@ export interface AttackedOptions {
   readonly watchTurns?: boolean
   /** Members of the attacking tenant beside `auth` and `upstreams`. */
   readonly tenant?: Readonly<Record<string, unknown>>
+  /** Members of the configuration beside `limits` and `tenants`. */
+  readonly top?: Readonly<Record<string, unknown>>
 }
 
 export interface Attacked extends Running {
@@ -74,8 +75,8 @@ export const stdioServer = (script: object = {}): object => ({
 })
 
 /** Starts the gateway; killed with the test. */
-export async function attacked(t: Test, options: AttackedOptions = {}): Promise<Attacked> {
-  const { upstreams = {}, limits = {}, descriptors, heapMiB, watchTurns = false, tenant = {} } = options
+export async function attacked(t: Teardown, options: AttackedOptions = {}): Promise<Attacked> {
+  const { upstreams = {}, limits = {}, descriptors, heapMiB, watchTurns = false, tenant = {}, top = {} } = options
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-abuse-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const file = join(folder, 'gatehouse.json')
@@ -85,6 +86,7 @@ export async function attacked(t: Test, options: AttackedOptions = {}): Promise<
   await writeFile(
     file,
     JSON.stringify({
+      ...top,
       // A process takes as long to start as a busy machine needs.
       limits: { coldStartMs: 30_000, ...limits },
       tenants: {
@@ -131,7 +133,7 @@ export async function attacked(t: Test, options: AttackedOptions = {}): Promise<
   }
 }
 
-async function startNeighbour(t: Test, url: string): Promise<Neighbour> {
+async function startNeighbour(t: Teardown, url: string): Promise<Neighbour> {
   const child = fork(new URL('neighbour.ts', import.meta.url), [url, keys.neighbour], { execArgv: [] })
   t.teardown(() => child.kill())
   await once(child, 'message')

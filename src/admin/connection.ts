@@ -1,0 +1,56 @@
+// What one connection of the admin listener may bring at once: one request, and no body in thousands of tiny pieces.
+// One reading of a socket can hold hundreds of requests of some bytes each, and thirty such connections, of anybody,
+// would keep the process busy for a second.
+
+import type { RequestListener, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { CountedPieces, passOverRequests, tooManyPieces } from '../limits/counted-pieces.ts'
+import { AdminProblem } from './problem.ts'
+
+/**
+ * Puts itself in front of the listener that the server has. A request that comes before the one before it is answered
+ * is passed over, and the connection ends after that answer: its client sends the rest again (RFC 9112 section 9.3.2).
+ */
+export function serveOneRequest(server: Server): void {
+  const [serve] = server.listeners('request') as [RequestListener]
+  /** The answer that is awaited. */
+  const awaited = new WeakMap<Socket, ServerResponse>()
+  server.off('request', serve).on('request', (request, response) => {
+    const { socket } = request
+    const before = awaited.get(socket)
+    if (before !== undefined) {
+      passOverRequests(socket)
+      if (!before.headersSent) before.shouldKeepAlive = false
+      before.once('finish', () => socket.destroySoon())
+      return
+    }
+    if (request instanceof CountedAdminRequest) request.response = response
+    awaited.set(socket, response)
+    response.once('finish', () => awaited.delete(socket))
+    serve(request, response)
+  })
+}
+
+/** A request of the admin API, whose body may not come in thousands of tiny pieces. */
+class CountedAdminRequest extends CountedPieces {
+  protected override refuse(response: ServerResponse): void {
+    const problem = new AdminProblem('too_large', tooManyPieces, 'Send it in larger ones.')
+    const [path = ''] = (this.url ?? '').split('?', 1)
+    response
+      .writeHead(problem.status, { 'Content-Type': 'application/problem+json', Connection: 'close' })
+      .end(JSON.stringify(problem.body(path)))
+  }
+}
+
+export const adminSocketLimits = {
+  forceCloseConnections: true as const,
+  keepAliveTimeout: 10_000,
+  requestTimeout: 30_000,
+  maxRequestsPerSocket: 1_000,
+  http: {
+    headersTimeout: 10_000,
+    connectionsCheckingInterval: 2_000,
+    maxHeaderSize: 16_384,
+    IncomingMessage: CountedAdminRequest
+  }
+}
