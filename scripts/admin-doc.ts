@@ -64,7 +64,7 @@ file would hold under \`tenants.{id}\` ([config.md](config.md)), in JSON, and ke
 - \`POST /v1/plan\` says what a change would do: who gains and loses which tools, how many sessions are told, which processes end. \`POST /v1/apply\` makes it, for several tenants all or nothing,
   and refuses where somebody else was first. \`GET /v1/versions\` says who changed what; \`POST /v1/rollback\` takes an earlier version up again, as a new one.
   It brings back no API key that was revoked since: of those of then, a tenant has only the ones that it has now, or had when it was removed.
-- Kill switches (\`PUT /v1/tenants/{tenant}/kills/…\`) stop a tool, an upstream, a caller, a key or a whole tenant, also of the file: at every process within a second, calls in flight included, until they are taken back.
+- Kill switches (\`PUT /v1/tenants/{tenant}/kills/…\`) stop a tool, an upstream, a caller, a key or a whole tenant, also of the file: at every process within a second, calls in flight included, until they are taken back. An upstream or key that there is not is 404: it would stop nothing.
   What a platform-admin has stopped only a platform-admin takes back. They survive restarts and rollbacks, and \`explain\` tells them. They go with a tenant that is removed: made anew by PUT or apply it has none; brought back by a rollback it has those that it had last.
   Of a caller that is stopped the thousand sessions of the tenant that were opened last are looked at and ended; older ones are refused while the kill lasts. A task that its server runs by itself goes on there.
 - A POST with an \`Idempotency-Key\` (a UUID) that is sent again gets the answer of the first time, for a day.

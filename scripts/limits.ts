@@ -49,6 +49,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['admin/configuration/plan.ts maxToolNames', 'names of tools that are gained or lost', 'endpoint', 'counted only'],
     ['admin/configuration/versions.ts maxTenantsAtOnce', 'tenants of a plan, and of what is applied', 'request', '400'],
     ['control/kills.ts maxKills', 'kill switches', 'tenant', '409'],
+    ['control/kills.ts maxKillChars chars', 'kill switches as JSON', 'tenant', '409'],
     ['control/request-memory.ts maxKeyChars chars', 'an Idempotency-Key', 'request', '409'],
     ['store/keys.ts requestTtlMs', 'time for which an answer is repeated', 'request', 'it is done again'],
     ['store/keys.ts versionsKept', 'versions that are kept', 'store', 'the oldest are forgotten'],

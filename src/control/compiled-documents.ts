@@ -2,9 +2,10 @@
 
 import type { Problem } from '../config/problems.ts'
 import type { Environment } from '../config/references.ts'
-import { isTree } from '../config/shape.ts'
+import { isTree, listOf, treeOf } from '../config/shape.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
+import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { tenantId, type TenantId } from '../protocol/messages.ts'
 import { compileDocument, contextOfFile } from './compile-document.ts'
 import { ControlError } from './control-error.ts'
@@ -72,7 +73,7 @@ export function createCompiledDocuments({
       { tenant: id, version, problems },
       'the document of a tenant cannot be used at this process; the tenant stays as it was'
     )
-    return { document, context, tenant: before?.tenant, problems }
+    return { document, context, tenant: before && stillTrusted(before, document), problems }
   }
 
   function inUse(): Map<TenantId, Tenant> {
@@ -92,6 +93,8 @@ export function createCompiledDocuments({
   }
 
   return {
+    /** As it is without its kill switches; undefined where none compiles here. */
+    tenantOf: (id: string): Tenant | undefined => file().tenants.get(tenantId(id)) ?? compiled.get(id)?.tenant,
     get documents() {
       return documents
     },
@@ -126,6 +129,29 @@ export function createCompiledDocuments({
       const context = contextOfFile(file())
       compiled = new Map([...documents].map(([id, document]) => [id, compiledOf(id, document, context)]))
       return inUse()
+    }
+  }
+}
+
+/**
+ * What goes on of a document whose next version cannot be used here: without the keys and issuers that were taken away
+ * or changed since, because a revocation must not wait until the rest of the document is mended.
+ */
+function stillTrusted({ document: before, tenant }: CompiledDocument, after: TenantDocument): Tenant | undefined {
+  if (tenant === undefined) return undefined
+  const isKept = (list: 'keys' | 'issuers', member: 'name' | 'issuer', name: string): boolean => {
+    const [one, other] = [before, after].map(({ tree }) =>
+      listOf(treeOf(tree['auth'])[list]).find((each) => treeOf(each)[member] === name)
+    )
+    return one !== undefined && other !== undefined && canonicalJsonOf(one) === canonicalJsonOf(other)
+  }
+  const { auth } = tenant
+  return {
+    ...tenant,
+    auth: {
+      ...auth,
+      keys: auth.keys.filter(({ name }) => isKept('keys', 'name', name)),
+      issuers: auth.issuers.filter(({ issuer }) => isKept('issuers', 'issuer', issuer))
     }
   }
 }

@@ -118,7 +118,7 @@ export async function createControl(options: ControlOptions) {
 
   const isKnown = (tenant: string): boolean => file().tenants.has(tenantId(tenant)) || compiled.documents.has(tenant)
 
-  const kills = createKillSwitches({ killsOf: compiled.killsOf, isKnown, commit, wall })
+  const kills = createKillSwitches({ killsOf: compiled.killsOf, isKnown, tenantOf: compiled.tenantOf, commit, wall })
 
   return {
     /** From now on what others change is taken up. @param changed called after what `snapshot` returns has changed */

@@ -1,7 +1,8 @@
 // Puts kill switches and takes them back: of any tenant that there is, whoever manages it. What a platform-admin has
 // stopped no tenant-admin starts again.
 
-import type { Kill } from '../config/snapshot.ts'
+import type { Kill, Tenant } from '../config/snapshot.ts'
+import { upstreamName } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
 import { ControlError } from './control-error.ts'
 import { isSameKill, killsPrefix, withKill, type DatedKill } from './kills.ts'
@@ -31,17 +32,38 @@ const noSuchThing = (what: string): ControlError =>
 /** Of those whose author is not known, too: a tenant-admin must not start what may be a platform-admin's to start. */
 const isOfPlatform = ({ role }: DatedKill): boolean => role !== 'tenant-admin'
 
+/**
+ * Whoever misspells what has to stop must hear it.
+ * @param tenant undefined: nobody knows what it has
+ * @throws ControlError not_found, not_usable
+ */
+function checkTarget(kill: Kill, tenant: Tenant | undefined): void {
+  if (kill.kind === 'tool' && kill.tool.includes('*'))
+    throw new ControlError(
+      'not_usable',
+      'A kill switch stops one tool, and takes no pattern.',
+      'Stop each tool by its name, or the whole upstream.'
+    )
+  if (tenant === undefined) return
+  const { upstreams, auth } = tenant
+  if ((kill.kind === 'tool' || kill.kind === 'upstream') && !upstreams.has(upstreamName(kill.upstream)))
+    throw noSuchThing('upstream')
+  if (kill.kind === 'key' && !auth.keys.some(({ name }) => name === kill.key)) throw noSuchThing('API key')
+}
+
 interface KillSwitchOptions {
   readonly killsOf: (tenant: string) => readonly DatedKill[]
   readonly isKnown: (tenant: string) => boolean
+  /** As it is without its kill switches; undefined where its document cannot be used here. */
+  readonly tenantOf: (tenant: string) => Tenant | undefined
   readonly commit: Commit
   /** The time of day. */
   readonly wall: Pick<Clock, 'now'>
 }
 
-export function createKillSwitches({ killsOf, isKnown, commit, wall }: KillSwitchOptions) {
+export function createKillSwitches({ killsOf, isKnown, tenantOf, commit, wall }: KillSwitchOptions) {
   return {
-    /** @returns whether it was not so already. @throws ControlError not_found, forbidden, limit_reached */
+    /** @returns whether it was not so already. @throws ControlError not_found, not_usable, forbidden, limit_reached */
     async turn({ author, tenant, kill, verb }: KillSwitch): Promise<boolean> {
       let isChanged = false
       await commit({ author, action: `kill.${verb}` }, () => {
@@ -51,6 +73,7 @@ export function createKillSwitches({ killsOf, isKnown, commit, wall }: KillSwitc
         const byPlatform = author.role === 'platform-admin'
         const same = before.find((each) => isSameKill(each, kill))
         const left = before.filter((each) => each !== same)
+        if (verb === 'put' && same === undefined) checkTarget(kill, tenantOf(tenant))
         if (verb === 'delete') {
           if (same === undefined) throw noSuchThing('kill switch')
           if (isOfPlatform(same) && !byPlatform)

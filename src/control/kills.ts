@@ -12,6 +12,8 @@ import type { KeptText } from './journal.ts'
 /** Of the names of lists of kills in the journal. */
 export const killsPrefix = 'kills/'
 const maxKills = 1_000
+/** Of all of a tenant as JSON. */
+const maxKillChars = 128 * 1024
 
 /** When it was stopped, and by which admin key. Lists of before roles were kept have none. */
 export type DatedKill = Kill & { readonly at: string; readonly by: string; readonly role?: string }
@@ -40,10 +42,11 @@ export const isSameKill = (one: DatedKill, other: Kill): boolean =>
 /** @returns undefined where it is among them already. @throws ControlError limit_reached */
 export function withKill(kills: readonly DatedKill[], kill: DatedKill): readonly DatedKill[] | undefined {
   if (kills.some((each) => isSameKill(each, targetOf(kill)))) return undefined
-  if (kills.length < maxKills) return [...kills, kill]
+  const after = [...kills, kill]
+  if (kills.length < maxKills && JSON.stringify(after).length <= maxKillChars) return after
   throw new ControlError(
     'limit_reached',
-    `The tenant has ${maxKills} kill switches.`,
+    `The tenant has ${kills.length} kill switches, and no room for more.`,
     'Stop the whole tenant, or remove some.'
   )
 }

@@ -47,7 +47,7 @@ export function createRequestMemory({ store, sealer }: { readonly store: Store; 
           `This key has sent more than ${requestsPerDay} requests with an Idempotency-Key today.`,
           'Send them without one.'
         )
-      if (!(await store.set(place, JSON.stringify({ digest }), { ttlMs: underWayMs, when: 'absent' })))
+      if (!(await store.set(place, record(), { ttlMs: underWayMs, when: 'absent' })))
         return answerIn((await store.get(place)) ?? '')
       let answer: string
       try {
@@ -57,12 +57,17 @@ export function createRequestMemory({ store, sealer }: { readonly store: Store; 
         await store.delete(place)
         throw error
       }
-      const sealed = sealer.seal(purpose, [sender, key], answer)
-      await store.set(place, JSON.stringify({ digest, sealed }), { ttlMs: requestTtlMs })
+      await store.set(place, record(answer), { ttlMs: requestTtlMs })
       return answer
 
+      /** Sealed with the digest: whoever reads the store could otherwise try out what may have been asked. */
+      function record(done?: string): string {
+        return sealer.seal(purpose, [sender, key], JSON.stringify({ digest, done }))
+      }
+
       function answerIn(text: string): string {
-        const value: unknown = text === '' ? undefined : JSON.parse(text)
+        const opened = sealer.open(purpose, [sender, key], text)
+        const value: unknown = opened === undefined ? undefined : JSON.parse(opened)
         const kept = isObject(value) ? value : {}
         if (kept['digest'] !== digest && kept['digest'] !== undefined)
           throw new ControlError(
@@ -70,8 +75,8 @@ export function createRequestMemory({ store, sealer }: { readonly store: Store; 
             'Another request has come with this Idempotency-Key.',
             'Send each request with a key of its own.'
           )
-        const opened = sealer.open(purpose, [sender, key], stringOrNone(kept['sealed']) ?? '')
-        if (opened !== undefined) return opened
+        const done = stringOrNone(kept['done'])
+        if (done !== undefined) return done
         throw new ControlError('conflict', 'The same request is being done right now.', 'Ask again in a second.')
       }
     }

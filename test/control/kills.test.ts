@@ -2,6 +2,7 @@
 // after a restart; and what is not stopped goes on.
 
 import t from 'tap'
+import { type DatedKill, withKill } from '../../src/control/kills.ts'
 import { adminGateway, adminKeys } from '../kit/admin.ts'
 import { legacyClient, type Answer } from '../kit/client.ts'
 import { modernRequest } from '../kit/modern-client.ts'
@@ -195,6 +196,23 @@ t.test('kill switches outlast every rollback, and end with a tenant that is made
   t.equal((await made.call('PUT', path, { body })).status, 201)
   t.same(await statuses(), [200, 200], 'made anew, by whoever may')
   t.match((await made.call('GET', `${path}/kills`)).json, { items: [] })
+})
+
+t.test('a kill switch of what there is not is refused: it would stop nothing', async (t) => {
+  const { kill } = await start(t)
+  for (const path of ['tools/upp/echo', 'tools/*/echo', 'upstreams/upp', 'keys/adda'])
+    t.match(await kill(path), { status: 404, json: { type: 'urn:gatehouse:problem:not_found' } }, path)
+  t.match(await kill('tools/up/ech*'), { status: 422, json: { detail: /takes no pattern/ } })
+  for (const path of ['tools/up/later', 'upstreams/up', 'keys/ada', 'principals/https%3A%2F%2Fidp.example/zoe'])
+    t.equal((await kill(path)).status, 204, `the control: ${path}`)
+  t.equal((await kill('upstreams/up')).status, 204, 'again, although it is stopped')
+})
+
+t.test('the kill switches of a tenant take no more than so much of the store', async (t) => {
+  const dated = (subject: string): DatedKill => ({ kind: 'principal', issuer: 'x', subject, at: '', by: 'platform' })
+  const some = Array.from({ length: 100 }, (_, n) => dated(`${n} ${'s'.repeat(1_200)}`))
+  t.equal(withKill(some, dated('short'))?.length, 101, 'the control')
+  t.throws(() => withKill(some, dated('s'.repeat(10_000))), { code: 'limit_reached', message: /100 kill switches/ })
 })
 
 t.test('what a platform-admin has stopped, only a platform-admin starts again', async (t) => {

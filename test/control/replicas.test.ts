@@ -144,3 +144,34 @@ t.test('without Redis a change is refused whole; a Redis that comes back empty i
     return text.includes('kept.example')
   })
 })
+
+t.test('a key that was taken away lets nobody in, also where the rest of the document cannot be used', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const { nodes } = await replicas(t, { upstreams: {}, top: { admin: adminSection } }, [
+    { env: { ONLY_AT_ONE: 'a secret of one process' } },
+    {}
+  ])
+  const [one, two] = nodes as [Served, Served]
+  const first = await adminOf(one)
+  const staying = { name: 'stays', key: 'gh_key_that_stays_0123456789' }
+  const document = {
+    auth: { keys: [{ name: 'ci', key: apiKey }, staying] },
+    upstreams: { up: { type: 'http', url: upstream.url } }
+  }
+  t.equal((await first('PUT', '/v1/tenants/initech', { body: document })).status, 201)
+  await servedBy(two)
+  const changed = {
+    auth: { keys: [staying] },
+    upstreams: { up: { type: 'http', url: upstream.url, headers: { 'X-Key': '${ONLY_AT_ONE}' } } }
+  }
+  t.equal((await first('PUT', '/v1/tenants/initech', { body: changed, headers: any })).status, 200)
+  await two.logged('it cannot be used', ({ msg }) => /cannot be used at this process/.test(String(msg)))
+  await until('the key is refused', () =>
+    legacyClient(urlAt(two), apiKey).then(
+      () => false,
+      (error: unknown) => /initialize: 401/.test(String(error))
+    )
+  )
+  t.ok(await legacyClient(urlAt(two), staying.key), 'the control: the other key goes on')
+})
