@@ -3,9 +3,16 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import type { Implementation, Notification, ServerRequest, UpstreamName } from '../../protocol/messages.ts'
+import {
+  type Implementation,
+  isModernRevision,
+  type Notification,
+  type ServerRequest,
+  type UpstreamName
+} from '../../protocol/messages.ts'
 import {
   noClient,
+  type HandshakeParams,
   type ListKind,
   type LogLevel,
   type NoticedBy,
@@ -83,10 +90,14 @@ export function createSessionConnections({
     if (definition.isolation === 'shared') return await listings.connect(definition)
     let current: Upstream | undefined
     const own = definition.isolation === 'session'
-    const handshake = {
+    // Where sessions share it, clients can be asked in the modern era only, in which each request says what its client
+    // declares. A process keeps its state in either era; over HTTP the older one has a session for it.
+    const isModern = !own && definition.type === 'stdio' && isModernRevision(listings.last(definition)?.revision)
+    const handshake: HandshakeParams = {
       clientInfo,
+      era: isModern ? 'modern' : 'legacy',
       capabilities: declaredAtHandshake(definition, endpoint, record),
-      watchesLists: own,
+      watchesLists: own || isModern,
       quotaKey: quotaKeyOf(record.owner)
     }
     /** The session whose own connection it is. One that has ended hears nothing any more. */
