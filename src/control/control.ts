@@ -179,11 +179,14 @@ export async function createControl(options: ControlOptions) {
 
     /** @param before a version number */
     history: (before: number, limit: number) => inTurn(() => journal.history(before, limit)),
-    /** The documents of a version; undefined where it is not kept. @throws GatewayError unavailable */
+    isOfFile: (tenant: string): boolean => file().tenants.has(tenantId(tenant)),
+    /** The documents of a version; undefined where it is not kept as a whole. @throws GatewayError unavailable */
     at: (version: number): Promise<Documents | undefined> =>
       inTurn(async () => {
         const texts = await journal.at(version)
-        return texts && documentsIn(texts, new Map())
+        // To whoever goes back to it, a document that cannot be opened would be one that was not there.
+        const isWhole = texts?.values().every(({ text }) => text !== undefined) === true
+        return isWhole ? documentsIn(texts, new Map()) : undefined
       }),
     /** What those of these tenants that are not there any more had last. @throws GatewayError unavailable */
     removedOf: (tenants: Iterable<string>) =>

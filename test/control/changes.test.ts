@@ -2,9 +2,12 @@
 
 import { hash } from 'node:crypto'
 import t from 'tap'
+import { controlVersionKey } from '../../src/store/keys.ts'
 import { adminGateway, adminKeys, type AdminGateway } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'
 import { modernRequest } from '../kit/modern-client.ts'
+import { redis } from '../kit/redis.ts'
+import { redisCommand } from '../kit/redis-groups.ts'
 import { until, type Teardown } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
@@ -117,6 +120,52 @@ t.test('versions say who changed what and when; an earlier one can be taken up a
   t.equal((await made.call('POST', '/v1/rollback', { body: { version: 1, tenant: 'initech' } })).status, 200)
   t.match((await made.call('GET', '/v1/tenants/initech')).json, { version: 6, origins: [] })
   t.equal((await made.call('POST', '/v1/rollback', { key: adminKeys.acme, body: { version: 1 } })).status, 403)
+})
+
+t.test('a rollback of all leaves out what the file has taken over, and says so; that of one is refused', async (t) => {
+  const store = (await redis(t)).url
+  const one = await adminGateway(t, { upstreams: {}, store })
+  const put = (id: string, origin: string) =>
+    one.call('PUT', `/v1/tenants/${id}`, {
+      body: { auth: {}, upstreams: {}, origins: [origin] },
+      headers: origin.includes('new') ? any : {}
+    })
+  for (const origin of ['https://old.example', 'https://new.example'])
+    for (const id of ['initech', 'umbrella']) await put(id, origin)
+  const other = await adminGateway(t, {
+    upstreams: {},
+    store,
+    tenants: { initech: { auth: { keys: [{ name: 'ci', key: 'gh_key_of_the_file_0123456789' }] }, upstreams: {} } }
+  })
+  const refused = await other.call('POST', '/v1/rollback', { body: { version: 2, tenant: 'initech' } })
+  t.match(refused, { status: 409, json: { type: 'urn:gatehouse:problem:managed_by_file' } })
+  const back = await other.call('POST', '/v1/rollback', { body: { version: 2 } })
+  t.match(back.json, { version: 5, tenants: ['umbrella'], managedByFile: ['initech'] }, back.text)
+  t.match((await other.call('GET', '/v1/tenants/umbrella')).json, { origins: ['https://old.example'] })
+})
+
+t.test('a version with a document that cannot be read any more is not gone back to', async (t) => {
+  const server = await redis(t)
+  const made = await adminGateway(t, { upstreams: {}, store: server.url })
+  const put = (id: string, origin: string) =>
+    made.call('PUT', `/v1/tenants/${id}`, {
+      body: { auth: {}, upstreams: {}, origins: [origin] },
+      headers: origin.includes('new') ? any : {}
+    })
+  for (const id of ['initech', 'umbrella']) await put(id, 'https://old.example')
+  await put('umbrella', 'https://new.example')
+  const place = `gatehouse:${controlVersionKey('1')}`
+  const record = JSON.parse(String(await redisCommand(server, 'get', place))) as { sealed: Record<string, string> }
+  const damaged = { ...record, sealed: { 'tenant/initech': 'x'.repeat(60) } }
+  await redisCommand(server, 'set', place, JSON.stringify(damaged))
+  t.equal((await made.call('POST', '/v1/rollback', { body: { version: 2 } })).status, 404)
+  t.match(
+    (await made.call('GET', '/v1/tenants/initech')).json,
+    { origins: ['https://old.example'] },
+    'it is not removed'
+  )
+  await redisCommand(server, 'set', place, JSON.stringify(record))
+  t.equal((await made.call('POST', '/v1/rollback', { body: { version: 2 } })).status, 200, 'the control')
 })
 
 t.test('a rollback brings back no key that was revoked, also of a tenant that was removed since', async (t) => {

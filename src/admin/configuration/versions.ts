@@ -31,7 +31,12 @@ const VersionEntry = closedObject({
 
 const ChangeResult = closedObject({
   version: Type.Integer({ description: 'In force at the process that answers, and at all others within a second.' }),
-  tenants: Type.Array(Type.String(), { description: 'Those that were changed; none where everything was so already.' })
+  tenants: Type.Array(Type.String(), { description: 'Those that were changed; none where everything was so already.' }),
+  managedByFile: Type.Optional(
+    Type.Array(Type.String(), {
+      description: 'Of a rollback of all: tenants that the configuration file has now. They stay as the file says.'
+    })
+  )
 })
 
 export const wantedTenants = {
@@ -65,8 +70,12 @@ export function wantedChange({ administrator }: AdminRequest, tenants: unknown):
 
 const tenantOfName = (name: string): string => name.slice(name.indexOf('/') + 1)
 
-function resultOf(version: number, changes: readonly DocumentChange[]): AdminReply {
-  const body: Static<typeof ChangeResult> = { version, tenants: changes.map(({ tenant }) => tenant) }
+function resultOf(version: number, changes: readonly DocumentChange[], ofFile: readonly string[] = []): AdminReply {
+  const body: Static<typeof ChangeResult> = {
+    version,
+    tenants: changes.map(({ tenant }) => tenant),
+    ...(ofFile.length > 0 && { managedByFile: [...ofFile] })
+  }
   return new AdminReply(body, { ETag: etagOf(version) })
 }
 
@@ -175,9 +184,11 @@ export const versionRoutes = [
       answeredOnce(request, services, 'rollback', async () => {
         const { version, tenant } = request.body
         const { control } = services
-        const isMeant = ([id]: readonly [string, unknown]): boolean => tenant === undefined || id === tenant
+        const isMeant = ([id]: readonly [string, unknown]): boolean =>
+          tenant === undefined ? !control.isOfFile(id) : id === tenant
         const found = await control.at(version)
         if (found === undefined) throw noSuch('version')
+        const ofFile = tenant === undefined ? [...found.keys()].filter(control.isOfFile) : []
         const then = new Map([...found].filter(isMeant))
         const removed = await control.removedOf(then.keys())
         const changes = await writeDocuments(request, services, {
@@ -187,7 +198,7 @@ export const versionRoutes = [
           removed,
           partOf: (tree) => tree
         })
-        return resultOf(control.version, changes)
+        return resultOf(control.version, changes, ofFile)
       })
   )
 ] as const
