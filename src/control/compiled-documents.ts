@@ -176,6 +176,10 @@ export function documentsIn(texts: ReadonlyMap<string, KeptText>, known: Documen
   return new Map(parsed)
 }
 
+/** Undefined where one cannot be opened: to whoever goes back to these, it would be one that was not there. */
+export const wholeDocumentsIn = (texts: ReadonlyMap<string, KeptText> | undefined): Documents | undefined =>
+  texts?.values().every(({ text }) => text !== undefined) === true ? documentsIn(texts, new Map()) : undefined
+
 /** @throws ControlError limit_reached */
 export function checkSizes(documents: Documents, changes: readonly DocumentChange[]): void {
   const after = new Map(documents)

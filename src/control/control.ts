@@ -15,7 +15,7 @@ import { type Clock, every, steadyClock } from '../time/clock.ts'
 import {
   createCompiledDocuments,
   documentPrefix,
-  documentsIn,
+  wholeDocumentsIn,
   textOfDocument,
   type DocumentChange,
   type Documents
@@ -182,12 +182,7 @@ export async function createControl(options: ControlOptions) {
     isOfFile: (tenant: string): boolean => file().tenants.has(tenantId(tenant)),
     /** The documents of a version; undefined where it is not kept as a whole. @throws GatewayError unavailable */
     at: (version: number): Promise<Documents | undefined> =>
-      inTurn(async () => {
-        const texts = await journal.at(version)
-        // To whoever goes back to it, a document that cannot be opened would be one that was not there.
-        const isWhole = texts?.values().every(({ text }) => text !== undefined) === true
-        return isWhole ? documentsIn(texts, new Map()) : undefined
-      }),
+      inTurn(async () => wholeDocumentsIn(await journal.at(version))),
     /** What those of these tenants that are not there any more had last. @throws GatewayError unavailable */
     removedOf: (tenants: Iterable<string>) =>
       inTurn(async () => {
