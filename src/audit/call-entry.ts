@@ -7,6 +7,7 @@ import type { CallOutcome, ObservedCall } from '../observe/log.ts'
 import { anyMatcher } from '../protocol/glob.ts'
 import { isLongText, longTextSteps } from '../protocol/json-text.ts'
 import { isObject, type JsonObject } from '../protocol/messages.ts'
+import { firstOf } from '../protocol/own-text.ts'
 import { runSteps } from '../time/turns.ts'
 
 /** Characters of what a caller chose. */
@@ -58,8 +59,8 @@ export function callEntry(
         ...callerFields(principal),
         from: record?.address,
         request: record?.requestId,
-        method: request.method.slice(0, 64),
-        name: asked?.slice(0, maxNameChars),
+        method: firstOf(request.method, 64),
+        name: asked === undefined ? undefined : firstOf(asked, maxNameChars),
         ...(route === undefined ? {} : { upstream: route.upstream, original: route.name.slice(0, maxNameChars) }),
         decision: rule === undefined && !deniedOutcomes.has(outcome) ? 'allowed' : 'denied',
         rule,

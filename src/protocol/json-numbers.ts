@@ -1,5 +1,7 @@
 // Numbers of a JSON text that a double would change: they are kept as they were written.
 
+import { ownPart } from './own-text.ts'
+
 export type NumberSpan = readonly [start: number, end: number]
 
 const rawJson = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON
@@ -55,7 +57,7 @@ export function markNumbers(text: string, numbers: readonly NumberSpan[]): unkno
   return unmarked(
     JSON.parse(marked + text.slice(from)),
     first,
-    numbers.map(([start, end]) => rawJson(text.slice(start, end)))
+    numbers.map(([start, end]) => rawJson(ownPart(text, start, end)))
   )
 }
 

@@ -10,6 +10,7 @@ import {
   type JsonObject,
   type Revision
 } from '../../protocol/messages.ts'
+import { firstOf } from '../../protocol/own-text.ts'
 import { shapeCapabilities } from '../../protocol/translate/revision-shape.ts'
 import type { LegacyRelay } from '../../relay/legacy-relay.ts'
 import type { NegotiatedClient } from '../../session/session-record.ts'
@@ -33,8 +34,8 @@ export function readInitializeParams(params: JsonObject | undefined): Negotiated
     clientInfo:
       isObject(clientInfo) && typeof clientInfo['name'] === 'string'
         ? {
-            name: clientInfo['name'].slice(0, 200),
-            version: typeof clientInfo['version'] === 'string' ? clientInfo['version'].slice(0, 100) : 'unknown'
+            name: firstOf(clientInfo['name'], 200),
+            version: typeof clientInfo['version'] === 'string' ? firstOf(clientInfo['version'], 100) : 'unknown'
           }
         : undefined,
     capabilities: isObject(capabilities) ? capabilities : {}

@@ -2,6 +2,7 @@
 // extension of 2026-07-28 (SEP-2663) and back. A message without a task is returned as it is.
 
 import { isObject, metaOf, rpcCodes, type JsonObject, type RpcErrorObject } from '../messages.ts'
+import { firstOf } from '../own-text.ts'
 
 export const relatedTaskKey = 'io.modelcontextprotocol/related-task'
 
@@ -171,7 +172,7 @@ const defaultPollMs = 1_000
 
 /** `statusMessage` of a task, shortened. */
 export const statusMessageOf = ({ statusMessage }: JsonObject): string | undefined =>
-  typeof statusMessage === 'string' ? statusMessage.slice(0, longestStatus) : undefined
+  typeof statusMessage === 'string' ? firstOf(statusMessage, longestStatus) : undefined
 
 const longestStatus = 1_000
 

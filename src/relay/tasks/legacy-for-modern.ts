@@ -16,6 +16,7 @@ import {
 } from '../../protocol/messages.ts'
 import { type Client, noClient, type Upstream } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/methods.ts'
+import { firstOf } from '../../protocol/own-text.ts'
 import { rewriteToolResult, type UriMap, withParam } from '../../protocol/translate/rewrite.ts'
 import { isTaskOver, modernOutcome, modernTask, readTask, withoutRelatedTask } from '../../protocol/translate/tasks.ts'
 import { abortable, type Clock } from '../../time/clock.ts'
@@ -107,7 +108,7 @@ export function createLegacyTasks({
           conversation: conversationOf(call),
           definition: definition.hash,
           connection: upstream.id,
-          ...(typeof createdAt === 'string' && { createdAt: createdAt.slice(0, 64) })
+          ...(typeof createdAt === 'string' && { createdAt: firstOf(createdAt, 64) })
         }
         tasks.track({ call, definition, task: { id: state.taskId, legacy } }, lease).seen(!isTaskOver(state))
         const taskId = taskIds.toClient(call, { upstream: name, id: state.taskId, legacy })

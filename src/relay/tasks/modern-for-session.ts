@@ -6,6 +6,7 @@ import { hash } from 'node:crypto'
 import { parseOwnJson } from '../../protocol/json.ts'
 import { GatewayError, isObject, type JsonObject, type Request, type Result } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
+import { firstOf } from '../../protocol/own-text.ts'
 import { isTaskOver, legacyTask, readTask, statusMessageOf, withRelatedTask } from '../../protocol/translate/tasks.ts'
 import { bridgedTaskCountKey, bridgedTaskCountTtlMs, bridgedTaskKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
@@ -165,7 +166,7 @@ function inBrief(task: JsonObject): JsonObject {
     taskId,
     status,
     ...(statusMessage !== undefined && { statusMessage }),
-    createdAt: String(createdAt).slice(0, 64),
+    createdAt: firstOf(String(createdAt), 64),
     lastUpdatedAt,
     ttl,
     ...(pollInterval !== undefined && { pollInterval })

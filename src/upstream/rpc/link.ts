@@ -12,6 +12,7 @@ import {
   type ServerCapabilities,
   type UpstreamName
 } from '../../protocol/messages.ts'
+import { firstOf } from '../../protocol/own-text.ts'
 import type { Log } from '../../observe/log.ts'
 import type { RpcClient } from './rpc-client.ts'
 import { type HandshakeParams, noClient } from '../../protocol/seams.ts'
@@ -123,4 +124,4 @@ function cappedCapabilities(capabilities: JsonObject): JsonObject {
 }
 
 const cappedInstructions = (text: string): string =>
-  text.length > maxInstructionsLength ? `${text.slice(0, maxInstructionsLength)}…` : text
+  text.length > maxInstructionsLength ? `${firstOf(text, maxInstructionsLength)}…` : text
