@@ -16,7 +16,7 @@ const hashLength = 8
 export function publicNameFor(prefix: string, separator: string, name: string): PublicName {
   if (prefix === '') return publicName(name)
   const full = prefix + separator + name
-  const safe = full.replace(/[^A-Za-z0-9_.-]/g, '_')
+  const safe = /[^A-Za-z0-9_.-]/.test(full) ? full.replace(/[^A-Za-z0-9_.-]/g, '_') : full
   if (safe === full && full.length <= maxNameLength) return publicName(full)
   const hash = shortHash(full)
   if (full.length + 1 + hashLength <= maxNameLength) return publicName(`${safe}_${hash}`)

@@ -80,6 +80,25 @@ t.test(
   }
 )
 
+t.test('the more a server lists, the less often it is read again, and the last change is seen', async (t) => {
+  const clock = stillClock()
+  const many = Array.from({ length: 3_000 }, (_, n) => tool(`x${n}`))
+  const one: Double = { tools: many, listing: (_request, connection) => connection.listChanged('tools') }
+  const setup = await relaySetup(t, { doubles: { one }, clock })
+  const ada = await setup.person()
+  t.equal((await toolsOf(ada)).length, 1_000, 'a page')
+  const listing = watching(setup)
+  await until('it is read again at once, and then waits', () => clock.waits.includes(1_000))
+  clock.move(1_000)
+  await until('it waits for a second for each thousand tools', () => clock.waits.includes(3_000))
+  const before = asked(listing)
+  one.tools = [tool('last')]
+  one.listing = () => {}
+  clock.move(3_000)
+  await until('she sees the last change', async () => (await toolsOf(ada)).join() === 'one__last')
+  t.equal(asked(listing), before + 1)
+})
+
 t.test('a session with a list of its own sees the changes of the other lists', async (t) => {
   const one: Double = { tools: [tool('x')], prompts: [{ name: 'old' }], answer: () => ({}) }
   const setup = await relaySetup(t, { doubles: { one } })

@@ -3,7 +3,7 @@
 
 import { hasCapability, tasksExtension } from '../../protocol/methods.ts'
 import { isModernRevision, isObject, type ServerCapabilities } from '../../protocol/messages.ts'
-import type { Listing } from '../../upstream/listing/listing.ts'
+import type { Listing, ListingPart } from '../../upstream/listing/listing.ts'
 import type { ListName } from './catalog.ts'
 import { backoffMs, type Clock, createDelay, pause } from '../../time/clock.ts'
 import type { ListKind } from '../../protocol/seams.ts'
@@ -23,14 +23,15 @@ export function isStale(listing: Listing | undefined, now: number): boolean {
   return names.some((name) => {
     const hint = listing.hints?.[name]
     if (hint === undefined) return false
-    const untimedMs = hasCapability(listing.capabilities, [kinds[name], 'listChanged']) ? watchedMs : readIntervalMs
-    return now >= hint.fetchedAt + (hint.ttlMs > 0 ? Math.max(hint.ttlMs, readIntervalMs) : untimedMs)
+    const untimedMs = hasCapability(listing.capabilities, [kinds[name], 'listChanged']) ? watchedMs : 0
+    return now >= hint.fetchedAt + Math.max(hint.ttlMs > 0 ? hint.ttlMs : untimedMs, readIntervalOf(listing))
   })
 }
 
 /** May it be read again because a name is missing? Servers without hints have not said how long their lists hold. */
 export function mayRevalidate(listing: Listing | undefined, now: number): boolean {
-  return Object.values(listing?.hints ?? {}).some(({ fetchedAt }) => now >= fetchedAt + readIntervalMs)
+  const hints = Object.values(listing?.hints ?? {})
+  return listing !== undefined && hints.some(({ fetchedAt }) => now >= fetchedAt + readIntervalOf(listing))
 }
 
 /** Of lists that are merged from these listings. @param listings undefined: an upstream that may appear at any time */
@@ -66,8 +67,20 @@ const readIntervalMs = 1_000
 /** As many more may follow the first at once: changes come in twos and threes, and clients wait for them. */
 export const readBurst = 3
 
-/** Resolves when the next reading may begin, or when the signal is aborted. Never rejects. */
-export type ReadRate = (signal: AbortSignal) => Promise<void>
+/** A longer list is read less often: so much of the interval for each entry. */
+const entriesPerInterval = 1_000
+
+/** Milliseconds for a listing or a part of one, as it was last read. */
+function readIntervalOf(lists: ListingPart | undefined): number {
+  const entries = names.reduce((sum, name) => sum + (lists?.[name]?.length ?? 0), 0)
+  return Math.max(1, entries / entriesPerInterval) * readIntervalMs
+}
+
+/**
+ * Resolves when the next reading may begin, or when the signal is aborted. Never rejects.
+ * @param last what was read last: what it takes to read it grows with its length
+ */
+export type ReadRate = (signal: AbortSignal, last?: ListingPart) => Promise<void>
 
 /**
  * The rate of readers that take turns: `list_changed` costs its sender a few bytes, and the gateway a whole listing.
@@ -77,14 +90,14 @@ export function createReadRate(clock: Clock): ReadRate {
   // When the next reading would be due if they were spread evenly.
   let dueAt = -Infinity
   let last = Promise.resolve()
-  async function next(signal: AbortSignal): Promise<void> {
+  async function next(signal: AbortSignal, intervalMs: number): Promise<void> {
     // A clock that was set back must not stop the reading.
-    const waitMs = Math.min(dueAt - aheadMs - clock.now(), readIntervalMs)
+    const waitMs = Math.min(dueAt - aheadMs - clock.now(), intervalMs)
     if (waitMs > 0) await pause(clock, waitMs, signal)
     const now = clock.now()
-    dueAt = Math.min(Math.max(dueAt, now), now + aheadMs) + readIntervalMs
+    dueAt = Math.min(Math.max(dueAt, now), now + aheadMs) + intervalMs
   }
-  return (signal) => (last = last.then(() => next(signal)))
+  return (signal, lists) => (last = last.then(() => next(signal, readIntervalOf(lists))))
 }
 
 const reportEveryMs = 1_000
@@ -178,5 +191,8 @@ const namesOf = ({ tools, prompts, resources, templates }: Listing): Set<string>
     ...templates.map(({ uriTemplate }) => `template ${String(uriTemplate)}`)
   ])
 
+/** Looks no further than the first difference. */
 const differ = (before: readonly unknown[] = [], after: readonly unknown[] = []): boolean =>
-  before !== after && JSON.stringify(before) !== JSON.stringify(after)
+  before !== after &&
+  (before.length !== after.length ||
+    before.some((each, at) => each !== after[at] && JSON.stringify(each) !== JSON.stringify(after[at])))

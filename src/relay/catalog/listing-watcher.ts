@@ -97,7 +97,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
   async function read(): Promise<void> {
     const known = listing === undefined ? await stored?.load() : undefined
     if (known !== undefined && !signal.aborted) update(known, failures)
-    await nextRead(signal)
+    await nextRead(signal, listing)
     if (signal.aborted) return
     const upstream = (connection = await source.connect())
     changed.clear()
@@ -106,7 +106,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
     let current = withLastGood(whole, listing)
     accept(current)
     while (changed.size > 0) {
-      await nextRead(signal)
+      await nextRead(signal, listing)
       if (signal.aborted) return
       const kinds = [...changed]
       // Before the requests: a change that is reported while a response is on its way may not be in it.

@@ -48,6 +48,8 @@ interface Change {
 interface Reader {
   readonly nextRead: ReadRate
   readonly stop: AbortController
+  /** What was read last. */
+  last: ListingPart | undefined
   unread: Change | undefined
   reading: Change | undefined
   isRunning: boolean
@@ -76,14 +78,14 @@ export function createOwnLists(listings: Pick<Listings, 'peek' | 'recheckView'>,
   ): Promise<void> {
     const { signal } = reader.stop
     while (reader.unread !== undefined && !signal.aborted) {
-      await reader.nextRead(signal)
+      await reader.nextRead(signal, reader.last)
       if (signal.aborted) return
       const { upstream, isReported, over } = (reader.reading = reader.unread)
       // Before the request: a change that is reported while the response is on its way may not be in it.
       reader.unread = undefined
       try {
         const within = AbortSignal.any([signal, timeoutSignal(readTimeoutMs)])
-        const part = await fetchList(upstream, kind, within, undefined, memory)
+        const part = (reader.last = await fetchList(upstream, kind, within, undefined, memory))
         // The owner may have gone as the response came: nothing would forget its lists any more.
         if (!signal.aborted) apply(part, isReported)
       } catch (err) {
@@ -177,6 +179,7 @@ export function createOwnLists(listings: Pick<Listings, 'peek' | 'recheckView'>,
       const reader = ofOwner.get(id) ?? {
         nextRead: createReadRate(clock),
         stop: new AbortController(),
+        last: undefined,
         unread: undefined,
         reading: undefined,
         isRunning: false
