@@ -631,7 +631,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'read again when used'
     ],
     ['relay/catalog/freshness.ts readIntervalMs', 'interval of readings of a listing', 'upstream', 'waits'],
-    ['relay/catalog/freshness.ts entriesPerInterval', 'entries; with more, it takes longer', 'interval of these', 'waits'],
+    [
+      'relay/catalog/freshness.ts entriesPerInterval',
+      'entries; with more, it takes longer',
+      'interval of these',
+      'waits'
+    ],
     ['relay/catalog/freshness.ts readBurst', 'further readings at once', 'upstream', 'waits'],
     [
       'relay/catalog/freshness.ts reportEveryMs',
