@@ -1,4 +1,4 @@
-// `npm run kubernetes`: the tests of deploy/kubernetes and deploy/helm with the real kustomize and helm, which are
+// `npm run kubernetes`: compares what the real kustomize and helm make of deploy/kubernetes and deploy/helm. Both are
 // installed by Go where they are missing.
 
 import { spawnSync } from 'node:child_process'
@@ -16,7 +16,7 @@ for (const [name, source] of Object.entries(programs)) {
   process.stderr.write(`${name} cannot be installed: put it on the PATH, or install Go.\n`)
   process.exit(1)
 }
-const { status } = spawnSync(process.execPath, [join(root, 'test', 'deploy', 'kubernetes.test.ts')], {
+const { status } = spawnSync(process.execPath, [join(root, 'test', 'deploy', 'rendered.ts')], {
   stdio: 'inherit',
   env
 })

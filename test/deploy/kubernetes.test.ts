@@ -1,4 +1,5 @@
-// deploy/kubernetes and deploy/helm: what the API of Kubernetes accepts, what the gateway needs, and that both say the same.
+// deploy/kubernetes and deploy/helm: what the API of Kubernetes accepts, and what the gateway needs. `npm run kubernetes`
+// compares what kustomize and helm make of them.
 
 import Ajv from 'ajv'
 import { spawnSync } from 'node:child_process'
@@ -8,7 +9,7 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { serve } from '../kit/process.ts'
 import { send } from '../kit/client.ts'
-import { basePath, deploy, manifestsIn, readManifests, repository, typeErrors, type Manifest } from './manifests.ts'
+import { basePath, deploy, manifestsIn, repository, typeErrors, type Manifest } from './manifests.ts'
 
 const base = manifestsIn(basePath)
 const trial = manifestsIn(join(deploy, 'kubernetes', 'try'))
@@ -77,27 +78,5 @@ t.test('the chart has values of the form that it wants, with the same configurat
   t.ok(accepts(values), JSON.stringify(accepts.errors))
   t.notOk(accepts({ ...values, replica: 3 }), 'the control')
   t.equal(values.config, config)
-  t.end()
-})
-
-const has = (program: string): boolean => spawnSync(program, ['version'], { stdio: 'ignore' }).status === 0
-const skip = has('helm') && has('kustomize') ? false : 'helm and kustomize are not installed: `npm run kubernetes` does'
-
-t.test('kustomize and helm make the same objects', { skip }, (t) => {
-  const made = (program: string, ...args: string[]): Map<string, Manifest> => {
-    const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8', cwd: deploy })
-    t.equal(status, 0, stderr)
-    return new Map(readManifests(stdout).map((each) => [`${each.kind} ${each.metadata.name}`, each]))
-  }
-  const helm = (...more: string[]) =>
-    made('helm', 'template', 'gatehouse', 'helm/gatehouse', '-n', 'gatehouse', ...more)
-  const [one, other] = [made('kustomize', 'build', 'kubernetes/base'), helm()]
-  t.same([...other.keys()].toSorted(), [...one.keys()].toSorted())
-  for (const [name, manifest] of one) t.same(other.get(name), manifest, name)
-  t.same(typeErrors([...other.values(), ...made('kustomize', 'build', 'kubernetes/try').values()], t.testdir()), [])
-  const few = helm('--set', 'ingress.enabled=false,autoscaling.enabled=false,networkPolicy.enabled=false,replicas=2')
-  t.same(few.size, one.size - 3)
-  t.equal(few.get('Deployment gatehouse')?.spec.replicas, 2)
-  t.same(typeErrors([...few.values()], t.testdir()), [])
   t.end()
 })

@@ -1,0 +1,24 @@
+// What kustomize makes of deploy/kubernetes and helm of deploy/helm, with both programs: run by `npm run kubernetes`.
+
+import { spawnSync } from 'node:child_process'
+import t from 'tap'
+import { deploy, readManifests, typeErrors, type Manifest } from './manifests.ts'
+
+t.test('kustomize and helm make the same objects', (t) => {
+  const made = (program: string, ...args: string[]): Map<string, Manifest> => {
+    const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8', cwd: deploy })
+    t.equal(status, 0, stderr)
+    return new Map(readManifests(stdout).map((each) => [`${each.kind} ${each.metadata.name}`, each]))
+  }
+  const helm = (...more: string[]) =>
+    made('helm', 'template', 'gatehouse', 'helm/gatehouse', '-n', 'gatehouse', ...more)
+  const [one, other] = [made('kustomize', 'build', 'kubernetes/base'), helm()]
+  t.same([...other.keys()].toSorted(), [...one.keys()].toSorted())
+  for (const [name, manifest] of one) t.same(other.get(name), manifest, name)
+  t.same(typeErrors([...other.values(), ...made('kustomize', 'build', 'kubernetes/try').values()], t.testdir()), [])
+  const few = helm('--set', 'ingress.enabled=false,autoscaling.enabled=false,networkPolicy.enabled=false,replicas=2')
+  t.same(few.size, one.size - 3)
+  t.equal(few.get('Deployment gatehouse')?.spec.replicas, 2)
+  t.same(typeErrors([...few.values()], t.testdir()), [])
+  t.end()
+})
