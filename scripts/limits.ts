@@ -582,6 +582,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['upstream/rpc/link.ts maxCapabilityLength chars', 'one capability of a server', 'upstream', 'left out'],
     ['upstream/rpc/link.ts maxCapabilities', 'capabilities of a server', 'upstream', 'the rest is left out'],
     ['upstream/rpc/link.ts maxInstructionsLength chars', 'instructions of a server', 'upstream', 'cut'],
+    ['upstream/rpc/link.ts maxServerInfoLength chars', 'name, version or title of a server', 'upstream', 'cut'],
     [
       'upstream/http/target.ts maxMadeHeaders bytes',
       'headers that repeat the name and the arguments of a request of 2026-07-28',

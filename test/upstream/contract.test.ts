@@ -82,6 +82,12 @@ for (const [transport, open] of transports) {
       })
     })
 
+    t.test('of a long name of the server its beginning is kept', async (t) => {
+      const { upstream } = await open(t, { name: 'n'.repeat(100_000) })
+      t.equal(upstream.serverInfo.name, 'n'.repeat(256))
+      t.match(await upstream.request(callOf('echo'), recordingClient(), never), { content: [{ type: 'text' }] })
+    })
+
     t.test('every legacy revision that the server answers with is accepted', async (t) => {
       for (const revision of ['2024-11-05', '2025-03-26', '2025-06-18']) {
         const { upstream } = await open(t, { revision })

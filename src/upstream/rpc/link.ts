@@ -105,7 +105,7 @@ export function handshakeResultOf<R extends Revision>(
   return {
     revision,
     capabilities: isObject(capabilities) ? cappedCapabilities(capabilities) : {},
-    serverInfo: (serverInfo as Implementation | undefined) ?? { name, version: 'unknown' },
+    serverInfo: shortened((serverInfo as Implementation | undefined) ?? { name, version: 'unknown' }),
     instructions: typeof instructions === 'string' ? cappedInstructions(instructions) : undefined
   }
 }
@@ -114,6 +114,13 @@ export function handshakeResultOf<R extends Revision>(
 const maxCapabilityLength = 4_096
 const maxCapabilities = 32
 const maxInstructionsLength = 16_384
+const maxServerInfoLength = 256
+
+/** What a server calls itself; icons and the like are not kept. */
+function shortened({ name, version, title }: Implementation): Implementation {
+  const cut = (text: string): string => firstOf(text, maxServerInfoLength)
+  return { name: cut(name), version: cut(version), ...(typeof title === 'string' && { title: cut(title) }) }
+}
 
 /** Without the capabilities that are larger than any that MCP knows: a client cannot miss what it cannot know. */
 function cappedCapabilities(capabilities: JsonObject): JsonObject {
