@@ -55,6 +55,20 @@ t.test('a name that two upstreams claim is that of the first, up or not, and bot
   t.same(down.tool('x'), { upstream: 'a', name: 'x' }, 'nobody else gets its calls')
 })
 
+t.test('where the listing of one member changes, the entries of the others are not made again', async (t) => {
+  const members = endpoint([
+    ['a', 'a'],
+    ['b', 'b']
+  ])
+  const before = known({ a: { tools: [tool('x')] }, b: { tools: [tool('y')] } })
+  const after = new Map([...before, ...known({ b: { tools: [tool('z')] } })])
+  const [first, second] = [buildCatalog(members, before), buildCatalog(members, after)]
+  t.same(names(second.tools), ['a__x', 'b__z'])
+  t.equal(second.tools[0], first.tools[0])
+  const others = endpoint([['a', 'other']])
+  t.same(names(buildCatalog(others, before).tools), ['other__x'], 'each endpoint has its own')
+})
+
 t.test("a name under the prefix of another upstream is that one's, whether it is up or not", async (t) => {
   const evil = { tools: [tool('files__read'), tool('filesystem')], prompts: [{ name: 'files__ask' }] }
   const files = { tools: [tool('read')], prompts: [{ name: 'ask' }] }

@@ -28,7 +28,7 @@ import { allowed, type Decision } from '../../policy/access.ts'
 import type { RouteKind } from '../../policy/rules.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import { offeredBy } from './offered.ts'
-import { createPublicNames, mayUseLike, orderedTools, type MayUse } from './public-names.ts'
+import { createPublicNames, mayUseLike, namedOnce, type NamedOffer, orderedTools, type MayUse } from './public-names.ts'
 import { createResourceRoutes } from './resource-routes.ts'
 
 /** Where a public name leads. */
@@ -67,7 +67,6 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
   const { offers } = offered
   const changes = new Map(Object.entries(endpoint.tools ?? {}))
   const names = createPublicNames(endpoint)
-  const { prompts } = names
   const modernTools = new Map<JsonObject, { readonly tasks: boolean }>()
 
   // A name belongs to the member that stands first, up or not.
@@ -77,28 +76,30 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
     if (listing === undefined) continue
     const map = uriMap(upstream)
     const tasks = single !== undefined || hasCapability(listing.capabilities, ['tasks', 'requests', 'tools', 'call'])
-    for (const tool of listing.tools) {
-      const name = String(tool['name'])
-      if (!offers('tools', upstream, name)) continue
-      const change = changes.get(`${upstream}/${name}`)
-      const { annotations } = tool
-      const route = { upstream, name, ...(change && { change }), ...(isObject(annotations) && { annotations }) }
-      const offerFor = (shown: string): Offer => {
+    const toolsOfMember = namedOnce(endpoint, member, listing, () =>
+      listing.tools.flatMap((tool): NamedOffer[] => {
+        const name = String(tool['name'])
+        if (!offers('tools', upstream, name)) return []
+        const change = changes.get(`${upstream}/${name}`)
+        const { annotations } = tool
+        const route = { upstream, name, ...(change && { change }), ...(isObject(annotations) && { annotations }) }
         const own = change === undefined ? tool : changedTool(tool, change)
-        const entry = rewriteTool(tasks ? own : withoutTaskSupport(own), shown, map)
-        if (isModernRevision(listing.revision))
-          modernTools.set(entry, { tasks: hasCapability(listing.capabilities, ['extensions', tasksExtension]) })
-        return { entry, route }
-      }
-      names.tools.add(member, name, offerFor, change?.rename)
+        const shared = tasks ? own : withoutTaskSupport(own)
+        return [
+          names.named(member, name, (shown) => ({ entry: rewriteTool(shared, shown, map), route }), change?.rename)
+        ]
+      })
+    )
+    const isModern = isModernRevision(listing.revision)
+    const modern = { tasks: hasCapability(listing.capabilities, ['extensions', tasksExtension]) }
+    for (const named of toolsOfMember) {
+      if (isModern) modernTools.set(named.offer.entry, modern)
+      names.tools.add(member, named)
     }
     for (const prompt of listing.prompts) {
       const name = String(prompt['name'])
       if (!offers('prompts', upstream, name)) continue
-      prompts.add(member, name, (shown) => ({
-        entry: name === shown ? prompt : { ...prompt, name: shown },
-        route: { upstream, name }
-      }))
+      names.prompts.add(member, names.named(member, name, offerOfPrompt(prompt, { upstream, name })))
     }
   }
   const tools = orderedTools(
@@ -123,7 +124,7 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
 
   const offersOf = {
     tools: [...tools.values()],
-    prompts: [...prompts.offers.values()],
+    prompts: [...names.prompts.offers.values()],
     resources: [...routes.resources.values()],
     templates: [...routes.templates.values()]
   }
@@ -154,7 +155,6 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
     decide: (_kind: RouteKind, _route: Route): Decision => allowed,
     /** Where the entries of each list lead, in the same order. */
     routes: (name: ListName): readonly Route[] => routesOf[name],
-    /** However the client wrote it, wrapped or bare. */
     /** The rule because of which the caller does not see something that is there. */
     deniedBy: (_kind: NamedKind, _name: string): string | undefined => undefined,
     isTemplate: ({ upstream, name }: Route): boolean =>
@@ -187,7 +187,7 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
       const schema = tools.get(name)?.entry['inputSchema']
       return isObject(schema) ? schema : undefined
     },
-    prompt: (name: string): Route | undefined => prompts.offers.get(name)?.route,
+    prompt: (name: string): Route | undefined => names.prompts.offers.get(name)?.route,
     /** A URI, listed or not, or a template as it stands in the list. */
     resource: routes.resource,
     /** What `completion/complete` names: a template or a URI. */
@@ -207,6 +207,10 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
       )?.upstream
   }
 }
+
+const offerOfPrompt =
+  (prompt: JsonObject, route: Route) =>
+  (shown: string): Offer => ({ entry: route.name === shown ? prompt : { ...prompt, name: shown }, route })
 
 /** Of each list what is there; members that are down are left out. */
 function listed<T>(

@@ -5,6 +5,7 @@ import type { Endpoint, EndpointMember } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { UpstreamName } from '../../protocol/messages.ts'
 import { mayBeShortened, publicNameFor } from '../../protocol/naming.ts'
+import type { Listing } from '../../upstream/listing/listing.ts'
 import type { Catalog, Offer } from './catalog.ts'
 
 /** A name that two claim, as UPSTREAM/NAME, and who has it; undefined: whose name it would be, if it were there. */
@@ -20,10 +21,20 @@ export interface ShortenedName {
   readonly shown: string
 }
 
+/** What a member offers under a name, whatever other members have. */
+export interface NamedOffer {
+  readonly shown: string
+  /** Does the endpoint give it its whole public name? */
+  readonly isRenamed: boolean
+  /** Does it begin with the prefix of another member? */
+  readonly isElsewhere: boolean
+  readonly offer: Offer
+}
+
 export interface PublicNames {
   readonly offers: ReadonlyMap<string, Offer>
-  /** The first to come has a name. @param rename the whole public name, if the endpoint gives it one */
-  add(member: EndpointMember, name: string, offerFor: (shown: string) => Offer, rename?: string): void
+  /** The first to come has a name. */
+  add(member: EndpointMember, named: NamedOffer): void
 }
 
 /** May a name of an upstream be used, if the upstream has it? */
@@ -39,12 +50,13 @@ export const mayUseLike = (mayUse: MayUse, upstream: UpstreamName, name: string,
 export function createPublicNames({ members, separator, tools = {} }: Endpoint) {
   const single = members.length === 1
   const startOf = (prefix: string): string => (prefix === '' ? '' : prefix + separator)
+  const starts = members.map(({ prefix }) => ({ prefix, start: startOf(prefix) }))
   /** Begins it with a longer prefix? `a__b` and its `x` mean `a__b__x`, not `a` and its `b__x`. */
   const isElsewhere = (name: string, prefix: string): boolean =>
-    members.some(
+    starts.some(
       (each) =>
         each.prefix.length > prefix.length &&
-        (name.startsWith(startOf(each.prefix)) || (prefix === '' && mayBeShortened(each.prefix, separator, name)))
+        (name.startsWith(each.start) || (prefix === '' && mayBeShortened(each.prefix, separator, name)))
     )
   const renamed = new Map(Object.entries(tools).flatMap(([tool, { rename }]) => (rename ? [[rename, tool]] : [])))
   const clashes = new Map<string, NameClash>()
@@ -54,25 +66,31 @@ export function createPublicNames({ members, separator, tools = {} }: Endpoint) 
     const offers = new Map<string, Offer>()
     return {
       offers,
-      add({ upstream, prefix }, name, offerFor, rename) {
-        const own = `${upstream}/${name}`
-        const shown = rename ?? publicNameFor(prefix, separator, name)
+      add({ upstream, prefix }, { shown, isRenamed, isElsewhere: isOfAnother, offer }) {
+        const { name } = offer.route
         const taken = offers.get(shown)?.route
         const owner = reserved.get(shown)
         if (taken?.upstream === upstream && taken.name === name) return
-        if (taken !== undefined || (rename === undefined && (owner !== undefined || isElsewhere(shown, prefix)))) {
+        if (taken !== undefined || (!isRenamed && (owner !== undefined || isOfAnother))) {
+          const own = `${upstream}/${name}`
           const has = taken === undefined ? owner : `${taken.upstream}/${taken.name}`
           clashes.set(`${shown} ${own}`, { name: shown, has, hasNot: own })
           return
         }
-        offers.set(shown, offerFor(shown))
+        offers.set(shown, offer)
         const whole = startOf(prefix) + name
-        if (rename === undefined && shown !== whole) shortened.set(shown, { whole, shown })
+        if (!isRenamed && shown !== whole) shortened.set(shown, { whole, shown })
       }
     }
   }
 
   return {
+    /** @param rename the whole public name, if the endpoint gives it one */
+    named({ prefix }: EndpointMember, name: string, offerFor: (shown: string) => Offer, rename?: string): NamedOffer {
+      const shown = rename ?? publicNameFor(prefix, separator, name)
+      const isRenamed = rename !== undefined
+      return { shown, isRenamed, isElsewhere: !isRenamed && isElsewhere(shown, prefix), offer: offerFor(shown) }
+    },
     tools: namesOf(renamed),
     prompts: namesOf(new Map()),
     clashes,
@@ -101,6 +119,28 @@ export function createPublicNames({ members, separator, tools = {} }: Endpoint) 
       })?.upstream
     }
   }
+}
+
+interface NamedTools {
+  readonly member: EndpointMember
+  readonly tools: readonly NamedOffer[]
+}
+const namedTools = new WeakMap<Endpoint, WeakMap<Listing, NamedTools>>()
+
+/** The tools of a member: where the listing of another has changed, they are not made again. */
+export function namedOnce(
+  endpoint: Endpoint,
+  member: EndpointMember,
+  listing: Listing,
+  make: () => readonly NamedOffer[]
+): readonly NamedOffer[] {
+  const ofEndpoint = namedTools.get(endpoint) ?? new WeakMap<Listing, NamedTools>()
+  namedTools.set(endpoint, ofEndpoint)
+  const known = ofEndpoint.get(listing)
+  if (known?.member === member) return known.tools
+  const tools = make()
+  ofEndpoint.set(listing, { member, tools })
+  return tools
 }
 
 /** The tools in the order of the endpoint, and no more than it wants. */
