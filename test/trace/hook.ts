@@ -1,6 +1,7 @@
 // Loaded into a gateway by `--import`: records which functions of src run, in the order of their first call, between
 // the messages `start` and `stop` of the parent process. Each is answered with a list of `file function`.
 
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { parseSync, Visitor } from 'oxc-parser'
@@ -9,9 +10,17 @@ const src = fileURLToPath(new URL('../../src/', import.meta.url))
 const seen = new Set<string>()
 let recording = false
 
+/** What a timer does that was started before the call is none of its path. */
+const background = new AsyncLocalStorage<true>()
+const { setTimeout: startTimer } = globalThis
+
 Object.assign(globalThis, {
   recordCall(site: string) {
-    if (recording) seen.add(site)
+    if (recording && background.getStore() === undefined) seen.add(site)
+  },
+  setTimeout(run: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) {
+    if (recording) return startTimer(run, ms, ...args)
+    return startTimer(() => background.run(true, () => run(...args)), ms)
   }
 })
 
