@@ -68,6 +68,17 @@ testWithin(
   }
 )
 
+testWithin('a command in a home folder shows nothing else of it', async (t) => {
+  const home = t.testdir({ bin: {}, lib: {}, secret: 'of the user' })
+  const command = join(home, 'bin', 'serve')
+  writeFileSync(command, `#!/bin/sh\nexec ${process.execPath} ${server}\n`, { mode: 0o755 })
+  const sandboxRead = [join(repository, 'test', 'kit'), process.execPath]
+  const env = { ...process.env, HOME: home }
+  const { call } = await open(t, { sandbox: 'required', command, args: [], sandboxRead }, env)
+  t.equal(await call('read', { path: join(home, 'secret') }), 'ENOENT')
+  t.match(await call('read', { path: command }), /exec/, 'the control: the command itself is there')
+})
+
 testWithin('it reaches the network, unless its definition says that it may not', async (t) => {
   const listener = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
   await once(listener, 'listening')

@@ -126,8 +126,8 @@ export const StdioSchema = closedObject(
       ['off', 'preferred', 'required'],
       'off',
       'Whether the server runs in a sandbox made by bubblewrap (`bwrap`), in which it sees the programs of ' +
-        'the system, read-only, a /tmp and a home folder of its own that end with it, `cwd` and the folder ' +
-        'of its command read-only, what the next three say, and no other process: not the gateway, its ' +
+        'the system, read-only, a /tmp and a home folder of its own that end with it, `cwd` and its ' +
+        'command read-only, what the next three say, and no other process: not the gateway, its ' +
         'configuration, its secrets or its store. `required`: it does not start without one. `preferred`: ' +
         'where the system offers none, it runs without one, and the log says so.'
     ),

@@ -2,7 +2,7 @@
 // definition names; neither other processes nor the files of the gateway, its configuration, its secrets or its store.
 
 import { execFile } from 'node:child_process'
-import { constants, accessSync, realpathSync } from 'node:fs'
+import { accessSync, constants, existsSync, realpathSync } from 'node:fs'
 import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { UnreachableError } from '../rpc/errors.ts'
@@ -57,7 +57,14 @@ export function createSandbox(path: string | undefined, log: Log) {
   /** @returns why there is no sandbox; undefined where there is one */
   async function probe(): Promise<string | undefined> {
     try {
-      const args = [...mounts({ home: '/root', read: [], write: [] }), ...walls(true), '--', '/bin/sh', '-c', ':']
+      const args = [
+        ...mounts({ home: '/root', program: [], read: [], write: [] }),
+        ...walls(true),
+        '--',
+        '/bin/sh',
+        '-c',
+        ':'
+      ]
       await run('bwrap', args, { env: path === undefined ? {} : { PATH: path }, timeout: probeMs })
       return undefined
     } catch (error) {
@@ -97,8 +104,11 @@ export function createSandbox(path: string | undefined, log: Log) {
       // Where it is not found, it is started bare, so that the error says so.
       if (found === undefined) return { command, args }
       const home = env['HOME'] ?? '/root'
-      const read = [...folderOf(found), ...(cwd === undefined ? [] : [cwd]), ...definition.sandboxRead]
-      const wrapped = [...mounts({ home, read, write: definition.sandboxWrite }), ...walls(definition.sandboxNetwork)]
+      const read = [...(cwd === undefined ? [] : [cwd]), ...definition.sandboxRead]
+      const wrapped = [
+        ...mounts({ home, program: mountsOf(found, home), read, write: definition.sandboxWrite }),
+        ...walls(definition.sandboxNetwork)
+      ]
       return { command: 'bwrap', args: [...wrapped, '--chdir', cwd ?? '/', '--', found, ...args] }
     }
   }
@@ -106,14 +116,17 @@ export function createSandbox(path: string | undefined, log: Log) {
 
 interface Mounts {
   readonly home: string
+  /** Arguments of bwrap. */
+  readonly program: readonly string[]
   readonly read: readonly string[]
   readonly write: readonly string[]
 }
 
-const mounts = ({ home, read, write }: Mounts): string[] => [
+const mounts = ({ home, program, read, write }: Mounts): string[] => [
   ...['--size', String(scratchBytes), '--tmpfs', '/tmp', '--setenv', 'TMPDIR', '/tmp'],
   ...['--size', String(scratchBytes), '--tmpfs', home],
   ...[...programFolders, ...settings, ...resolvers].flatMap((place) => ['--ro-bind-try', place, place]),
+  ...program,
   ...read.flatMap((place) => ['--ro-bind', place, place]),
   ...write.flatMap((place) => ['--bind', place, place]),
   ...['--proc', '/proc', '--dev', '/dev', '--remount-ro', '/']
@@ -140,13 +153,18 @@ function findCommand(command: string, path = usualPath, cwd: string | undefined)
   })
 }
 
-/** A program that is installed elsewhere, such as by a version manager: what it needs lies beside its `bin`. */
-function folderOf(command: string): string[] {
-  const folders = [command, realpathSync(command)].map((file) => {
+/**
+ * What is needed of a program that is installed elsewhere, such as by a version manager: with the `lib` beside its
+ * `bin` all of both, else the file alone. Never a home folder, which holds more than programs.
+ */
+function mountsOf(command: string, home: string): string[] {
+  const real = realpathSync(command)
+  return [...new Set([command, real])].flatMap((file) => {
     const folder = dirname(file)
-    return basename(folder) === 'bin' ? dirname(folder) : folder
+    const prefix = dirname(folder)
+    const isPrefix = basename(folder) === 'bin' && prefix !== home && existsSync(join(prefix, 'lib'))
+    const place = isPrefix ? prefix : file
+    if (place === '/' || programFolders.some((known) => `${place}/`.startsWith(`${known}/`))) return []
+    return ['--ro-bind', isPrefix ? prefix : real, place]
   })
-  return [...new Set(folders)].filter(
-    (folder) => folder !== '/' && !programFolders.some((known) => `${folder}/`.startsWith(`${known}/`))
-  )
 }
