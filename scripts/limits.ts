@@ -993,6 +993,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'TERM, then KILL'
     ],
     [
+      'upstream/stdio/supervisor.ts maxEndMs',
+      'wait of a start, where a limit is reached, for processes that are ending',
+      'start',
+      '`too_many`'
+    ],
+    [
       'upstream/stdio/orphans.ts maxSearches',
       'searches for what a process has left',
       'process',

@@ -206,6 +206,16 @@ t.test('the limit of processes is an error of its own', async (t) => {
   t.ok(again, 'a place that became free is used')
 })
 
+t.test('a start waits for the processes that are ending, and for no others', async (t) => {
+  const shop = testConnector({ maxProcesses: 1 })
+  const { upstream } = await open(t, stdioDefinition(), shop)
+  await t.rejects(open(t, stdioDefinition(), shop), { code: 'too_many', message: /limits\.processes/ }, 'nothing ends')
+  const closed = upstream.close()
+  t.equal(shop.supervisor.count(), 1, 'it has not ended yet')
+  await t.resolves(open(t, stdioDefinition(), shop))
+  await closed
+})
+
 t.test('the processes of one caller leave room for those of others of the tenant', async (t) => {
   const shop = testConnector({ maxPerTenant: 3 })
   const connect = async (share: string | undefined, tenant = 'acme') => {

@@ -80,7 +80,9 @@ export function createConnector(options: ConnectorOptions) {
       }
       // Not counted in connectMs, because the upstream has no part in it.
       const started =
-        definition.type === 'stdio' ? await supervisor.turn(definition, handshake.quotaKey ?? '', signal) : undefined
+        definition.type === 'stdio'
+          ? await supervisor.turn(definition, { use, quotaKey: handshake.quotaKey }, signal)
+          : undefined
       const limit = deadline(clock, connectMs, signal)
       try {
         return new LinkedUpstream(definition, await openLink(definition, context, limit.signal), share, mask)

@@ -40,6 +40,8 @@ export interface Child {
    * @param why for those who wait for its answers; a sentence without its end
    */
   kill(why?: string): void
+  /** It is on its way out: what it takes will be free within seconds. */
+  isEnding(): boolean
   /** In the environment of all its processes. */
   readonly mark: string
 }
@@ -83,6 +85,7 @@ export function startChild(
   }
   let over = false
   let killedFor: string | undefined
+  let isKilled = false
   let closing: Promise<void> | undefined
   const gone = Promise.withResolvers<void>()
 
@@ -181,8 +184,10 @@ export function startChild(
     kill(why) {
       if (over) return
       killedFor ??= why
+      isKilled = true
       signalGroup('SIGKILL')
     },
+    isEnding: () => closing !== undefined || isKilled,
     mark
   }
 }

@@ -1,6 +1,7 @@
 // Which child processes may start: how many at once, for one caller, one tenant and all; and the end of them all.
 
 import { GatewayError, type TenantId } from '../../protocol/messages.ts'
+import { abortable, deadline } from '../../time/clock.ts'
 import { type Child, type ChildEvents, type ChildSurroundings, startChild } from './child-process.ts'
 import { createOrphans } from './orphans.ts'
 import { createUsageReader } from './process-usage.ts'
@@ -25,6 +26,8 @@ interface SupervisorOptions extends Omit<ChildSurroundings, 'orphans' | 'sandbox
 const perKept = 2
 /** Part of all processes that calls leave to lists and to what many share. */
 const perListing = 8
+/** So long a start waits for processes that are ending: they are killed after 4 s (child-process). */
+const maxEndMs = 6_000
 
 interface Running {
   readonly tenant: TenantId
@@ -32,6 +35,16 @@ interface Running {
   /** Undefined: nobody's own, so it counts for no caller and not for `processesPerTenant`. */
   readonly own: { readonly quotaKey: string | undefined } | undefined
 }
+
+/** For whom a process starts, and for what. */
+interface Starter {
+  readonly use: LinkContext['use']
+  readonly quotaKey: string | undefined
+}
+
+/** Does it count for a caller, and for `processesPerTenant`? */
+const isOwn = (isolation: StdioDefinition['isolation'], use: LinkContext['use']): boolean =>
+  use === 'calls' && isolation !== 'shared'
 
 export function createSupervisor(options: SupervisorOptions) {
   const { baseEnv, maxProcesses, maxPerTenant, maxBytesPerTenant, tenantCount, clock, log } = options
@@ -49,6 +62,7 @@ export function createSupervisor(options: SupervisorOptions) {
     clock,
     log
   })
+  let ending: PromiseWithResolvers<void> | undefined
   // One caller alone is hardly limited, and the next one still gets a process.
   const maxPerCaller = Math.max(1, Math.floor((maxPerTenant * 3) / 4))
 
@@ -69,51 +83,78 @@ export function createSupervisor(options: SupervisorOptions) {
     return Math.min(forTenants, lacking) + forLists
   }
 
+  /** @returns why a process more may not start now, if it may not */
+  function refusal({ name, tenant, isolation }: StdioDefinition, { use, quotaKey }: Starter): GatewayError | undefined {
+    const limitError = (limit: string, why: string): GatewayError => {
+      const text = `Upstream ${name} cannot start: ${why}. Close sessions or raise the limit.`
+      return new GatewayError('too_many', text, { data: { upstream: name, limit } })
+    }
+    if (running.size >= maxProcesses) return limitError('processes', `limits.processes (${maxProcesses}) is reached`)
+    // One caller cannot multiply what many share, and without it the tenant would have nothing to call.
+    const counts = isOwn(isolation, use)
+    if (counts) {
+      const limit = 'processesPerTenant'
+      const ofTenant = [...running.values()].filter((each) => each.own !== undefined && each.tenant === tenant)
+      if (ofTenant.length >= maxPerTenant) return limitError(limit, `limits.${limit} (${maxPerTenant}) is reached`)
+      const own = ofTenant.filter((each) => each.own?.quotaKey === quotaKey).length
+      if (quotaKey !== undefined && own >= maxPerCaller) {
+        return limitError(
+          limit,
+          `this caller has ${maxPerCaller} processes, and one caller may have no more than three quarters of ` +
+            `limits.${limit} (${maxPerTenant})`
+        )
+      }
+    }
+    if (maxProcesses - running.size > kept(tenant, counts)) return undefined
+    const rest = `the rest of limits.processes (${maxProcesses}) is kept for other tenants and for lists`
+    return limitError('processes', rest)
+  }
+
+  /**
+   * Waits while a process more is refused only because of some that are on their way out: a caller whose oldest process
+   * was just given up for a new one is not told that there are too many.
+   */
+  async function room(definition: StdioDefinition, starter: Starter, signal?: AbortSignal): Promise<void> {
+    const isBlocked = (): boolean =>
+      refusal(definition, starter) !== undefined && running.keys().some((child) => child.isEnding())
+    if (!isBlocked()) return
+    const limit = deadline(clock, maxEndMs, signal)
+    try {
+      while (isBlocked() && !limit.signal.aborted) await abortable(nextEnd(), limit.signal).catch(() => {})
+    } finally {
+      limit.close()
+    }
+  }
+
+  /** Resolves when the next process has ended. */
+  const nextEnd = (): Promise<void> => (ending ??= Promise.withResolvers()).promise
+
   return {
     /**
      * @throws GatewayError upstream_unavailable; too_many when `maxProcesses` run, or those that are free are kept for
      * others; for calls when `maxPerTenant` of the tenant run, or three quarters of these for one caller
      */
     spawn(definition: StdioDefinition, { use, handshake }: LinkContext, events: ChildEvents): Child {
-      const { name, tenant, isolation } = definition
       const { quotaKey } = handshake
-      const limitError = (limit: string, why: string): GatewayError => {
-        const text = `Upstream ${name} cannot start: ${why}. Close sessions or raise the limit.`
-        return new GatewayError('too_many', text, { data: { upstream: name, limit } })
-      }
-      if (running.size >= maxProcesses) throw limitError('processes', `limits.processes (${maxProcesses}) is reached`)
-      // One caller cannot multiply what many share, and without it the tenant would have nothing to call.
-      const counts = use === 'calls' && isolation !== 'shared'
-      if (counts) {
-        const limit = 'processesPerTenant'
-        const ofTenant = [...running.values()].filter((each) => each.own !== undefined && each.tenant === tenant)
-        if (ofTenant.length >= maxPerTenant) throw limitError(limit, `limits.${limit} (${maxPerTenant}) is reached`)
-        const own = ofTenant.filter((each) => each.own?.quotaKey === quotaKey).length
-        if (quotaKey !== undefined && own >= maxPerCaller) {
-          throw limitError(
-            limit,
-            `this caller has ${maxPerCaller} processes, and one caller may have no more than three quarters of ` +
-              `limits.${limit} (${maxPerTenant})`
-          )
-        }
-      }
-      if (maxProcesses - running.size <= kept(tenant, counts)) {
-        const rest = `the rest of limits.processes (${maxProcesses}) is kept for other tenants and for lists`
-        throw limitError('processes', rest)
-      }
+      const refused = refusal(definition, { use, quotaKey })
+      if (refused !== undefined) throw refused
+      const { tenant, isolation } = definition
       const ended = (reason: GatewayError): void => {
         running.delete(child)
+        ending?.resolve()
+        ending = undefined
         events.ended(reason)
       }
       const child = startChild(definition, { ...events, ended }, { baseEnv, orphans, sandbox, clock, log })
-      running.set(child, { tenant, definition, own: counts ? { quotaKey } : undefined })
+      running.set(child, { tenant, definition, own: isOwn(isolation, use) ? { quotaKey } : undefined })
       watch.start()
       return child
     },
-    /** Asked before `spawn`: see `createStarts`. */
-    async turn(definition: StdioDefinition, caller: string, signal?: AbortSignal): Promise<() => void> {
+    /** Asked before `spawn`: waits for processes that are ending, where they are in the way, and see `createStarts`. */
+    async turn(definition: StdioDefinition, starter: Starter, signal?: AbortSignal): Promise<() => void> {
       await sandbox.ready(definition)
-      return await starts.turn(definition, caller, signal)
+      await room(definition, starter, signal)
+      return await starts.turn(definition, starter.quotaKey ?? '', signal)
     },
     count: () => running.size,
     /** Synchronous, for `process.on('exit')`: KILL to every group. */
