@@ -985,6 +985,32 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['upstream/http/streamable-session.ts closeMs', 'wait for the answer to DELETE', 'session', 'not waited for']
   ],
+  'Login front': [
+    [
+      'login/records.ts grantMembersKept',
+      'tokens of a grant that are revoked with it',
+      'grant',
+      'the oldest ones end by themselves'
+    ],
+    ['login/adapter.ts unusedClientMs', 'life of a registered client without a grant', 'client', 'forgotten'],
+    [
+      'login/adapter.ts clientMs',
+      'life of a registered client since it last got a code or token',
+      'client',
+      'forgotten'
+    ],
+    ['login/identities.ts freshMs', 'how long what the provider said of a person is good', 'person', 'asked again'],
+    ['login/identities.ts askingMs', 'wait for another process that asks the provider', 'person', 'the refresh fails'],
+    ['login/interactions.ts pendingMs', 'time to sign in at the provider', 'person', 'begun anew'],
+    ['login/provider.ts interactionSeconds', 'time for all of an authorization', 'person', 'begun anew'],
+    ['login/provider.ts codeSeconds', 'life of an authorization code', 'client', '`invalid_grant`'],
+    ['login/keys.ts rotateMs', 'life of a signing key', 'tenant', 'replaced'],
+    ['login/keys.ts publishedFirstMs', 'time for which a new key is published before it signs', 'tenant', 'it signs'],
+    ['login/keys.ts publishedAfterMs', 'time for which a replaced key is published', 'tenant', 'no longer published'],
+    ['login/keys.ts maxAgeMs', 'age of what a process knows of the keys', 'tenant', 'read again'],
+    ['login/sign-in.ts metadataMs', "age of the metadata of a tenant's provider", 'tenant', 'asked for again'],
+    ['login/sign-in.ts maxTexts', 'groups, or roles, of a person', 'person', 'the rest is left out']
+  ],
   'Processes over stdio': [
     [
       'upstream/stdio/child-process.ts graceMs',
@@ -1107,6 +1133,9 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 
 /** Numbers that bound nothing which a user would notice: formats, sizes of samples, intervals of sweeping. */
 const exceptions = `
+login/identities.ts pollMs
+login/keys.ts dayMs
+login/login.ts hourMs
 cli/check.ts startMs
 session/session-index.ts readAtOnce
 control/journal.ts readAtOnce

@@ -24,6 +24,7 @@ import { contextIn, contextsOf, upstreamHashesOf, type ContextOf } from './relay
 import type { EndpointReport } from './relay/methods/report.ts'
 import { createModernRelay } from './relay/modern-relay.ts'
 import { createLegacyRelay } from './relay/legacy-relay.ts'
+import { createLogin } from './login/login.ts'
 import { createBus } from './session/bus/bus.ts'
 import { createLiveSessions } from './session/live-sessions.ts'
 import { createSessions } from './session/sessions.ts'
@@ -87,10 +88,11 @@ export async function createGateway(
   const memory = overrides.memory ?? memoryAccountOfProcess(initial.limits.memoryBytes)
 
   const store = overrides.store ?? (await openStore(initial.store, wallClock, log))
-  const authenticator = createAuthenticator({ clock: wallClock, fetch: createFetch(), log })
   const sealer = await createSealer({ store, randomBytes, timer: steadyClock.timer, log })
   const control = await createControl({ store, sealer, file: () => state.file, env, wall: wallClock, log })
   state.snapshot = control.snapshot()
+  const login = createLogin({ snapshot: () => state.snapshot, store, sealer, clock: steadyClock, wall: wallClock, log })
+  const authenticator = createAuthenticator({ clock: wallClock, fetch: login.fetchKeys(createFetch()), log })
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
   const snapshot = (): Snapshot => state.snapshot
   const audit = initial.audit && createAudit({ config: initial.audit, store, snapshot, run: newId(), ...clocks, log })
@@ -133,7 +135,7 @@ export async function createGateway(
   const server = await createServer({
     state,
     authenticator,
-    handlers: { legacy, modern, httpSse },
+    handlers: { legacy, modern, httpSse, login },
     memory,
     storeHealth: { fault: async () => (await storeHealth.fault()) ?? (sealer.ready ? control.fault() : undefined) },
     sealer,

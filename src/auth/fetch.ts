@@ -2,26 +2,39 @@
 // time. And where it publishes its keys: RFC 8414, then OpenID Connect Discovery.
 
 import { isIP } from 'node:net'
-import { allowInsecureRequests, customFetch, discoveryRequest, processDiscoveryResponse } from 'oauth4webapi'
+import {
+  allowInsecureRequests,
+  customFetch,
+  discoveryRequest,
+  processDiscoveryResponse,
+  type AuthorizationServer
+} from 'oauth4webapi'
 import { deadline, steadyClock } from '../time/clock.ts'
 
-/** A GET whose response is complete and limited in size. Another implementation must keep the same promises. */
-export type Fetch = (
-  url: string,
-  init?: { readonly headers?: Record<string, string>; readonly signal?: AbortSignal | undefined }
-) => Promise<Response>
+interface FetchInit {
+  /** Default GET. */
+  readonly method?: string
+  readonly headers?: Record<string, string>
+  readonly body?: URLSearchParams | string | null | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/** A request whose response is complete and limited in size. Another implementation must keep the same promises. */
+export type Fetch = (url: string, init?: FetchInit) => Promise<Response>
 
 /**
  * @param timeoutMs for everything together: name, connection, headers, body
  * @throws Error for redirects, compressed, oversized and slow answers, and where there is no connection
  */
 export function createFetch({ maxBytes = 256 * 1024, timeoutMs = 5000 } = {}): Fetch {
-  return async (url, { headers, signal } = {}) => {
+  return async (url, { method = 'GET', headers, body, signal } = {}) => {
     // Loaded by the first of few requests: it takes 5 MB, and a tenth of a second of the start.
     const { request } = await import('undici')
     const limit = deadline(steadyClock, timeoutMs, signal)
     try {
       const answer = await request(url, {
+        method: method as 'GET' | 'POST',
+        ...(body !== undefined && body !== null && { body: String(body) }),
         headers: { ...headers, 'accept-encoding': 'identity' },
         signal: limit.signal,
         // One request in minutes: a kept-alive connection would be stale.
@@ -66,8 +79,26 @@ async function bounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<U
  * @throws AggregateError with the problem of each of the two documents
  */
 export async function discoverJwksUri(issuer: string, fetch: Fetch, signal: AbortSignal): Promise<string> {
+  return (await discover(issuer, fetch, signal, ['oauth2', 'oidc'], ['jwks_uri'])).jwks_uri as string
+}
+
+/**
+ * The metadata of an OpenID provider where people sign in.
+ * @throws as `discoverJwksUri`
+ */
+export const discoverProvider = (issuer: string, fetch: Fetch, signal: AbortSignal): Promise<AuthorizationServer> =>
+  discover(issuer, fetch, signal, ['oidc', 'oauth2'], ['authorization_endpoint', 'token_endpoint'])
+
+/** @param needed members that are URLs to which the gateway or a browser will go */
+async function discover(
+  issuer: string,
+  fetch: Fetch,
+  signal: AbortSignal,
+  forms: ReadonlyArray<'oauth2' | 'oidc'>,
+  needed: ReadonlyArray<'jwks_uri' | 'authorization_endpoint' | 'token_endpoint'>
+): Promise<AuthorizationServer> {
   const problems: unknown[] = []
-  for (const algorithm of ['oauth2', 'oidc'] as const) {
+  for (const algorithm of forms) {
     try {
       const identifier = new URL(issuer)
       const response = await discoveryRequest(identifier, {
@@ -79,7 +110,8 @@ export async function discoverJwksUri(issuer: string, fetch: Fetch, signal: Abor
       const metadata = await processDiscoveryResponse(identifier, response)
       // RFC 8414 section 3.3: identical, where the library compares normalised URLs.
       if (metadata.issuer !== issuer) throw new Error(`the metadata is of issuer ${metadata.issuer}, not of ${issuer}`)
-      return trustedUri(issuer, metadata.jwks_uri)
+      for (const name of needed) checkUri(issuer, name, metadata[name])
+      return metadata
     } catch (problem) {
       problems.push(problem)
     }
@@ -91,15 +123,15 @@ export async function discoverJwksUri(issuer: string, fetch: Fetch, signal: Abor
 // SSRF: a hostile issuer could name an address that only the gateway can reach. Over https the server there must hold a
 // certificate for its name before it sees a byte of a request; plain http and bare addresses are accepted only where
 // the configured issuer URL has them.
-function trustedUri(issuer: string, jwksUri: unknown): string {
-  if (typeof jwksUri !== 'string' || !URL.canParse(jwksUri)) throw new Error('the metadata has no jwks_uri')
+function checkUri(issuer: string, name: string, uri: unknown): void {
+  if (typeof uri !== 'string' || !URL.canParse(uri)) throw new Error(`the metadata has no ${name}`)
+  const remedy = name === 'jwks_uri' ? '; set jwksUri if it is right' : ''
   const from = new URL(issuer)
-  const to = new URL(jwksUri)
-  if (to.origin === from.origin) return jwksUri
+  const to = new URL(uri)
+  if (to.origin === from.origin) return
   if (to.protocol !== 'https:')
-    throw new Error(`jwks_uri ${jwksUri} is neither https nor of the issuer's own origin; set jwksUri if it is right`)
+    throw new Error(`${name} ${uri} is neither https nor of the issuer's own origin${remedy}`)
   if (isIP(to.hostname.replace(/^\[|\]$/g, '')) !== 0 && to.hostname !== from.hostname) {
-    throw new Error(`jwks_uri ${jwksUri} is a bare address; set jwksUri if it is right`)
+    throw new Error(`${name} ${uri} is a bare address${remedy}`)
   }
-  return jwksUri
 }

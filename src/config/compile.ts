@@ -5,19 +5,11 @@ import { resolve } from 'node:path'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import { endpointName, tenantId, upstreamName, type TenantId } from '../protocol/messages.ts'
+import { compileAuth, pathOfEndpoint } from './auth/compile-auth.ts'
 import { isLoopback } from './formats.ts'
 import type { InsertedText } from './references.ts'
-import { keyDigest } from './rules.ts'
 import type { ConfigInput, TenantInput } from './schema/config.ts'
-import type {
-  AuditConfig,
-  AuthConfig,
-  Endpoint,
-  Snapshot,
-  StoreConfig,
-  Tenant,
-  UpstreamDefinition
-} from './snapshot.ts'
+import type { AuditConfig, Endpoint, Snapshot, StoreConfig, Tenant, UpstreamDefinition } from './snapshot.ts'
 
 /** Load balancers ask for readiness every few seconds. */
 const usualReadyDelayMs = 5_000
@@ -40,9 +32,10 @@ export interface CompileContext {
 export function compile(input: ConfigInput, context: CompileContext): Configuration {
   const { folder, dataDir, host, port } = context
   const listen = { host: host ?? input.listen.host, port: port ?? input.listen.port }
+  const publicUrl = input.publicUrl === undefined ? undefined : new URL(input.publicUrl).origin
   return deepFreeze({
     listen,
-    publicUrl: input.publicUrl === undefined ? undefined : new URL(input.publicUrl).origin,
+    publicUrl,
     hosts: input.hosts.map((host) => host.toLowerCase()),
     store: compileStore(input.store, folder, dataDir),
     logLevel: input.logLevel,
@@ -55,7 +48,7 @@ export function compile(input: ConfigInput, context: CompileContext): Configurat
     },
     limits: { readyDelayMs: isLoopback(listen.host) ? 0 : usualReadyDelayMs, ...input.limits },
     audit: input.audit === 'none' ? undefined : compileAudit(input.audit, folder),
-    tenants: frozenMap(input.tenants, tenantId, (tenant, id) => compileTenant(id, tenant, context))
+    tenants: frozenMap(input.tenants, tenantId, (tenant, id) => compileTenant(id, tenant, context, publicUrl))
   })
 }
 
@@ -75,7 +68,12 @@ const compileAudit = ({ file, ...rest }: AuditConfig, folder: string): AuditConf
   ...(file === undefined ? {} : { file: resolve(folder, file) })
 })
 
-function compileTenant(id: TenantId, input: TenantInput, { folder, inserted }: CompileContext): Tenant {
+function compileTenant(
+  id: TenantId,
+  input: TenantInput,
+  { folder, inserted }: CompileContext,
+  publicUrl: string | undefined
+): Tenant {
   const references = argumentReferences(id, inserted)
   const enabled = Object.entries(input.upstreams).filter(([, upstream]) => !upstream.disabled)
   const upstreams = frozenMap(
@@ -111,7 +109,7 @@ function compileTenant(id: TenantId, input: TenantInput, { folder, inserted }: C
   return {
     id,
     origins: locked(new Set(input.origins.map((origin) => new URL(origin).origin)), ['add', 'delete', 'clear']),
-    auth: compileAuth(input.auth),
+    auth: compileAuth(id, input.auth, endpoints, publicUrl),
     upstreams,
     endpoints: frozenMap(
       endpoints,
@@ -128,7 +126,7 @@ function compileTenant(id: TenantId, input: TenantInput, { folder, inserted }: C
         }),
         name,
         tenant: id,
-        path: name === 'default' ? `/t/${id}/mcp` : `/t/${id}/${name}/mcp`,
+        path: pathOfEndpoint(id, name),
         members: members
           .map((member) => (typeof member === 'string' ? { upstream: member } : member))
           .map((member) => ({
@@ -177,16 +175,6 @@ const withHiddenDefaults = (
   )
 
 const transports = { http: 'auto', 'streamable-http': 'streamable', streamableHttp: 'streamable', sse: 'sse' } as const
-
-function compileAuth(input: TenantInput['auth']): AuthConfig {
-  if (input === 'none') return { mode: 'none', issuers: [], keys: [], requiredScopes: [], leewaySeconds: 30 }
-  return {
-    ...input,
-    mode: 'bearer',
-    issuers: input.issuers.map((issuer) => ({ jwksUri: undefined, ...issuer })),
-    keys: input.keys.map(({ name, scopes, ...key }) => ({ name, sha256: keyDigest(key) ?? '', scopes }))
-  }
-}
 
 /** Values are frozen all the way down; so are those of maps and sets that are locked. */
 function deepFreeze<T>(value: T): T {

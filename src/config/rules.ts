@@ -41,7 +41,7 @@ export function checkRules(
   for (const [id, value] of Object.entries(treeOf(tenants))) {
     const path = ['tenants', id]
     const tenant = treeOf(value)
-    checkAuth(tenant['auth'], [...path, 'auth'], report, local, mayLetNobodyIn)
+    checkAuth(tenant['auth'], [...path, 'auth'], report, { local, mayLetNobodyIn, publicUrl })
     for (const [name, upstream] of Object.entries(treeOf(tenant['upstreams'])))
       checkUpstream(treeOf(upstream), [...path, 'upstreams', name], report)
     if ((audit === undefined || audit === 'none') && treeOf(tenant['audit'])['required'] === true)
@@ -62,7 +62,12 @@ function isOwnMachine(publicUrl: string | undefined): boolean {
   return publicUrl === undefined || !URL.canParse(publicUrl) || isLoopback(new URL(publicUrl).hostname)
 }
 
-function checkAuth(auth: unknown, path: Path, report: Report, local: boolean, mayLetNobodyIn: boolean): void {
+function checkAuth(
+  auth: unknown,
+  path: Path,
+  report: Report,
+  { local, mayLetNobodyIn, publicUrl }: { local: boolean; mayLetNobodyIn: boolean; publicUrl: unknown }
+): void {
   if (auth === 'none' && !local) {
     report.add(
       path,
@@ -73,7 +78,20 @@ function checkAuth(auth: unknown, path: Path, report: Report, local: boolean, ma
   if (!isTree(auth)) return
   const issuers = listOf(auth['issuers']).map(treeOf)
   const keys = listOf(auth['keys'])
-  if (issuers.length === 0 && keys.length === 0 && !mayLetNobodyIn)
+  if (auth['login'] !== undefined) {
+    if (publicUrl === undefined)
+      report.add(
+        [...path, 'login'],
+        'needs publicUrl',
+        'Give publicUrl, the origin that browsers use, such as https://mcp.example.com.'
+      )
+    if (!listOf(treeOf(treeOf(auth['login'])['provider'])['scopes'] ?? ['openid']).includes('openid'))
+      report.add([...path, 'login', 'provider', 'scopes'], 'has no openid', 'Add it: nobody can sign in without.')
+    const own = `${stringOrNone(publicUrl)?.replace(/\/+$/, '')}/login/${String(path[1])}`
+    if (issuers.some(({ issuer }) => issuer === own))
+      report.add([...path, 'issuers'], `has ${own}, which is the login front of the tenant`, 'Remove it.')
+  }
+  if (issuers.length === 0 && keys.length === 0 && auth['login'] === undefined && !mayLetNobodyIn)
     report.add(
       path,
       'lets nobody in: it has neither issuers nor keys',

@@ -151,7 +151,7 @@ function leafFault(schema: Shape, value: unknown): Fault | undefined {
     if (schema.enum.includes(value)) return undefined
     const names = schema.enum.map(String)
     const refusals = new Map(Object.entries(schema.refused ?? {}))
-    const refusal = refusals.get(String(value))
+    const refusal = typeof value === 'string' ? refusals.get(value) : undefined
     if (refusal !== undefined) return [refusal]
     return [
       `must be ${names.length > 1 ? 'one of ' : ''}${names.join(', ')}`,

@@ -1,6 +1,7 @@
 // The compiled configuration: frozen, complete, with every default applied and every name resolved. Other rooms read
 // nothing else.
 
+import type { LoginConfig } from './auth/login-config.ts'
 import type { EndpointName, Era, TenantId, UpstreamName } from '../protocol/messages.ts'
 import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import type { ConfigInput } from './schema/config.ts'
@@ -91,6 +92,8 @@ export interface AuthConfig {
   /** All of these are needed to use an endpoint of the tenant. */
   readonly requiredScopes: readonly string[]
   readonly leewaySeconds: number
+  /** The authorization server that the gateway itself is for this tenant. */
+  readonly login?: LoginConfig
   /** Callers who are refused although their credential is good: kill switches. */
   readonly stopped?: 'everybody' | ReadonlyArray<{ readonly issuer: string; readonly subject: string }>
 }

@@ -4,6 +4,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { hasIssuer, resourceMetadata } from '../auth/bearer.ts'
+import type { Login } from '../login/login.ts'
 import type { MemoryAccount } from '../limits/memory.ts'
 import { classifyHttpBody, isModernVersionHeader } from '../protocol/envelope.ts'
 import { GatewayError, latestModern } from '../protocol/messages.ts'
@@ -38,6 +39,7 @@ export interface RoutesOptions {
     readonly legacy: LegacyHandler
     readonly modern: ModernHandler
     readonly httpSse: HttpSseHandler
+    readonly login: Login
   }
   readonly memory: MemoryAccount
   readonly storeHealth: StoreHealth

@@ -24,6 +24,8 @@ export const keyTable = {
   'control-version': ['number'],
   'control-request': ['admin key', 'Idempotency-Key'],
   'control-request-count': ['admin key'],
+  login: ['tenant', 'kind', 'id'],
+  'login-grant': ['tenant', 'grant'],
   'seal-key': [],
   health: []
 } as const
@@ -109,5 +111,7 @@ export const controlHeadKey = key('control-head')
 export const controlVersionKey = keyMaker('control-version')
 export const controlRequestKey = keyMaker('control-request')
 export const controlRequestCountKey = keyMaker('control-request-count')
+export const loginKey = keyMaker('login')
+export const loginGrantKey = keyMaker('login-grant')
 export const sealKeyKey = key('seal-key')
 export const healthKey = key('health')

@@ -71,6 +71,11 @@ t.test('any JSON compiles or is refused with a ConfigError', async (t) => {
   t.pass('no other error')
 })
 
+t.test('a value that cannot become a text is refused like any other', async (t) => {
+  const upstreams = { tickets: { type: { toString: 0 }, url: 'https://tickets.example.com/mcp' } }
+  t.ok(settles(JSON.stringify({ tenants: { acme: { auth: 'none', upstreams } } })))
+})
+
 t.test('the example with a piece of it replaced compiles or is refused with a ConfigError', async (t) => {
   const piece = fc.tuple(fc.nat(exampleConfig.length), fc.nat(30), fc.string({ maxLength: 8 }))
   fc.assert(

@@ -74,12 +74,12 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
         clientCredentials: { enabled: true },
         resourceIndicators: {
           enabled: true,
-          getResourceServerInfo: (context: { get(name: string): string }, resource: string) => ({
+          getResourceServerInfo: (context, resource) => ({
             scope: scopes.join(' '),
             audience: resource,
-            accessTokenFormat: 'jwt',
+            accessTokenFormat: 'jwt' as const,
             accessTokenTTL: lifetimeSeconds,
-            jwt: { sign: { alg: context.get('x-alg') || 'ES256' } }
+            jwt: { sign: { alg: context.get('x-alg') === 'RS256' ? ('RS256' as const) : ('ES256' as const) } }
           })
         }
       }
@@ -118,7 +118,7 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
   }
 }
 
-async function freshKeys(): Promise<JWK[]> {
+export async function freshKeys(): Promise<JWK[]> {
   return await Promise.all(
     ['ES256', 'RS256'].map(async (alg) => {
       const { privateKey } = await generateKeyPair(alg, { extractable: true })

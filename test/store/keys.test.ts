@@ -21,6 +21,8 @@ import {
   key,
   keyTable,
   listingKey,
+  loginGrantKey,
+  loginKey,
   principalSeatKey,
   sealKeyKey,
   sessionEndsKey,
@@ -163,6 +165,8 @@ t.test('the table says how many parts a key has', async (t) => {
     'control-version': controlVersionKey('1'),
     'control-request': controlRequestKey('a', 'b'),
     'control-request-count': controlRequestCountKey('a'),
+    login: loginKey('a', 'b', 'c'),
+    'login-grant': loginGrantKey('a', 'b'),
     'seal-key': sealKeyKey,
     health: healthKey
   }

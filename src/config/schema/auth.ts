@@ -1,5 +1,6 @@
 // The schema of `auth` of a tenant: who may call.
 
+import { optionalLogin } from './login.ts'
 import { closedObject, defaulted, formatted, integer, list, scopes } from './parts.ts'
 import { Type } from './type.ts'
 
@@ -74,6 +75,7 @@ export const BearerSchema = closedObject(
     issuers: list(IssuerSchema, 'Issuers of access tokens (JWT).'),
     keys: list(KeySchema, 'API keys.'),
     requiredScopes: scopes('A caller needs all of these to use an endpoint of the tenant.'),
+    login: optionalLogin,
     leewaySeconds: integer(0, 60, 30, 'How far the clocks of the issuer and the gateway may differ.')
   },
   { title: 'issuers and keys' }

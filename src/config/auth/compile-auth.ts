@@ -1,0 +1,57 @@
+// Who may call, compiled: API keys reduced to digests, and the login front as an issuer of its tenant.
+
+import type { TenantId } from '../../protocol/messages.ts'
+import { keyDigest } from '../rules.ts'
+import type { TenantInput } from '../schema/config.ts'
+import type { AuthConfig, IssuerConfig } from '../snapshot.ts'
+import type { LoginConfig } from './login-config.ts'
+
+export const pathOfEndpoint = (id: TenantId, name: string): string =>
+  name === 'default' ? `/t/${id}/mcp` : `/t/${id}/${name}/mcp`
+
+export function compileAuth(
+  id: TenantId,
+  input: TenantInput['auth'],
+  endpoints: NonNullable<TenantInput['endpoints']>,
+  publicUrl = ''
+): AuthConfig {
+  if (input === 'none') return { mode: 'none', issuers: [], keys: [], requiredScopes: [], leewaySeconds: 30 }
+  const { login, ...rest } = input
+  const front = login && compileLogin(id, login, Object.keys(endpoints), publicUrl)
+  return {
+    ...rest,
+    mode: 'bearer',
+    ...(front && { login: front }),
+    issuers: [
+      ...(front === undefined ? [] : [ownIssuer(front)]),
+      ...input.issuers.map((issuer) => ({ jwksUri: undefined, ...issuer }))
+    ],
+    keys: input.keys.map(({ name, scopes, ...key }) => ({ name, sha256: keyDigest(key) ?? '', scopes }))
+  }
+}
+
+function compileLogin(
+  id: TenantId,
+  { name = id, ...login }: NonNullable<Exclude<TenantInput['auth'], 'none'>['login']>,
+  endpoints: readonly string[],
+  publicUrl: string
+): LoginConfig {
+  const urlOf = (endpoint: string): string => publicUrl + pathOfEndpoint(id, endpoint)
+  return {
+    ...login,
+    name,
+    issuer: `${publicUrl}/login/${id}`,
+    resources: endpoints.map(urlOf),
+    defaultResource: endpoints.includes('default') ? urlOf('default') : undefined
+  }
+}
+
+/** The login front as an issuer of the tenant; its keys are had without a request. */
+const ownIssuer = ({ issuer, tokenSeconds }: LoginConfig): IssuerConfig => ({
+  issuer,
+  jwksUri: `${issuer}/jwks`,
+  algorithms: ['ES256'],
+  requireTyp: true,
+  audiences: [],
+  maxLifetimeSeconds: tokenSeconds
+})

@@ -1,0 +1,70 @@
+// The schema of `auth.login` of a tenant: the authorization server that the gateway itself is for it.
+
+import { closedObject, defaulted, formatted, integer, scopes } from './parts.ts'
+import { Type } from './type.ts'
+
+const claim = (byDefault: string, description: string) =>
+  defaulted(Type.String({ minLength: 1, maxLength: 128, default: byDefault, description }))
+
+const ProviderSchema = closedObject(
+  {
+    issuer: formatted('issuer', 'Its issuer, from which its endpoints are discovered.'),
+    clientId: Type.String({ minLength: 1, description: 'Of the client that is registered for the gateway there.' }),
+    clientSecret: Type.String({
+      minLength: 1,
+      description: 'Of the same client, preferably as `${NAME}` or `${file:PATH}`.'
+    }),
+    scopes: defaulted(
+      Type.Array(Type.String({ minLength: 1 }), {
+        default: ['openid', 'profile', 'email', 'offline_access'],
+        description:
+          'Scopes to ask it for. `openid` is needed. With a refresh token (`offline_access` at most providers) it is ' +
+          'asked again at each refresh whether the person may still come in.'
+      })
+    ),
+    subjectClaim: claim('sub', 'Claim of its ID token that names a person for good.'),
+    groupsClaim: claim('groups', 'Claim with the groups of a person, for policies.'),
+    rolesClaim: claim('roles', 'Claim with the roles of a person, for policies.')
+  },
+  {
+    description:
+      'The OpenID provider where the people of this tenant sign in. Register the gateway there as a confidential web ' +
+      'client with the redirect URI `{publicUrl}/login/{tenant}/callback`.'
+  }
+)
+
+const LoginSchema = closedObject(
+  {
+    provider: ProviderSchema,
+    name: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 80, description: 'Of the tenant, on the pages. Not given: its id.' })
+    ),
+    scopes: scopes('Scopes that a token can have, all of which are asked for where a host names none.'),
+    tokenSeconds: integer(60, 86_400, 600, 'Life of an access token.'),
+    refreshDays: integer(1, 365, 30, 'After so long without any use a host has to ask the person again.'),
+    sessionHours: integer(
+      1,
+      720,
+      12,
+      'So long a person stays signed in on the pages; and, where the provider gives no refresh token, so long a ' +
+        'sign-in is good for refreshes.'
+    ),
+    registrationsPerHour: integer(1, 100_000, 200, 'Clients that may register in an hour (RFC 7591).'),
+    clientDocuments: defaulted(
+      Type.Boolean({
+        default: true,
+        description:
+          'Accept URLs of metadata documents as client ids. The gateway fetches them; never from private addresses.'
+      })
+    )
+  },
+  { title: 'login' }
+)
+
+export const optionalLogin = Type.Optional(
+  Type.Union([LoginSchema], {
+    description:
+      'An authorization server for this tenant, for identity providers that cannot register hosts or issue tokens ' +
+      'for one endpoint ([login.md](login.md)). Needs publicUrl. Not given: there is none.'
+  })
+)

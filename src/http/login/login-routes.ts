@@ -1,0 +1,57 @@
+// The URLs of the login fronts: `/login/{tenant}/...`, and their metadata where RFC 8414 section 3.1 and OpenID Connect
+// Discovery put them for an issuer with a path. The library reads the bodies itself.
+
+import type { FastifyInstance } from 'fastify'
+import type { Login } from '../../login/login.ts'
+import { GatewayError, tenantId } from '../../protocol/messages.ts'
+import type { PathParams, RouteReply, RouteRequest, ServerState } from '../admission.ts'
+
+const methods = ['GET', 'POST', 'OPTIONS']
+const metadataNames = ['oauth-authorization-server', 'openid-configuration']
+
+interface LoginRoutesOptions {
+  readonly state: ServerState
+  readonly login: Login
+  readonly refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: null) => void
+}
+
+export async function addLoginRoutes(
+  server: FastifyInstance,
+  { state, login, refuse }: LoginRoutesOptions
+): Promise<void> {
+  /** @param path what follows the path of the front, with its query */
+  async function answer(request: RouteRequest, reply: RouteReply, path: string): Promise<void> {
+    const { tenant: name = '' } = request.params as PathParams
+    const tenant = state.snapshot.tenants.get(tenantId(name))
+    if (tenant === undefined) throw noFront()
+    if (tenant.auth.stopped === 'everybody')
+      throw new GatewayError('stopped', 'Those who run this gateway let nobody in for now. Ask them.')
+    const { raw } = request as unknown as { readonly raw: Parameters<Login['handle']>[2] }
+    if (!(await login.handle(tenant, path, raw, reply.raw as Parameters<Login['handle']>[3]))) throw noFront()
+  }
+
+  function serve(scope: FastifyInstance, url: string, pathOf: (request: RouteRequest) => string): void {
+    scope.route({
+      method: methods,
+      url,
+      handler(request, reply) {
+        reply.hijack()
+        answer(request, reply, pathOf(request)).catch((error: unknown) => refuse(request, reply, error, null))
+      }
+    })
+  }
+
+  await server.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    // Forms and JSON, which the login front reads itself, within limits of its own.
+    scope.addContentTypeParser('*', (_request, _body, done) => done(null))
+    serve(scope, '/login/:tenant/*', ({ url, params }) => {
+      const { tenant = '' } = params as PathParams
+      return url.slice(`/login/${tenant}`.length)
+    })
+    for (const name of metadataNames) serve(scope, `/.well-known/${name}/login/:tenant`, () => `/.well-known/${name}`)
+  })
+}
+
+const noFront = (): GatewayError =>
+  new GatewayError('not_found', 'There is no authorization server here. The metadata of an endpoint name its own.')

@@ -1,0 +1,62 @@
+// The adapter of oidc-provider over the store (https://github.com/panva/node-oidc-provider, "adapter").
+
+import type { Adapter, AdapterPayload } from 'oidc-provider'
+import type { Clock } from '../time/clock.ts'
+import type { LoginRecords } from './records.ts'
+
+/** A client that registered itself and never got a grant. */
+const unusedClientMs = 24 * 60 * 60_000
+/** The same, since it was last used. */
+const clientMs = 90 * 24 * 60 * 60_000
+
+/** Those that end with their grant. */
+const ofGrants = new Set(['AccessToken', 'AuthorizationCode', 'RefreshToken'])
+
+interface AdapterOptions {
+  readonly records: LoginRecords
+  readonly clock: Pick<Clock, 'now'>
+  /** What to throw where a code or token is used a second time, at the same moment in another process too. */
+  readonly alreadyUsed: () => Error
+}
+
+/** @returns the adapter of one kind of record, such as `RefreshToken` */
+export function createLoginAdapter(kind: string, { records, clock, alreadyUsed }: AdapterOptions): Adapter {
+  const find = async (id: string): Promise<AdapterPayload | undefined> =>
+    (await records.read(kind, id)) as AdapterPayload | undefined
+  const leftMs = ({ exp }: AdapterPayload): number =>
+    exp === undefined ? clientMs : Math.max(1_000, exp * 1_000 - clock.now())
+
+  return {
+    async upsert(id, payload, expiresIn) {
+      // Only registered clients have no end.
+      const ttlMs = expiresIn === undefined || !(expiresIn > 0) ? unusedClientMs : expiresIn * 1_000
+      await records.write(kind, id, payload, ttlMs)
+      if (kind === 'Session' && payload.uid !== undefined) await records.write('SessionUid', payload.uid, id, ttlMs)
+      if (payload.grantId === undefined || !ofGrants.has(kind)) return
+      await records.addToGrant(payload.grantId, kind, id, ttlMs)
+      if (kind === 'AuthorizationCode' && payload.clientId !== undefined)
+        await records.touch('Client', payload.clientId, clientMs)
+      if (kind === 'RefreshToken' && payload.clientId !== undefined)
+        await records.touch('Client', payload.clientId, Math.max(clientMs, ttlMs))
+    },
+    find,
+    async findByUid(uid) {
+      const id = await records.read('SessionUid', uid)
+      return typeof id === 'string' ? await find(id) : undefined
+    },
+    // Of the device flow, which is not offered.
+    findByUserCode: async () => undefined,
+    async consume(id) {
+      const payload = await find(id)
+      if (payload === undefined) throw alreadyUsed()
+      const ttlMs = leftMs(payload)
+      // Two that come at once, at two processes, have both read that it is unused.
+      if (!(await records.isFirst(`${kind} used`, id, ttlMs))) throw alreadyUsed()
+      await records.write(kind, id, { ...payload, consumed: Math.floor(clock.now() / 1_000) }, ttlMs)
+    },
+    async destroy(id) {
+      await records.remove(kind, id)
+    },
+    revokeByGrantId: (grant) => records.removeGrant(grant)
+  }
+}

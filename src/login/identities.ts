@@ -1,0 +1,73 @@
+// Those who have signed in at the tenant's provider, and whether they are still who they were: the provider is asked
+// again at each refresh, by one process at a time.
+
+import type { LoginConfig } from '../config/auth/login-config.ts'
+import { type Clock, pause } from '../time/clock.ts'
+import type { LoginRecords } from './records.ts'
+import type { createSignIn, Identity } from './sign-in.ts'
+
+/** What the provider said is taken as the answer to everybody who asks within this time. */
+const freshMs = 30_000
+/** So long one process may ask, and the others wait for its answer. */
+const askingMs = 12_000
+const pollMs = 100
+
+interface IdentitiesOptions {
+  readonly records: LoginRecords
+  readonly signIn: Pick<ReturnType<typeof createSignIn>, 'again'>
+  readonly config: LoginConfig
+  /** Of durations; the time of day. */
+  readonly clock: Clock
+  readonly wall: Pick<Clock, 'now'>
+}
+
+export function createIdentities({ records, signIn, config, clock, wall }: IdentitiesOptions) {
+  const ttlMs = config.refreshDays * 24 * 60 * 60_000
+  const get = async (subject: string): Promise<Identity | undefined> =>
+    (await records.read('Identity', subject)) as Identity | undefined
+  const keep = (identity: Identity): Promise<void> => records.write('Identity', identity.subject, identity, ttlMs)
+  const isFresh = ({ askedAt }: Identity): boolean => Math.abs(wall.now() - askedAt) < freshMs
+
+  /** Another process asks: its answer is waited for. */
+  async function awaitOther(subject: string): Promise<Identity | undefined> {
+    for (let waited = 0; waited < askingMs; waited += pollMs) {
+      const identity = await get(subject)
+      if (identity === undefined || isFresh(identity)) return identity
+      await pause(clock, pollMs)
+    }
+    throw new Error('another process asks the provider and does not come to an end')
+  }
+
+  async function ask(before: Identity): Promise<Identity | undefined> {
+    const { subject } = before
+    if (!(await records.isFirst('Asking', subject, askingMs))) return await awaitOther(subject)
+    try {
+      // It may have changed since it was read: a refresh token is good once.
+      const identity = await get(subject)
+      if (identity === undefined || isFresh(identity)) return identity
+      const next = await signIn.again(identity)
+      if (next === undefined) await records.remove('Identity', subject)
+      else await keep(next)
+      return next
+    } finally {
+      await records.remove('Asking', subject)
+    }
+  }
+
+  return {
+    get,
+    keep,
+    /**
+     * As `get`, as the provider sees the person now.
+     * @returns undefined where the person has to sign in again
+     * @throws Error where the provider cannot be asked
+     */
+    async current(subject: string): Promise<Identity | undefined> {
+      const identity = await get(subject)
+      if (identity === undefined || isFresh(identity)) return identity
+      if (identity.refreshToken !== undefined) return await ask(identity)
+      // The provider cannot be asked without the person: good for a working day, then they sign in again.
+      return wall.now() - identity.signedInAt < config.sessionHours * 60 * 60_000 ? identity : undefined
+    }
+  }
+}

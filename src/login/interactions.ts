@@ -1,0 +1,199 @@
+// Where a person takes part in an authorization: they are sent to the tenant's provider to sign in, come back, and say
+// whether the client may act for them.
+
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { InteractionResults, Provider } from 'oidc-provider'
+import type { LoginConfig } from '../config/auth/login-config.ts'
+import type { Tenant } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import type { createIdentities } from './identities.ts'
+import { consentBody, sendPage, textBody } from './pages.ts'
+import type { LoginRecords } from './records.ts'
+import { type createSignIn, type PendingSignIn, SignInRefused } from './sign-in.ts'
+
+interface InteractionsOptions {
+  readonly tenant: Tenant
+  readonly config: LoginConfig
+  readonly records: LoginRecords
+  readonly signIn: ReturnType<typeof createSignIn>
+  readonly identities: ReturnType<typeof createIdentities>
+  readonly log: Log
+}
+
+const pendingMs = 15 * 60_000
+const browserCookie = 'gatehouse_sign_in'
+
+type Details = Awaited<ReturnType<Provider['interactionDetails']>>
+
+export function createInteractions({ tenant, config, records, signIn, identities, log }: InteractionsOptions) {
+  const base = new URL(config.issuer).pathname
+  const secure = config.issuer.startsWith('https:') ? '; Secure' : ''
+
+  const signInCookie = (value: string, seconds: number): string =>
+    `${browserCookie}=${value}; Path=${base}/callback; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`
+
+  const fail = (response: ServerResponse, text: string, status = 400): void =>
+    sendPage(response, status, { name: config.name, title: 'This sign-in cannot go on', body: textBody(text) })
+  const goBack = 'Go back to the app and start again.'
+
+  function redirect(response: ServerResponse, location: string, cookie?: string): void {
+    const headers = { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }
+    response.writeHead(303, { ...headers, ...(cookie !== undefined && { 'set-cookie': cookie }) }).end()
+  }
+
+  async function sendToProvider({ uid, params }: Details, response: ServerResponse): Promise<void> {
+    // `none` never comes here; `consent` is asked for by us.
+    const asked = String(params['prompt'] ?? '').split(' ')
+    const prompt = ['login', 'select_account'].find((each) => asked.includes(each))
+    const { pending, url } = await signIn.begin(uid, prompt)
+    // Whoever comes back has to be the browser that was sent (OAuth 2.0 Security BCP, RFC 9700 section 4.7).
+    const browser = randomBytes(32).toString('base64url')
+    await records.write('SignIn', pending.state, { ...pending, browser: digestOf(browser) }, pendingMs)
+    redirect(response, url, signInCookie(browser, pendingMs / 1_000))
+  }
+
+  async function callback(url: URL, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const state = url.searchParams.get('state') ?? ''
+    const pending = (await records.take('SignIn', state)) as (PendingSignIn & { browser: string }) | undefined
+    const browser = cookieOf(request, browserCookie)
+    if (pending === undefined || browser === undefined || !isEqual(digestOf(browser), pending.browser))
+      return fail(response, `It has expired, was used already, or began in another browser. ${goBack}`)
+    const result = await signedIn(url, pending)
+    await records.write('SignedIn', pending.uid, result, pendingMs)
+    redirect(response, `${base}/interaction/${pending.uid}`, signInCookie('', 0))
+  }
+
+  /** @returns what the authorization server is told of it */
+  async function signedIn(url: URL, pending: PendingSignIn): Promise<InteractionResults> {
+    try {
+      const identity = await signIn.finish(url.searchParams, pending)
+      await identities.keep(identity)
+      log.info({ tenant: tenant.id, subject: identity.subject }, 'signed in')
+      return { login: { accountId: identity.subject } }
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : 'unknown'
+      log.warn({ tenant: tenant.id, reason }, "signing in at the tenant's identity provider failed")
+      if (error instanceof SignInRefused && error.error === 'access_denied')
+        return { error: 'access_denied', error_description: 'the identity provider did not let the person in' }
+      return { error: 'server_error', error_description: 'the identity provider answered in a way that cannot be used' }
+    }
+  }
+
+  async function allow(provider: Provider, details: Details): Promise<InteractionResults> {
+    const { prompt, params, session, grantId } = details
+    const known = grantId === undefined ? undefined : await provider.Grant.find(grantId)
+    const grant =
+      known ?? new provider.Grant({ accountId: session?.accountId ?? '', clientId: String(params['client_id']) })
+    const { missingOIDCScope, missingResourceScopes } = prompt.details as {
+      readonly missingOIDCScope?: string[]
+      readonly missingResourceScopes?: Record<string, string[]>
+    }
+    if (missingOIDCScope !== undefined) grant.addOIDCScope(missingOIDCScope.join(' '))
+    for (const [resource, scopes] of Object.entries(missingResourceScopes ?? {}))
+      grant.addResourceScope(resource, scopes.join(' '))
+    log.info(
+      { tenant: tenant.id, subject: session?.accountId, client: params['client_id'] },
+      'a client was allowed to act for a person'
+    )
+    return { consent: { grantId: await grant.save() } }
+  }
+
+  async function show(
+    provider: Provider,
+    details: Details,
+    request: IncomingMessage,
+    response: ServerResponse
+  ): Promise<void> {
+    const back = (await records.take('SignedIn', details.uid)) as InteractionResults | undefined
+    if (back !== undefined) return await provider.interactionFinished(request, response, back)
+    if (details.prompt.name === 'login') return await sendToProvider(details, response)
+    const client = await provider.Client.find(String(details.params['client_id']))
+    if (client === undefined) return fail(response, `The app is not known here any more. ${goBack}`)
+    const identity = await identities.get(details.session?.accountId ?? '')
+    const name = (client.clientName ?? client.clientId).slice(0, 100)
+    const account = identity?.name ?? details.session?.accountId ?? ''
+    askConsent(config, details, { client: name, account }, response)
+  }
+
+  async function interaction(
+    provider: Provider,
+    path: string,
+    request: IncomingMessage,
+    response: ServerResponse
+  ): Promise<void> {
+    const [uid = '', answer] = path.split('/')
+    let details: Details
+    try {
+      details = await provider.interactionDetails(request, response)
+    } catch {
+      return fail(response, `It has expired, or began in another browser. ${goBack}`)
+    }
+    if (details.uid !== uid) return fail(response, `It is not the one that this browser began. ${goBack}`)
+    if (request.method === 'GET' && answer === undefined) return await show(provider, details, request, response)
+    const isConsent = request.method === 'POST' && details.prompt.name === 'consent'
+    if (!isConsent || (answer !== 'allow' && answer !== 'deny')) return fail(response, goBack, 404)
+    // The body of the form is empty.
+    request.resume()
+    const result =
+      answer === 'allow'
+        ? await allow(provider, details)
+        : { error: 'access_denied', error_description: 'the person did not allow it' }
+    await provider.interactionFinished(request, response, result)
+  }
+
+  /**
+   * @param url of the request, below the path of the login front
+   * @returns false where it is none of these pages: nothing was answered
+   */
+  return async (provider: Provider, url: URL, request: IncomingMessage, response: ServerResponse): Promise<boolean> => {
+    const isPage = url.pathname.startsWith('/interaction/')
+    if (!isPage && !(url.pathname === '/callback' && request.method === 'GET')) return false
+    try {
+      if (isPage) await interaction(provider, url.pathname.slice('/interaction/'.length), request, response)
+      else await callback(url, request, response)
+    } catch (error) {
+      log.error({ tenant: tenant.id, err: error }, 'a page of the login front failed')
+      if (!response.headersSent)
+        fail(response, "The tenant's identity provider cannot be reached at the moment. Try again in a minute.", 503)
+      else response.destroy()
+    }
+    return true
+  }
+}
+
+function askConsent(
+  config: LoginConfig,
+  { uid, params, prompt }: Details,
+  who: { readonly client: string; readonly account: string },
+  response: ServerResponse
+): void {
+  const redirectUri = new URL(String(params['redirect_uri']))
+  const isWeb = redirectUri.protocol === 'https:' || redirectUri.protocol === 'http:'
+  const missing = (prompt.details['missingResourceScopes'] ?? {}) as Record<string, string[]>
+  const resources = [params['resource'] ?? Object.keys(missing)].flat().map(String)
+  const scopes = Object.values(missing).flat()
+  const body = consentBody({
+    ...who,
+    target: isWeb ? redirectUri.host : `an app on this device (${redirectUri.protocol}//)`,
+    resource: resources.join(', ') || (config.defaultResource ?? config.resources[0] ?? ''),
+    scopes: scopes.length > 0 ? scopes : config.scopes,
+    path: `${new URL(config.issuer).pathname}/interaction/${uid}`
+  })
+  const page = { name: config.name, title: `Allow ${who.client}?`, body }
+  sendPage(response, 200, page, [isWeb ? redirectUri.origin : redirectUri.protocol])
+}
+
+const digestOf = (text: string): string => hash('sha256', text, 'base64url')
+
+const isEqual = (one: string, other: string): boolean =>
+  one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other))
+
+function cookieOf({ headers: { cookie = '' } }: IncomingMessage, name: string): string | undefined {
+  const prefix = `${name}=`
+  return cookie
+    .split(';')
+    .map((each) => each.trim())
+    .find((each) => each.startsWith(prefix))
+    ?.slice(prefix.length)
+}

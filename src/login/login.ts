@@ -1,0 +1,136 @@
+// The login front: an authorization server for tenants whose own identity provider cannot do what MCP hosts need
+// (registration, resource indicators). It signs people in at that provider, and issues short tokens for one endpoint.
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Provider } from 'oidc-provider'
+import { createFetch, type Fetch } from '../auth/fetch.ts'
+import type { LoginConfig } from '../config/auth/login-config.ts'
+import type { Snapshot, Tenant } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import type { Store } from '../store/port.ts'
+import type { Sealer } from '../store/seal.ts'
+import type { Clock } from '../time/clock.ts'
+import { createIdentities } from './identities.ts'
+import { createInteractions } from './interactions.ts'
+import { createLoginKeys, publicKeysOf } from './keys.ts'
+import { createProvider } from './provider.ts'
+import { createLoginRecords } from './records.ts'
+import { createSignIn } from './sign-in.ts'
+
+interface LoginOptions {
+  readonly snapshot: () => Snapshot
+  readonly store: Store
+  readonly sealer: Sealer
+  /** Of durations; the time of day. */
+  readonly clock: Clock
+  readonly wall: Pick<Clock, 'now'>
+  readonly log: Log
+}
+
+export type Login = ReturnType<typeof createLogin>
+
+const hourMs = 60 * 60_000
+
+export function createLogin({ snapshot, store, sealer, clock, wall, log }: LoginOptions) {
+  const fetch = createFetch({ timeoutMs: 10_000 })
+  // What belongs to one compiled tenant.
+  const fronts = new WeakMap<Tenant, ReturnType<typeof frontOf>>()
+
+  function frontOf(tenant: Tenant, config: LoginConfig) {
+    const records = createLoginRecords(tenant.id, { store, sealer })
+    const keysOf = createLoginKeys(records, wall)
+    const signIn = createSignIn(config, fetch, wall)
+    const identities = createIdentities({ records, signIn, config, clock, wall })
+    const interactions = createInteractions({ tenant, config, records, signIn, identities, log })
+    let made: { readonly kid: string; readonly provider: Promise<Provider> } | undefined
+
+    return {
+      keysOf,
+      records,
+      interactions,
+      async provider(): Promise<Provider> {
+        const keys = await keysOf()
+        const kid = keys.keys.map((key) => key.kid).join(' ')
+        if (made?.kid === kid) return await made.provider
+        const provider = createProvider({ tenant, config, keys, records, identities, clock: wall, log })
+        made = { kid, provider }
+        return await provider
+      }
+    }
+  }
+
+  function frontFor(tenant: Tenant): { config: LoginConfig; front: ReturnType<typeof frontOf> } | undefined {
+    const config = tenant.auth.login
+    if (config === undefined) return undefined
+    const front = fronts.get(tenant) ?? frontOf(tenant, config)
+    fronts.set(tenant, front)
+    return { config, front }
+  }
+
+  return {
+    /**
+     * Answers a request whose path begins with the path of the tenant's login front, or asks for its metadata.
+     * @param path what follows the path of the front, with its query
+     * @returns false where the tenant has none: nothing was answered
+     */
+    async handle(tenant: Tenant, path: string, request: IncomingMessage, response: ServerResponse): Promise<boolean> {
+      const found = frontFor(tenant)
+      if (found === undefined) return false
+      const { config, front } = found
+      const issuer = new URL(config.issuer)
+      const provider = await front.provider()
+      // Of the public URL, so that all that the library makes of them is, too.
+      request.headers.host = issuer.host
+      request.headers['x-forwarded-proto'] = issuer.protocol.slice(0, -1)
+      delete request.headers['x-forwarded-host']
+      const mounted = request as IncomingMessage & { originalUrl?: string }
+      mounted.url = path
+      const url = new URL(path, config.issuer)
+      if (await front.interactions(provider, url, request, response)) return true
+      if (url.pathname === '/reg' && request.method === 'POST') {
+        const count = await front.records.count('Registrations', hourMs)
+        if (count > config.registrationsPerHour) {
+          log.warn({ tenant: tenant.id, limit: config.registrationsPerHour }, 'too many clients register')
+          return tooManyRegistrations(request, response)
+        }
+      }
+      mounted.url = withScopes(url, config)
+      // The library finds out by comparison under which path it stands.
+      mounted.originalUrl = issuer.pathname + mounted.url
+      await provider.callback()(request, response)
+      return true
+    },
+
+    /** As `inner`; the key sets of login fronts are had without a request. */
+    fetchKeys:
+      (inner: Fetch): Fetch =>
+      async (url, init) => {
+        for (const tenant of snapshot().tenants.values())
+          if (tenant.auth.login !== undefined && url === jwksUriOf(tenant.auth.login)) {
+            const keys = await frontFor(tenant)?.front.keysOf()
+            if (keys !== undefined) return Response.json({ keys: publicKeysOf(keys) })
+          }
+        return await inner(url, init)
+      }
+  }
+}
+
+const jwksUriOf = ({ issuer }: LoginConfig): string => `${issuer}/jwks`
+
+/** Hosts that ask for no scope mean all that there is (MCP basic/authorization, "Scope Selection Strategy"). */
+function withScopes(url: URL, { scopes }: LoginConfig): string {
+  if (url.pathname === '/auth' && url.searchParams.has('client_id') && !url.searchParams.get('scope'))
+    url.searchParams.set('scope', [...scopes, 'offline_access'].join(' '))
+  return url.pathname + url.search
+}
+
+function tooManyRegistrations(request: IncomingMessage, response: ServerResponse): true {
+  request.resume()
+  response.writeHead(429, { 'content-type': 'application/json', 'retry-after': '600', connection: 'close' }).end(
+    JSON.stringify({
+      error: 'temporarily_unavailable',
+      error_description: 'Too many clients register at the moment. Try again in some minutes.'
+    })
+  )
+  return true
+}

@@ -1,0 +1,123 @@
+// The pages of the login front: plain HTML that works without JavaScript, in light and dark, with nothing from
+// elsewhere. Whatever comes from clients, people or the configuration is escaped.
+
+import { createHash } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+
+const style = `
+:root {
+  color-scheme: light dark; --line: #c9ced6; --soft: #5b6472; --strong: #0b5cad; --on-strong: #fff;
+  --back: #f4f6f8; --card: #fff; --text: #14181f
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --line: #3a424d; --soft: #a3adba; --strong: #6cb2f7; --on-strong: #0b1420;
+    --back: #10141a; --card: #1a2028; --text: #eef1f5
+  }
+}
+* { box-sizing: border-box }
+body {
+  margin: 0; min-height: 100vh; display: grid; place-items: center; padding: 1rem;
+  background: var(--back); color: var(--text); font: 1rem/1.5 system-ui, sans-serif
+}
+main {
+  width: 100%; max-width: 30rem; padding: 2rem;
+  background: var(--card); border: 1px solid var(--line); border-radius: .75rem
+}
+h1 { margin: 0 0 1rem; font-size: 1.35rem; line-height: 1.3 }
+.tenant { margin: 0 0 .5rem; color: var(--soft); font-size: .9rem }
+dl { margin: 1.25rem 0; border-top: 1px solid var(--line) }
+dl div { padding: .6rem 0; border-bottom: 1px solid var(--line) }
+dt { color: var(--soft); font-size: .85rem }
+dd { margin: 0; overflow-wrap: anywhere }
+.actions { display: flex; flex-wrap: wrap; gap: .75rem; margin-top: 1.5rem }
+form { margin: 0; flex: 1 1 9rem }
+button {
+  width: 100%; min-height: 2.75rem; padding: .5rem 1rem; border: 1px solid var(--line); border-radius: .5rem;
+  background: transparent; color: inherit; font: inherit; cursor: pointer
+}
+button.primary { background: var(--strong); border-color: var(--strong); color: var(--on-strong); font-weight: 600 }
+button:focus-visible { outline: 3px solid var(--strong); outline-offset: 2px }
+.note { color: var(--soft); font-size: .9rem }
+`
+const styleHash = createHash('sha256').update(style).digest('base64')
+
+export const escaped = (text: string): string =>
+  text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+
+interface Page {
+  /** Of the tenant, as people know it. */
+  readonly name: string
+  readonly title: string
+  /** HTML */
+  readonly body: string
+}
+
+const documentOf = ({ name, title, body }: Page): string => `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escaped(title)}</title>
+<style>${style}</style>
+<main>
+<p class="tenant">${escaped(name)}</p>
+<h1>${escaped(title)}</h1>
+${body}
+</main>
+</html>
+`
+
+/**
+ * CSP Level 3; a page in a frame could be clicked on unseen (RFC 9700 section 4.16).
+ * @param formTargets where a form may lead besides this origin: browsers hold redirects against it too
+ */
+export const securityHeaders = (formTargets: readonly string[] = []): Readonly<Record<string, string>> => ({
+  'content-security-policy':
+    `default-src 'none'; style-src 'sha256-${styleHash}'; form-action ${["'self'", ...formTargets].join(' ')}; ` +
+    "frame-ancestors 'none'; base-uri 'none'",
+  'cache-control': 'no-store',
+  'referrer-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY'
+})
+
+export function sendPage(response: ServerResponse, status: number, page: Page, formTargets?: readonly string[]): void {
+  const html = documentOf(page)
+  response
+    .writeHead(status, {
+      ...securityHeaders(formTargets),
+      'content-type': 'text/html; charset=utf-8',
+      'content-length': Buffer.byteLength(html)
+    })
+    .end(html)
+}
+
+export const pageText = documentOf
+
+interface Consent {
+  /** What the client calls itself: its own word, which nobody has checked. */
+  readonly client: string
+  /** Host, or scheme of an app on the person's machine, to which the answer goes. */
+  readonly target: string
+  readonly resource: string
+  readonly scopes: readonly string[]
+  readonly account: string
+  /** Path under which `allow` and `deny` are. */
+  readonly path: string
+}
+
+export const consentBody = ({ client, target, resource, scopes, account, path }: Consent): string => `
+<p>The app <strong>${escaped(client)}</strong> asks to use the tools of this endpoint as you.</p>
+<dl>
+<div><dt>You</dt><dd>${escaped(account)}</dd></div>
+<div><dt>Endpoint</dt><dd>${escaped(resource)}</dd></div>
+<div><dt>It may</dt><dd>${escaped(scopes.join(', '))}</dd></div>
+<div><dt>Your answer goes to</dt><dd>${escaped(target)}</dd></div>
+</dl>
+<p class="note">Anybody can give an app any name. Allow it only if you have just started this yourself.</p>
+<div class="actions">
+<form method="post" action="${escaped(path)}/allow"><button class="primary">Allow</button></form>
+<form method="post" action="${escaped(path)}/deny"><button>Do not allow</button></form>
+</div>`
+
+export const textBody = (text: string): string => `<p>${escaped(text)}</p>`

@@ -1,0 +1,163 @@
+// The authorization server of one tenant: the certified library oidc-provider, set up for MCP hosts (MCP
+// basic/authorization; OAuth 2.1; RFC 7591, 7636, 8414, 8707, 9068, 9207). Nothing that it can do is done here.
+
+import type { Configuration, KoaContextWithOIDC, Provider } from 'oidc-provider'
+import type { LoginConfig } from '../config/auth/login-config.ts'
+import type { Tenant } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import type { Clock } from '../time/clock.ts'
+import { createLoginAdapter } from './adapter.ts'
+import type { createIdentities } from './identities.ts'
+import type { LoginKeys } from './keys.ts'
+import { escaped, pageText, securityHeaders, textBody } from './pages.ts'
+import type { LoginRecords } from './records.ts'
+
+interface ProviderOptions {
+  readonly tenant: Tenant
+  readonly config: LoginConfig
+  readonly keys: LoginKeys
+  readonly records: LoginRecords
+  readonly identities: ReturnType<typeof createIdentities>
+  /** The time of day. */
+  readonly clock: Pick<Clock, 'now'>
+  readonly log: Log
+}
+
+/** Of an authorization in progress: from the first redirect to the last. */
+const interactionSeconds = 15 * 60
+const codeSeconds = 60
+
+export async function createProvider(options: ProviderOptions): Promise<Provider> {
+  const { tenant, config, keys, records, identities, clock, log } = options
+  // Loaded by the first request to a login front: who has none does without it.
+  const { Provider, errors } = await import('oidc-provider')
+  const refreshSeconds = config.refreshDays * 24 * 60 * 60
+  const alreadyUsed = (): Error => new errors.InvalidGrant('it was used already')
+  const resources = new Set(config.resources)
+  const only = config.resources.length === 1 ? config.resources[0] : config.defaultResource
+
+  async function findAccount(_ctx: KoaContextWithOIDC, subject: string, token?: { readonly kind?: string }) {
+    const identity = token?.kind === 'RefreshToken' ? await asked(subject) : await identities.get(subject)
+    if (identity === undefined) return undefined
+    return { accountId: subject, claims: () => ({ sub: subject, name: identity.name }) }
+  }
+
+  /** The host keeps its refresh token and comes back: nothing of it is used up yet. */
+  async function asked(subject: string) {
+    try {
+      return await identities.current(subject)
+    } catch (error) {
+      log.warn(
+        { tenant: tenant.id, reason: error instanceof Error ? error.message : 'unknown' },
+        "the tenant's identity provider cannot be asked"
+      )
+      throw new errors.TemporarilyUnavailable('the identity provider cannot be reached; try again')
+    }
+  }
+
+  const configuration: Configuration = {
+    adapter: (kind: string) => createLoginAdapter(kind, { records, clock, alreadyUsed }),
+    jwks: { keys: [...keys.keys] as NonNullable<Configuration['jwks']>['keys'] },
+    cookies: {
+      keys: [keys.cookieKey],
+      long: { httpOnly: true, sameSite: 'lax', path: new URL(config.issuer).pathname },
+      short: { httpOnly: true, sameSite: 'lax' },
+      names: { interaction: 'gatehouse_interaction', resume: 'gatehouse_resume', session: 'gatehouse_session' }
+    },
+    scopes: ['openid', 'offline_access', ...config.scopes],
+    claims: { openid: ['sub'], profile: ['name'] },
+    responseTypes: ['code'],
+    clientAuthMethods: ['none', 'client_secret_basic', 'client_secret_post'],
+    // Apps on a person's machine are most of the hosts; the rules for their redirect URIs also fit those on the web.
+    clientDefaults: {
+      application_type: 'native',
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      id_token_signed_response_alg: 'ES256'
+    },
+    enabledJWA: { idTokenSigningAlgValues: ['ES256'] },
+    pkce: { required: () => true },
+    // RFC 9700 section 4.14: each refresh token is good once, and a second use ends all of the grant.
+    rotateRefreshToken: true,
+    issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
+    ttl: {
+      AccessToken: config.tokenSeconds,
+      AuthorizationCode: codeSeconds,
+      IdToken: config.tokenSeconds,
+      Interaction: interactionSeconds,
+      Session: config.sessionHours * 60 * 60,
+      Grant: refreshSeconds,
+      RefreshToken: refreshSeconds
+    },
+    features: {
+      devInteractions: { enabled: false },
+      userinfo: { enabled: false },
+      introspection: { enabled: false },
+      revocation: { enabled: true },
+      registration: { enabled: true, idFactory: undefined, initialAccessToken: false },
+      rpInitiatedLogout: { enabled: true, logoutSource, postLogoutSuccessSource },
+      clientIdMetadataDocument: { enabled: config.clientDocuments, ack: 'draft-02' },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: (_ctx, _client, oneOf) => {
+          if (Array.isArray(oneOf)) return oneOf[0] as string
+          if (only === undefined) throw new errors.InvalidTarget('name the endpoint with the parameter resource')
+          return only
+        },
+        useGrantedResource: () => true,
+        getResourceServerInfo: (_ctx, resource) => {
+          if (!resources.has(resource))
+            throw new errors.InvalidTarget(`there is no such endpoint; there are: ${config.resources.join(' ')}`)
+          return {
+            scope: config.scopes.join(' '),
+            audience: resource,
+            accessTokenTTL: config.tokenSeconds,
+            accessTokenFormat: 'jwt',
+            jwt: { sign: { alg: 'ES256' } }
+          }
+        }
+      }
+    } as Configuration['features'],
+    findAccount,
+    extraTokenClaims: async (_ctx, token) => {
+      const subject = 'accountId' in token ? token.accountId : undefined
+      const identity = subject === undefined ? undefined : await identities.get(subject)
+      return identity && { groups: [...identity.groups], roles: [...identity.roles] }
+    },
+    // The Origin of every request was compared with those of the tenant before it came here.
+    clientBasedCORS: () => true,
+    interactions: { url: (_ctx, { uid }) => `${new URL(config.issuer).pathname}/interaction/${uid}` },
+    renderError: (ctx, out) => {
+      ctx.set(securityHeaders())
+      ctx.type = 'html'
+      const text = out.error_description ?? out.error
+      ctx.body = pageText({
+        name: config.name,
+        title: 'This sign-in cannot go on',
+        body: textBody(`${text}. Go back to the app and start again.`)
+      })
+    }
+  }
+
+  function logoutSource(ctx: KoaContextWithOIDC, form: string): void {
+    ctx.set(securityHeaders())
+    const buttons =
+      '<div class="actions"><button class="primary" form="op.logoutForm" name="logout" value="yes">Sign out</button>' +
+      '<button form="op.logoutForm">Stay signed in</button></div>'
+    ctx.body = pageText({ name: config.name, title: 'Sign out?', body: form + buttons })
+  }
+
+  function postLogoutSuccessSource(ctx: KoaContextWithOIDC): void {
+    ctx.set(securityHeaders())
+    const body = `<p>You are signed out of ${escaped(config.name)}. Apps keep what they were allowed to use.</p>`
+    ctx.body = pageText({ name: config.name, title: 'Signed out', body })
+  }
+
+  const provider = new Provider(config.issuer, configuration)
+  // What the browser asked for is the public URL, whatever stands in front: the caller has set the headers so.
+  provider.proxy = true
+  provider.on('server_error', (_ctx, error: Error) =>
+    log.error({ tenant: tenant.id, err: error }, 'the login front failed')
+  )
+  return provider
+}

@@ -1,0 +1,79 @@
+// The OpenID provider of a company, as many are: confidential clients that an administrator registers, no dynamic
+// registration, no parameter `resource`. Whoever `person` is signs in at once.
+
+import { createServer } from 'node:http'
+import { Provider } from 'oidc-provider'
+import { freshKeys } from './issuer.ts'
+import { listen, type Teardown } from './listen.ts'
+
+export interface IdentityProvider {
+  readonly url: string
+  /** Who sits before the browser; undefined: they refuse. */
+  person: string | undefined
+  readonly groups: Map<string, string[]>
+  /** Those who have left the company. */
+  readonly disabled: Set<string>
+  /** It answers 503 to everything. */
+  down: boolean
+  /** Requests to its token endpoint. */
+  tokenRequests: number
+}
+
+export const providerClient = { clientId: 'gatehouse', clientSecret: 'the-secret-of-the-gateway-at-its-provider' }
+
+export async function identityProvider(t: Teardown, redirectUri: string): Promise<IdentityProvider> {
+  let handle: ReturnType<Provider['callback']> | undefined
+  let provider: Provider | undefined
+  const state: Omit<IdentityProvider, 'url'> = {
+    person: 'ada',
+    groups: new Map(),
+    disabled: new Set(),
+    down: false,
+    tokenRequests: 0
+  }
+  const url = await listen(
+    t,
+    createServer((request, response) => {
+      if (state.down) return response.writeHead(503).end()
+      if (request.url === '/token') state.tokenRequests += 1
+      if (request.url?.startsWith('/in/') !== true || provider === undefined) return void handle?.(request, response)
+      void finish(provider)
+      async function finish(at: Provider): Promise<void> {
+        const { person } = state
+        if (person === undefined)
+          return await at.interactionFinished(request, response, { error: 'access_denied', error_description: 'no' })
+        const grant = new at.Grant({ accountId: person, clientId: providerClient.clientId })
+        grant.addOIDCScope('openid profile email offline_access')
+        const consent = { grantId: await grant.save() }
+        await at.interactionFinished(request, response, { login: { accountId: person }, consent })
+      }
+    })
+  )
+  provider = new Provider(url, {
+    jwks: { keys: await freshKeys() },
+    cookies: { keys: ['cookies of the provider'] },
+    clients: [
+      {
+        client_id: providerClient.clientId,
+        client_secret: providerClient.clientSecret,
+        grant_types: ['authorization_code', 'refresh_token'],
+        redirect_uris: [redirectUri],
+        response_types: ['code']
+      }
+    ],
+    claims: { openid: ['sub', 'groups', 'roles'], email: ['email'], profile: ['name'] },
+    conformIdTokenClaims: false,
+    interactions: { url: (_ctx, { uid }) => `/in/${uid}` },
+    issueRefreshToken: () => true,
+    findAccount: (_ctx, sub) =>
+      state.disabled.has(sub)
+        ? undefined
+        : {
+            accountId: sub,
+            claims: () => ({ sub, email: `${sub}@example.com`, name: sub, groups: state.groups.get(sub) ?? ['staff'] })
+          },
+    features: { devInteractions: { enabled: false }, resourceIndicators: { enabled: false } }
+  })
+  handle = provider.callback()
+  return Object.assign(state, { url })
+}

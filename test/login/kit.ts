@@ -1,0 +1,113 @@
+// A gateway whose tenant has a login front, the company's provider behind it, and hosts that register and log in.
+
+import { createHash, randomBytes } from 'node:crypto'
+import { createServer, type AddressInfo } from 'node:net'
+import { gateway, type TestGatewayOptions } from '../kit/gateway.ts'
+import { browser } from '../kit/browser.ts'
+import { identityProvider, providerClient } from '../kit/identity-provider.ts'
+import type { Teardown } from '../kit/listen.ts'
+import { stdioDefinition } from '../kit/connector.ts'
+
+export const redirectUri = 'http://127.0.0.1:45678/callback'
+
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+export async function loginGateway(
+  t: Teardown,
+  { login = {}, auth = {}, ...options }: Partial<TestGatewayOptions> & { login?: object; auth?: object } = {}
+) {
+  const port = await freePort()
+  const origin = `http://127.0.0.1:${port}`
+  const provider = await identityProvider(t, `${origin}/login/acme/callback`)
+  const { command, args, env } = stdioDefinition()
+  const made = await gateway(t, {
+    upstreams: { files: { command, args, env } },
+    endpoints: { default: { upstreams: ['files'] }, other: { upstreams: ['files'] } },
+    ...options,
+    auth: {
+      ...auth,
+      login: {
+        name: 'Acme Corporation',
+        scopes: ['mcp'],
+        provider: { issuer: provider.url, ...providerClient },
+        ...login
+      }
+    },
+    top: { listen: { host: '127.0.0.1', port }, publicUrl: origin, ...options.top }
+  })
+  return { ...made, origin, issuer: `${origin}/login/acme`, provider }
+}
+
+type Front = Pick<Awaited<ReturnType<typeof loginGateway>>, 'issuer'>
+type Json = Record<string, unknown>
+
+export async function register({ issuer }: Front, metadata: object = {}) {
+  const response = await fetch(`${issuer}/reg`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      client_name: 'A Host',
+      redirect_uris: [redirectUri],
+      token_endpoint_auth_method: 'none',
+      ...metadata
+    })
+  })
+  const body = (await response.json()) as Json
+  return { status: response.status, headers: response.headers, body, clientId: String(body['client_id']) }
+}
+
+export const pkce = () => {
+  const verifier = randomBytes(32).toString('base64url')
+  return { verifier, challenge: createHash('sha256').update(verifier).digest('base64url') }
+}
+
+export function authorizationUrl({ issuer }: Front, parameters: Record<string, string>): string {
+  const url = new URL(`${issuer}/auth`)
+  const all = { response_type: 'code', redirect_uri: redirectUri, code_challenge_method: 'S256', ...parameters }
+  for (const [name, value] of Object.entries(all)) url.searchParams.set(name, value)
+  return url.href
+}
+
+export async function tokens({ issuer }: Front, parameters: Record<string, string>) {
+  const response = await fetch(`${issuer}/token`, { method: 'POST', body: new URLSearchParams(parameters) })
+  return { status: response.status, body: (await response.json()) as Json & { access_token: string } }
+}
+
+/** The whole way of a host: registration, sign-in, consent, tokens. */
+export async function logIn(front: Front, resource: string, person = browser()) {
+  const { clientId } = await register(front)
+  const { verifier, challenge } = pkce()
+  const url = authorizationUrl(front, { client_id: clientId, resource, state: 's', code_challenge: challenge })
+  const page = await person.go(url, redirectUri)
+  const end = page.html === '' ? page : await person.press(page, '/allow', redirectUri)
+  const code = end.url.searchParams.get('code') ?? ''
+  const grant = { grant_type: 'authorization_code', client_id: clientId, redirect_uri: redirectUri, resource }
+  const answer = await tokens(front, { ...grant, code, code_verifier: verifier })
+  return { clientId, code, verifier, page, end, ...answer }
+}
+
+/** @returns status of an `initialize` with the token */
+export async function use(url: string, token: string): Promise<number> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream'
+    },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'initialize',
+      params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a host', version: '1' } }
+    })
+  })
+  await response.body?.cancel()
+  return response.status
+}

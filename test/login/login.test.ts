@@ -1,0 +1,186 @@
+// The login front: a host gets in with the URL alone, whatever the company uses to sign people in.
+
+import { moveClock } from '../kit/moving-clock.ts'
+import { decodeJwt, decodeProtectedHeader } from 'jose'
+import t from 'tap'
+import { browser } from '../kit/browser.ts'
+import { authorizationUrl, logIn, loginGateway, pkce, redirectUri, register, tokens, use } from './kit.ts'
+
+const json = async (url: string): Promise<Record<string, unknown>> =>
+  (await (await fetch(url)).json()) as Record<string, unknown>
+
+t.test('from a 401 to a token, by metadata, registration, sign-in and consent', async (t) => {
+  const front = await loginGateway(t)
+  const refused = await fetch(front.url(), { method: 'POST', body: '{}' })
+  t.equal(refused.status, 401)
+  const metadataUrl = /resource_metadata="([^"]+)"/.exec(refused.headers.get('www-authenticate') ?? '')?.[1] ?? ''
+  t.match(await json(metadataUrl), { resource: front.url(), authorization_servers: [front.issuer] })
+  const path = new URL(front.issuer).pathname
+  for (const url of [
+    `${front.origin}/.well-known/oauth-authorization-server${path}`,
+    `${front.origin}/.well-known/openid-configuration${path}`,
+    `${front.issuer}/.well-known/openid-configuration`
+  ])
+    t.match(await json(url), {
+      issuer: front.issuer,
+      authorization_endpoint: `${front.issuer}/auth`,
+      token_endpoint: `${front.issuer}/token`,
+      registration_endpoint: `${front.issuer}/reg`,
+      revocation_endpoint: `${front.issuer}/token/revocation`,
+      code_challenge_methods_supported: ['S256'],
+      response_types_supported: ['code'],
+      authorization_response_iss_parameter_supported: true,
+      client_id_metadata_document_supported: true
+    })
+
+  const { page, end, status, body } = await logIn(front, front.url())
+  t.match(page.html, /Allow A Host\?/)
+  for (const part of ['Acme Corporation', 'ada@example.com', front.url(), '127.0.0.1:45678', 'mcp'])
+    t.ok(page.html.includes(part), `the page says ${part}`)
+  t.match(page.headers.get('content-security-policy'), /default-src 'none'.*frame-ancestors 'none'/)
+  t.equal(end.url.searchParams.get('state'), 's')
+  t.equal(end.url.searchParams.get('iss'), front.issuer, 'RFC 9207')
+  t.equal(status, 200)
+  t.match(decodeProtectedHeader(body.access_token), { alg: 'ES256', typ: 'at+jwt' })
+  t.match(decodeJwt(body.access_token), {
+    iss: front.issuer,
+    aud: front.url(),
+    sub: 'ada',
+    scope: 'mcp',
+    groups: ['staff']
+  })
+  t.equal(await use(front.url(), body.access_token), 200)
+  t.equal(await use(front.url('other'), body.access_token), 401, 'a token is for one endpoint')
+  const [head = '', claims = '', signature = ''] = body.access_token.split('.')
+  t.equal(await use(front.url(), `${head}.${claims}.${signature.replace(/^./, (c) => (c === 'A' ? 'B' : 'A'))}`), 401)
+})
+
+t.test('who has signed in does not do so again; a new client is asked about all the same', async (t) => {
+  const front = await loginGateway(t)
+  const person = browser()
+  await logIn(front, front.url(), person)
+  front.provider.person = undefined
+  const { page, status } = await logIn(front, front.url('other'), person)
+  t.match(page.html, /Allow A Host\?/, 'the provider was not asked')
+  t.equal(status, 200)
+})
+
+t.test('refusals come back to the client, and end at the client', async (t) => {
+  const front = await loginGateway(t)
+  const { clientId } = await register(front)
+  const begin = (more: Record<string, string> = {}): string =>
+    authorizationUrl(front, { client_id: clientId, state: 's', code_challenge: pkce().challenge, ...more })
+  const person = browser()
+  const page = await person.go(begin({ resource: front.url() }), redirectUri)
+  const denied = await person.press(page, '/deny', redirectUri)
+  t.match(Object.fromEntries(denied.url.searchParams), { error: 'access_denied', state: 's', iss: front.issuer })
+  front.provider.person = undefined
+  const other = await browser().go(begin({ resource: front.url() }), redirectUri)
+  t.equal(other.url.searchParams.get('error'), 'access_denied', 'the provider does not let the person in')
+  front.provider.person = 'ada'
+  const implicit = await browser().go(begin({ response_type: 'token' }), redirectUri)
+  t.match(implicit.url.href, /error=unsupported_response_type/)
+  for (const [more, error] of [
+    [{ resource: `${front.origin}/t/acme/nothing/mcp` }, 'invalid_target'],
+    [{ resource: 'https://elsewhere.example/mcp' }, 'invalid_target'],
+    [{ code_challenge_method: 'plain' }, 'invalid_request']
+  ] as const)
+    t.match((await browser().go(begin(more), redirectUri)).url.searchParams.get('error'), error)
+  for (const more of [{ redirect_uri: 'https://evil.example/callback' }, { client_id: 'nobody' }] as const) {
+    const stopped = await browser().go(begin(more), redirectUri)
+    t.equal(stopped.url.origin, front.origin, 'an open redirect would be the attack')
+    t.equal(stopped.status, 400)
+    t.match(stopped.html, /This sign-in cannot go on/)
+  }
+  t.match((await browser().go(begin(), redirectUri)).html, /Allow A Host/, 'without resource: the default endpoint')
+})
+
+t.test('a page that began in another browser goes nowhere', async (t) => {
+  const front = await loginGateway(t)
+  const { clientId } = await register(front)
+  const url = authorizationUrl(front, { client_id: clientId, state: 's', code_challenge: pkce().challenge })
+  const person = browser()
+  const page = await person.go(url, redirectUri)
+  t.match((await browser().go(page.url.href, redirectUri)).status, 400)
+  await t.rejects(browser().press({ ...page, html: '' }, '/allow', redirectUri))
+  const stolen = await browser().press(page, '/allow', redirectUri)
+  t.equal(stolen.status, 400, 'nobody allows for somebody else')
+  const cross = await fetch(`${page.url.href}/allow`, { method: 'POST', headers: { origin: 'https://evil.example' } })
+  t.equal(cross.status, 403, 'nor does another page')
+  const back = await fetch(`${front.issuer}/callback?code=x&state=y&iss=${encodeURIComponent(front.provider.url)}`)
+  t.equal(back.status, 400)
+  t.equal((await person.press(page, '/allow', redirectUri)).url.searchParams.has('code'), true)
+})
+
+t.test('codes and refresh tokens are good once', async (t) => {
+  const front = await loginGateway(t)
+  const first = await logIn(front, front.url())
+  const grant = { client_id: first.clientId, resource: front.url() }
+  const refreshed = await tokens(front, {
+    ...grant,
+    grant_type: 'refresh_token',
+    refresh_token: String(first.body['refresh_token'])
+  })
+  t.equal(refreshed.status, 200)
+  t.not(refreshed.body['refresh_token'], first.body['refresh_token'])
+  const again = await tokens(front, {
+    ...grant,
+    grant_type: 'refresh_token',
+    refresh_token: String(first.body['refresh_token'])
+  })
+  t.match(again, { status: 400, body: { error: 'invalid_grant' } })
+  const after = await tokens(front, {
+    ...grant,
+    grant_type: 'refresh_token',
+    refresh_token: String(refreshed.body['refresh_token'])
+  })
+  t.match(after, { status: 400, body: { error: 'invalid_grant' } }, 'a second use ends all of the grant')
+  const code = { grant_type: 'authorization_code', redirect_uri: redirectUri, code_verifier: first.verifier }
+  t.match(await tokens(front, { ...grant, ...code, code: first.code }), {
+    status: 400,
+    body: { error: 'invalid_grant' }
+  })
+})
+
+t.test('who is disabled at the provider is out at the next refresh; whose groups change has them', async (t) => {
+  const front = await loginGateway(t)
+  const { clientId, body } = await logIn(front, front.url())
+  let token = String(body['refresh_token'])
+  const refresh = async () => {
+    const answer = await tokens(front, { grant_type: 'refresh_token', client_id: clientId, refresh_token: token })
+    token = String(answer.body['refresh_token'] ?? token)
+    return answer
+  }
+  front.provider.groups.set('ada', ['admins'])
+  t.match(decodeJwt((await refresh()).body.access_token), { groups: ['staff'] }, 'said a moment ago')
+  moveClock(40_000)
+  front.provider.tokenRequests = 0
+  const both = await Promise.all([refresh(), logIn(front, front.url())])
+  t.match(decodeJwt(both[0].body.access_token), { groups: ['admins'] })
+  t.ok(front.provider.tokenRequests <= 2, 'a refresh token of the provider is used once')
+  moveClock(80_000)
+  front.provider.down = true
+  t.match(await refresh(), { body: { error: 'temporarily_unavailable' } })
+  front.provider.down = false
+  t.equal((await refresh()).status, 200, 'nothing was used up')
+  moveClock(120_000)
+  front.provider.disabled.add('ada')
+  t.match(await refresh(), { status: 400, body: { error: 'invalid_grant' } })
+})
+
+t.test('redirect URIs: https, loopback and apps; nothing that runs or can be listened to', async (t) => {
+  const front = await loginGateway(t)
+  for (const good of ['https://claude.ai/api/mcp/auth_callback', 'http://localhost/cb', 'cursor://anysphere/cb'])
+    t.equal((await register(front, { redirect_uris: [good] })).status, 201, good)
+  for (const bad of ['http://evil.example/cb', 'javascript:alert(1)', 'data:text/html,x', 'https://a.example/#f'])
+    t.equal((await register(front, { redirect_uris: [bad] })).status, 400, bad)
+})
+
+t.test('registrations are limited by the hour', async (t) => {
+  const front = await loginGateway(t, { login: { registrationsPerHour: 2 } })
+  t.equal((await register(front)).status, 201)
+  t.equal((await register(front)).status, 201)
+  const third = await register(front)
+  t.match(third, { status: 429, body: { error: 'temporarily_unavailable' } })
+  t.ok(Number(third.headers.get('retry-after')) > 0)
+})
