@@ -39,7 +39,8 @@ const provider = new Provider(issuer, {
   }
 })
 provider.proxy = true // Behind nginx, which says what the browser asked for.
-const handle = provider.callback()
+const callback = provider.callback()
+const handle = (request, response) => void callback(request, response)
 
 // Hosts come through the proxy; the gateways read the keys over TLS, as they refuse plain http from another machine.
 const tls = { key: readFileSync(`${secrets}/tls.key`), cert: readFileSync(`${secrets}/tls.crt`) }

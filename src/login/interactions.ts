@@ -44,7 +44,7 @@ export function createInteractions({ tenant, config, records, signIn, identities
 
   async function sendToProvider({ uid, params }: Details, response: ServerResponse): Promise<void> {
     // `none` never comes here; `consent` is asked for by us.
-    const asked = String(params['prompt'] ?? '').split(' ')
+    const asked = textOf(params['prompt']).split(' ')
     const prompt = ['login', 'select_account'].find((each) => asked.includes(each))
     const { pending, url } = await signIn.begin(uid, prompt)
     // Whoever comes back has to be the browser that was sent (OAuth 2.0 Security BCP, RFC 9700 section 4.7).
@@ -183,6 +183,8 @@ function askConsent(
   const page = { name: config.name, title: `Allow ${who.client}?`, body }
   sendPage(response, 200, page, [isWeb ? redirectUri.origin : redirectUri.protocol])
 }
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 const digestOf = (text: string): string => hash('sha256', text, 'base64url')
 

@@ -94,7 +94,7 @@ export async function createProvider(options: ProviderOptions): Promise<Provider
       userinfo: { enabled: false },
       introspection: { enabled: false },
       revocation: { enabled: true },
-      registration: { enabled: true, idFactory: undefined, initialAccessToken: false },
+      registration: { enabled: true, initialAccessToken: false },
       rpInitiatedLogout: { enabled: true, logoutSource, postLogoutSuccessSource },
       clientIdMetadataDocument: { enabled: config.clientDocuments, ack: 'draft-02' },
       resourceIndicators: {
@@ -117,7 +117,7 @@ export async function createProvider(options: ProviderOptions): Promise<Provider
           }
         }
       }
-    } as Configuration['features'],
+    },
     findAccount,
     extraTokenClaims: async (_ctx, token) => {
       const subject = 'accountId' in token ? token.accountId : undefined

@@ -53,7 +53,7 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
           return
         }
       }
-      handle?.(request, response)
+      void handle?.(request, response)
     })
   )
 

@@ -10,7 +10,7 @@ import { stdioDefinition } from '../kit/connector.ts'
 
 export const redirectUri = 'http://127.0.0.1:45678/callback'
 
-export async function freePort(): Promise<number> {
+async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
