@@ -2,6 +2,7 @@
 
 import { AdminKeySchema, AdminListenSchema, AdminSchema } from '../src/config/schema/admin.ts'
 import { ConfigSchema, TenantSchema, reservedEndpointNames } from '../src/config/schema/config.ts'
+import { LoginSchema, ProviderSchema } from '../src/config/schema/login.ts'
 import { EndpointSchema, PolicySchema, RuleSchema, ToolChangeSchema } from '../src/config/schema/endpoint.ts'
 import { BearerSchema, IssuerSchema, KeySchema } from '../src/config/schema/auth.ts'
 import { HttpSchema, StdioSchema } from '../src/config/schema/upstream.ts'
@@ -100,6 +101,8 @@ const sections: readonly (readonly [string, string, Shape, string])[] = [
   ['upstreams: a URL', 'tenants.{id}.upstreams.{name}', HttpSchema, ''],
   ['endpoints', 'tenants.{id}.endpoints.{name}', EndpointSchema, afterEndpoints],
   ['endpoints.tools', 'tenants.{id}.endpoints.{name}.tools.{upstream/name}', ToolChangeSchema, ''],
+  ['auth.login', 'tenants.{id}.auth.login', LoginSchema, 'What it does: [login.md](login.md).'],
+  ['auth.login.provider', 'tenants.{id}.auth.login.provider', ProviderSchema, ''],
   ['policy', 'tenants.{id}.policy` and `tenants.{id}.endpoints.{name}.policy', PolicySchema, ''],
   ['policy.rules', 'tenants.{id}.policy.rules[]', RuleSchema, 'How they work together: [policy.md](policy.md).'],
   ['policy.rules.who', 'tenants.{id}.policy.rules[].who', part(RuleSchema, 'who'), ''],

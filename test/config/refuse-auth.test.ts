@@ -7,7 +7,37 @@ const key = [...auth, 'keys', 0]
 const issuer = [...auth, 'issuers', 0]
 const reach = (host: string) => ({ ...base(), listen: { host }, publicUrl: 'https://mcp.example.com' })
 
+const front = { provider: { issuer: 'https://idp.example.com/acme', clientId: 'gatehouse', clientSecret: 'abc' } }
+const named = () => ({ ...base(), publicUrl: 'https://mcp.example.com' })
+
 refusals(t, [
+  {
+    name: 'a login front without a public URL is refused',
+    steps: ['publicUrl'],
+    bad: undefined,
+    good: 'https://mcp.example.com',
+    start: withValue([...auth, 'login'], front),
+    path: 'tenants.acme.auth.login',
+    message: /needs publicUrl/
+  },
+  {
+    name: 'a login front that asks its provider for no openid is refused',
+    steps: [...auth, 'login'],
+    bad: { provider: { ...front.provider, scopes: ['profile'] } },
+    good: { provider: { ...front.provider, scopes: ['openid'] } },
+    start: named(),
+    path: 'tenants.acme.auth.login.provider.scopes',
+    message: /no openid/
+  },
+  {
+    name: 'the login front of a tenant is no issuer of its file',
+    steps: [...issuer, 'issuer'],
+    bad: 'https://mcp.example.com/login/acme',
+    good: 'https://mcp.example.com/login/other',
+    start: withValue([...auth, 'login'], front, named()),
+    path: 'tenants.acme.auth.issuers',
+    message: /is the login front of the tenant/
+  },
   { name: 'a tenant without auth is refused', steps: auth, bad: undefined, good: 'none', message: /^is missing$/ },
   {
     name: 'an auth that lets nobody in is refused',

@@ -20,9 +20,14 @@ async function freePort(): Promise<number> {
 
 export async function loginGateway(
   t: Teardown,
-  { login = {}, auth = {}, ...options }: Partial<TestGatewayOptions> & { login?: object; auth?: object } = {}
+  {
+    login = {},
+    auth = {},
+    port: given,
+    ...options
+  }: Partial<TestGatewayOptions> & { login?: object; auth?: object; port?: number } = {}
 ) {
-  const port = await freePort()
+  const port = given ?? (await freePort())
   const origin = `http://127.0.0.1:${port}`
   const provider = await identityProvider(t, `${origin}/login/acme/callback`)
   const { command, args, env } = stdioDefinition()

@@ -2,8 +2,12 @@
 
 import { moveClock } from '../kit/moving-clock.ts'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
 import t from 'tap'
 import { browser } from '../kit/browser.ts'
+import { listen } from '../kit/listen.ts'
 import { authorizationUrl, logIn, loginGateway, pkce, redirectUri, register, tokens, use } from './kit.ts'
 
 const json = async (url: string): Promise<Record<string, unknown>> =>
@@ -183,4 +187,49 @@ t.test('registrations are limited by the hour', async (t) => {
   const third = await register(front)
   t.match(third, { status: 429, body: { error: 'temporarily_unavailable' } })
   t.ok(Number(third.headers.get('retry-after')) > 0)
+})
+
+t.test('a tenant without a login front has none, and keys are published without their private half', async (t) => {
+  const front = await loginGateway(t, {
+    tenants: { other: { auth: { keys: [{ name: 'ci', key: 'q7Xw2Zr9Lk4Vb8Nt' }] }, upstreams: {} } }
+  })
+  for (const path of ['/login/other/auth', '/login/nobody/jwks', '/.well-known/openid-configuration/login/other'])
+    t.equal((await fetch(front.origin + path)).status, 404, path)
+  t.equal((await fetch(`${front.issuer}/jwks`)).status, 200)
+  t.notMatch(await json(`${front.issuer}/jwks`), { keys: [{ d: String }] }, 'the private half stays')
+})
+
+t.test('two processes on one store are one login front', async (t) => {
+  const file = join(t.testdir(), 'gatehouse.db')
+  const first = await loginGateway(t, { top: { store: `file:${file}` } })
+  const { clientId, body } = await logIn(first, first.url())
+  await first.close()
+  const second = await loginGateway(t, { top: { store: `file:${file}` }, port: Number(new URL(first.origin).port) })
+  const parameters = { grant_type: 'refresh_token', client_id: clientId, refresh_token: String(body['refresh_token']) }
+  const refreshed = await tokens(second, parameters)
+  t.equal(refreshed.status, 200, 'a restart loses nothing')
+  t.equal(await use(second.url(), body.access_token), 200, 'the keys are those of before')
+  const text = (await readFile(file)).toString('latin1')
+  for (const secret of [clientId, String(body['refresh_token']), 'ada@example.com'])
+    t.notOk(text.includes(secret), 'nothing of it can be read in the store')
+})
+
+t.test('the URL of a metadata document is a client id, and a private address is not asked for it', async (t) => {
+  const front = await loginGateway(t)
+  let asked = 0
+  const inside = await listen(
+    t,
+    createServer((_request, response) => {
+      asked += 1
+      response.end('{}')
+    })
+  )
+  const clientId = `${inside.replace('http:', 'https:')}/client.json`
+  const page = await browser().go(
+    authorizationUrl(front, { client_id: clientId, state: 's', code_challenge: pkce().challenge }),
+    redirectUri
+  )
+  t.equal(page.status, 400)
+  t.match(page.html, /metadata document fetch failed/)
+  t.equal(asked, 0)
 })

@@ -6,7 +6,7 @@ import { Type } from './type.ts'
 const claim = (byDefault: string, description: string) =>
   defaulted(Type.String({ minLength: 1, maxLength: 128, default: byDefault, description }))
 
-const ProviderSchema = closedObject(
+export const ProviderSchema = closedObject(
   {
     issuer: formatted('issuer', 'Its issuer, from which its endpoints are discovered.'),
     clientId: Type.String({ minLength: 1, description: 'Of the client that is registered for the gateway there.' }),
@@ -33,7 +33,7 @@ const ProviderSchema = closedObject(
   }
 )
 
-const LoginSchema = closedObject(
+export const LoginSchema = closedObject(
   {
     provider: ProviderSchema,
     name: Type.Optional(
