@@ -1135,6 +1135,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 const exceptions = `
 login/identities.ts pollMs
 login/keys.ts dayMs
+login/login.ts minuteMs
 login/login.ts hourMs
 cli/check.ts startMs
 session/session-index.ts readAtOnce

@@ -86,14 +86,14 @@ export async function discoverJwksUri(issuer: string, fetch: Fetch, signal: Abor
  * The metadata of an OpenID provider where people sign in.
  * @throws as `discoverJwksUri`
  */
-export const discoverProvider = (issuer: string, fetch: Fetch, signal: AbortSignal): Promise<AuthorizationServer> =>
-  discover(issuer, fetch, signal, ['oidc', 'oauth2'], ['authorization_endpoint', 'token_endpoint'])
+export const discoverProvider = (issuer: string, fetch: Fetch): Promise<AuthorizationServer> =>
+  discover(issuer, fetch, undefined, ['oidc', 'oauth2'], ['authorization_endpoint', 'token_endpoint'])
 
 /** @param needed members that are URLs to which the gateway or a browser will go */
 async function discover(
   issuer: string,
   fetch: Fetch,
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
   forms: ReadonlyArray<'oauth2' | 'oidc'>,
   needed: ReadonlyArray<'jwks_uri' | 'authorization_endpoint' | 'token_endpoint'>
 ): Promise<AuthorizationServer> {
@@ -103,7 +103,7 @@ async function discover(
       const identifier = new URL(issuer)
       const response = await discoveryRequest(identifier, {
         algorithm,
-        signal,
+        ...(signal && { signal }),
         [customFetch]: fetch,
         [allowInsecureRequests]: true
       })

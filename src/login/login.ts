@@ -14,7 +14,7 @@ import { createIdentities } from './identities.ts'
 import { createInteractions } from './interactions.ts'
 import { createLoginKeys, publicKeysOf } from './keys.ts'
 import { createProvider } from './provider.ts'
-import { createLoginRecords } from './records.ts'
+import { createLoginRecords, type LoginRecords } from './records.ts'
 import { createSignIn } from './sign-in.ts'
 
 interface LoginOptions {
@@ -29,7 +29,8 @@ interface LoginOptions {
 
 export type Login = ReturnType<typeof createLogin>
 
-const hourMs = 60 * 60_000
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
 
 export function createLogin({ snapshot, store, sealer, clock, wall, log }: LoginOptions) {
   const fetch = createFetch({ timeoutMs: 10_000 })
@@ -87,12 +88,10 @@ export function createLogin({ snapshot, store, sealer, clock, wall, log }: Login
       mounted.url = path
       const url = new URL(path, config.issuer)
       if (await front.interactions(provider, url, request, response)) return true
-      if (url.pathname === '/reg' && request.method === 'POST') {
-        const count = await front.records.count('Registrations', hourMs)
-        if (count > config.registrationsPerHour) {
-          log.warn({ tenant: tenant.id, limit: config.registrationsPerHour }, 'too many clients register')
-          return tooManyRegistrations(request, response)
-        }
+      const refusal = await overRate(front, config, url.pathname, request.method)
+      if (refusal !== undefined) {
+        log.warn({ tenant: tenant.id, limit: refusal }, 'the login front is asked too often')
+        return sendTooMany(request, response)
       }
       mounted.url = withScopes(url, config)
       // The library finds out by comparison under which path it stands.
@@ -115,6 +114,22 @@ export function createLogin({ snapshot, store, sealer, clock, wall, log }: Login
   }
 }
 
+/** Strangers may do both, and each leaves something in the store. @returns the limit that is reached, if one is */
+async function overRate(
+  { records }: { readonly records: LoginRecords },
+  { registrationsPerHour, authorizationsPerMinute }: LoginConfig,
+  path: string,
+  method = ''
+): Promise<string | undefined> {
+  if (path === '/reg' && method === 'POST')
+    return (await records.count('Registrations', hourMs)) > registrationsPerHour ? 'registrationsPerHour' : undefined
+  if (path === '/auth' && method !== 'OPTIONS')
+    return (await records.count('Authorizations', minuteMs)) > authorizationsPerMinute
+      ? 'authorizationsPerMinute'
+      : undefined
+  return undefined
+}
+
 const jwksUriOf = ({ issuer }: LoginConfig): string => `${issuer}/jwks`
 
 /** Hosts that ask for no scope mean all that there is (MCP basic/authorization, "Scope Selection Strategy"). */
@@ -124,12 +139,12 @@ function withScopes(url: URL, { scopes }: LoginConfig): string {
   return url.pathname + url.search
 }
 
-function tooManyRegistrations(request: IncomingMessage, response: ServerResponse): true {
+function sendTooMany(request: IncomingMessage, response: ServerResponse): true {
   request.resume()
-  response.writeHead(429, { 'content-type': 'application/json', 'retry-after': '600', connection: 'close' }).end(
+  response.writeHead(429, { 'content-type': 'application/json', 'retry-after': '60', connection: 'close' }).end(
     JSON.stringify({
       error: 'temporarily_unavailable',
-      error_description: 'Too many clients register at the moment. Try again in some minutes.'
+      error_description: 'Too many apps register or sign in at the moment. Try again in some minutes.'
     })
   )
   return true

@@ -23,6 +23,12 @@ interface ProviderOptions {
   readonly log: Log
 }
 
+/** Where the words of the library say too little to a person. */
+const reasons: Readonly<Record<string, string>> = {
+  invalid_client: 'The app is not known here: it registered too long ago, or its metadata cannot be fetched.',
+  invalid_redirect_uri: 'The app asks for an answer to an address that it has not registered.'
+}
+
 /** Of an authorization in progress: from the first redirect to the last. */
 const interactionSeconds = 15 * 60
 const codeSeconds = 60
@@ -85,7 +91,8 @@ export async function createProvider(options: ProviderOptions): Promise<Provider
       AuthorizationCode: codeSeconds,
       IdToken: config.tokenSeconds,
       Interaction: interactionSeconds,
-      Session: config.sessionHours * 60 * 60,
+      // Of a browser that has begun and not signed in nothing is kept for longer than that.
+      Session: (_ctx, { accountId }) => (accountId === undefined ? interactionSeconds : config.sessionHours * 60 * 60),
       Grant: refreshSeconds,
       RefreshToken: refreshSeconds
     },
@@ -130,11 +137,11 @@ export async function createProvider(options: ProviderOptions): Promise<Provider
     renderError: (ctx, out) => {
       ctx.set(securityHeaders())
       ctx.type = 'html'
-      const text = out.error_description ?? out.error
+      const text = reasons[out.error] ?? `${out.error_description ?? out.error}.`
       ctx.body = pageText({
         name: config.name,
         title: 'This sign-in cannot go on',
-        body: textBody(`${text}. Go back to the app and start again.`)
+        body: textBody(`${text} Go back to the app and start again.`)
       })
     }
   }

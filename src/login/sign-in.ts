@@ -41,7 +41,6 @@ export class SignInRefused extends Error {
 export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, clock: Pick<Clock, 'now'>) {
   const client: oauth.Client = { client_id: provider.clientId }
   const redirectUri = `${issuer}/callback`
-  const closing = new AbortController()
   // Whether the provider may be plain http was decided when the configuration was compiled.
   const options = { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true } as const
   let known: { readonly server: oauth.AuthorizationServer; readonly at: number } | undefined
@@ -49,7 +48,7 @@ export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, cl
   async function metadata(): Promise<oauth.AuthorizationServer> {
     const now = clock.now()
     if (known !== undefined && now >= known.at && now < known.at + metadataMs) return known.server
-    const server = await discoverProvider(provider.issuer, fetch, closing.signal)
+    const server = await discoverProvider(provider.issuer, fetch)
     known = { server, at: now }
     return server
   }
@@ -161,9 +160,7 @@ export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, cl
         if (error instanceof oauth.ResponseBodyError && error.error === 'invalid_grant') return undefined
         throw error
       }
-    },
-
-    close: (): void => closing.abort()
+    }
   }
 }
 

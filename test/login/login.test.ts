@@ -3,8 +3,9 @@
 import { moveClock } from '../kit/moving-clock.ts'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { readFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
+import { createServer } from 'node:https'
 import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import t from 'tap'
 import { browser } from '../kit/browser.ts'
 import { listen } from '../kit/listen.ts'
@@ -94,7 +95,7 @@ t.test('refusals come back to the client, and end at the client', async (t) => {
     const stopped = await browser().go(begin(more), redirectUri)
     t.equal(stopped.url.origin, front.origin, 'an open redirect would be the attack')
     t.equal(stopped.status, 400)
-    t.match(stopped.html, /This sign-in cannot go on/)
+    t.match(stopped.html, /This sign-in cannot go on.*(not known here|has not registered)/s)
   }
   t.match((await browser().go(begin(), redirectUri)).html, /Allow A Host/, 'without resource: the default endpoint')
 })
@@ -180,13 +181,16 @@ t.test('redirect URIs: https, loopback and apps; nothing that runs or can be lis
     t.equal((await register(front, { redirect_uris: [bad] })).status, 400, bad)
 })
 
-t.test('registrations are limited by the hour', async (t) => {
-  const front = await loginGateway(t, { login: { registrationsPerHour: 2 } })
+t.test('registrations and sign-ins that are begun are limited', async (t) => {
+  const front = await loginGateway(t, { login: { registrationsPerHour: 2, authorizationsPerMinute: 2 } })
   t.equal((await register(front)).status, 201)
   t.equal((await register(front)).status, 201)
   const third = await register(front)
   t.match(third, { status: 429, body: { error: 'temporarily_unavailable' } })
   t.ok(Number(third.headers.get('retry-after')) > 0)
+  const statuses = []
+  for (let n = 0; n < 3; n++) statuses.push((await browser().go(`${front.issuer}/auth?client_id=nobody`, 'x')).status)
+  t.same(statuses, [400, 400, 429])
 })
 
 t.test('a tenant without a login front has none, and keys are published without their private half', async (t) => {
@@ -214,22 +218,29 @@ t.test('two processes on one store are one login front', async (t) => {
     t.notOk(text.includes(secret), 'nothing of it can be read in the store')
 })
 
-t.test('the URL of a metadata document is a client id, and a private address is not asked for it', async (t) => {
+t.test('a private address is not asked for the metadata document of a client', async (t) => {
   const front = await loginGateway(t)
+  const fixture = (name: string): Promise<string> => readFile(join(import.meta.dirname, '../kit/tls', name), 'utf8')
+  const [cert, key] = [await fixture('localhost.crt'), await fixture('localhost.key')]
+  const trusted = getCACertificates('default')
+  setDefaultCACertificates([...trusted, cert])
+  t.teardown(() => setDefaultCACertificates(trusted))
   let asked = 0
-  const inside = await listen(
-    t,
-    createServer((_request, response) => {
-      asked += 1
-      response.end('{}')
-    })
-  )
-  const clientId = `${inside.replace('http:', 'https:')}/client.json`
+  const server = createServer({ cert, key }, (_request, response) => {
+    asked += 1
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(
+      JSON.stringify({ client_id: clientId, redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' })
+    )
+  })
+  const { port } = new URL(await listen(t, server))
+  const clientId = `https://localhost:${port}/client.json`
+  t.equal((await fetch(clientId)).status, 200, 'it would be had')
   const page = await browser().go(
     authorizationUrl(front, { client_id: clientId, state: 's', code_challenge: pkce().challenge }),
     redirectUri
   )
   t.equal(page.status, 400)
-  t.match(page.html, /metadata document fetch failed/)
-  t.equal(asked, 0)
+  t.match(page.html, /metadata cannot be fetched/)
+  t.equal(asked, 1)
 })

@@ -25,6 +25,7 @@ export interface LoginConfig {
   readonly refreshDays: number
   readonly sessionHours: number
   readonly registrationsPerHour: number
+  readonly authorizationsPerMinute: number
   /** Clients may be URLs of their metadata. */
   readonly clientDocuments: boolean
 }
