@@ -1004,6 +1004,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['login/interactions.ts pendingMs', 'time to sign in at the provider', 'person', 'begun anew'],
     ['login/provider.ts interactionSeconds', 'time for all of an authorization', 'person', 'begun anew'],
     ['login/provider.ts codeSeconds', 'life of an authorization code', 'client', '`invalid_grant`'],
+    ['login/provider.ts grantSeconds', 'life of a consent, in use or not', 'client', 'asked for again'],
     ['login/keys.ts rotateMs', 'life of a signing key', 'tenant', 'replaced'],
     ['login/keys.ts publishedFirstMs', 'time for which a new key is published before it signs', 'tenant', 'it signs'],
     ['login/keys.ts publishedAfterMs', 'time for which a replaced key is published', 'tenant', 'no longer published'],

@@ -32,18 +32,22 @@ const reasons: Readonly<Record<string, string>> = {
 /** Of an authorization in progress: from the first redirect to the last. */
 const interactionSeconds = 15 * 60
 const codeSeconds = 60
+/** Of what a person has allowed, however often it is used. */
+const grantSeconds = 365 * 24 * 60 * 60
 
 export async function createProvider(options: ProviderOptions): Promise<Provider> {
   const { tenant, config, keys, records, identities, clock, log } = options
   // Loaded by the first request to a login front: who has none does without it.
-  const { Provider, errors } = await import('oidc-provider')
+  const { Provider, errors, interactionPolicy } = await import('oidc-provider')
   const refreshSeconds = config.refreshDays * 24 * 60 * 60
   const alreadyUsed = (): Error => new errors.InvalidGrant('it was used already')
   const resources = new Set(config.resources)
   const only = config.resources.length === 1 ? config.resources[0] : config.defaultResource
 
   async function findAccount(_ctx: KoaContextWithOIDC, subject: string, token?: { readonly kind?: string }) {
-    const identity = token?.kind === 'RefreshToken' ? await asked(subject) : await identities.get(subject)
+    // Wherever tokens are issued.
+    const isIssued = token?.kind === 'RefreshToken' || token?.kind === 'AuthorizationCode'
+    const identity = isIssued ? await asked(subject) : await identities.get(subject)
     if (identity === undefined) return undefined
     return { accountId: subject, claims: () => ({ sub: subject, name: identity.name }) }
   }
@@ -60,6 +64,12 @@ export async function createProvider(options: ProviderOptions): Promise<Provider
       throw new errors.TemporarilyUnavailable('the identity provider cannot be reached; try again')
     }
   }
+
+  // Whoever the provider did not know any more may have come back: the session of the browser says nothing then.
+  const policy = interactionPolicy.base()
+  const isGone = async ({ oidc: { session } }: KoaContextWithOIDC): Promise<boolean> =>
+    session?.accountId !== undefined && (await identities.get(session.accountId)) === undefined
+  policy.get('login')?.checks.add(new interactionPolicy.Check('gone', 'the person has to sign in again', isGone))
 
   const configuration: Configuration = {
     adapter: (kind: string) => createLoginAdapter(kind, { records, clock, alreadyUsed }),
@@ -93,7 +103,7 @@ export async function createProvider(options: ProviderOptions): Promise<Provider
       Interaction: interactionSeconds,
       // Of a browser that has begun and not signed in nothing is kept for longer than that.
       Session: (_ctx, { accountId }) => (accountId === undefined ? interactionSeconds : config.sessionHours * 60 * 60),
-      Grant: refreshSeconds,
+      Grant: grantSeconds,
       RefreshToken: refreshSeconds
     },
     features: {
@@ -133,7 +143,7 @@ export async function createProvider(options: ProviderOptions): Promise<Provider
     },
     // The Origin of every request was compared with those of the tenant before it came here.
     clientBasedCORS: () => true,
-    interactions: { url: (_ctx, { uid }) => `${new URL(config.issuer).pathname}/interaction/${uid}` },
+    interactions: { policy, url: (_ctx, { uid }) => `${new URL(config.issuer).pathname}/interaction/${uid}` },
     renderError: (ctx, out) => {
       ctx.set(securityHeaders())
       ctx.type = 'html'

@@ -149,7 +149,8 @@ t.test('codes and refresh tokens are good once', async (t) => {
 
 t.test('who is disabled at the provider is out at the next refresh; whose groups change has them', async (t) => {
   const front = await loginGateway(t)
-  const { clientId, body } = await logIn(front, front.url())
+  const person = browser()
+  const { clientId, body } = await logIn(front, front.url(), person)
   let token = String(body['refresh_token'])
   const refresh = async () => {
     const answer = await tokens(front, { grant_type: 'refresh_token', client_id: clientId, refresh_token: token })
@@ -170,7 +171,10 @@ t.test('who is disabled at the provider is out at the next refresh; whose groups
   t.equal((await refresh()).status, 200, 'nothing was used up')
   moveClock(120_000)
   front.provider.disabled.add('ada')
+  t.equal((await logIn(front, front.url('other'), person)).status, 400, 'a browser that is signed in is not enough')
   t.match(await refresh(), { status: 400, body: { error: 'invalid_grant' } })
+  front.provider.disabled.delete('ada')
+  t.equal((await logIn(front, front.url('other'), person)).status, 200, 'and who comes back signs in again')
 })
 
 t.test('redirect URIs: https, loopback and apps; nothing that runs or can be listened to', async (t) => {
