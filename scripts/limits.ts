@@ -1086,14 +1086,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['auth/jwks.ts firstTryMs', 'interval of fetches while there are no keys', 'issuer', 'not fetched'],
     ['auth/jwks.ts staleMs', 'life of known keys while the issuer cannot be reached', 'issuer', '401'],
     ['auth/jwks.ts maxKeys', 'keys', 'key set', 'not taken'],
-    ['auth/token.ts maxNameLength chars', 'a subject, a client id or a group', 'token', '401'],
+    ['auth/claims.ts maxClaimLength chars', 'a subject, a client id or a group', 'token', '401'],
     [
       'policy/access.ts maxPrincipals',
       'remembered results of sorting out rules, by what of callers they look at',
       'endpoint',
       'sorted out anew'
     ],
-    ['auth/token.ts maxNames', 'groups, and as many roles', 'token', '401']
+    ['auth/claims.ts maxNames', 'groups, and as many roles', 'token', '401']
   ],
   Store: [
     ['store/redis-connection.ts commandMs', 'one command', 'command', '503'],

@@ -4,7 +4,8 @@
 import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose'
 import type { IssuerConfig } from '../config/snapshot.ts'
 import type { JsonObject, TenantId } from '../protocol/messages.ts'
-import { maxTokenBytes, refused, scopeToken } from './bearer.ts'
+import { maxTokenBytes, refused } from './bearer.ts'
+import { claimAt, isName, maxClaimLength, namesIn, scopesOf } from './claims.ts'
 import type { KeySource } from './jwks.ts'
 import type { Principal } from './principal.ts'
 
@@ -117,10 +118,6 @@ function refusalOfJose(error: unknown, resource: string): Error {
 // Not String(): an object with a `toString` of its own makes that throw.
 const shown = (value: unknown): string | undefined => JSON.stringify(value)
 
-const maxNameLength = 512
-/** Of groups, and of roles: more are left out. */
-const maxNames = 256
-
 /**
  * Comes before the signature, so that an expired token costs next to nothing.
  * @returns `exp`
@@ -158,25 +155,29 @@ export function principalOf(claims: JsonObject, typ: string | undefined, checks:
   // stolen.
   if (claims['cnf'] !== undefined)
     throw refused('bound', 'The token is bound to a key of its client ("cnf"). Send an unbound bearer token.')
-  const subject = claims['sub']
+  const names = checks.issuer.claims
+  const subject = claimAt(claims, names?.subject ?? 'sub')
   // RFC 9068 says `client_id`; Auth0, Keycloak and Entra (v2) say `azp`, Okta `cid`, Entra (v1) `appid`.
-  const clientId = claims['client_id'] ?? claims['azp'] ?? claims['cid'] ?? claims['appid']
-  if (!isName(subject)) throw refused('claims', `The token needs "sub": a string of 1 to ${maxNameLength} characters.`)
-  if (!isName(clientId))
-    throw refused(
-      'claims',
-      `The token needs "client_id" (or "azp", "cid", "appid"): a string of 1 to ${maxNameLength} characters.`
-    )
-  if (!isAccessTokenType(typ)) checkUntyped(claims)
+  const clientId =
+    names?.client === undefined
+      ? (claims['client_id'] ?? claims['azp'] ?? claims['cid'] ?? claims['appid'])
+      : claimAt(claims, names.client)
+  const form = `a string of 1 to ${maxClaimLength} characters`
+  if (!isName(subject)) throw refused('claims', `The token needs "${names?.subject ?? 'sub'}": ${form}.`)
+  if (!isName(clientId)) {
+    const wanted = names?.client === undefined ? '"client_id" (or "azp", "cid", "appid")' : `"${names.client}"`
+    throw refused('claims', `The token needs ${wanted}: ${form}.`)
+  }
+  if (!isAccessTokenType(typ)) checkUntyped(claims, names?.scopes)
   return {
     kind: 'token',
     tenant: checks.tenant,
     issuer: checks.issuer.issuer,
     subject,
     clientId,
-    scopes: scopesOf(claims),
-    groups: namesOf(claims['groups']),
-    roles: namesOf(claims['roles']),
+    scopes: scopesOf(claims, names?.scopes),
+    groups: namesIn(claims, names?.groups ?? ['groups']),
+    roles: namesIn(claims, names?.roles ?? ['roles']),
     expiresAt: exp * 1000
   }
 }
@@ -200,7 +201,7 @@ function checkAudience(aud: unknown, { audiences, issuer }: TokenChecks): void {
 
 // Without a `typ`, an ID token of the same issuer looks much alike: the claims must hold what only access tokens have,
 // and nothing else. `typ` and `token_use` as claims are how Keycloak and Cognito tell their kinds of token apart.
-function checkUntyped(claims: JsonObject): void {
+function checkUntyped(claims: JsonObject, scopes: readonly string[] = ['scope', 'scp']): void {
   const { typ, token_use: use } = claims
   const other = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'].find((claim) => claims[claim] !== undefined)
   if (other !== undefined || (typ !== undefined && typ !== 'Bearer') || (use !== undefined && use !== 'access')) {
@@ -210,32 +211,10 @@ function checkUntyped(claims: JsonObject): void {
       other
     )
   }
-  if (claims['scope'] === undefined && claims['scp'] === undefined) {
-    throw refused('type', 'A token without typ "at+jwt" needs a "scope" or "scp" claim.')
+  if (scopes.every((path) => claimAt(claims, path) === undefined)) {
+    const wanted = scopes.map((path) => `"${path}"`).join(' or ')
+    throw refused('type', `A token without typ "at+jwt" needs a ${wanted} claim.`)
   }
-}
-
-/** A claim of the wrong shape grants nothing. `*` is a name like any other, not a pattern. */
-function scopesOf({ scope, scp }: JsonObject): ReadonlySet<string> {
-  const given = scope === undefined ? scp : scope
-  const listed: unknown[] =
-    typeof given === 'string'
-      ? given.split(' ').filter((word) => word !== '')
-      : scope === undefined && Array.isArray(scp)
-        ? scp
-        : []
-  return new Set(listed.every((one) => typeof one === 'string' && scopeToken.test(one)) ? (listed as string[]) : [])
-}
-
-/** An array of strings, or one string with spaces between the names. */
-function namesOf(claim: unknown): readonly string[] {
-  const given: readonly unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : []
-  return given.filter(isName).slice(0, maxNames)
-}
-
-function isName(value: unknown): value is string {
-  // Control characters would forge lines wherever the name is shown.
-  return typeof value === 'string' && value.length > 0 && value.length <= maxNameLength && !/\p{Cc}/u.test(value)
 }
 
 const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)

@@ -67,6 +67,14 @@ export interface IssuerConfig {
   /** Other audiences that count as this resource; normally none. */
   readonly audiences: readonly string[]
   readonly maxLifetimeSeconds: number
+  /** Paths of claims where the issuer calls things by other names than RFC 9068; each not given: the usual ones. */
+  readonly claims?: {
+    readonly subject?: string
+    readonly client?: string
+    readonly scopes?: readonly string[]
+    readonly groups?: readonly string[]
+    readonly roles?: readonly string[]
+  }
 }
 
 export interface KeyConfig {

@@ -1,15 +1,16 @@
 import t from 'tap'
 import { principalOf } from '../../src/auth/token.ts'
+import type { IssuerConfig } from '../../src/config/snapshot.ts'
 import { tenantId } from '../../src/protocol/messages.ts'
 import { resource, trust } from '../kit/authenticator.ts'
 
 const now = Date.UTC(2026, 0, 1)
 const seconds = now / 1000
 const good = { aud: resource, sub: 'ada', client_id: 'app', iat: seconds, exp: seconds + 300 }
-const principal = (claims: Record<string, unknown>) =>
-  principalOf({ ...good, ...claims }, 'at+jwt', {
+const principal = (claims: Record<string, unknown>, names: IssuerConfig['claims'] = {}, typ = 'at+jwt') =>
+  principalOf({ ...good, ...claims }, typ, {
     tenant: tenantId('acme'),
-    issuer: trust('https://idp.example.com'),
+    issuer: trust('https://idp.example.com', { claims: names }),
     audiences: [resource],
     leewaySeconds: 30,
     now
@@ -57,4 +58,25 @@ t.test('the client is client_id, or else what other providers call it', async (t
 
 t.test('the end of the token goes with its principal', async (t) => {
   t.equal(principal({}).expiresAt, now + 300_000)
+})
+
+t.test('an issuer may call its claims by other names', async (t) => {
+  const keycloak = { realm_access: { roles: ['staff'] }, resource_access: { gatehouse: { roles: ['admin'] } } }
+  t.same(principal(keycloak, { roles: ['realm_access.roles', 'resource_access.gatehouse.roles'] }).roles, [
+    'staff',
+    'admin'
+  ])
+  t.same(principal(keycloak).roles, [], 'nobody is what only another claim says')
+  const entraApp = { roles: ['mcp.read'], oid: 'object', sub: 'pairwise', azp: 'app-1', client_id: undefined }
+  const names = { scopes: ['scp', 'roles'], subject: 'oid', client: 'azp' }
+  t.match(principal(entraApp, names, 'jwt'), { subject: 'object', clientId: 'app-1', scopes: new Set(['mcp.read']) })
+  t.throws(() => principal(entraApp, {}, 'jwt'), { message: /needs a "scope" or "scp" claim/ })
+  t.throws(() => principal({}, names, 'jwt'), { message: /needs "oid"/ })
+  const auth0 = { 'https://acme.example/groups': ['dev'], permissions: ['mcp'] }
+  t.match(principal(auth0, { groups: ['https://acme.example/groups'], scopes: ['scope', 'permissions'] }), {
+    groups: ['dev'],
+    scopes: new Set(['mcp'])
+  })
+  for (const claims of [{ a: 'x' }, { a: { b: 7 } }, { a: { b: [['x']] } }, { a: null }])
+    t.same(principal(claims, { groups: ['a.b', '__proto__.x', 'constructor'] }).groups, [], JSON.stringify(claims))
 })

@@ -8,6 +8,21 @@ const sharedSecret =
   'is refused: with HMAC whoever can verify a token can also make one. Have the issuer sign with ES256, EdDSA, ' +
   'PS256 or RS256'
 
+const claim = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 256, description }))
+const claims = (description: string) =>
+  Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { minItems: 1, maxItems: 8, description }))
+
+export const ClaimsSchema = closedObject(
+  {
+    subject: claim('Who: a value that no two people ever have. Not given: `sub`.'),
+    client: claim('Through which client. Not given: `client_id`, `azp`, `cid` or `appid`.'),
+    scopes: claims('Scopes, of all of these together. Not given: `scope`, or else `scp`.'),
+    groups: claims('Groups, of all of these together. Not given: `groups`.'),
+    roles: claims('Roles, of all of these together. Not given: `roles`.')
+  },
+  { title: 'claims' }
+)
+
 export const IssuerSchema = closedObject({
   issuer: formatted('issuer', 'The exact `iss` of its tokens. Keys and metadata are discovered from it.'),
   jwksUri: Type.Optional(formatted('jwks-url', 'Where its public keys are, to use instead of discovery.')),
@@ -43,7 +58,12 @@ export const IssuerSchema = closedObject({
       'nothing else. Some identity providers add a value of their own, such as their userinfo URL: list it ' +
       'here.'
   ),
-  maxLifetimeSeconds: integer(60, 31_536_000, 86_400, 'Tokens with a longer lifetime are refused.')
+  maxLifetimeSeconds: integer(60, 31_536_000, 86_400, 'Tokens with a longer lifetime are refused.'),
+  claims: Type.Optional(
+    Type.Union([ClaimsSchema], {
+      description: 'Where its tokens say who calls, if not as RFC 9068 has it: a claim, or a path such as `a.b`.'
+    })
+  )
 })
 
 export const KeySchema = closedObject({
