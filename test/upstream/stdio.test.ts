@@ -216,6 +216,16 @@ t.test('a start waits for the processes that are ending, and for no others', asy
   await closed
 })
 
+t.test('a start that is refused for other reasons does not wait for a process that is ending', async (t) => {
+  const shop = testConnector({ maxPerTenant: 1 })
+  const { upstream } = await open(t, stdioDefinition({ stubborn: true }, { tenant: tenantId('other') }), shop)
+  await open(t, stdioDefinition(), shop)
+  const closed = upstream.close()
+  await t.rejects(open(t, stdioDefinition(), shop), { code: 'too_many', message: /limits\.processesPerTenant \(1\)/ })
+  t.equal(shop.supervisor.count(), 2, 'it has not ended yet')
+  await closed
+})
+
 t.test('the processes of one caller leave room for those of others of the tenant', async (t) => {
   const shop = testConnector({ maxPerTenant: 3 })
   const connect = async (share: string | undefined, tenant = 'acme') => {

@@ -70,12 +70,12 @@ export function createSupervisor(options: SupervisorOptions) {
    * How many of the free processes a start of this tenant has to leave: to lists, if it is for calls; and, if the
    * tenant has its part, what the others lack of theirs, so that not even all of them together take the last ones.
    */
-  function kept(tenant: TenantId, forCalls: boolean): number {
-    const lists = [...running.values()].filter(({ own }) => own === undefined).length
+  function kept(tenant: TenantId, forCalls: boolean, among: readonly Running[]): number {
+    const lists = among.filter(({ own }) => own === undefined).length
     const forLists = forCalls ? Math.max(0, Math.floor(maxProcesses / perListing) - lists) : 0
     const forTenants = Math.floor(maxProcesses / perKept)
     const part = Math.max(1, Math.floor(forTenants / Math.max(1, tenantCount())))
-    const ofEach = Map.groupBy(running.values(), (one) => one.tenant)
+    const ofEach = Map.groupBy(among, (one) => one.tenant)
     if ((ofEach.get(tenant)?.length ?? 0) < part) return forLists
     ofEach.delete(tenant)
     const have = ofEach.values().reduce((sum, { length }) => sum + Math.min(part, length), 0)
@@ -83,18 +83,22 @@ export function createSupervisor(options: SupervisorOptions) {
     return Math.min(forTenants, lacking) + forLists
   }
 
-  /** @returns why a process more may not start now, if it may not */
-  function refusal({ name, tenant, isolation }: StdioDefinition, { use, quotaKey }: Starter): GatewayError | undefined {
+  /** @returns why a process more may not start beside these, if it may not */
+  function refusal(
+    { name, tenant, isolation }: StdioDefinition,
+    { use, quotaKey }: Starter,
+    among: readonly Running[]
+  ): GatewayError | undefined {
     const limitError = (limit: string, why: string): GatewayError => {
       const text = `Upstream ${name} cannot start: ${why}. Close sessions or raise the limit.`
       return new GatewayError('too_many', text, { data: { upstream: name, limit } })
     }
-    if (running.size >= maxProcesses) return limitError('processes', `limits.processes (${maxProcesses}) is reached`)
+    if (among.length >= maxProcesses) return limitError('processes', `limits.processes (${maxProcesses}) is reached`)
     // One caller cannot multiply what many share, and without it the tenant would have nothing to call.
     const counts = isOwn(isolation, use)
     if (counts) {
       const limit = 'processesPerTenant'
-      const ofTenant = [...running.values()].filter((each) => each.own !== undefined && each.tenant === tenant)
+      const ofTenant = among.filter((each) => each.own !== undefined && each.tenant === tenant)
       if (ofTenant.length >= maxPerTenant) return limitError(limit, `limits.${limit} (${maxPerTenant}) is reached`)
       const own = ofTenant.filter((each) => each.own?.quotaKey === quotaKey).length
       if (quotaKey !== undefined && own >= maxPerCaller) {
@@ -105,18 +109,25 @@ export function createSupervisor(options: SupervisorOptions) {
         )
       }
     }
-    if (maxProcesses - running.size > kept(tenant, counts)) return undefined
+    if (maxProcesses - among.length > kept(tenant, counts, among)) return undefined
     const rest = `the rest of limits.processes (${maxProcesses}) is kept for other tenants and for lists`
     return limitError('processes', rest)
   }
 
+  const all = (): Running[] => [...running.values()]
+  const notEnding = (): Running[] =>
+    running
+      .entries()
+      .flatMap(([child, each]) => (child.isEnding() ? [] : [each]))
+      .toArray()
+
   /**
-   * Waits while a process more is refused only because of some that are on their way out: a caller whose oldest process
-   * was just given up for a new one is not told that there are too many.
+   * Waits while a process more is refused only because of some that are ending: a caller whose oldest process was just
+   * given up for a new one is not told that there are too many.
    */
   async function room(definition: StdioDefinition, starter: Starter, signal?: AbortSignal): Promise<void> {
     const isBlocked = (): boolean =>
-      refusal(definition, starter) !== undefined && running.keys().some((child) => child.isEnding())
+      refusal(definition, starter, all()) !== undefined && refusal(definition, starter, notEnding()) === undefined
     if (!isBlocked()) return
     const limit = deadline(clock, maxEndMs, signal)
     try {
@@ -136,7 +147,7 @@ export function createSupervisor(options: SupervisorOptions) {
      */
     spawn(definition: StdioDefinition, { use, handshake }: LinkContext, events: ChildEvents): Child {
       const { quotaKey } = handshake
-      const refused = refusal(definition, { use, quotaKey })
+      const refused = refusal(definition, { use, quotaKey }, all())
       if (refused !== undefined) throw refused
       const { tenant, isolation } = definition
       const ended = (reason: GatewayError): void => {
