@@ -25,26 +25,30 @@ export function claimAt(claims: JsonObject, path: string): unknown {
  */
 export function scopesOf(claims: JsonObject, paths?: readonly string[]): ReadonlySet<string> {
   const { scope, scp } = claims
-  const given = paths?.map((path) => claimAt(claims, path)) ?? [scope === undefined ? scp : scope]
-  // RFC 9068 section 2.2.3: words. A list is how others write it.
-  if (paths === undefined && Array.isArray(scope)) return new Set()
-  return new Set(given.flatMap(wordsOf))
+  if (paths !== undefined) return new Set(paths.flatMap((path) => scopesIn(claimAt(claims, path))))
+  // `scope` is one string of words (RFC 9068 section 2.2.3): a list there grants nothing. `scp` may be a list.
+  if (scope !== undefined) return new Set(typeof scope === 'string' ? scopesIn(scope) : [])
+  return new Set(scopesIn(scp))
 }
 
-function wordsOf(claim: unknown): string[] {
-  const listed: unknown[] =
-    typeof claim === 'string' ? claim.split(' ').filter((word) => word !== '') : Array.isArray(claim) ? claim : []
-  return listed.every((one) => typeof one === 'string' && scopeToken.test(one)) ? (listed as string[]) : []
+function scopesIn(claim: unknown): readonly string[] {
+  const words = wordsOf(claim)
+  return words.every((word) => typeof word === 'string' && scopeToken.test(word)) ? (words as string[]) : []
 }
 
 /** Of each claim an array of strings, or one string with spaces between the names. */
-export function namesIn(claims: JsonObject, paths: readonly string[]): readonly string[] {
-  const all = paths.flatMap((path): readonly unknown[] => {
-    const claim = claimAt(claims, path)
-    return typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : []
-  })
-  return [...new Set(all.filter(isName))].slice(0, maxNames)
-}
+export const namesIn = (claims: JsonObject, paths: readonly string[]): readonly string[] => [
+  ...new Set(
+    paths
+      .flatMap((path) => wordsOf(claimAt(claims, path)))
+      .filter(isName)
+      .slice(0, maxNames)
+  )
+]
+
+/** The members of an array, or the words of a string. */
+const wordsOf = (claim: unknown): readonly unknown[] =>
+  typeof claim === 'string' ? claim.split(' ').filter((word) => word !== '') : Array.isArray(claim) ? claim : []
 
 export function isName(value: unknown): value is string {
   // Control characters would forge lines wherever the name is shown.
