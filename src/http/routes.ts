@@ -28,6 +28,7 @@ import type { HttpSseHandler } from './legacy/http-sse.ts'
 import type { LegacyHandler } from './legacy/legacy.ts'
 import type { ModernHandler } from './modern/modern.ts'
 import { idOf, sendAccepted, sendJson, type ReadId } from './reply.ts'
+import { addLoginRoutes } from './login/login-routes.ts'
 import { holdRequest, reserveRequest } from './request-memory.ts'
 import type { RequestRates } from './request-rates.ts'
 
@@ -71,7 +72,7 @@ export function addRoutes(
   refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: ReadId) => void
 ): AdmittedRoute {
   const { state, authenticator, memory, storeHealth, sealer, connections, rates } = options
-  const { legacy, modern, httpSse } = options.handlers
+  const { legacy, modern, httpSse, login } = options.handlers
   const admit = createAdmission(state, authenticator, sealer, memory)
 
   /** @param routes in the order in which their methods are named in Allow */
@@ -169,6 +170,8 @@ export function addRoutes(
     for (const suffix of ['mcp', 'sse'] as const)
       serve(`/.well-known/oauth-protected-resource${endpoint}/${suffix}`, { GET: metadata(suffix) })
   }
+
+  addLoginRoutes(server, { state, login, refuse })
 
   /** @returns undefined where requests can be served */
   async function unreadyReason(): Promise<string | undefined> {

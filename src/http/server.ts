@@ -17,7 +17,6 @@ import { CountedRequest } from './counted-request.ts'
 import { checkNames, corsHeadersOf, corsOptionsOf, hostCheck, isAllowedOrigin, notJson } from './headers.ts'
 import { serveDirectly } from './direct/direct-connections.ts'
 import { serveUsualPosts } from './direct/usual-posts.ts'
-import { addLoginRoutes } from './login/login-routes.ts'
 import { serveOneByOne } from './one-by-one.ts'
 import { type ClientRequest, sendError, stopping, type ReadId, type ReplyHeaders } from './reply.ts'
 import { createRequestRates } from './request-rates.ts'
@@ -32,7 +31,7 @@ const socketLimits = {
   maxRequestsPerSocket: 1_000,
   http: {
     headersTimeout: 10_000,
-    // Node's default lets slow senders sit for half a minute more.
+    // How often slow senders are looked for; Node's default lets them sit for half a minute more.
     connectionsCheckingInterval: 2_000,
     /**
      * Of all headers of a request together, in bytes; more is answered 431. Twice what Node allows: Mcp-Name repeats
@@ -49,7 +48,8 @@ const maxTurnsToClose = 100
 export interface ServerOptions extends Omit<RoutesOptions, 'connections' | 'rates'> {
   readonly log: Log
   readonly requestId: () => string
-  readonly descriptors: number // File descriptors that the process may have open.
+  /** File descriptors that the process may have open. */
+  readonly descriptors: number
   readonly audit?: Audit | undefined
 }
 
@@ -62,7 +62,7 @@ declare module 'fastify' {
   }
 }
 
-/** No route has a schema: libraries that compile one take a tenth of the time of a start to load. */
+/** No route has a schema. The libraries that would compile one take a tenth of the time of a start to load. */
 const noSchemas = () => () => {
   throw new Error('a route has a schema, which nothing here compiles')
 }
@@ -138,7 +138,7 @@ export async function createServer(options: ServerOptions) {
   }
 
   // First: Host and Origin. A refusal waits for the CORS headers, with which a page of an allowed origin can read it.
-  // No hook is async: a promise on every request is not free.
+  // No hook is async: none waits for anything, and a promise on every request is not free.
   server.addHook('onRequest', (request, reply, done) => {
     if (request.raw instanceof CountedRequest) request.raw.response = reply.raw
     if (state.leaving) closeAfter(reply.raw)
@@ -166,7 +166,6 @@ export async function createServer(options: ServerOptions) {
   // Then the hook and the handler of the route.
   const rates = createRequestRates(() => state.snapshot.limits, steadyClock, log)
   const post = addRoutes(server, { ...options, connections, rates }, refuse)
-  await addLoginRoutes(server, { state, login: options.handlers.login, refuse })
   const posts = { state, bodyLimit, requestId, checkHostAndOrigin, post, readBody, refuse }
   const usualPosts = serveUsualPosts(server.server, posts)
   const turns = createRequestTurns({ connections, memory: options.memory, state, clock: steadyClock, log })
@@ -218,6 +217,7 @@ export async function createServer(options: ServerOptions) {
   }
 }
 
+/** As Node's server says it. */
 const requestTimeout = Object.assign(new Error('nothing came'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
 
 /** Health is for probes, which know neither names nor tokens. */

@@ -1,7 +1,7 @@
 // The URLs of the login fronts: `/login/{tenant}/...`, and their metadata where RFC 8414 section 3.1 and OpenID Connect
 // Discovery put them for an issuer with a path. The library reads the bodies itself.
 
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Login } from '../../login/login.ts'
 import { GatewayError, tenantId } from '../../protocol/messages.ts'
 import type { PathParams, RouteReply, RouteRequest, ServerState } from '../admission.ts'
@@ -15,22 +15,19 @@ interface LoginRoutesOptions {
   readonly refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: null) => void
 }
 
-export async function addLoginRoutes(
-  server: FastifyInstance,
-  { state, login, refuse }: LoginRoutesOptions
-): Promise<void> {
+export function addLoginRoutes(server: FastifyInstance, { state, login, refuse }: LoginRoutesOptions): void {
+  const nameOf = ({ params }: FastifyRequest): string => (params as PathParams).tenant ?? ''
+
   /** @param path what follows the path of the front, with its query */
-  async function answer(request: RouteRequest, reply: RouteReply, path: string): Promise<void> {
-    const { tenant: name = '' } = request.params as PathParams
-    const tenant = state.snapshot.tenants.get(tenantId(name))
+  async function answer(request: FastifyRequest, reply: FastifyReply, path: string): Promise<void> {
+    const tenant = state.snapshot.tenants.get(tenantId(nameOf(request)))
     if (tenant === undefined) throw noFront()
     if (tenant.auth.stopped === 'everybody')
       throw new GatewayError('stopped', 'Those who run this gateway let nobody in for now. Ask them.')
-    const { raw } = request as unknown as { readonly raw: Parameters<Login['handle']>[2] }
-    if (!(await login.handle(tenant, path, raw, reply.raw as Parameters<Login['handle']>[3]))) throw noFront()
+    if (!(await login.handle(tenant, path, request.raw, reply.raw))) throw noFront()
   }
 
-  function serve(scope: FastifyInstance, url: string, pathOf: (request: RouteRequest) => string): void {
+  function serve(scope: FastifyInstance, url: string, pathOf: (request: FastifyRequest) => string): void {
     scope.route({
       method: methods,
       url,
@@ -41,17 +38,18 @@ export async function addLoginRoutes(
     })
   }
 
-  await server.register(async (scope) => {
+  // A scope of its own, for its content type parsers. It is loaded before the server listens.
+  void server.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     // Forms and JSON, which the login front reads itself, within limits of its own.
     scope.addContentTypeParser('*', (_request, _body, done) => done(null))
-    serve(scope, '/login/:tenant/*', ({ url, params }) => {
-      const { tenant = '' } = params as PathParams
-      return url.slice(`/login/${tenant}`.length)
-    })
+    serve(scope, '/login/:tenant/*', (request) => request.url.slice(`/login/${nameOf(request)}`.length))
     for (const name of metadataNames) serve(scope, `/.well-known/${name}/login/:tenant`, () => `/.well-known/${name}`)
   })
 }
 
 const noFront = (): GatewayError =>
-  new GatewayError('not_found', 'There is no authorization server here. The metadata of an endpoint name its own.')
+  new GatewayError(
+    'not_found',
+    'There is no authorization server here. The metadata of an endpoint say where its authorization server is.'
+  )
