@@ -994,15 +994,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['login/adapter.ts unusedClientMs', 'life of a registered client without a grant', 'client', 'forgotten'],
     [
-      'login/adapter.ts clientMs',
-      'life of a registered client since it last got a code or token',
+      'login/provider.ts clientSeconds',
+      'least life of a registered client since it last got a code or token',
       'client',
       'forgotten'
     ],
     ['login/identities.ts freshMs', 'how long what the provider said of a person is good', 'person', 'asked again'],
     ['login/identities.ts askingMs', 'wait for another process that asks the provider', 'person', 'the refresh fails'],
-    ['login/interactions.ts pendingMs', 'time to sign in at the provider', 'person', 'begun anew'],
-    ['login/provider.ts interactionSeconds', 'time for all of an authorization', 'person', 'begun anew'],
+    ['login/interactions.ts interactionSeconds', 'time for all of an authorization', 'person', 'begun anew'],
     ['login/provider.ts codeSeconds', 'life of an authorization code', 'client', '`invalid_grant`'],
     ['login/provider.ts grantSeconds', 'life of a consent, in use or not', 'client', 'asked for again'],
     ['login/keys.ts rotateMs', 'life of a signing key', 'tenant', 'replaced'],
@@ -1010,7 +1009,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['login/keys.ts publishedAfterMs', 'time for which a replaced key is published', 'tenant', 'no longer published'],
     ['login/keys.ts maxAgeMs', 'age of what a process knows of the keys', 'tenant', 'read again'],
     ['login/sign-in.ts metadataMs', "age of the metadata of a tenant's provider", 'tenant', 'asked for again'],
-    ['login/sign-in.ts maxTexts', 'groups, or roles, of a person', 'person', 'the rest is left out']
+    ['login/sign-in.ts maxTextChars chars', 'groups and roles of a person as JSON', 'person', 'refused']
   ],
   'Processes over stdio': [
     [
@@ -1134,6 +1133,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 
 /** Numbers that bound nothing which a user would notice: formats, sizes of samples, intervals of sweeping. */
 const exceptions = `
+login/interactions.ts interactionMs
 login/identities.ts pollMs
 login/keys.ts dayMs
 login/login.ts minuteMs

@@ -4,6 +4,7 @@
 
 import { createHash } from 'node:crypto'
 import { checkAdmin } from './admin-rules.ts'
+import { checkLogin } from './auth/login-rules.ts'
 import { isLoopback } from './formats.ts'
 import { checkPolicy } from './policy-rules.ts'
 import { checkDoubles, didYouMean, quoted, type Path, type Report } from './problems.ts'
@@ -78,19 +79,7 @@ function checkAuth(
   if (!isTree(auth)) return
   const issuers = listOf(auth['issuers']).map(treeOf)
   const keys = listOf(auth['keys'])
-  if (auth['login'] !== undefined) {
-    if (publicUrl === undefined)
-      report.add(
-        [...path, 'login'],
-        'needs publicUrl',
-        'Give publicUrl, the origin that browsers use, such as https://mcp.example.com.'
-      )
-    if (!listOf(treeOf(treeOf(auth['login'])['provider'])['scopes'] ?? ['openid']).includes('openid'))
-      report.add([...path, 'login', 'provider', 'scopes'], 'has no openid', 'Add it: nobody can sign in without.')
-    const own = `${stringOrNone(publicUrl)?.replace(/\/+$/, '')}/login/${String(path[1])}`
-    if (issuers.some(({ issuer }) => issuer === own))
-      report.add([...path, 'issuers'], `has ${own}, which is the login front of the tenant`, 'Remove it.')
-  }
+  if (auth['login'] !== undefined) checkLogin(auth, path, report, publicUrl)
   if (issuers.length === 0 && keys.length === 0 && auth['login'] === undefined && !mayLetNobodyIn)
     report.add(
       path,

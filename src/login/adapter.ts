@@ -4,15 +4,15 @@ import type { Adapter, AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../time/clock.ts'
 import type { LoginRecords } from './records.ts'
 
-/** A client that registered itself and never got a grant. */
+/** How long a client is kept that registered itself and never got a code. */
 const unusedClientMs = 24 * 60 * 60_000
-/** The same, since it was last used. */
-const clientMs = 90 * 24 * 60 * 60_000
 
 /** Those that end with their grant. */
 const ofGrants = new Set(['AccessToken', 'AuthorizationCode', 'RefreshToken'])
 
 interface AdapterOptions {
+  /** How long a client is kept after it got a code or a token: at least as long as its refresh token is good. */
+  readonly clientMs: number
   readonly records: LoginRecords
   readonly clock: Pick<Clock, 'now'>
   /** What to throw where a code or token is used a second time, at the same moment in another process too. */
@@ -20,11 +20,9 @@ interface AdapterOptions {
 }
 
 /** @returns the adapter of one kind of record, such as `RefreshToken` */
-export function createLoginAdapter(kind: string, { records, clock, alreadyUsed }: AdapterOptions): Adapter {
+export function createLoginAdapter(kind: string, { clientMs, records, clock, alreadyUsed }: AdapterOptions): Adapter {
   const find = async (id: string): Promise<AdapterPayload | undefined> =>
     (await records.read(kind, id)) as AdapterPayload | undefined
-  const leftMs = ({ exp }: AdapterPayload): number =>
-    exp === undefined ? clientMs : Math.max(1_000, exp * 1_000 - clock.now())
 
   return {
     async upsert(id, payload, expiresIn) {
@@ -34,10 +32,7 @@ export function createLoginAdapter(kind: string, { records, clock, alreadyUsed }
       if (kind === 'Session' && payload.uid !== undefined) await records.write('SessionUid', payload.uid, id, ttlMs)
       if (payload.grantId === undefined || !ofGrants.has(kind)) return
       await records.addToGrant(payload.grantId, kind, id, ttlMs)
-      if (kind === 'AuthorizationCode' && payload.clientId !== undefined)
-        await records.touch('Client', payload.clientId, clientMs)
-      if (kind === 'RefreshToken' && payload.clientId !== undefined)
-        await records.touch('Client', payload.clientId, Math.max(clientMs, ttlMs))
+      if (payload.clientId !== undefined) await records.touch('Client', payload.clientId, clientMs)
     },
     find,
     async findByUid(uid) {
@@ -49,7 +44,7 @@ export function createLoginAdapter(kind: string, { records, clock, alreadyUsed }
     async consume(id) {
       const payload = await find(id)
       if (payload === undefined) throw alreadyUsed()
-      const ttlMs = leftMs(payload)
+      const ttlMs = Math.max(1_000, (payload.exp ?? 0) * 1_000 - clock.now())
       // Two that come at once, at two processes, have both read that it is unused.
       if (!(await records.isFirst(`${kind} used`, id, ttlMs))) throw alreadyUsed()
       await records.write(kind, id, { ...payload, consumed: Math.floor(clock.now() / 1_000) }, ttlMs)

@@ -7,8 +7,9 @@ import type { InteractionResults, Provider } from 'oidc-provider'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
+import { GatewayError } from '../protocol/messages.ts'
 import type { createIdentities } from './identities.ts'
-import { consentBody, sendPage, textBody } from './pages.ts'
+import { consentBody, errorPage, sendPage, startAgain } from './pages.ts'
 import type { LoginRecords } from './records.ts'
 import { type createSignIn, type PendingSignIn, SignInRefused } from './sign-in.ts'
 
@@ -21,47 +22,54 @@ interface InteractionsOptions {
   readonly log: Log
 }
 
-const pendingMs = 15 * 60_000
+/** Time for an authorization, from the first redirect to the last; in seconds. */
+export const interactionSeconds = 15 * 60
+const interactionMs = interactionSeconds * 1_000
 const browserCookie = 'gatehouse_sign_in'
 
+const providerAway = "The tenant's identity provider cannot be reached at the moment. Try again in a minute."
+
+type Context = ReturnType<Provider['createContext']>
 type Details = Awaited<ReturnType<Provider['interactionDetails']>>
 
 export function createInteractions({ tenant, config, records, signIn, identities, log }: InteractionsOptions) {
-  const base = new URL(config.issuer).pathname
-  const secure = config.issuer.startsWith('https:') ? '; Secure' : ''
-
-  const signInCookie = (value: string, seconds: number): string =>
-    `${browserCookie}=${value}; Path=${base}/callback; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`
+  const callbackPath = `${config.path}/callback`
+  const cookieOptions = {
+    path: callbackPath,
+    httpOnly: true,
+    sameSite: 'lax',
+    secure: config.issuer.startsWith('https:')
+  } as const
 
   const fail = (response: ServerResponse, text: string, status = 400): void =>
-    sendPage(response, status, { name: config.name, title: 'This sign-in cannot go on', body: textBody(text) })
-  const goBack = 'Go back to the app and start again.'
+    sendPage(response, status, errorPage(config.name, text))
 
-  function redirect(response: ServerResponse, location: string, cookie?: string): void {
-    const headers = { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }
-    response.writeHead(303, { ...headers, ...(cookie !== undefined && { 'set-cookie': cookie }) }).end()
+  function redirect(response: ServerResponse, location: string): void {
+    response.writeHead(303, { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).end()
   }
 
-  async function sendToProvider({ uid, params }: Details, response: ServerResponse): Promise<void> {
-    // `none` never comes here; `consent` is asked for by us.
+  async function sendToProvider({ uid, params }: Details, { cookies, res }: Context): Promise<void> {
+    // What the client asks for the provider to do; consent is asked for here.
     const asked = textOf(params['prompt']).split(' ')
     const prompt = ['login', 'select_account'].find((each) => asked.includes(each))
     const { pending, url } = await signIn.begin(uid, prompt)
     // Whoever comes back has to be the browser that was sent (OAuth 2.0 Security BCP, RFC 9700 section 4.7).
     const browser = randomBytes(32).toString('base64url')
-    await records.write('SignIn', pending.state, { ...pending, browser: digestOf(browser) }, pendingMs)
-    redirect(response, url, signInCookie(browser, pendingMs / 1_000))
+    await records.write('SignIn', pending.state, { ...pending, browser: digestOf(browser) }, interactionMs)
+    cookies.set(browserCookie, browser, { ...cookieOptions, maxAge: interactionMs })
+    redirect(res, url)
   }
 
-  async function callback(url: URL, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function callback(url: URL, { cookies, res }: Context): Promise<void> {
     const state = url.searchParams.get('state') ?? ''
     const pending = (await records.take('SignIn', state)) as (PendingSignIn & { browser: string }) | undefined
-    const browser = cookieOf(request, browserCookie)
+    const browser = cookies.get(browserCookie)
     if (pending === undefined || browser === undefined || !isEqual(digestOf(browser), pending.browser))
-      return fail(response, `It has expired, was used already, or began in another browser. ${goBack}`)
+      return fail(res, `It has expired, was used already, or began in another browser. ${startAgain}`)
     const result = await signedIn(url, pending)
-    await records.write('SignedIn', pending.uid, result, pendingMs)
-    redirect(response, `${base}/interaction/${pending.uid}`, signInCookie('', 0))
+    await records.write('SignedIn', pending.uid, result, interactionMs)
+    cookies.set(browserCookie, '', { ...cookieOptions, maxAge: 0 })
+    redirect(res, `${config.path}/interaction/${pending.uid}`)
   }
 
   /** @returns what the authorization server is told of it */
@@ -107,9 +115,9 @@ export function createInteractions({ tenant, config, records, signIn, identities
   ): Promise<void> {
     const back = (await records.take('SignedIn', details.uid)) as InteractionResults | undefined
     if (back !== undefined) return await provider.interactionFinished(request, response, back)
-    if (details.prompt.name === 'login') return await sendToProvider(details, response)
+    if (details.prompt.name === 'login') return await sendToProvider(details, provider.createContext(request, response))
     const client = await provider.Client.find(String(details.params['client_id']))
-    if (client === undefined) return fail(response, `The app is not known here any more. ${goBack}`)
+    if (client === undefined) return fail(response, `The app is not known here any more. ${startAgain}`)
     const identity = await identities.get(details.session?.accountId ?? '')
     const name = (client.clientName ?? client.clientId).slice(0, 100)
     const account = identity?.name ?? details.session?.accountId ?? ''
@@ -127,12 +135,12 @@ export function createInteractions({ tenant, config, records, signIn, identities
     try {
       details = await provider.interactionDetails(request, response)
     } catch {
-      return fail(response, `It has expired, or began in another browser. ${goBack}`)
+      return fail(response, `It has expired, or began in another browser. ${startAgain}`)
     }
-    if (details.uid !== uid) return fail(response, `It is not the one that this browser began. ${goBack}`)
+    if (details.uid !== uid) return fail(response, `It is not the one that this browser began. ${startAgain}`)
     if (request.method === 'GET' && answer === undefined) return await show(provider, details, request, response)
     const isConsent = request.method === 'POST' && details.prompt.name === 'consent'
-    if (!isConsent || (answer !== 'allow' && answer !== 'deny')) return fail(response, goBack, 404)
+    if (!isConsent || (answer !== 'allow' && answer !== 'deny')) return fail(response, startAgain, 404)
     // The body of the form is empty.
     request.resume()
     const result =
@@ -151,12 +159,11 @@ export function createInteractions({ tenant, config, records, signIn, identities
     if (!isPage && !(url.pathname === '/callback' && request.method === 'GET')) return false
     try {
       if (isPage) await interaction(provider, url.pathname.slice('/interaction/'.length), request, response)
-      else await callback(url, request, response)
+      else await callback(url, provider.createContext(request, response))
     } catch (error) {
       log.error({ tenant: tenant.id, err: error }, 'a page of the login front failed')
-      if (!response.headersSent)
-        fail(response, "The tenant's identity provider cannot be reached at the moment. Try again in a minute.", 503)
-      else response.destroy()
+      if (response.headersSent) response.destroy()
+      else fail(response, error instanceof GatewayError ? error.message : providerAway, 503)
     }
     return true
   }
@@ -171,14 +178,13 @@ function askConsent(
   const redirectUri = new URL(String(params['redirect_uri']))
   const isWeb = redirectUri.protocol === 'https:' || redirectUri.protocol === 'http:'
   const missing = (prompt.details['missingResourceScopes'] ?? {}) as Record<string, string[]>
-  const resources = [params['resource'] ?? Object.keys(missing)].flat().map(String)
   const scopes = Object.values(missing).flat()
   const body = consentBody({
     ...who,
     target: isWeb ? redirectUri.host : `an app on this device (${redirectUri.protocol}//)`,
-    resource: resources.join(', ') || (config.defaultResource ?? config.resources[0] ?? ''),
+    resource: [params['resource']].flat().join(', '),
     scopes: scopes.length > 0 ? scopes : config.scopes,
-    path: `${new URL(config.issuer).pathname}/interaction/${uid}`
+    path: `${config.path}/interaction/${uid}`
   })
   const page = { name: config.name, title: `Allow ${who.client}?`, body }
   sendPage(response, 200, page, [isWeb ? redirectUri.origin : redirectUri.protocol])
@@ -190,12 +196,3 @@ const digestOf = (text: string): string => hash('sha256', text, 'base64url')
 
 const isEqual = (one: string, other: string): boolean =>
   one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other))
-
-function cookieOf({ headers: { cookie = '' } }: IncomingMessage, name: string): string | undefined {
-  const prefix = `${name}=`
-  return cookie
-    .split(';')
-    .map((each) => each.trim())
-    .find((each) => each.startsWith(prefix))
-    ?.slice(prefix.length)
-}

@@ -3,6 +3,8 @@
 
 import { randomBytes, randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
+import type { GatewayError } from '../protocol/messages.ts'
+import { unavailable } from '../store/port.ts'
 import type { Clock } from '../time/clock.ts'
 import type { LoginRecords } from './records.ts'
 
@@ -55,7 +57,7 @@ export function createLoginKeys(records: LoginRecords, clock: Pick<Clock, 'now'>
           cookieKey: stored?.cookieKey ?? randomBytes(32).toString('base64url')
         }
         await records.write('Keys', '', stored)
-      } else if (stored === undefined) throw new Error('the keys are being made by another process')
+      } else if (stored === undefined) throw beingMade()
     }
     known = { stored, at: now }
     return stored
@@ -72,6 +74,9 @@ export function createLoginKeys(records: LoginRecords, clock: Pick<Clock, 'now'>
     return { keys: [signing, ...others].flatMap((each) => each?.jwk ?? []), cookieKey: stored.cookieKey }
   }
 }
+
+const beingMade = (): GatewayError =>
+  unavailable('The keys of the login front are being made by another process. Retry in a second.')
 
 async function newKey(): Promise<JWK> {
   const { privateKey } = await generateKeyPair('ES256', { extractable: true })

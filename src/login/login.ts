@@ -14,7 +14,7 @@ import { createIdentities } from './identities.ts'
 import { createInteractions } from './interactions.ts'
 import { createLoginKeys, publicKeysOf } from './keys.ts'
 import { createProvider } from './provider.ts'
-import { createLoginRecords, type LoginRecords } from './records.ts'
+import { createLoginRecords } from './records.ts'
 import { createSignIn } from './sign-in.ts'
 
 interface LoginOptions {
@@ -80,7 +80,7 @@ export function createLogin({ snapshot, store, sealer, clock, wall, log }: Login
       const { config, front } = found
       const issuer = new URL(config.issuer)
       const provider = await front.provider()
-      // Of the public URL, so that all that the library makes of them is, too.
+      // The library makes its URLs of these: they are those of the public URL, whatever proxy stands in front.
       request.headers.host = issuer.host
       request.headers['x-forwarded-proto'] = issuer.protocol.slice(0, -1)
       delete request.headers['x-forwarded-host']
@@ -88,14 +88,17 @@ export function createLogin({ snapshot, store, sealer, clock, wall, log }: Login
       mounted.url = path
       const url = new URL(path, config.issuer)
       if (await front.interactions(provider, url, request, response)) return true
-      const refusal = await overRate(front, config, url.pathname, request.method)
-      if (refusal !== undefined) {
-        log.warn({ tenant: tenant.id, limit: refusal }, 'the login front is asked too often')
+      const limit = limitOf(config, url.pathname, request.method)
+      const count = limit === undefined ? 0 : await front.records.count(limit.name, limit.windowMs)
+      if (limit !== undefined && count > limit.most) {
+        // Once in each window, whichever process it comes to.
+        if (count === limit.most + 1)
+          log.warn({ tenant: tenant.id, limit: limit.name, most: limit.most }, 'the login front is asked too often')
         return sendTooMany(request, response)
       }
       mounted.url = withScopes(url, config)
       // The library finds out by comparison under which path it stands.
-      mounted.originalUrl = issuer.pathname + mounted.url
+      mounted.originalUrl = config.path + mounted.url
       await provider.callback()(request, response)
       return true
     },
@@ -114,19 +117,12 @@ export function createLogin({ snapshot, store, sealer, clock, wall, log }: Login
   }
 }
 
-/** Strangers may do both, and each leaves something in the store. @returns the limit that is reached, if one is */
-async function overRate(
-  { records }: { readonly records: LoginRecords },
-  { registrationsPerHour, authorizationsPerMinute }: LoginConfig,
-  path: string,
-  method = ''
-): Promise<string | undefined> {
+/** @returns the limit of what strangers may do and leaves something in the store; undefined for all else */
+function limitOf(config: LoginConfig, path: string, method = '') {
   if (path === '/reg' && method === 'POST')
-    return (await records.count('Registrations', hourMs)) > registrationsPerHour ? 'registrationsPerHour' : undefined
+    return { name: 'registrationsPerHour', windowMs: hourMs, most: config.registrationsPerHour }
   if (path === '/auth' && method !== 'OPTIONS')
-    return (await records.count('Authorizations', minuteMs)) > authorizationsPerMinute
-      ? 'authorizationsPerMinute'
-      : undefined
+    return { name: 'authorizationsPerMinute', windowMs: minuteMs, most: config.authorizationsPerMinute }
   return undefined
 }
 

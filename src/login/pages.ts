@@ -53,7 +53,7 @@ interface Page {
   readonly body: string
 }
 
-const documentOf = ({ name, title, body }: Page): string => `<!doctype html>
+export const pageText = ({ name, title, body }: Page): string => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -82,7 +82,7 @@ export const securityHeaders = (formTargets: readonly string[] = []): Readonly<R
 })
 
 export function sendPage(response: ServerResponse, status: number, page: Page, formTargets?: readonly string[]): void {
-  const html = documentOf(page)
+  const html = pageText(page)
   response
     .writeHead(status, {
       ...securityHeaders(formTargets),
@@ -91,8 +91,6 @@ export function sendPage(response: ServerResponse, status: number, page: Page, f
     })
     .end(html)
 }
-
-export const pageText = documentOf
 
 interface Consent {
   /** What the client calls itself: its own word, which nobody has checked. */
@@ -120,4 +118,11 @@ export const consentBody = ({ client, target, resource, scopes, account, path }:
 <form method="post" action="${escaped(path)}/deny"><button>Do not allow</button></form>
 </div>`
 
-export const textBody = (text: string): string => `<p>${escaped(text)}</p>`
+export const startAgain = 'Go back to the app and start again.'
+
+/** @param name of the tenant, as people know it */
+export const errorPage = (name: string, text: string): Page => ({
+  name,
+  title: 'This sign-in cannot go on',
+  body: `<p>${escaped(text)}</p>`
+})

@@ -9,7 +9,8 @@ import type { Clock } from '../time/clock.ts'
 import { createLoginAdapter } from './adapter.ts'
 import type { createIdentities } from './identities.ts'
 import type { LoginKeys } from './keys.ts'
-import { escaped, pageText, securityHeaders, textBody } from './pages.ts'
+import { interactionSeconds } from './interactions.ts'
+import { errorPage, escaped, pageText, securityHeaders, startAgain } from './pages.ts'
 import type { LoginRecords } from './records.ts'
 
 interface ProviderOptions {
@@ -29,23 +30,23 @@ const reasons: Readonly<Record<string, string>> = {
   invalid_redirect_uri: 'The app asks for an answer to an address that it has not registered.'
 }
 
-/** Of an authorization in progress: from the first redirect to the last. */
-const interactionSeconds = 15 * 60
 const codeSeconds = 60
 /** Of what a person has allowed, however often it is used. */
 const grantSeconds = 365 * 24 * 60 * 60
+/** How long a registered client is kept since it last got a code or a token, at the least. */
+const clientSeconds = 90 * 24 * 60 * 60
 
 export async function createProvider(options: ProviderOptions): Promise<Provider> {
   const { tenant, config, keys, records, identities, clock, log } = options
   // Loaded by the first request to a login front: who has none does without it.
   const { Provider, errors, interactionPolicy } = await import('oidc-provider')
   const refreshSeconds = config.refreshDays * 24 * 60 * 60
+  const clientMs = Math.max(clientSeconds, refreshSeconds) * 1_000
   const alreadyUsed = (): Error => new errors.InvalidGrant('it was used already')
   const resources = new Set(config.resources)
-  const only = config.resources.length === 1 ? config.resources[0] : config.defaultResource
 
   async function findAccount(_ctx: KoaContextWithOIDC, subject: string, token?: { readonly kind?: string }) {
-    // Wherever tokens are issued.
+    // Before a token is issued the provider is asked again.
     const isIssued = token?.kind === 'RefreshToken' || token?.kind === 'AuthorizationCode'
     const identity = isIssued ? await asked(subject) : await identities.get(subject)
     if (identity === undefined) return undefined
@@ -65,18 +66,18 @@ export async function createProvider(options: ProviderOptions): Promise<Provider
     }
   }
 
-  // Whoever the provider did not know any more may have come back: the session of the browser says nothing then.
+  // A person whom the provider no longer knew may come back: a session of the browser from before does not count.
   const policy = interactionPolicy.base()
   const isGone = async ({ oidc: { session } }: KoaContextWithOIDC): Promise<boolean> =>
     session?.accountId !== undefined && (await identities.get(session.accountId)) === undefined
   policy.get('login')?.checks.add(new interactionPolicy.Check('gone', 'the person has to sign in again', isGone))
 
   const configuration: Configuration = {
-    adapter: (kind: string) => createLoginAdapter(kind, { records, clock, alreadyUsed }),
+    adapter: (kind: string) => createLoginAdapter(kind, { clientMs, records, clock, alreadyUsed }),
     jwks: { keys: [...keys.keys] as NonNullable<Configuration['jwks']>['keys'] },
     cookies: {
       keys: [keys.cookieKey],
-      long: { httpOnly: true, sameSite: 'lax', path: new URL(config.issuer).pathname },
+      long: { httpOnly: true, sameSite: 'lax', path: config.path },
       short: { httpOnly: true, sameSite: 'lax' },
       names: { interaction: 'gatehouse_interaction', resume: 'gatehouse_resume', session: 'gatehouse_session' }
     },
@@ -118,8 +119,8 @@ export async function createProvider(options: ProviderOptions): Promise<Provider
         enabled: true,
         defaultResource: (_ctx, _client, oneOf) => {
           if (Array.isArray(oneOf)) return oneOf[0] as string
-          if (only === undefined) throw new errors.InvalidTarget('name the endpoint with the parameter resource')
-          return only
+          if (config.defaultResource !== undefined) return config.defaultResource
+          throw new errors.InvalidTarget('name the endpoint with the parameter resource')
         },
         useGrantedResource: () => true,
         getResourceServerInfo: (_ctx, resource) => {
@@ -143,35 +144,33 @@ export async function createProvider(options: ProviderOptions): Promise<Provider
     },
     // The Origin of every request was compared with those of the tenant before it came here.
     clientBasedCORS: () => true,
-    interactions: { policy, url: (_ctx, { uid }) => `${new URL(config.issuer).pathname}/interaction/${uid}` },
+    interactions: { policy, url: (_ctx, { uid }) => `${config.path}/interaction/${uid}` },
     renderError: (ctx, out) => {
-      ctx.set(securityHeaders())
-      ctx.type = 'html'
       const text = reasons[out.error] ?? `${out.error_description ?? out.error}.`
-      ctx.body = pageText({
-        name: config.name,
-        title: 'This sign-in cannot go on',
-        body: textBody(`${text} Go back to the app and start again.`)
-      })
+      show(ctx, errorPage(config.name, `${text} ${startAgain}`))
     }
   }
 
-  function logoutSource(ctx: KoaContextWithOIDC, form: string): void {
+  function show(ctx: KoaContextWithOIDC, page: Parameters<typeof pageText>[0]): void {
     ctx.set(securityHeaders())
+    ctx.type = 'html'
+    ctx.body = pageText(page)
+  }
+
+  function logoutSource(ctx: KoaContextWithOIDC, form: string): void {
     const buttons =
       '<div class="actions"><button class="primary" form="op.logoutForm" name="logout" value="yes">Sign out</button>' +
       '<button form="op.logoutForm">Stay signed in</button></div>'
-    ctx.body = pageText({ name: config.name, title: 'Sign out?', body: form + buttons })
+    show(ctx, { name: config.name, title: 'Sign out?', body: form + buttons })
   }
 
   function postLogoutSuccessSource(ctx: KoaContextWithOIDC): void {
-    ctx.set(securityHeaders())
     const body = `<p>You are signed out of ${escaped(config.name)}. Apps keep what they were allowed to use.</p>`
-    ctx.body = pageText({ name: config.name, title: 'Signed out', body })
+    show(ctx, { name: config.name, title: 'Signed out', body })
   }
 
   const provider = new Provider(config.issuer, configuration)
-  // What the browser asked for is the public URL, whatever stands in front: the caller has set the headers so.
+  // It takes host and protocol from forwarded headers, which login.ts sets to those of the public URL.
   provider.proxy = true
   provider.on('server_error', (_ctx, error: Error) =>
     log.error({ tenant: tenant.id, err: error }, 'the login front failed')

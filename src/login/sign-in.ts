@@ -65,11 +65,19 @@ export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, cl
     const name = [claims['email'], claims['preferred_username'], claims['name'], subject].find(
       (each) => typeof each === 'string' && each !== ''
     ) as string
+    const [groups, roles] = [textsOf(claims[provider.groupsClaim]), textsOf(claims[provider.rolesClaim])]
+    // Not cut: a policy that denies a group would let its members in.
+    if (JSON.stringify([groups, roles]).length > maxTextChars)
+      throw new SignInRefused(
+        'server_error',
+        `It names ${groups.length} groups and ${roles.length} roles, which are more than a token can hold. Have it ` +
+          'send only those that policies name.'
+      )
     return {
       subject,
       name: name.slice(0, 200),
-      groups: textsOf(claims[provider.groupsClaim]),
-      roles: textsOf(claims[provider.rolesClaim]),
+      groups,
+      roles,
       refreshToken,
       signedInAt,
       askedAt: clock.now()
@@ -169,10 +177,11 @@ function refusalOf(error: unknown): unknown {
   return error
 }
 
-const maxTexts = 500
+/** Groups and roles of a person, as JSON: with all else that a token says, it is not longer than we accept. */
+const maxTextChars = 4_000
 
-/** A list of groups or roles: an array, or one text. */
+/** A list of groups or roles: an array, or one text, which may hold spaces and is one name. */
 function textsOf(claim: unknown): string[] {
   const list: unknown[] = Array.isArray(claim) ? claim : [claim]
-  return list.filter((each): each is string => typeof each === 'string' && each.length <= 256).slice(0, maxTexts)
+  return list.filter((each): each is string => typeof each === 'string' && each.length <= 256)
 }

@@ -30,6 +30,24 @@ refusals(t, [
     message: /no openid/
   },
   {
+    name: 'a login front that cannot give a scope that everybody needs is refused',
+    steps: [...auth, 'requiredScopes'],
+    bad: ['mcp', 'admin'],
+    good: ['mcp'],
+    start: withValue([...auth, 'login'], front, named()),
+    path: 'tenants.acme.auth.login.scopes',
+    message: /lacks admin/
+  },
+  {
+    name: 'a login front without scopes is refused',
+    steps: [...auth, 'login'],
+    bad: { ...front, scopes: [] },
+    good: { ...front, scopes: ['tools'] },
+    start: named(),
+    path: 'tenants.acme.auth.login.scopes',
+    message: /at least 1|empty/
+  },
+  {
     name: 'the login front of a tenant is no issuer of its file',
     steps: [...issuer, 'issuer'],
     bad: 'https://mcp.example.com/login/acme',

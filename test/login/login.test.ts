@@ -97,7 +97,8 @@ t.test('refusals come back to the client, and end at the client', async (t) => {
     t.equal(stopped.status, 400)
     t.match(stopped.html, /This sign-in cannot go on.*(not known here|has not registered)/s)
   }
-  t.match((await browser().go(begin(), redirectUri)).html, /Allow A Host/, 'without resource: the default endpoint')
+  const byDefault = await browser().go(begin(), redirectUri)
+  t.ok(byDefault.html.includes(`<dd>${front.url()}</dd>`), 'without resource: the default endpoint')
 })
 
 t.test('a page that began in another browser goes nowhere', async (t) => {
@@ -157,6 +158,7 @@ t.test('who is disabled at the provider is out at the next refresh; whose groups
     token = String(answer.body['refresh_token'] ?? token)
     return answer
   }
+  t.teardown(() => moveClock(0))
   front.provider.groups.set('ada', ['admins'])
   t.match(decodeJwt((await refresh()).body.access_token), { groups: ['staff'] }, 'said a moment ago')
   moveClock(40_000)
@@ -177,6 +179,29 @@ t.test('who is disabled at the provider is out at the next refresh; whose groups
   t.equal((await logIn(front, front.url('other'), person)).status, 200, 'and who comes back signs in again')
 })
 
+t.test('groups that no token could hold are refused at the sign-in, not cut', async (t) => {
+  const front = await loginGateway(t)
+  const names = (count: number): string[] => Array.from({ length: count }, (_, n) => `group ${String(n).padStart(30)}`)
+  front.provider.groups.set('ada', names(90))
+  const { body } = await logIn(front, front.url())
+  t.equal((decodeJwt(body.access_token)['groups'] as string[]).length, 90)
+  t.equal(await use(front.url(), body.access_token), 200)
+  front.provider.groups.set('ada', names(150))
+  const { clientId } = await register(front)
+  const url = authorizationUrl(front, { client_id: clientId, state: 's', code_challenge: pkce().challenge })
+  t.equal((await browser().go(url, redirectUri)).url.searchParams.get('error'), 'server_error')
+  t.match(
+    front.log.find(({ reason }) => /150 groups/.test(String(reason)))?.['reason'],
+    /only those that policies name/
+  )
+})
+
+t.test('a login front that names no scopes has one', async (t) => {
+  const front = await loginGateway(t, { login: { scopes: undefined } })
+  const { body } = await logIn(front, front.url())
+  t.equal(decodeJwt(body.access_token)['scope'], 'mcp')
+})
+
 t.test('redirect URIs: https, loopback and apps; nothing that runs or can be listened to', async (t) => {
   const front = await loginGateway(t)
   for (const good of ['https://claude.ai/api/mcp/auth_callback', 'http://localhost/cb', 'cursor://anysphere/cb'])
@@ -195,6 +220,13 @@ t.test('registrations and sign-ins that are begun are limited', async (t) => {
   const statuses = []
   for (let n = 0; n < 3; n++) statuses.push((await browser().go(`${front.issuer}/auth?client_id=nobody`, 'x')).status)
   t.same(statuses, [400, 400, 429])
+  t.equal((await register(front)).status, 429)
+  const said = front.log.filter(({ msg }) => msg === 'the login front is asked too often')
+  t.same(
+    said.map(({ limit }) => limit),
+    ['registrationsPerHour', 'authorizationsPerMinute'],
+    'each once'
+  )
 })
 
 t.test('a tenant without a login front has none, and keys are published without their private half', async (t) => {
@@ -207,7 +239,7 @@ t.test('a tenant without a login front has none, and keys are published without 
   t.notMatch(await json(`${front.issuer}/jwks`), { keys: [{ d: String }] }, 'the private half stays')
 })
 
-t.test('two processes on one store are one login front', async (t) => {
+t.test('a restart on the same store loses nothing, and nothing of it can be read there', async (t) => {
   const file = join(t.testdir(), 'gatehouse.db')
   const first = await loginGateway(t, { top: { store: `file:${file}` } })
   const { clientId, body } = await logIn(first, first.url())

@@ -4,7 +4,7 @@ import type { TenantId } from '../../protocol/messages.ts'
 import { keyDigest } from '../rules.ts'
 import type { TenantInput } from '../schema/config.ts'
 import type { AuthConfig, IssuerConfig } from '../snapshot.ts'
-import type { LoginConfig } from './login-config.ts'
+import { loginPath, type LoginConfig } from './login-config.ts'
 
 export const pathOfEndpoint = (id: TenantId, name: string): string =>
   name === 'default' ? `/t/${id}/mcp` : `/t/${id}/${name}/mcp`
@@ -37,12 +37,15 @@ function compileLogin(
   publicUrl: string
 ): LoginConfig {
   const urlOf = (endpoint: string): string => publicUrl + pathOfEndpoint(id, endpoint)
+  const path = loginPath(id)
+  const byDefault = endpoints.length === 1 ? endpoints[0] : endpoints.find((endpoint) => endpoint === 'default')
   return {
     ...login,
     name,
-    issuer: `${publicUrl}/login/${id}`,
+    issuer: publicUrl + path,
+    path,
     resources: endpoints.map(urlOf),
-    defaultResource: endpoints.includes('default') ? urlOf('default') : undefined
+    defaultResource: byDefault === undefined ? undefined : urlOf(byDefault)
   }
 }
 

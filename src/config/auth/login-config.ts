@@ -1,8 +1,13 @@
 // The compiled configuration of a tenant's login front.
 
+/** @returns the path of the login front of a tenant */
+export const loginPath = (tenant: string): string => `/login/${tenant}`
+
 export interface LoginConfig {
-  /** Its own: `{publicUrl}/login/{tenant}`. */
+  /** Its own: the origin of publicUrl and `path`. */
   readonly issuer: string
+  /** `/login/{tenant}` */
+  readonly path: string
   /** Of the tenant, as people know it. */
   readonly name: string
   /** The tenant's OpenID provider, where people sign in. */
@@ -19,7 +24,7 @@ export interface LoginConfig {
   readonly scopes: readonly string[]
   /** URLs of the endpoints. */
   readonly resources: readonly string[]
-  /** For clients that name none. */
+  /** For clients that name none: the only one, or the one named `default`. */
   readonly defaultResource: string | undefined
   readonly tokenSeconds: number
   readonly refreshDays: number

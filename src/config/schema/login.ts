@@ -1,6 +1,6 @@
 // The schema of `auth.login` of a tenant: the authorization server that the gateway itself is for it.
 
-import { closedObject, defaulted, formatted, integer, scopes } from './parts.ts'
+import { closedObject, defaulted, formatted, integer, scopesOrDefault } from './parts.ts'
 import { Type } from './type.ts'
 
 const claim = (byDefault: string, description: string) =>
@@ -14,13 +14,10 @@ export const ProviderSchema = closedObject(
       minLength: 1,
       description: 'Of the same client, preferably as `${NAME}` or `${file:PATH}`.'
     }),
-    scopes: defaulted(
-      Type.Array(Type.String({ minLength: 1 }), {
-        default: ['openid', 'profile', 'email', 'offline_access'],
-        description:
-          'Scopes to ask it for. `openid` is needed. With a refresh token (`offline_access` at most providers) it is ' +
-          'asked again at each refresh whether the person may still come in.'
-      })
+    scopes: scopesOrDefault(
+      ['openid', 'profile', 'email', 'offline_access'],
+      'Scopes to ask it for. `openid` is needed. With a refresh token (`offline_access` at most providers) it is ' +
+        'asked again at each refresh whether the person may still come in.'
     ),
     subjectClaim: claim('sub', 'Claim of its ID token that names a person for good.'),
     groupsClaim: claim('groups', 'Claim with the groups of a person, for policies.'),
@@ -39,7 +36,10 @@ export const LoginSchema = closedObject(
     name: Type.Optional(
       Type.String({ minLength: 1, maxLength: 80, description: 'Of the tenant, on the pages. Not given: its id.' })
     ),
-    scopes: scopes('Scopes that a token can have, all of which are asked for where a host names none.'),
+    scopes: scopesOrDefault(
+      ['mcp'],
+      'Scopes that a token can have, all of which are asked for where a host names none.'
+    ),
     tokenSeconds: integer(60, 86_400, 600, 'Life of an access token.'),
     refreshDays: integer(1, 365, 30, 'After so long without any use a host has to ask the person again.'),
     sessionHours: integer(

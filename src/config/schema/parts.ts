@@ -35,12 +35,13 @@ const maxPatterns = 1_000
 export const patterns = (description: string) =>
   Type.Array(Type.String({ maxLength: maxPatternLength }), { minItems: 1, maxItems: maxPatterns, description })
 
-export const scopes = (description: string) =>
-  list(
-    Type.String({
-      // RFC 6749 appendix A.4
-      pattern: '^[\\x21\\x23-\\x5B\\x5D-\\x7E]+$',
-      patternErrorMessage: 'must be one scope: visible characters without spaces, quotes and backslashes'
-    }),
-    description
-  )
+const scope = Type.String({
+  // RFC 6749 appendix A.4
+  pattern: '^[\\x21\\x23-\\x5B\\x5D-\\x7E]+$',
+  patternErrorMessage: 'must be one scope: visible characters without spaces, quotes and backslashes'
+})
+
+export const scopes = (description: string) => list(scope, description)
+
+export const scopesOrDefault = (byDefault: readonly string[], description: string) =>
+  defaulted(Type.Array(scope, { minItems: 1, default: [...byDefault], description }))

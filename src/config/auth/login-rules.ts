@@ -1,0 +1,33 @@
+// Rules between values of a login front and what stands beside it.
+
+import type { Path, Report } from '../problems.ts'
+import { listOf, treeOf, type Tree } from '../shape.ts'
+import { loginPath } from './login-config.ts'
+
+/**
+ * @param auth of a tenant, with `login`
+ * @param path of `auth`: `tenants`, the tenant, `auth`
+ */
+export function checkLogin(auth: Tree, path: Path, report: Report, publicUrl: unknown): void {
+  const login = treeOf(auth['login'])
+  const place = [...path, 'login']
+  if (publicUrl === undefined)
+    report.add(
+      place,
+      'needs publicUrl',
+      'Give publicUrl, the origin that browsers use, such as https://mcp.example.com.'
+    )
+  const { scopes: asked = ['openid'] } = treeOf(login['provider'])
+  if (!listOf(asked).includes('openid'))
+    report.add([...place, 'provider', 'scopes'], 'has no openid', 'Add it: nobody can sign in without.')
+  const missing = listOf(auth['requiredScopes']).filter((scope) => !listOf(login['scopes']).includes(scope))
+  if (missing.length > 0)
+    report.add(
+      [...place, 'scopes'],
+      `lacks ${missing.map(String).join(', ')}, without which nobody is let in (requiredScopes)`,
+      'Add it to login.scopes, or remove it from requiredScopes.'
+    )
+  const own = String(publicUrl).replace(/\/$/, '') + loginPath(String(path[1]))
+  if (listOf(auth['issuers']).some((each) => treeOf(each)['issuer'] === own))
+    report.add([...path, 'issuers'], `has ${own}, which is the login front of the tenant`, 'Remove it.')
+}
