@@ -146,7 +146,8 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
     random: Math.random,
     newId: () => randomBytes(16).toString('base64url'),
     clientInfo: { name: 'gatehouse', version: '0' },
-    log
+    log,
+    observers: { clock, log }
   }
   const relay = createLegacyRelay({
     runtime,

@@ -20,7 +20,8 @@ function errorsMarkdown(): string {
 
 *Written by \`npm run docs\` from the table in src/protocol/error-table.ts; do not edit.*
 
-Every error that the gateway itself makes is a JSON-RPC error with \`error.data.reason\` set to one of these codes. The HTTP status is
+Every error that the gateway itself makes is a JSON-RPC error with \`error.data.reason\` set to one of these codes,
+and \`error.data.requestId\`, which the header \`X-Request-Id\` repeats and the log explains ([logging.md](logging.md)). The HTTP status is
 the one given here, unless a part of the response was sent already. "Retry" says whether the same request may succeed later without
 anybody changing anything. An error of an upstream server is passed on unchanged, without \`reason\`.
 A refusal that comes before the body is parsed has \`"id": null\`; one of a body that is no JSON-RPC request has no id.

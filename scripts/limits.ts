@@ -111,6 +111,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'call',
       'it is answered, and no other is let through until records are written again'
     ],
+    ['observe/calls.ts maxLoggedChars chars', 'an error, in the line of its call', 'line', 'cut off'],
+    [
+      'observe/refused-requests.ts maxShownChars chars',
+      'path, host, origin and error of a refused request',
+      'line',
+      'cut off'
+    ],
     ['audit/call-entry.ts maxNameChars chars', 'the name or URI in a record', 'record', 'cut off'],
     ['audit/call-entry.ts maxArgumentChars chars', 'recorded arguments', 'record', 'left out; their hash stays'],
     [
@@ -1133,6 +1140,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 
 /** Numbers that bound nothing which a user would notice: formats, sizes of samples, intervals of sweeping. */
 const exceptions = `
+observe/calls.ts loggedSessionChars
 login/interactions.ts interactionMs
 login/identities.ts pollMs
 login/keys.ts dayMs

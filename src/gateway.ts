@@ -118,13 +118,14 @@ export async function createGateway(
   const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory })
 
   const contextOf: ContextOf = (tenant, endpoint) => contextIn(state.snapshot, tenant, endpoint)
-  const runtime = { ...clocks, random, newId, clientInfo: serverInfo, log, memory, audit }
+  const observers = { clock: steadyClock, log, audit }
+  const runtime = { ...clocks, random, newId, clientInfo: serverInfo, log, memory, observers }
   const relay = createLegacyRelay({ runtime, pool, store, sealer, sessions, live, serverRequestQuotas, contextOf })
   const [{ shared }, { parkedMs }] = [relay, overrides]
   const modernRelay = createModernRelay({ runtime, pool, sealer, shared, contextOf, node, bus, parkedMs })
 
   const revalidator = createRevalidator(wallClock, overrides.keepAliveMs ?? 15_000, log)
-  const handling = { revalidator, clock: wallClock, log, calls, audit }
+  const handling = { revalidator, clock: wallClock, observers, calls, audit }
   const isDraining = (): boolean => state.draining
   const replicas = createReplicas({ bus, store, sessions, live, memory, contextOf, isDraining, log }, relay)
   const legacy = createLegacyHandler({ ...handling, relay, sessions, live, streams, replicas })

@@ -3,7 +3,8 @@
 // none.
 
 import type { AuditConfig, Snapshot } from '../config/snapshot.ts'
-import type { CallAuditor, Log } from '../observe/log.ts'
+import type { CallAuditor } from '../observe/calls.ts'
+import type { Log } from '../observe/log.ts'
 import { type GatewayError, type JsonObject, tenantId } from '../protocol/messages.ts'
 import { type Store, unavailable } from '../store/port.ts'
 import { type Clock, createDelay, every } from '../time/clock.ts'

@@ -3,7 +3,7 @@
 
 import { createHmac, type KeyObject } from 'node:crypto'
 import type { TenantAudit } from '../config/snapshot.ts'
-import type { CallOutcome, ObservedCall } from '../observe/log.ts'
+import type { CallOutcome, ObservedCall } from '../observe/calls.ts'
 import { anyMatcher } from '../protocol/glob.ts'
 import { isLongText, longTextSteps } from '../protocol/json-text.ts'
 import { isObject, type JsonObject } from '../protocol/messages.ts'
@@ -52,7 +52,7 @@ export function callEntry(
       : undefined
   return {
     ready,
-    fields({ outcome, ms, rule = record?.denied }) {
+    fields({ outcome, code, ms, rule }) {
       const route = record?.route
       return {
         endpoint: endpoint.name,
@@ -65,8 +65,10 @@ export function callEntry(
         decision: rule === undefined && !deniedOutcomes.has(outcome) ? 'allowed' : 'denied',
         rule,
         outcome,
+        code,
         ms,
         bytes: record?.bodyBytes,
+        bytesOut: record?.answerBytes,
         arguments: shown,
         argumentsHash
       }

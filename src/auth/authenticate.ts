@@ -6,7 +6,7 @@ import type { KeyConfig, Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
-import { challenge, hasIssuer, readBearer, refusalOf, refused } from './bearer.ts'
+import { challenge, hasIssuer, readBearer, refusalOf, refused, type Refusal } from './bearer.ts'
 import type { Fetch } from './fetch.ts'
 import { createKeySource, type KeySource } from './jwks.ts'
 import { anonymousPrincipal, isStopped, keyPrincipal, reservedIssuerPrefix, type Principal } from './principal.ts'
@@ -93,7 +93,7 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
     const refusal = error instanceof GatewayError ? refusalOf(error) : undefined
     if (!(error instanceof GatewayError) || refusal === undefined) return error
     const { reason, detail } = refusal
-    log[reason === 'missing' ? 'debug' : 'info']({ tenant: id, reason, detail }, 'authentication refused')
+    log.debug({ tenant: id, reason, detail }, 'authentication refused')
     const { code, message } = error
     const name =
       reason === 'missing' || reason === 'scheme' ? undefined : code === 'invalid_request' ? code : 'invalid_token'
@@ -134,13 +134,14 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
       const scopes = tenant.auth.requiredScopes
       if (scopes.every((scope) => principal.scopes.has(scope))) return principal
       const { issuer, subject } = principal
-      log.info({ tenant: tenant.id, issuer, subject, reason: 'scope' }, 'authentication refused')
+      log.debug({ tenant: tenant.id, issuer, subject, reason: 'scope' }, 'authentication refused')
       const isKeyOnly = !hasIssuer(tenant.auth)
       const description =
         `The ${isKeyOnly ? 'API key' : 'token'} needs all of these scopes: ${scopes.join(' ')}. ` +
         (isKeyOnly ? 'They are given to it in the configuration.' : 'Ask for a token with them.')
       const metadata = isKeyOnly ? undefined : metadataUrl
       throw new GatewayError('insufficient_scope', description, {
+        cause: { reason: 'scope', detail: `${subject} of ${issuer}` } satisfies Refusal,
         headers: { 'WWW-Authenticate': challenge(metadata, scopes, 'insufficient_scope', description) }
       })
     },

@@ -46,7 +46,7 @@ export function readBearer(rawHeaders: readonly string[]): string | undefined {
 }
 
 /** For the log: why a credential was refused. */
-interface Refusal {
+export interface Refusal {
   readonly reason: string
   /** A cause, or one short claim of the token, such as the unknown issuer. */
   readonly detail?: string | undefined

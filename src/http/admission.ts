@@ -7,12 +7,12 @@ import { challenge, hasIssuer, metadataUrlOf } from '../auth/bearer.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { Endpoint, Snapshot } from '../config/snapshot.ts'
 import { holdMemory, type HeldMemory, type MemoryAccount, type MemoryShare } from '../limits/memory.ts'
-import type { CallRecord } from '../observe/log.ts'
+import type { CallRecord } from '../observe/calls.ts'
 import { endpointName, GatewayError, tenantId } from '../protocol/messages.ts'
 import { quotaKeyOf, type EndpointContext } from '../relay/call/call.ts'
 import type { Sealer } from '../store/seal.ts'
 import { corsHeadersOf, type PreparedHeaders, readTarget, type ServerAddress } from './headers.ts'
-import type { ClientReply, ClientRequest, ReplyHeaders } from './reply.ts'
+import { requestIdHeader, type ClientReply, type ClientRequest, type ReplyHeaders } from './reply.ts'
 
 /** What changes while the server runs. */
 export interface ServerState {
@@ -103,12 +103,11 @@ export interface CallContext extends EndpointContext {
   readonly bodyBytes?: number | undefined
 }
 
-/** For what is written about a call. */
-export const callRecordOf = ({ address, requestId, bodyBytes }: CallContext): CallRecord => ({
-  address,
-  requestId,
-  bodyBytes
-})
+/** For what is written about a call. @param sender the client, as it declared itself, and its session */
+export const callRecordOf = (
+  { address, requestId, bodyBytes }: CallContext,
+  sender: Pick<CallRecord, 'revision' | 'software' | 'session'>
+): CallRecord => ({ address, requestId, bodyBytes, ...sender })
 
 /** A request that has passed Host, Origin, authentication and the parser. */
 export interface RequestContext extends CallContext, Credential {
@@ -193,7 +192,7 @@ export function createAdmission(
       },
       incoming: request.raw,
       raw: reply.raw,
-      headers: corsHeadersOf(reply),
+      headers: { ...corsHeadersOf(reply), [requestIdHeader]: request.id },
       requestId: request.id,
       address: request.raw.socket.remoteAddress,
       metadataUrl: hasIssuer(place.tenant.auth) ? namesOf(place.endpoint, suffix).metadata : undefined,

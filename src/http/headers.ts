@@ -4,7 +4,7 @@
 import type { FastifyCorsOptions } from '@fastify/cors'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatewayError, isLegacyRevision, legacyRevisions, type Revision } from '../protocol/messages.ts'
-import type { ClientRequest, ReplyHeaders } from './reply.ts'
+import { requestIdHeader, type ClientRequest, type ReplyHeaders } from './reply.ts'
 
 export interface ServerAddress {
   /** Origin of the public URL, such as https://mcp.example.com. */
@@ -137,7 +137,7 @@ export function corsOptionsOf(headers: IncomingHttpHeaders, originAllowed: boole
     origin,
     methods: 'GET, POST, DELETE',
     allowedHeaders: [namedHeaders, ...params.slice(0, maxParamHeaders)].join(', '),
-    exposedHeaders: 'Mcp-Session-Id, WWW-Authenticate, Retry-After',
+    exposedHeaders: `Mcp-Session-Id, WWW-Authenticate, Retry-After, ${requestIdHeader}`,
     maxAge: 600,
     // The handler of the route answers OPTIONS, with the methods that it has.
     preflightContinue: true,

@@ -9,6 +9,9 @@ import { closeIfSlow, closeIfStalled, stalledMs } from './backlog.ts'
 
 export type ReplyHeaders = Readonly<Record<string, string>>
 
+/** Of every answer: whoever reports a failure can name the line of the log that explains it. */
+export const requestIdHeader = 'X-Request-Id'
+
 /** A request as its handlers see it: Node's, or one that was read from its socket (direct/). Its body comes apart. */
 export type ClientRequest = Readonly<
   Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'socket' | 'httpVersionMajor' | 'complete' | 'errored'>
@@ -106,6 +109,7 @@ export function sendError(
   const isAnswer = typeof id === 'string' || typeof id === 'number'
   sendJson(raw, status === 200 && !isAnswer ? 400 : status, errorMessage(id, errorObject(error, requestId)), {
     ...headers,
+    ...(requestId === '' ? {} : { [requestIdHeader]: requestId }),
     ...retry,
     ...(ours ? error.headers : {})
   })

@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import type { Audit } from '../audit/audit.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
+import { logRefused } from '../observe/refused-requests.ts'
 import { GatewayError, isObject, tenantId } from '../protocol/messages.ts'
 import { every, pause, steadyClock, type Clock } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
@@ -93,12 +94,10 @@ export async function createServer(options: ServerOptions) {
     if (thrown === request.raw.errored) return log.debug({ path: request.routeOptions.url }, 'a request broke off')
     const error = translateFastifyError(thrown)
     if (error instanceof GatewayError) {
-      const cause = error.cause === undefined ? {} : { err: error.cause }
-      const { method, routeOptions } = request
-      log[error.row.level]({ reason: error.code, path: routeOptions.url, method, ...cause }, 'refused')
       const { tenant, endpoint = 'default' } = (request.params ?? {}) as PathParams
-      if (tenant !== undefined && state.snapshot.tenants.has(tenantId(tenant)))
-        audit?.refused(tenant, endpoint, request, error.code)
+      const known = tenant !== undefined && state.snapshot.tenants.has(tenantId(tenant)) ? tenant : undefined
+      logRefused(log, request, known, error)
+      if (known !== undefined) audit?.refused(known, endpoint, request, error.code)
     } else log.error({ err: error, requestId: request.id }, 'a request failed by a fault of the gateway')
     // Nobody who was not let in keeps a connection, and with it a descriptor, for the next request.
     const close: ReplyHeaders = request.context === undefined ? { Connection: 'close' } : {}

@@ -14,16 +14,17 @@ const levels: Readonly<Record<number, readonly [string, Parameters<typeof styleT
 
 /**
  * @param json a line of the log, as pino writes it
- * @returns `13:26:45.764 INFO  call tenant=demo method=tools/call ms=3.2` in local time. Only the stack of an error,
- * which faults of the gateway have, stands below its line.
+ * @returns `13:26:45 WARN  upstream is away upstream=files` in local time, without the level where it is INFO; a call
+ * as `13:26:45 files__read ok 36 ms ada`. Only the stack of an error, which faults of the gateway have, stands below
+ * its line.
  */
 export function textLine(json: string, hasColours: boolean): string {
   const { time, level, msg, ...fields } = JSON.parse(json) as Record<string, unknown>
-  const at = new Date(Number(time))
-  const clock = `${at.toTimeString().slice(0, 8)}.${String(at.getMilliseconds()).padStart(3, '0')}`
+  const clock = new Date(Number(time)).toTimeString().slice(0, 8)
   const [name, colour] = levels[Number(level)] ?? [String(level), 'gray']
   const paint = (style: typeof colour, text: string): string =>
     hasColours ? styleText(style, text, { validateStream: false }) : text
+  if (Number(level) === 30 && msg === 'call') return `${clock} ${callLine(fields, paint)}\n`
   let stack = ''
   const words = Object.entries(fields).map(([key, value]) => {
     if (!isObject(value) || typeof value['stack'] !== 'string') return paint('gray', `${key}=`) + word(value)
@@ -31,8 +32,23 @@ export function textLine(json: string, hasColours: boolean): string {
     stack = lines.replaceAll(/^/gm, '    ') + '\n'
     return paint('gray', `${key}=`) + word(rest)
   })
-  const line = [clock, paint(colour, name), visible(String(msg)), ...words].join(' ')
+  const shown = Number(level) === 30 ? [] : [paint(colour, name)]
+  const line = [clock, ...shown, visible(String(msg)), ...words].join(' ')
   return `${line}\n${stack.split('\n').map(visible).join('\n')}`
+}
+
+type Paint = (style: Parameters<typeof styleText>[0], text: string) => string
+
+/** What was called, how it ended, what it took, for whom, and why it failed. Everything else is in the JSON form. */
+function callLine(fields: Record<string, unknown>, paint: Paint): string {
+  const { method, upstream, tool, outcome, code, ms, user, apiKey, error } = fields as Readonly<Record<string, string>>
+  const what = tool === undefined ? `${method}` : `${upstream}__${tool}`
+  const how = outcome === 'rpc_error' ? `rpc_error ${code}` : `${outcome}`
+  const took = `${Math.round(Number(ms))} ms`
+  const who = `${user ?? apiKey}`
+  const why = error === undefined ? '' : `: ${visible(error)}`
+  const colour = outcome === 'ok' ? 'green' : 'yellow'
+  return `${visible(what)} ${paint(colour, how)} ${took} ${visible(who)}${why}`
 }
 
 const word = (value: unknown): string =>

@@ -17,6 +17,7 @@ import {
   type Result
 } from './messages.ts'
 import { modernClientRequests } from './methods.ts'
+import { firstOf } from './own-text.ts'
 import { isLogLevel, type LogLevel } from './seams.ts'
 import { decodeHeader } from './translate/param-headers.ts'
 
@@ -41,6 +42,8 @@ export interface Envelope {
   readonly version: string
   readonly capabilities: ClientCapabilities
   readonly logLevel: LogLevel | undefined
+  /** What the client calls itself. */
+  readonly software: Implementation | undefined
 }
 
 /** @returns the envelope, or a sentence that says what is missing or wrong */
@@ -71,8 +74,17 @@ function readEnvelope(params: JsonObject | undefined): Envelope | string {
     return `"${logLevelKey}" must be a log level of RFC 5424, such as "info".`
   if (progressToken !== undefined && typeof progressToken !== 'string' && !Number.isSafeInteger(progressToken))
     return '"progressToken" must be a string or an integer.'
-  return { version, capabilities, logLevel }
+  return { version, capabilities, logLevel, software: softwareOf(clientInfo) }
 }
+
+/** @returns what fits into a log, and keeps nothing of the body */
+export const softwareOf = (clientInfo: unknown): Implementation | undefined =>
+  isObject(clientInfo) && typeof clientInfo['name'] === 'string'
+    ? {
+        name: firstOf(clientInfo['name'], 200),
+        version: typeof clientInfo['version'] === 'string' ? firstOf(clientInfo['version'], 100) : 'unknown'
+      }
+    : undefined
 
 const envelopeKeys = new Set([versionKey, capabilitiesKey, clientInfoKey, logLevelKey])
 
@@ -87,7 +99,7 @@ function withoutEnvelope(request: Request): Request {
 /** The request as a modern server expects it: in the gateway's name, with the capabilities of the client behind it. */
 export function withEnvelope(
   request: Request,
-  { version, capabilities, logLevel }: Envelope,
+  { version, capabilities, logLevel }: Omit<Envelope, 'software'>,
   clientInfo: Implementation
 ): Request {
   const { method, params } = withoutEnvelope(request)

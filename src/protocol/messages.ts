@@ -202,13 +202,11 @@ export function rpcCodeOf(code: ErrorCode): number {
 export function errorObject(error: unknown, requestId: string): RpcErrorObject {
   if (error instanceof RpcError) return error.error
   if (error instanceof GatewayError) {
-    return { code: rpcCodeOf(error.code), message: error.message, data: { reason: error.code, ...error.data } }
+    const { code, message, data } = error
+    return { code: rpcCodeOf(code), message, data: { reason: code, ...data, ...(requestId !== '' && { requestId }) } }
   }
-  return {
-    code: rpcCodes.internalError,
-    message: `Internal error. The log of the gateway has the details under request id ${requestId}.`,
-    data: { reason: 'internal', requestId }
-  }
+  const message = `Internal error. The log of the gateway has the details under request id ${requestId}.`
+  return { code: rpcCodes.internalError, message, data: { reason: 'internal', requestId } }
 }
 
 /** Legacy: `initialize` agrees on a revision for a session. Modern: every request names one. */

@@ -3,7 +3,6 @@
 import { isConfiguredPrincipal, type Principal } from '../auth/principal.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { createMemoryAccount } from '../limits/memory.ts'
-import { observe } from '../observe/log.ts'
 import type { Notification, Result } from '../protocol/messages.ts'
 import type { LiveSession, LiveSessions } from '../session/live-sessions.ts'
 import type { Sessions } from '../session/sessions.ts'
@@ -143,14 +142,13 @@ export function createLegacyRelay({
       return { capabilities, instructions, serverInfo: clientInfo }
     },
     /** @throws GatewayError method_not_found; whatever the method throws */
-    call: (call: LegacyCall): Promise<Result> =>
-      observe(call, runtime, () => {
-        principals.set(call.session, call.principal)
-        const method = methods.get(call.request.method)
-        if (method === undefined) throw methodNotFound(call.request.method)
-        checkProgressToken(call)
-        return method(call, services)
-      }),
+    async call(call: LegacyCall): Promise<Result> {
+      principals.set(call.session, call.principal)
+      const method = methods.get(call.request.method)
+      if (method === undefined) throw methodNotFound(call.request.method)
+      checkProgressToken(call)
+      return await method(call, services)
+    },
     /** Does the request have to run where those before it of its session ran? */
     isBound: (call: Parameters<typeof isBoundRequest>[0]): boolean => isBoundRequest(call, catalogs, listings),
     /** A notification of a client that is about none of its requests. */

@@ -2,7 +2,6 @@
 // stays here but open listen streams, parked calls and tasks.
 
 import { createMemoryAccount } from '../limits/memory.ts'
-import { observe } from '../observe/log.ts'
 import type { JsonObject, Request, Result, UpstreamName } from '../protocol/messages.ts'
 import type { Bus } from '../session/bus/bus.ts'
 import type { Sealer } from '../store/seal.ts'
@@ -106,7 +105,8 @@ export function createModernRelay({
     taskIds,
     processTasks,
     pages: createListPages(sealer, memory),
-    wall
+    wall,
+    clock
   }
   const listenStreams = createListenStreams({
     catalogs,
@@ -133,7 +133,7 @@ export function createModernRelay({
      * @throws GatewayError (unknown_method for what the endpoint has not), RpcError (an upstream's own; -32021 among
      * them)
      */
-    call: (call: ModernCall): Promise<Result> => observe(call, runtime, () => dispatchModern(call, services)),
+    call: (call: ModernCall): Promise<Result> => dispatchModern(call, services),
     /**
      * `subscriptions/listen`: `call.client.notify` gets `notifications/subscriptions/acknowledged` first, then what
      * changed for this caller, without subscription ids, which the HTTP handler adds. Resolves with the final empty

@@ -102,4 +102,4 @@ export async function auditAlone(
 }
 
 /** How a call ended. */
-export const ok = { outcome: 'ok', ms: 1, rule: undefined }
+export const ok = { outcome: 'ok', ms: 1, rule: undefined } as const

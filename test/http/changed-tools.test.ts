@@ -2,7 +2,7 @@
 // what is sent agree, in both eras.
 
 import t from 'tap'
-import { legacyClient } from '../kit/client.ts'
+import { legacyClient, withoutRequestId } from '../kit/client.ts'
 import { gateway, key } from '../kit/gateway.ts'
 import type { Json } from '../kit/mcp-server.ts'
 import { modernRequest } from '../kit/modern-client.ts'
@@ -65,7 +65,8 @@ t.test('a tool has the name, the texts and the annotations that the endpoint giv
     t.match(tools[2], { name: 'two__echo', description: 'the echo tool' }, 'that of another server is as it was')
     const call = (name: string, args: Json = { text: 'hello' }) => request('tools/call', { name, arguments: args })
     t.match((await call('repeat')).json, { result: { content: [{}] } })
-    t.equal((await call('one__echo')).text, (await call('one__none')).text.replace('one__none', 'one__echo'))
+    const [hidden, unknown] = [(await call('one__echo')).text, (await call('one__none')).text].map(withoutRequestId)
+    t.equal(hidden, unknown?.replace('one__none', 'one__echo'))
   }
   t.match(sent(), [{ name: 'echo' }, { name: 'echo' }])
 })

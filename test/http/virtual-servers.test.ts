@@ -2,7 +2,7 @@
 // What is not offered is as unknown as what nobody has, in both eras, however it is asked for.
 
 import t from 'tap'
-import { legacyClient } from '../kit/client.ts'
+import { legacyClient, withoutRequestId } from '../kit/client.ts'
 import { configOf, gateway, key } from '../kit/gateway.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import type { Json } from '../kit/mcp-server.ts'
@@ -64,10 +64,13 @@ t.test(
       t.same(namesIn(await request('prompts/list'), 'prompts'), ['files__greet', 'other__greet', 'other__secret'])
       const call = (name: string) => request('tools/call', { name, arguments: {} })
       const prompt = (name: string) => request('prompts/get', { name })
+      const textOf = async (asked: ReturnType<typeof call>, was: string, is: string) =>
+        withoutRequestId((await asked).text.replace(was, is))
       const unknown = 'files__never_was'
       for (const name of ['files__pid', 'other__pid_all'])
-        t.equal((await call(name)).text, (await call(unknown)).text.replace(unknown, name), `${revision} ${name}`)
-      t.equal((await prompt('files__secret')).text, (await prompt(unknown)).text.replace(unknown, 'files__secret'))
+        t.equal(await textOf(call(name), name, unknown), await textOf(call(unknown), '', ''), `${revision} ${name}`)
+      const secret = 'files__secret'
+      t.equal(await textOf(prompt(secret), secret, unknown), await textOf(prompt(unknown), '', ''))
       const ref = { type: 'ref/prompt', name: 'files__secret' }
       t.match((await request('completion/complete', { ref, argument: { name: 'x', value: '' } })).json, {
         error: { message: 'Unknown reference: files__secret' }
@@ -96,7 +99,7 @@ t.test('a resource that is not offered is reached by no spelling of its URI', as
       const templates = await request('resources/templates/list')
       t.same(own(namesIn(templates, 'resourceTemplates', 'uriTemplate')), [wrap('doc://open/{id}')])
       const none = wrap('doc://secret/never-was')
-      const unknown = (await request('resources/read', { uri: none })).text
+      const unknown = withoutRequestId((await request('resources/read', { uri: none })).text)
       for (const uri of [
         'doc://secret/1',
         'doc://secret/2',
@@ -110,7 +113,7 @@ t.test('a resource that is not offered is reached by no spelling of its URI', as
         'log://2026'
       ]) {
         const { text } = await request('resources/read', { uri: wrap(uri) })
-        t.equal(text, unknown.replaceAll(none, wrap(uri)), `${revision} ${endpoint} ${uri}`)
+        t.equal(withoutRequestId(text), unknown.replaceAll(none, wrap(uri)), `${revision} ${endpoint} ${uri}`)
         if (revision === '2025-11-25')
           t.match((await request('resources/subscribe', { uri: wrap(uri) })).json, { error: {} }, `subscribe to ${uri}`)
       }

@@ -189,3 +189,6 @@ async function listen(url: string, headers: OutgoingHttpHeaders): Promise<Listen
     close: () => stop.abort()
   }
 }
+
+/** What differs from one refusal to the next: the id of the request, in the body. */
+export const withoutRequestId = (text: string): string => text.replace(/,"requestId":"[^"]*"/, '')

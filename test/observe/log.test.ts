@@ -107,11 +107,21 @@ t.test('a line for a terminal stands on one line, and nothing in it reaches the 
     textLine(JSON.stringify({ level: 30, time, msg: 'upstream stderr', ...fields }), false)
   t.equal(
     line({ upstream: 'files', stderr: 'two words', ms: 1.5, keys: ['a'], on: true, empty: '' }),
-    '03:04:05.067 INFO  upstream stderr upstream=files stderr="two words" ms=1.5 keys=["a"] on=true empty=""\n'
+    '03:04:05 upstream stderr upstream=files stderr="two words" ms=1.5 keys=["a"] on=true empty=""\n'
   )
-  t.equal(line({ msg: 'a\nb' }), '03:04:05.067 INFO  a\\u{a}b\n')
-  t.equal(line({ it: '\u001b[2J' }), '03:04:05.067 INFO  upstream stderr it=\\u{1b}[2J\n')
-  t.equal(line({ it: 'a \u009b2J\u202e' }), '03:04:05.067 INFO  upstream stderr it="a \\u{9b}2J\\u{202e}"\n')
+  t.equal(line({ msg: 'a\nb' }), '03:04:05 a\\u{a}b\n')
+  t.equal(line({ it: '\u001b[2J' }), '03:04:05 upstream stderr it=\\u{1b}[2J\n')
+  t.equal(line({ it: 'a \u009b2J\u202e' }), '03:04:05 upstream stderr it="a \\u{9b}2J\\u{202e}"\n')
+})
+
+t.test('a call is one short line: what, how it ended, how long it took, for whom, and why it failed', async (t) => {
+  const time = new Date(2026, 0, 2, 22, 47, 9).getTime()
+  const line = (fields: object) => textLine(JSON.stringify({ level: 30, time, msg: 'call', ...fields }), false)
+  const read = { method: 'tools/call', upstream: 'files', tool: 'read', ms: 36.4, user: 'alice' }
+  t.equal(line({ ...read, outcome: 'ok', requestId: 'a-1' }), '22:47:09 files__read ok 36 ms alice\n')
+  t.equal(line({ method: 'tools/list', ms: 0.4, apiKey: 'ci', outcome: 'ok' }), '22:47:09 tools/list ok 0 ms ci\n')
+  const failed = { outcome: 'rpc_error', code: -32050, error: 'no such\nfile' }
+  t.equal(line({ ...read, ...failed }), '22:47:09 files__read rpc_error -32050 36 ms alice: no such\\u{a}file\n')
 })
 
 t.test('only the stack of an error stands below its line', async (t) => {

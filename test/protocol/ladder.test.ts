@@ -93,7 +93,12 @@ t.test('what has passed is the request without its envelope, and the envelope be
         method: 'tools/call',
         params: { name: 'echo', arguments: { a: 1 }, _meta: { progressToken: 7, 'example.com/own': true } }
       },
-      envelope: { version: '2026-07-28', capabilities: { sampling: {} }, logLevel: 'debug' }
+      envelope: {
+        software: { name: 'raw', version: '1' },
+        version: '2026-07-28',
+        capabilities: { sampling: {} },
+        logLevel: 'debug'
+      }
     }
   )
 })

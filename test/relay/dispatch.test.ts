@@ -216,33 +216,3 @@ t.test(
     )
   }
 )
-
-t.test('what stands in the log of a call', async (t) => {
-  const setup = await relaySetup(t, {
-    doubles: {
-      one: {
-        tools: [tool('echo')],
-        answer: (request) =>
-          request.params?.['arguments'] === undefined ? Promise.reject(new Error('canary inside')) : {}
-      },
-      two: {}
-    }
-  })
-  const ada = await setup.person()
-  await ada.call('tools/call', { name: 'one__echo', arguments: { secret: 'canary' } })
-  await t.rejects(ada.call('tools/call', { name: 'one__nope\n{"level":60}' }), { code: 'invalid_params' })
-  const calls = setup.log.filter(({ msg }) => msg === 'call')
-  t.match(calls, [
-    {
-      tenant: 'acme',
-      endpoint: 'default',
-      client: 'ada',
-      method: 'tools/call',
-      upstream: 'one',
-      tool: 'echo',
-      outcome: 'ok'
-    },
-    { method: 'tools/call', outcome: 'invalid_params' }
-  ])
-  t.notMatch(JSON.stringify(calls), /canary|secret|nope/)
-})

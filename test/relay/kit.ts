@@ -194,7 +194,8 @@ export async function relaySetup(
         random: () => 0,
         newId: () => randomBytes(16).toString('base64url'),
         clientInfo: { name: 'test', version: '1' },
-        log
+        log,
+        observers: { clock, log }
       },
       pool,
       store,

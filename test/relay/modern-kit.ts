@@ -170,7 +170,8 @@ export async function modernSetup(
       random: () => 0,
       newId: () => randomBytes(16).toString('base64url'),
       clientInfo,
-      log
+      log,
+      observers: { clock, log }
     },
     contextOf: (_tenant, endpoint) => (away.has(endpoint) ? undefined : placeOf(endpoint)),
     node: 'here',

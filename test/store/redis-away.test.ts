@@ -145,13 +145,20 @@ t.test('a process that was held up itself reads what Redis answered meanwhile, a
   const store = await open(t, server.url)
   await store.set('k', 'v', { ttlMs: 60_000 })
   await until(() => answers(store))
-  // From a check phase, the next phase is that of timers, before anything is read.
-  await new Promise((resolve) => {
-    setImmediate(resolve)
-  })
-  const got = store.get('k')
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700)
-  t.equal(await got, 'v')
+  // What a busy machine holds up for longer is a connection that counts as lost: it says nothing of this.
+  for (let heldMs = Infinity; heldMs >= 900;) {
+    await until(() => answers(store))
+    // From a check phase, the next phase is that of timers, before anything is read.
+    await new Promise((resolve) => {
+      setImmediate(resolve)
+    })
+    const began = performance.now()
+    const got = store.get('k').catch((error: unknown) => error)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 650)
+    heldMs = performance.now() - began
+    const answer = await got
+    if (heldMs < 900) t.equal(answer, 'v')
+  }
 })
 
 t.test('what was refused is not done later', async (t) => {

@@ -19,14 +19,14 @@ export async function answerGet(
   context: RequestContext,
   session: LiveSession
 ): Promise<void> {
-  const { relay, sessions, revalidator, clock, log, replicas } = options
+  const { relay, sessions, revalidator, clock, observers, replicas } = options
   const { sessionBus } = replicas
   const { raw } = context
   // 'close' has been emitted already where the client left during the checks, and would not be emitted again.
   if (raw.destroyed) return
   refuseOverBacklog(session)
   trackBacklog(session, raw, () => raw.writableLength)
-  const writer = createSseWriter(context, log)
+  const writer = createSseWriter(context, observers.log)
   const end = (): void => {
     writer.end()
     countUnread(context)

@@ -20,7 +20,7 @@ import type { Clock } from '../../time/clock.ts'
 import type { CallContext, Credential, RequestContext } from '../admission.ts'
 import { maxBacklogBytes, trackBacklog } from '../backlog.ts'
 import { createSseWriter, sseHeaders } from '../reply.ts'
-import { initializeResult, readInitializeParams } from './initialize.ts'
+import { initializeResult, observeInitialize, readInitializeParams } from './initialize.ts'
 import { checkBatch, invalidMessage, refuseInitialize, settleInvalidResponse, type LegacyOptions } from './messages.ts'
 
 /** What the id in the messages URL stands for. */
@@ -169,7 +169,7 @@ export async function findHttpSseSession(
 
 /** Answers `initialize` on the stream, also with an error. Never rejects. */
 export async function initializeHttpSse(
-  { relay, sessions, live, log }: LegacyOptions,
+  { relay, sessions, live, observers }: LegacyOptions,
   context: HttpSsePost,
   entry: HttpSseSession,
   { id, request }: Message & { kind: 'request' }
@@ -177,7 +177,9 @@ export async function initializeHttpSse(
   const { stream } = entry
   try {
     const client = readInitializeParams(request.params)
-    const described = await relay.describe(context, { ...entry.session.record, ...client })
+    const described = await observeInitialize(observers, context, client, entry.session.key, request, () =>
+      relay.describe(context, { ...entry.session.record, ...client })
+    )
     // The configuration may have changed meanwhile: no session begins at an endpoint that is no longer there.
     await context.revalidate()
     const session = await sessions.initialize(entry.session, client)
@@ -193,7 +195,7 @@ export async function initializeHttpSse(
   } catch (error) {
     entry.phase = 'new'
     if (!(error instanceof GatewayError))
-      log.error({ err: error, requestId: context.requestId }, 'initialize failed by a fault of the gateway')
+      observers.log.error({ err: error, requestId: context.requestId }, 'initialize failed by a fault of the gateway')
     stream.send(errorMessage(id, errorObject(error, context.requestId)))
   }
 }

@@ -34,7 +34,8 @@ export type HttpSseHandler = ReturnType<typeof createHttpSseHandler>
 const unknownClient: NegotiatedClient = { revision: '2024-11-05', clientInfo: undefined, capabilities: {} }
 
 export function createHttpSseHandler(options: HttpSseOptions) {
-  const { relay, sessions, live, revalidator, clock, randomBytes, log, replicas, audit } = options
+  const { relay, sessions, live, revalidator, clock, randomBytes, replicas, audit } = options
+  const { log } = options.observers
   const messages = createSessionMessages(options)
   const entries = new Map<string, HttpSseSession>()
   const endings = new Set<Promise<void>>()

@@ -1,6 +1,6 @@
 // `initialize` of both legacy transports (basic/lifecycle): what it says, and what it is answered.
 
-import { capabilitiesFit, maxCapabilitiesBytes } from '../../protocol/envelope.ts'
+import { capabilitiesFit, maxCapabilitiesBytes, softwareOf } from '../../protocol/envelope.ts'
 import {
   atLeast,
   GatewayError,
@@ -8,13 +8,14 @@ import {
   isObject,
   latestLegacy,
   type JsonObject,
+  type Request,
   type Revision
 } from '../../protocol/messages.ts'
-import { firstOf } from '../../protocol/own-text.ts'
 import { shapeCapabilities } from '../../protocol/translate/revision-shape.ts'
 import type { LegacyRelay } from '../../relay/legacy-relay.ts'
 import type { NegotiatedClient } from '../../session/session-record.ts'
-import type { CallContext } from '../admission.ts'
+import { observe, type CallObservers } from '../../observe/calls.ts'
+import { callRecordOf, type CallContext } from '../admission.ts'
 
 /** What a client says of itself in `initialize`. @throws GatewayError invalid_params */
 export function readInitializeParams(params: JsonObject | undefined): NegotiatedClient {
@@ -31,13 +32,7 @@ export function readInitializeParams(params: JsonObject | undefined): Negotiated
   return {
     // basic/lifecycle "Version Negotiation".
     revision: isLegacyRevision(protocolVersion) ? protocolVersion : latestLegacy,
-    clientInfo:
-      isObject(clientInfo) && typeof clientInfo['name'] === 'string'
-        ? {
-            name: firstOf(clientInfo['name'], 200),
-            version: typeof clientInfo['version'] === 'string' ? firstOf(clientInfo['version'], 100) : 'unknown'
-          }
-        : undefined,
+    clientInfo: softwareOf(clientInfo),
     capabilities: isObject(capabilities) ? capabilities : {}
   }
 }
@@ -55,4 +50,18 @@ export function initializeResult(
       : serverInfo,
     ...(instructions === undefined ? {} : { instructions })
   }
+}
+
+/** Runs it, and writes one line about it; the audit log has a record of the session. @param key of the session */
+export function observeInitialize<T>(
+  { clock, log, metrics }: CallObservers,
+  context: CallContext,
+  { revision, clientInfo: software }: NegotiatedClient,
+  key: string,
+  request: Request,
+  run: () => Promise<T>
+): Promise<T> {
+  const { tenant, endpoint, principal } = context
+  const record = callRecordOf(context, { revision, software, session: key })
+  return observe({ tenant, endpoint, principal, request, record }, { clock, log, metrics }, run)
 }

@@ -17,7 +17,7 @@ import type { RequestContext } from '../admission.ts'
 import { refuseIdsInFlight } from '../calls-in-flight.ts'
 import { checkRevision, checkTakesStream, formatsOf, readAccept, type Accepts } from '../headers.ts'
 import { sendAccepted, sendJson, sseHeaders } from '../reply.ts'
-import { initializeResult, readInitializeParams } from './initialize.ts'
+import { initializeResult, observeInitialize, readInitializeParams } from './initialize.ts'
 import {
   checkBatch,
   createSessionMessages,
@@ -37,7 +37,8 @@ const ownId = /^[A-Za-z0-9_-]{43}$/
 const plausibleId = /^[A-Za-z0-9_-]{1,128}$/
 
 export function createLegacyHandler(options: StreamableOptions) {
-  const { relay, sessions, live, log, replicas, audit } = options
+  const { relay, sessions, live, observers, replicas, audit } = options
+  const { log } = observers
   const { sessionBus, homes } = replicas
   const messages = createSessionMessages(options)
   homes.serve((context, session, message, push, signal) => messages.run(context, session, message, push, true, signal))
@@ -58,7 +59,9 @@ export function createLegacyHandler(options: StreamableOptions) {
     let described: Awaited<ReturnType<typeof relay.describe>>
     try {
       // After the store: while that is away, nobody waits for upstreams only to be refused.
-      described = await relay.describe(context, opened.session.record)
+      described = await observeInitialize(observers, context, client, opened.session.key, request, () =>
+        relay.describe(context, opened.session.record)
+      )
       // The configuration may have changed meanwhile: no session begins at an endpoint that is no longer there.
       await context.revalidate()
       live.use(opened.session, context.memory.share)

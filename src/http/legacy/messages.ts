@@ -1,7 +1,7 @@
 // What clients of both legacy transports post: `initialize`, requests, notifications, responses to server requests, and
 // batches of them.
 
-import type { Log } from '../../observe/log.ts'
+import { noteAnswer, observe, type CallObservers } from '../../observe/calls.ts'
 import {
   errorMessage,
   errorObject,
@@ -40,7 +40,7 @@ export interface LegacyOptions {
   readonly revalidator: Revalidator
   /** The time of day. */
   readonly clock: Clock
-  readonly log: Log
+  readonly observers: CallObservers
   /** Over all sessions. */
   readonly calls: CallsInFlight
   /** The other processes that serve the same sessions. */
@@ -48,7 +48,7 @@ export interface LegacyOptions {
 }
 
 /** A request ends with a message, or with silence where its caller cancelled it. */
-export function createSessionMessages({ relay, log, calls, replicas: { sessionBus, homes } }: LegacyOptions) {
+export function createSessionMessages({ relay, observers, calls, replicas: { sessionBus, homes } }: LegacyOptions) {
   return {
     /**
      * Runs a request. Notifications and server requests go out on the stream of its answer, or on the session's own
@@ -71,7 +71,8 @@ export function createSessionMessages({ relay, log, calls, replicas: { sessionBu
       const controller = new AbortController()
       const { signal } = controller
       const { snapshot, tenant, endpoint, principal, requestId } = context
-      const { revision, capabilities } = session.session.record
+      const { revision, capabilities, clientInfo: software } = session.session.record
+      const record = callRecordOf(context, { revision, software, session: session.key })
       let cancelled = false
       const entry: CallInFlight = {
         id,
@@ -92,9 +93,11 @@ export function createSessionMessages({ relay, log, calls, replicas: { sessionBu
         capabilities,
         sent: isLongBody(context) ? (keptBytes) => letGoOfArguments(context, request, keptBytes) : undefined,
         notify(notification) {
+          record.notifications = (record.notifications ?? 0) + 1
           push(notificationMessage(shapeNotification(notification, revision)))
         },
         ask(serverRequest, { signal: withdrawn, progress, outlivesCall } = {}) {
+          record.serverRequests = (record.serverRequests ?? 0) + 1
           const signals = withdrawn === undefined ? [] : [withdrawn]
           // A task outlives the call that brought its server request (2025-11-25 basic/utilities/tasks). So does a
           // server request that belongs to no call: many servers ask for the roots as soon as they are connected to,
@@ -108,20 +111,28 @@ export function createSessionMessages({ relay, log, calls, replicas: { sessionBu
           return session.ask(serverRequest, options, push)
         }
       }
-      try {
+      const call = { snapshot, tenant, endpoint, principal, request, record, session, client, signal }
+      const enter = (): void => {
         refuseCall(session.calls.size, snapshot.limits.callsPerSession, 'session')
         leave = calls.enter(context)
         session.calls.add(entry)
-        const record = callRecordOf(context)
         notRunning = calls.running.add({ controller, tenant: tenant.id, record })
         forwarded?.addEventListener('abort', () => entry.end(forwarded.reason as Error), { once: true })
-        const call = { snapshot, tenant, endpoint, principal, request, record, session, client, signal }
+      }
+      try {
+        // The process that runs it writes about it.
         if (forwarded === undefined && homes.isElsewhere(session) && relay.isBound(call)) {
+          enter()
           const answer = await homes.forward(context, session, message, streams, { notify: push, signal })
           if (answer !== undefined) return answer.text
         }
-        const result = await relay.call(call)
-        return await answerText(context, result, responseMessage(id, result))
+        return await observe(call, observers, async () => {
+          if (leave === undefined) enter()
+          const result = await relay.call(call)
+          const text = await answerText(context, result, responseMessage(id, result))
+          noteAnswer(record, request, result, text)
+          return text
+        })
       } catch (error) {
         if (cancelled) return undefined
         // While nothing was sent, the status says it: a client then asks for a token with the scopes (2025-11-25
@@ -134,7 +145,7 @@ export function createSessionMessages({ relay, log, calls, replicas: { sessionBu
         // Aborted by the gateway, not by the caller: the reason says why.
         if (signal.aborted) return JSON.stringify(errorMessage(id, errorObject(signal.reason, requestId)))
         if (!(error instanceof GatewayError) && !(error instanceof RpcError))
-          log.error({ err: error, requestId }, 'a request failed by a fault of the gateway')
+          observers.log.error({ err: error, requestId }, 'a request failed by a fault of the gateway')
         return JSON.stringify(errorMessage(id, errorObject(error, requestId)))
       } finally {
         session.calls.delete(entry)

@@ -32,7 +32,7 @@ const quietMs = 1_000
  * stream began, or has its result
  */
 export async function answerPost(
-  { sessions, streams, revalidator, clock, log }: StreamableOptions,
+  { sessions, streams, revalidator, clock, observers: { log } }: StreamableOptions,
   context: RequestContext,
   session: LiveSession,
   accepts: Accepts,

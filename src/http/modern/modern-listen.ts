@@ -7,6 +7,7 @@ import {
   errorMessage,
   errorObject,
   GatewayError,
+  latestModern,
   metaOf,
   notificationMessage,
   responseMessage,
@@ -15,7 +16,7 @@ import {
   type RequestId
 } from '../../protocol/messages.ts'
 import type { Client } from '../../protocol/seams.ts'
-import type { RequestContext } from '../admission.ts'
+import { callRecordOf, type RequestContext } from '../admission.ts'
 import { readAccept } from '../headers.ts'
 import { createSseWriter, sseHeaders } from '../reply.ts'
 import type { ModernHandlerOptions } from './modern.ts'
@@ -24,7 +25,8 @@ import type { ModernHandlerOptions } from './modern.ts'
 const maxRequestBytes = 256 * 1024
 
 /** @param clock the time of day */
-export function createModernListen({ relay, revalidator, clock, log, serverInfo }: ModernHandlerOptions) {
+export function createModernListen({ relay, revalidator, clock, observers, serverInfo }: ModernHandlerOptions) {
+  const { log } = observers
   const open = new Set<AbortController>()
   let left = false
 
@@ -35,8 +37,9 @@ export function createModernListen({ relay, revalidator, clock, log, serverInfo 
      * @throws GatewayError before anything was written: too_large, not_acceptable, invalid_params, missing_capability,
      * too_many, shutting_down
      */
-    async listen(context: RequestContext, { id, request, envelope: { capabilities } }: ModernRequest): Promise<void> {
+    async listen(context: RequestContext, { id, request, envelope }: ModernRequest): Promise<void> {
       const { raw, snapshot, tenant, endpoint, principal } = context
+      const { capabilities, software } = envelope
       if (context.bodyBytes > maxRequestBytes)
         throw new GatewayError(
           'too_large',
@@ -73,7 +76,8 @@ export function createModernListen({ relay, revalidator, clock, log, serverInfo 
         },
         ask: () => Promise.reject(new GatewayError('method_not_found', 'A listen stream takes no server requests.'))
       }
-      const listening = { snapshot, tenant, endpoint, principal, request, signal: stop.signal, client }
+      const record = callRecordOf(context, { revision: latestModern, software, session: undefined })
+      const listening = { snapshot, tenant, endpoint, principal, request, record, signal: stop.signal, client }
       const over = relay.listen(listening).finally(() => {
         unwatch()
         open.delete(stop)

@@ -6,6 +6,7 @@ import {
   errorMessage,
   errorObject,
   GatewayError,
+  latestModern,
   notificationMessage,
   responseMessage,
   rpcCodes,
@@ -15,6 +16,7 @@ import {
   type RequestId,
   type Result
 } from '../../protocol/messages.ts'
+import { noteAnswer, observe, type CallObservers } from '../../observe/calls.ts'
 import type { Log } from '../../observe/log.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import { withServerInfo, type ModernRequest } from '../../protocol/envelope.ts'
@@ -32,14 +34,14 @@ import { createSseWriter, maxQueuedBytes, sendError, sendText, sseHeaders, type 
 export interface ModernRequestOptions {
   readonly revalidator: Revalidator
   readonly clock: Clock
-  readonly log: Log
+  readonly observers: CallObservers
   readonly serverInfo: Implementation
   readonly calls: CallsInFlight
 }
 
 /** Performs one call and answers with its result or its error. Never rejects. */
 export async function runModernRequest(
-  { revalidator, clock, log, serverInfo, calls }: ModernRequestOptions,
+  { revalidator, clock, observers, serverInfo, calls }: ModernRequestOptions,
   context: RequestContext,
   { id, request, envelope }: ModernRequest,
   accepts: Accepts,
@@ -50,11 +52,12 @@ export async function runModernRequest(
   const controller = new AbortController()
   const { signal } = controller
   let over = false
+  const { log } = observers
   const reply = createModernReply(context, accepts, log)
   raw.once('close', () => {
     if (!over) controller.abort(new GatewayError('cancelled', 'The caller closed the connection.'))
   })
-  const record = callRecordOf(context)
+  const record = callRecordOf(context, { revision: latestModern, software: envelope.software, session: undefined })
   const notRunning = calls.running.add({ controller, tenant: tenant.id, record })
   const unwatch = revalidator.watch({
     credential: context,
@@ -71,15 +74,22 @@ export async function runModernRequest(
     logLevel: envelope.logLevel,
     notify(notification) {
       // Only progress and log messages are left out here, never the result.
-      if (isWanted(notification, envelope.logLevel)) reply.push(notificationMessage(notification))
+      if (!isWanted(notification, envelope.logLevel)) return
+      record.notifications = (record.notifications ?? 0) + 1
+      reply.push(notificationMessage(notification))
     },
     ask: refuseServerRequest
   }
   try {
-    const result = await perform({ snapshot, tenant, endpoint, principal, request, record, client, signal })
-    const text = await answerText(context, result, responseMessage(id, withServerInfo(result, serverInfo)))
-    // A caller that is no longer let in gets no result, however near it was.
-    if (signal.aborted) throw signal.reason
+    const call = { snapshot, tenant, endpoint, principal, request, record, client, signal }
+    const text = await observe(call, observers, async () => {
+      const result = await perform(call)
+      const answer = await answerText(context, result, responseMessage(id, withServerInfo(result, serverInfo)))
+      // A caller that is no longer let in gets no result, however near it was.
+      if (signal.aborted) throw signal.reason
+      noteAnswer(record, request, result, answer)
+      return answer
+    })
     over = true
     reply.end(text)
   } catch (error) {

@@ -27,21 +27,13 @@ export interface ModernHandlerOptions extends ModernRequestOptions {
 export type ModernHandler = ReturnType<typeof createModernHandler>
 
 export function createModernHandler(options: ModernHandlerOptions) {
-  const { relay, log } = options
+  const { relay } = options
   const { listen, endStreams } = createModernListen(options)
   const admit = createCallerLimits(options.calls)
   const checkParamHeaders = createParamHeaderCheck(relay)
 
   async function callTool(context: RequestContext, call: ModernCall): Promise<Result> {
-    await checkParamHeaders(context.incoming.rawHeaders, call).catch((error: unknown) => {
-      const { tenant, endpoint } = context
-      if (error instanceof GatewayError)
-        log[error.row.level](
-          { reason: error.code, tenant: tenant.id, endpoint: endpoint.name, method: call.request.method },
-          'refused'
-        )
-      throw error
-    })
+    await checkParamHeaders(context.incoming.rawHeaders, call)
     // The check may have waited for a listing.
     if (call.signal.aborted) throw call.signal.reason
     return await relay.call(call)

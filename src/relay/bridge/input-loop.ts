@@ -1,6 +1,7 @@
 // The client of a session before a server of another revision. An answer of a modern server that asks for input becomes
 // server requests to the client, and the request is sent again with their responses (2026-07-28 basic/patterns/mrtr).
 
+import { noteAnswered, noteSent } from '../../observe/calls.ts'
 import { atLeast, GatewayError, metaOf, type Request, type Result } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/methods.ts'
@@ -151,10 +152,13 @@ export function createInputLoop({
       wrapsResult: boolean,
       reconnect: () => Promise<SessionConnection>
     ): Promise<Result> {
-      if (!isBridged(first, given))
-        return await (needsTask(call, first, given)
+      const sentAt = noteSent(call.record, clock)
+      if (!isBridged(first, given)) {
+        const answer = needsTask(call, first, given)
           ? callAsTask(first, given, client, call.signal, clock)
-          : first.request(given, sentOnce(call, given, client), call.signal))
+          : first.request(given, sentOnce(call, given, client), call.signal)
+        return await answer.finally(() => noteAnswered(call.record, clock, sentAt))
+      }
       const upstream = reconnecting(first, reconnect)
       try {
         return given.method.startsWith('tasks/')
@@ -164,6 +168,8 @@ export function createInputLoop({
         const result = failureForSession(error, call, upstream.name, declaredForSession(call, upstream.capabilities))
         const wanted = wantedTask(given)
         return wanted === undefined ? result : await tasks.ended(call, upstream, result, wanted)
+      } finally {
+        noteAnswered(call.record, clock, sentAt)
       }
     }
   }

@@ -5,7 +5,8 @@ import { hash } from 'node:crypto'
 import type { Principal } from '../../auth/principal.ts'
 import type { Endpoint, Snapshot, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { MemoryAccount } from '../../limits/memory.ts'
-import type { CallAuditor, CallRecord, Log } from '../../observe/log.ts'
+import type { CallObservers, CallRecord } from '../../observe/calls.ts'
+import type { Log } from '../../observe/log.ts'
 import { canonicalJsonOf } from '../../protocol/json-text.ts'
 import {
   type EndpointName,
@@ -34,8 +35,7 @@ export interface Runtime {
   /** What the gateway calls itself towards upstreams. */
   readonly clientInfo: Implementation
   readonly log: Log
-  /** Undefined: nothing is recorded. */
-  readonly audit?: CallAuditor | undefined
+  readonly observers: CallObservers
   /** Default: without limits. */
   readonly memory?: MemoryAccount
 }

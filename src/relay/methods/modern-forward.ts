@@ -2,6 +2,7 @@
 // the client (basic/patterns/mrtr), which sends the request again with it.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { noteAnswered, noteSent } from '../../observe/calls.ts'
 import { GatewayError, isObject, type Request, type Result, type UpstreamName } from '../../protocol/messages.ts'
 import { withParam, withoutParam } from '../../protocol/translate/rewrite.ts'
 import { withTaskId } from '../../protocol/translate/tasks.ts'
@@ -32,6 +33,8 @@ export interface ModernServices {
   readonly processTasks: ProcessTasks
   readonly pages: ListPages
   readonly wall: Pick<Clock, 'now'>
+  /** For durations. */
+  readonly clock: Pick<Clock, 'now'>
 }
 
 /**
@@ -55,9 +58,12 @@ export function forwardModern(
     const lease = at ? { ...at, waits() {} } : await abortable(connections.lease(definition, call), call.signal)
     const { upstream } = lease
     const outgoing = forwardableRequest(request)
+    const sentAt = noteSent(call.record, services.clock)
     if (upstream.era === 'legacy') {
       const taskLease = legacyTasks.leaseForRequest(definition, lease, outgoing)
-      return await parking.run(call, taskLease, withoutInputResponses(outgoing))
+      return await parking
+        .run(call, taskLease, withoutInputResponses(outgoing))
+        .finally(() => noteAnswered(call.record, services.clock, sentAt))
     }
     let ended = false
     try {
@@ -74,6 +80,7 @@ export function forwardModern(
       )
     } finally {
       ended = true
+      noteAnswered(call.record, services.clock, sentAt)
       lease.release()
     }
   })

@@ -26,7 +26,7 @@ export interface ListenStreamsOptions {
   readonly listings: Pick<Listings, 'markUsed' | 'peek' | 'onChange'>
   readonly connections: Pick<CallerConnections, 'watch'>
   readonly subscriptions: Pick<ResourceSubscriptions, 'subscribe' | 'unsubscribe' | 'drop'>
-  readonly runtime: Pick<Runtime, 'clock' | 'random' | 'log'>
+  readonly runtime: Pick<Runtime, 'clock' | 'random' | 'log' | 'observers'>
 }
 
 export type ListenStream = ReturnType<typeof createListenStream>

@@ -3,7 +3,7 @@
 // promised.
 
 import type { Endpoint, UpstreamDefinition } from '../../config/snapshot.ts'
-import { observe } from '../../observe/log.ts'
+import { observe } from '../../observe/calls.ts'
 import { GatewayError, type Result } from '../../protocol/messages.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 import type { ModernCall } from '../call/call.ts'
@@ -89,7 +89,7 @@ export function createListenStreams(options: ListenStreamsOptions) {
       // The body is read at once and let go: the stream may be open for hours.
       const call = listenCallOf(given)
       const filter = readFilter(given)
-      return observe(call, runtime, async () => {
+      return observe(call, runtime.observers, async () => {
         const wanted = await filter
         if (closed) throw stopping()
         const leave = enter(call.principal, wanted, call.client.capabilities)

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import t from 'tap'
+import pino from 'pino'
 import type { RequestContext } from '../../../src/http/admission.ts'
 import { createLegacyHandler } from '../../../src/http/legacy/legacy.ts'
 import type { StreamableOptions } from '../../../src/http/legacy/streams.ts'
@@ -217,7 +218,8 @@ t.test('an initialize that fails by a fault of the gateway leaves no session beh
         }
       },
       live: { use() {} },
-      replicas: { homes: { serve() {} } }
+      replicas: { homes: { serve() {} } },
+      observers: { clock: { now: () => 0 }, log: pino({ level: 'silent' }) }
     } as unknown as StreamableOptions)
     const { url, close } = await serving(async (raw, incoming, body) => {
       const context = {

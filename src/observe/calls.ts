@@ -1,0 +1,196 @@
+// The record of a call: who asked for what, from where, by which client; where it led; how it ended and what it took.
+// It is made once and filled in on its way. The line of the log, the audit record and the metrics are written from it
+// alone, so that they cannot disagree. Never a token, an argument or a result.
+
+import type { Tenant, TenantAudit } from '../config/snapshot.ts'
+import type { ErrorCode } from '../protocol/error-table.ts'
+import {
+  GatewayError,
+  RpcError,
+  rpcCodeOf,
+  type Implementation,
+  type JsonObject,
+  type Revision
+} from '../protocol/messages.ts'
+import { firstOf } from '../protocol/own-text.ts'
+import type { Log } from './log.ts'
+
+export interface ObservedCall {
+  readonly request: { readonly method: string; readonly params?: Record<string, unknown> }
+  readonly tenant: { readonly id: string; readonly audit: TenantAudit }
+  readonly endpoint: { readonly name: string }
+  readonly principal: Readonly<Record<'kind' | 'issuer' | 'subject' | 'clientId', string>>
+  readonly record?: CallRecord | undefined
+}
+
+/** Where a call came from, and what is learnt of it on its way. Times are in milliseconds. */
+export interface CallRecord {
+  /** Of the peer of the connection; undefined where another process passed the call on. */
+  readonly address?: string | undefined
+  /** In every answer as `X-Request-Id`, and in the data of every error of the gateway. */
+  readonly requestId?: string
+  /** Of the request, where its body holds no other. */
+  readonly bodyBytes?: number | undefined
+  readonly revision?: Revision | undefined
+  /** As the client names itself. */
+  readonly software?: Implementation | undefined
+  /** The key under which the session is kept: a digest of its id. */
+  readonly session?: string | undefined
+  startedAt?: number
+  /** The upstream and the original name that a public name leads to. */
+  route?: { readonly upstream: string; readonly name: string }
+  /** What was stopped while it was not known yet where the call leads; undefined: nothing. */
+  stopped?: Pick<Tenant, 'kills'> | undefined
+  /** The rule by which a name is as unknown to the caller as what nobody has; `default` where no rule allows it. */
+  denied?: string | undefined
+  /** From its start until it was sent to its upstream. */
+  waitMs?: number
+  /** From then until the upstream had answered, what its user was asked included. */
+  upstreamMs?: number
+  /** The result says that the tool has failed. */
+  isToolError?: boolean
+  /** Of the answer as it is sent, in bytes (characters where it is not plain ASCII). */
+  answerBytes?: number
+  /** Notifications that the client was sent ahead of the answer, progress above all. */
+  notifications?: number
+  /** Server requests that were put to the client. */
+  serverRequests?: number
+}
+
+/** `tool_error`: the upstream's tool answered that it has failed. `rpc_error`: the upstream answered with an error. */
+export type Outcome = 'ok' | 'tool_error' | 'rpc_error' | ErrorCode
+
+export interface CallOutcome {
+  readonly outcome: Outcome
+  /** Of an error, as the client gets it (JSON-RPC 2.0 section 5.1). */
+  readonly code?: number | undefined
+  /** Milliseconds. */
+  readonly ms: number
+  /** By which the call was refused. */
+  readonly rule: string | undefined
+}
+
+/** The audit log, as seen by a call. */
+export interface CallAuditor {
+  /**
+   * Before the call.
+   * @throws GatewayError unavailable where the tenant lets no call through unrecorded, and records cannot be written
+   */
+  begin(call: ObservedCall): {
+    /** What has to be waited for before the call runs. */
+    readonly ready: Promise<void> | undefined
+    /** What has to be waited for before it is answered. */
+    end(outcome: CallOutcome): Promise<void> | undefined
+  }
+}
+
+/** What calls are told to. */
+export interface CallObservers {
+  /** For durations. */
+  readonly clock: { now(): number }
+  readonly log: Log
+  readonly audit?: CallAuditor | undefined
+  readonly metrics?: { callEnded(call: ObservedCall, outcome: CallOutcome): void } | undefined
+}
+
+/** Of what a client, a caller or an upstream chose, in characters. */
+const maxLoggedChars = 200
+
+/** Runs the call, and writes down how it ended. Never changes its outcome. */
+export async function observe<T>(call: ObservedCall, observers: CallObservers, run: () => Promise<T>): Promise<T> {
+  const { clock, audit, metrics } = observers
+  const { record } = call
+  const startedAt = clock.now()
+  if (record !== undefined) record.startedAt = startedAt
+  let err: unknown
+  let audited: ReturnType<CallAuditor['begin']> | undefined
+  try {
+    audited = audit?.begin(call)
+    if (audited?.ready !== undefined) await audited.ready
+    return await run()
+  } catch (error) {
+    err = error
+    throw error
+  } finally {
+    const ended = outcomeOf(record, err, rounded(clock.now() - startedAt))
+    writeLine(call, ended, err, observers.log)
+    metrics?.callEnded(call, ended)
+    const recorded = audited?.end(ended)
+    if (recorded !== undefined) await recorded
+  }
+}
+
+/** It goes to its upstream now. @returns when, in milliseconds */
+export function noteSent(record: CallRecord | undefined, clock: { now(): number }): number {
+  const now = clock.now()
+  if (record?.startedAt !== undefined) record.waitMs ??= now - record.startedAt
+  return now
+}
+
+/** The upstream has answered, or will not. */
+export function noteAnswered(record: CallRecord | undefined, clock: { now(): number }, sentAt: number): void {
+  if (record !== undefined) record.upstreamMs = (record.upstreamMs ?? 0) + clock.now() - sentAt
+}
+
+/** What the answer says of the call. @param text as it is sent */
+export function noteAnswer(
+  record: CallRecord,
+  { method }: { readonly method: string },
+  result: JsonObject,
+  text: { readonly length: number }
+): void {
+  if (method === 'tools/call' && result['isError'] === true) record.isToolError = true
+  record.answerBytes = text.length
+}
+
+function outcomeOf(record: CallRecord | undefined, err: unknown, ms: number): CallOutcome {
+  if (err === undefined) {
+    const outcome = record?.isToolError === true ? 'tool_error' : 'ok'
+    return { outcome, code: undefined, ms, rule: undefined }
+  }
+  if (err instanceof RpcError) return { outcome: 'rpc_error', code: err.error.code, ms, rule: undefined }
+  if (!(err instanceof GatewayError)) return { outcome: 'internal', code: undefined, ms, rule: undefined }
+  const rule = (err.data['rule'] as string | undefined) ?? record?.denied
+  return { outcome: err.code, code: rpcCodeOf(err.code), ms, rule }
+}
+
+function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Log): void {
+  const { request, tenant, endpoint, principal, record = noRecord } = call
+  const { route, software, waitMs, upstreamMs, session } = record
+  const isTool = request.method === 'tools/call'
+  const line = {
+    requestId: record.requestId,
+    tenant: tenant.id,
+    endpoint: endpoint.name,
+    [principal.kind === 'key' ? 'apiKey' : 'user']: principal.subject,
+    client: principal.clientId,
+    software: software && `${software.name} ${software.version}`,
+    revision: record.revision,
+    session: session?.slice(0, loggedSessionChars),
+    method: request.method.slice(0, 64),
+    upstream: route?.upstream,
+    tool: isTool ? route?.name : undefined,
+    outcome: ended.outcome,
+    code: ended.code,
+    rule: ended.rule,
+    error: err instanceof Error ? firstOf(err.message, maxLoggedChars) : undefined,
+    ms: ended.ms,
+    waitMs: waitMs === undefined ? undefined : rounded(waitMs),
+    upstreamMs: upstreamMs === undefined ? undefined : rounded(upstreamMs),
+    bytesIn: record.bodyBytes,
+    bytesOut: record.answerBytes,
+    notifications: record.notifications,
+    serverRequests: record.serverRequests,
+    address: record.address
+  }
+  // What is the matter with an upstream or the store is said once, by whoever watches it.
+  if (ended.outcome === 'internal') log.error({ ...line, err }, 'call')
+  else log.info(line, 'call')
+}
+
+const noRecord: CallRecord = {}
+
+/** Enough to tell the sessions of a caller apart. */
+const loggedSessionChars = 8
+
+const rounded = (ms: number): number => Math.round(ms * 10) / 10

@@ -1,0 +1,102 @@
+// Each request leaves one line, which says who asked for what, how it ended and what it took, and never an argument.
+
+import t from 'tap'
+import { acmeGateway, initializeBody, keyOf } from '../kit/acme-gateway.ts'
+import { legacyClient } from '../kit/client.ts'
+import { modernRequest } from '../kit/modern-client.ts'
+import { until } from '../kit/until.ts'
+
+const canary = 'canary-of-an-argument'
+
+t.test('every way in which a call ends stands in its line, in both eras', async (t) => {
+  const acme = await acmeGateway(t, {
+    policy: {
+      default: 'allow',
+      rules: [{ name: 'no-env', effect: 'deny', what: { names: ['env'] } }]
+    }
+  })
+  const client = await legacyClient(acme.url(), await acme.bearer('JWT'))
+  const legacy = (name: string, args: object = {}) =>
+    client.request('tools/call', { name, arguments: { ...args, canary }, _meta: { progressToken: 1 } })
+  const modern = (name: string, args: object = {}) =>
+    modernRequest(acme.url(), 'tools/call', { name, arguments: { ...args, canary } }, { token: keyOf.bob })
+  const cases = [
+    ['echo', {}, { outcome: 'ok', upstream: 'up', tool: 'echo' }],
+    ['fail', {}, { outcome: 'tool_error', tool: 'fail' }],
+    ['rpcerror', { code: 7 }, { outcome: 'rpc_error', code: 7, error: 'refused by the tool' }],
+    ['env', {}, { outcome: 'invalid_params', code: -32602, rule: 'no-env', tool: undefined }],
+    ['nobody-has-it', {}, { outcome: 'invalid_params', rule: undefined, error: 'Unknown tool: nobody-has-it' }]
+  ] as const
+  const who = {
+    legacy: { user: 'ada', client: 'app-of-ada', revision: '2025-11-25', session: /^.{8}$/ },
+    modern: { apiKey: 'bob', client: 'bob', revision: '2026-07-28', session: undefined }
+  }
+  for (const [era, call] of Object.entries({ legacy, modern })) {
+    for (const [name, args, expected] of cases) {
+      const before = acme.log.length
+      const answer = await call(name, args)
+      const lines = acme.log.slice(before).filter(({ msg }) => msg === 'call')
+      const requestId = answer.headers['x-request-id']
+      t.equal(lines.length, 1, `${era} ${name}: one line`)
+      const common = { requestId, tenant: 'acme', endpoint: 'default', method: 'tools/call', address: '127.0.0.1' }
+      t.match(lines[0], { level: 30, ...common, ...who[era as keyof typeof who], ...expected }, `${era} ${name}`)
+      t.match(lines[0], { ms: Number, bytesIn: Number, software: /^\S+ 1$/ })
+      const { error } = answer.json
+      if (error !== undefined && lines[0]?.['outcome'] !== 'rpc_error') t.equal(error.data.requestId, requestId)
+      if (name === 'echo') {
+        t.match(lines[0], { waitMs: Number, upstreamMs: Number })
+        if (era === 'modern') t.equal(lines[0]?.['bytesOut'], Buffer.byteLength(answer.text))
+      }
+    }
+  }
+  t.notMatch(JSON.stringify(acme.log), new RegExp(canary))
+})
+
+t.test('initialize, what a call said meanwhile, and a cancelled call have their lines', async (t) => {
+  const acme = await acmeGateway(t)
+  const line = (fields: object) =>
+    until(JSON.stringify(fields), () =>
+      acme.log.find(
+        (each) => each['msg'] === 'call' && Object.entries(fields).every(([key, value]) => each[key] === value)
+      )
+    )
+  const client = await legacyClient(acme.url(), keyOf.ada)
+  t.match(await line({ method: 'initialize' }), { outcome: 'ok', apiKey: 'ada', revision: '2025-11-25' })
+  await client.request('tools/call', { name: 'progress', arguments: { steps: 4 }, _meta: { progressToken: 'p' } })
+  t.match(await line({ tool: 'progress' }), { outcome: 'ok', notifications: 4 })
+
+  const slow = client.request('tools/call', { name: 'slow', arguments: {} }, { id: 'slow' })
+  await until('the call is at the upstream', () => acme.upstream.server.calls('slow') === 1)
+  await client.notify('notifications/cancelled', { requestId: 'slow' })
+  await slow
+  t.match(await line({ tool: 'slow' }), { level: 30, outcome: 'cancelled' })
+})
+
+t.test('a refused request leaves one line, with its real path and the name that was refused', async (t) => {
+  const acme = await acmeGateway(t)
+  const secret = 'token-in-a-query'
+  const usual = acme.post(initializeBody())
+  for (const [bytes, expected] of [
+    [
+      usual.replace(keyOf.ada, 'wrong'),
+      { reason: 'unauthenticated', cause: { reason: 'unknown_key' }, tenant: 'acme' }
+    ],
+    [usual.replace(/Host: [^\r]+/, 'Host: evil.example'), { reason: 'forbidden_host', host: 'evil.example' }],
+    [
+      acme.post(initializeBody(), 'Origin: https://evil.example\r\n'),
+      { reason: 'forbidden_origin', origin: 'https://evil.example' }
+    ],
+    [acme.post(initializeBody(), '', '/t/acme/nowhere/mcp'), { reason: 'not_found', path: '/t/acme/nowhere/mcp' }],
+    [acme.post('{}', 'Mcp-Session-Id: nobody\r\n', `/t/acme/mcp?access_token=${secret}`), { path: '/t/acme/mcp' }],
+    [acme.post('no JSON'), { reason: 'parse_error', apiKey: 'ada', client: 'ada' }]
+  ] as const) {
+    const before = acme.log.length
+    const answer = await acme.exchange(bytes)
+    const lines = acme.log.slice(before).filter(({ level }) => Number(level) >= 30)
+    t.equal(lines.length, 1, JSON.stringify(lines))
+    const requestId = /x-request-id: (\S+)/i.exec(answer.text)?.[1]
+    t.match(lines[0], { level: 30, msg: 'refused', method: 'POST', address: '127.0.0.1', requestId, ...expected })
+    t.match(answer.text, `"requestId":"${requestId}"`)
+  }
+  t.notMatch(JSON.stringify(acme.log), new RegExp(secret))
+})
