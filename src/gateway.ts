@@ -1,7 +1,7 @@
 // The composition root: builds everything, opens nothing until `listen`, closes in reverse. Nothing below it reads the
 // clock or the environment.
 
-import { randomBytes, randomInt } from 'node:crypto'
+import { randomBytes, randomInt, randomUUID } from 'node:crypto'
 import { createAdminServer } from './admin/server.ts'
 import { createAudit } from './audit/audit.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
@@ -132,7 +132,6 @@ export async function createGateway(
   const modern = createModernHandler({ ...handling, serverInfo, relay: modernRelay })
   const httpSse = createHttpSseHandler({ ...handling, relay, sessions, live, randomBytes, replicas })
   const storeHealth = createStoreHealth(store, steadyClock, log)
-  let requests = 0
   const server = await createServer({
     state,
     authenticator,
@@ -141,7 +140,7 @@ export async function createGateway(
     storeHealth: { fault: async () => (await storeHealth.fault()) ?? (sealer.ready ? control.fault() : undefined) },
     sealer,
     log,
-    requestId: () => `${node}-${(++requests).toString(36)}`,
+    requestId: () => randomUUID(),
     descriptors,
     audit
   })
