@@ -28,7 +28,8 @@ const expected = new Set([
   'content-type',
   'date',
   'keep-alive',
-  'x-content-type-options'
+  'x-content-type-options',
+  'x-request-id'
 ])
 
 t.test('no header of an upstream reaches the caller', async (t) => {
