@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { acmeGateway, initializeBody, keyOf } from '../kit/acme-gateway.ts'
-import { legacyClient } from '../kit/client.ts'
+import { jsonHeaders, legacyClient, send } from '../kit/client.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { until } from '../kit/until.ts'
 
@@ -70,6 +70,31 @@ t.test('initialize, what a call said meanwhile, and a cancelled call have their 
   await client.notify('notifications/cancelled', { requestId: 'slow' })
   await slow
   t.match(await line({ tool: 'slow' }), { level: 30, outcome: 'cancelled' })
+})
+
+t.test('a call can be cancelled from its first moment, also while its arguments are read for its record', async (t) => {
+  const acme = await acmeGateway(t, { top: { audit: {} } })
+  const { headers } = await legacyClient(acme.url(), keyOf.ada, '2025-03-26')
+  const params = { name: 'slow', arguments: { text: 'x'.repeat(2_000_000) } }
+  const batch = [
+    { jsonrpc: '2.0', id: 'long', method: 'tools/call', params },
+    { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'long' } }
+  ]
+  // Whoever sees the cancellation answers; without it the call waits for its server.
+  await send(acme.url(), { headers: { ...jsonHeaders, ...headers }, body: JSON.stringify(batch) })
+  t.match(
+    acme.log.filter(({ msg, method }) => msg === 'call' && method === 'tools/call'),
+    [{ outcome: 'cancelled' }]
+  )
+  t.equal(acme.upstream.server.calls('slow'), 0)
+})
+
+t.test('a name that looks like lines of a log stands inside its line', async (t) => {
+  const acme = await acmeGateway(t)
+  const client = await legacyClient(acme.url(), keyOf.ada)
+  const name = 'nope\n{"level":60}'
+  await client.request('tools/call', { name, arguments: {} })
+  t.match(acme.log.at(-1), { msg: 'call', level: 30, outcome: 'invalid_params', error: `Unknown tool: ${name}` })
 })
 
 t.test('a refused request leaves one line, with its real path and the name that was refused', async (t) => {

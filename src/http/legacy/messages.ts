@@ -112,22 +112,25 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
         }
       }
       const call = { snapshot, tenant, endpoint, principal, request, record, session, client, signal }
-      const enter = (): void => {
+      let refusal: unknown
+      // At once: the next message may cancel it, or repeat its id.
+      try {
         refuseCall(session.calls.size, snapshot.limits.callsPerSession, 'session')
         leave = calls.enter(context)
         session.calls.add(entry)
         notRunning = calls.running.add({ controller, tenant: tenant.id, record })
         forwarded?.addEventListener('abort', () => entry.end(forwarded.reason as Error), { once: true })
+      } catch (error) {
+        refusal = error
       }
       try {
         // The process that runs it writes about it.
-        if (forwarded === undefined && homes.isElsewhere(session) && relay.isBound(call)) {
-          enter()
+        if (refusal === undefined && forwarded === undefined && homes.isElsewhere(session) && relay.isBound(call)) {
           const answer = await homes.forward(context, session, message, streams, { notify: push, signal })
           if (answer !== undefined) return answer.text
         }
         return await observe(call, observers, async () => {
-          if (leave === undefined) enter()
+          if (refusal !== undefined) throw refusal
           const result = await relay.call(call)
           const text = await answerText(context, result, responseMessage(id, result))
           noteAnswer(record, request, result, text)
