@@ -111,13 +111,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'call',
       'it is answered, and no other is let through until records are written again'
     ],
-    ['observe/calls.ts maxLoggedChars chars', 'an error, in the line of its call', 'line', 'cut off'],
-    [
-      'observe/refused-requests.ts maxShownChars chars',
-      'path, host, origin and error of a refused request',
-      'line',
-      'cut off'
-    ],
+    ['observe/calls.ts maxLoggedChars chars', 'an error, path, host or origin in the log', 'line', 'cut off'],
     ['audit/call-entry.ts maxNameChars chars', 'the name or URI in a record', 'record', 'cut off'],
     ['audit/call-entry.ts maxArgumentChars chars', 'recorded arguments', 'record', 'left out; their hash stays'],
     [

@@ -5,6 +5,7 @@
 import type { AuditConfig, Snapshot } from '../config/snapshot.ts'
 import type { CallAuditor } from '../observe/calls.ts'
 import type { Log } from '../observe/log.ts'
+import type { RefusedRequest } from '../observe/refused-requests.ts'
 import { type GatewayError, type JsonObject, tenantId } from '../protocol/messages.ts'
 import { type Store, unavailable } from '../store/port.ts'
 import { type Clock, createDelay, every } from '../time/clock.ts'
@@ -163,7 +164,12 @@ export function createAudit({ config, store, snapshot, run, clock, wall, log }: 
       trailOf(tenant ?? gatewayItself)?.trail.add('change', { by, from, action, target, before, after })
     },
     /** A request that was refused before it became a call. */
-    refused(tenant: string, endpoint: string, request: RefusedRequest, outcome: string): void {
+    refused(
+      tenant: string,
+      endpoint: string,
+      request: Pick<RefusedRequest, 'context' | 'raw' | 'id' | 'method'>,
+      outcome: string
+    ): void {
       const each = trailOf(tenant)
       const { context, raw, id, method } = request
       const caller: JsonObject = context === undefined ? {} : callerFields(context.principal)
@@ -218,14 +224,6 @@ export interface AdministrativeChange {
   readonly after: string | undefined
   /** From where the request came. */
   readonly address: string
-}
-
-interface RefusedRequest {
-  /** Undefined where nobody was let in. */
-  readonly context?: { readonly principal: AuditedPrincipal } | undefined
-  readonly raw: { readonly socket: { readonly remoteAddress?: string | undefined } }
-  readonly id: string
-  readonly method: string
 }
 
 interface Session {

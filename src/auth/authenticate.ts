@@ -141,7 +141,7 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
         (isKeyOnly ? 'They are given to it in the configuration.' : 'Ask for a token with them.')
       const metadata = isKeyOnly ? undefined : metadataUrl
       throw new GatewayError('insufficient_scope', description, {
-        cause: { reason: 'scope', detail: `${subject} of ${issuer}` } satisfies Refusal,
+        cause: { reason: 'scope', detail: `${subject} of ${issuer}`.slice(0, 200) } satisfies Refusal,
         headers: { 'WWW-Authenticate': challenge(metadata, scopes, 'insufficient_scope', description) }
       })
     },

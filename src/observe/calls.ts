@@ -1,6 +1,6 @@
 // The record of a call: who asked for what, from where, by which client; where it led; how it ended and what it took.
-// It is made once and filled in on its way. The line of the log, the audit record and the metrics are written from it
-// alone, so that they cannot disagree. Never a token, an argument or a result.
+// It is made once and filled in on its way. The line of the log and the audit record are written from it alone, so that
+// they cannot disagree. Never a token, an argument or a result.
 
 import type { Tenant, TenantAudit } from '../config/snapshot.ts'
 import type { ErrorCode } from '../protocol/error-table.ts'
@@ -15,11 +15,14 @@ import {
 import { firstOf } from '../protocol/own-text.ts'
 import type { Log } from './log.ts'
 
+/** Of who was let in, what may be written down. */
+export type ObservedPrincipal = Readonly<Record<'kind' | 'issuer' | 'subject' | 'clientId', string>>
+
 export interface ObservedCall {
   readonly request: { readonly method: string; readonly params?: Record<string, unknown> }
   readonly tenant: { readonly id: string; readonly audit: TenantAudit }
   readonly endpoint: { readonly name: string }
-  readonly principal: Readonly<Record<'kind' | 'issuer' | 'subject' | 'clientId', string>>
+  readonly principal: ObservedPrincipal
   readonly record?: CallRecord | undefined
 }
 
@@ -90,15 +93,14 @@ export interface CallObservers {
   readonly clock: { now(): number }
   readonly log: Log
   readonly audit?: CallAuditor | undefined
-  readonly metrics?: { callEnded(call: ObservedCall, outcome: CallOutcome): void } | undefined
 }
 
-/** Of what a client, a caller or an upstream chose, in characters. */
-const maxLoggedChars = 200
+/** Of what a client, a caller, an upstream or a stranger chose, in characters. */
+export const maxLoggedChars = 200
 
 /** Runs the call, and writes down how it ended. Never changes its outcome. */
 export async function observe<T>(call: ObservedCall, observers: CallObservers, run: () => Promise<T>): Promise<T> {
-  const { clock, audit, metrics } = observers
+  const { clock, audit } = observers
   const { record } = call
   const startedAt = clock.now()
   if (record !== undefined) record.startedAt = startedAt
@@ -114,7 +116,6 @@ export async function observe<T>(call: ObservedCall, observers: CallObservers, r
   } finally {
     const ended = outcomeOf(record, err, rounded(clock.now() - startedAt))
     writeLine(call, ended, err, observers.log)
-    metrics?.callEnded(call, ended)
     const recorded = audited?.end(ended)
     if (recorded !== undefined) await recorded
   }
@@ -162,8 +163,7 @@ function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Lo
     requestId: record.requestId,
     tenant: tenant.id,
     endpoint: endpoint.name,
-    [principal.kind === 'key' ? 'apiKey' : 'user']: principal.subject,
-    client: principal.clientId,
+    ...callerFieldsOf(principal),
     software: software && `${software.name} ${software.version}`,
     revision: record.revision,
     session: session?.slice(0, loggedSessionChars),
@@ -187,6 +187,12 @@ function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Lo
   if (ended.outcome === 'internal') log.error({ ...line, err }, 'call')
   else log.info(line, 'call')
 }
+
+/** Who called, in a line of the log. */
+export const callerFieldsOf = ({ kind, subject, clientId }: ObservedPrincipal): Record<string, string> => ({
+  [kind === 'key' ? 'apiKey' : 'user']: subject,
+  client: clientId
+})
 
 const noRecord: CallRecord = {}
 

@@ -11,7 +11,8 @@ export interface ErrorRow {
   readonly status: number
   /** Default: the status. */
   readonly rpcCode?: RpcCode
-  readonly level: 'debug' | 'info' | 'warn' | 'error'
+  /** Of the line about a request that is refused with it. */
+  readonly level: 'debug' | 'info' | 'error'
   /** May the same request succeed later without anybody changing anything? */
   readonly retry: boolean
   /** For docs/errors.md: when it happens and what to do. */
@@ -81,14 +82,12 @@ export const errorTable = {
   ),
   forbidden_host: http(
     403,
-    'The Host header is not a name of this gateway. Use its public URL, or list the name under hosts.',
-    { level: 'warn' }
+    'The Host header is not a name of this gateway. Use its public URL, or list the name under hosts.'
   ),
   forbidden_origin: http(
     403,
     'The request comes from a web page whose origin is not allowed. List the origin under the origins of the ' +
-      'tenant.',
-    { level: 'warn' }
+      'tenant.'
   ),
   insufficient_scope: http(
     403,
@@ -118,7 +117,7 @@ export const errorTable = {
   too_many: http(
     429,
     'A limit of sessions, calls, processes or memory is reached; the message names it. Retry later.',
-    { level: 'warn', retry: true }
+    { retry: true }
   ),
   rate_limited: http(
     429,
@@ -151,8 +150,7 @@ export const errorTable = {
   cancelled: rpc(
     'internalError',
     'The caller cancelled the request. Only callers that do not accept a stream get this error. The others get an ' +
-      'empty stream, because a cancelled request is not answered.',
-    { level: 'debug' }
+      'empty stream, because a cancelled request is not answered.'
   ),
   call_stopped: rpc(
     'internalError',
@@ -164,24 +162,21 @@ export const errorTable = {
     'The upstream server cannot be reached or does not start. The message says for how long it has been away and ' +
       'when it is tried again: by the gateway with back-off (data.retriedInMs), or by the next call ' +
       '(data.retryAfterMs). Other upstreams are not affected.',
-    { level: 'warn', retry: true }
+    { retry: true }
   ),
   upstream_timeout: rpc(
     'internalError',
     'The upstream server sent nothing within its timeout. The call was cancelled there; whether it took effect is ' +
-      'unknown.',
-    { level: 'warn' }
+      'unknown.'
   ),
   upstream_lost: rpc(
     'internalError',
     'The connection to the upstream broke, or its process ended, after the request was sent. It is not sent again: ' +
-      'data.outcome is "unknown".',
-    { level: 'warn' }
+      'data.outcome is "unknown".'
   ),
   upstream_protocol: rpc(
     'internalError',
-    'The upstream sent something that is not MCP, or more than its limits allow.',
-    { level: 'warn' }
+    'The upstream sent something that is not MCP, or more than its limits allow.'
   ),
   unavailable: http(
     503,

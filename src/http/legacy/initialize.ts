@@ -54,7 +54,7 @@ export function initializeResult(
 
 /** Runs it, and writes one line about it; the audit log has a record of the session. @param key of the session */
 export function observeInitialize<T>(
-  { clock, log, metrics }: CallObservers,
+  { clock, log }: CallObservers,
   context: CallContext,
   { revision, clientInfo: software }: NegotiatedClient,
   key: string,
@@ -63,5 +63,5 @@ export function observeInitialize<T>(
 ): Promise<T> {
   const { tenant, endpoint, principal } = context
   const record = callRecordOf(context, { revision, software, session: key })
-  return observe({ tenant, endpoint, principal, request, record }, { clock, log, metrics }, run)
+  return observe({ tenant, endpoint, principal, request, record }, { clock, log }, run)
 }
