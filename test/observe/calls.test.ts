@@ -80,7 +80,7 @@ t.test('a call can be cancelled from its first moment, also while its arguments 
     { jsonrpc: '2.0', id: 'long', method: 'tools/call', params },
     { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'long' } }
   ]
-  // Whoever sees the cancellation answers; without it the call waits for its server.
+  // `slow` never answers by itself: the batch is answered only where the cancellation found the call.
   await send(acme.url(), { headers: { ...jsonHeaders, ...headers }, body: JSON.stringify(batch) })
   t.match(
     acme.log.filter(({ msg, method }) => msg === 'call' && method === 'tools/call'),
