@@ -168,14 +168,16 @@ for (const [name, adapter] of Object.entries(adapters)) {
     })
 
     t.test('a log is forgotten as a whole, its time after the latest entry', async (t) => {
-      const key = fresh()
-      await store.append(key, 'first', { ttlMs: 50, keep: 10 })
-      await store.append(key, 'second', { ttlMs: 200, keep: 10 })
-      const witness = fresh()
-      await store.set(witness, 'x', { ttlMs: 60 })
-      await pass(60, absent(witness))
-      t.same(await store.entries(key), ['first', 'second'])
-      await pass(140, async () => (await store.entries(key)).length === 0)
+      const [key, longer] = [fresh(), fresh()]
+      await Promise.all([
+        store.append(key, 'first', { ttlMs, keep: 10 }),
+        store.append(key, 'second', { ttlMs: 50, keep: 10 }),
+        // The first is not forgotten before the second comes, however busy the machine is: both are sent at once.
+        store.append(longer, 'first', { ttlMs: 50, keep: 10 }),
+        store.append(longer, 'second', { ttlMs, keep: 10 })
+      ])
+      await pass(50, async () => (await store.entries(key)).length === 0)
+      t.same(await store.entries(longer), ['first', 'second'])
       await store.append(key, 'anew', { ttlMs, keep: 10 })
       t.same(await store.entries(key), ['anew'])
     })

@@ -60,9 +60,12 @@ export interface ParkedCall {
   giveUp(loss: ParkedLoss, error?: unknown): void
 }
 
-/** Servers that have several requests send them one after the other: so long after the last one, and at most in all. */
-const gatherMs = 25
-const maxGatherMs = 250
+/**
+ * Servers that have several requests send them one after the other: so long after the last one, and at most in all. A
+ * busy server takes its time between two; a person who is asked notices neither.
+ */
+const gatherMs = 100
+const maxGatherMs = 400
 
 export function createParkedCall(
   first: ModernCall,
