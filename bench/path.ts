@@ -127,6 +127,7 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
     peek: () => undefined,
     use: () => upstream,
     find: () => undefined,
+    statesOf: () => [],
     stateOf: () => ({
       connections: 1,
       calls: 0,

@@ -10,6 +10,7 @@ import { errorTable, type ErrorCode } from '../src/protocol/error-table.ts'
 import { rpcCodeOf } from '../src/protocol/messages.ts'
 import { conformanceMarkdown } from '../test/conformance/figures.ts'
 import { limitsMarkdown } from './limits.ts'
+import { metricsMarkdown } from './metrics-doc.ts'
 
 function errorsMarkdown(): string {
   const rows = Object.entries(errorTable).map(
@@ -38,7 +39,8 @@ const documents = {
   'docs/config.md': configMarkdown(),
   'docs/errors.md': errorsMarkdown(),
   'docs/conformance.md': conformanceMarkdown(),
-  'docs/limits.md': limitsMarkdown()
+  'docs/limits.md': limitsMarkdown(),
+  'docs/metrics.md': metricsMarkdown()
 }
 
 for (const [name, text] of Object.entries(documents)) {

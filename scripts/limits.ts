@@ -111,6 +111,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'call',
       'it is answered, and no other is let through until records are written again'
     ],
+    [
+      'observe/metrics/call-attributes.ts maxNamesPerTenant maxNames',
+      'names of tools, prompts and upstreams, and codes of errors, in metrics; of all tenants',
+      'tenant',
+      'counted together, as `other`'
+    ],
+    [
+      'observe/metrics/metrics.ts maxSeries',
+      'series of one metric',
+      'process',
+      'counted together, with the label `otel_metric_overflow`'
+    ],
     ['observe/calls.ts maxLoggedChars chars', 'an error, path, host or origin in the log', 'line', 'cut off'],
     ['audit/call-entry.ts maxNameChars chars', 'the name or URI in a record', 'record', 'cut off'],
     ['audit/call-entry.ts maxArgumentChars chars', 'recorded arguments', 'record', 'left out; their hash stays'],
@@ -1134,6 +1146,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 
 /** Numbers that bound nothing which a user would notice: formats, sizes of samples, intervals of sweeping. */
 const exceptions = `
+observe/metrics/runtime.ts delayResolution
 observe/calls.ts loggedSessionChars
 login/interactions.ts interactionMs
 login/identities.ts pollMs

@@ -28,6 +28,17 @@ export function ensureRedis(): string {
   return installed
 }
 
+/**
+ * For the tests of metrics: Debian's package has both programs.
+ * @throws Error that says what to install
+ */
+export function ensurePrometheus(): { readonly prometheus: string; readonly promtool: string } {
+  if (onPath('prometheus') === undefined) install('prometheus')
+  const [prometheus, promtool] = [onPath('prometheus'), onPath('promtool')]
+  if (prometheus !== undefined && promtool !== undefined) return { prometheus, promtool }
+  throw new Error('The tests need prometheus and promtool on the PATH (Debian, Ubuntu: apt-get install prometheus).')
+}
+
 /** For the tests of sandboxes. Some systems have none, or let nobody use it: they are then skipped, and say so. */
 export function ensureBubblewrap(): void {
   if (process.platform !== 'linux' || onPath('bwrap') !== undefined) return

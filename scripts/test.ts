@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { closeSync, existsSync, globSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { ensureBubblewrap, ensureRedis } from './programs.ts'
+import { ensureBubblewrap, ensurePrometheus, ensureRedis } from './programs.ts'
 
 /** A check or a test file: a program that says by its exit code whether all is well. */
 interface Job {
@@ -88,6 +88,7 @@ const files = isReplicated ? globSync(replicated, { cwd: root }) : named.length 
 const atOnce = isReplicated ? Math.ceil(availableParallelism() / 2) : availableParallelism() + 1
 
 ensureRedis()
+ensurePrometheus()
 ensureBubblewrap()
 // Once after each installation, and again for other plugins: it takes 9 s, and a build under a run of another checkout
 // breaks that run.

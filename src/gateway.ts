@@ -40,6 +40,7 @@ import { createServerRequestQuotas } from './upstream/rpc/server-requests.ts'
 import { createConnector } from './upstream/connect/connect.ts'
 import { createEgress } from './upstream/http/socket-pool.ts'
 import { createPool } from './upstream/pool/pool.ts'
+import type { UpstreamMeter } from './upstream/pool/pooled-connection.ts'
 import { openSupervisor } from './upstream/stdio/open-supervisor.ts'
 
 type GatewayOverrides = Partial<Record<'keepAliveMs' | 'parkedMs', number>> & { store?: Store; memory?: MemoryAccount }
@@ -95,6 +96,7 @@ export async function createGateway(
   const authenticator = createAuthenticator({ clock: wallClock, fetch: login.fetchKeys(createFetch()), log })
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
   const snapshot = (): Snapshot => state.snapshot
+  const metrics = initial.admin && (await import('./observe/metrics/metrics.ts')).createMetrics({ version, node })
   const audit = initial.audit && createAudit({ config: initial.audit, store, snapshot, run: newId(), ...clocks, log })
   await audit?.loaded
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
@@ -115,10 +117,10 @@ export async function createGateway(
   const descriptors = descriptorLimit()
   const supervisor = openSupervisor(snapshot, descriptors, env, log)
   const serverRequestQuotas = createServerRequestQuotas(undefined, memory)
-  const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory })
+  const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory }, metrics)
 
   const contextOf: ContextOf = (tenant, endpoint) => contextIn(state.snapshot, tenant, endpoint)
-  const observers = { clock: steadyClock, log, audit }
+  const observers = { clock: steadyClock, log, audit, metrics }
   const runtime = { ...clocks, random, newId, clientInfo: serverInfo, log, memory, observers }
   const relay = createLegacyRelay({ runtime, pool, store, sealer, sessions, live, serverRequestQuotas, contextOf })
   const [{ shared }, { parkedMs }] = [relay, overrides]
@@ -139,14 +141,14 @@ export async function createGateway(
     memory,
     storeHealth: { fault: async () => (await storeHealth.fault()) ?? (sealer.ready ? control.fault() : undefined) },
     sealer,
-    log,
+    ...observers,
     requestId: () => randomUUID(),
-    descriptors,
-    audit
+    descriptors
   })
 
   const { listings, catalogOf } = shared
-  const services = { snapshot, listings, catalogOf, pool, sessions, control, audit, ...clocks }
+  const held = { live, streams, memory, calls, supervisor, modernRelay, connections: server.connections }
+  const services = { snapshot, listings, catalogOf, pool, sessions, control, audit, metrics, held, ...clocks }
   const admin = createAdminServer({ ...services, version, log })
 
   async function shutDown(): Promise<void> {
@@ -176,7 +178,7 @@ export async function createGateway(
     supervisor.close()
     authenticator.close()
     await sessions.close()
-    await audit?.close()
+    await Promise.all([audit?.close(), metrics?.close()])
     await store.close()
   }
 
@@ -228,7 +230,7 @@ export async function createGateway(
 const differentTenants = (before: Snapshot, next: Snapshot): boolean =>
   before.isWhole !== next.isWhole || new Set(before.tenants.keys()).symmetricDifference(next.tenants).size > 0
 
-const openPool = (parts: Omit<Parameters<typeof createConnector>[0], 'egress' | 'clock'>) => {
+const openPool = (parts: Omit<Parameters<typeof createConnector>[0], 'egress' | 'clock'>, metrics?: UpstreamMeter) => {
   const connector = createConnector({ ...parts, egress: createEgress(), clock: steadyClock })
-  return createPool({ connector, clock: steadyClock, random: parts.random, log: parts.log })
+  return createPool({ connector, clock: steadyClock, random: parts.random, log: parts.log, metrics })
 }

@@ -13,6 +13,12 @@ const plain = (schema: TSchema | Shape): unknown =>
 
 const json = (schema: unknown) => ({ 'application/json': { schema } })
 
+/** With the version of the text format of Prometheus, the only text that there is. */
+export const plainText = 'text/plain; version=0.0.4; charset=utf-8'
+
+const answer = (response: TSchema) =>
+  (response as Shape).type === 'string' ? { [plainText]: { schema: plain(response) } } : json(plain(response))
+
 const queryParameters = ({ properties = {}, required = [] }: Shape) =>
   Object.entries(properties).map(([name, schema]) => ({
     name,
@@ -56,7 +62,7 @@ function operation({ path, roles, summary, query, body, response }: AdminRoute) 
     responses: {
       ...(response === undefined
         ? { '204': { description: 'Done.' } }
-        : { '200': { description: 'The answer.', content: json(plain(response)) } }),
+        : { '200': { description: 'The answer.', content: answer(response) } }),
       default: {
         description: 'It is refused.',
         content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } }

@@ -9,6 +9,7 @@ import type { Control } from '../control/control.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import { tenantId } from '../protocol/messages.ts'
 import type { Log } from '../observe/log.ts'
+import type { Metrics } from '../observe/metrics/metrics.ts'
 import type { CatalogCache } from '../relay/catalog/client-catalogs.ts'
 import type { Listings } from '../relay/catalog/listings.ts'
 import type { Sessions } from '../session/sessions.ts'
@@ -19,11 +20,23 @@ import type { Conditions } from './configuration/conditions.ts'
 import { AdminProblem, noSuch } from './problem.ts'
 
 /** What the handlers look at, and what they act on. */
+/** What the process holds, as numbers. */
+interface Held {
+  readonly live: { readonly size: number }
+  readonly streams: { readonly size: number }
+  readonly connections: { readonly openCount: number }
+  readonly memory: { readonly held: number; readonly budgetBytes: number }
+  readonly modernRelay: { readonly parkedCalls: number }
+  readonly supervisor: { count(): number }
+  /** The tenant of each call that runs. */
+  readonly calls: { tenants(): Iterable<string> }
+}
+
 export interface AdminServices {
   readonly snapshot: () => Snapshot
   readonly listings: Pick<Listings, 'peek' | 'awaitListings'>
   readonly catalogOf: CatalogCache
-  readonly pool: Pick<Pool, 'stateOf'>
+  readonly pool: Pick<Pool, 'stateOf' | 'statesOf'>
   readonly sessions: Pick<Sessions, 'index' | 'end'>
   readonly control: Control
   /** The time of day. */
@@ -31,6 +44,9 @@ export interface AdminServices {
   readonly log: Log
   /** Where changes are recorded; undefined: the configuration wants no audit log. */
   readonly audit: Pick<Audit, 'changed'> | undefined
+  /** undefined only where there is no admin API. */
+  readonly metrics: Pick<Metrics, 'text'> | undefined
+  readonly held: Held
 }
 
 export interface AdminRequest<Query = unknown, Body = unknown> {
@@ -73,7 +89,7 @@ interface RouteShape {
   readonly isOwnJudge?: true
   /** The tenant need not be in use: it may be made by the request, or its document may not compile here. */
   readonly isForDocument?: true
-  /** undefined: 204. */
+  /** undefined: 204. A string is sent as plain text. */
   readonly response?: TSchema
 }
 

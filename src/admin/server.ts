@@ -10,7 +10,7 @@ import type { Clock } from '../time/clock.ts'
 import { createAdminAccess, type Administrator } from './access.ts'
 import { conditionsOf } from './configuration/conditions.ts'
 import { adminSocketLimits, serveOneRequest } from './connection.ts'
-import { openApiOf } from './openapi.ts'
+import { openApiOf, plainText } from './openapi.ts'
 import { limitAdminConnections } from './places.ts'
 import { AdminProblem, notJsonBody, problemOf } from './problem.ts'
 import { AdminReply, checked, tenantOf, type AdminRoute, type AdminServices } from './route.ts'
@@ -153,8 +153,9 @@ export function createAdminServer(
             .headers(answer instanceof AdminReply ? answer.headers : {})
             .send()
         const { body, headers, status } = answer instanceof AdminReply ? answer : new AdminReply(answer, {})
-        void reply.code(status).headers(headers).type('application/json; charset=utf-8')
-        return await reply.send(JSON.stringify(body))
+        void reply.code(status).headers(headers)
+        if (typeof body === 'string') return await reply.type(plainText).send(body)
+        return await reply.type('application/json; charset=utf-8').send(JSON.stringify(body))
       }
     })
   }

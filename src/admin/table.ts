@@ -7,6 +7,7 @@ import { killRoutes } from './configuration/kills.ts'
 import { planRoutes } from './configuration/plan.ts'
 import { versionRoutes } from './configuration/versions.ts'
 import { endpointRoutes } from './endpoints.ts'
+import { metricsRoute } from './metrics.ts'
 import { questionRoutes } from './questions.ts'
 import { defineRoute, everyRole, type AdminRoute } from './route.ts'
 import { sessionRoutes } from './sessions.ts'
@@ -24,6 +25,7 @@ export const adminRoutes: readonly AdminRoute[] = [
     },
     ({ openApi }) => openApi
   ),
+  metricsRoute,
   ...configurationRoutes,
   ...endpointRoutes,
   ...upstreamRoutes,

@@ -32,6 +32,10 @@ export function createCallsInFlight() {
   return {
     /** For the drain, and for kill switches: of which tenant, and what is known of it so far. */
     running,
+    /** Of each call that runs. */
+    *tenants(): Iterable<string> {
+      for (const { tenant } of running) yield tenant
+    },
     /** Ends those whose tool, upstream or tenant is stopped. */
     endStopped(tenants: ReadonlyMap<TenantId, Tenant>): void {
       for (const { controller, tenant: id, record } of running) {

@@ -119,6 +119,9 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
     get count() {
       return count
     },
+    get openCount() {
+      return open.size
+    },
     /** A client has connected. */
     opened(socket: Socket): void {
       count++

@@ -6,8 +6,7 @@ import { fastify, type FastifyRequest } from 'fastify'
 import type { AddressInfo } from 'node:net'
 import type { Audit } from '../audit/audit.ts'
 import type { Snapshot } from '../config/snapshot.ts'
-import type { Log } from '../observe/log.ts'
-import { logRefused } from '../observe/refused-requests.ts'
+import { noteRefused, type RefusalObservers } from '../observe/refused-requests.ts'
 import { GatewayError, isObject, tenantId } from '../protocol/messages.ts'
 import { every, pause, steadyClock, type Clock } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
@@ -46,8 +45,7 @@ const socketLimits = {
 /** So many turns of the event loop the port waits at most for one in which nobody connects. */
 const maxTurnsToClose = 100
 
-export interface ServerOptions extends Omit<RoutesOptions, 'connections' | 'rates'> {
-  readonly log: Log
+export interface ServerOptions extends Omit<RoutesOptions, 'connections' | 'rates'>, RefusalObservers {
   readonly requestId: () => string
   /** File descriptors that the process may have open. */
   readonly descriptors: number
@@ -96,7 +94,7 @@ export async function createServer(options: ServerOptions) {
     if (error instanceof GatewayError) {
       const { tenant, endpoint = 'default' } = (request.params ?? {}) as PathParams
       const known = tenant !== undefined && state.snapshot.tenants.has(tenantId(tenant)) ? tenant : undefined
-      logRefused(log, request, known, error)
+      noteRefused(options, request, known, error)
       if (known !== undefined) audit?.refused(known, endpoint, request, error.code)
     } else log.error({ err: error, requestId: request.id }, 'a request failed by a fault of the gateway')
     // Nobody who was not let in keeps a connection, and with it a descriptor, for the next request.
@@ -179,6 +177,7 @@ export async function createServer(options: ServerOptions) {
 
   let portClosed: Promise<void> | undefined
   return {
+    connections,
     /** @returns the address that was bound */
     async listen({ host, port }: Snapshot['listen']): Promise<AddressInfo> {
       await server.listen({ host, port })

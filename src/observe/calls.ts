@@ -87,12 +87,18 @@ export interface CallAuditor {
   }
 }
 
+/** Metrics, as seen by a call. */
+export interface CallMeter {
+  callEnded(call: ObservedCall, ended: CallOutcome): void
+}
+
 /** What calls are told to. */
 export interface CallObservers {
   /** For durations. */
   readonly clock: { now(): number }
   readonly log: Log
   readonly audit?: CallAuditor | undefined
+  readonly metrics?: CallMeter | undefined
 }
 
 /** Of what a client, a caller, an upstream or a stranger chose, in characters. */
@@ -100,7 +106,7 @@ export const maxLoggedChars = 200
 
 /** Runs the call, and writes down how it ended. Never changes its outcome. */
 export async function observe<T>(call: ObservedCall, observers: CallObservers, run: () => Promise<T>): Promise<T> {
-  const { clock, audit } = observers
+  const { clock, audit, metrics } = observers
   const { record } = call
   const startedAt = clock.now()
   if (record !== undefined) record.startedAt = startedAt
@@ -116,6 +122,7 @@ export async function observe<T>(call: ObservedCall, observers: CallObservers, r
   } finally {
     const ended = outcomeOf(record, err, rounded(clock.now() - startedAt))
     writeLine(call, ended, err, observers.log)
+    metrics?.callEnded(call, ended)
     const recorded = audited?.end(ended)
     if (recorded !== undefined) await recorded
   }

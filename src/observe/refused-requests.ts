@@ -16,8 +16,21 @@ export interface RefusedRequest {
   readonly raw: { readonly socket: { readonly remoteAddress?: string | undefined } }
 }
 
-/** One line, without the query of its URL, which may hold a token. */
-export function logRefused(log: Log, request: RefusedRequest, tenant: string | undefined, error: GatewayError): void {
+export interface RefusalObservers {
+  readonly log: Log
+  readonly metrics?: { refused(reason: string, tenant: string | undefined): void } | undefined
+}
+
+/**
+ * One line, without the query of its URL, which may hold a token; and counted.
+ * @param tenant that its path names, where there is such a tenant
+ */
+export function noteRefused(
+  { log, metrics }: RefusalObservers,
+  request: RefusedRequest,
+  tenant: string | undefined,
+  error: GatewayError
+): void {
   const { id, method, url, headers, context, raw } = request
   const { code, row, cause } = error
   const [path = ''] = url.split('?', 1)
@@ -37,4 +50,5 @@ export function logRefused(log: Log, request: RefusedRequest, tenant: string | u
     },
     'refused'
   )
+  metrics?.refused(code, context === undefined ? undefined : tenant)
 }

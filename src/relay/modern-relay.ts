@@ -127,6 +127,9 @@ export function createModernRelay({
   })
 
   return {
+    get parkedCalls() {
+      return parking.size
+    },
     /**
      * Every method but `subscriptions/listen`. The result has `resultType`, `ttlMs` and `cacheScope` where they belong,
      * ids and URIs as the client knows them, and a sealed `requestState`.

@@ -76,6 +76,8 @@ t.test('every route lets in exactly the roles of the table, and nobody else', as
       else if (route.path.includes('/kills/')) t.ok(status === 204 || /kill switch/.test(JSON.stringify(json)), name)
       // Nothing was changed yet.
       else if (route.path === '/v1/rollback') t.match(json, { status: 404, detail: /version/ }, name)
+      // Of all tenants.
+      else if (route.path === '/metrics') t.equal(status, isForAcme ? 200 : 403, name)
       // The tenant is the file's: whoever gets so far was let in.
       else if (route.isForDocument && route.method !== 'GET') t.match(json, { status: 409 }, name)
       else t.equal(status, 200, name)

@@ -98,7 +98,8 @@ export function adminCall(
       answer.on('error', reject)
       answer.on('end', () => {
         const { statusCode: status = 0, headers: given } = answer
-        const json: unknown = received === '' ? undefined : JSON.parse(received)
+        const isJson = /json/.test(given['content-type'] ?? '')
+        const json: unknown = isJson ? JSON.parse(received) : undefined
         resolve({ status, headers: given, text: received, json })
       })
     }

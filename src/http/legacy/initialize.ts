@@ -52,9 +52,12 @@ export function initializeResult(
   }
 }
 
-/** Runs it, and writes one line about it; the audit log has a record of the session. @param key of the session */
+/**
+ * Runs it, writes one line about it, and counts it; the audit log has a record of the session.
+ * @param key of the session
+ */
 export function observeInitialize<T>(
-  { clock, log }: CallObservers,
+  observers: CallObservers,
   context: CallContext,
   { revision, clientInfo: software }: NegotiatedClient,
   key: string,
@@ -63,5 +66,5 @@ export function observeInitialize<T>(
 ): Promise<T> {
   const { tenant, endpoint, principal } = context
   const record = callRecordOf(context, { revision, software, session: key })
-  return observe({ tenant, endpoint, principal, request, record }, { clock, log }, run)
+  return observe({ tenant, endpoint, principal, request, record }, { ...observers, audit: undefined }, run)
 }

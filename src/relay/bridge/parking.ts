@@ -90,6 +90,10 @@ export function createParking({
     parks.find(quotaKeyOf(call.principal), parked).parked.resume(call, responses)
 
   return {
+    /** How many wait. */
+    get size() {
+      return parks.size
+    },
     /**
      * Runs the request at a legacy upstream until it ends or asks; then the result is `input_required`, as the client
      * is to get it, and the lease goes on. An aborted call is cancelled at the upstream.

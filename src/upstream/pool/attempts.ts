@@ -82,6 +82,19 @@ export function createAttempts(clock: Clock, random: () => number, log: Log) {
         ...backoff.stateOf(hash)
       }
     },
+    /** The same of many, in short: the connections are gone through once. */
+    statesOf(definitions: readonly UpstreamDefinition[], connections: Iterable<PooledConnection>) {
+      const counted = new Map<string, { connections: number; calls: number }>()
+      const countOf = (hash: string) => counted.get(hash) ?? { connections: 0, calls: 0 }
+      for (const { definition, upstream, inFlight } of connections) {
+        const { connections: before, calls } = countOf(definition.hash)
+        if (upstream) counted.set(definition.hash, { connections: before + 1, calls: calls + inFlight })
+      }
+      return definitions.map(({ tenant, name, hash }) => ({
+        ...{ tenant, name, isAway: backoff.isAway(hash) },
+        ...countOf(hash)
+      }))
+    },
     retain(hashes: ReadonlySet<string>): void {
       backoff.retain(hashes)
       for (const hash of lastLines.keys()) if (!hashes.has(hash)) lastLines.delete(hash)

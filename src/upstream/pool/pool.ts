@@ -7,7 +7,7 @@ import { createAttempts } from './attempts.ts'
 import { createBreaker } from './breaker.ts'
 import { createBulkhead } from './bulkhead.ts'
 import { connectionKeyOf, createOpenConnections } from './open-connections.ts'
-import { type PooledConnection, createPooledConnection } from './pooled-connection.ts'
+import { type PooledConnection, type UpstreamMeter, createPooledConnection } from './pooled-connection.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { HandshakeParams, Upstream, UpstreamEvents } from '../../protocol/seams.ts'
@@ -20,6 +20,7 @@ interface PoolOptions {
   /** Between 0 and 1. */
   readonly random: () => number
   readonly log: Log
+  readonly metrics?: UpstreamMeter | undefined
 }
 
 const longestSweepMs = 5_000
@@ -28,13 +29,13 @@ const closeMs = 7_000
 
 export type Pool = ReturnType<typeof createPool>
 
-export function createPool({ connector, clock, random, log }: PoolOptions) {
+export function createPool({ connector, clock, random, log, metrics }: PoolOptions) {
   const { current, retired, ofScope, ...found } = createOpenConnections(clock)
   const attempts = createAttempts(clock, random, log)
   const { backoff } = attempts
   const bulkhead = createBulkhead(clock, log)
   const breaker = createBreaker(connector, attempts, clock, log)
-  const pool = { current, retired, clock, log, bulkhead, breaker, ended: attempts.requestEnded }
+  const pool = { current, retired, clock, log, bulkhead, breaker, metrics, ended: attempts.requestEnded }
   let sweepMs = longestSweepMs
   let sweeper: Timer | undefined
   let closed = false
@@ -136,6 +137,8 @@ export function createPool({ connector, clock, random, log }: PoolOptions) {
 
     /** What this process knows of an upstream. */
     stateOf: (definition: UpstreamDefinition) => attempts.stateOf(definition, current.values()),
+
+    statesOf: (definitions: readonly UpstreamDefinition[]) => attempts.statesOf(definitions, current.values()),
 
     /** The open connection for a call: what is not open has to be acquired. */
     use(definition: UpstreamDefinition, scope: string): Upstream | undefined {

@@ -7,6 +7,7 @@ import type { Breaker } from './breaker.ts'
 import type { Bulkhead } from './bulkhead.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
+import type { UpstreamRequest } from '../../observe/metrics/call-attributes.ts'
 import type { HandshakeParams, Upstream, UpstreamEvents } from '../../protocol/seams.ts'
 import { type Clock, noReason } from '../../time/clock.ts'
 
@@ -37,6 +38,11 @@ interface ConnectionPlace extends Pick<PooledConnection, 'key' | 'definition' | 
   readonly handshake: HandshakeParams
 }
 
+/** Metrics, as seen by requests to upstreams. */
+export interface UpstreamMeter {
+  requestEnded(ms: number, request: UpstreamRequest): void
+}
+
 interface PoolState {
   /** Connections that are given out, or being opened. */
   readonly current: Map<string, PooledConnection>
@@ -46,6 +52,7 @@ interface PoolState {
   readonly log: Log
   readonly bulkhead: Bulkhead
   readonly breaker: Breaker
+  readonly metrics: UpstreamMeter | undefined
   /** How a request ended; error undefined: the server answered. */
   ended(connection: PooledConnection, error: unknown): void
 }
@@ -55,7 +62,7 @@ export function createPooledConnection(
   { key, definition, scope, events, handshake }: ConnectionPlace,
   opening: Promise<Upstream>,
   stop: AbortController,
-  { current, retired, clock, log, bulkhead, breaker, ended: requestEnded }: PoolState
+  { current, retired, clock, log, bulkhead, breaker, metrics, ended: requestEnded }: PoolState
 ): PooledConnection {
   let own: Pick<Upstream, 'close' | 'destroy'> | undefined
   let ended: Error | undefined
@@ -104,12 +111,18 @@ export function createPooledConnection(
           const watched = breaker.began(definition, outgoing, handshake)
           connection.inFlight++
           const result = request(outgoing, client, signal)
-          const over = (error?: unknown): void => {
+          const sentAt = metrics && clock.now()
+          const over = (error?: unknown, isToolError = false): void => {
             leave()
             watched(error)
             callEnded(error)
+            if (sentAt === undefined) return
+            metrics?.requestEnded(clock.now() - sentAt, { definition, request: outgoing, error, isToolError })
           }
-          result.then(() => over(), over)
+          result.then(
+            (answer) => over(undefined, answer['isError'] === true && outgoing.method === 'tools/call'),
+            (error: unknown) => over(error)
+          )
           return result
         }
         upstream.request = (outgoing, client, signal) => {

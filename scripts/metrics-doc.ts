@@ -1,0 +1,84 @@
+// docs/metrics.md, from the table of metrics.
+
+import { instruments, type MetricName } from '../src/observe/metrics/instruments.ts'
+import { unitSuffixes } from '../src/observe/metrics/metrics.ts'
+
+/** The name that Prometheus has, before `_bucket`, `_sum` and `_count` of a histogram. */
+export function prometheusName(name: MetricName): string {
+  const { kind, unit } = instruments[name]
+  const plain = name.replaceAll('.', '_') + (unitSuffixes[unit] ?? '')
+  return kind === 'counter' || kind === 'observableCounter' ? `${plain}_total` : plain
+}
+
+const kinds = {
+  histogram: 'histogram',
+  counter: 'counter',
+  observableCounter: 'counter',
+  gauge: 'gauge',
+  upDownCounter: 'gauge'
+} as const
+
+export function metricsMarkdown(): string {
+  const rows = (Object.keys(instruments) as MetricName[]).map((name) => {
+    const { kind, unit, description, attributes } = instruments[name]
+    const labels = attributes.map((attribute) => `\`${attribute}\``).join(', ')
+    return `| \`${name}\` | \`${prometheusName(name)}\` | ${kinds[kind]} | ${unit} | ${labels} | ${description} |`
+  })
+  return `# Metrics
+
+*Written by \`npm run docs\` from the table in src/observe/metrics/instruments.ts; do not edit.*
+
+With \`admin\` in the configuration ([admin-api.md](admin-api.md)), \`GET /metrics\` of the admin listener has the metrics of the process that answers, in the text format of Prometheus.
+The key may have any role but \`tenant-admin\`, and no \`tenants\`: metrics tell of all of them. \`viewer\` is enough:
+
+\`\`\`
+gatehouse admin-key new --name prometheus --role viewer
+\`\`\`
+
+\`\`\`yaml
+# prometheus.yml
+rule_files: [alerts.yml]
+scrape_configs:
+  - job_name: gatehouse
+    authorization: { credentials_file: /etc/prometheus/gatehouse.key }
+    static_configs:
+      - targets: ['gatehouse:8081']
+\`\`\`
+
+Each process answers for itself: scrape every replica at its own address, not through a load balancer. Names are those of the OpenTelemetry conventions for
+[MCP](https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/) and for Node where these have them; \`gatehouse.*\` is ours. In Prometheus dots become
+underscores, in names and labels, and the unit stands at the end of the name. Nothing is counted without the admin listener.
+
+| metric | in Prometheus | kind | unit | attributes | meaning |
+|---|---|---|---|---|---|
+${rows.join('\n')}
+
+- \`error.type\` is there where a call did not end well: \`tool_error\` where the tool says that it has failed (\`isError\`), the JSON-RPC code where the client was sent an error, else what happened, such as \`cancelled\`.
+  \`gatehouse.outcome\` says it in the words of [the log](logging.md).
+- No attribute has a value that a client can make up: other methods are \`_OTHER\`, names are those of tools and prompts that there are, by their upstream's own names. The first 200 names of tools, prompts and
+  upstreams, and codes of errors, of a tenant, and the first 10,000 of all, have their own series; further ones are \`other\`. Of one metric there are at most 10,000 series; what is beyond is counted together, with the label \`otel_metric_overflow\`.
+- \`gatehouse.requests.refused\` has a tenant where the caller was let in.
+
+## Alerts
+
+[deploy/prometheus/alerts.yml](../deploy/prometheus/alerts.yml) has them. What to do:
+
+### GatehouseUpstreamAway
+A server cannot be reached. \`GET /v1/tenants/{tenant}/upstreams/{upstream}\` of the admin API says why (\`lastError\`, \`lastStderr\`) and when it is tried next. Its calls are answered with \`upstream_unavailable\`; nothing of the others suffers.
+
+### GatehouseCallsFail
+\`jq -c 'select(.msg == "call" and .outcome != "ok")'\` of the log says which calls, of whom, at which upstream, and with which error. \`upstream_timeout\`: the server is slow, or \`callTimeoutMs\` is too short for it. \`unavailable\`: the store does not answer.
+
+### GatehouseFault
+A defect of the gateway. The log has a line at level \`error\` with the stack: please report it.
+
+### GatehouseMemoryNearlyFull
+Callers will be refused with \`too_many\` soon: those who hold most first, by tenant and caller. Large answers that nobody reads and calls that never end are the usual cause; \`gatehouse.calls.running\` says whose. Raise \`limits.memoryBytes\` where the machine has more, or run more processes.
+
+### GatehouseEventLoopLate
+One process has more to do than one CPU can. Run more processes on the same Redis ([reliability.md](reliability.md)); \`mcp.server.operation.duration\` says whose calls they are.
+
+### GatehouseRefusesMany
+By \`gatehouse_reason\` ([errors.md](errors.md)): \`unauthenticated\` in numbers is a host with an old token, or somebody who tries; \`rate_limited\` and \`too_many\` a caller beyond its limits. The log has each with its address; those beyond the rates at level \`debug\`.
+`
+}

@@ -1,0 +1,46 @@
+// The metrics of the process that answers, for Prometheus.
+
+import { Type } from '../config/schema/type.ts'
+import type { Readings } from '../observe/metrics/metrics.ts'
+import { AdminProblem } from './problem.ts'
+import { type AdminServices, defineRoute } from './route.ts'
+
+export const metricsRoute = defineRoute(
+  {
+    method: 'GET',
+    path: '/metrics',
+    roles: ['platform-admin', 'auditor', 'viewer'],
+    summary:
+      'The metrics of the process that answers, in the text format of Prometheus ([metrics.md](metrics.md)). ' +
+      'They tell of all tenants: only for keys without `tenants`.',
+    response: Type.String({ description: 'Text format 0.0.4.' })
+  },
+  ({ administrator: { tenants } }, services) => {
+    if (tenants === undefined) return services.metrics?.text(readingsOf(services))
+    throw new AdminProblem(
+      'forbidden',
+      'Metrics tell of all tenants, and this key is for some.',
+      'Use a key without `tenants`.'
+    )
+  }
+)
+
+function readingsOf({ snapshot, pool, held }: AdminServices): Readings {
+  const tenants = [...snapshot().tenants.values()]
+  const running = new Map<string, number>(tenants.map(({ id }) => [id, 0]))
+  for (const tenant of held.calls.tenants()) running.set(tenant, (running.get(tenant) ?? 0) + 1)
+  return {
+    counts: {
+      'gatehouse.calls.parked': held.modernRelay.parkedCalls,
+      'gatehouse.sessions': held.live.size,
+      'gatehouse.streams': held.streams.size,
+      'gatehouse.connections': held.connections.openCount,
+      'gatehouse.memory.held': held.memory.held,
+      'gatehouse.memory.budget': held.memory.budgetBytes,
+      'gatehouse.tenants': tenants.length,
+      'gatehouse.processes': held.supervisor.count()
+    },
+    running,
+    upstreams: pool.statesOf(tenants.flatMap(({ upstreams }) => [...upstreams.values()]))
+  }
+}

@@ -1,0 +1,86 @@
+// What stands of a call in its metrics. Each value comes from a bounded set: what clients and upstreams chose is
+// counted by name only as long as there are few of them.
+
+import { GatewayError, RpcError } from '../../protocol/messages.ts'
+import type { CallOutcome, ObservedCall } from '../calls.ts'
+
+/** Of tools, prompts and upstreams, and codes of errors, by tenant and of all; further ones count as `other`. */
+const maxNamesPerTenant = 200
+const maxNames = 10_000
+
+/** What clients may ask for, in any revision. */
+const knownMethods: ReadonlySet<string> = new Set([
+  ...['initialize', 'ping', 'server/discover', 'subscriptions/listen', 'logging/setLevel', 'completion/complete'],
+  ...['tools/list', 'tools/call', 'prompts/list', 'prompts/get'],
+  ...['resources/list', 'resources/templates/list', 'resources/read', 'resources/subscribe', 'resources/unsubscribe'],
+  ...['tasks/get', 'tasks/list', 'tasks/result', 'tasks/cancel', 'tasks/update']
+])
+
+export type Attributes = Record<string, string | undefined>
+
+/** A request that was sent to an upstream, and how it ended. */
+export interface UpstreamRequest {
+  readonly definition: { readonly tenant: string; readonly name: string; readonly type: string }
+  readonly request: { readonly method: string; readonly params?: Readonly<Record<string, unknown>> | undefined }
+  /** undefined: the upstream answered with a result. */
+  readonly error: unknown
+  readonly isToolError: boolean
+}
+
+export function createCallAttributes() {
+  const names = new Map<string, Set<string>>()
+  let count = 0
+
+  function nameIn(tenant: string, name: string | undefined): string | undefined {
+    if (name === undefined) return undefined
+    const known = names.get(tenant) ?? new Set()
+    if (known.has(name)) return name
+    if (known.size >= maxNamesPerTenant || count >= maxNames) return 'other'
+    count++
+    names.set(tenant, known.add(name))
+    return name
+  }
+
+  return {
+    /** Of `mcp.server.operation.duration`. */
+    ofServed({ request, tenant, endpoint, record }: ObservedCall, { outcome, code }: CallOutcome): Attributes {
+      const { method } = request
+      const { route } = record ?? {}
+      const status = nameIn(tenant.id, code?.toString())
+      return {
+        ...ofMethod(method),
+        'gen_ai.tool.name': method === 'tools/call' ? nameIn(tenant.id, route?.name) : undefined,
+        'gen_ai.prompt.name': method === 'prompts/get' ? nameIn(tenant.id, route?.name) : undefined,
+        'error.type': outcome === 'ok' ? undefined : (status ?? outcome),
+        'rpc.response.status_code': status,
+        'mcp.protocol.version': record?.revision,
+        'gatehouse.tenant': tenant.id,
+        'gatehouse.endpoint': endpoint.name,
+        'gatehouse.upstream': nameIn(tenant.id, route?.upstream),
+        'gatehouse.outcome': outcome
+      }
+    },
+    /** Of `mcp.client.operation.duration`. */
+    ofSent({ definition: { tenant, name, type }, request, error, isToolError }: UpstreamRequest): Attributes {
+      const { method, params } = request
+      const tool = params?.['name']
+      const code = error instanceof RpcError ? nameIn(tenant, String(error.error.code)) : undefined
+      return {
+        ...ofMethod(method),
+        'gen_ai.tool.name': method === 'tools/call' && typeof tool === 'string' ? nameIn(tenant, tool) : undefined,
+        'error.type': isToolError ? 'tool_error' : error === undefined ? undefined : (code ?? typeOf(error)),
+        'rpc.response.status_code': code,
+        'network.transport': type === 'stdio' ? 'pipe' : 'tcp',
+        'gatehouse.tenant': tenant,
+        'gatehouse.upstream': nameIn(tenant, name)
+      }
+    }
+  }
+}
+
+const ofMethod = (method: string): Attributes => ({
+  'mcp.method.name': knownMethods.has(method) ? method : '_OTHER',
+  'gen_ai.operation.name': method === 'tools/call' ? 'execute_tool' : undefined
+})
+
+const typeOf = (error: unknown): string => (error instanceof GatewayError ? error.code : '_OTHER')

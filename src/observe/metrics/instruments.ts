@@ -1,0 +1,188 @@
+// Every metric of the gateway: its name, kind, unit and attributes. docs/metrics.md and its test follow from this
+// table.
+// Names and attributes are those of the OpenTelemetry semantic conventions where these have them:
+// https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/, …/runtime/nodejs-metrics/, …/runtime/v8js-metrics/ and
+// …/system/process-metrics/; `gatehouse.*` is ours.
+
+interface Instrument {
+  /** `gauge` and `upDownCounter` are read when somebody asks for them. */
+  readonly kind: 'histogram' | 'counter' | 'observableCounter' | 'gauge' | 'upDownCounter'
+  /** UCUM, as OpenTelemetry writes units. */
+  readonly unit: string
+  readonly description: string
+  readonly attributes: readonly string[]
+}
+
+const ofCall = ['mcp.method.name', 'gen_ai.tool.name', 'error.type', 'rpc.response.status_code'] as const
+const ofUpstream = ['gatehouse.tenant', 'gatehouse.upstream'] as const
+
+export const instruments = {
+  'mcp.server.operation.duration': {
+    kind: 'histogram',
+    unit: 's',
+    description: 'From the end of the body of a request to its answer.',
+    attributes: [
+      ...ofCall,
+      'gen_ai.operation.name',
+      'gen_ai.prompt.name',
+      'mcp.protocol.version',
+      'gatehouse.tenant',
+      'gatehouse.endpoint',
+      'gatehouse.upstream',
+      'gatehouse.outcome'
+    ]
+  },
+  'mcp.client.operation.duration': {
+    kind: 'histogram',
+    unit: 's',
+    description: 'From when a request is sent to an upstream until that has answered.',
+    attributes: [...ofCall, 'gen_ai.operation.name', 'network.transport', ...ofUpstream]
+  },
+  'gatehouse.requests.refused': {
+    kind: 'counter',
+    unit: '{request}',
+    description: 'Requests that were refused before they became a call.',
+    attributes: ['gatehouse.reason', 'gatehouse.tenant']
+  },
+  'gatehouse.calls.running': {
+    kind: 'upDownCounter',
+    unit: '{call}',
+    description: 'Calls that run now.',
+    attributes: ['gatehouse.tenant']
+  },
+  'gatehouse.calls.parked': {
+    kind: 'upDownCounter',
+    unit: '{call}',
+    description: 'Calls at upstreams that wait for a client to come back with what it was asked for.',
+    attributes: []
+  },
+  'gatehouse.sessions': {
+    kind: 'upDownCounter',
+    unit: '{session}',
+    description: 'Sessions that this process holds something of.',
+    attributes: []
+  },
+  'gatehouse.streams': {
+    kind: 'upDownCounter',
+    unit: '{stream}',
+    description: 'Streams to clients, those that are held for a client to resume included.',
+    attributes: []
+  },
+  'gatehouse.connections': {
+    kind: 'upDownCounter',
+    unit: '{connection}',
+    description: 'Connections of clients.',
+    attributes: []
+  },
+  'gatehouse.memory.held': {
+    kind: 'upDownCounter',
+    unit: 'By',
+    description: 'Memory that callers and upstreams make the process hold, as the limits count it.',
+    attributes: []
+  },
+  'gatehouse.memory.budget': {
+    kind: 'upDownCounter',
+    unit: 'By',
+    description: 'How much that may be.',
+    attributes: []
+  },
+  'gatehouse.tenants': {
+    kind: 'upDownCounter',
+    unit: '{tenant}',
+    description: 'Tenants of the configuration in use.',
+    attributes: []
+  },
+  'gatehouse.processes': {
+    kind: 'upDownCounter',
+    unit: '{process}',
+    description: 'Child processes of stdio upstreams.',
+    attributes: []
+  },
+  'gatehouse.upstream.available': {
+    kind: 'gauge',
+    unit: '1',
+    description: '0 where the upstream could not be reached the last time, else 1.',
+    attributes: [...ofUpstream]
+  },
+  'gatehouse.upstream.connections': {
+    kind: 'upDownCounter',
+    unit: '{connection}',
+    description: 'Open connections to the upstream; of a stdio upstream, its processes that have started.',
+    attributes: [...ofUpstream]
+  },
+  'gatehouse.upstream.calls': {
+    kind: 'upDownCounter',
+    unit: '{call}',
+    description: 'Requests that the upstream has not answered yet.',
+    attributes: [...ofUpstream]
+  },
+  'process.cpu.time': {
+    kind: 'observableCounter',
+    unit: 's',
+    description: 'CPU time of the gateway process.',
+    attributes: ['cpu.mode']
+  },
+  'process.memory.usage': {
+    kind: 'upDownCounter',
+    unit: 'By',
+    description: 'Resident set of the gateway process, without its children.',
+    attributes: []
+  },
+  'process.uptime': {
+    kind: 'gauge',
+    unit: 's',
+    description: 'Since the process started.',
+    attributes: []
+  },
+  'v8js.memory.heap.used': {
+    kind: 'upDownCounter',
+    unit: 'By',
+    description: 'Heap in use.',
+    attributes: []
+  },
+  'v8js.memory.heap.limit': {
+    kind: 'upDownCounter',
+    unit: 'By',
+    description: 'What the heap may grow to.',
+    attributes: []
+  },
+  'v8js.gc.duration': {
+    kind: 'histogram',
+    unit: 's',
+    description: 'Pauses for garbage collection.',
+    attributes: ['v8js.gc.type']
+  },
+  'nodejs.eventloop.delay.p50': {
+    kind: 'gauge',
+    unit: 's',
+    description: 'How late the event loop was, median since it was asked for last.',
+    attributes: []
+  },
+  'nodejs.eventloop.delay.p99': {
+    kind: 'gauge',
+    unit: 's',
+    description: 'The same, 99th percentile.',
+    attributes: []
+  },
+  'nodejs.eventloop.delay.max': {
+    kind: 'gauge',
+    unit: 's',
+    description: 'The same, maximum.',
+    attributes: []
+  },
+  'nodejs.eventloop.utilization': {
+    kind: 'gauge',
+    unit: '1',
+    description: 'Part of the time in which the event loop was busy, since the process started.',
+    attributes: []
+  }
+} as const satisfies Readonly<Record<string, Instrument>>
+
+export type MetricName = keyof typeof instruments
+
+/** Of `mcp.*.operation.duration`, as the conventions advise, and of pauses; in seconds. */
+export const bucketsOf: Readonly<Partial<Record<MetricName, number[]>>> = {
+  'mcp.server.operation.duration': [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300],
+  'mcp.client.operation.duration': [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300],
+  'v8js.gc.duration': [0.01, 0.1, 1, 10]
+}

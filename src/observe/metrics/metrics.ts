@@ -1,0 +1,143 @@
+// Metrics by OpenTelemetry, read as Prometheus writes them. Loaded only where the configuration has an admin listener,
+// which serves them.
+
+import type { Attributes as OtelAttributes, BatchObservableResult, Observable } from '@opentelemetry/api'
+import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus'
+import { resourceFromAttributes } from '@opentelemetry/resources'
+import { MeterProvider, MetricReader, type ResourceMetrics } from '@opentelemetry/sdk-metrics'
+import type { CallOutcome, ObservedCall } from '../calls.ts'
+import { createCallAttributes, type Attributes, type UpstreamRequest } from './call-attributes.ts'
+import { bucketsOf, instruments, type MetricName } from './instruments.ts'
+import { watchRuntime } from './runtime.ts'
+
+/** Of one metric; what is beyond is counted together, with the label `otel_metric_overflow`. */
+const maxSeries = 10_000
+
+/** What the parts of the gateway hold now. */
+export interface Readings {
+  readonly counts: Readonly<Partial<Record<MetricName, number>>>
+  /** Calls that run, by tenant. */
+  readonly running: ReadonlyMap<string, number>
+  readonly upstreams: Iterable<{
+    readonly tenant: string
+    readonly name: string
+    readonly isAway: boolean
+    readonly connections: number
+    readonly calls: number
+  }>
+}
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+/** @param node names this process among several */
+export function createMetrics({ version, node }: { readonly version: string; readonly node: string }) {
+  const reader = new PulledReader()
+  const provider = new MeterProvider({
+    resource: resourceFromAttributes({
+      'service.name': 'gatehouse',
+      'service.version': version,
+      'service.instance.id': node
+    }),
+    readers: [reader],
+    views: [{ instrumentName: '*', aggregationCardinalityLimit: maxSeries }]
+  })
+  const meter = provider.getMeter('gatehouse', version)
+  const serializer = new PrometheusSerializer(undefined, false, undefined, false, true)
+  const attributesOf = createCallAttributes()
+  const served = histogram('mcp.server.operation.duration')
+  const sent = histogram('mcp.client.operation.duration')
+  const pauses = histogram('v8js.gc.duration')
+  const refusals = meter.createCounter('gatehouse.requests.refused', optionsOf('gatehouse.requests.refused'))
+  const runtime = watchRuntime((seconds, attributes) => pauses.record(seconds, plain(attributes)))
+  const observables = new Map<string, Observable>()
+  let readings: Readings | undefined
+  for (const [name, { kind }] of Object.entries(instruments) as Array<[MetricName, { kind: string }]>) {
+    if (kind === 'gauge') observables.set(name, meter.createObservableGauge(name, optionsOf(name)))
+    if (kind === 'upDownCounter') observables.set(name, meter.createObservableUpDownCounter(name, optionsOf(name)))
+    if (kind === 'observableCounter') observables.set(name, meter.createObservableCounter(name, optionsOf(name)))
+  }
+
+  meter.addBatchObservableCallback((result) => readings && report(result, readings), [...observables.values()])
+
+  function histogram(name: MetricName) {
+    const explicitBucketBoundaries = bucketsOf[name] ?? []
+    return meter.createHistogram(name, { ...optionsOf(name), advice: { explicitBucketBoundaries } })
+  }
+
+  function report(result: BatchObservableResult, { counts, running, upstreams }: Readings): void {
+    const tell = (name: MetricName, value: number, attributes: Attributes = {}): void => {
+      const observable = observables.get(name)
+      if (observable !== undefined) result.observe(observable, value, plain(attributes))
+    }
+    runtime.read(tell)
+    for (const [name, value] of Object.entries(counts)) tell(name as MetricName, value)
+    for (const [tenant, calls] of running) tell('gatehouse.calls.running', calls, { 'gatehouse.tenant': tenant })
+    for (const { tenant, name, isAway, connections, calls } of upstreams) {
+      const attributes = { 'gatehouse.tenant': tenant, 'gatehouse.upstream': name }
+      tell('gatehouse.upstream.available', isAway ? 0 : 1, attributes)
+      tell('gatehouse.upstream.connections', connections, attributes)
+      tell('gatehouse.upstream.calls', calls, attributes)
+    }
+  }
+
+  return {
+    /** A call has been answered, or will not be. */
+    callEnded(call: ObservedCall, ended: CallOutcome): void {
+      served.record(ended.ms / 1e3, plain(attributesOf.ofServed(call, ended)))
+    },
+    /** @param ms since the request was sent to its upstream */
+    requestEnded(ms: number, request: UpstreamRequest): void {
+      sent.record(ms / 1e3, plain(attributesOf.ofSent(request)))
+    },
+    /** @param tenant of the caller who was let in */
+    refused(reason: string, tenant: string | undefined): void {
+      refusals.add(1, plain({ 'gatehouse.reason': reason, 'gatehouse.tenant': tenant }))
+    },
+    /** @returns all metrics in the text format of Prometheus, version 0.0.4 */
+    async text(now: Readings): Promise<string> {
+      readings = now
+      const { resourceMetrics, errors } = await reader.collect()
+      if (errors[0] !== undefined) throw errors[0]
+      return serializer.serialize(namedForPrometheus(resourceMetrics))
+    },
+    async close(): Promise<void> {
+      runtime.close()
+      await provider.shutdown()
+    }
+  }
+}
+
+/** Nothing is sent: whoever wants metrics asks. */
+class PulledReader extends MetricReader {
+  protected override async onForceFlush(): Promise<void> {}
+
+  protected override async onShutdown(): Promise<void> {}
+}
+
+const optionsOf = (name: MetricName): { readonly unit: string; readonly description: string } => {
+  const { unit, description } = instruments[name]
+  return { unit, description }
+}
+
+/** Without what is undefined, which would become a label. */
+function plain(attributes: Attributes): OtelAttributes {
+  const result: OtelAttributes = {}
+  for (const name in attributes) if (attributes[name] !== undefined) result[name] = attributes[name]
+  return result
+}
+
+/** Prometheus wants the unit in the name (OpenTelemetry specification, compatibility/prometheus_and_openmetrics). */
+export const unitSuffixes: Readonly<Record<string, string>> = { s: '_seconds', By: '_bytes', '1': '_ratio' }
+
+function namedForPrometheus(metrics: ResourceMetrics): ResourceMetrics {
+  return {
+    ...metrics,
+    scopeMetrics: metrics.scopeMetrics.map((scope) => ({
+      ...scope,
+      metrics: scope.metrics.map((metric) => {
+        const { name, unit } = metric.descriptor
+        return { ...metric, descriptor: { ...metric.descriptor, name: `${name}${unitSuffixes[unit] ?? ''}`, unit: '' } }
+      })
+    }))
+  }
+}

@@ -1,0 +1,163 @@
+// The metrics of a gateway: their names, kinds and labels as docs/metrics.md has them, what they count, and what
+// nobody can put into them.
+
+import t, { type Test } from 'tap'
+import { prometheusName } from '../../scripts/metrics-doc.ts'
+import { instruments, type MetricName } from '../../src/observe/metrics/instruments.ts'
+import { adminGateway, adminKeys } from '../kit/admin.ts'
+import { legacyClient, send } from '../kit/client.ts'
+import { key } from '../kit/gateway.ts'
+import { modernRequest } from '../kit/modern-client.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { until } from '../kit/until.ts'
+import { samplesOf, type Sample } from './samples.ts'
+
+const canary = 'canary-of-a-client'
+
+t.test('calls are counted by what they asked for and how they ended, under the names of the table', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const gateway = await adminGateway(t, {
+    upstreams: { up: { type: 'http', url: upstream.url } },
+    endpoints: { default: { upstreams: ['up'], prefix: '' } }
+  })
+  const client = await legacyClient(gateway.url(), key)
+  const call = (name: string, args = {}) => client.request('tools/call', { name, arguments: { ...args, canary } })
+  await call('echo')
+  await call('echo')
+  await call('fail')
+  await call('rpcerror', { code: 7 })
+  await call(canary)
+  await client.request(canary, {})
+  await modernRequest(gateway.url(), 'tools/call', { name: 'echo', arguments: {} }, { token: key })
+  t.equal((await send(gateway.url(), { headers: { 'x-canary': canary }, body: '{}' })).status, 401)
+
+  const answer = await gateway.call('GET', '/metrics', { key: adminKeys.viewer })
+  t.equal(answer.status, 200)
+  t.equal(answer.headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8')
+  t.notMatch(answer.text, canary)
+  const samples = samplesOf(answer.text)
+  const value = (name: string, labels: Readonly<Record<string, string>>): number =>
+    samples
+      .filter((each) => each.name === name)
+      .filter((each) => Object.entries(labels).every(([label, wanted]) => (each.labels[label] ?? '') === wanted))
+      .reduce((sum, each) => sum + each.value, 0)
+  const served = (labels: Readonly<Record<string, string>>): number =>
+    value('mcp_server_operation_duration_seconds_count', { gatehouse_tenant: 'acme', ...labels })
+  const tool = (name: string, revision: string) => ({
+    mcp_method_name: 'tools/call',
+    gen_ai_operation_name: 'execute_tool',
+    gen_ai_tool_name: name,
+    gatehouse_upstream: name === '' ? '' : 'up',
+    gatehouse_endpoint: 'default',
+    mcp_protocol_version: revision
+  })
+  t.equal(served({ ...tool('echo', '2025-11-25'), gatehouse_outcome: 'ok', error_type: '' }), 2)
+  t.equal(served({ ...tool('echo', '2026-07-28'), gatehouse_outcome: 'ok', error_type: '' }), 1)
+  t.equal(served({ ...tool('fail', '2025-11-25'), gatehouse_outcome: 'tool_error', error_type: 'tool_error' }), 1)
+  t.equal(served({ ...tool('rpcerror', '2025-11-25'), gatehouse_outcome: 'rpc_error', error_type: '7' }), 1)
+  t.equal(served({ ...tool('', '2025-11-25'), error_type: '-32602', rpc_response_status_code: '-32602' }), 1)
+  t.equal(served({ mcp_method_name: '_OTHER', error_type: '-32601' }), 1)
+  t.equal(served({ mcp_method_name: 'initialize', gatehouse_outcome: 'ok' }), 1)
+  const sent = (labels: Readonly<Record<string, string>>): number =>
+    value('mcp_client_operation_duration_seconds_count', {
+      gatehouse_tenant: 'acme',
+      gatehouse_upstream: 'up',
+      network_transport: 'tcp',
+      ...labels
+    })
+  t.equal(sent({ gen_ai_tool_name: 'echo', error_type: '' }), 3)
+  t.equal(sent({ gen_ai_tool_name: 'fail', error_type: 'tool_error' }), 1)
+  t.equal(sent({ gen_ai_tool_name: 'rpcerror', error_type: '7' }), 1)
+  t.equal(value('gatehouse_requests_refused_total', { gatehouse_reason: 'unauthenticated', gatehouse_tenant: '' }), 1)
+  t.equal(value('gatehouse_upstream_available_ratio', { gatehouse_upstream: 'up', gatehouse_tenant: 'acme' }), 1)
+  t.ok(value('gatehouse_upstream_connections', { gatehouse_upstream: 'up' }) > 0)
+  t.equal(value('gatehouse_sessions', {}), 1)
+  t.equal(value('gatehouse_tenants', {}), 2)
+  for (const name of ['process_memory_usage_bytes', 'gatehouse_memory_budget_bytes', 'v8js_memory_heap_used_bytes'])
+    t.ok(value(name, {}) > 1_000_000, name)
+  judgeContract(t, answer.text, samples)
+
+  t.equal((await gateway.call('GET', '/metrics', { key: adminKeys.globexViewer })).status, 403)
+})
+
+t.test('a call that runs and an upstream that is away can be seen', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const gateway = await adminGateway(t, {
+    upstreams: { up: { type: 'http', url: upstream.url }, gone: { type: 'http', url: 'http://127.0.0.1:1/mcp' } },
+    endpoints: { default: { upstreams: ['up', 'gone'] } }
+  })
+  const stop = new AbortController()
+  const options = { token: key, signal: stop.signal }
+  const params = { name: 'up__slow', arguments: { ms: 600_000 } }
+  const running = modernRequest(gateway.url(), 'tools/call', params, options).catch(() => undefined)
+  const value = async (name: string, labels: string): Promise<number | undefined> => {
+    const { text } = await gateway.call('GET', '/metrics')
+    return samplesOf(text).find((each) => each.name === name && JSON.stringify(each.labels) === labels)?.value
+  }
+  const acme = '{"gatehouse_tenant":"acme"}'
+  const upstreamLabels = (name: string): string => `{"gatehouse_tenant":"acme","gatehouse_upstream":"${name}"}`
+  await until('the call runs', async () => (await value('gatehouse_calls_running', acme)) === 1)
+  await until('at its upstream', async () => (await value('gatehouse_upstream_calls', upstreamLabels('up'))) === 1)
+  await until(
+    'one is away',
+    async () => (await value('gatehouse_upstream_available_ratio', upstreamLabels('gone'))) === 0
+  )
+  stop.abort()
+  await running
+  await until('the call is over', async () => (await value('gatehouse_calls_running', acme)) === 0)
+})
+
+t.test('the names of too many tools are counted together', async (t) => {
+  const tools = Array.from({ length: 220 }, (_, at) => ({ name: `tool-${at}`, inputSchema: { type: 'object' } }))
+  const upstream = await startUpstream({ tools })
+  t.teardown(() => upstream.close())
+  const gateway = await adminGateway(t, {
+    upstreams: { up: { type: 'http', url: upstream.url } },
+    endpoints: { default: { upstreams: ['up'], prefix: '' } }
+  })
+  for (const { name } of tools) await modernRequest(gateway.url(), 'tools/call', { name }, { token: key })
+  const { text } = await gateway.call('GET', '/metrics')
+  const counts = samplesOf(text).filter(
+    ({ name, labels }) =>
+      name === 'mcp_server_operation_duration_seconds_count' && labels['mcp_method_name'] === 'tools/call'
+  )
+  const total = counts.reduce((sum, each) => sum + each.value, 0)
+  t.equal(total, tools.length)
+  t.ok(new Set(counts.map(({ labels }) => labels['gen_ai_tool_name'])).size <= 201)
+  t.ok((counts.find(({ labels }) => labels['gen_ai_tool_name'] === 'other')?.value ?? 0) >= 20)
+})
+
+/** Nothing but what the table has, and each with no other labels than it has there. */
+function judgeContract(t: Test, text: string, samples: readonly Sample[]): void {
+  const known = new Map<string, { readonly kind: string; readonly labels: ReadonlySet<string> }>()
+  for (const name of Object.keys(instruments) as MetricName[]) {
+    const { kind, attributes } = instruments[name]
+    const type =
+      kind === 'histogram'
+        ? kind
+        : kind.toLowerCase().endsWith('counter') && kind !== 'upDownCounter'
+          ? 'counter'
+          : 'gauge'
+    known.set(prometheusName(name), {
+      kind: type,
+      labels: new Set(attributes.map((each) => each.replaceAll('.', '_')))
+    })
+  }
+  const typed = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', kind = '']) => [name, kind] as const)
+  for (const [name, kind] of typed) if (name !== 'target_info') t.equal(known.get(name)?.kind, kind, `kind of ${name}`)
+  t.same(
+    [...known.keys()].filter((name) => !typed.some(([each]) => each === name)),
+    [],
+    'all are there'
+  )
+  const wrong = samples.flatMap(({ name, labels }) => {
+    if (name === 'target_info') return []
+    const row = known.get(name) ?? known.get(name.replace(/_(?:bucket|sum|count)$/, ''))
+    return Object.keys(labels).flatMap((label) =>
+      label === 'le' || row?.labels.has(label) ? [] : [`${name} ${label}`]
+    )
+  })
+  t.same(wrong, [], 'no other labels')
+}

@@ -1,0 +1,120 @@
+// A real Prometheus reads the metrics of a real gateway, with a key of its own, and judges the alerts that we ship.
+
+import { execFileSync, spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import t from 'tap'
+import { metricsMarkdown } from '../../scripts/metrics-doc.ts'
+import { ensurePrometheus } from '../../scripts/programs.ts'
+import { adminGateway, adminKeys } from '../kit/admin.ts'
+import { legacyClient } from '../kit/client.ts'
+import { key } from '../kit/gateway.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { until } from '../kit/until.ts'
+
+const { prometheus, promtool } = ensurePrometheus()
+const alerts = new URL('../../deploy/prometheus/alerts.yml', import.meta.url).pathname
+
+interface Answer {
+  readonly data: {
+    readonly result: ReadonlyArray<{ readonly value: readonly [number, string] }>
+    readonly groups: ReadonlyArray<{
+      readonly rules: ReadonlyArray<{ readonly name: string; readonly health: string; readonly state: string }>
+    }>
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { readonly port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+t.test('Prometheus reads the metrics, and an upstream that is away raises its alert', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const gateway = await adminGateway(t, {
+    upstreams: { up: { type: 'http', url: upstream.url }, gone: { type: 'http', url: 'http://127.0.0.1:1/mcp' } },
+    endpoints: { default: { upstreams: ['up', 'gone'] } }
+  })
+  const client = await legacyClient(gateway.url(), key)
+  t.match((await client.request('tools/call', { name: 'up__echo', arguments: {} })).json, { result: {} })
+  const { text } = await gateway.call('GET', '/metrics')
+  t.equal(
+    execFileSync(promtool, ['check', 'metrics'], { input: text, encoding: 'utf8' }),
+    '',
+    'promtool has no complaint'
+  )
+
+  const folder = t.testdir({ 'admin.key': adminKeys.viewer })
+  const config = {
+    global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
+    rule_files: [alerts],
+    scrape_configs: [
+      {
+        job_name: 'gatehouse',
+        authorization: { credentials_file: join(folder, 'admin.key') },
+        static_configs: [{ targets: [new URL(gateway.adminUrl).host] }]
+      }
+    ]
+  }
+  // YAML takes JSON.
+  writeFileSync(join(folder, 'prometheus.yml'), JSON.stringify(config))
+  const port = await freePort()
+  const child = spawn(
+    prometheus,
+    [
+      `--config.file=${join(folder, 'prometheus.yml')}`,
+      `--storage.tsdb.path=${join(folder, 'data')}`,
+      `--web.listen-address=127.0.0.1:${port}`
+    ],
+    { stdio: 'ignore' }
+  )
+  const exited = once(child, 'exit')
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    await exited
+  })
+  const ask = async (path: string): Promise<Answer['data'] | undefined> => {
+    const answer = await fetch(`http://127.0.0.1:${port}/api/v1/${path}`).catch(() => undefined)
+    return answer?.ok === true ? ((await answer.json()) as Answer).data : undefined
+  }
+  const query = async (expression: string): Promise<string | undefined> =>
+    (await ask(`query?query=${encodeURIComponent(expression)}`))?.result[0]?.value[1]
+  await until(
+    'it has read the call',
+    async () => (await query('mcp_server_operation_duration_seconds_count{gen_ai_tool_name="echo"}')) === '1'
+  )
+  t.equal(await query('up{job="gatehouse"}'), '1')
+  t.ok(
+    Number(
+      await query(
+        'histogram_quantile(0.99, sum by (le) (mcp_server_operation_duration_seconds_bucket{gen_ai_tool_name="echo"}))'
+      )
+    ) > 0
+  )
+  const rules = async () => (await ask('rules'))?.groups.flatMap((group) => group.rules) ?? []
+  await until('it has judged the alerts', async () => {
+    const all = await rules()
+    return all.length > 0 && all.every(({ health }) => health === 'ok')
+  })
+  await until(
+    'the upstream that is away has raised its own',
+    async () => (await rules()).find(({ name }) => name === 'GatehouseUpstreamAway')?.state === 'pending'
+  )
+  const names = (await rules()).map(({ name }) => name)
+  t.same(
+    names.filter((name) => !metricsMarkdown().includes(`\n### ${name}\n`)),
+    [],
+    'each alert has its runbook'
+  )
+  const anchors = [...readFileSync(alerts, 'utf8').matchAll(/metrics\.md#(\w+)/g)].map(([, anchor]) => anchor)
+  t.same(
+    anchors,
+    names.map((name) => name.toLowerCase())
+  )
+})
