@@ -135,7 +135,7 @@ t.test('what runs at that time comes to its end, and asks nobody any more', asyn
   await atRest()
   setup.takeAway()
   go.shift()?.()
-  setup.clock.move(25)
+  setup.clock.move(100)
   await until('both have been turned away', () => go.length === 2)
   for (const on of go.splice(0)) on()
   t.match(await running, { resultType: 'complete', got: [accepted, { action: 'cancel' }] })

@@ -21,7 +21,9 @@ export type Attributes = Record<string, string | undefined>
 /** A request that was sent to an upstream, and how it ended. */
 export interface UpstreamRequest {
   readonly definition: { readonly tenant: string; readonly name: string; readonly type: string }
-  readonly request: { readonly method: string; readonly params?: Readonly<Record<string, unknown>> | undefined }
+  readonly method: string
+  /** What it names: a tool, where it calls one. */
+  readonly name: unknown
   /** undefined: the upstream answered with a result. */
   readonly error: unknown
   readonly isToolError: boolean
@@ -61,9 +63,8 @@ export function createCallAttributes() {
       }
     },
     /** Of `mcp.client.operation.duration`. */
-    ofSent({ definition: { tenant, name, type }, request, error, isToolError }: UpstreamRequest): Attributes {
-      const { method, params } = request
-      const tool = params?.['name']
+    ofSent({ definition, method, name: tool, error, isToolError }: UpstreamRequest): Attributes {
+      const { tenant, name, type } = definition
       const code = error instanceof RpcError ? nameIn(tenant, String(error.error.code)) : undefined
       return {
         ...ofMethod(method),

@@ -110,6 +110,9 @@ export function createPooledConnection(
           if (leave instanceof GatewayError) return Promise.reject(leave)
           const watched = breaker.began(definition, outgoing, handshake)
           connection.inFlight++
+          // Nothing below may hold the request: its arguments are let go of once they are sent.
+          const { method } = outgoing
+          const name = metrics && outgoing.params?.['name']
           const result = request(outgoing, client, signal)
           const sentAt = metrics && clock.now()
           const over = (error?: unknown, isToolError = false): void => {
@@ -117,10 +120,10 @@ export function createPooledConnection(
             watched(error)
             callEnded(error)
             if (sentAt === undefined) return
-            metrics?.requestEnded(clock.now() - sentAt, { definition, request: outgoing, error, isToolError })
+            metrics?.requestEnded(clock.now() - sentAt, { definition, method, name, error, isToolError })
           }
           result.then(
-            (answer) => over(undefined, answer['isError'] === true && outgoing.method === 'tools/call'),
+            (answer) => over(undefined, answer['isError'] === true && method === 'tools/call'),
             (error: unknown) => over(error)
           )
           return result
