@@ -11,6 +11,7 @@ import { rpcCodeOf } from '../src/protocol/messages.ts'
 import { conformanceMarkdown } from '../test/conformance/figures.ts'
 import { limitsMarkdown } from './limits.ts'
 import { metricsMarkdown } from './metrics-doc.ts'
+import { providerPages } from './providers-doc.ts'
 
 function errorsMarkdown(): string {
   const rows = Object.entries(errorTable).map(
@@ -40,7 +41,8 @@ const documents = {
   'docs/errors.md': errorsMarkdown(),
   'docs/conformance.md': conformanceMarkdown(),
   'docs/limits.md': limitsMarkdown(),
-  'docs/metrics.md': metricsMarkdown()
+  'docs/metrics.md': metricsMarkdown(),
+  ...providerPages()
 }
 
 for (const [name, text] of Object.entries(documents)) {

@@ -1096,7 +1096,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['auth/jwks.ts maxAgeMs', 'age of a key set', 'issuer', 'fetched again'],
     ['auth/jwks.ts cooldownMs', 'interval of fetches for unknown kids', 'issuer', 'not fetched'],
     ['auth/jwks.ts firstTryMs', 'interval of fetches while there are no keys', 'issuer', 'not fetched'],
-    ['auth/jwks.ts staleMs', 'life of known keys while the issuer cannot be reached', 'issuer', '401'],
+    ['auth/jwks.ts usualStaleMs', 'life of known keys while the issuer cannot be reached', 'issuer', '503'],
     ['auth/jwks.ts maxKeys', 'keys', 'key set', 'not taken'],
     ['auth/claims.ts maxClaimLength chars', 'a subject, a client id or a group', 'token', '401'],
     [

@@ -2,11 +2,12 @@
 // its challenge.
 
 import { hash, timingSafeEqual } from 'node:crypto'
-import type { KeyConfig, Tenant } from '../config/snapshot.ts'
+import type { KeyConfig } from '../config/auth/auth-config.ts'
+import type { Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
-import { challenge, hasIssuer, readBearer, refusalOf, refused, type Refusal } from './bearer.ts'
+import { askedFor, challenge, hasIssuer, readBearer, refusalOf, refused, type Refusal } from './bearer.ts'
 import type { Fetch } from './fetch.ts'
 import { createKeySource, type KeySource } from './jwks.ts'
 import { anonymousPrincipal, isStopped, keyPrincipal, reservedIssuerPrefix, type Principal } from './principal.ts'
@@ -100,7 +101,7 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
     return new GatewayError(code, message, {
       cause: refusal,
       headers: {
-        'WWW-Authenticate': challenge(hasIssuer(auth) ? metadataUrl : undefined, auth.requiredScopes, name, message)
+        'WWW-Authenticate': challenge(hasIssuer(auth) ? metadataUrl : undefined, askedFor(auth), name, message)
       }
     })
   }
@@ -142,7 +143,7 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
       const metadata = isKeyOnly ? undefined : metadataUrl
       throw new GatewayError('insufficient_scope', description, {
         cause: { reason: 'scope', detail: `${subject} of ${issuer}`.slice(0, 200) } satisfies Refusal,
-        headers: { 'WWW-Authenticate': challenge(metadata, scopes, 'insufficient_scope', description) }
+        headers: { 'WWW-Authenticate': challenge(metadata, askedFor(tenant.auth), 'insufficient_scope', description) }
       })
     },
 
@@ -176,8 +177,8 @@ function notStopped(principal: Principal, { auth }: Tenant): Principal {
 }
 
 /** Under an equal id the keys stay over a reload. */
-const keySourceId = (tenant: Tenant, { issuer, jwksUri }: Tenant['auth']['issuers'][number]): string =>
-  JSON.stringify([tenant.id, issuer, jwksUri])
+const keySourceId = (tenant: Tenant, { issuer, jwksUri, staleSeconds }: Tenant['auth']['issuers'][number]): string =>
+  JSON.stringify([tenant.id, issuer, jwksUri, staleSeconds])
 
 /** API keys of a tenant, or admin keys: known by their SHA-256 only. */
 export function createKeyring<Key extends Pick<KeyConfig, 'sha256'>>(keys: readonly Key[]) {

@@ -1,7 +1,7 @@
 // Bearer tokens (RFC 6750): read from the Authorization header or refused, with a challenge; and the metadata that
 // tells a host where to get one (RFC 9728). No message or log line ever holds the credential.
 
-import type { AuthConfig } from '../config/snapshot.ts'
+import type { AuthConfig } from '../config/auth/auth-config.ts'
 import { GatewayError } from '../protocol/messages.ts'
 
 /** Bytes. Longer tokens are refused before any of them is decoded. */
@@ -100,6 +100,20 @@ export const scopeToken = /^[\x21\x23-\x5B\x5D-\x7E]+$/
 const advertisedScopes = (scopes: readonly string[]): string[] =>
   scopes.filter((scope) => scope !== 'offline_access' && scopeToken.test(scope))
 
+/**
+ * What a host has to ask for to get these scopes, under the names that the first issuer calls them by.
+ * @param scopes of the gateway; `requiredScopes` are among them
+ */
+export function askedFor(
+  { issuers, requiredScopes, askedScopes = [] }: Pick<AuthConfig, 'issuers' | 'requiredScopes' | 'askedScopes'>,
+  scopes = requiredScopes
+): readonly string[] {
+  const prefix = issuers[0]?.scopePrefix ?? ''
+  if (prefix === '' && askedScopes.length === 0) return scopes
+  const others = askedScopes.length === 0 ? scopes : scopes.filter((scope) => !requiredScopes.includes(scope))
+  return [...askedScopes, ...others.map((scope) => prefix + scope)]
+}
+
 /** RFC 9728 section 3.1: the well-known part goes between the host and the path of the resource. */
 export function metadataUrlOf(resource: string): string {
   const url = new URL(resource)
@@ -115,13 +129,15 @@ export function metadataUrlOf(resource: string): string {
  */
 export function resourceMetadata(
   resource: string,
-  { issuers, requiredScopes }: Pick<AuthConfig, 'issuers' | 'requiredScopes'>,
+  auth: Pick<AuthConfig, 'issuers' | 'requiredScopes' | 'askedScopes'>,
   name?: string
 ) {
-  const scopes = advertisedScopes(requiredScopes)
+  const scopes = advertisedScopes(askedFor(auth))
   return {
     resource,
-    authorization_servers: issuers.map(({ issuer }) => issuer),
+    authorization_servers: [
+      ...new Set(auth.issuers.map(({ issuer, authorizationServer }) => authorizationServer ?? issuer))
+    ],
     ...(scopes.length > 0 && { scopes_supported: scopes }),
     bearer_methods_supported: ['header'],
     ...(name !== undefined && { resource_name: name })

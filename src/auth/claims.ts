@@ -1,5 +1,6 @@
 // From claims to what is known of a caller, under the names that the provider uses for them.
 
+import type { IssuerConfig } from '../config/auth/auth-config.ts'
 import { isObject, type JsonObject } from '../protocol/messages.ts'
 import { scopeToken } from './bearer.ts'
 
@@ -23,7 +24,7 @@ export function claimAt(claims: JsonObject, path: string): unknown {
  * A claim of the wrong shape grants nothing. `*` is a name like any other, not a pattern.
  * @param paths whose scopes count, all of them; not given: `scope`, or else `scp`
  */
-export function scopesOf(claims: JsonObject, paths?: readonly string[]): ReadonlySet<string> {
+function scopesOf(claims: JsonObject, paths?: readonly string[]): ReadonlySet<string> {
   const { scope, scp } = claims
   if (paths !== undefined) return new Set(paths.flatMap((path) => scopesIn(claimAt(claims, path))))
   // `scope` is one string of words (RFC 9068 section 2.2.3): a list there grants nothing. `scp` may be a list.
@@ -35,6 +36,18 @@ function scopesIn(claim: unknown): readonly string[] {
   const words = wordsOf(claim)
   return words.every((word) => typeof word === 'string' && scopeToken.test(word)) ? (words as string[]) : []
 }
+
+/** Scopes of a token: those of `scopes`, or of `appScopes` where it has none of these claims; without their prefix. */
+export function scopesNamed(claims: JsonObject, { claims: names, scopePrefix }: IssuerConfig): ReadonlySet<string> {
+  const { scopes, appScopes } = names ?? {}
+  const isApp =
+    appScopes !== undefined && (scopes ?? usualScopeClaims).every((path) => claimAt(claims, path) === undefined)
+  const found = scopesOf(claims, isApp ? appScopes : scopes)
+  if (scopePrefix === undefined) return found
+  return new Set([...found].map((scope) => (scope.startsWith(scopePrefix) ? scope.slice(scopePrefix.length) : scope)))
+}
+
+export const usualScopeClaims: readonly string[] = ['scope', 'scp']
 
 /** Of each claim an array of strings, or one string with spaces between the names. */
 export const namesIn = (claims: JsonObject, paths: readonly string[]): readonly string[] => [

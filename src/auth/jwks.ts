@@ -2,7 +2,7 @@
 // issuer is away. Not jose's remote key set, which reads the system clock and forgets its keys in an outage.
 
 import { createLocalJWKSet, errors, type CryptoKey, type JWK } from 'jose'
-import type { IssuerConfig } from '../config/snapshot.ts'
+import type { IssuerConfig } from '../config/auth/auth-config.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError, isObject, type JsonObject } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
@@ -15,18 +15,19 @@ const maxAgeMs = 10 * 60_000
 const cooldownMs = 30_000
 /** The same, while there are no keys at all. */
 const firstTryMs = 5000
-/** How long known keys outlive `maxAgeMs` while the issuer cannot be reached. */
-const staleMs = 60 * 60_000
+/** How long known keys outlive `maxAgeMs` while the issuer cannot be reached, if its configuration does not say it. */
+const usualStaleMs = 60 * 60_000
 
 export type KeySource = ReturnType<typeof createKeySource>
 
 type KeyHeader = Readonly<Record<'alg', string> & Partial<Record<'kid', string>>>
 
 export function createKeySource(
-  config: Pick<IssuerConfig, 'issuer' | 'jwksUri'>,
+  config: Pick<IssuerConfig, 'issuer' | 'jwksUri' | 'staleSeconds'>,
   { fetch, clock, log }: { fetch: Fetch; clock: Pick<Clock, 'now'>; log: Log }
 ) {
   const { issuer } = config
+  const staleMs = config.staleSeconds === undefined ? usualStaleMs : config.staleSeconds * 1000
   const closing = new AbortController()
   let uri = config.jwksUri
   let known: { readonly set: KeySet; readonly at: number } | undefined

@@ -1,6 +1,6 @@
 // Who calls: from a verified token, a known API key, or `auth: none`, never from anything else that a caller sends.
 
-import type { AuthConfig, KeyConfig } from '../config/snapshot.ts'
+import type { AuthConfig, KeyConfig } from '../config/auth/auth-config.ts'
 import type { TenantId } from '../protocol/messages.ts'
 
 export interface Principal {

@@ -2,10 +2,10 @@
 // a request.
 
 import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose'
-import type { IssuerConfig } from '../config/snapshot.ts'
+import type { IssuerConfig } from '../config/auth/auth-config.ts'
 import type { JsonObject, TenantId } from '../protocol/messages.ts'
 import { maxTokenBytes, refused } from './bearer.ts'
-import { claimAt, isName, maxClaimLength, namesIn, scopesOf } from './claims.ts'
+import { claimAt, isName, maxClaimLength, namesIn, scopesNamed, usualScopeClaims } from './claims.ts'
 import type { KeySource } from './jwks.ts'
 import type { Principal } from './principal.ts'
 
@@ -78,16 +78,16 @@ export async function verifyToken(
   const checks: TokenChecks = { ...options, issuer: config }
   checkTimes(claims, checks)
   const key = await trusted.keys.key(kid === undefined ? { alg } : { alg, kid })
-  const { audiences, leewaySeconds, now } = checks
+  const { leewaySeconds, now } = checks
+  // `aud` is judged by `principalOf`: all of its values, of which the library would take any one.
   const { payload } = await jwtVerify(token, key, {
     algorithms: [alg],
     issuer: config.issuer,
-    audience: [...audiences, ...config.audiences],
     requiredClaims: ['exp', 'iat', 'sub'],
     clockTolerance: leewaySeconds,
     currentDate: new Date(now)
   }).catch((error: unknown) => {
-    throw refusalOfJose(error, audiences[0])
+    throw refusalOfJose(error)
   })
   return principalOf(payload, typ, checks)
 }
@@ -100,19 +100,13 @@ function decode(token: string) {
   }
 }
 
-function refusalOfJose(error: unknown, resource: string): Error {
+function refusalOfJose(error: unknown): Error {
   if (error instanceof errors.JWSSignatureVerificationFailed)
     return refused('signature', 'The signature of the token does not hold.')
   if (error instanceof errors.JWTExpired) return refused('expired', 'The token has expired. Get a new one.')
   if (!(error instanceof errors.JWTClaimValidationFailed))
     return refused('malformed', 'The token cannot be verified.', error instanceof Error ? error.name : undefined)
-  return error.claim === 'aud'
-    ? refused(
-        'audience',
-        `The token is not for this resource. Ask the issuer for one with resource=${resource}.`,
-        shown(error.payload.aud)
-      )
-    : refused('claims', `The token's "${error.claim}" claim is missing or wrong.`, error.claim)
+  return refused('claims', `The token's "${error.claim}" claim is missing or wrong.`, error.claim)
 }
 
 // Not String(): an object with a `toString` of its own makes that throw.
@@ -150,32 +144,32 @@ function checkTimes(claims: JsonObject, { issuer, leewaySeconds, now }: TokenChe
  */
 export function principalOf(claims: JsonObject, typ: string | undefined, checks: TokenChecks): Principal {
   const exp = checkTimes(claims, checks)
-  checkAudience(claims['aud'], checks)
   // RFC 9449, RFC 8705: such a token is worth something only with a proof, and as a plain bearer token it may be
   // stolen.
   if (claims['cnf'] !== undefined)
     throw refused('bound', 'The token is bound to a key of its client ("cnf"). Send an unbound bearer token.')
   const names = checks.issuer.claims
-  const subject = claimAt(claims, names?.subject ?? 'sub')
+  const subject = subjectOf(claims, names?.subject)
   // RFC 9068 says `client_id`; Auth0, Keycloak and Entra (v2) say `azp`, Okta `cid`, Entra (v1) `appid`.
   const clientId =
     names?.client === undefined
       ? (claims['client_id'] ?? claims['azp'] ?? claims['cid'] ?? claims['appid'])
       : claimAt(claims, names.client)
+  checkAudience(claims['aud'], clientId, checks)
   const form = `a string of 1 to ${maxClaimLength} characters`
-  if (!isName(subject)) throw refused('claims', `The token needs "${names?.subject ?? 'sub'}": ${form}.`)
+  if (!isName(subject)) throw refused('claims', `The token needs "${String(names?.subject ?? 'sub')}": ${form}.`)
   if (!isName(clientId)) {
     const wanted = names?.client === undefined ? '"client_id" (or "azp", "cid", "appid")' : `"${names.client}"`
     throw refused('claims', `The token needs ${wanted}: ${form}.`)
   }
-  if (!isAccessTokenType(typ)) checkUntyped(claims, names?.scopes)
+  if (!isAccessTokenType(typ)) checkUntyped(claims, checks.issuer)
   return {
     kind: 'token',
     tenant: checks.tenant,
     issuer: checks.issuer.issuer,
     subject,
     clientId,
-    scopes: scopesOf(claims, names?.scopes),
+    scopes: scopesNamed(claims, checks.issuer),
     groups: namesIn(claims, names?.groups ?? ['groups']),
     roles: namesIn(claims, names?.roles ?? ['roles']),
     expiresAt: exp * 1000
@@ -185,33 +179,49 @@ export function principalOf(claims: JsonObject, typ: string | undefined, checks:
 /** RFC 9068 section 2.1. */
 const isAccessTokenType = (typ: string | undefined): boolean => typ === 'at+jwt' || typ === 'application/at+jwt'
 
+/** Of several names the first that the token has: one of an application may have other claims than one of a person. */
+function subjectOf(claims: JsonObject, names: string | readonly string[] = 'sub'): unknown {
+  if (typeof names === 'string') return claimAt(claims, names)
+  return names.map((name) => claimAt(claims, name)).find((value) => value !== undefined)
+}
+
 // RFC 9700 section 2.3: a token for several resources can be replayed by each of them at the others.
-function checkAudience(aud: unknown, { audiences, issuer }: TokenChecks): void {
+function checkAudience(aud: unknown, clientId: unknown, { audiences, issuer }: TokenChecks): void {
+  const { clients = [], otherAudiences = [], takesResource = true } = issuer
+  // Some providers name nobody in `aud`: what a token is for is then known by whom it was issued to.
+  if (aud === undefined && clients.some((client) => client === clientId)) return
   const named: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
-  const accepted = new Set<unknown>([...audiences, ...issuer.audiences])
-  const ours = (one: unknown): boolean => accepted.has(one)
-  if (named.length > 0 && named.every(ours)) return
-  const advice = named.some(ours) ? 'for other resources too' : 'not for this resource'
-  throw refused(
-    'audience',
-    `The token is ${advice}. Ask the issuer for one with resource=${audiences[0]} and no other audience.`,
-    shown(aud)
-  )
+  const isOurs = (one: unknown): boolean => [...audiences, ...issuer.audiences].some((each) => each === one)
+  const mayBeThere = (one: unknown): boolean => isOurs(one) || otherAudiences.some((each) => each === one)
+  if (named.some(isOurs) && named.every(mayBeThere)) return
+  const fault = named.some(isOurs) ? 'for other resources too' : 'not for this resource'
+  const advice = takesResource
+    ? `Ask the issuer for one with resource=${audiences[0]} and no other audience.`
+    : clients.length > 0
+      ? 'It must be issued to one of the clients that the tenant lists.'
+      : `Its "aud" must be ${[...issuer.audiences, audiences[0]].join(' or ')}, and nothing else.`
+  throw refused('audience', `The token is ${fault}. ${advice}`, shown(aud))
 }
 
 // Without a `typ`, an ID token of the same issuer looks much alike: the claims must hold what only access tokens have,
 // and nothing else. `typ` and `token_use` as claims are how Keycloak and Cognito tell their kinds of token apart.
-function checkUntyped(claims: JsonObject, scopes: readonly string[] = ['scope', 'scp']): void {
+function checkUntyped(claims: JsonObject, { accessTokenClaim, claims: names }: IssuerConfig): void {
   const { typ, token_use: use } = claims
-  const other = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'].find((claim) => claims[claim] !== undefined)
-  if (other !== undefined || (typ !== undefined && typ !== 'Bearer') || (use !== undefined && use !== 'access')) {
+  const isMarked = accessTokenClaim !== undefined
+  const other = isMarked
+    ? undefined
+    : ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'].find((claim) => claims[claim] !== undefined)
+  const lacksMark = isMarked && claimAt(claims, accessTokenClaim) === undefined
+  const isOther = (typ !== undefined && typ !== 'Bearer') || (use !== undefined && use !== 'access')
+  if (other !== undefined || lacksMark || isOther) {
     throw refused(
       'type',
       'This is not an access token but another token of its issuer, such as an ID token. Send the access token.',
-      other
+      lacksMark ? `without ${accessTokenClaim}` : other
     )
   }
-  if (scopes.every((path) => claimAt(claims, path) === undefined)) {
+  const scopes = [...(names?.scopes ?? usualScopeClaims), ...(names?.appScopes ?? [])]
+  if (!isMarked && scopes.every((path) => claimAt(claims, path) === undefined)) {
     const wanted = scopes.map((path) => `"${path}"`).join(' or ')
     throw refused('type', `A token without typ "at+jwt" needs a ${wanted} claim.`)
   }

@@ -1,8 +1,10 @@
 // `check`: is a configuration valid, and, with --connect, what do its endpoints offer?
 
+import { loginPath } from '../config/auth/login-config.ts'
+import { providerPresets, stepsFor } from '../config/auth/providers/presets.ts'
 import { loadConfig } from '../config/load.ts'
 import { countOf } from '../config/problems.ts'
-import type { Snapshot } from '../config/snapshot.ts'
+import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import { createGateway } from '../gateway.ts'
 import type { EndpointReport } from '../relay/methods/report.ts'
 import { orProblems } from './offline.ts'
@@ -30,6 +32,7 @@ export function runCheck(file: string, connects: boolean, io: Io): Promise<numbe
       `${file} is valid: ${countOf(all.length, 'tenant')}, ${countOf(upstreams.length, 'upstream')}, ` +
         `${countOf(endpoints.length, 'endpoint')}\n`
     )
+    stdout.write(all.map((tenant) => providerSteps(tenant, snapshot.publicUrl)).join(''))
     if (!connects) {
       for (const endpoint of endpoints) stdout.write(`  ${endpoint.path}\n`)
       return 0
@@ -38,6 +41,22 @@ export function runCheck(file: string, connects: boolean, io: Io): Promise<numbe
     stdout.write(reports.map(textOfReport).join(''))
     return reports.some(({ missing }) => missing.length > 0) ? 1 : 0
   })
+}
+
+/** What an administrator has to set at the providers of a tenant, whose names the configuration says. */
+function providerSteps({ id, auth, endpoints }: Tenant, publicUrl = ''): string {
+  const urls = [...endpoints.values()].map(({ path }) => publicUrl + path).join(', ')
+  const redirect = `${publicUrl}${loginPath(id)}/callback`
+  const named = new Map(
+    auth.issuers.flatMap(({ provider, issuer }) => (provider === undefined ? [] : [[provider, issuer] as const]))
+  )
+  return [...named]
+    .map(([provider, issuer]) => {
+      const preset = providerPresets[provider]
+      const steps = stepsFor(preset, { urls, redirect }).map((step, at) => `    ${at + 1}. ${step}\n`)
+      return `  ${id}: at ${preset.title}, ${issuer} (docs/providers/${provider}.md):\n${steps.join('')}`
+    })
+    .join('')
 }
 
 /** By a gateway that listens nowhere and writes nothing down. */

@@ -105,7 +105,9 @@ function compileTenant(
       return { ...whole, hash: createHash('sha256').update(canonicalJsonOf(whole)).digest('hex') }
     }
   )
-  const endpoints = input.endpoints ?? { default: { upstreams: [...upstreams.keys()], separator: '__', order: [] } }
+  const endpoints = input.endpoints ?? {
+    default: { upstreams: [...upstreams.keys()], separator: '__', order: [], audiences: [] }
+  }
   return {
     id,
     origins: locked(new Set(input.origins.map((origin) => new URL(origin).origin)), ['add', 'delete', 'clear']),

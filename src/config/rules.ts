@@ -4,6 +4,7 @@
 
 import { createHash } from 'node:crypto'
 import { checkAdmin } from './admin-rules.ts'
+import { checkIssuers } from './auth/issuer-rules.ts'
 import { checkLogin } from './auth/login-rules.ts'
 import { isLoopback } from './formats.ts'
 import { checkPolicy } from './policy-rules.ts'
@@ -42,7 +43,7 @@ export function checkRules(
   for (const [id, value] of Object.entries(treeOf(tenants))) {
     const path = ['tenants', id]
     const tenant = treeOf(value)
-    checkAuth(tenant['auth'], [...path, 'auth'], report, { local, mayLetNobodyIn, publicUrl })
+    checkAuth(tenant, [...path, 'auth'], report, { local, mayLetNobodyIn, publicUrl })
     for (const [name, upstream] of Object.entries(treeOf(tenant['upstreams'])))
       checkUpstream(treeOf(upstream), [...path, 'upstreams', name], report)
     if ((audit === undefined || audit === 'none') && treeOf(tenant['audit'])['required'] === true)
@@ -64,7 +65,7 @@ function isOwnMachine(publicUrl: string | undefined): boolean {
 }
 
 function checkAuth(
-  auth: unknown,
+  { auth, endpoints }: Tree,
   path: Path,
   report: Report,
   { local, mayLetNobodyIn, publicUrl }: { local: boolean; mayLetNobodyIn: boolean; publicUrl: unknown }
@@ -92,12 +93,7 @@ function checkAuth(
     index,
     ...(name === undefined ? [] : [name])
   ]
-  checkDoubles(
-    issuers.map(({ issuer }) => stringOrNone(issuer)),
-    at('issuers', 'issuer'),
-    'is the same issuer as',
-    report
-  )
+  checkIssuers(issuers, treeOf(endpoints), [...path, 'issuers'], report)
   checkDoubles(
     keys.map((key) => stringOrNone(treeOf(key)['name'])),
     at('keys', 'name'),

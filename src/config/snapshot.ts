@@ -1,7 +1,7 @@
 // The compiled configuration: frozen, complete, with every default applied and every name resolved. Other rooms read
 // nothing else.
 
-import type { LoginConfig } from './auth/login-config.ts'
+import type { AuthConfig } from './auth/auth-config.ts'
 import type { EndpointName, Era, TenantId, UpstreamName } from '../protocol/messages.ts'
 import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import type { ConfigInput } from './schema/config.ts'
@@ -56,34 +56,6 @@ export interface HttpDefinition extends UpstreamBase {
 
 export type UpstreamDefinition = StdioDefinition | HttpDefinition
 
-export interface IssuerConfig {
-  /** Compared with `iss` as an exact string. */
-  readonly issuer: string
-  /** Found by discovery (RFC 8414, OpenID Connect Discovery) when absent. */
-  readonly jwksUri: string | undefined
-  readonly algorithms: readonly string[]
-  /** `at+jwt` only (RFC 9068), unless the operator allows tokens without a type. */
-  readonly requireTyp: boolean
-  /** Other audiences that count as this resource; normally none. */
-  readonly audiences: readonly string[]
-  readonly maxLifetimeSeconds: number
-  /** Paths of claims where the issuer calls things by other names than RFC 9068; each not given: the usual ones. */
-  readonly claims?: {
-    readonly subject?: string
-    readonly client?: string
-    readonly scopes?: readonly string[]
-    readonly groups?: readonly string[]
-    readonly roles?: readonly string[]
-  }
-}
-
-export interface KeyConfig {
-  readonly name: string
-  /** SHA-256 of the key, 64 hex digits. The snapshot does not contain the key itself. */
-  readonly sha256: string
-  readonly scopes: readonly string[]
-}
-
 /** A kill switch: what those who run the gateway have stopped at once. */
 export type Kill =
   | { readonly kind: 'tool'; readonly upstream: string; readonly tool: string }
@@ -91,20 +63,6 @@ export type Kill =
   | { readonly kind: 'principal'; readonly issuer: string; readonly subject: string }
   | { readonly kind: 'key'; readonly key: string }
   | { readonly kind: 'tenant' }
-
-export interface AuthConfig {
-  /** `none` only where the gateway is bound to loopback; checked when the configuration is compiled. */
-  readonly mode: 'bearer' | 'none'
-  readonly issuers: readonly IssuerConfig[]
-  readonly keys: readonly KeyConfig[]
-  /** All of these are needed to use an endpoint of the tenant. */
-  readonly requiredScopes: readonly string[]
-  readonly leewaySeconds: number
-  /** The authorization server that the gateway itself is for this tenant. */
-  readonly login?: LoginConfig
-  /** Callers who are refused although their credential is good: kill switches. */
-  readonly stopped?: 'everybody' | ReadonlyArray<{ readonly issuer: string; readonly subject: string }>
-}
 
 /** Whom a rule is about: a principal that has one of the values of each member that is given. */
 export type PolicyWho = Readonly<
@@ -159,6 +117,8 @@ export interface Endpoint {
   readonly members: readonly EndpointMember[]
   readonly separator: string
   readonly instructions: string | undefined
+  /** Values of `aud` that stand for it besides its URL; not given: none. */
+  readonly audiences?: readonly string[]
   /** Patterns over upstream/name; a kind without them is offered whole. */
   readonly allow?: KindPatterns | undefined
   readonly deny?: KindPatterns | undefined

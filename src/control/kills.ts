@@ -3,7 +3,8 @@
 
 import { frozenMap } from '../config/compile.ts'
 import { isTree, listOf } from '../config/shape.ts'
-import type { AuthConfig, Kill, PolicyConfig, Tenant } from '../config/snapshot.ts'
+import type { AuthConfig } from '../config/auth/auth-config.ts'
+import type { Kill, PolicyConfig, Tenant } from '../config/snapshot.ts'
 import { endpointName, upstreamName } from '../protocol/messages.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { ControlError } from './control-error.ts'

@@ -79,7 +79,8 @@ export function pathOf({ path }: Endpoint, suffix: UrlSuffix): string {
 export function resourceOf(endpoint: Endpoint, suffix: UrlSuffix, publicUrl: string) {
   const streamable = publicUrl + endpoint.path
   const resource = suffix === 'mcp' ? streamable : publicUrl + pathOf(endpoint, 'sse')
-  return { resource, metadata: metadataUrlOf(resource), aliases: suffix === 'mcp' ? [] : [streamable] }
+  const aliases = [...(suffix === 'mcp' ? [] : [streamable]), ...(endpoint.audiences ?? [])]
+  return { resource, metadata: metadataUrlOf(resource), aliases }
 }
 
 /** What lets a caller in, and for how long. */

@@ -30,6 +30,18 @@ t.test('known keys outlive an outage of their issuer by an hour, then it is unav
   t.equal(outcome(await fresh()), 'robot', 'it heals by itself')
 })
 
+t.test('how long they do can be set', async (t) => {
+  const idp = await issuer(t, { lifetimeSeconds: 36_000 })
+  const setup = testAuthenticator(t, tenantWith({ issuers: [trust(idp.url, { staleSeconds: 120 })] }))
+  const fresh = async () => outcome(await setup.present(await idp.token({ resource })))
+  t.equal(await fresh(), 'robot')
+  idp.setKeySet('down')
+  setup.clock.advance(11.5 * minute)
+  t.equal(await fresh(), 'robot')
+  setup.clock.advance(minute)
+  t.equal(await fresh(), 503)
+})
+
 t.test('an unknown key is refused also while its issuer is away', async (t) => {
   const idp = await issuer(t)
   const setup = testAuthenticator(t, tenantWith({ issuers: [trust(idp.url)] }))

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { anonymousPrincipal, isConfiguredPrincipal, keyPrincipal, type Principal } from '../../src/auth/principal.ts'
-import type { AuthConfig, IssuerConfig } from '../../src/config/snapshot.ts'
+import type { AuthConfig, IssuerConfig } from '../../src/config/auth/auth-config.ts'
 import { tenantId } from '../../src/protocol/messages.ts'
 
 const acme = tenantId('acme')

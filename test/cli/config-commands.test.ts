@@ -39,6 +39,23 @@ t.test('check says what a valid configuration holds', async (t) => {
   t.equal(io.err(), '')
 })
 
+t.test('check says what an administrator has to set at the provider', async (t) => {
+  const config = {
+    publicUrl: 'https://mcp.example.com',
+    tenants: {
+      acme: {
+        auth: { issuers: [{ provider: 'keycloak', issuer: 'https://sso.acme.example/realms/acme' }] },
+        upstreams: { a: { url: 'https://a.example/mcp' } }
+      }
+    }
+  }
+  const folder = t.testdir({ 'c.json': JSON.stringify(config) })
+  const io = collected()
+  t.equal(await check(join(folder, 'c.json'), io), 0)
+  t.match(io.out(), 'acme: at Keycloak, https://sso.acme.example/realms/acme (docs/providers/keycloak.md):')
+  t.match(io.out(), /2\. .*Audience.*https:\/\/mcp\.example\.com\/t\/acme\/mcp/)
+})
+
 t.test('check tells every problem at once, each on its line', async (t) => {
   const file = join(
     t.testdir({

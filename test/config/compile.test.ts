@@ -62,6 +62,7 @@ t.test('every default is applied', async (t) => {
     mode: 'bearer',
     keys: [],
     requiredScopes: [],
+    askedScopes: [],
     leewaySeconds: 30,
     issuers: [
       {
@@ -70,6 +71,9 @@ t.test('every default is applied', async (t) => {
         algorithms: ['ES256', 'ES384', 'EdDSA', 'PS256', 'RS256'],
         requireTyp: true,
         audiences: [],
+        otherAudiences: [],
+        clients: [],
+        staleSeconds: 3_600,
         maxLifetimeSeconds: 86_400
       }
     ]

@@ -202,6 +202,11 @@ t.test('a tenant-admin changes its own tenant, and reaches nothing beyond it', a
     t.equal((await change({ upstreams })).status, 403, what)
   const issuer = { issuers: [{ issuer: 'https://idp.elsewhere.example' }] }
   t.equal((await change({ auth: issuer })).status, 403, 'an issuer')
+  const front = (host: string) => ({
+    auth: { login: { provider: { issuer: `http://${host}/idp`, clientId: 'a', clientSecret: 'b' } } }
+  })
+  t.equal((await change(front('localhost:1'))).status, 403, 'the provider of a login front')
+  t.not((await change(front('127.0.0.1:1'))).status, 403, 'or at an allowed host')
   t.equal((await change({ upstreams: { good: { url: made.upstream.url, headers: { A: '$${PATH}' } } } })).status, 200)
   for (const path of ['/v1/tenants/acme', '/v1/tenants/nobody']) {
     const foreign = await made.call('PUT', path, { key, body: made.document })

@@ -10,7 +10,9 @@ const pages = [
   'CHANGELOG.md',
   'SECURITY.md',
   'bench/README.md',
-  ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`)
 ]
 const rooms = readdirSync(join(root, 'src'))
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> }

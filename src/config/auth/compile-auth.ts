@@ -3,7 +3,9 @@
 import type { TenantId } from '../../protocol/messages.ts'
 import { keyDigest } from '../rules.ts'
 import type { TenantInput } from '../schema/config.ts'
-import type { AuthConfig, IssuerConfig } from '../snapshot.ts'
+import { placeholderOf, type AuthConfig, type IssuerConfig } from './auth-config.ts'
+import type { ProviderPreset } from './providers/preset.ts'
+import { providerPresets } from './providers/presets.ts'
 import { loginPath, type LoginConfig } from './login-config.ts'
 
 export const pathOfEndpoint = (id: TenantId, name: string): string =>
@@ -22,12 +24,40 @@ export function compileAuth(
     ...rest,
     mode: 'bearer',
     ...(front && { login: front }),
-    issuers: [
-      ...(front === undefined ? [] : [ownIssuer(front)]),
-      ...input.issuers.map((issuer) => ({ jwksUri: undefined, ...issuer }))
-    ],
+    issuers: [...(front === undefined ? [] : [ownIssuer(front)]), ...input.issuers.flatMap(compileIssuer)],
     keys: input.keys.map(({ name, scopes, ...key }) => ({ name, sha256: keyDigest(key) ?? '', scopes }))
   }
+}
+
+type IssuerInput = Exclude<TenantInput['auth'], 'none'>['issuers'][number]
+
+/** One for each value of its placeholder. */
+function compileIssuer({ placeholderValues, provider, claims, ...input }: IssuerInput): IssuerConfig[] {
+  const preset: ProviderPreset | undefined = provider && providerPresets[provider]
+  const { audienceBeside, claims: usualClaims, ...token } = preset?.token ?? {}
+  const known = { ...usualClaims, ...claims }
+  const config = {
+    jwksUri: undefined,
+    requireTyp: true,
+    ...token,
+    ...input,
+    ...(provider && { provider }),
+    ...(preset && { takesResource: preset.can.resource !== 'no' }),
+    ...(Object.keys(known).length > 0 && { claims: known })
+  }
+  const besides = (issuer: string): string[] => (audienceBeside === undefined ? [] : [issuer + audienceBeside])
+  const placeholder = placeholderOf(input.issuer)
+  if (placeholder === undefined)
+    return [{ ...config, otherAudiences: [...input.otherAudiences, ...besides(input.issuer)] }]
+  return placeholderValues.map((value) => {
+    const issuer = input.issuer.replace(placeholder, value)
+    return {
+      ...config,
+      issuer,
+      jwksUri: input.jwksUri?.replace(placeholder, value),
+      otherAudiences: [...input.otherAudiences, ...besides(issuer)]
+    }
+  })
 }
 
 function compileLogin(

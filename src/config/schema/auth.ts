@@ -1,5 +1,6 @@
 // The schema of `auth` of a tenant: who may call.
 
+import { providerNames } from '../auth/providers/presets.ts'
 import { optionalLogin } from './login.ts'
 import { closedObject, defaulted, formatted, integer, list, scopes } from './parts.ts'
 import { Type } from './type.ts'
@@ -17,6 +18,9 @@ export const ClaimsSchema = closedObject(
     subject: claim('Who: a value that no two people ever have. Not given: `sub`.'),
     client: claim('Through which client. Not given: `client_id`, `azp`, `cid` or `appid`.'),
     scopes: claims('Scopes, of all of these together. Not given: `scope`, or else `scp`.'),
+    appScopes: claims(
+      'Scopes of a token that has none of the claims of `scopes`, such as one that an application got for itself.'
+    ),
     groups: claims('Groups, of all of these together. Not given: `groups`.'),
     roles: claims('Roles, of all of these together. Not given: `roles`.')
   },
@@ -24,7 +28,25 @@ export const ClaimsSchema = closedObject(
 )
 
 export const IssuerSchema = closedObject({
-  issuer: formatted('issuer', 'The exact `iss` of its tokens. Keys and metadata are discovered from it.'),
+  issuer: formatted(
+    'issuer',
+    'The exact `iss` of its tokens. Keys and metadata are discovered from it. One part may be a placeholder, such as ' +
+      '`{tenantid}`, for which `placeholderValues` may stand, and nothing else.'
+  ),
+  provider: Type.Optional(
+    Type.Enum(providerNames, {
+      description:
+        'Which product it is: sets what its tokens differ in, and `gatehouse check` says what has to be set there ' +
+        '([authentication.md](authentication.md#providers)). What is given beside it wins.'
+    })
+  ),
+  placeholderValues: list(
+    Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$', patternErrorMessage: 'must be one part of a URL' }),
+    'What may stand for the placeholder of the issuer: an issuer each.'
+  ),
+  authorizationServer: Type.Optional(
+    formatted('issuer', 'The authorization server that hosts are sent to, if it is not the issuer itself.')
+  ),
   jwksUri: Type.Optional(formatted('jwks-url', 'Where its public keys are, to use instead of discovery.')),
   algorithms: defaulted(
     Type.Array(
@@ -45,18 +67,52 @@ export const IssuerSchema = closedObject({
       }
     )
   ),
-  requireTyp: defaulted(
+  requireTyp: Type.Optional(
     Type.Boolean({
-      default: true,
       description:
-        'Accept only tokens of type `at+jwt` (RFC 9068). Set it to false for an issuer that writes `JWT` or no type.'
+        'Accept only tokens of type `at+jwt` (RFC 9068). Set it to false for an issuer that writes `JWT` or no type. ' +
+        'Default: true, or as `provider` has it.'
+    })
+  ),
+  accessTokenClaim: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 256,
+      description:
+        'A claim that only its access tokens have, where `requireTyp` is false: it tells them from ID tokens. Not ' +
+        'given: they have scopes, and nothing that only ID tokens have.'
     })
   ),
   audiences: list(
     Type.String({ format: 'audience' }),
-    'Further values that `aud` may contain. Normally none: a token must name the URL of the endpoint and ' +
-      'nothing else. Some identity providers add a value of their own, such as their userinfo URL: list it ' +
-      'here.'
+    'Further values of `aud` that stand for the gateway, where the issuer cannot name the URL of an endpoint: a ' +
+      'token with one of them is good at all endpoints of the tenant. Normally none.'
+  ),
+  otherAudiences: list(
+    Type.String({ minLength: 1 }),
+    'What `aud` may name beside the gateway, such as the userinfo URL of the issuer. A token for these alone is ' +
+      'refused; and whoever they belong to can use the token here.'
+  ),
+  clients: list(
+    Type.String({ minLength: 1, maxLength: 512 }),
+    'Client ids whose tokens are for the gateway, for an issuer whose tokens name no `aud` at all. Others without ' +
+      '`aud` are refused.'
+  ),
+  scopePrefix: Type.Optional(
+    Type.String({
+      pattern: '^[\\x21\\x23-\\x5B\\x5D-\\x7E]{1,256}$',
+      patternErrorMessage: 'must be visible characters without spaces, quotes and backslashes',
+      description:
+        'What stands before its scopes where hosts ask for them, such as `api://1234/`: metadata and challenges add ' +
+        'it, and it is taken off scopes of tokens. With several issuers, metadata and challenges are for the first.'
+    })
+  ),
+  staleSeconds: integer(
+    0,
+    86_400,
+    3_600,
+    'How long its last keys serve on while it cannot be reached, after the ten minutes in which they are not asked ' +
+      'for again. Then requests are answered 503.'
   ),
   maxLifetimeSeconds: integer(60, 31_536_000, 86_400, 'Tokens with a longer lifetime are refused.'),
   claims: Type.Optional(
@@ -95,6 +151,10 @@ export const BearerSchema = closedObject(
     issuers: list(IssuerSchema, 'Issuers of access tokens (JWT).'),
     keys: list(KeySchema, 'API keys.'),
     requiredScopes: scopes('A caller needs all of these to use an endpoint of the tenant.'),
+    askedScopes: scopes(
+      'What metadata and challenges tell hosts to ask for in place of `requiredScopes`, where the authorization ' +
+        'server calls them otherwise, such as `api://1234/.default`.'
+    ),
     login: optionalLogin,
     leewaySeconds: integer(0, 60, 30, 'How far the clocks of the issuer and the gateway may differ.')
   },

@@ -213,6 +213,10 @@ export const EndpointSchema = closedObject({
         'How many tools are offered at most: the first ones in the order of the list. The rest cannot be called.'
     })
   ),
+  audiences: list(
+    Type.String({ format: 'audience' }),
+    'Further values of `aud` that stand for this endpoint alone, for issuers that cannot name its URL.'
+  ),
   policy: optionalPolicy(
     'Who may use what at this endpoint, in addition to the policy of the tenant: both have to allow.'
   )

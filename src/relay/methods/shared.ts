@@ -1,5 +1,6 @@
 // What methods of both eras share: the upstream that a public name leads to, completion.
 
+import { askedFor } from '../../auth/bearer.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import {
   GatewayError,
@@ -91,8 +92,9 @@ export function checkConditions(
 function requireScopes({ tenant, principal }: Viewer, scopes: readonly string[]): void {
   if (scopes.every((scope) => principal?.scopes.has(scope) === true)) return
   const all = [...new Set([...tenant.auth.requiredScopes, ...scopes])]
-  const message = `This needs all of these scopes: ${all.join(' ')}. Ask for a token with them.`
-  throw new GatewayError('insufficient_scope', message, { data: { scopes: all } })
+  const asked = askedFor(tenant.auth, all)
+  const message = `This needs all of these scopes: ${asked.join(' ')}. Ask for a token with them.`
+  throw new GatewayError('insufficient_scope', message, { data: { scopes: asked } })
 }
 
 /** @param owner would own the name: while it cannot be asked, it is not known that the name is wrong */

@@ -1,0 +1,72 @@
+// The compiled configuration of who may call a tenant: its issuers, its API keys.
+
+import type { LoginConfig } from './login-config.ts'
+import type { ProviderName } from './providers/presets.ts'
+
+export interface IssuerConfig {
+  /** Compared with `iss` as an exact string. */
+  readonly issuer: string
+  /** Found by discovery (RFC 8414, OpenID Connect Discovery) when absent. */
+  readonly jwksUri: string | undefined
+  readonly algorithms: readonly string[]
+  /** `at+jwt` only (RFC 9068), unless the operator allows tokens without a type. */
+  readonly requireTyp: boolean
+  /** Other audiences that count as this resource; normally none. */
+  readonly audiences: readonly string[]
+  /** What `aud` may name besides; not given: nothing. */
+  readonly otherAudiences?: readonly string[]
+  /** Client ids whose tokens are for this resource, where tokens have no `aud`. */
+  readonly clients?: readonly string[]
+  readonly maxLifetimeSeconds: number
+  /** Its clients can name a resource (RFC 8707). Not given: yes. */
+  readonly takesResource?: boolean
+  /** Not given: the issuer itself. */
+  readonly authorizationServer?: string
+  /** Before its scopes, where they are asked for. */
+  readonly scopePrefix?: string
+  /** How long keys outlive their age while it is away; not given: an hour. */
+  readonly staleSeconds?: number
+  readonly provider?: ProviderName
+  /** Only access tokens have it, where they have no type. */
+  readonly accessTokenClaim?: string
+  /** Paths of claims where the issuer calls things by other names than RFC 9068; each not given: the usual ones. */
+  readonly claims?: {
+    /** Of several, the first that a token has. */
+    readonly subject?: string | readonly string[]
+    readonly client?: string
+    readonly scopes?: readonly string[]
+    /** Where a token has none of `scopes`. */
+    readonly appScopes?: readonly string[]
+    readonly groups?: readonly string[]
+    readonly roles?: readonly string[]
+  }
+}
+
+export interface KeyConfig {
+  readonly name: string
+  /** SHA-256 of the key, 64 hex digits. The snapshot does not contain the key itself. */
+  readonly sha256: string
+  readonly scopes: readonly string[]
+}
+
+export interface AuthConfig {
+  /** `none` only where the gateway is bound to loopback; checked when the configuration is compiled. */
+  readonly mode: 'bearer' | 'none'
+  readonly issuers: readonly IssuerConfig[]
+  readonly keys: readonly KeyConfig[]
+  /** All of these are needed to use an endpoint of the tenant. */
+  readonly requiredScopes: readonly string[]
+  /** What hosts ask for in their place. */
+  readonly askedScopes?: readonly string[]
+  readonly leewaySeconds: number
+  /** The authorization server that the gateway itself is for this tenant. */
+  readonly login?: LoginConfig
+  /** Callers who are refused although their credential is good: kill switches. */
+  readonly stopped?: 'everybody' | ReadonlyArray<{ readonly issuer: string; readonly subject: string }>
+}
+
+/** `{tenantid}`, as some providers write the issuers of many organisations in one. */
+export const placeholderOf = (issuer: string): string | undefined => /\{[A-Za-z]+\}/.exec(issuer)?.[0]
+
+export const withPlaceholder = (issuer: string, values: readonly string[]): string[] =>
+  values.map((value) => issuer.replace(placeholderOf(issuer) ?? '', value))

@@ -1,0 +1,29 @@
+// Any authorization server that issues access tokens as RFC 9068 and RFC 8707 say.
+
+import type { ProviderPreset } from './preset.ts'
+
+export const generic: ProviderPreset = {
+  title: 'any provider that follows the standards',
+  issuer: { example: 'https://idp.example.com', pattern: '.', form: 'a URL' },
+  audience: 'url',
+  token: {},
+  can: { resource: 'set', registration: 'set', clientDocuments: 'set' },
+  steps: [
+    'Issue access tokens as JWTs of RFC 9068: `typ: at+jwt`, with `iss`, `sub`, `client_id`, `aud`, `iat`, `exp` and ' +
+      '`scope`, signed by ES256, EdDSA, PS256 or RS256 with a key of its key set.',
+    'Name the URL of the endpoint in `aud`, and nothing else, where the client asks for it by `resource` (RFC 8707): ' +
+      '{urls}.',
+    'Let hosts register, by client ID metadata documents or dynamic registration (RFC 7591), with PKCE.',
+    'Put groups and roles of people into the claims `groups` and `roles`.'
+  ],
+  facts: ['This is what holds without `provider`, too.'],
+  example: `issuers:
+  - provider: generic
+    issuer: https://idp.example.com
+requiredScopes: [mcp]`,
+  sources: [
+    'https://www.rfc-editor.org/rfc/rfc9068',
+    'https://www.rfc-editor.org/rfc/rfc8707',
+    'https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization'
+  ]
+}

@@ -1,0 +1,47 @@
+// Okta, with a custom authorization server.
+
+import type { ProviderPreset } from './preset.ts'
+
+export const okta: ProviderPreset = {
+  title: 'Okta',
+  issuer: {
+    example: 'https://acme.okta.com/oauth2/default',
+    pattern: '^https://[^/]+/oauth2/[A-Za-z0-9]+$',
+    form:
+      'https://DOMAIN/oauth2/SERVER-ID, a custom authorization server such as https://acme.okta.com/oauth2/default: ' +
+      'tokens of the org authorization server (https://DOMAIN) are for Okta alone, which may change their form'
+  },
+  audience: 'url',
+  token: {
+    requireTyp: false,
+    // `sub` is the name that a person signs in with, which can be given to another; applications have no `uid`.
+    claims: { subject: ['uid', 'sub'], client: 'cid', scopes: ['scp'] }
+  },
+  can: { resource: 'no', registration: 'no', clientDocuments: 'no' },
+  steps: [
+    'Security > API > Authorization Servers: add one for the gateway (or use "default"), with the URL of the ' +
+      'endpoint as its audience: {urls}. A server has one audience: with several endpoints, give another value and ' +
+      'put it under `audiences`.',
+    'Scopes: add those that the configuration requires, such as mcp.',
+    'Claims: add a claim "groups" for access tokens, of type Groups, with a filter, for policies.',
+    'Access Policies: add a policy and a rule that let the hosts and the people in.',
+    'Applications: create an application for each host, or use `auth.login`: hosts cannot register here by themselves.'
+  ],
+  facts: [
+    'Access tokens have no `typ` header, `scp` as a list and `cid` for the client.',
+    'The subject is `uid`, which stays, and `sub` only for applications without a person: the `sub` of a person is ' +
+      'the name that they sign in with.',
+    'Tokens of the org authorization server have the type `application/okta-internal-at+jwt` and the audience of the ' +
+      'org itself. Okta says that they must be treated as opaque; the gateway refuses them.'
+  ],
+  example: `issuers:
+  - provider: okta
+    issuer: https://acme.okta.com/oauth2/default
+    audiences: [api://gatehouse.acme.example]
+requiredScopes: [mcp]`,
+  sources: [
+    'https://developer.okta.com/docs/concepts/auth-servers/',
+    'https://developer.okta.com/docs/api/openapi/okta-oauth/guides/overview/',
+    'https://support.okta.com/help/s/article/Signature-Validation-Failed-on-Access-Token'
+  ]
+}

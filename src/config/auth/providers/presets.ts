@@ -1,0 +1,29 @@
+// The presets by the name that the configuration calls them.
+
+import { auth0 } from './auth0.ts'
+import { authentik } from './authentik.ts'
+import { cognito } from './cognito.ts'
+import { entra } from './entra.ts'
+import { generic } from './generic.ts'
+import { google } from './google.ts'
+import { keycloak } from './keycloak.ts'
+import { okta } from './okta.ts'
+import type { ProviderPreset } from './preset.ts'
+
+export const providerPresets = { entra, okta, auth0, keycloak, google, cognito, authentik, generic } satisfies Record<
+  string,
+  ProviderPreset
+>
+
+export type ProviderName = keyof typeof providerPresets
+
+export const providerNames = Object.keys(providerPresets) as ProviderName[]
+
+export const isProviderName = (name: unknown): name is ProviderName =>
+  typeof name === 'string' && Object.hasOwn(providerPresets, name)
+
+/** @returns the steps, with the URLs of a tenant in place of their placeholders */
+export const stepsFor = (
+  { steps }: ProviderPreset,
+  { urls, redirect }: { readonly urls: string; readonly redirect: string }
+): string[] => steps.map((step) => step.replaceAll('{urls}', urls).replaceAll('{redirect}', redirect))

@@ -1,0 +1,123 @@
+import t from 'tap'
+import { base, refusals, withValue } from './kit.ts'
+
+const auth = ['tenants', 'acme', 'auth']
+const issuer = [...auth, 'issuers', 0]
+const directory = '11111111-2222-3333-4444-555555555555'
+const entra = `https://login.microsoftonline.com/${directory}/v2.0`
+const template = 'https://login.microsoftonline.com/{tenantid}/v2.0'
+const path = 'tenants.acme.auth.issuers[0]'
+
+refusals(t, [
+  {
+    name: 'an issuer for all organisations of a provider is refused without a list of those that may call',
+    steps: issuer,
+    bad: { issuer: template },
+    good: { issuer: template, placeholderValues: [directory] },
+    path: `${path}.issuer`,
+    message: /all of them would be let in/
+  },
+  {
+    name: 'a list of organisations without a place for them is refused',
+    steps: issuer,
+    bad: { issuer: entra, placeholderValues: [directory] },
+    good: { issuer: entra },
+    path: `${path}.placeholderValues`,
+    message: /no placeholder/
+  },
+  {
+    name: 'two placeholders are refused',
+    steps: [...issuer, 'issuer'],
+    bad: 'https://example.com/{host}/{tenantid}',
+    good: 'https://a.example.com/{tenantid}',
+    start: withValue([...issuer, 'placeholderValues'], ['a']),
+    message: /more than one/
+  },
+  {
+    name: 'a placeholder in the name of a host is refused',
+    steps: [...issuer, 'issuer'],
+    bad: 'https://{organisation}.example.com/a',
+    good: 'https://example.com/a/{organisation}',
+    start: withValue([...issuer, 'placeholderValues'], ['a']),
+    message: /name of a host/
+  },
+  {
+    name: 'an organisation that is no part of a URL is refused',
+    steps: [...issuer, 'placeholderValues', 0],
+    bad: 'a/../b',
+    good: 'a.b-c',
+    start: withValue([...issuer, 'issuer'], template),
+    message: /one part of a URL/
+  },
+  {
+    name: 'an issuer that a placeholder makes as well is refused',
+    steps: [...auth, 'issuers', 1],
+    bad: { issuer: entra },
+    good: { issuer: 'https://idp.example.com' },
+    path: 'tenants.acme.auth.issuers[1].issuer',
+    message: /same issuer as entry 1/,
+    start: withValue(issuer, { issuer: template, placeholderValues: [directory] })
+  },
+  {
+    name: 'a shared issuer of Entra is refused, which no token has',
+    steps: [...issuer, 'issuer'],
+    bad: 'https://login.microsoftonline.com/common/v2.0',
+    good: entra,
+    start: withValue(issuer, { provider: 'entra', audiences: [directory] }),
+    message: /no issuer of Microsoft Entra ID/
+  },
+  {
+    name: 'Entra is refused without the name that its tokens have for the gateway',
+    steps: [...issuer, 'audiences'],
+    bad: [],
+    good: [directory],
+    start: withValue(issuer, { provider: 'entra', issuer: entra }),
+    path,
+    message: /never name the URL of an endpoint/
+  },
+  {
+    name: 'or with that of an endpoint',
+    steps: ['tenants', 'acme', 'endpoints', 'files', 'audiences'],
+    bad: [],
+    good: [directory],
+    start: withValue(issuer, { provider: 'entra', issuer: entra }),
+    path,
+    message: /never name the URL of an endpoint/
+  },
+  {
+    name: 'the org authorization server of Okta is refused',
+    steps: [...issuer, 'issuer'],
+    bad: 'https://acme.okta.com',
+    good: 'https://acme.okta.com/oauth2/default',
+    start: withValue(issuer, { provider: 'okta' }),
+    message: /no issuer of Okta/
+  },
+  {
+    name: 'Cognito is refused without clients',
+    steps: [...issuer, 'clients'],
+    bad: [],
+    good: ['1example23456789'],
+    start: withValue(issuer, {
+      provider: 'cognito',
+      issuer: 'https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_AbCdEfGhI'
+    }),
+    path,
+    message: /name no audience/
+  },
+  {
+    name: 'Google is refused as an issuer',
+    steps: [...issuer, 'provider'],
+    bad: 'google',
+    good: 'generic',
+    start: withValue(issuer, { issuer: 'https://accounts.google.com' }),
+    message: /cannot be an issuer/
+  },
+  {
+    name: 'a provider that nobody knows is refused',
+    steps: [...issuer, 'provider'],
+    bad: 'okto',
+    good: 'generic',
+    start: base(),
+    message: /one of entra, okta/
+  }
+])
