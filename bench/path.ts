@@ -131,6 +131,7 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
     stateOf: () => ({
       connections: 1,
       calls: 0,
+      revisions: [],
       lastLine: undefined,
       awayMs: undefined,
       retriedInMs: undefined,

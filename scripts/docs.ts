@@ -4,6 +4,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 
 import { adminMarkdown } from './admin-doc.ts'
+import { cliMarkdown } from './cli-doc.ts'
 import { configMarkdown } from './config-doc.ts'
 import { architectureMarkdown } from './files-doc.ts'
 import { errorTable, type ErrorCode } from '../src/protocol/error-table.ts'
@@ -37,6 +38,7 @@ ${rows.join('\n')}
 const documents = {
   'docs/admin-api.md': adminMarkdown(),
   'docs/architecture.md': architectureMarkdown(),
+  'docs/cli.md': cliMarkdown(),
   'docs/config.md': configMarkdown(),
   'docs/errors.md': errorsMarkdown(),
   'docs/conformance.md': conformanceMarkdown(),

@@ -1154,6 +1154,9 @@ login/keys.ts dayMs
 login/login.ts minuteMs
 login/login.ts hourMs
 cli/check.ts startMs
+cli/admin/admin-client.ts maxPages
+cli/admin/admin-client.ts timeoutMs
+cli/client/mcp-client.ts maxShownChars
 session/session-index.ts readAtOnce
 control/journal.ts readAtOnce
 control/request-memory.ts underWayMs

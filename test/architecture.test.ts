@@ -62,7 +62,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   relay: ['lru-cache'],
   http: ['fastify', '@fastify/cors'],
   admin: ['fastify', 'lru-cache', 'typebox'],
-  cli: ['yaml']
+  cli: ['commander', 'eventsource-parser', 'jsonc-parser', 'smol-toml', 'yaml']
 }
 
 const maxFilesPerFolder = 16

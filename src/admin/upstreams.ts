@@ -43,6 +43,7 @@ export const UpstreamEntry = closedObject({
   }),
   connections: Type.Integer({ description: 'Open connections of this process.' }),
   calls: Type.Integer({ description: 'Calls that run on them.' }),
+  revisions: Type.Array(Type.String(), { description: 'Of MCP, that are spoken on them.' }),
   awaySince: orNull(Type.String(), 'Since when it cannot be reached (RFC 3339).'),
   nextTryAt: orNull(Type.String(), 'When it is tried again; a call may try it sooner.'),
   lastError: orNull(
@@ -77,7 +78,7 @@ function upstreamEntry(
   { pool, listings, wall, control }: AdminServices
 ): Static<typeof UpstreamEntry> {
   const document = documentsKnown(control).get(definition.tenant)
-  const { connections, calls, awayMs, retriedInMs, lastError, lastLine } = pool.stateOf(definition)
+  const { connections, calls, revisions, awayMs, retriedInMs, lastError, lastLine } = pool.stateOf(definition)
   const listing = listings.peek(definition)
   const now = wall.now()
   const timeAt = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(now + ms).toISOString())
@@ -93,6 +94,7 @@ function upstreamEntry(
     state: awayMs !== undefined ? 'away' : connections > 0 ? 'connected' : 'idle',
     connections,
     calls,
+    revisions,
     awaySince: timeAt(awayMs === undefined ? undefined : -awayMs),
     nextTryAt: timeAt(retriedInMs),
     lastError: forAdministrators(lastError),
@@ -133,6 +135,7 @@ function disabledEntry(
     state: 'disabled',
     connections: 0,
     calls: 0,
+    revisions: [],
     awaySince: null,
     nextTryAt: null,
     lastError: null,

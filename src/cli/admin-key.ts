@@ -3,7 +3,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { stringify } from 'yaml'
 import { adminRoles } from '../config/schema/admin.ts'
-import { UsageError } from './arguments.ts'
+import { UsageError } from './commands/command.ts'
 import type { Output } from './offline.ts'
 
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9_.@-]{0,62}$/

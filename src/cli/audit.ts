@@ -14,7 +14,7 @@ import { tenantId } from '../protocol/messages.ts'
 import { tenantsKey } from '../store/keys.ts'
 import { openStore } from '../store/open-store.ts'
 import { wallClock } from '../time/clock.ts'
-import { UsageError } from './arguments.ts'
+import { UsageError } from './commands/command.ts'
 import { orProblems, type Output } from './offline.ts'
 
 /** Of a line that is verified, in characters: many times what a record has. */

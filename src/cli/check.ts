@@ -8,7 +8,8 @@ import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import { createGateway } from '../gateway.ts'
 import type { EndpointReport } from '../relay/methods/report.ts'
 import { orProblems } from './offline.ts'
-import { type Io, openLog } from './run.ts'
+import type { Io } from './commands/command.ts'
+import { openLog } from './run.ts'
 
 /** How long upstreams may take to start and to list: some are installed by their first start. In milliseconds. */
 const startMs = 60_000

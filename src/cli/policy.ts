@@ -9,7 +9,7 @@ import type { Endpoint, Snapshot, Tenant } from '../config/snapshot.ts'
 import { parseJson } from '../protocol/json.ts'
 import { isObject } from '../protocol/messages.ts'
 import { explainRoute, QuestionError, type RouteAnswer, type RouteQuestion } from '../relay/methods/explain.ts'
-import { UsageError } from './arguments.ts'
+import { UsageError } from './commands/command.ts'
 import { orProblems, type Output } from './offline.ts'
 
 interface Asked extends RouteQuestion {

@@ -7,10 +7,10 @@ import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { compileConfig } from '../config/load.ts'
 import type { Log } from '../observe/log.ts'
-import type { ListenArguments } from './arguments.ts'
 import { demoServers } from './demo-servers.ts'
 import { banner, localApiKey } from './key.ts'
-import { type Io, openLog, runGateway } from './run.ts'
+import type { Io } from './commands/command.ts'
+import { type ListenArguments, openLog, runGateway } from './run.ts'
 
 export interface QuickstartOptions extends Io, ListenArguments {}
 

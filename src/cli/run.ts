@@ -5,13 +5,7 @@ import type { Snapshot } from '../config/snapshot.ts'
 import { createGateway, type Gateway } from '../gateway.ts'
 import { createLog, type Log, type LogForm } from '../observe/log.ts'
 import { steadyClock } from '../time/clock.ts'
-
-export interface Io {
-  readonly env: NodeJS.ProcessEnv
-  readonly stdout: NodeJS.WriteStream
-  readonly stderr: NodeJS.WriteStream
-  readonly version: string
-}
+import { UsageError, type Io } from './commands/command.ts'
 
 export interface RunOptions extends Io {
   readonly snapshot: Snapshot
@@ -38,6 +32,16 @@ function logForm({ env, stderr }: Pick<Io, 'env' | 'stderr'>): LogForm {
     )
   }
   return wanted === 'text' && stderr.isTTY && !env['NO_COLOR'] ? 'colours' : wanted
+}
+
+export type ListenArguments = ReturnType<typeof listenArguments>
+
+/** @throws UsageError */
+export function listenArguments({ host, port, data }: Readonly<Record<string, string | undefined>>) {
+  const number = port === undefined ? undefined : Number(port)
+  if (port !== undefined && (!/^\d{1,5}$/.test(port) || Number(port) > 65_535))
+    throw new UsageError(`--port must be a number from 0 (any free port) to 65535, not "${port}".`)
+  return { host, port: number, data }
 }
 
 /** How long the end waits for lines of the log to be read. */

@@ -8,10 +8,10 @@ import { ConfigError } from '../config/problems.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { watchConfig } from '../config/watch.ts'
 import type { Gateway } from '../gateway.ts'
-import type { ListenArguments } from './arguments.ts'
 import { banner, localApiKey } from './key.ts'
 import { orProblems } from './offline.ts'
-import { type Io, openLog, runGateway } from './run.ts'
+import type { Io } from './commands/command.ts'
+import { type ListenArguments, openLog, runGateway } from './run.ts'
 
 export interface ServeOptions extends Io, ListenArguments {
   readonly file: string

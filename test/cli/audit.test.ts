@@ -98,6 +98,12 @@ t.test('mistakes are answered by what to write instead', async (t) => {
     message: /^nobody\.jsonl cannot be read\. Give the path/
   })
   await t.rejects(verified('', 'short'), { message: /^--key must be the public key/ })
-  t.match(readArguments(['audit', 'verify', 'a.jsonl', '--key', 'k']), { operand: 'a.jsonl', options: { key: 'k' } })
-  t.match(readArguments(['audit', 'export', '--config', 'c']), { command: 'audit export', options: { config: 'c' } })
+  t.match(readArguments(['audit', 'verify', 'a.jsonl', '--key', 'k']), {
+    operands: ['a.jsonl'],
+    options: { key: 'k' }
+  })
+  t.match(readArguments(['audit', 'export', '--config', 'c']), {
+    command: { name: 'audit export' },
+    options: { config: 'c' }
+  })
 })

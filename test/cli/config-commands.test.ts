@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { join } from 'node:path'
 import { runCheck } from '../../src/cli/check.ts'
 import { configJsonSchema, runImport } from '../../src/cli/offline.ts'
-import type { Io } from '../../src/cli/run.ts'
+import type { Io } from '../../src/cli/commands/command.ts'
 import { compileConfig } from '../../src/config/load.ts'
 
 function collected() {

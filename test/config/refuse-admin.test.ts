@@ -106,7 +106,9 @@ t.test(
 t.test('admin-key new prints a key once, and a configuration that knows its digest', async (t) => {
   const made = (...argv: string[]) => {
     const [out, err]: [string[], string[]] = [[], []]
-    const { options } = readArguments(['admin-key', 'new', ...argv])
+    const asked = readArguments(['admin-key', 'new', ...argv])
+    if (asked.command === undefined) throw new Error('no command')
+    const { options } = asked
     const code = runAdminKey(options, { write: (text) => out.push(text) }, { write: (text) => err.push(text) })
     return { code, key: out.join('').trim(), config: err.join('') }
   }

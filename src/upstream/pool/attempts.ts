@@ -72,12 +72,16 @@ export function createAttempts(clock: Clock, random: () => number, log: Log) {
     },
     /** A line of its standard error. */
     said: ({ hash }: UpstreamDefinition, line: string): unknown => lastLines.set(hash, line),
-    /** Its open connections, the calls on them, whether it is away and why. @param connections of the pool */
+    /**
+     * Its open connections, the calls on them, the revisions that they speak, whether it is away and why.
+     * @param connections of the pool
+     */
     stateOf({ hash }: UpstreamDefinition, connections: Iterable<PooledConnection>) {
       const open = [...connections].filter(({ definition, upstream }) => definition.hash === hash && upstream)
       return {
         connections: open.length,
         calls: open.reduce((sum, { inFlight }) => sum + inFlight, 0),
+        revisions: [...new Set(open.flatMap(({ upstream }) => upstream?.revision ?? []))].sort(),
         lastLine: lastLines.get(hash),
         ...backoff.stateOf(hash)
       }

@@ -1,0 +1,105 @@
+// The admin API from the command line: where it is, with which key, and its refusals in words.
+
+import { readFile } from 'node:fs/promises'
+import { isObject, type JsonObject } from '../../protocol/messages.ts'
+import { visible } from '../../observe/text-log.ts'
+import { UsageError, type Given, type Io, type OptionSpec } from '../commands/command.ts'
+import { connectionFault } from '../client/call.ts'
+import { cellText } from '../table.ts'
+
+export const adminOptions: readonly OptionSpec[] = [
+  { flags: '--admin <url>', text: 'the admin API. Default: GATEHOUSE_ADMIN_URL, or http://127.0.0.1:8081' },
+  { flags: '--admin-key-file <file>', text: 'a file with the admin key. Default: the value of GATEHOUSE_ADMIN_KEY' }
+]
+
+/** Pages of a list that are asked for at most, of 200 entries. */
+const maxPages = 50
+const timeoutMs = 60_000
+
+export interface AdminReplied {
+  readonly body: unknown
+  readonly etag: string | undefined
+}
+
+export interface AdminApi {
+  /** @throws AdminRefusal */
+  send(method: string, path: string, body?: unknown, ifMatch?: string): Promise<AdminReplied>
+  /** Every page of a list. @throws AdminRefusal */
+  all(path: string): Promise<JsonObject[]>
+}
+
+/** A problem (RFC 9457) that the admin API answered with, or no answer. */
+export class AdminRefusal extends Error {
+  override readonly name = 'AdminRefusal'
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+/** @throws UsageError */
+export async function openAdminApi({ options }: Given, env: Io['env']): Promise<AdminApi> {
+  const { admin = env['GATEHOUSE_ADMIN_URL'] ?? 'http://127.0.0.1:8081', 'admin-key-file': file } = options
+  if (!URL.canParse(admin)) throw new UsageError(`--admin takes the URL of the admin API, not "${admin}".`)
+  const key = file === undefined ? env['GATEHOUSE_ADMIN_KEY'] : await readFile(file, 'utf8').catch(() => '')
+  if (key === '') throw new UsageError(`${file} cannot be read. --admin-key-file takes a file with an admin key.`)
+  if (key === undefined)
+    throw new UsageError('Give an admin key: --admin-key-file FILE, or GATEHOUSE_ADMIN_KEY (gatehouse admin-key new).')
+
+  async function send(method: string, path: string, body?: unknown, ifMatch?: string): Promise<AdminReplied> {
+    let answer: Response
+    try {
+      answer = await fetch(new URL(path, admin), {
+        method,
+        redirect: 'error',
+        signal: AbortSignal.timeout(timeoutMs),
+        headers: {
+          Authorization: `Bearer ${key?.trim()}`,
+          ...(body !== undefined && { 'Content-Type': 'application/json' }),
+          ...(ifMatch !== undefined && { 'If-Match': ifMatch })
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) })
+      })
+    } catch (error) {
+      throw new AdminRefusal(
+        0,
+        `${admin}: ${connectionFault(error)}. Is the gateway running, with "admin" in its configuration ` +
+          '(docs/admin-api.md)?'
+      )
+    }
+    const text = await answer.text()
+    const given: unknown = /json/.test(answer.headers.get('content-type') ?? '') ? JSON.parse(text) : text
+    if (!answer.ok) throw new AdminRefusal(answer.status, problemText(answer.status, given, admin))
+    return { body: given, etag: answer.headers.get('etag') ?? undefined }
+  }
+
+  return {
+    send,
+    async all(path) {
+      const items: JsonObject[] = []
+      let cursor: unknown
+      for (let page = 0; page < maxPages; page++) {
+        const query = `limit=200${typeof cursor === 'string' ? `&cursor=${encodeURIComponent(cursor)}` : ''}`
+        const { body } = await send('GET', `${path}${path.includes('?') ? '&' : '?'}${query}`)
+        const found = isObject(body) ? body : {}
+        items.push(...(Array.isArray(found['items']) ? found['items'] : []).filter(isObject))
+        cursor = found['nextCursor']
+        if (typeof cursor !== 'string') break
+      }
+      return items
+    }
+  }
+}
+
+function problemText(status: number, given: unknown, admin: string): string {
+  if (!isObject(given) || typeof given['detail'] !== 'string')
+    return `${admin} answered with HTTP ${status}, and not as the admin API does. Is it the right address?`
+  const { detail, remedy, errors } = given
+  const faults = (Array.isArray(errors) ? errors : []).filter(isObject).map(({ path, message, suggestion }) => {
+    const place = cellText(path)
+    return `\n  ${visible(`${place === '' ? '' : `${place}: `}${cellText(message)}. ${cellText(suggestion)}`.trim())}`
+  })
+  return visible(`${detail} ${cellText(remedy)}`.trim()) + faults.join('')
+}

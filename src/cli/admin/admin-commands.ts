@@ -1,0 +1,160 @@
+// The commands over the admin API. Each but `status` is a row of a table.
+
+import { jsonOption, type CommandSpec } from '../commands/command.ts'
+import { adminOptions } from './admin-client.ts'
+import { changeRows, type AdminRow } from './change-rows.ts'
+
+const file = 'FILE is YAML or JSON, as the API takes it (docs/admin-api.md); - is standard input.'
+const replaced =
+  'What is there is replaced; where somebody else changes it at the same time, one of the two is refused.'
+const tenantColumns = ['id', 'managedBy', 'authentication', 'upstreams', 'endpoints', 'policyRules', 'version']
+const upstreamColumns = ['name', 'type', 'state', 'target', 'isolation', 'connections', 'calls', 'lastError']
+const endpointColumns = ['name', 'path', 'upstreams', 'maxTools', 'policyRules', 'managedBy']
+
+const part = (what: string, plural: string, columns: readonly string[]): readonly AdminRow[] => [
+  {
+    name: `${what} list`,
+    summary: `the ${plural} of a tenant`,
+    operands: '<tenant>',
+    method: 'GET',
+    path: `/v1/tenants/{0}/${plural}*`,
+    columns,
+    example: `${what} list acme`
+  },
+  {
+    name: `${what} get`,
+    summary: `one ${what} of a tenant`,
+    operands: '<tenant> <name>',
+    method: 'GET',
+    path: `/v1/tenants/{0}/${plural}/{1}`,
+    example: `${what} get acme files`
+  },
+  {
+    name: `${what} put`,
+    summary: `make or replace one ${what} of a tenant`,
+    operands: '<tenant> <name> <file>',
+    method: 'PUT',
+    path: `/v1/tenants/{0}/${plural}/{1}`,
+    body: 'file',
+    text: `${file} ${replaced}`,
+    example: `${what} put acme files ${what}.yaml`
+  },
+  {
+    name: `${what} delete`,
+    summary: `remove one ${what} of a tenant`,
+    operands: '<tenant> <name>',
+    method: 'DELETE',
+    path: `/v1/tenants/{0}/${plural}/{1}`,
+    done: 'removed',
+    example: `${what} delete acme files`
+  }
+]
+
+const adminRows: readonly AdminRow[] = [
+  {
+    name: 'tenant list',
+    summary: 'all tenants',
+    method: 'GET',
+    path: '/v1/tenants*',
+    columns: tenantColumns,
+    example: 'tenant list'
+  },
+  {
+    name: 'tenant get',
+    summary: 'one tenant, with its configuration',
+    operands: '<tenant>',
+    method: 'GET',
+    path: '/v1/tenants/{0}',
+    example: 'tenant get acme'
+  },
+  {
+    name: 'tenant put',
+    summary: 'make or replace a tenant',
+    operands: '<tenant> <file>',
+    method: 'PUT',
+    path: '/v1/tenants/{0}',
+    body: 'file',
+    text: `${file} ${replaced}`,
+    example: 'tenant put acme acme.yaml'
+  },
+  {
+    name: 'tenant delete',
+    summary: 'remove a tenant',
+    operands: '<tenant>',
+    method: 'DELETE',
+    path: '/v1/tenants/{0}',
+    done: 'removed',
+    example: 'tenant delete acme'
+  },
+  ...part('upstream', 'upstreams', upstreamColumns),
+  ...part('endpoint', 'endpoints', endpointColumns),
+  {
+    name: 'key list',
+    summary: 'the API keys of a tenant',
+    operands: '<tenant>',
+    method: 'GET',
+    path: '/v1/tenants/{0}/keys*',
+    columns: ['name', 'scopes'],
+    example: 'key list acme'
+  },
+  {
+    name: 'key new',
+    summary: 'make an API key, and print it, once',
+    operands: '<tenant> <name>',
+    options: [{ flags: '--scopes <scopes>', text: 'what the holder may do: mcp,admin. Default: mcp' }],
+    method: 'POST',
+    path: '/v1/tenants/{0}/keys',
+    body: 'key',
+    example: 'key new acme ci'
+  },
+  {
+    name: 'key revoke',
+    summary: 'take an API key away; calls and streams of its holder end',
+    operands: '<tenant> <name>',
+    method: 'DELETE',
+    path: '/v1/tenants/{0}/keys/{1}',
+    done: 'revoked',
+    example: 'key revoke acme ci'
+  },
+  {
+    name: 'session list',
+    summary: 'open sessions of a tenant, the newest first',
+    operands: '<tenant>',
+    method: 'GET',
+    path: '/v1/tenants/{0}/sessions*',
+    columns: ['id', 'endpoint', 'subject', 'client', 'software', 'revision', 'openedAt', 'lastUsedAt'],
+    example: 'session list acme'
+  },
+  {
+    name: 'session end',
+    summary: 'end a session at every process',
+    operands: '<tenant> <session>',
+    method: 'DELETE',
+    path: '/v1/tenants/{0}/sessions/{1}',
+    done: 'ended',
+    example: 'session end acme 5f2c9a'
+  },
+  ...changeRows
+]
+
+export const adminCommands: readonly CommandSpec[] = [
+  {
+    name: 'status',
+    summary: 'how the gateway and its upstreams do: state, tools, processes, last error; 1 where one is away',
+    options: [{ flags: '--tenant <tenant>', text: 'of this one only' }, jsonOption, ...adminOptions],
+    examples: ['gatehouse status', 'gatehouse status --tenant acme --json'],
+    run: async (given, io) => await (await import('./status.ts')).runStatus(given, io)
+  },
+  ...adminRows.map((row): CommandSpec => {
+    const { name, summary, operands, options = [], text, example } = row
+    return {
+      name,
+      summary,
+      ...(operands !== undefined && { operands }),
+      options: [...options, jsonOption, ...adminOptions],
+      ...(text !== undefined && { text }),
+      examples: [`gatehouse ${example}`],
+      run: async (given, io) => await (await import('./run-admin.ts')).runAdminRow(row, given, io)
+    }
+  })
+]

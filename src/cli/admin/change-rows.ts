@@ -1,0 +1,110 @@
+// What a command over the admin API is: its request, and the columns of its answer. And those that look at what a
+// caller sees, at versions, and at what is stopped.
+
+import type { OptionSpec } from '../commands/command.ts'
+
+export interface AdminRow {
+  readonly name: string
+  readonly summary: string
+  readonly operands?: string
+  readonly options?: readonly OptionSpec[]
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  /** `{0}` is the first operand; `*` at its end: all pages. */
+  readonly path: string
+  /** The operand that is a file (- is standard input) whose content is sent, or how the body is made of options. */
+  readonly body?: 'file' | 'tenants' | 'key' | 'version' | 'catalog'
+  /** Members of each entry that make the columns of a table; without, the answer is printed as YAML. */
+  readonly columns?: readonly string[]
+  /** What is said where the answer is empty. */
+  readonly done?: string
+  readonly text?: string
+  readonly example: string
+}
+
+const killTargets = [
+  ['tool', '<tenant> <upstream> <tool>', 'tools/{1}/{2}', 'acme files delete_page'],
+  ['upstream', '<tenant> <upstream>', 'upstreams/{1}', 'acme files'],
+  ['principal', '<tenant> <issuer> <subject>', 'principals/{1}/{2}', 'acme https://idp.example.com ada'],
+  ['key', '<tenant> <key>', 'keys/{1}', 'acme ci'],
+  ['tenant', '<tenant>', 'tenant', 'acme']
+] as const
+
+const killRows = killTargets.map(([what, operands, path, example]): AdminRow => ({
+  name: `kill ${what}`,
+  summary: `stop ${/^[aeiou]/.test(what) ? 'an' : 'a'} ${what}, calls in flight included, at every process`,
+  operands,
+  options: [{ flags: '--undo', text: 'take it back' }],
+  method: 'PUT',
+  path: `/v1/tenants/{0}/kills/${path}`,
+  done: 'stopped',
+  text: 'It holds until it is taken back with --undo, also after a restart.',
+  example: `kill ${what} ${example}`
+}))
+
+export const changeRows: readonly AdminRow[] = [
+  {
+    name: 'catalog',
+    summary: 'what a caller sees at an endpoint',
+    operands: '<tenant> [endpoint]',
+    options: [
+      {
+        flags: '--caller <caller>',
+        text: '{ subject, issuer, client, scopes, groups, roles } or { key }. Default: anybody'
+      },
+      { flags: '--kind <kind>', text: 'default: tool', choices: ['tool', 'prompt', 'resource', 'template'] }
+    ],
+    method: 'POST',
+    path: '/v1/tenants/{0}/endpoints/{1}/catalog',
+    body: 'catalog',
+    columns: ['name', 'upstream', 'upstreamName'],
+    example: "catalog acme default --caller '{ subject: ada }'"
+  },
+  {
+    name: 'versions',
+    summary: 'who changed what, the newest first',
+    method: 'GET',
+    path: '/v1/versions*',
+    columns: ['version', 'at', 'actor', 'role', 'action', 'tenants'],
+    example: 'versions'
+  },
+  {
+    name: 'plan',
+    summary: 'what a change of tenants would do; changes nothing',
+    operands: '<file>',
+    method: 'POST',
+    path: '/v1/plan',
+    body: 'tenants',
+    text: 'FILE has "tenants", an object as in the configuration; null removes one. - is standard input.',
+    example: 'plan change.yaml'
+  },
+  {
+    name: 'apply',
+    summary: 'change several tenants at once: all of it, or nothing',
+    operands: '<file>',
+    options: [{ flags: '--version <version>', text: 'that of the plan: refused where it has changed since' }],
+    method: 'POST',
+    path: '/v1/apply',
+    body: 'tenants',
+    text: 'FILE has "tenants", an object as in the configuration; null removes one. - is standard input.',
+    example: 'apply change.yaml --version 12'
+  },
+  {
+    name: 'rollback',
+    summary: 'take up an earlier version again, of one tenant or of all',
+    operands: '<version>',
+    options: [{ flags: '--tenant <tenant>', text: 'of this one only' }],
+    method: 'POST',
+    path: '/v1/rollback',
+    body: 'version',
+    example: 'rollback 11 --tenant acme'
+  },
+  {
+    name: 'kill list',
+    summary: 'what is stopped in a tenant',
+    operands: '<tenant>',
+    method: 'GET',
+    path: '/v1/tenants/{0}/kills',
+    example: 'kill list acme'
+  },
+  ...killRows
+]

@@ -1,0 +1,142 @@
+// Runs one command over the admin API.
+
+import { readFile } from 'node:fs/promises'
+import { text as textOf } from 'node:stream/consumers'
+import { parse, stringify } from 'yaml'
+import { isObject, type JsonObject } from '../../protocol/messages.ts'
+import { visible } from '../../observe/text-log.ts'
+import { UsageError, type Given, type Io } from '../commands/command.ts'
+import { tableText, cellText } from '../table.ts'
+import { AdminRefusal, openAdminApi, type AdminApi } from './admin-client.ts'
+import type { AdminRow } from './change-rows.ts'
+
+/** @returns the exit code: 1 where the API refuses. @throws UsageError */
+export async function runAdminRow(row: AdminRow, given: Given, io: Io): Promise<number> {
+  return await orRefusal(io, async () => {
+    const api = await openAdminApi(given, io.env)
+    const { json, undo } = given.options
+    const isList = row.path.endsWith('*')
+    const path = pathOf(row, given)
+    const body = await bodyOf(row, given, io)
+    if (isList || row.body === 'catalog') {
+      const items = isList ? await api.all(path) : await pagesOf(api, path, body as JsonObject)
+      if (json !== undefined) io.stdout.write(`${JSON.stringify(items, null, 2)}\n`)
+      else io.stdout.write(entriesText(items, row.columns ?? []))
+      return 0
+    }
+    const method = undo === undefined ? row.method : 'DELETE'
+    const answer = await api.send(method, path, body, await ifMatchOf(row, path, api))
+    if (json !== undefined) io.stdout.write(`${JSON.stringify(answer.body === '' ? null : answer.body, null, 2)}\n`)
+    else if (answer.body === '') io.stdout.write(`${undo === undefined ? row.done : 'taken back'}\n`)
+    else if (row.body === 'key') io.stdout.write(`${String((answer.body as JsonObject)['key'])}\n`)
+    else io.stdout.write(safe(stringify(answer.body, { lineWidth: 0 })))
+    return 0
+  })
+}
+
+/** What the API refuses is said in its words. @returns the exit code */
+export async function orRefusal({ stderr }: Io, act: () => Promise<number>): Promise<number> {
+  try {
+    return await act()
+  } catch (error) {
+    if (!(error instanceof AdminRefusal)) throw error
+    stderr.write(`gatehouse: ${error.message}\n`)
+    return 1
+  }
+}
+
+export const entriesText = (items: readonly JsonObject[], columns: readonly string[]): string =>
+  tableText(
+    columns.map((column) => column.replace(/(?<=[a-z])(?=[A-Z])/g, ' ').toUpperCase()),
+    items.map((item) => columns.map((column) => cellOf(item[column])))
+  )
+
+function cellOf(value: unknown): string {
+  if (Array.isArray(value)) return value.map(cellOf).join(', ')
+  // A member of an endpoint.
+  return cellText(isObject(value) ? (value['upstream'] ?? value['name'] ?? value) : value)
+}
+
+/** Line by line: the line feeds are YAML's. */
+const safe = (text: string): string => text.split('\n').map(visible).join('\n')
+
+const pathOf = ({ path, name }: AdminRow, { operands }: Given): string =>
+  path
+    .replace(/\*$/, '')
+    .replace(/\{(\d)\}/g, (_all, at: string) =>
+      encodeURIComponent(operands[Number(at)] ?? (name === 'catalog' ? 'default' : ''))
+    )
+
+/** A version that was looked at: what others change in between is not undone unseen. */
+async function ifMatchOf({ method, body }: AdminRow, path: string, api: AdminApi): Promise<string | undefined> {
+  if (method === 'POST' || method === 'GET' || /\/(?:keys|sessions|kills)\b/.test(path)) return undefined
+  if (method === 'PUT' && body !== 'file') return undefined
+  try {
+    return (await api.send('GET', path)).etag
+  } catch (error) {
+    if (error instanceof AdminRefusal && error.status === 404) return undefined
+    throw error
+  }
+}
+
+async function pagesOf(api: AdminApi, path: string, body: JsonObject): Promise<JsonObject[]> {
+  const items: JsonObject[] = []
+  let cursor: unknown
+  do {
+    const { body: page } = await api.send('POST', path, {
+      ...body,
+      limit: 200,
+      ...(cursor !== undefined && { cursor })
+    })
+    const found = isObject(page) ? page : {}
+    items.push(...(Array.isArray(found['items']) ? found['items'] : []).filter(isObject))
+    cursor = typeof found['nextCursor'] === 'string' ? found['nextCursor'] : undefined
+  } while (cursor !== undefined)
+  return items
+}
+
+/** @throws UsageError */
+async function bodyOf({ body, operands }: AdminRow, given: Given, io: Io): Promise<unknown> {
+  const { options } = given
+  if (body === 'key') return { name: given.operands[1], scopes: (options['scopes'] ?? 'mcp').split(',') }
+  if (body === 'catalog') {
+    const { caller, kind = 'tool' } = options
+    return { kind, ...(caller !== undefined && { caller: objectOf(caller, '--caller') }) }
+  }
+  if (body === 'version') {
+    const { tenant } = options
+    return { version: wholeNumber(given.operands[0], 'The version'), ...(tenant !== undefined && { tenant }) }
+  }
+  if (body === undefined) return undefined
+  const file = given.operands[(operands?.split(' ').length ?? 1) - 1] ?? ''
+  const text =
+    file === '-'
+      ? await textOf(io.stdin ?? process.stdin)
+      : await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+          throw new UsageError(`${file} cannot be read (${error.code}).`)
+        })
+  const value = objectOf(text, file)
+  if (body === 'file') return value
+  const { version } = options
+  return {
+    tenants: value['tenants'] ?? value,
+    ...(version !== undefined && { version: wholeNumber(version, '--version') })
+  }
+}
+
+/** @throws UsageError */
+function objectOf(text: string, place: string): JsonObject {
+  try {
+    const value: unknown = parse(text)
+    if (isObject(value)) return value
+  } catch (error) {
+    throw new UsageError(`${place} is neither YAML nor JSON: ${(error as Error).message.split('\n')[0]}`)
+  }
+  throw new UsageError(`${place} has to be an object.`)
+}
+
+/** @throws UsageError */
+function wholeNumber(text: string | undefined, what: string): number {
+  if (text === undefined || !/^\d{1,15}$/.test(text)) throw new UsageError(`${what} is a number, not "${text}".`)
+  return Number(text)
+}

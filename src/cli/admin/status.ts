@@ -1,0 +1,50 @@
+// `status`: how the upstreams of every tenant do, at the process that answers.
+
+import type { JsonObject } from '../../protocol/messages.ts'
+import { isObject } from '../../protocol/messages.ts'
+import { tableText, cellText } from '../table.ts'
+import type { Given, Io } from '../commands/command.ts'
+import { visible } from '../../observe/text-log.ts'
+import { openAdminApi } from './admin-client.ts'
+import { orRefusal } from './run-admin.ts'
+
+/** @returns the exit code: 1 where an upstream is away, or the API refuses. @throws UsageError */
+export async function runStatus(given: Given, io: Io): Promise<number> {
+  const { stdout } = io
+  return await orRefusal(io, async () => {
+    const api = await openAdminApi(given, io.env)
+    const { tenant: only, json } = given.options
+    const ids = only === undefined ? (await api.all('/v1/tenants')).map(({ id }) => String(id)) : [only]
+    const upstreams: JsonObject[] = []
+    for (const tenant of ids)
+      for (const each of await api.all(`/v1/tenants/${encodeURIComponent(tenant)}/upstreams`))
+        upstreams.push({ tenant, ...each })
+    if (json !== undefined) stdout.write(`${JSON.stringify(upstreams, null, 2)}\n`)
+    else {
+      const heads = ['TENANT', 'UPSTREAM', 'TYPE', 'STATE', 'REVISION', 'TOOLS', 'CONNECTIONS', 'CALLS', 'NEXT TRY']
+      stdout.write(tableText(heads, upstreams.map(rowOf)))
+      for (const each of upstreams.filter(({ state }) => state === 'away')) stdout.write(`\n${reasonText(each)}`)
+    }
+    return upstreams.some(({ state }) => state === 'away') ? 1 : 0
+  })
+}
+
+function rowOf(each: JsonObject): string[] {
+  const { tenant, name, type, state, revisions, listing, connections, calls, nextTryAt } = each
+  const spoken = Array.isArray(revisions) ? revisions.join(', ') : ''
+  const tools = isObject(listing) ? String(listing['tools']) : ''
+  const next = typeof nextTryAt === 'string' ? inSeconds(nextTryAt) : ''
+  const cells = [tenant, name, type, state, spoken, tools, connections, calls, next]
+  return cells.map(cellText)
+}
+
+function reasonText({ tenant, name, awaySince, lastError, lastStderr }: JsonObject): string {
+  const lines = [
+    `${String(tenant)}/${String(name)} is away${typeof awaySince === 'string' ? ` since ${awaySince}` : ''}`,
+    ...(typeof lastError === 'string' ? [`  ${lastError}`] : []),
+    ...(typeof lastStderr === 'string' ? [`  its last line on standard error: ${lastStderr}`] : [])
+  ]
+  return lines.map((line) => `${visible(line)}\n`).join('')
+}
+
+const inSeconds = (time: string): string => `in ${Math.max(0, Math.ceil((Date.parse(time) - Date.now()) / 1_000))} s`

@@ -1,0 +1,104 @@
+// `connect`: the snippet, link or command with which a host reaches an endpoint; with --write the host's file is
+// changed, and nothing else in it.
+
+import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { applyEdits, modify, parseTree, findNodeAtLocation, type ParseError } from 'jsonc-parser'
+import { stringify as toml, parse as parseToml } from 'smol-toml'
+import { parseDocument, stringify as yaml } from 'yaml'
+import { UsageError, type Given, type Io } from '../commands/command.ts'
+import { herePlace, hosts, type Connection, type HostFile } from './hosts.ts'
+import { credentialOf, endpointUrl } from './target.ts'
+
+/** @returns the exit code. @throws UsageError */
+export async function runConnect(given: Given, { env, stdout, stderr }: Io): Promise<number> {
+  const { host: wanted, name = 'gatehouse', write } = given.options
+  const [endpoint = ''] = given.operands
+  const host = wanted === undefined ? undefined : hosts[wanted]
+  if (host === undefined) throw new UsageError(`connect needs --host, one of ${Object.keys(hosts).join(', ')}.`)
+  if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(name))
+    throw new UsageError(`--name takes letters, digits, "_" and "-", not "${name}".`)
+  const connection: Connection = { name, url: endpointUrl(endpoint, env), key: await credentialOf(given, env) }
+  const file = host.file?.(connection, herePlace(env))
+  const notes = host.notes(connection)
+  if (write !== undefined) {
+    if (file === undefined)
+      throw new UsageError(`${host.title} has no file that could be written. Leave --write out: what to do is printed.`)
+    const done = await written(file)
+    stdout.write(`${file.path}: ${done}\n`)
+  } else {
+    if (file !== undefined) stdout.write(`Into ${file.path}:\n\n${indented(snippet(file))}\n`)
+    const command = host.command?.(connection)
+    if (command !== undefined) stdout.write(`${file === undefined ? 'Run' : 'Or run'}:\n\n  ${command}\n\n`)
+    const link = host.link?.(connection)
+    if (link !== undefined) stdout.write(`Or open:\n\n  ${link}\n\n`)
+  }
+  const output = file === undefined && host.command === undefined ? stdout : stderr
+  for (const note of notes) output.write(`${note}\n`)
+  if (connection.url.startsWith('http://') && !/^http:\/\/(?:localhost|127\.|\[::1\])/.test(connection.url))
+    stderr.write('note: the URL begins with http://: keys and tokens go over the network in clear.\n')
+  return 0
+}
+
+const indented = (text: string): string => text.trimEnd().replaceAll(/^(?=.)/gm, '  ') + '\n'
+
+const nested = ({ at, entry }: HostFile): Record<string, unknown> =>
+  at.reduceRight<Record<string, unknown>>((inner, key) => ({ [key]: inner }), { ...entry })
+
+function snippet(file: HostFile): string {
+  if (file.format === 'json') return JSON.stringify(nested(file), null, 2)
+  return file.format === 'yaml' ? yaml(nested(file), { lineWidth: 0 }) : toml(nested(file))
+}
+
+/** @returns what was done. @throws {Error} where the file cannot be read as what it should be */
+async function written(file: HostFile): Promise<string> {
+  const { path, at } = file
+  const before = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw new Error(`${path} cannot be read (${error.code}).`, { cause: error })
+  })
+  const after = changed(before ?? '', file)
+  if (after === before) return `has ${at.join('.')} already; nothing is changed`
+  await mkdir(dirname(path), { recursive: true })
+  if (before !== undefined) await copyFile(path, `${path}.before-gatehouse`)
+  await writeFile(path, after, { mode: 0o600 })
+  const kept = before === undefined ? 'made' : `changed; the file as it was is ${path}.before-gatehouse`
+  return `${at.join('.')} is written, ${kept}`
+}
+
+/** Comments and order of the rest stay. @throws {Error} */
+function changed(text: string, { path, format, at, entry }: HostFile): string {
+  const unreadable = (what: string): Error =>
+    new Error(`${path} is no ${what}: mend it, or put what "gatehouse connect" prints without --write there by hand.`)
+  if (format === 'json') {
+    const errors: ParseError[] = []
+    const start = text.trim() === '' ? '{}\n' : text
+    const root = parseTree(start, errors, { allowTrailingComma: true })
+    if (root?.type !== 'object' || errors.length > 0) throw unreadable('JSON')
+    const parent = findNodeAtLocation(root, at.slice(0, -1))
+    if (parent !== undefined && parent.type !== 'object') throw unreadable(`object at ${at.slice(0, -1).join('.')}`)
+    const formattingOptions = { insertSpaces: true, tabSize: 2, insertFinalNewline: true }
+    return applyEdits(start, modify(start, [...at], entry, { formattingOptions }))
+  }
+  if (format === 'yaml') {
+    const document = parseDocument(text)
+    if (document.errors.length > 0) throw unreadable('YAML')
+    document.setIn(at, document.createNode(entry))
+    return document.toString({ lineWidth: 0 })
+  }
+  let values: Record<string, unknown>
+  try {
+    values = parseToml(text)
+  } catch {
+    throw unreadable('TOML')
+  }
+  const [table = '', name = ''] = at
+  const tables = values[table]
+  // TOML that was written by hand is only added to.
+  if (typeof tables === 'object' && tables !== null && Object.hasOwn(tables, name)) {
+    if (toml({ a: (tables as Record<string, unknown>)[name] }) === toml({ a: entry })) return text
+    throw new Error(`${path} has [${table}.${name}] already, with something else. Remove it, or choose another --name.`)
+  }
+  const gap = text === '' || text.endsWith('\n\n') ? '' : text.endsWith('\n') ? '\n' : '\n\n'
+  return `${text}${gap}${toml({ [table]: { [name]: entry } })}`
+}

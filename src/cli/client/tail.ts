@@ -1,0 +1,147 @@
+// `tail`: the requests in a log file of the gateway, chosen by who, what, when and how they ended; and those to come.
+
+import { watch } from 'node:fs'
+import { open, type FileHandle } from 'node:fs/promises'
+import { createInterface } from 'node:readline'
+import { basename, dirname } from 'node:path'
+import { errorTable } from '../../protocol/error-table.ts'
+import { isObject } from '../../protocol/messages.ts'
+import { textLine, visible } from '../../observe/text-log.ts'
+import { UsageError, type Given, type Io } from '../commands/command.ts'
+
+type Line = Readonly<Record<string, unknown>>
+
+/** What the outcomes mean that are no errors of the gateway. */
+const otherOutcomes: Readonly<Record<string, string>> = {
+  ok: 'The upstream answered with a result.',
+  tool_error: 'The tool answered that it has failed (isError); what it said went to the client.',
+  rpc_error: 'The upstream answered with a JSON-RPC error.'
+}
+
+/** Fields that are compared as they are. */
+const exact = ['tenant', 'endpoint', 'upstream', 'tool', 'method', 'outcome', 'session'] as const
+
+/** @returns the exit code: 1 where nothing was found. @throws UsageError */
+export async function runTail(given: Given, io: Io): Promise<number> {
+  const [file = ''] = given.operands
+  const { stdout, stderr } = io
+  const fits = filterOf(given)
+  const { json, follow, request } = given.options
+  const hasColours = stdout.isTTY && !io.env['NO_COLOR']
+  let found = 0
+  const take = (text: string): void => {
+    const line = parsed(text)
+    if (line === undefined || !fits(line)) return
+    found++
+    if (json !== undefined) stdout.write(`${text}\n`)
+    else if (request !== undefined) stdout.write(wholeLine(line))
+    else stdout.write(textLine(text, hasColours))
+  }
+  if (file === '-') {
+    for await (const text of createInterface({ input: io.stdin ?? process.stdin })) take(text)
+  } else {
+    const handle = await open(file).catch((error: NodeJS.ErrnoException) => {
+      throw new UsageError(
+        `${file} cannot be read (${error.code}). tail needs the file that has the log of the gateway.`
+      )
+    })
+    await readOn(handle, file, take, follow !== undefined)
+  }
+  if (found === 0) stderr.write(`${file}: no request fits.\n`)
+  return found === 0 ? 1 : 0
+}
+
+/** Reads what is there, and with `goesOn` what is added, until the process is told to end. */
+async function readOn(handle: FileHandle, file: string, take: (line: string) => void, goesOn: boolean): Promise<void> {
+  const decoder = new TextDecoder()
+  const buffer = Buffer.alloc(65_536)
+  let rest = ''
+  async function readAll(): Promise<void> {
+    for (;;) {
+      const { bytesRead } = await handle.read(buffer, 0, buffer.length, null)
+      if (bytesRead === 0) return
+      const lines = (rest + decoder.decode(buffer.subarray(0, bytesRead), { stream: true })).split('\n')
+      rest = lines.pop() ?? ''
+      lines.forEach(take)
+    }
+  }
+  await readAll()
+  if (!goesOn) {
+    if (rest !== '') take(rest)
+    return await handle.close()
+  }
+  let reading: Promise<void> = Promise.resolve()
+  const watcher = watch(dirname(file), (_event, name) => {
+    if (name === basename(file)) reading = reading.then(readAll)
+  })
+  const { promise, resolve } = Promise.withResolvers<void>()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
+  await promise
+  watcher.close()
+  await reading
+  await handle.close()
+}
+
+function parsed(text: string): Line | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) && (value['msg'] === 'call' || value['msg'] === 'refused') ? value : undefined
+  } catch {
+    return undefined // A line of something else, such as the stack of another program.
+  }
+}
+
+/** @throws UsageError */
+function filterOf({ options }: Given): (line: Line) => boolean {
+  const { user, failed, request, slower, since, until, address } = options
+  const [from, to] = [timeOf(since, '--since'), timeOf(until, '--until')]
+  const slowMs = slower === undefined ? undefined : Number(slower)
+  if (slowMs !== undefined && !(slowMs >= 0)) throw new UsageError('--slower takes milliseconds.')
+  return (line) => {
+    const { time, outcome, ms } = line
+    if (request !== undefined && line['requestId'] !== request) return false
+    if (user !== undefined && line['user'] !== user && line['apiKey'] !== user && line['client'] !== user) return false
+    if (address !== undefined && line['address'] !== address) return false
+    if (exact.some((name) => options[name] !== undefined && line[name] !== options[name])) return false
+    if (failed !== undefined && outcome === 'ok') return false
+    if (slowMs !== undefined && !(Number(ms) >= slowMs)) return false
+    return Number(time) >= (from ?? -Infinity) && Number(time) <= (to ?? Infinity)
+  }
+}
+
+/** `10:42` is today, and to its end where a minute is given. @throws UsageError */
+function timeOf(text: string | undefined, option: string): number | undefined {
+  if (text === undefined) return undefined
+  const [, hours, minutes, seconds] = /^(\d{1,2}):(\d{2})(?::(\d{2}))?$/.exec(text) ?? []
+  const end = option === '--until'
+  if (hours !== undefined)
+    return new Date().setHours(Number(hours), Number(minutes), Number(seconds ?? (end ? 59 : 0)), end ? 999 : 0)
+  const [, amount, unit] = /^(\d+)(s|m|h|d)$/.exec(text) ?? []
+  if (amount !== undefined) return Date.now() - Number(amount) * { s: 1e3, m: 6e4, h: 36e5, d: 864e5 }[unit as 's']
+  const time = Date.parse(text)
+  if (Number.isNaN(time))
+    throw new UsageError(
+      `${option} takes a time of day (10:42), a while ago (15m) or 2026-07-28T10:42:00Z, not "${text}".`
+    )
+  return time
+}
+
+/** Everything that the log knows of one request, and what its outcome means. */
+function wholeLine(line: Line): string {
+  const { time, level: _level, msg, ...fields } = line
+  const outcome = String(fields['outcome'] ?? fields['reason'])
+  const row = Object.hasOwn(errorTable, outcome) ? errorTable[outcome as keyof typeof errorTable] : undefined
+  const meaning = row?.meaning ?? otherOutcomes[outcome]
+  const shown = Object.entries(fields).map(([name, value]): [string, string] => [
+    name,
+    typeof value === 'string' ? value : JSON.stringify(value)
+  ])
+  const all: Array<[string, string]> = [
+    ['what', msg === 'call' ? 'a call' : 'a request that was refused before it became a call'],
+    ['time', new Date(Number(time)).toISOString()],
+    ...shown,
+    ...(meaning === undefined ? [] : [['meaning', meaning] as [string, string]])
+  ]
+  const width = Math.max(...all.map(([name]) => name.length))
+  return all.map(([name, value]) => `${name.padEnd(width)}  ${visible(value)}\n`).join('') + '\n'
+}

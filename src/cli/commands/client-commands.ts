@@ -1,0 +1,79 @@
+// The commands that use an endpoint as its clients do, and those that set clients up.
+
+import { credentialOptions, endpointText } from '../client/target.ts'
+import { jsonOption, type CommandSpec } from './command.ts'
+
+const hostNames = ['claude-code', 'claude-desktop', 'vscode', 'cursor', 'chatgpt', 'zed', 'codex', 'goose', 'inspector']
+
+export const clientCommands: readonly CommandSpec[] = [
+  {
+    name: 'connect',
+    summary: 'print, or put into place, what a host needs to reach an endpoint',
+    operands: '<endpoint>',
+    options: [
+      { flags: '--host <host>', text: 'which', choices: hostNames },
+      { flags: '--name <name>', text: 'how the host calls it. Default: gatehouse' },
+      { flags: '--write', text: "change the host's file, and keep it as it was beside it" },
+      ...credentialOptions.slice(0, 2)
+    ],
+    text: `${endpointText}
+Without a key the host signs in by itself, where the tenant has auth.issuers or auth.login.`,
+    examples: [
+      'gatehouse connect https://mcp.example.com/t/acme/mcp --host vscode',
+      'gatehouse connect demo --host cursor --key-file data/api-key --write'
+    ],
+    run: async (given, io) => await (await import('../client/connect.ts')).runConnect(given, io)
+  },
+  {
+    name: 'list',
+    summary: 'what an endpoint offers to whoever asks',
+    operands: '<endpoint> [kind]',
+    options: [jsonOption, ...credentialOptions],
+    text: `${endpointText} The kind is tools (the default), prompts, resources or templates.`,
+    examples: [
+      'gatehouse list demo --key-file data/api-key',
+      'gatehouse list https://mcp.example.com/t/acme/mcp prompts'
+    ],
+    run: async (given, io) => await (await import('../client/call.ts')).runList(given, io)
+  },
+  {
+    name: 'call',
+    summary: 'call a tool of an endpoint',
+    operands: '<endpoint> <tool> [arguments]',
+    options: [jsonOption, ...credentialOptions],
+    text: `${endpointText} The arguments are an object in JSON or YAML. Prints the content of the result;
+progress goes to standard error. Exits with 1 where the tool says that it has failed, and where the call is refused.`,
+    examples: [`gatehouse call demo everything__echo '{ "message": "hello" }' --key-file data/api-key`],
+    run: async (given, io) => await (await import('../client/call.ts')).runCall(given, io)
+  },
+  {
+    name: 'tail',
+    summary: 'requests in the log: whose, which, when, how they ended, and why; with --follow those to come',
+    operands: '<file>',
+    options: [
+      { flags: '--follow', text: 'go on with what is added to the file' },
+      { flags: '--request <id>', text: 'the one with this X-Request-Id, with all that is known of it' },
+      { flags: '--user <name>', text: 'of this user, API key or client' },
+      { flags: '--tenant <id>', text: 'in this tenant' },
+      { flags: '--endpoint <name>', text: 'at this endpoint' },
+      { flags: '--upstream <name>', text: 'that led to this upstream' },
+      { flags: '--tool <name>', text: 'of this tool, by the name that its upstream gives it' },
+      { flags: '--method <method>', text: 'such as tools/call' },
+      { flags: '--session <session>', text: 'of this session, as the log names it' },
+      { flags: '--address <address>', text: 'from this address' },
+      { flags: '--outcome <outcome>', text: 'that ended so (docs/logging.md)' },
+      { flags: '--failed', text: 'that did not end well' },
+      { flags: '--slower <ms>', text: 'that took at least so many milliseconds' },
+      { flags: '--since <time>', text: '10:42, 15m (ago), or 2026-07-28T10:42:00Z' },
+      { flags: '--until <time>', text: 'the same' },
+      { flags: '--json', text: 'the lines as they are in the log' }
+    ],
+    text: 'The file is the log of the gateway (its standard error) as JSON lines; - is standard input.',
+    examples: [
+      'gatehouse tail gatehouse.log --user alice --failed --since 10:42 --until 10:43',
+      'gatehouse tail gatehouse.log --request 5d0c0c0e-4a3b-4c22-9a37-1df0a6f3b1c2',
+      'journalctl -u gatehouse -o cat | gatehouse tail - --slower 5000'
+    ],
+    run: async (given, io) => await (await import('../client/tail.ts')).runTail(given, io)
+  }
+]

@@ -1,0 +1,19 @@
+// Every command, in the order of the help.
+
+import { adminCommands } from '../admin/admin-commands.ts'
+import { clientCommands } from './client-commands.ts'
+import type { CommandGroup } from './command.ts'
+import { completionCommands } from './completion.ts'
+import { gatewayCommands, policyCommands } from './gateway-commands.ts'
+
+const groups: readonly CommandGroup[] = [
+  { heading: 'Run a gateway:', commands: gatewayCommands },
+  { heading: 'Use it, and find out what is wrong:', commands: clientCommands },
+  { heading: 'Over the admin API (docs/admin-api.md):', commands: adminCommands },
+  { heading: 'Policies, keys and the audit log:', commands: policyCommands }
+]
+
+export const commandGroups: readonly CommandGroup[] = [
+  ...groups,
+  { heading: 'The shell:', commands: completionCommands(groups) }
+]

@@ -1,0 +1,197 @@
+// The commands that run a gateway, and those that judge what it would run on.
+
+import { listenOptions } from './listen-options.ts'
+import { jsonOption, UsageError, type CommandSpec } from './command.ts'
+
+const configOption = { flags: '--config <file>', text: 'the configuration (YAML or JSON; docs/config.md)' }
+
+export const gatewayCommands: readonly CommandSpec[] = [
+  {
+    name: 'quickstart',
+    summary: 'run a demo tenant with three real upstreams; no configuration needed (npm start)',
+    options: listenOptions,
+    text: `
+The demo tenant has two upstreams over stdio (everything, memory) and one over Streamable HTTP (remote). Makes an API
+key once, keeps it in the data folder, and prints what you need to connect a host.
+
+Ctrl+C stops it, and so does closing its terminal, with everything that it started.`,
+    examples: ['gatehouse quickstart', 'gatehouse quickstart --port 9000 --data /tmp/demo'],
+    async run({ options }, io) {
+      const [{ runQuickstart }, { listenArguments }] = await Promise.all([
+        import('../quickstart.ts'),
+        import('../run.ts')
+      ])
+      return await runQuickstart({ ...io, ...listenArguments(options) })
+    }
+  },
+  {
+    name: 'serve',
+    summary: 'run the gateway on a configuration or on an existing mcp.json',
+    options: [
+      configOption,
+      { flags: '--mcp-json <file>', text: 'an mcp.json or another file of a host that "gatehouse import" reads' },
+      ...listenOptions
+    ],
+    text: `
+--config is watched: a changed file is applied without a restart, an invalid one is refused and the old one stays in
+use. --mcp-json is served as tenant "demo", with an API key that is made once and kept in the data folder.
+
+When ready, it prints one line on standard output: gatehouse listening on http://HOST:PORT
+The log goes to standard error, as text on a terminal, else as JSON lines. GATEHOUSE_LOG_FORMAT=text or json decides.
+SIGTERM, SIGINT, or the terminal closes: is not ready any more, serves on for limits.readyDelayMs, refuses new requests,
+finishes running calls (limits.drainMs), stops child processes, exits with 0. A second SIGTERM or SIGINT exits at once.
+SIGHUP otherwise: reads the file of --config again.`,
+    examples: ['gatehouse serve --config gatehouse.yaml', 'gatehouse serve --mcp-json ~/.cursor/mcp.json --port 0'],
+    async run({ options }, io) {
+      const { config, 'mcp-json': mcpJson } = options
+      const file = config ?? mcpJson
+      if (file === undefined || (config !== undefined && mcpJson !== undefined))
+        throw new UsageError('serve needs exactly one of --config FILE and --mcp-json FILE.')
+      const [{ runServe }, { listenArguments }] = await Promise.all([import('../serve.ts'), import('../run.ts')])
+      return await runServe({ ...io, ...listenArguments(options), file, isMcpJson: config === undefined })
+    }
+  },
+  {
+    name: 'check',
+    summary: 'validate a configuration, all problems at once; with --connect, try its upstreams',
+    operands: '[file]',
+    options: [
+      configOption,
+      { flags: '--connect', text: 'start and ask the upstreams, side by side, and print what each endpoint offers' }
+    ],
+    text: `
+Prints all problems at once: key path, line, what is wrong, what to do. Exits with 1 if there are any.
+
+--connect prints for each endpoint how many tools it offers, about how many tokens they take of a model's context, which
+names clash or are shortened, and which upstreams cannot be reached, and why: then it exits with 1, too.`,
+    examples: ['gatehouse check gatehouse.yaml', 'gatehouse check --config gatehouse.yaml --connect'],
+    async run({ options, operands }, io) {
+      const file = options['config'] ?? operands[0]
+      if (file === undefined) throw new UsageError('check needs --config FILE.')
+      return await (await import('../check.ts')).runCheck(file, options['connect'] !== undefined, io)
+    }
+  },
+  {
+    name: 'import',
+    summary: 'make a configuration from the file of another host',
+    operands: '<file>',
+    text: 'Writes the configuration to standard output. What needs your attention goes to standard error.',
+    examples: ['gatehouse import ~/.cursor/mcp.json > gatehouse.yaml'],
+    run: async ({ operands: [file = ''] }, { stdout, stderr }) =>
+      await (await import('../offline.ts')).runImport(file, stdout, stderr)
+  },
+  {
+    name: 'schema',
+    summary: 'print the JSON Schema of the configuration, for editors and CI',
+    examples: ['gatehouse schema > gatehouse.schema.json'],
+    async run(_given, { stdout }) {
+      const { configJsonSchema } = await import('../offline.ts')
+      stdout.write(`${JSON.stringify(configJsonSchema(), null, 2)}\n`)
+      return 0
+    }
+  },
+  {
+    name: 'version',
+    summary: 'print the version',
+    examples: ['gatehouse version'],
+    run(_given, { stdout, version }) {
+      stdout.write(`${version}\n`)
+      return 0
+    }
+  }
+]
+
+export const policyCommands: readonly CommandSpec[] = [
+  {
+    name: 'explain',
+    summary: 'why a caller may or may not see and use something, rule by rule',
+    options: [
+      configOption,
+      { flags: '--endpoint <endpoint>', text: '/t/TENANT/mcp, or TENANT/ENDPOINT' },
+      { flags: '--tool <upstream/name>', text: "what is asked about, under the upstream's own name" },
+      { flags: '--prompt <upstream/name>', text: 'instead of --tool' },
+      { flags: '--resource <upstream/uri>', text: 'instead of --tool' },
+      { flags: '--template <upstream/uri>', text: 'instead of --tool' },
+      {
+        flags: '--caller <caller>',
+        text:
+          '{ subject, issuer, client, scopes, groups, roles } of a token, or { key }, in YAML or JSON. Default: ' +
+          'anybody. Without scopes it has those that the tenant requires, or those of its key'
+      },
+      { flags: '--arguments <arguments>', text: 'those of the call, for conditions' },
+      { flags: '--at <time>', text: 'when it is made, such as 2026-07-28T09:00:00Z. Default: now' },
+      jsonOption
+    ],
+    text: 'Nothing is started.',
+    examples: [
+      "gatehouse explain --config g.yaml --endpoint /t/acme/mcp --tool files/delete --caller '{ subject: ada }'"
+    ],
+    run: async ({ options }, io) => await (await import('../policy.ts')).runExplain(options, io)
+  },
+  {
+    name: 'policy test',
+    summary: 'run the tests of a policy',
+    operands: '<file>',
+    text: `
+The file is YAML or JSON: "config" is the path of the configuration, from the folder of the file, and "tests" a list.
+Prints a line for each test, and why, where one fails; then exits with 1.
+
+  config: gatehouse.yaml
+  tests:
+    - { endpoint: /t/acme/mcp, caller: { groups: [developers] }, tool: files/get_page, expect: allowed }
+    - { endpoint: /t/acme/mcp, caller: { key: ci }, tool: files/pay, arguments: { amount: 5 }, expect: refused }
+
+expect: allowed, denied (as if it did not exist), refused (by a condition), needs-scopes, depends (on arguments, which
+the test does not give), not-offered (the endpoint does not have it). "at" is the time of the call, "name" a title.`,
+    examples: ['gatehouse policy test policy-tests.yaml'],
+    run: async ({ operands: [file = ''] }, io) => await (await import('../policy.ts')).runPolicyTests(file, io)
+  },
+  {
+    name: 'admin-key new',
+    summary: 'make a key for the admin API',
+    options: [
+      { flags: '--name <name>', text: 'who holds it' },
+      { flags: '--role <role>', text: 'platform-admin, tenant-admin, auditor or viewer' },
+      { flags: '--tenants <tenants>', text: 'the tenants that it is for: acme,globex; needed for tenant-admin' }
+    ],
+    text: `
+Prints the key, once, on standard output, and on standard error the lines for the configuration, which have its
+SHA-256 only (docs/admin-api.md).`,
+    examples: ['gatehouse admin-key new --name ops --role platform-admin > ops.key'],
+    run: async ({ options }, { stdout, stderr }) =>
+      (await import('../admin-key.ts')).runAdminKey(options, stdout, stderr)
+  },
+  {
+    name: 'audit export',
+    summary: 'write the records of the audit log to standard output, as lines of JSON',
+    options: [configOption, { flags: '--tenant <id>', text: 'of this one only' }],
+    text: `
+Of all tenants, removed ones too. The store must be free: a Redis may be in use, a file belongs to the gateway that
+runs on it (use audit.file there).`,
+    examples: ['gatehouse audit export --config gatehouse.yaml --tenant acme > audit.jsonl'],
+    run: async ({ options }, io) => await (await import('../audit.ts')).runAuditExport(options, io)
+  },
+  {
+    name: 'audit verify',
+    summary: 'find out whether an audit log was altered',
+    operands: '<file>',
+    options: [
+      {
+        flags: '--key <key>',
+        text:
+          'the public key that must have signed them, as the gateway logs it at its start, or a file with it; where ' +
+          'it was changed, with each of them, one in a line'
+      }
+    ],
+    text: `
+Says whether records were altered, removed, inserted or cut off, and exits with 1 if so. The file is what audit export
+wrote, or that of audit.file; - is standard input.`,
+    examples: [
+      'gatehouse audit verify audit.jsonl',
+      'gatehouse audit export --config g.yaml | gatehouse audit verify -'
+    ],
+    async run({ operands: [file = ''], options }, { stdin = process.stdin, stdout }) {
+      return await (await import('../audit.ts')).runAuditVerify(file, options['key'], { stdin, stdout })
+    }
+  }
+]

@@ -1,0 +1,69 @@
+// The command line itself: mistakes are answered by what was meant, every help has an example, and the shell completes.
+
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import t from 'tap'
+import { help } from '../../src/cli/arguments.ts'
+import { commandGroups } from '../../src/cli/commands/commands.ts'
+import { hosts } from '../../src/cli/client/hosts.ts'
+import { cli } from './kit.ts'
+
+const commands = commandGroups.flatMap((group) => group.commands)
+
+t.test('a misspelt command or option is answered by the one that was meant', async (t) => {
+  for (const [argv, said] of [
+    [['sreve'], 'Unknown command "sreve". Did you mean serve?'],
+    [['policy', 'tst'], 'Unknown command "tst". Did you mean test?'],
+    [['check', '--conect'], 'Unknown option "--conect". Did you mean --connect?'],
+    [['serve', '--port'], 'Option "--port <port>" argument missing.'],
+    [['import'], 'Missing required argument "file".'],
+    [['connect', 'demo', '--host', 'vs-code'], /Allowed choices are claude-code, .*vscode/],
+    [['key'], 'Say which: key list, key new, key revoke.'],
+    [['check', 'a', 'b'], /Expected 1 argument but got 2: a, b/]
+  ] as const)
+    t.match(await cli(argv), { code: 2, out: '', err: said }, argv.join(' '))
+  t.match(await cli(['check', '--help']), { code: 0, out: /^Usage: gatehouse check/ }, 'and a right one is taken')
+})
+
+t.test('every command has a page with an example that the command line takes', async (t) => {
+  t.ok(commands.length > 40)
+  for (const { name, examples } of commands) {
+    const page = help(name.split(' '))
+    t.match(page, `Usage: gatehouse ${name}`, name)
+    t.ok(examples.length > 0 && examples.every((each) => page.includes(each)), `${name} has examples`)
+    t.ok(
+      examples.some((each) => each.includes(`gatehouse ${name}`)),
+      `an example of ${name} shows it`
+    )
+  }
+  t.equal((await cli([])).out, help([]))
+  t.equal((await cli(['help'])).out, help([]))
+})
+
+t.test('bash completes commands, their second words, options and choices', async (t) => {
+  const { out } = await cli(['completion', '--shell', 'bash'])
+  const complete = (...words: string[]): string[] => {
+    const line = `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _gatehouse; echo "\${COMPREPLY[@]}"`
+    const { stdout, stderr } = spawnSync('bash', ['-c', `complete() { :; }; ${out}\n${line}`], { encoding: 'utf8' })
+    t.equal(stderr, '')
+    return stdout.trim().split(' ')
+  }
+  t.same(complete('gatehouse', 'ser'), ['serve'])
+  t.same(complete('gatehouse', 'policy', ''), ['test'])
+  t.same(complete('gatehouse', 'kill', 'tool', '--u'), ['--undo'])
+  t.same(complete('gatehouse', 'connect', 'demo', '--host', 'v'), ['vscode'])
+  t.match((await cli(['completion'], { SHELL: '/usr/bin/fish' })).out, /complete -c gatehouse .*-a serve/)
+  t.match((await cli(['completion'], { SHELL: '/bin/zsh' })).out, /bashcompinit/)
+})
+
+t.test('the hosts that --host offers are those that there are', async (t) => {
+  const choices = commands.find(({ name }) => name === 'connect')?.options?.[0]?.choices
+  t.same(choices, Object.keys(hosts))
+})
+
+t.test('a mistake on a real command line exits with 2 and leaves standard output empty', async (t) => {
+  const bin = join(import.meta.dirname, '../../bin/gatehouse.mjs')
+  const { status, stdout, stderr } = spawnSync(process.execPath, [bin, 'chekc'], { encoding: 'utf8' })
+  t.same([status, stdout], [2, ''])
+  t.match(stderr, /^gatehouse: Unknown command "chekc"\. Did you mean check\?\n/)
+})

@@ -1,0 +1,97 @@
+// `connect`: what is printed for each host is what `import` reads back, and --write changes a host's file and nothing
+// else in it.
+
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { parse as parseToml } from 'smol-toml'
+import t from 'tap'
+import { parse as parseYaml } from 'yaml'
+import { herePlace, hosts } from '../../src/cli/client/hosts.ts'
+import { cli } from './kit.ts'
+
+const url = 'https://mcp.example.com/t/acme/mcp'
+const key = 'gh_key_of_ada_0123456789'
+const connect = (home: string, host: string, ...rest: string[]) =>
+  cli(['connect', url, '--host', host, ...rest], { HOME: home, GATEHOUSE_KEY: key })
+const withoutKey = (home: string, host: string) => cli(['connect', url, '--host', host], { HOME: home })
+
+t.test('every host is told the URL, and the key in its own way', async (t) => {
+  const home = t.testdir()
+  for (const host of Object.keys(hosts)) {
+    const { code, out, err } = await connect(home, host)
+    t.equal(code, 0, host)
+    t.match(out, url, host)
+    if (host === 'chatgpt') t.match(out, /knows no API keys[^]*auth\.issuers/)
+    else if (host === 'codex') t.match(out + err, /bearer_token_env_var = "GATEHOUSE_KEY"[^]*export GATEHOUSE_KEY/)
+    else t.match(out, key, host)
+    const open = await withoutKey(home, host)
+    t.notMatch(open.out + open.err, /Bearer|GATEHOUSE_KEY/, `${host} without a key`)
+  }
+})
+
+t.test('links hold the name, the URL and the key', async (t) => {
+  const home = t.testdir()
+  const [, code = ''] = /(vscode:\S+)/.exec((await connect(home, 'vscode')).out) ?? []
+  t.same(JSON.parse(decodeURIComponent(code.split('?')[1] ?? '')), {
+    name: 'gatehouse',
+    type: 'http',
+    url,
+    headers: { Authorization: `Bearer ${key}` }
+  })
+  const [, cursor = ''] = /(cursor:\S+)/.exec((await connect(home, 'cursor')).out) ?? []
+  const parameters = new URL(cursor).searchParams
+  t.equal(parameters.get('name'), 'gatehouse')
+  t.same(JSON.parse(Buffer.from(parameters.get('config') ?? '', 'base64').toString()), {
+    url,
+    headers: { Authorization: `Bearer ${key}` }
+  })
+})
+
+t.test('--write puts it into the file, keeps all else with its comments, and keeps the file as it was', async (t) => {
+  const home = t.testdir()
+  const place = { ...herePlace({ HOME: home }), platform: process.platform }
+  const before: Readonly<Record<string, string>> = {
+    cursor: '{\n  // mine\n  "mcpServers": {\n    "own": { "command": "x" }, // stays\n  },\n}\n',
+    zed: '{\n  // theme\n  "theme": "One"\n}\n',
+    codex: '# my settings\nmodel = "x"\n\n[mcp_servers.own]\ncommand = "x"\n',
+    goose: '# mine\nGOOSE_MODEL: x # stays\nextensions:\n  own: { enabled: true, type: stdio, cmd: x }\n',
+    'claude-desktop': ''
+  }
+  for (const [host, text] of Object.entries(before)) {
+    const path = hosts[host]?.file?.({ name: 'gatehouse', url, key }, place).path ?? ''
+    t.match(path, home)
+    mkdirSync(dirname(path), { recursive: true })
+    if (text !== '') writeFileSync(path, text)
+    t.match(await connect(home, host, '--write'), { code: 0, out: /is written/ }, host)
+    const after = readFileSync(path, 'utf8')
+    t.match(after, url)
+    for (const comment of text.match(/(?:\/\/|#) .*$/gm) ?? []) t.match(after, comment, `${host} keeps ${comment}`)
+    if (text !== '') t.equal(readFileSync(`${path}.before-gatehouse`, 'utf8'), text)
+    t.match(await connect(home, host, '--write'), { code: 0, out: /already; nothing is changed/ }, `${host} again`)
+    if (host === 'codex') t.match(parseToml(after), { model: 'x', mcp_servers: { own: {}, gatehouse: { url } } })
+    if (host === 'goose') t.match(parseYaml(after), { extensions: { own: {}, gatehouse: { uri: url } } })
+    // What was written is what the other side of this program reads.
+    t.match(await cli(['import', path]), { code: host === 'zed' || host === 'codex' || host === 'goose' ? Number : 0 })
+  }
+})
+
+t.test('a file that cannot be read as what it should be stays as it is', async (t) => {
+  const home = t.testdir({
+    '.cursor': { 'mcp.json': '{ "mcpServers": [' },
+    '.codex': { 'config.toml': '[mcp_servers.gatehouse]\nurl = "x"\n' }
+  })
+  const path = join(home, '.cursor', 'mcp.json')
+  await t.rejects(connect(home, 'cursor', '--write'), { message: `${path} is no JSON` })
+  t.equal(readFileSync(path, 'utf8'), '{ "mcpServers": [')
+  await t.rejects(connect(home, 'codex', '--write'), { message: /has \[mcp_servers\.gatehouse\] already/ })
+  t.notOk(existsSync(`${path}.before-gatehouse`))
+})
+
+t.test('what cannot be done is said', async (t) => {
+  const home = t.testdir()
+  t.match(await connect(home, 'chatgpt', '--write'), { code: 2, err: /ChatGPT has no file/ })
+  t.match(await cli(['connect', url]), { code: 2, err: /connect needs --host, one of claude-code/ })
+  t.match(await connect(home, 'cursor', '--name', 'a b'), { code: 2, err: /--name takes letters/ })
+  const clear = await cli(['connect', 'http://mcp.example.com/t/acme/mcp', '--host', 'cursor'], { HOME: home })
+  t.match(clear.err, /in clear/)
+})
