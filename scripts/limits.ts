@@ -1005,6 +1005,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'grant',
       'the oldest ones end by themselves'
     ],
+    ['http/login/login-routes.ts maxBodyBytes bytes', 'a body for the login front', 'request', '400'],
+    [
+      'login/adapter.ts maxStrangerChars chars',
+      'what is kept of a registration, and of an authorization that begins',
+      'request',
+      'refused'
+    ],
     ['login/adapter.ts unusedClientMs', 'life of a registered client without a grant', 'client', 'forgotten'],
     [
       'login/provider.ts clientSeconds',
@@ -1149,6 +1156,7 @@ const exceptions = `
 observe/metrics/runtime.ts delayResolution
 observe/calls.ts loggedSessionChars
 login/interactions.ts interactionMs
+login/sign-in.ts maxReasonChars
 login/identities.ts pollMs
 login/keys.ts dayMs
 login/login.ts minuteMs

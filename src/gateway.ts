@@ -92,14 +92,14 @@ export async function createGateway(
   const sealer = await createSealer({ store, randomBytes, timer: steadyClock.timer, log })
   const control = await createControl({ store, sealer, file: () => state.file, env, wall: wallClock, log })
   state.snapshot = control.snapshot()
-  const login = createLogin({ snapshot: () => state.snapshot, store, sealer, clock: steadyClock, wall: wallClock, log })
-  const authenticator = createAuthenticator({ clock: wallClock, fetch: login.fetchKeys(createFetch()), log })
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
   const snapshot = (): Snapshot => state.snapshot
   const metrics = initial.admin && (await import('./observe/metrics/metrics.ts')).createMetrics({ version, node })
   const audit = initial.audit && createAudit({ config: initial.audit, store, snapshot, run: newId(), ...clocks, log })
   await audit?.loaded
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
+  const login = createLogin({ snapshot, store, epochOf: sessions.epochOf, sealer, ...clocks, log })
+  const authenticator = createAuthenticator({ clock: wallClock, fetch: login.fetchKeys(createFetch()), log })
   const copyLimits = copyLimitsFor(memory.budgetBytes)
   const holders = createStreamHolders(bus)
   const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log, copyLimits, holders })

@@ -29,15 +29,19 @@ const whatOf = (bytes: number): string => `A body of ${bytes} bytes`
 
 /**
  * Before the body is read. One without a length may be as long as any.
+ * @param maxBytes that a body may have
  * @throws GatewayError too_many
  */
-export function reserveRequest({ memory, raw, incoming: { method, headers }, snapshot: { limits } }: RequestContext) {
+export function reserveRequest(
+  { memory, raw, incoming: { method, headers } }: Pick<RequestContext, 'memory' | 'raw' | 'incoming'>,
+  maxBytes: number
+): void {
   const release = memory.retain()
   // 'close' has been emitted already, and would not be emitted again.
   if (raw.destroyed) return release()
   raw.once('close', release)
   const given = Number(headers['content-length'] ?? (headers['transfer-encoding'] === undefined ? 0 : Infinity))
-  const bytes = method === 'POST' ? Math.min(given, limits.bodyBytes) : 0
+  const bytes = method === 'POST' ? Math.min(given, maxBytes) : 0
   const factor = bytes > smallBodyBytes ? readFactor : denseFactor
   memory.require(requestOverheadBytes + bytes * factor, bytes === 0 ? 'The request' : whatOf(bytes))
 }

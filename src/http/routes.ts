@@ -98,7 +98,7 @@ export function addRoutes(
         request.context = context
         rates.count(context)
         if (request.method === 'POST') checkContent(request.headers)
-        reserveRequest(context)
+        reserveRequest(context, context.snapshot.limits.bodyBytes)
       },
       handler(request, reply) {
         const { context, body } = request
@@ -171,7 +171,7 @@ export function addRoutes(
       serve(`/.well-known/oauth-protected-resource${endpoint}/${suffix}`, { GET: metadata(suffix) })
   }
 
-  addLoginRoutes(server, { state, login, refuse })
+  addLoginRoutes(server, { state, login, memory, refuse })
 
   /** @returns undefined where requests can be served */
   async function unreadyReason(): Promise<string | undefined> {

@@ -7,6 +7,11 @@ import type { LoginRecords } from './records.ts'
 /** How long a client is kept that registered itself and never got a code. */
 const unusedClientMs = 24 * 60 * 60_000
 
+/** What strangers say and the store keeps: of a client that registers, of an authorization that begins. */
+const ofStrangers = new Set(['Client', 'Interaction'])
+/** Of one of these, as JSON. */
+const maxStrangerChars = 8_192
+
 /** Those that end with their grant. */
 const ofGrants = new Set(['AccessToken', 'AuthorizationCode', 'RefreshToken'])
 
@@ -17,15 +22,19 @@ interface AdapterOptions {
   readonly clock: Pick<Clock, 'now'>
   /** What to throw where a code or token is used a second time, at the same moment in another process too. */
   readonly alreadyUsed: () => Error
+  /** What to throw where a stranger would have more kept than this. */
+  readonly tooLong: (maxChars: number) => Error
 }
 
 /** @returns the adapter of one kind of record, such as `RefreshToken` */
-export function createLoginAdapter(kind: string, { clientMs, records, clock, alreadyUsed }: AdapterOptions): Adapter {
+export function createLoginAdapter(kind: string, options: AdapterOptions): Adapter {
+  const { clientMs, records, clock, alreadyUsed, tooLong } = options
   const find = async (id: string): Promise<AdapterPayload | undefined> =>
     (await records.read(kind, id)) as AdapterPayload | undefined
 
   return {
     async upsert(id, payload, expiresIn) {
+      if (ofStrangers.has(kind) && JSON.stringify(payload).length > maxStrangerChars) throw tooLong(maxStrangerChars)
       // Only registered clients have no end.
       const ttlMs = expiresIn === undefined || !(expiresIn > 0) ? unusedClientMs : expiresIn * 1_000
       await records.write(kind, id, payload, ttlMs)

@@ -8,8 +8,8 @@ import type { createSignIn, Identity } from './sign-in.ts'
 
 /** What the provider said is taken as the answer to everybody who asks within this time. */
 const freshMs = 30_000
-/** So long one process may ask, and the others wait for its answer. */
-const askingMs = 12_000
+/** So long one process may ask, for metadata and then for tokens, and the others wait for its answer. */
+const askingMs = 22_000
 const pollMs = 100
 
 interface IdentitiesOptions {
@@ -23,8 +23,13 @@ interface IdentitiesOptions {
 
 export function createIdentities({ records, signIn, config, clock, wall }: IdentitiesOptions) {
   const ttlMs = config.refreshDays * 24 * 60 * 60_000
-  const get = async (subject: string): Promise<Identity | undefined> =>
-    (await records.read('Identity', subject)) as Identity | undefined
+  const sessionMs = config.sessionHours * 60 * 60_000
+  async function get(subject: string): Promise<Identity | undefined> {
+    const identity = (await records.read('Identity', subject)) as Identity | undefined
+    if (identity === undefined || identity.refreshToken !== undefined) return identity
+    // The provider cannot be asked without the person: good for a working day, then they sign in again.
+    return wall.now() - identity.signedInAt < sessionMs ? identity : undefined
+  }
   const keep = (identity: Identity): Promise<void> => records.write('Identity', identity.subject, identity, ttlMs)
   const isFresh = ({ askedAt }: Identity): boolean => Math.abs(wall.now() - askedAt) < freshMs
 
@@ -55,6 +60,7 @@ export function createIdentities({ records, signIn, config, clock, wall }: Ident
   }
 
   return {
+    /** @returns undefined where the person has to sign in */
     get,
     keep,
     /**
@@ -64,10 +70,8 @@ export function createIdentities({ records, signIn, config, clock, wall }: Ident
      */
     async current(subject: string): Promise<Identity | undefined> {
       const identity = await get(subject)
-      if (identity === undefined || isFresh(identity)) return identity
-      if (identity.refreshToken !== undefined) return await ask(identity)
-      // The provider cannot be asked without the person: good for a working day, then they sign in again.
-      return wall.now() - identity.signedInAt < config.sessionHours * 60 * 60_000 ? identity : undefined
+      if (identity?.refreshToken === undefined || isFresh(identity)) return identity
+      return await ask(identity)
     }
   }
 }

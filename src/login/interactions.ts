@@ -11,7 +11,7 @@ import { GatewayError } from '../protocol/messages.ts'
 import type { createIdentities } from './identities.ts'
 import { consentBody, errorPage, sendPage, startAgain } from './pages.ts'
 import type { LoginRecords } from './records.ts'
-import { type createSignIn, type PendingSignIn, SignInRefused } from './sign-in.ts'
+import { type createSignIn, type PendingSignIn, saidByProvider, SignInRefused } from './sign-in.ts'
 
 interface InteractionsOptions {
   readonly tenant: Tenant
@@ -25,7 +25,8 @@ interface InteractionsOptions {
 /** Time for an authorization, from the first redirect to the last; in seconds. */
 export const interactionSeconds = 15 * 60
 const interactionMs = interactionSeconds * 1_000
-const browserCookie = 'gatehouse_sign_in'
+/** One for each sign-in, since a browser may have several open. */
+const browserCookieOf = (state: string): string => `gatehouse_sign_in_${digestOf(state).slice(0, 16)}`
 
 const providerAway = "The tenant's identity provider cannot be reached at the moment. Try again in a minute."
 
@@ -56,13 +57,14 @@ export function createInteractions({ tenant, config, records, signIn, identities
     // Whoever comes back has to be the browser that was sent (OAuth 2.0 Security BCP, RFC 9700 section 4.7).
     const browser = randomBytes(32).toString('base64url')
     await records.write('SignIn', pending.state, { ...pending, browser: digestOf(browser) }, interactionMs)
-    cookies.set(browserCookie, browser, { ...cookieOptions, maxAge: interactionMs })
+    cookies.set(browserCookieOf(pending.state), browser, { ...cookieOptions, maxAge: interactionMs })
     redirect(res, url)
   }
 
   async function callback(url: URL, { cookies, res }: Context): Promise<void> {
     const state = url.searchParams.get('state') ?? ''
     const pending = (await records.take('SignIn', state)) as (PendingSignIn & { browser: string }) | undefined
+    const browserCookie = browserCookieOf(state)
     const browser = cookies.get(browserCookie)
     if (pending === undefined || browser === undefined || !isEqual(digestOf(browser), pending.browser))
       return fail(res, `It has expired, was used already, or began in another browser. ${startAgain}`)
@@ -80,8 +82,10 @@ export function createInteractions({ tenant, config, records, signIn, identities
       log.info({ tenant: tenant.id, subject: identity.subject }, 'signed in')
       return { login: { accountId: identity.subject } }
     } catch (error) {
-      const reason = error instanceof Error ? error.message : 'unknown'
-      log.warn({ tenant: tenant.id, reason }, "signing in at the tenant's identity provider failed")
+      log.warn(
+        { tenant: tenant.id, reason: saidByProvider(error) },
+        "signing in at the tenant's identity provider failed"
+      )
       if (error instanceof SignInRefused && error.error === 'access_denied')
         return { error: 'access_denied', error_description: 'the identity provider did not let the person in' }
       return { error: 'server_error', error_description: 'the identity provider answered in a way that cannot be used' }
@@ -141,6 +145,9 @@ export function createInteractions({ tenant, config, records, signIn, identities
     if (request.method === 'GET' && answer === undefined) return await show(provider, details, request, response)
     const isConsent = request.method === 'POST' && details.prompt.name === 'consent'
     if (!isConsent || (answer !== 'allow' && answer !== 'deny')) return fail(response, startAgain, 404)
+    // A page of another origin that the tenant lists may be of the same site, whose forms browsers send cookies with.
+    if (request.headers.origin !== new URL(config.issuer).origin)
+      return fail(response, `It was answered from another page than this one. ${startAgain}`, 403)
     // The body of the form is empty.
     request.resume()
     const result =

@@ -2,11 +2,11 @@
 // (registration, resource indicators). It signs people in at that provider, and issues short tokens for one endpoint.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Provider } from 'oidc-provider'
 import { createFetch, type Fetch } from '../auth/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
+import { GatewayError, type TenantId } from '../protocol/messages.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { Clock } from '../time/clock.ts'
@@ -20,6 +20,8 @@ import { createSignIn } from './sign-in.ts'
 interface LoginOptions {
   readonly snapshot: () => Snapshot
   readonly store: Store
+  /** Of a tenant: what was kept in another one counts as absent (session/session-epochs.ts). */
+  readonly epochOf: (tenant: TenantId) => Promise<number>
   readonly sealer: Sealer
   /** Of durations; the time of day. */
   readonly clock: Clock
@@ -32,24 +34,24 @@ export type Login = ReturnType<typeof createLogin>
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 
-export function createLogin({ snapshot, store, sealer, clock, wall, log }: LoginOptions) {
+export function createLogin({ snapshot, store, epochOf, sealer, clock, wall, log }: LoginOptions) {
   const fetch = createFetch({ timeoutMs: 10_000 })
   // What belongs to one compiled tenant.
   const fronts = new WeakMap<Tenant, ReturnType<typeof frontOf>>()
 
   function frontOf(tenant: Tenant, config: LoginConfig) {
-    const records = createLoginRecords(tenant.id, { store, sealer })
+    const records = createLoginRecords(tenant.id, config.provider.issuer, { store, sealer, epochOf })
     const keysOf = createLoginKeys(records, wall)
     const signIn = createSignIn(config, fetch, wall)
     const identities = createIdentities({ records, signIn, config, clock, wall })
     const interactions = createInteractions({ tenant, config, records, signIn, identities, log })
-    let made: { readonly kid: string; readonly provider: Promise<Provider> } | undefined
+    let made: { readonly kid: string; readonly provider: ReturnType<typeof createProvider> } | undefined
 
     return {
       keysOf,
       records,
       interactions,
-      async provider(): Promise<Provider> {
+      async provider(): ReturnType<typeof createProvider> {
         const keys = await keysOf()
         const kid = keys.keys.map((key) => key.kid).join(' ')
         if (made?.kid === kid) return await made.provider
@@ -79,14 +81,15 @@ export function createLogin({ snapshot, store, sealer, clock, wall, log }: Login
       if (found === undefined) return false
       const { config, front } = found
       const issuer = new URL(config.issuer)
-      const provider = await front.provider()
+      const url = new URL(path, config.issuer)
+      if (!ownPaths.test(url.pathname)) throw noPage(config.issuer)
+      const { provider, answer } = await front.provider()
       // The library makes its URLs of these: they are those of the public URL, whatever proxy stands in front.
       request.headers.host = issuer.host
       request.headers['x-forwarded-proto'] = issuer.protocol.slice(0, -1)
       delete request.headers['x-forwarded-host']
       const mounted = request as IncomingMessage & { originalUrl?: string }
       mounted.url = path
-      const url = new URL(path, config.issuer)
       if (await front.interactions(provider, url, request, response)) return true
       const limit = limitOf(config, url.pathname, request.method)
       const count = limit === undefined ? 0 : await front.records.count(limit.name, limit.windowMs)
@@ -96,10 +99,10 @@ export function createLogin({ snapshot, store, sealer, clock, wall, log }: Login
           log.warn({ tenant: tenant.id, limit: limit.name, most: limit.most }, 'the login front is asked too often')
         return sendTooMany(request, response)
       }
-      mounted.url = withScopes(url, config)
+      mounted.url = adjusted(url, config)
       // The library finds out by comparison under which path it stands.
       mounted.originalUrl = config.path + mounted.url
-      await provider.callback()(request, response)
+      await answer(request, response)
       return true
     },
 
@@ -117,23 +120,48 @@ export function createLogin({ snapshot, store, sealer, clock, wall, log }: Login
   }
 }
 
+/**
+ * What it serves. The library takes any case and a slash at the end, so that a limit could be got around by another
+ * spelling.
+ */
+const ownPaths = new RegExp(
+  '^/(auth(/[^/]+)?|callback|interaction/[^/]+(/(allow|deny))?|jwks|reg(/[^/]+)?|session/end(/(confirm|success))?|' +
+    'token(/revocation)?|.well-known/(oauth-authorization-server|openid-configuration))$'
+)
+
 /** @returns the limit of what strangers may do and leaves something in the store; undefined for all else */
 function limitOf(config: LoginConfig, path: string, method = '') {
   if (path === '/reg' && method === 'POST')
     return { name: 'registrationsPerHour', windowMs: hourMs, most: config.registrationsPerHour }
-  if (path === '/auth' && method !== 'OPTIONS')
+  // Who signs out has a session from then on, which keeps what the request said.
+  if ((path === '/auth' || path === '/session/end') && method !== 'OPTIONS')
     return { name: 'authorizationsPerMinute', windowMs: minuteMs, most: config.authorizationsPerMinute }
   return undefined
 }
 
 const jwksUriOf = ({ issuer }: LoginConfig): string => `${issuer}/jwks`
 
-/** Hosts that ask for no scope mean all that there is (MCP basic/authorization, "Scope Selection Strategy"). */
-function withScopes(url: URL, { scopes }: LoginConfig): string {
-  if (url.pathname === '/auth' && url.searchParams.has('client_id') && !url.searchParams.get('scope'))
-    url.searchParams.set('scope', [...scopes, 'offline_access'].join(' '))
-  return url.pathname + url.search
+/**
+ * Hosts that ask for no scope of the tenant mean all that there is (MCP basic/authorization, "Scope Selection
+ * Strategy"). The library asks a person for scopes that are missing, so that a token for an endpoint without any would
+ * be had without asking.
+ *
+ * Signing out ends on a page of ours: anybody may register a client, and with it any address to send browsers to.
+ */
+function adjusted(url: URL, { scopes }: LoginConfig): string {
+  const { pathname, searchParams } = url
+  if (pathname === '/session/end') for (const name of ['post_logout_redirect_uri', 'state']) searchParams.delete(name)
+  const asked = (searchParams.get('scope') ?? '').split(' ').filter((scope) => scope !== '')
+  if (pathname === '/auth' && searchParams.has('client_id') && !asked.some((scope) => scopes.includes(scope)))
+    searchParams.set('scope', [...new Set([...asked, ...scopes, 'offline_access'])].join(' '))
+  return pathname + url.search
 }
+
+const noPage = (issuer: string): GatewayError =>
+  new GatewayError(
+    'not_found',
+    `The authorization server has nothing here. ${issuer}/.well-known/openid-configuration says what it has, and where.`
+  )
 
 function sendTooMany(request: IncomingMessage, response: ServerResponse): true {
   request.resume()

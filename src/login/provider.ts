@@ -1,7 +1,8 @@
 // The authorization server of one tenant: the certified library oidc-provider, set up for MCP hosts (MCP
 // basic/authorization; OAuth 2.1; RFC 7591, 7636, 8414, 8707, 9068, 9207). Nothing that it can do is done here.
 
-import type { Configuration, KoaContextWithOIDC, Provider } from 'oidc-provider'
+import type { EventEmitter } from 'node:events'
+import type { Configuration, ErrorOut, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
@@ -12,6 +13,7 @@ import type { LoginKeys } from './keys.ts'
 import { interactionSeconds } from './interactions.ts'
 import { errorPage, escaped, pageText, securityHeaders, startAgain } from './pages.ts'
 import type { LoginRecords } from './records.ts'
+import { saidByProvider } from './sign-in.ts'
 
 interface ProviderOptions {
   readonly tenant: Tenant
@@ -36,14 +38,20 @@ const grantSeconds = 365 * 24 * 60 * 60
 /** How long a registered client is kept since it last got a code or a token, at the least. */
 const clientSeconds = 90 * 24 * 60 * 60
 
-export async function createProvider(options: ProviderOptions): Promise<Provider> {
+/** @returns the library's object, and what answers a request */
+export async function createProvider(
+  options: ProviderOptions
+): Promise<{ readonly provider: Provider; readonly answer: ReturnType<Provider['callback']> }> {
   const { tenant, config, keys, records, identities, clock, log } = options
   // Loaded by the first request to a login front: who has none does without it.
   const { Provider, errors, interactionPolicy } = await import('oidc-provider')
   const refreshSeconds = config.refreshDays * 24 * 60 * 60
   const clientMs = Math.max(clientSeconds, refreshSeconds) * 1_000
   const alreadyUsed = (): Error => new errors.InvalidGrant('it was used already')
+  const tooLong = (most: number): Error =>
+    new errors.InvalidRequest(`it takes up more than ${most} characters; send less`)
   const resources = new Set(config.resources)
+  const { renderError, logoutSource, postLogoutSuccessSource } = pagesOf(config.name)
 
   async function findAccount(_ctx: KoaContextWithOIDC, subject: string, token?: { readonly kind?: string }) {
     // Before a token is issued the provider is asked again.
@@ -58,10 +66,7 @@ export async function createProvider(options: ProviderOptions): Promise<Provider
     try {
       return await identities.current(subject)
     } catch (error) {
-      log.warn(
-        { tenant: tenant.id, reason: error instanceof Error ? error.message : 'unknown' },
-        "the tenant's identity provider cannot be asked"
-      )
+      log.warn({ tenant: tenant.id, reason: saidByProvider(error) }, "the tenant's identity provider cannot be asked")
       throw new errors.TemporarilyUnavailable('the identity provider cannot be reached; try again')
     }
   }
@@ -71,9 +76,13 @@ export async function createProvider(options: ProviderOptions): Promise<Provider
   const isGone = async ({ oidc: { session } }: KoaContextWithOIDC): Promise<boolean> =>
     session?.accountId !== undefined && (await identities.get(session.accountId)) === undefined
   policy.get('login')?.checks.add(new interactionPolicy.Check('gone', 'the person has to sign in again', isGone))
+  // An address that is not of a web server may be another app's of the same machine.
+  const isApp = ({ oidc: { params, result } }: KoaContextWithOIDC): boolean =>
+    !String(params?.['redirect_uri']).startsWith('https:') && result?.consent === undefined
+  policy.get('consent')?.checks.add(new interactionPolicy.Check('app', 'apps are asked about each time', isApp))
 
   const configuration: Configuration = {
-    adapter: (kind: string) => createLoginAdapter(kind, { clientMs, records, clock, alreadyUsed }),
+    adapter: (kind: string) => createLoginAdapter(kind, { clientMs, records, clock, alreadyUsed, tooLong }),
     jwks: { keys: [...keys.keys] as NonNullable<Configuration['jwks']>['keys'] },
     cookies: {
       keys: [keys.cookieKey],
@@ -114,7 +123,12 @@ export async function createProvider(options: ProviderOptions): Promise<Provider
       revocation: { enabled: true },
       registration: { enabled: true, initialAccessToken: false },
       rpInitiatedLogout: { enabled: true, logoutSource, postLogoutSuccessSource },
-      clientIdMetadataDocument: { enabled: config.clientDocuments, ack: 'draft-02' },
+      clientIdMetadataDocument: {
+        enabled: config.clientDocuments,
+        ack: 'draft-02',
+        // Strangers name a URL in requests for tokens too, which have no other limit.
+        allowFetch: async () => (await records.count('clientDocuments', 60_000)) <= config.authorizationsPerMinute
+      },
       resourceIndicators: {
         enabled: true,
         defaultResource: (_ctx, _client, oneOf) => {
@@ -145,28 +159,7 @@ export async function createProvider(options: ProviderOptions): Promise<Provider
     // The Origin of every request was compared with those of the tenant before it came here.
     clientBasedCORS: () => true,
     interactions: { policy, url: (_ctx, { uid }) => `${config.path}/interaction/${uid}` },
-    renderError: (ctx, out) => {
-      const text = reasons[out.error] ?? `${out.error_description ?? out.error}.`
-      show(ctx, errorPage(config.name, `${text} ${startAgain}`))
-    }
-  }
-
-  function show(ctx: KoaContextWithOIDC, page: Parameters<typeof pageText>[0]): void {
-    ctx.set(securityHeaders())
-    ctx.type = 'html'
-    ctx.body = pageText(page)
-  }
-
-  function logoutSource(ctx: KoaContextWithOIDC, form: string): void {
-    const buttons =
-      '<div class="actions"><button class="primary" form="op.logoutForm" name="logout" value="yes">Sign out</button>' +
-      '<button form="op.logoutForm">Stay signed in</button></div>'
-    show(ctx, { name: config.name, title: 'Sign out?', body: form + buttons })
-  }
-
-  function postLogoutSuccessSource(ctx: KoaContextWithOIDC): void {
-    const body = `<p>You are signed out of ${escaped(config.name)}. Apps keep what they were allowed to use.</p>`
-    show(ctx, { name: config.name, title: 'Signed out', body })
+    renderError
   }
 
   const provider = new Provider(config.issuer, configuration)
@@ -175,5 +168,37 @@ export async function createProvider(options: ProviderOptions): Promise<Provider
   provider.on('server_error', (_ctx, error: Error) =>
     log.error({ tenant: tenant.id, err: error }, 'the login front failed')
   )
-  return provider
+  // Otherwise it writes a stack to standard error for everybody who breaks a request off.
+  const events: EventEmitter = provider
+  events.on('error', (err: Error, ctx?: KoaContextWithOIDC) => {
+    const isBrokenOff = ctx !== undefined && (!ctx.req.complete || ctx.req.destroyed)
+    log[isBrokenOff ? 'debug' : 'error']({ tenant: tenant.id, err }, 'a request to the login front came to no end')
+  })
+  return { provider, answer: provider.callback() }
+}
+
+/** The pages that the library shows itself. @param name of the tenant */
+function pagesOf(name: string) {
+  function show(ctx: KoaContextWithOIDC, page: Parameters<typeof pageText>[0]): void {
+    ctx.set(securityHeaders())
+    ctx.type = 'html'
+    ctx.body = pageText(page)
+  }
+  return {
+    renderError(ctx: KoaContextWithOIDC, out: ErrorOut): void {
+      const text = reasons[out.error] ?? `${out.error_description ?? out.error}.`
+      show(ctx, errorPage(name, `${text} ${startAgain}`))
+    },
+    logoutSource(ctx: KoaContextWithOIDC, form: string): void {
+      const buttons =
+        '<div class="actions">' +
+        '<button class="primary" form="op.logoutForm" name="logout" value="yes">Sign out</button>' +
+        '<button form="op.logoutForm">Stay signed in</button></div>'
+      show(ctx, { name, title: 'Sign out?', body: form + buttons })
+    },
+    postLogoutSuccessSource(ctx: KoaContextWithOIDC): void {
+      const body = `<p>You are signed out of ${escaped(name)}. Apps keep what they were allowed to use.</p>`
+      show(ctx, { name, title: 'Signed out', body })
+    }
+  }
 }

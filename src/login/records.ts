@@ -1,5 +1,6 @@
 // What the login front keeps in the store, sealed: whoever reads the store learns neither tokens nor people. Keys hold
-// digests only.
+// digests only. It ends with the tenant, since another organisation may come under its name, and where people sign in
+// at another provider, which may call somebody else by the same name.
 
 import type { TenantId } from '../protocol/messages.ts'
 import { digest, foreverMs, loginGrantKey, loginKey } from '../store/keys.ts'
@@ -11,38 +12,52 @@ export type LoginRecords = ReturnType<typeof createLoginRecords>
 /** Tokens of one grant that can be revoked together; those issued first are forgotten first. */
 const grantMembersKept = 500
 
-export function createLoginRecords(tenant: TenantId, { store, sealer }: { store: Store; sealer: Sealer }) {
-  const binding = (kind: string, id: string): string[] => [tenant, kind, digest(id)]
+interface RecordOptions {
+  readonly store: Store
+  readonly sealer: Sealer
+  readonly epochOf: (tenant: TenantId) => Promise<number>
+}
+
+/** @param provider issuer of the tenant's provider */
+export function createLoginRecords(tenant: TenantId, provider: string, { store, sealer, epochOf }: RecordOptions) {
+  /** Where a record is, and what its seal is bound to. */
+  async function placeOf(kind: string, id: string) {
+    const own = JSON.stringify([await epochOf(tenant), provider, id])
+    return { key: loginKey(tenant, kind, own), binding: [tenant, kind, digest(own)] }
+  }
 
   async function read(kind: string, id: string): Promise<unknown> {
-    const sealed = await store.get(loginKey(tenant, kind, id))
-    const text = sealed === undefined ? undefined : sealer.open('login', binding(kind, id), sealed)
+    const { key, binding } = await placeOf(kind, id)
+    const sealed = await store.get(key)
+    const text = sealed === undefined ? undefined : sealer.open('login', binding, sealed)
     return text === undefined ? undefined : (JSON.parse(text) as unknown)
   }
 
+  /** @returns whether there was one: of several who delete one record, one is told so */
+  const remove = async (kind: string, id: string): Promise<boolean> => store.delete((await placeOf(kind, id)).key)
+
   return {
     read,
+    remove,
     async write(kind: string, id: string, value: unknown, ttlMs = foreverMs): Promise<void> {
-      const sealed = sealer.seal('login', binding(kind, id), JSON.stringify(value))
-      await store.set(loginKey(tenant, kind, id), sealed, { ttlMs })
+      const { key, binding } = await placeOf(kind, id)
+      await store.set(key, sealer.seal('login', binding, JSON.stringify(value)), { ttlMs })
     },
-    /** @returns whether there was one: of several who delete one record, one is told so */
-    remove: (kind: string, id: string): Promise<boolean> => store.delete(loginKey(tenant, kind, id)),
     /** Reads a record that may be used once. */
     async take(kind: string, id: string): Promise<unknown> {
       const value = await read(kind, id)
-      return value !== undefined && (await store.delete(loginKey(tenant, kind, id))) ? value : undefined
+      return value !== undefined && (await remove(kind, id)) ? value : undefined
     },
     /** @returns true for the first who asks within the time, in all processes */
-    isFirst: (kind: string, id: string, ttlMs: number): Promise<boolean> =>
-      store.set(loginKey(tenant, kind, id), '1', { ttlMs, when: 'absent' }),
-    touch: (kind: string, id: string, ttlMs: number): Promise<boolean> =>
-      store.touch(loginKey(tenant, kind, id), ttlMs),
+    isFirst: async (kind: string, id: string, ttlMs: number): Promise<boolean> =>
+      store.set((await placeOf(kind, id)).key, '1', { ttlMs, when: 'absent' }),
+    touch: async (kind: string, id: string, ttlMs: number): Promise<boolean> =>
+      store.touch((await placeOf(kind, id)).key, ttlMs),
     /** @returns how many there were in the window, this one included */
     count: (kind: string, ttlMs: number): Promise<number> => store.count(loginKey(tenant, kind, ''), 1, ttlMs),
     /** The token belongs to the grant, and ends with it. */
-    addToGrant: (grant: string, kind: string, id: string, ttlMs: number): Promise<void> =>
-      store.append(loginGrantKey(tenant, grant), loginKey(tenant, kind, id), { ttlMs, keep: grantMembersKept }),
+    addToGrant: async (grant: string, kind: string, id: string, ttlMs: number): Promise<void> =>
+      store.append(loginGrantKey(tenant, grant), (await placeOf(kind, id)).key, { ttlMs, keep: grantMembersKept }),
     async removeGrant(grant: string): Promise<void> {
       const members = await store.entries(loginGrantKey(tenant, grant))
       await Promise.all([...members, loginGrantKey(tenant, grant)].map((member) => store.delete(member)))

@@ -4,8 +4,13 @@
 import * as oauth from 'oauth4webapi'
 import { discoverProvider, type Fetch } from '../auth/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
+import { maxLoggedChars } from '../observe/calls.ts'
+import { isObject } from '../protocol/messages.ts'
+import { firstOf } from '../protocol/own-text.ts'
 import type { Clock } from '../time/clock.ts'
 
+/** Of what went wrong, which may name two URLs; in characters. */
+const maxReasonChars = 500
 const metadataMs = 10 * 60_000
 
 /** What is kept between the redirect to the provider and the way back. */
@@ -65,8 +70,14 @@ export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, cl
     const name = [claims['email'], claims['preferred_username'], claims['name'], subject].find(
       (each) => typeof each === 'string' && each !== ''
     ) as string
-    const [groups, roles] = [textsOf(claims[provider.groupsClaim]), textsOf(claims[provider.rolesClaim])]
+    const [groups, roles] = [provider.groupsClaim, provider.rolesClaim].map((claim) => namesIn(claims, claim))
     // Not cut: a policy that denies a group would let its members in.
+    if (groups === undefined || roles === undefined)
+      throw new SignInRefused(
+        'server_error',
+        'Its ID token says only where the groups or roles are to be had (_claim_names), as of people who have many. ' +
+          'Have it send only those that policies name.'
+      )
     if (JSON.stringify([groups, roles]).length > maxTextChars)
       throw new SignInRefused(
         'server_error',
@@ -173,15 +184,28 @@ export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, cl
 }
 
 function refusalOf(error: unknown): unknown {
-  if (error instanceof oauth.AuthorizationResponseError) return new SignInRefused(error.error, error.message)
+  if (error instanceof oauth.AuthorizationResponseError) return new SignInRefused(error.error, saidByProvider(error))
   return error
+}
+
+/** What went wrong at the provider, for the log: what it said itself, where it did. */
+export function saidByProvider(error: unknown): string {
+  if (error instanceof oauth.ResponseBodyError || error instanceof oauth.AuthorizationResponseError) {
+    const said = error.error_description === undefined ? '' : ` (${error.error_description})`
+    return firstOf(`the provider answered ${error.error}${said}`, maxLoggedChars)
+  }
+  return error instanceof Error ? firstOf(error.message, maxReasonChars) : 'unknown'
 }
 
 /** Groups and roles of a person, as JSON: with all else that a token says, it is not longer than we accept. */
 const maxTextChars = 4_000
 
-/** A list of groups or roles: an array, or one text, which may hold spaces and is one name. */
-function textsOf(claim: unknown): string[] {
-  const list: unknown[] = Array.isArray(claim) ? claim : [claim]
-  return list.filter((each): each is string => typeof each === 'string' && each.length <= 256)
+/**
+ * Groups or roles: an array, or one text, which may hold spaces and is one name.
+ * @returns undefined where they are elsewhere (OpenID Connect Core 1.0 section 5.6.2; Entra, for more than 200 groups)
+ */
+function namesIn(claims: oauth.IDToken, claim: string): string[] | undefined {
+  const [value, elsewhere] = [claims[claim], claims['_claim_names']]
+  if (value === undefined && isObject(elsewhere) && Object.hasOwn(elsewhere, claim)) return undefined
+  return [value].flat().filter((each): each is string => typeof each === 'string')
 }

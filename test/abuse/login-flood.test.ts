@@ -12,7 +12,8 @@ t.test('a flood at the login front of one tenant takes nothing from another', as
   })
   const front = `${gateway.origin}/login/acme`
   const redirectUri = 'http://127.0.0.1:1/cb'
-  const long = JSON.stringify({ redirect_uris: [redirectUri], client_name: 'x'.repeat(50_000) })
+  const named = (chars: number): string =>
+    JSON.stringify({ redirect_uris: [redirectUri], client_name: 'x'.repeat(chars) })
   const json = { 'content-type': 'application/json' }
   const { client_id: clientId } = (await (
     await fetch(`${front}/reg`, {
@@ -30,7 +31,8 @@ t.test('a flood at the login front of one tenant takes nothing from another', as
   })
   const refresh = { grant_type: 'refresh_token', client_id: clientId, refresh_token: 'none' }
   const requests = [
-    () => fetch(`${front}/reg`, { method: 'POST', headers: json, body: long }),
+    () => fetch(`${front}/reg`, { method: 'POST', headers: json, body: named(50_000) }),
+    () => fetch(`${front}/reg`, { method: 'POST', headers: json, body: named(7_000) }),
     () => fetch(`${front}/auth?${begin}`, { redirect: 'manual' }),
     () => fetch(`${front}/token`, { method: 'POST', body: new URLSearchParams(refresh) }),
     () => fetch(`${front}/.well-known/openid-configuration`)

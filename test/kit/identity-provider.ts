@@ -13,6 +13,12 @@ export interface IdentityProvider {
   readonly groups: Map<string, string[]>
   /** Those who have left the company. */
   readonly disabled: Set<string>
+  /** Further claims of ID tokens. */
+  claims: Record<string, unknown>
+  /** Whether it lets the gateway ask again without the person. */
+  hasRefreshTokens: boolean
+  /** It does not know the secret of the gateway any more. */
+  isSecretWrong: boolean
   /** It answers 503 to everything. */
   down: boolean
   /** Requests to its token endpoint. */
@@ -28,6 +34,9 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
     person: 'ada',
     groups: new Map(),
     disabled: new Set(),
+    claims: {},
+    hasRefreshTokens: true,
+    isSecretWrong: false,
     down: false,
     tokenRequests: 0
   }
@@ -36,6 +45,7 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
     createServer((request, response) => {
       if (state.down) return response.writeHead(503).end()
       if (request.url === '/token') state.tokenRequests += 1
+      if (state.isSecretWrong) request.headers.authorization = `Basic ${btoa('gatehouse:wrong')}`
       if (request.url?.startsWith('/in/') !== true || provider === undefined) return void handle?.(request, response)
       void finish(provider)
       async function finish(at: Provider): Promise<void> {
@@ -61,16 +71,19 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
         response_types: ['code']
       }
     ],
-    claims: { openid: ['sub', 'groups', 'roles'], email: ['email'], profile: ['name'] },
+    claims: { openid: ['sub', 'groups', 'roles', '_claim_names'], email: ['email'], profile: ['name'] },
     conformIdTokenClaims: false,
     interactions: { url: (_ctx, { uid }) => `/in/${uid}` },
-    issueRefreshToken: () => true,
+    issueRefreshToken: () => state.hasRefreshTokens,
     findAccount: (_ctx, sub) =>
       state.disabled.has(sub)
         ? undefined
         : {
             accountId: sub,
-            claims: () => ({ sub, email: `${sub}@example.com`, name: sub, groups: state.groups.get(sub) ?? ['staff'] })
+            claims: () => {
+              const groups = state.groups.get(sub) ?? ['staff']
+              return { sub, email: `${sub}@example.com`, name: sub, groups, ...state.claims }
+            }
           },
     features: { devInteractions: { enabled: false }, resourceIndicators: { enabled: false } }
   })

@@ -2,9 +2,9 @@
 
 import { createHash, randomBytes } from 'node:crypto'
 import { createServer, type AddressInfo } from 'node:net'
-import { gateway, type TestGatewayOptions } from '../kit/gateway.ts'
+import { configOf, gateway, type TestGatewayOptions } from '../kit/gateway.ts'
 import { browser } from '../kit/browser.ts'
-import { identityProvider, providerClient } from '../kit/identity-provider.ts'
+import { identityProvider, providerClient, type IdentityProvider } from '../kit/identity-provider.ts'
 import type { Teardown } from '../kit/listen.ts'
 import { stdioDefinition } from '../kit/connector.ts'
 
@@ -24,14 +24,15 @@ export async function loginGateway(
     login = {},
     auth = {},
     port: given,
+    provider: known,
     ...options
-  }: Partial<TestGatewayOptions> & { login?: object; auth?: object; port?: number } = {}
+  }: Partial<TestGatewayOptions> & { login?: object; auth?: object; port?: number; provider?: IdentityProvider } = {}
 ) {
   const port = given ?? (await freePort())
   const origin = `http://127.0.0.1:${port}`
-  const provider = await identityProvider(t, `${origin}/login/acme/callback`)
+  const provider = known ?? (await identityProvider(t, `${origin}/login/acme/callback`))
   const { command, args, env } = stdioDefinition()
-  const made = await gateway(t, {
+  const all = {
     upstreams: { files: { command, args, env } },
     endpoints: { default: { upstreams: ['files'] }, other: { upstreams: ['files'] } },
     ...options,
@@ -45,8 +46,9 @@ export async function loginGateway(
       }
     },
     top: { listen: { host: '127.0.0.1', port }, publicUrl: origin, ...options.top }
-  })
-  return { ...made, origin, issuer: `${origin}/login/acme`, provider }
+  }
+  const config = configOf(all) as { readonly tenants: Record<string, unknown> }
+  return { ...(await gateway(t, all)), origin, port, issuer: `${origin}/login/acme`, provider, config }
 }
 
 type Front = Pick<Awaited<ReturnType<typeof loginGateway>>, 'issuer'>

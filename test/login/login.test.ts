@@ -244,7 +244,8 @@ t.test('a restart on the same store loses nothing, and nothing of it can be read
   const first = await loginGateway(t, { top: { store: `file:${file}` } })
   const { clientId, body } = await logIn(first, first.url())
   await first.close()
-  const second = await loginGateway(t, { top: { store: `file:${file}` }, port: Number(new URL(first.origin).port) })
+  const { port, provider } = first
+  const second = await loginGateway(t, { top: { store: `file:${file}` }, port, provider })
   const parameters = { grant_type: 'refresh_token', client_id: clientId, refresh_token: String(body['refresh_token']) }
   const refreshed = await tokens(second, parameters)
   t.equal(refreshed.status, 200, 'a restart loses nothing')

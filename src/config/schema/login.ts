@@ -50,7 +50,12 @@ export const LoginSchema = closedObject(
         'sign-in is good for refreshes.'
     ),
     registrationsPerHour: integer(1, 100_000, 200, 'Clients that may register in an hour (RFC 7591).'),
-    authorizationsPerMinute: integer(1, 1_000_000, 600, 'Sign-ins that hosts may begin in a minute.'),
+    authorizationsPerMinute: integer(
+      1,
+      1_000_000,
+      600,
+      'Sign-ins that hosts may begin in a minute, and as many metadata documents that are fetched for them.'
+    ),
     clientDocuments: defaulted(
       Type.Boolean({
         default: true,

@@ -2,9 +2,16 @@
 // Discovery put them for an issuer with a path. The library reads the bodies itself.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { holdMemory, type MemoryAccount } from '../../limits/memory.ts'
 import type { Login } from '../../login/login.ts'
 import { GatewayError, tenantId } from '../../protocol/messages.ts'
 import type { PathParams, RouteReply, RouteRequest, ServerState } from '../admission.ts'
+import { reserveRequest } from '../request-memory.ts'
+
+/** That the library reads. */
+const maxBodyBytes = 56 * 1024
+/** Requests of strangers are counted together, as those of one caller of their tenant. */
+const strangers = 'login'
 
 const methods = ['GET', 'POST', 'OPTIONS']
 const metadataNames = ['oauth-authorization-server', 'openid-configuration']
@@ -12,10 +19,11 @@ const metadataNames = ['oauth-authorization-server', 'openid-configuration']
 interface LoginRoutesOptions {
   readonly state: ServerState
   readonly login: Login
+  readonly memory: MemoryAccount
   readonly refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: null) => void
 }
 
-export function addLoginRoutes(server: FastifyInstance, { state, login, refuse }: LoginRoutesOptions): void {
+export function addLoginRoutes(server: FastifyInstance, { state, login, memory, refuse }: LoginRoutesOptions): void {
   const nameOf = ({ params }: FastifyRequest): string => (params as PathParams).tenant ?? ''
 
   /** @param path what follows the path of the front, with its query */
@@ -24,6 +32,8 @@ export function addLoginRoutes(server: FastifyInstance, { state, login, refuse }
     if (tenant === undefined) throw noFront()
     if (tenant.auth.stopped === 'everybody')
       throw new GatewayError('stopped', 'Those who run this gateway let nobody in for now. Ask them.')
+    const held = holdMemory(memory.share(tenant.id, strangers))
+    reserveRequest({ memory: held, raw: reply.raw, incoming: request.raw }, maxBodyBytes)
     if (!(await login.handle(tenant, path, request.raw, reply.raw))) throw noFront()
   }
 
