@@ -58,11 +58,11 @@ file would hold under \`tenants.{id}\` ([config.md](config.md)), in JSON, and ke
   it as \`If-Match\` (428 without it, 412 where somebody else was first); what is put as it is already is answered by 200 and changes nothing.
 - Secrets (values of \`headers\` and \`env\`, API keys) can be written and never read: \`configuration\` has \`{"secret": true}\` in their place. Sent back so, the secret stays as it is, unless the upstream
   would then lead elsewhere. References such as \`\${NAME}\` are shown, and are resolved at each process; paths are absolute.
-- A tenant-admin changes what its key is for, and reaches nothing beyond it: hosts of upstreams and issuers only from \`admin.allowedHosts\`, no programs, no references; and where a platform-admin
-  gave references, it leaves that part as it is.
+- A tenant-admin changes what its key is for, and reaches nothing beyond it: hosts of upstreams, issuers and the provider of a login front only from \`admin.allowedHosts\`, no programs, no references; and where a platform-admin
+  gave references, it leaves that part as it is. What such an issuer says of itself (its \`jwks_uri\`, its token endpoint) leads to its own origin or to those hosts, too: where it does not, a platform-admin gives \`jwksUri\`.
 - Programs are started by upstreams of a platform-admin only, and only those of \`admin.allowedCommands\`. Where that list becomes shorter, upstreams whose program it no longer has are left out at once.
 - \`POST /v1/plan\` says what a change would do: who gains and loses which tools, how many sessions are told, which processes end. \`POST /v1/apply\` makes it, for several tenants all or nothing,
-  and refuses where somebody else was first. \`GET /v1/versions\` says who changed what; \`POST /v1/rollback\` takes an earlier version up again, as a new one.
+  and refuses where somebody else was first. \`GET /v1/versions\` says who changed what: the last hundred changes of all, and with \`?tenant=\` the last twenty of one, however often others change; \`POST /v1/rollback\` takes an earlier version up again, as a new one.
   It brings back no API key that was revoked since: of those of then, a tenant has only the ones that it has now, or had when it was removed.
 - Kill switches (\`PUT /v1/tenants/{tenant}/kills/…\`) stop a tool, an upstream, a caller, a key or a whole tenant, also of the file: at every process within a second, calls in flight included, until they are taken back. An upstream or key that there is not is 404: it would stop nothing.
   What a platform-admin has stopped only a platform-admin takes back. They survive restarts and rollbacks, and \`explain\` tells them. They go with a tenant that is removed: made anew by PUT or apply it has none; brought back by a rollback it has those that it had last.

@@ -52,7 +52,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['control/kills.ts maxKillChars chars', 'kill switches as JSON', 'tenant', '409'],
     ['control/request-memory.ts maxKeyChars chars', 'an Idempotency-Key', 'request', '409'],
     ['store/keys.ts requestTtlMs', 'time for which an answer is repeated', 'request', 'it is done again'],
-    ['store/keys.ts versionsKept', 'versions that are kept', 'store', 'the oldest are forgotten'],
+    ['store/keys.ts versionsKept', 'versions that are kept of all', 'store', 'the oldest are forgotten'],
+    ['store/keys.ts versionsPerTenant', 'versions that are kept besides', 'tenant', 'its oldest are forgotten'],
+    [
+      'store/keys.ts removedNamesKept',
+      'removed tenants and kill lists with versions',
+      'store',
+      'the oldest are forgotten'
+    ],
     ['store/keys.ts sessionsListed', 'sessions that are listed', 'tenant', 'those opened before are left out']
   ],
   'Messages from clients': [
@@ -1166,7 +1173,7 @@ cli/admin/admin-client.ts maxPages
 cli/admin/admin-client.ts timeoutMs
 cli/client/mcp-client.ts maxShownChars
 session/session-index.ts readAtOnce
-control/journal.ts readAtOnce
+control/version-records.ts readAtOnce
 control/request-memory.ts underWayMs
 admin/configuration/versions.ts maxTargetChars
 admin/configuration/keys.ts keyBytes

@@ -1,13 +1,14 @@
 // Which tenants and limits there are, without anything secret.
 
 import type { Static } from 'typebox'
+import type { Problem } from '../config/problems.ts'
 import { LimitsSchema } from '../config/schema/limits.ts'
 import { closedObject } from '../config/schema/parts.ts'
 import { Type } from '../config/schema/type.ts'
 import type { Tenant } from '../config/snapshot.ts'
 import { shownDocument, type TenantDocument } from '../control/tenant-document.ts'
 import { tenantId } from '../protocol/messages.ts'
-import type { Administrator } from './access.ts'
+import type { Administrator, AdminRole } from './access.ts'
 import {
   configurationSchema,
   documentsKnown,
@@ -76,6 +77,17 @@ function tenantEntry(
   }
 }
 
+/** They name variables and files of the gateway, and quote the document: for those only who may read it. */
+function problemsFor(role: AdminRole, problems: readonly Problem[]): Array<Omit<Problem, 'line'>> {
+  if (problems.length > 0 && !mayRead(role))
+    return [{ path: '', message: 'cannot be used at the process that answers', suggestion: 'Administrators see why.' }]
+  return problems.map(({ path, message, suggestion }) => ({
+    path,
+    message,
+    ...(suggestion !== undefined && { suggestion })
+  }))
+}
+
 /** @throws AdminProblem not_found */
 export function tenantAnswer(
   { tenant: id = '' }: Readonly<Record<string, string>>,
@@ -89,11 +101,7 @@ export function tenantAnswer(
   const body: Static<typeof TenantDetails> = {
     ...tenantEntry(id, tenant, document),
     configuration: mayRead(role) && document !== undefined ? shownDocument(document.tree) : null,
-    problems: control.problemsOf(id).map(({ path, message, suggestion }) => ({
-      path,
-      message,
-      ...(suggestion !== undefined && { suggestion })
-    }))
+    problems: problemsFor(role, control.problemsOf(id))
   }
   return new AdminReply(body, etagHeader(document), status)
 }

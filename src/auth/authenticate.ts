@@ -147,12 +147,16 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
       })
     },
 
-    /** Forgets all tokens; keys of issuers that are still trusted stay. */
+    /** Forgets the tokens of tenants that are others than before; keys of issuers that are still trusted stay. */
     reload(tenants: Iterable<Tenant>): void {
-      credentials = new WeakMap()
-      const trusted = new Set(
-        [...tenants].flatMap((tenant) => tenant.auth.issuers.map((issuer) => keySourceId(tenant, issuer)))
-      )
+      const all = [...tenants]
+      const known = all.flatMap((tenant) => {
+        const made = credentials.get(tenant)
+        return made === undefined ? [] : [[tenant, made] as const]
+      })
+      // One that was away meanwhile, and is the same again, has lost its keys.
+      credentials = new WeakMap(known)
+      const trusted = new Set(all.flatMap((tenant) => tenant.auth.issuers.map((issuer) => keySourceId(tenant, issuer))))
       for (const [id, source] of keySources) {
         if (trusted.has(id)) continue
         source.close()
@@ -177,8 +181,10 @@ function notStopped(principal: Principal, { auth }: Tenant): Principal {
 }
 
 /** Under an equal id the keys stay over a reload. */
-const keySourceId = (tenant: Tenant, { issuer, jwksUri, staleSeconds }: Tenant['auth']['issuers'][number]): string =>
-  JSON.stringify([tenant.id, issuer, jwksUri, staleSeconds])
+const keySourceId = (
+  tenant: Tenant,
+  { issuer, jwksUri, hosts, staleSeconds }: Tenant['auth']['issuers'][number]
+): string => JSON.stringify([tenant.id, issuer, jwksUri, hosts, staleSeconds])
 
 /** API keys of a tenant, or admin keys: known by their SHA-256 only. */
 export function createKeyring<Key extends Pick<KeyConfig, 'sha256'>>(keys: readonly Key[]) {

@@ -9,6 +9,7 @@ import {
   processDiscoveryResponse,
   type AuthorizationServer
 } from 'oauth4webapi'
+import { isAllowedHost } from '../config/formats.ts'
 import { deadline, steadyClock } from '../time/clock.ts'
 
 interface FetchInit {
@@ -73,25 +74,31 @@ async function bounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<U
   return new Uint8Array(Buffer.concat(chunks))
 }
 
+/** Whom to ask for its metadata, and where that may lead besides its own origin; not given: anywhere. */
+interface Discovered {
+  readonly issuer: string
+  readonly hosts?: readonly string[] | undefined
+}
+
 /**
- * @param issuer configured by the operator; whether it may be http is decided when the configuration is compiled
+ * @param from its issuer is configured; whether it may be http is decided when the configuration is compiled
  * @returns `jwks_uri` of the issuer's metadata
  * @throws AggregateError with the problem of each of the two documents
  */
-export async function discoverJwksUri(issuer: string, fetch: Fetch, signal: AbortSignal): Promise<string> {
-  return (await discover(issuer, fetch, signal, ['oauth2', 'oidc'], ['jwks_uri'])).jwks_uri as string
+export async function discoverJwksUri(from: Discovered, fetch: Fetch, signal: AbortSignal): Promise<string> {
+  return (await discover(from, fetch, signal, ['oauth2', 'oidc'], ['jwks_uri'])).jwks_uri as string
 }
 
 /**
  * The metadata of an OpenID provider where people sign in.
  * @throws as `discoverJwksUri`
  */
-export const discoverProvider = (issuer: string, fetch: Fetch): Promise<AuthorizationServer> =>
-  discover(issuer, fetch, undefined, ['oidc', 'oauth2'], ['authorization_endpoint', 'token_endpoint'])
+export const discoverProvider = (from: Discovered, fetch: Fetch): Promise<AuthorizationServer> =>
+  discover(from, fetch, undefined, ['oidc', 'oauth2'], ['authorization_endpoint', 'token_endpoint'])
 
 /** @param needed members that are URLs to which the gateway or a browser will go */
 async function discover(
-  issuer: string,
+  { issuer, hosts }: Discovered,
   fetch: Fetch,
   signal: AbortSignal | undefined,
   forms: ReadonlyArray<'oauth2' | 'oidc'>,
@@ -110,7 +117,7 @@ async function discover(
       const metadata = await processDiscoveryResponse(identifier, response)
       // RFC 8414 section 3.3: identical, where the library compares normalised URLs.
       if (metadata.issuer !== issuer) throw new Error(`the metadata is of issuer ${metadata.issuer}, not of ${issuer}`)
-      for (const name of needed) checkUri(issuer, name, metadata[name])
+      for (const name of needed) checkUri({ issuer, hosts }, name, metadata[name])
       return metadata
     } catch (problem) {
       problems.push(problem)
@@ -122,13 +129,16 @@ async function discover(
 
 // SSRF: a hostile issuer could name an address that only the gateway can reach. Over https the server there must hold a
 // certificate for its name before it sees a byte of a request; plain http and bare addresses are accepted only where
-// the configured issuer URL has them.
-function checkUri(issuer: string, name: string, uri: unknown): void {
+// the configured issuer URL has them. Where a tenant-admin may have named the issuer, it leads to hosts only that the
+// tenant-admin might have named.
+function checkUri({ issuer, hosts }: Discovered, name: string, uri: unknown): void {
   if (typeof uri !== 'string' || !URL.canParse(uri)) throw new Error(`the metadata has no ${name}`)
   const remedy = name === 'jwks_uri' ? '; set jwksUri if it is right' : ''
   const from = new URL(issuer)
   const to = new URL(uri)
   if (to.origin === from.origin) return
+  if (hosts !== undefined && !isAllowedHost(to, hosts))
+    throw new Error(`${name} ${uri} is at a host that is not among admin.allowedHosts`)
   if (to.protocol !== 'https:')
     throw new Error(`${name} ${uri} is neither https nor of the issuer's own origin${remedy}`)
   if (isIP(to.hostname.replace(/^\[|\]$/g, '')) !== 0 && to.hostname !== from.hostname) {

@@ -23,7 +23,7 @@ export type KeySource = ReturnType<typeof createKeySource>
 type KeyHeader = Readonly<Record<'alg', string> & Partial<Record<'kid', string>>>
 
 export function createKeySource(
-  config: Pick<IssuerConfig, 'issuer' | 'jwksUri' | 'staleSeconds'>,
+  config: Pick<IssuerConfig, 'issuer' | 'jwksUri' | 'hosts' | 'staleSeconds'>,
   { fetch, clock, log }: { fetch: Fetch; clock: Pick<Clock, 'now'>; log: Log }
 ) {
   const { issuer } = config
@@ -36,7 +36,7 @@ export function createKeySource(
   let failing = false
 
   async function download(): Promise<KeySet> {
-    uri ??= await discoverJwksUri(issuer, fetch, closing.signal)
+    uri ??= await discoverJwksUri(config, fetch, closing.signal)
     const response = await fetch(uri, {
       headers: { accept: 'application/jwk-set+json, application/json' },
       signal: closing.signal

@@ -16,6 +16,12 @@ export function formatFault(format: string, text: string): Fault | undefined {
   return fault.length === 0 ? undefined : fault
 }
 
+/** @param allowed hosts in lower case; `*.` before one stands for any name below it */
+export function isAllowedHost(url: URL, allowed: readonly string[]): boolean {
+  const { hostname } = url
+  return allowed.some((each) => (each.startsWith('*.') ? hostname.endsWith(each.slice(1)) : hostname === each))
+}
+
 /** 127.0.0.0/8, ::1 and `localhost`, as bound or as `URL.hostname` writes them. */
 export function isLoopback(host: string): boolean {
   const bare = host.replace(/^\[(.*)\]$/, '$1').toLowerCase()

@@ -60,7 +60,7 @@ export function compileConfig(text: string, { path, env, dataDir, host, port }: 
 
   const { value, isReference, inserted } = resolveReferences(tree, folder, env, report)
   const config = checkShape(ConfigSchema, value, report, isReference)
-  checkRules(config, report, { host, port })
+  checkRules(config, report, { host, port, inserted })
   if (report.problems().length > 0) throw new ConfigError(path, report.problems())
   // What checkShape accepts has the type of the schema: test/config/shape.test.ts holds it against a validator.
   return compile(config as ConfigInput, { folder, dataDir, host, port, inserted })

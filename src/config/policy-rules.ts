@@ -6,7 +6,13 @@ import { checkDoubles, type Path, type Report } from './problems.ts'
 import { listOf, stringOrNone, treeOf, type Tree } from './shape.ts'
 
 /** Of a tenant, or of an endpoint of one. */
-export function checkPolicy({ policy }: Tree, place: Path, report: Report, { auth }: Tree): void {
+export function checkPolicy(
+  { policy }: Tree,
+  place: Path,
+  report: Report,
+  { auth }: Tree,
+  isInserted: (path: Path) => boolean
+): void {
   const path = [...place, 'policy', 'rules']
   const rules = listOf(treeOf(policy)['rules']).map(treeOf)
   const isAmbiguous = listOf(treeOf(auth)['issuers']).length > 1
@@ -30,7 +36,7 @@ export function checkPolicy({ policy }: Tree, place: Path, report: Report, { aut
         'Add the issuers that are meant.'
       )
     if (typeof when !== 'string') return
-    const members = checkCondition(when, treeOf(what)['kinds'], [...path, index, 'when'], report)
+    const members = checkCondition(when, treeOf(what)['kinds'], [...path, index, 'when'], report, isInserted)
     if (!namesIssuer && (members.has('subject') || members.has('client')) && !members.has('issuer'))
       report.add(
         [...path, index, 'when'],
@@ -40,8 +46,17 @@ export function checkPolicy({ policy }: Tree, place: Path, report: Report, { aut
   })
 }
 
-/** @returns the members of the principal that it looks at */
-function checkCondition(when: string, kinds: unknown, path: Path, report: Report): ReadonlySet<string> {
+/**
+ * @param isInserted does the text at a path come from references? Then nothing of it is quoted
+ * @returns the members of the principal that it looks at
+ */
+function checkCondition(
+  when: string,
+  kinds: unknown,
+  path: Path,
+  report: Report,
+  isInserted: (path: Path) => boolean
+): ReadonlySet<string> {
   // Resources are also read by subscriptions, which last.
   if (listOf(kinds).length === 0 || listOf(kinds).some((kind) => kind !== 'tool' && kind !== 'prompt'))
     report.add(path, 'is judged for calls of tools and prompts only', 'Add what.kinds: [tool], [prompt], or both.')
@@ -49,7 +64,8 @@ function checkCondition(when: string, kinds: unknown, path: Path, report: Report
     return compileCondition(when).principal
   } catch (error) {
     if (!(error instanceof ConditionError)) throw error
-    report.add(path, error.message, error.remedy)
+    if (isInserted(path)) report.add(path, 'refers to what is no condition', 'Write the condition itself here.')
+    else report.add(path, error.message, error.remedy)
     return new Set()
   }
 }

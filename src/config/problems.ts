@@ -2,7 +2,7 @@
 // any of them may be a secret. Documents of the admin API are judged here, too: there is a limit to the problems that
 // are kept, and to the names that are compared for a suggestion.
 
-const maxProblems = 200
+export const maxProblems = 200
 /** Of those that take the comparison of names. */
 const maxSuggestions = 20
 /** Names that one misspelt name is compared with. */

@@ -19,13 +19,17 @@ interface RulesContext {
   readonly port?: number | undefined
   /** A tenant that is being made gets its keys afterwards. */
   readonly mayLetNobodyIn?: boolean
+  /** Texts that come from references. */
+  readonly inserted?: ReadonlyArray<{ readonly path: Path }>
 }
 
 export function checkRules(
   config: unknown,
   report: Report,
-  { host, port, mayLetNobodyIn = false }: RulesContext = {}
+  { host, port, mayLetNobodyIn = false, inserted = [] }: RulesContext = {}
 ): void {
+  const insertedPaths = new Set(inserted.map(({ path }) => JSON.stringify(path)))
+  const isInserted = (path: Path): boolean => insertedPaths.has(JSON.stringify(path))
   const { publicUrl, tenants, listen, audit } = treeOf(config)
   const bound = host ?? stringOrNone(treeOf(listen)['host']) ?? '127.0.0.1'
   if (!isLoopback(bound) && publicUrl === undefined) {
@@ -53,9 +57,9 @@ export function checkRules(
         'Say where records go under audit, such as audit: {} for the store, or take it out.'
       )
     checkEndpoints(tenant, path, report)
-    checkPolicy(tenant, path, report, tenant)
+    checkPolicy(tenant, path, report, tenant, isInserted)
     for (const [name, endpoint] of Object.entries(treeOf(tenant['endpoints'])))
-      checkPolicy(treeOf(endpoint), [...path, 'endpoints', name], report, tenant)
+      checkPolicy(treeOf(endpoint), [...path, 'endpoints', name], report, tenant, isInserted)
   }
 }
 

@@ -6,6 +6,8 @@ import { resolveReferences, type Environment } from '../config/references.ts'
 import { checkRules } from '../config/rules.ts'
 import { ConfigSchema, type ConfigInput } from '../config/schema/config.ts'
 import { checkShape, treeOf, type Tree } from '../config/shape.ts'
+import { isAllowedHost } from '../config/formats.ts'
+import type { AuthConfig } from '../config/auth/auth-config.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import { tenantId } from '../protocol/messages.ts'
 import { hasReference, type TenantDocument } from './tenant-document.ts'
@@ -57,7 +59,7 @@ export function compileDocument(
     report,
     isReference
   )
-  checkRules(config, report, { ...listen, mayLetNobodyIn: true })
+  checkRules(config, report, { ...listen, mayLetNobodyIn: true, inserted })
   const input = treeOf(config)
   const wanted = treeOf(treeOf(input['tenants'])[id])
   const barred = createReport(() => undefined)
@@ -79,7 +81,17 @@ export function compileDocument(
   })
   const tenant = tenants.get(tenantId(id))
   if (tenant === undefined) throw new Error('a document was compiled to no tenant')
-  return { tenant, barred: problemsIn(barred) }
+  return { tenant: { ...tenant, auth: confined(tenant.auth, admin?.allowedHosts ?? []) }, barred: problemsIn(barred) }
+}
+
+/** Where a tenant-admin may have named an issuer, what it answers leads to no host that a tenant-admin may not name. */
+function confined({ issuers, login, ...auth }: AuthConfig, hosts: readonly string[]): AuthConfig {
+  const hostsOf = (issuer: string) => (isAllowedHost(new URL(issuer), hosts) ? { hosts } : {})
+  return {
+    ...auth,
+    ...(login && { login: { ...login, provider: { ...login.provider, ...hostsOf(login.provider.issuer) } } }),
+    issuers: issuers.map((each) => ({ ...each, ...hostsOf(each.issuer) }))
+  }
 }
 
 const withoutPrefix = (path: string, prefix: string): string =>

@@ -9,7 +9,7 @@ import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { tenantId, type TenantId } from '../protocol/messages.ts'
 import { compileDocument, contextOfFile } from './compile-document.ts'
 import { ControlError } from './control-error.ts'
-import type { KeptText } from './journal.ts'
+import type { KeptText } from './version-records.ts'
 import { killsIn, stoppedTenant, type DatedKill, type KillsByTenant } from './kills.ts'
 import type { TenantDocument } from './tenant-document.ts'
 

@@ -24,7 +24,7 @@ import { ControlError } from './control-error.ts'
 import { createJournal } from './journal.ts'
 import { createJudge, type Wish } from './judge.ts'
 import { createKillSwitches, type Commit, type KillSwitch } from './kill-switches.ts'
-import { killTextsAfter, removedTenants } from './removed-tenants.ts'
+import { killTextsAfter, namesOf, removedTenants } from './removed-tenants.ts'
 import { createRequestMemory } from './request-memory.ts'
 
 /** How often each process looks for versions that it was not told of. */
@@ -94,7 +94,7 @@ export async function createControl(options: ControlOptions) {
     const texts = judged()
     if (texts.size === 0) return
     const at = new Date(wall.now()).toISOString()
-    if (!(await journal.append({ ...about, names: [...texts.keys()], at }, texts))) {
+    if (!(await journal.append({ ...about, at }, texts))) {
       if (attempt < maxAttempts) return await commit(about, judged, attempt + 1)
       throw new ControlError('conflict', 'Others change the configuration at the same time.', 'Try again.')
     }
@@ -177,12 +177,18 @@ export async function createControl(options: ControlOptions) {
     /** @returns whether it was not so already. @throws ControlError, GatewayError unavailable */
     switchKill: (wanted: KillSwitch): Promise<boolean> => inTurn(() => kills.turn(wanted)),
 
-    /** @param before a version number */
-    history: (before: number, limit: number) => inTurn(() => journal.history(before, limit)),
+    /** @param tenants undefined: all. @param before a version number */
+    history: (tenants: Iterable<string> | undefined, before: number, limit: number) =>
+      inTurn(() => journal.history(before, limit, tenants && [...tenants].flatMap(namesOf))),
     isOfFile: (tenant: string): boolean => file().tenants.has(tenantId(tenant)),
-    /** The documents of a version; undefined where it is not kept as a whole. @throws GatewayError unavailable */
-    at: (version: number): Promise<Documents | undefined> =>
-      inTurn(async () => wholeDocumentsIn(await journal.at(version))),
+    /**
+     * The documents of a version, or that of one tenant; undefined where they are not all kept.
+     * @throws GatewayError unavailable
+     */
+    at: (version: number, tenant?: string): Promise<Documents | undefined> =>
+      inTurn(async () =>
+        wholeDocumentsIn(await journal.at(version, tenant === undefined ? undefined : namesOf(tenant)))
+      ),
     /** What those of these tenants that are not there any more had last. @throws GatewayError unavailable */
     removedOf: (tenants: Iterable<string>) =>
       inTurn(async () => {

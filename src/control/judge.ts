@@ -1,6 +1,7 @@
 // Whether a change may be made: by this author, of a tenant that the file does not have, within the limits, to
 // documents that compile.
 
+import { countOf, maxProblems, type Problem } from '../config/problems.ts'
 import type { Environment } from '../config/references.ts'
 import type { Tree } from '../config/shape.ts'
 import type { Snapshot } from '../config/snapshot.ts'
@@ -11,7 +12,7 @@ import { checkSizes, textOfDocument, type DocumentChange, type Documents } from 
 import { ControlError } from './control-error.ts'
 import { checkTenantAdmin } from './permissions.ts'
 import type { RemovedTenant } from './removed-tenants.ts'
-import { hasReference, notUsable, storedDocument } from './tenant-document.ts'
+import { hasReference, keepsReferences, notUsable, storedDocument } from './tenant-document.ts'
 import type { ChangeAuthor } from './version-record.ts'
 
 /** New trees by tenant, without their secrets where they keep them; undefined: the tenant is removed. */
@@ -61,21 +62,40 @@ export function createJudge({ file, env, documents: documentsNow, version }: Jud
       }
       if (tree === undefined || canonicalJsonOf(tree) === canonicalJsonOf(before?.tree))
         return tree === undefined && before !== undefined ? [{ tenant, before, after: undefined }] : []
-      // A tenant-admin leaves references as they are.
-      const byPlatform = (author.role === 'platform-admin' || before?.byPlatform === true) && hasReference(tree)
+      // A tenant-admin leaves references as they are, or takes them out.
+      const mayRefer =
+        author.role === 'platform-admin' || (before?.byPlatform === true && keepsReferences(before.tree, tree))
+      const byPlatform = mayRefer && hasReference(tree)
       const chars = textOfDocument({ tree, byPlatform }).length
       return [{ tenant, before, after: { version: version() + 1, tree, byPlatform, chars } }]
     })
     for (const each of changes) admit?.(each)
     checkSizes(documents, changes)
-    const problems = changes.flatMap(({ tenant, after }) => {
-      if (after === undefined) return []
+    checkUse(changes)
+    return changes
+  }
+
+  /** @throws ControlError not_usable, with the faults of all documents together within the limit of one */
+  function checkUse(changes: readonly DocumentChange[]): void {
+    const problems: Problem[] = []
+    let unread = 0
+    for (const { tenant, after } of changes) {
+      if (after === undefined) continue
+      if (problems.length >= maxProblems) {
+        unread++
+        continue
+      }
       const found = compileDocument(tenant, after, file(), env)
       const faults = 'tenant' in found ? found.barred : found.problems
-      return changes.length === 1 ? faults : faults.map((each) => ({ ...each, path: `${tenant}.${each.path}` }))
-    })
-    if (problems.length > 0) throw notUsable(problems)
-    return changes
+      problems.push(
+        ...(changes.length === 1 ? faults : faults.map((each) => ({ ...each, path: `${tenant}.${each.path}` })))
+      )
+    }
+    if (problems.length === 0) return
+    if (problems.length <= maxProblems && unread === 0) throw notUsable(problems)
+    const shown = problems.slice(0, maxProblems - 1)
+    const message = `has ${countOf(problems.length - shown.length, 'more problem')}, and ${countOf(unread, 'tenant')} not read yet`
+    throw notUsable([...shown, { path: '', message, suggestion: 'Mend these first.' }])
   }
 
   return { judge, checkOwner }

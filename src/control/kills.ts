@@ -8,7 +8,7 @@ import type { Kill, PolicyConfig, Tenant } from '../config/snapshot.ts'
 import { endpointName, upstreamName } from '../protocol/messages.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { ControlError } from './control-error.ts'
-import type { KeptText } from './journal.ts'
+import type { KeptText } from './version-records.ts'
 
 /** Of the names of lists of kills in the journal. */
 export const killsPrefix = 'kills/'

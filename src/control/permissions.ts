@@ -1,6 +1,7 @@
 // What a tenant-admin may not put into the document of a tenant, because it would reach beyond the tenant: programs of
 // the gateway's machine, its secrets, and hosts that only its network reaches.
 
+import { isAllowedHost } from '../config/formats.ts'
 import type { Problem } from '../config/problems.ts'
 import { pathText } from '../config/problems.ts'
 import type { AdminConfig } from '../config/snapshot.ts'
@@ -74,17 +75,22 @@ function upstreamFaults(before: Tree, next: Tree, allowedHosts: readonly string[
   })
 }
 
-/** The gateway asks an issuer for its keys. */
+/** The gateway asks an issuer for its keys, and the provider of a login front for tokens. */
 function issuerFaults(before: Tree, next: Tree, allowedHosts: readonly string[]): Problem[] {
+  const providerOf = ({ auth }: Tree): unknown => treeOf(treeOf(auth)['login'])['provider']
+  const provider = isSame(providerOf(before) ?? null, providerOf(next) ?? null)
+    ? []
+    : hostFault(treeOf(providerOf(next))['issuer'], 'auth.login.provider.issuer', allowedHosts)
   const issuersOf = (tree: Tree): readonly unknown[] => listOf(treeOf(tree['auth'])['issuers'])
   const old = issuersOf(before)
-  return issuersOf(next).flatMap((each, index): Problem[] => {
+  const issuers = issuersOf(next).flatMap((each, index): Problem[] => {
     if (!isTree(each) || old.some((other) => isSame(each, other))) return []
     const path = pathText(['auth', 'issuers', index])
     return ['issuer', 'jwksUri'].flatMap((member) =>
       each[member] === undefined ? [] : hostFault(each[member], `${path}.${member}`, allowedHosts)
     )
   })
+  return [...issuers, ...provider]
 }
 
 /** And the provider of the login front for its endpoints. */
@@ -97,11 +103,7 @@ function loginFaults(before: Tree, next: Tree, allowedHosts: readonly string[]):
 function hostFault(url: unknown, path: string, allowedHosts: readonly string[]): Problem[] {
   // What is no URL is a fault of its own, which the compiler names.
   if (typeof url !== 'string' || !URL.canParse(url)) return []
-  const { hostname } = new URL(url)
-  const isAllowed = allowedHosts.some((each) =>
-    each.startsWith('*.') ? hostname.endsWith(each.slice(1)) : hostname === each
-  )
-  if (isAllowed) return []
+  if (isAllowedHost(new URL(url), allowedHosts)) return []
   const suggestion = 'The configuration file lists those that tenant-admins may use under admin.allowedHosts.'
   return [{ path, message: 'names a host that is not allowed', suggestion }]
 }

@@ -11,29 +11,27 @@ export interface RemovedTenant {
   readonly kills: readonly DatedKill[]
 }
 
+/** Of what the journal has of a tenant. */
+export const namesOf = (tenant: string): readonly string[] => [documentPrefix + tenant, killsPrefix + tenant]
+
 /**
  * @param wanted tenants; those that `now` has are left out
- * @returns without those whose removal is not among the versions that are kept
+ * @returns without those whose removal is forgotten
  * @throws GatewayError unavailable
  */
 export async function removedTenants(
-  journal: Pick<ReturnType<typeof createJournal>, 'at' | 'history'>,
+  journal: Pick<ReturnType<typeof createJournal>, 'at' | 'versionsOf'>,
   wanted: Iterable<string>,
   now: Documents
 ): Promise<ReadonlyMap<string, RemovedTenant>> {
-  const missing = new Set([...wanted].filter((id) => !now.has(id)))
   const removed = new Map<string, RemovedTenant>()
-  if (missing.size === 0) return removed
-  for (const { version, names } of await journal.history(Infinity, Infinity)) {
-    const ids = [...missing].filter((id) => names.includes(documentPrefix + id))
-    if (ids.length === 0) continue
-    const texts = (await journal.at(version - 1)) ?? new Map()
-    const [documents, kills] = [documentsIn(texts, new Map()), killsIn(texts, new Map())]
-    for (const id of ids) {
-      missing.delete(id)
-      const document = documents.get(id)
-      if (document !== undefined) removed.set(id, { tree: document.tree, kills: kills.get(id)?.kills ?? [] })
-    }
+  for (const id of wanted) {
+    const removal = journal.versionsOf(documentPrefix + id).at(-1)
+    if (now.has(id) || removal === undefined) continue
+    const texts = await journal.at(removal - 1, namesOf(id))
+    const document = documentsIn(texts ?? new Map(), new Map()).get(id)
+    const kills = killsIn(texts ?? new Map(), new Map()).get(id)?.kills ?? []
+    if (document !== undefined) removed.set(id, { tree: document.tree, kills })
   }
   return removed
 }

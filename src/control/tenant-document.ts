@@ -58,8 +58,21 @@ export function shownDocument(tree: Tree): Tree {
     isTree(key) ? withMembers(key, { sha256: () => hidden, key: shownSecret }) : key
   return withMembers(tree, {
     upstreams: (upstreams) => mapped(upstreams, shownUpstream),
-    auth: (auth) => (isTree(auth) ? withMembers(auth, { keys: (keys) => listOf(keys).map(shownKey) }) : auth)
+    auth: (auth) =>
+      isTree(auth)
+        ? withMembers(auth, {
+            keys: (keys) => listOf(keys).map(shownKey),
+            login: (login) => withClientSecret(login, shownSecret)
+          })
+        : auth
   })
+}
+
+/** Of the provider of a login front. */
+const withClientSecret = (login: unknown, change: (secret: unknown) => unknown): unknown => {
+  const ofProvider = (provider: unknown) =>
+    isTree(provider) ? withMembers(provider, { clientSecret: change }) : provider
+  return isTree(login) ? withMembers(login, { provider: ofProvider }) : login
 }
 
 /** Where a secret of the upstream goes: a secret that its writer does not know must not go elsewhere. */
@@ -79,7 +92,7 @@ export function storedDocument(wanted: Tree, before: Tree | undefined): Tree {
     if (old !== undefined && mayKeep) return old
     report.add(
       path,
-      old === undefined ? 'keeps a secret that is not there' : 'keeps a secret, but the upstream leads elsewhere now',
+      old === undefined ? 'keeps a secret that is not there' : 'keeps a secret, but leads elsewhere now',
       'Give the secret itself.'
     )
     return value
@@ -115,10 +128,21 @@ export function storedDocument(wanted: Tree, before: Tree | undefined): Tree {
       kept(value, old?.[member], ['auth', 'keys', index, member], true)
     return withMembers(key, { sha256: keptMember('sha256'), key: keptMember('key') })
   }
+  const oldLogin = treeOf(treeOf(before?.['auth'])['login'])
+  const storedClientSecret = (login: unknown) => (secret: unknown) => {
+    const [old, now] = [oldLogin['provider'], treeOf(login)['provider']].map(treeOf)
+    const isSame = old?.['issuer'] === now?.['issuer'] && old?.['clientId'] === now?.['clientId']
+    return kept(secret, old?.['clientSecret'], ['auth', 'login', 'provider', 'clientSecret'], isSame)
+  }
   const tree = withMembers(wanted, {
     upstreams: (upstreams) => mapped(upstreams, storedUpstream),
     auth: (auth) =>
-      isTree(auth) ? withMembers(auth, { keys: (keys) => (Array.isArray(keys) ? keys.map(storedKey) : keys) }) : auth
+      isTree(auth)
+        ? withMembers(auth, {
+            keys: (keys) => (Array.isArray(keys) ? keys.map(storedKey) : keys),
+            login: (login) => withClientSecret(login, storedClientSecret(login))
+          })
+        : auth
   })
   const path = impossibleKey(tree, [])
   if (path !== undefined) report.add(path, 'is no possible key', 'Use a plain name.')
@@ -146,6 +170,21 @@ export const hasReference = (value: unknown): boolean =>
   typeof value === 'string'
     ? value.replaceAll('$${', '\0').includes('${')
     : typeof value === 'object' && value !== null && Object.values(value).some(hasReference)
+
+/** Was each text of it that refers to something in the tree before? */
+export function keepsReferences(before: Tree, after: Tree): boolean {
+  const old = new Set(referencesIn(before))
+  return referencesIn(after).every((text) => old.has(text))
+}
+
+const referencesIn = (value: unknown): readonly string[] =>
+  typeof value === 'string'
+    ? hasReference(value)
+      ? [value]
+      : []
+    : typeof value === 'object' && value !== null
+      ? Object.values(value).flatMap(referencesIn)
+      : []
 
 /** JSON Merge Patch (RFC 7396 section 2). */
 export function mergePatch(target: unknown, patch: unknown): unknown {

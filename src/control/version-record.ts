@@ -21,12 +21,26 @@ export interface VersionHead {
   readonly names: readonly string[]
 }
 
+type VersionsByName = Readonly<Record<string, readonly number[]>>
+
 export interface VersionRecord extends VersionHead {
-  /** Of every text that there is: the version whose record holds it. */
-  readonly places: Readonly<Record<string, number>>
+  /**
+   * Of every text that there is: the version whose record holds it. Undefined once the version is none of the last:
+   * then the record is kept for the texts that it changed, and no longer tells of others.
+   */
+  readonly places?: Readonly<Record<string, number>>
   /** The texts that this version changed, by name. */
   readonly sealed: Readonly<Record<string, string>>
+  /** Of each text that it changed: the versions before that changed it, the oldest first. Empty: there was none. */
+  readonly past?: VersionsByName
+  /** Names of texts that there are no more, and the version that removed each: the last of them. */
+  readonly gone?: Readonly<Record<string, number>>
 }
+
+/** One of the last versions, which tells of all texts. */
+export type WholeRecord = VersionRecord & Required<Pick<VersionRecord, 'places'>>
+
+export const isWhole = (record: VersionRecord | undefined): record is WholeRecord => record?.places !== undefined
 
 /** In place of a record that is no longer needed. */
 export const tombstone = '-'
@@ -40,8 +54,8 @@ export function decodeVersion(text: string, version: number): VersionRecord | un
     return undefined // A tombstone, or nothing that a gateway wrote.
   }
   if (!isObject(value) || value['version'] !== version) return undefined
-  const { id, at, author, action, names, places, sealed } = value
-  const isWhole =
+  const { id, at, author, action, names, places, sealed, past, gone } = value
+  const isSound =
     typeof id === 'string' &&
     typeof at === 'string' &&
     typeof action === 'string' &&
@@ -50,9 +64,13 @@ export function decodeVersion(text: string, version: number): VersionRecord | un
     typeof author['role'] === 'string' &&
     Array.isArray(names) &&
     names.every((name) => typeof name === 'string') &&
-    isObject(places) &&
-    Object.values(places).every(Number.isSafeInteger) &&
+    (places === undefined || isNumbers(places)) &&
     isObject(sealed) &&
-    Object.values(sealed).every((each) => typeof each === 'string')
-  return isWhole ? (value as unknown as VersionRecord) : undefined
+    Object.values(sealed).every((each) => typeof each === 'string') &&
+    (past === undefined || (isObject(past) && Object.values(past).every(Array.isArray))) &&
+    Object.values(past ?? {}).every((each) => (each as unknown[]).every(Number.isSafeInteger)) &&
+    (gone === undefined || isNumbers(gone))
+  return isSound ? (value as unknown as VersionRecord) : undefined
 }
+
+const isNumbers = (value: unknown): boolean => isObject(value) && Object.values(value).every(Number.isSafeInteger)

@@ -53,7 +53,7 @@ export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, cl
   async function metadata(): Promise<oauth.AuthorizationServer> {
     const now = clock.now()
     if (known !== undefined && now >= known.at && now < known.at + metadataMs) return known.server
-    const server = await discoverProvider(provider.issuer, fetch)
+    const server = await discoverProvider(provider, fetch)
     known = { server, at: now }
     return server
   }

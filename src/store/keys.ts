@@ -61,8 +61,12 @@ export const eventsKept = 1_000
 export const tasksTtlMs = 7 * 24 * 60 * 60 * 1000
 export const tasksKept = 1_000
 export const bridgedTaskCountTtlMs = 24 * 60 * 60 * 1000
-/** Of what the admin API made: so far back it can be shown, and taken up again. */
+/** Of what the admin API made: so far back all of it can be shown, and taken up again. */
 export const versionsKept = 100
+/** So many of each tenant are kept beside, however often others change. */
+export const versionsPerTenant = 20
+/** Documents and lists of kill switches that there are no more, whose versions are kept. */
+export const removedNamesKept = 1_000
 export const tombstoneTtlMs = 24 * 60 * 60 * 1000
 export const requestTtlMs = 24 * 60 * 60 * 1000
 export const healthTtlMs = 60 * 1000

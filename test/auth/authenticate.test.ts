@@ -1,6 +1,7 @@
 import t from 'tap'
 import { createFetch } from '../../src/auth/fetch.ts'
 import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
+import { tenantId } from '../../src/protocol/messages.ts'
 import { forgingIssuer } from '../kit/forging-issuer.ts'
 
 const now = Date.now()
@@ -26,17 +27,23 @@ t.test('a reload forgets verdicts and keeps the keys of issuers that stay', asyn
   t.equal(idp.keySetRequests(), 2, 'an issuer that was away is asked anew')
 })
 
-t.test('a verdict ends with a reload even where the tenant object stays', async (t) => {
+t.test('a verdict ends with a change of its tenant, and outlives those of others', async (t) => {
   const idp = await forgingIssuer(t, { resource, now })
   const tenant = tenantWith({ issuers: [trust(idp.issuer)] })
   const setup = testAuthenticator(t, tenant)
   const token = await idp.sign()
   const first = await setup.present(token)
   t.equal(await setup.present(token), first)
-  setup.authenticator.reload([tenant])
-  const second = await setup.present(token)
+  const globex = { ...tenantWith({ issuers: [] }), id: tenantId('globex') }
+  setup.authenticator.reload([tenant, globex])
+  t.equal(await setup.present(token), first)
+  const changed = { ...tenant }
+  setup.authenticator.reload([changed, globex])
+  const second = await setup.present(token, changed)
   t.not(second, first)
   t.same(second, first)
+  setup.authenticator.reload([tenant])
+  t.not(await setup.present(token), first, 'one that was away meanwhile begins anew')
 })
 
 t.test('a fault in the machinery is no refusal', async (t) => {

@@ -5,7 +5,7 @@ import { type Teardown, listen } from '../kit/listen.ts'
 
 type Documents = Record<string, (origin: string) => unknown>
 
-async function discovered(t: Teardown, documents: Documents, path = '') {
+async function discovered(t: Teardown, documents: Documents, path = '', hosts?: readonly string[]) {
   const asked: string[] = []
   const origin: string = await listen(
     t,
@@ -16,9 +16,11 @@ async function discovered(t: Teardown, documents: Documents, path = '') {
       return response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(document(origin)))
     })
   )
-  const uri = await discoverJwksUri(`${origin}${path}`, createFetch(), new AbortController().signal).catch(
-    (error: unknown) => error
-  )
+  const uri = await discoverJwksUri(
+    { issuer: `${origin}${path}`, hosts },
+    createFetch(),
+    new AbortController().signal
+  ).catch((error: unknown) => error)
   return { uri: typeof uri === 'string' ? uri.replace(origin, '') : uri, asked }
 }
 
@@ -91,4 +93,25 @@ t.test('a document cannot send us to an address that only we can reach', async (
     [place]: (origin) => ({ issuer: origin, jwks_uri: 'https://keys.example.com/keys' })
   })
   t.equal(uri, 'https://keys.example.com/keys')
+})
+
+t.test('where hosts are listed, discovery leads to them and to the own origin of the issuer only', async (t) => {
+  const place = '/.well-known/oauth-authorization-server'
+  const at = (uri: (origin: string) => string) => ({
+    [place]: (origin: string) => ({ issuer: origin, jwks_uri: uri(origin) })
+  })
+  const elsewhere = at(() => 'https://keys.internal.example/jwks')
+  const { uri } = await discovered(t, elsewhere, '', ['127.0.0.1', '*.other.example'])
+  t.match((uri as Error).message, /at a host that is not among admin.allowedHosts/)
+  t.match(await discovered(t, elsewhere, '', ['*.internal.example']), { uri: 'https://keys.internal.example/jwks' })
+  t.match(await discovered(t, elsewhere), { uri: 'https://keys.internal.example/jwks' }, 'where none are listed')
+  t.match(
+    await discovered(
+      t,
+      at((origin) => `${origin}/keys`),
+      '',
+      []
+    ),
+    { uri: '/keys' }
+  )
 })

@@ -45,3 +45,38 @@ t.test('of many problems the first are listed, and names are compared for a few 
   t.match(listed(few), [{ path: 'endpoints.e.upstreams[0]', suggestion: 'Did you mean "files"?' }])
   t.equal(listed(few).length, 1)
 })
+
+t.test('the problems of a hundred documents together are as many as those of one', async (t) => {
+  const { call } = await adminGateway(t, { upstreams: {} })
+  const tree = document(45, { url: 'http://127.0.0.1:1' })
+  const tenants = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`t${at}`, tree]))
+  const answer = await call('POST', '/v1/plan', { body: { tenants } })
+  t.equal(answer.status, 422, answer.text.slice(0, 200))
+  t.equal(listed(answer).length, 200)
+  t.match(listed(answer)[0], { path: /^t0\.endpoints/ })
+  t.match(listed(answer).at(-1), { path: '', message: /^has 26 more problems, and 15 tenants not read yet$/ })
+})
+
+t.test(
+  'what is wrong with a condition that comes from a variable is said without the text of the variable',
+  async (t) => {
+    const secret = 'hunter2_is_secret'
+    process.env['GATEHOUSE_TEST_NO_CONDITION'] = secret
+    t.teardown(() => delete process.env['GATEHOUSE_TEST_NO_CONDITION'])
+    const { call } = await adminGateway(t, { upstreams: {} })
+    const ruled = (when: string) => ({
+      auth: {},
+      upstreams: {},
+      policy: { default: 'allow', rules: [{ name: 'r', effect: 'deny', what: { kinds: ['tool'] }, when }] }
+    })
+    const plan = (when: string) => call('POST', '/v1/plan', { body: { tenants: { initech: ruled(when) } } })
+    const inserted = await plan('${GATEHOUSE_TEST_NO_CONDITION}')
+    t.match(
+      listed(inserted),
+      [{ path: 'policy.rules[0].when', message: 'refers to what is no condition' }],
+      inserted.text
+    )
+    t.notMatch(inserted.text, /hunter2/)
+    t.match(listed(await plan(secret)), [{ message: /hunter2/ }], 'what stands there itself is quoted')
+  }
+)

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { createJournal } from '../../src/control/journal.ts'
-import { controlVersionKey, versionsKept } from '../../src/store/keys.ts'
+import { controlVersionKey, versionsKept, versionsPerTenant } from '../../src/store/keys.ts'
 import { createSealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { randomBytes } from 'node:crypto'
@@ -12,7 +12,6 @@ import { quiet, recorded } from '../store/kit.ts'
 const about = {
   author: { name: 'ops', role: 'platform-admin' },
   action: 'test',
-  names: ['x'],
   at: '2026-07-28T09:00:00Z'
 }
 
@@ -45,12 +44,41 @@ t.test('the last versions can be read, old ones go, and no text in use goes with
     Array.from({ length: last }, async (_, at) => (await store.get(controlVersionKey(String(at + 1)))) !== '-')
   )
   t.equal(left[0], true, 'the record of what is in use')
-  t.equal(left.filter(Boolean).length, versionsKept + 1 + 6, 'and of what the oldest version that is kept needs')
+  const own = 7 * versionsPerTenant + 1
+  t.equal(left.filter(Boolean).length, own, 'and those of the last versions of each text, of which 100 are the last')
   const later = open()
   await later.pull()
   t.same(textsIn(later), textsIn(journal))
   t.equal(textsIn(later)['first'], 'stays')
   t.equal(later.version, last)
+})
+
+t.test('who changes one text again and again pushes out no version of another', async (t) => {
+  const { store, open } = await start(t)
+  const journal = open()
+  await journal.pull()
+  for (let n = 1; n <= 3; n++) await journal.append(about, new Map([['quiet', `quiet ${n}`]]))
+  await journal.append(about, new Map([['removed', 'was here']]))
+  await journal.append(about, new Map([['removed', undefined]]))
+  for (let n = 6; n <= versionsKept * 2; n++) await journal.append(about, new Map([['noisy', `noisy ${n}`]]))
+  const later = open()
+  await later.pull()
+  for (const each of [journal, later]) {
+    t.same(each.versionsOf('quiet'), [1, 2, 3])
+    t.equal(each.versionsOf('noisy').length, versionsPerTenant)
+    t.same(
+      (await each.history(Infinity, 50, ['quiet', 'removed'])).map(({ version }) => version),
+      [5, 4, 3, 2, 1]
+    )
+    t.match(await each.at(2, ['quiet']), new Map([['quiet', { version: 2, text: 'quiet 2' }]]))
+    t.match(await each.at(5, ['quiet', 'removed']), new Map([['quiet', { version: 3, text: 'quiet 3' }]]))
+    t.match(await each.at(4, ['removed']), new Map([['removed', { version: 4, text: 'was here' }]]))
+    t.same(await each.at(3, ['removed']), new Map(), 'it was not made yet')
+    t.equal(await each.at(50, ['noisy']), undefined, 'that is forgotten')
+    t.equal(await each.at(2), undefined, 'and so is what all were then')
+  }
+  const old = JSON.parse((await store.get(controlVersionKey('2'))) ?? '') as object
+  t.notMatch(old, { places: {} }, 'an old record tells of its own texts only')
 })
 
 t.test('of two writers of one number one wins, and the other sees what it wrote', async (t) => {

@@ -115,13 +115,20 @@ export const versionRoutes = [
       method: 'GET',
       path: '/v1/versions',
       roles: everyRole,
-      summary: 'The last hundred changes, the newest first.',
-      query: closedObject(pageQuery),
+      summary:
+        'The last hundred changes, the newest first; of one tenant, or where the key is for some, the last twenty of ' +
+        'each, however often others change.',
+      query: closedObject({
+        tenant: Type.Optional(Type.String({ description: 'Not given: all that the key is for.' })),
+        ...pageQuery
+      }),
       response: pageSchema(VersionEntry)
     },
-    async ({ administrator, query: { limit, cursor } }, { control }) => {
+    async ({ administrator, query: { limit, cursor, tenant } }, { control }) => {
       if (cursor !== undefined && !/^[1-9]\d{0,14}$/.test(cursor)) throw foreignCursor()
-      const found = await control.history(cursor === undefined ? Infinity : Number(cursor), limit)
+      if (tenant !== undefined && !maySee(administrator, tenant)) throw noSuch('tenant')
+      const wanted = tenant === undefined ? administrator.tenants : [tenant]
+      const found = await control.history(wanted, cursor === undefined ? Infinity : Number(cursor), limit)
       const items = found.flatMap(({ version, at, author, action, names }): Array<Static<typeof VersionEntry>> => {
         const tenants = [...new Set(names.map(tenantOfName))].filter((id) => maySee(administrator, id))
         return tenants.length === 0 ? [] : [{ version, at, actor: author.name, role: author.role, action, tenants }]
@@ -186,7 +193,7 @@ export const versionRoutes = [
         const { control } = services
         const isMeant = ([id]: readonly [string, unknown]): boolean =>
           tenant === undefined ? !control.isOfFile(id) : id === tenant
-        const found = await control.at(version)
+        const found = await control.at(version, tenant)
         if (found === undefined) throw noSuch('version')
         const ofFile = tenant === undefined ? [...found.keys()].filter(control.isOfFile) : []
         const then = new Map([...found].filter(isMeant))

@@ -8,6 +8,8 @@ export interface IssuerConfig {
   readonly issuer: string
   /** Found by discovery (RFC 8414, OpenID Connect Discovery) when absent. */
   readonly jwksUri: string | undefined
+  /** Where discovery may lead, besides its own origin; not given: anywhere. */
+  readonly hosts?: readonly string[]
   readonly algorithms: readonly string[]
   /** `at+jwt` only (RFC 9068), unless the operator allows tokens without a type. */
   readonly requireTyp: boolean

@@ -13,6 +13,8 @@ export interface LoginConfig {
   /** The tenant's OpenID provider, where people sign in. */
   readonly provider: {
     readonly issuer: string
+    /** Where discovery may lead, besides its own origin; not given: anywhere. */
+    readonly hosts?: readonly string[]
     readonly clientId: string
     readonly clientSecret: string
     readonly scopes: readonly string[]
