@@ -11,6 +11,7 @@ import { askedFor, challenge, hasIssuer, readBearer, refusalOf, refused, type Re
 import type { Fetch } from './fetch.ts'
 import { createKeySource, type KeySource } from './jwks.ts'
 import { anonymousPrincipal, isStopped, keyPrincipal, reservedIssuerPrefix, type Principal } from './principal.ts'
+import { createDigests, createTokenCache } from './token-cache.ts'
 import { isJwt, verifyToken, type TrustedIssuer } from './token.ts'
 
 export type Authenticator = ReturnType<typeof createAuthenticator>
@@ -23,19 +24,7 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
   // cooldown.
   const keySources = new Map<string, KeySource>()
 
-  // A connection brings one token again and again, and hashing it costs more than all else here.
-  const lastDigests = new WeakMap<
-    object,
-    { readonly audience: string; readonly token: string; readonly digest: string }
-  >()
-
-  function rememberedDigest(audience: string, token: string, connection: object | undefined): string {
-    const last = connection && lastDigests.get(connection)
-    if (last?.token === token && last.audience === audience) return last.digest
-    const digest = digestOf(audience, token)
-    if (connection !== undefined) lastDigests.set(connection, { audience, token, digest })
-    return digest
-  }
+  const rememberedDigest = createDigests()
 
   function credentialsOf(tenant: Tenant) {
     const issuers = new Map<string, TrustedIssuer>()
@@ -150,12 +139,13 @@ export function createAuthenticator({ clock, fetch, log }: { clock: Pick<Clock, 
     /** Forgets the tokens of tenants that are others than before; keys of issuers that are still trusted stay. */
     reload(tenants: Iterable<Tenant>): void {
       const all = [...tenants]
-      const known = all.flatMap((tenant) => {
-        const made = credentials.get(tenant)
-        return made === undefined ? [] : [[tenant, made] as const]
-      })
-      // One that was away meanwhile, and is the same again, has lost its keys.
-      credentials = new WeakMap(known)
+      const before = credentials
+      // Not of others: one that is away for a while, and then the same again, has lost its keys.
+      credentials = new WeakMap()
+      for (const tenant of all) {
+        const known = before.get(tenant)
+        if (known !== undefined) credentials.set(tenant, known)
+      }
       const trusted = new Set(all.flatMap((tenant) => tenant.auth.issuers.map((issuer) => keySourceId(tenant, issuer))))
       for (const [id, source] of keySources) {
         if (trusted.has(id)) continue
@@ -199,57 +189,6 @@ export function createKeyring<Key extends Pick<KeyConfig, 'sha256'>>(keys: reado
       // Every entry is compared, so that the time does not tell which one came close.
       for (const entry of entries) if (timingSafeEqual(entry.digest, digest)) found = entry.key
       return found
-    }
-  }
-}
-
-/**
- * The token itself is never a key, and a token that is good at one resource says nothing of another. No token contains
- * a line feed.
- */
-export function digestOf(resource: string, token: string): string {
-  return hash('sha256', `${resource}\n${token}`, 'base64url')
-}
-
-const maxAgeMs = 60_000
-
-/**
- * Remembers good tokens, so that a call costs one hash and one lookup. One per tenant: no tenant's flood pushes out the
- * tokens of another. Refused tokens are not remembered: they could be made up to fill it.
- * @param max entries; the oldest is dropped first
- */
-export function createTokenCache(clock: Pick<Clock, 'now'>, max = 5000) {
-  // In order of insertion, which is the order of expiry but for tokens that end sooner.
-  const entries = new Map<string, { readonly principal: Principal; readonly since: number; readonly until: number }>()
-
-  // `since`: a clock that is set back must not prolong an entry.
-  const isAlive = ({ since, until }: { since: number; until: number }, now: number): boolean =>
-    now >= since && now < until
-
-  return {
-    get(digest: string): Principal | undefined {
-      const entry = entries.get(digest)
-      if (entry === undefined) return undefined
-      if (isAlive(entry, clock.now())) return entry.principal
-      entries.delete(digest)
-      return undefined
-    },
-
-    set(digest: string, principal: Principal): void {
-      const now = clock.now()
-      const until = Math.min(now + maxAgeMs, principal.expiresAt ?? Infinity)
-      // No entry outlives `exp`: within the leeway a token is verified each time.
-      if (until <= now) return
-      entries.delete(digest)
-      for (const [oldest, entry] of entries) {
-        if (entries.size < max && isAlive(entry, now)) break
-        entries.delete(oldest)
-      }
-      entries.set(digest, { principal, since: now, until })
-    },
-
-    get size() {
-      return entries.size
     }
   }
 }

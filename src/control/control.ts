@@ -24,7 +24,7 @@ import { ControlError } from './control-error.ts'
 import { createJournal } from './journal.ts'
 import { createJudge, type Wish } from './judge.ts'
 import { createKillSwitches, type Commit, type KillSwitch } from './kill-switches.ts'
-import { killTextsAfter, namesOf, removedTenants } from './removed-tenants.ts'
+import { killTextsAfter, textNamesOf, removedTenants } from './removed-tenants.ts'
 import { createRequestMemory } from './request-memory.ts'
 
 /** How often each process looks for versions that it was not told of. */
@@ -179,7 +179,7 @@ export async function createControl(options: ControlOptions) {
 
     /** @param tenants undefined: all. @param before a version number */
     history: (tenants: Iterable<string> | undefined, before: number, limit: number) =>
-      inTurn(() => journal.history(before, limit, tenants && [...tenants].flatMap(namesOf))),
+      inTurn(() => journal.history(before, limit, tenants && [...tenants].flatMap(textNamesOf))),
     isOfFile: (tenant: string): boolean => file().tenants.has(tenantId(tenant)),
     /**
      * The documents of a version, or that of one tenant; undefined where they are not all kept.
@@ -187,7 +187,7 @@ export async function createControl(options: ControlOptions) {
      */
     at: (version: number, tenant?: string): Promise<Documents | undefined> =>
       inTurn(async () =>
-        wholeDocumentsIn(await journal.at(version, tenant === undefined ? undefined : namesOf(tenant)))
+        wholeDocumentsIn(await journal.at(version, tenant === undefined ? tenant : textNamesOf(tenant)))
       ),
     /** What those of these tenants that are not there any more had last. @throws GatewayError unavailable */
     removedOf: (tenants: Iterable<string>) =>

@@ -8,19 +8,22 @@
 
 import { randomBytes } from 'node:crypto'
 import { GatewayError } from '../protocol/messages.ts'
-import { controlHeadKey, controlVersionKey, removedNamesKept, versionsKept, versionsPerTenant } from '../store/keys.ts'
+import { controlHeadKey, controlVersionKey, removedNamesKept, versionsPerTenant } from '../store/keys.ts'
+import { createPastVersions } from './past-versions.ts'
 import { createVersionRecords, type KeptText, type RecordsParts } from './version-records.ts'
 import { decodeVersion, isWhole, type VersionHead, type VersionRecord, type WholeRecord } from './version-record.ts'
 
 /** Calls must not overlap: one after the other. */
 export function createJournal(parts: RecordsParts) {
   const { store, sealer, log } = parts
-  const { readHead, read, readAll, opened, encode, forget } = createVersionRecords(parts)
+  const records = createVersionRecords(parts)
+  const { readHead, read, readAll, opened, encode } = records
   let head: WholeRecord | undefined
   /** Undefined until they have been read. */
   let texts: Map<string, KeptText> | undefined
   /** Of each text, and of those that were removed last: the versions that changed it, the oldest first. */
   let changes = new Map<string, readonly number[]>()
+  const { history, at, forgetOlder } = createPastVersions(records, () => ({ version: versionNow(), changes }))
 
   const versionNow = (): number => head?.version ?? 0
 
@@ -37,15 +40,15 @@ export function createJournal(parts: RecordsParts) {
   async function begin(): Promise<void> {
     const record = await last(await read(await readHead()))
     const { places = {}, gone = {} } = record ?? {}
-    const records = await readAll([...Object.values(places), ...Object.values(gone)])
+    const own = await readAll([...Object.values(places), ...Object.values(gone)])
     const found = new Map<string, KeptText>()
     const foundChanges = new Map<string, readonly number[]>()
     for (const [name, version] of Object.entries({ ...gone, ...places })) {
-      const own = records.get(version)
-      if (own !== undefined) foundChanges.set(name, changesIn(own, name))
+      const holder = own.get(version)
+      if (holder !== undefined) foundChanges.set(name, changesIn(holder, name))
       if (places[name] === undefined) continue
-      if (own === undefined) log.error({ name, version }, 'a document is missing in the store, and is left out')
-      found.set(name, own === undefined ? { version, text: undefined } : opened(name, own))
+      if (holder === undefined) log.error({ name, version }, 'a document is missing in the store, and is left out')
+      found.set(name, holder === undefined ? { version, text: undefined } : opened(name, holder))
     }
     ;[head, texts, changes] = [record, found, foundChanges]
   }
@@ -67,31 +70,6 @@ export function createJournal(parts: RecordsParts) {
     await store.set(controlVersionKey(String(version)), text, { when: 'absent' })
     await store.set(controlHeadKey, String(version))
     await begin()
-  }
-
-  /** @param dropped versions that were pushed out of those of a text */
-  async function forgetOlder(dropped: readonly number[]): Promise<void> {
-    const oldest = versionNow() - versionsKept + 1
-    const [leaving, first] = await Promise.all([read(oldest - 1), read(oldest)])
-    if (leaving === undefined || !isWhole(first)) return
-    const replaced = first.names.map((name) => leaving.places?.[name] ?? 0)
-    for (const record of (await readAll([oldest - 1, ...replaced, ...dropped])).values()) {
-      const { version, names, sealed } = record
-      if (version >= oldest) continue
-      const own = [...names, ...Object.keys(sealed)]
-      const isNeeded = own.some((name) => changes.get(name)?.includes(version) || first.places[name] === version)
-      await forget(record, isNeeded)
-    }
-  }
-
-  /** What a version that is none of the last had under this name; undefined where that is not known any more. */
-  async function textThen(name: string, version: number): Promise<KeptText | 'none' | undefined> {
-    const versions = changes.get(name) ?? []
-    const then = versions.findLast((each) => each <= version)
-    const record = await read(then ?? versions[0] ?? 0)
-    if (then === undefined) return versions.length === 0 || record?.past?.[name]?.length === 0 ? 'none' : undefined
-    if (record === undefined) return undefined
-    return record.sealed[name] === undefined ? 'none' : opened(name, record)
   }
 
   return {
@@ -178,46 +156,8 @@ export function createJournal(parts: RecordsParts) {
       return true
     },
 
-    /**
-     * The last versions, the newest first.
-     * @param before a number
-     * @param names of the versions that changed one of them, all that are kept; undefined: of all, the last
-     * @throws GatewayError unavailable
-     */
-    async history(before: number, limit: number, names?: readonly string[]): Promise<VersionHead[]> {
-      const own = new Set(names?.flatMap((name) => changes.get(name) ?? []))
-      const oldest = Math.max(1, versionNow() - versionsKept + 1)
-      const all = Array.from({ length: versionNow() - oldest + 1 }, (_, at) => oldest + at)
-      const numbers = names === undefined ? all : [...own].sort((a, b) => a - b)
-      const wanted = numbers.filter((number) => number < before).slice(-limit)
-      const found = await readAll(wanted)
-      return wanted.toReversed().flatMap((number) => found.get(number) ?? [])
-    },
-
-    /**
-     * The texts as they were then; undefined where that is not known any more: of all texts it is for the last versions,
-     * of some for theirs.
-     * @param names undefined: all
-     * @throws GatewayError unavailable
-     */
-    async at(version: number, names?: readonly string[]): Promise<ReadonlyMap<string, KeptText> | undefined> {
-      if (version > versionNow() || version < 1) return undefined
-      const record = version > versionNow() - versionsKept ? await read(version) : undefined
-      if (isWhole(record)) {
-        const places = Object.entries(record.places).filter(([name]) => names?.includes(name) !== false)
-        const records = await readAll(places.map(([, number]) => number))
-        return new Map(
-          places.map(([name, number]) => {
-            const own = records.get(number)
-            return [name, own === undefined ? { version: number, text: undefined } : opened(name, own)]
-          })
-        )
-      }
-      if (names === undefined) return undefined
-      const found = await Promise.all(names.map(async (name) => [name, await textThen(name, version)] as const))
-      if (found.some(([, text]) => text === undefined)) return undefined
-      return new Map(found.flatMap(([name, text]) => (text === undefined || text === 'none' ? [] : [[name, text]])))
-    }
+    history,
+    at
   }
 }
 

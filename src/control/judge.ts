@@ -94,7 +94,8 @@ export function createJudge({ file, env, documents: documentsNow, version }: Jud
     if (problems.length === 0) return
     if (problems.length <= maxProblems && unread === 0) throw notUsable(problems)
     const shown = problems.slice(0, maxProblems - 1)
-    const message = `has ${countOf(problems.length - shown.length, 'more problem')}, and ${countOf(unread, 'tenant')} not read yet`
+    const more = countOf(problems.length - shown.length, 'more problem')
+    const message = `has ${more}, and ${countOf(unread, 'tenant')} not read yet`
     throw notUsable([...shown, { path: '', message, suggestion: 'Mend these first.' }])
   }
 

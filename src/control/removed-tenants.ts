@@ -12,7 +12,7 @@ export interface RemovedTenant {
 }
 
 /** Of what the journal has of a tenant. */
-export const namesOf = (tenant: string): readonly string[] => [documentPrefix + tenant, killsPrefix + tenant]
+export const textNamesOf = (tenant: string): readonly string[] => [documentPrefix + tenant, killsPrefix + tenant]
 
 /**
  * @param wanted tenants; those that `now` has are left out
@@ -28,7 +28,7 @@ export async function removedTenants(
   for (const id of wanted) {
     const removal = journal.versionsOf(documentPrefix + id).at(-1)
     if (now.has(id) || removal === undefined) continue
-    const texts = await journal.at(removal - 1, namesOf(id))
+    const texts = await journal.at(removal - 1, textNamesOf(id))
     const document = documentsIn(texts ?? new Map(), new Map()).get(id)
     const kills = killsIn(texts ?? new Map(), new Map()).get(id)?.kills ?? []
     if (document !== undefined) removed.set(id, { tree: document.tree, kills })

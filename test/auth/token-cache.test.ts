@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createTokenCache, digestOf } from '../../src/auth/authenticate.ts'
+import { createTokenCache, digestOf } from '../../src/auth/token-cache.ts'
 import { anonymousPrincipal, type Principal } from '../../src/auth/principal.ts'
 import { tenantId } from '../../src/protocol/messages.ts'
 import { clockAt, outcome, resource, tenantWith, testAuthenticator, trust } from '../kit/authenticator.ts'

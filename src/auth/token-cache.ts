@@ -1,0 +1,68 @@
+// Tokens that were found good a short while ago, known by their digests.
+
+import { hash } from 'node:crypto'
+import type { Principal } from './principal.ts'
+import type { Clock } from '../time/clock.ts'
+
+/** A connection brings one token again and again, and hashing it costs more than all else of a known one. */
+export function createDigests() {
+  const last = new WeakMap<object, { readonly audience: string; readonly token: string; readonly digest: string }>()
+  return (audience: string, token: string, connection: object | undefined): string => {
+    const known = connection && last.get(connection)
+    if (known?.token === token && known.audience === audience) return known.digest
+    const digest = digestOf(audience, token)
+    if (connection !== undefined) last.set(connection, { audience, token, digest })
+    return digest
+  }
+}
+
+/**
+ * The token itself is never a key, and a token that is good at one resource says nothing of another. No token contains
+ * a line feed.
+ */
+export function digestOf(resource: string, token: string): string {
+  return hash('sha256', `${resource}\n${token}`, 'base64url')
+}
+
+const maxAgeMs = 60_000
+
+/**
+ * Remembers good tokens, so that a call costs one hash and one lookup. One per tenant: no tenant's flood pushes out the
+ * tokens of another. Refused tokens are not remembered: they could be made up to fill it.
+ * @param max entries; the oldest is dropped first
+ */
+export function createTokenCache(clock: Pick<Clock, 'now'>, max = 5000) {
+  // In order of insertion, which is the order of expiry but for tokens that end sooner.
+  const entries = new Map<string, { readonly principal: Principal; readonly since: number; readonly until: number }>()
+
+  // `since`: a clock that is set back must not prolong an entry.
+  const isAlive = ({ since, until }: { since: number; until: number }, now: number): boolean =>
+    now >= since && now < until
+
+  return {
+    get(digest: string): Principal | undefined {
+      const entry = entries.get(digest)
+      if (entry === undefined) return undefined
+      if (isAlive(entry, clock.now())) return entry.principal
+      entries.delete(digest)
+      return undefined
+    },
+
+    set(digest: string, principal: Principal): void {
+      const now = clock.now()
+      const until = Math.min(now + maxAgeMs, principal.expiresAt ?? Infinity)
+      // No entry outlives `exp`: within the leeway a token is verified each time.
+      if (until <= now) return
+      entries.delete(digest)
+      for (const [oldest, entry] of entries) {
+        if (entries.size < max && isAlive(entry, now)) break
+        entries.delete(oldest)
+      }
+      entries.set(digest, { principal, since: now, until })
+    },
+
+    get size() {
+      return entries.size
+    }
+  }
+}
