@@ -1106,7 +1106,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['upstream/rpc/mask.ts minLength chars', 'the shortest secret that is masked', 'value', '-']
   ],
   Authentication: [
-    ['auth/authenticate.ts maxAgeMs', 'time that a good token is remembered', 'token', 'verified again'],
+    ['auth/token-cache.ts maxAgeMs', 'time that a good token is remembered', 'token', 'verified again'],
     ['auth/jwks.ts maxAgeMs', 'age of a key set', 'issuer', 'fetched again'],
     ['auth/jwks.ts cooldownMs', 'interval of fetches for unknown kids', 'issuer', 'not fetched'],
     ['auth/jwks.ts firstTryMs', 'interval of fetches while there are no keys', 'issuer', 'not fetched'],

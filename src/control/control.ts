@@ -49,21 +49,27 @@ interface ControlOptions {
 const textsOf = (changes: readonly DocumentChange[]): Map<string, string | undefined> =>
   new Map(changes.map(({ tenant, after }) => [documentPrefix + tenant, after && textOfDocument(after)]))
 
+function createTurns() {
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    inTurn<T>(work: () => Promise<T>): Promise<T> {
+      const done = last.then(work)
+      last = done.catch(() => {})
+      return done
+    },
+    idle: () => last
+  }
+}
+
 /** Reads the documents, where the store answers. Never rejects. */
 export async function createControl(options: ControlOptions) {
   const { store, file, wall, log } = options
   const journal = createJournal(options)
   const compiled = createCompiledDocuments(options)
-  let last: Promise<unknown> = Promise.resolve()
+  // The journal takes one call after the other.
+  const { inTurn, idle } = createTurns()
   let onChange = (): void => {}
   let stop = async (): Promise<void> => {}
-  /** The journal takes one call after the other. */
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = last.then(work)
-    last = done.catch(() => {})
-    return done
-  }
-
   async function sync(mayHaveLost = false): Promise<void> {
     const found = await journal.pull(mayHaveLost)
     if (found === 'same') return
@@ -198,7 +204,7 @@ export async function createControl(options: ControlOptions) {
 
     async close(): Promise<void> {
       await stop()
-      await last
+      await idle()
     }
   }
 }
