@@ -1,5 +1,6 @@
-// `npm run chaos -- [--faults N] [--clients N] [--seed N] [--only kill,pause] [--report FILE]`: parts of a deployment fail
-// under load, one after the other. The exit code is 1 where a promise of docs/reliability.md was broken.
+// `npm run chaos -- [--faults N] [--minutes N] [--clients N] [--seed N] [--sentinel] [--only kill,pause] [--report FILE]`:
+// parts of a deployment fail under load, one after the other. After so many minutes, or at Ctrl+C, nothing fails any more,
+// and what has happened so far is judged. The exit code is 1 where a promise of docs/reliability.md was broken.
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -11,21 +12,28 @@ import { faults, type FaultName } from '../test/chaos/faults.ts'
 const { values } = parseArgs({
   options: {
     faults: { type: 'string', default: '30' },
+    minutes: { type: 'string', default: '1440' },
     clients: { type: 'string', default: '12' },
     seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
+    sentinel: { type: 'boolean', default: false },
     only: { type: 'string' },
     report: { type: 'string', default: join(import.meta.dirname, '..', '.tap', 'chaos.json') }
   }
 })
-const [count, clients, seed] = [values.faults, values.clients, values.seed].map(Number)
+const [count, clients, seed, minutes] = [values.faults, values.clients, values.seed, values.minutes].map(Number)
 const only = values.only?.split(',').filter((name): name is FaultName => name in faults)
-if (!(count && count > 0 && clients && clients > 0) || !Number.isSafeInteger(seed) || only?.length === 0) {
+const positive = [count, clients, minutes].every((value) => value !== undefined && value > 0)
+const fitting = only?.every((name) => values.sentinel || name !== 'fail over Redis') ?? true
+if (!positive || !Number.isSafeInteger(seed) || only?.length === 0 || !fitting) {
   process.stderr.write(
-    `--faults and --clients take a positive number, --seed a whole one, --only some of: ${Object.keys(faults).join(', ')}.\n`
+    `--faults, --minutes and --clients take a positive number, --seed a whole one, --only some of: ${Object.keys(faults).join(', ')} (the failover with --sentinel).\n`
   )
   process.exit(2)
 }
 
+const enough = new AbortController()
+setTimeout(() => enough.abort(), Math.min(minutes! * 60_000, 2 ** 31 - 1)).unref()
+process.once('SIGINT', () => enough.abort())
 const closers: Array<() => unknown> = []
 process.stdout.write(`seed ${seed}, ${count} faults, ${clients} clients\n`)
 async function run() {
@@ -36,6 +44,8 @@ async function run() {
         seed: seed!,
         faults: count!,
         clients: clients!,
+        sentinel: values.sentinel,
+        enough: enough.signal,
         ...(only === undefined ? {} : { only }),
         onFault: (name, ms, calls) => process.stdout.write(`${(ms / 1_000).toFixed(1)} s, ${calls} calls: ${name}\n`)
       }

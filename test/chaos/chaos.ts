@@ -8,6 +8,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { random } from '../fuzz/random.ts'
 import { canaryServer, stdioCanaryServer } from '../kit/canary-server.ts'
 import { send } from '../kit/client.ts'
+import { failOver, sentinelGroup } from '../kit/redis-groups.ts'
+import { redis } from '../kit/redis.ts'
 import { replicas, type Replicas } from '../kit/replicas.ts'
 import { tcpLink } from '../kit/tcp-link.ts'
 import { until, type Teardown } from '../kit/until.ts'
@@ -22,6 +24,10 @@ export interface ChaosOptions {
   /** Default: all of them, in an order of chance. */
   readonly only?: readonly FaultName[]
   readonly clients: number
+  /** The store is a primary and a replica with a Sentinel, where others have one server. */
+  readonly sentinel?: boolean
+  /** From when on nothing fails any more, and what there is is judged. */
+  readonly enough?: AbortSignal
   readonly onFault?: (name: FaultName, at: number, calls: number) => void
 }
 
@@ -42,10 +48,13 @@ export interface ChaosReport {
 }
 
 /** Weights: what is likelier in a deployment comes more often. */
-const mix: readonly FaultName[] = [
-  ...(['kill', 'kill', 'kill', 'pause', 'pause', 'roll', 'roll'] as const),
-  ...(['restart Redis', 'pause Redis', 'break upstream', 'kill children'] as const)
+const mix = (sentinel: boolean): readonly FaultName[] => [
+  ...(['kill', 'kill', 'kill', 'pause', 'pause', 'roll', 'roll', 'break upstream', 'kill children'] as const),
+  // A primary that hangs is deposed, and takes writes until it hears of it: these are lost, whoever wrote them.
+  ...(sentinel ? (['fail over Redis', 'fail over Redis'] as const) : (['restart Redis', 'pause Redis'] as const))
 ]
+/** Each write is on disk before it is answered, so that what a restart loses was not acknowledged. */
+const durable = ['--appendonly', 'yes', '--appendfsync', 'always']
 const probeMs = 150
 /** Of the load between two faults. */
 const restMs = 400
@@ -69,12 +78,14 @@ async function probe({ targets }: Replicas, nodes: () => readonly { readonly url
 }
 
 export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosReport> {
-  const { seed, only = mix, onFault } = options
+  const { seed, sentinel = false, enough, onFault } = options
+  const only = options.only ?? mix(sentinel)
   const chance = random(seed)
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-chaos-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const journal = join(folder, 'journal')
   const [server, web] = await Promise.all([canaryServer(t), tcpLink(t)])
+  const group = sentinel ? await sentinelGroup(t, durable) : undefined
   const rig = await replicas(
     t,
     {
@@ -86,7 +97,7 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
       top: { logLevel: 'warn' }
     },
     undefined,
-    ['--appendonly', 'yes', '--appendfsync', 'always']
+    group === undefined ? await redis(t, durable) : { ...group.primary, url: group.url }
   )
   const scene: Scene = {
     nodes: [...rig.nodes],
@@ -95,6 +106,7 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
       await until('all replicas are ready', () => rig.targets.length === count)
     },
     store: rig.store,
+    ...(group === undefined ? {} : { failOver: () => failOver(group) }),
     web,
     ends: []
   }
@@ -117,7 +129,7 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
     n % 3 === 2 ? modernClient(load, random(seed, n + 1)) : sessionClient(load, random(seed, n + 1))
   )
   const counts: Record<string, number> = {}
-  for (let n = 0; n < options.faults; n++) {
+  for (let n = 0; n < options.faults && enough?.aborted !== true; n++) {
     const before = load.history.length
     await until('calls end', () => load.history.length >= before + options.clients)
     await wait(restMs)

@@ -14,13 +14,18 @@ export interface Scene {
   /** Resolves when the load balancer sends requests to so many replicas. */
   ready(replicas: number): Promise<void>
   readonly store: PrivateRedis
+  /** Where the store is Redis with a Sentinel: kills the primary, and resolves when there are two again. */
+  failOver?(): Promise<void>
   /** The way to the server over HTTP. */
   readonly web: TcpLink
   /** How the replicas ended that were told to. */
   readonly ends: Array<{ readonly code: number | null; readonly signal: string | null }>
 }
 
-export type FaultName = 'kill' | 'pause' | 'roll' | 'restart Redis' | 'pause Redis' | 'break upstream' | 'kill children'
+export type FaultName =
+  | ('kill' | 'pause' | 'roll')
+  | ('restart Redis' | 'pause Redis' | 'fail over Redis')
+  | ('break upstream' | 'kill children')
 
 /** Puts a new replica in the place of one, before it goes or after. */
 async function replace(
@@ -71,6 +76,11 @@ export const faults: Readonly<Record<FaultName, (scene: Scene, chance: Random) =
     store.pause()
     await wait(300 + chance.below(2_000))
     store.resume()
+    await ready(nodes.length)
+  },
+  async 'fail over Redis'({ failOver, ready, nodes }) {
+    if (failOver === undefined) throw new Error('one Redis alone cannot be failed over')
+    await failOver()
     await ready(nodes.length)
   },
   async 'break upstream'({ web }) {

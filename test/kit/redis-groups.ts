@@ -21,14 +21,16 @@ export interface SentinelGroup {
   readonly sentinel: PrivateRedis
 }
 
-export async function sentinelGroup(t: Teardown): Promise<SentinelGroup> {
-  const primary = await redis(t)
+/** @param args further options of both servers that keep data */
+export async function sentinelGroup(t: Teardown, args: readonly string[] = []): Promise<SentinelGroup> {
+  const primary = await redis(t, ['--repl-diskless-sync-delay', '0', ...args])
   const replica = await redis(t, [
     '--replicaof',
     '127.0.0.1',
     String(portOf(primary)),
     '--repl-diskless-sync-delay',
-    '0'
+    '0',
+    ...args
   ])
   await until('the replica has what the primary has', async () =>
     /master_link_status:up/.test(String(await redisCommand(replica, 'info', 'replication')))
@@ -38,7 +40,7 @@ export async function sentinelGroup(t: Teardown): Promise<SentinelGroup> {
     ['--sentinel'],
     `sentinel monitor gatehouse 127.0.0.1 ${portOf(primary)} 1
 sentinel down-after-milliseconds gatehouse 500
-sentinel failover-timeout gatehouse 5000
+sentinel failover-timeout gatehouse 2000
 `
   )
   // Without it nobody can take over.
@@ -47,6 +49,34 @@ sentinel failover-timeout gatehouse 5000
   )
   const url = `redis+sentinel://127.0.0.1:${await freePort()},127.0.0.1:${portOf(sentinel)}/gatehouse`
   return { url, primary, replica, sentinel }
+}
+
+/**
+ * Kills the primary, waits until the Sentinel has made the other one the primary, and brings the killed one back as its
+ * replica.
+ */
+export async function failOver({ primary, replica, sentinel }: SentinelGroup): Promise<void> {
+  const portOfPrimary = async (): Promise<number> => {
+    const [, port] = (await redisCommand(sentinel, 'sentinel', 'get-master-addr-by-name', 'gatehouse')) as string[]
+    return Number(port)
+  }
+  const [old, next] = (await portOfPrimary()) === portOf(primary) ? [primary, replica] : [replica, primary]
+  await old.stop()
+  await until('the Sentinel has another primary', async () => (await portOfPrimary()) === portOf(next), 60_000)
+  await old.restart()
+  // The Sentinel would take ten seconds to say so.
+  await redisCommand(old, 'replicaof', '127.0.0.1', String(portOf(next)))
+  await until('the former primary has what the new one has', async () =>
+    /master_link_status:up/.test(String(await redisCommand(old, 'info', 'replication')))
+  )
+  await until(
+    'the Sentinel takes it for a replica that is there',
+    async () => {
+      const [one] = (await redisCommand(sentinel, 'sentinel', 'replicas', 'gatehouse')) as string[][]
+      return one?.[one.indexOf('flags') + 1] === 'slave' && one[one.indexOf('master-link-status') + 1] === 'ok'
+    },
+    60_000
+  )
 }
 
 export interface RedisCluster {

@@ -32,14 +32,14 @@ export interface Place {
   readonly env?: Record<string, string>
 }
 
-/** @param redisArgs further options of the Redis server */
+/** @param own the Redis to use; by default one that is started for them */
 export async function replicas(
   t: Teardown,
   options: ReplicaOptions,
   places: readonly Place[] = [{}, {}, {}],
-  redisArgs: readonly string[] = []
+  own?: PrivateRedis
 ): Promise<Replicas> {
-  const [store, { origin, targets, turns }] = await Promise.all([redis(t, redisArgs), startBalancer(t)])
+  const [store, { origin, targets, turns }] = await Promise.all([own ?? redis(t), startBalancer(t)])
   const start = ({ link, env }: Place = {}): Promise<Served> => {
     const url = link?.to(store.url) ?? store.url
     return serve(t, configOf({ ...options, store: url, top: { ...options.top, publicUrl: origin } }), env)
