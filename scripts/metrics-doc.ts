@@ -29,10 +29,10 @@ export function metricsMarkdown(): string {
 *Written by \`npm run docs\` from the table in src/observe/metrics/instruments.ts; do not edit.*
 
 With \`admin\` in the configuration ([admin-api.md](admin-api.md)), \`GET /metrics\` of the admin listener has the metrics of the process that answers, in the text format of Prometheus.
-The key may have any role but \`tenant-admin\`, and no \`tenants\`: metrics tell of all of them. \`viewer\` is enough:
+The key needs the role \`metrics\`, which may do nothing else (others but \`tenant-admin\` will do, too, without \`tenants\`: metrics tell of all of them):
 
 \`\`\`
-gatehouse admin-key new --name prometheus --role viewer
+gatehouse admin-key new --name prometheus --role metrics
 \`\`\`
 
 \`\`\`yaml
@@ -45,7 +45,8 @@ scrape_configs:
       - targets: ['gatehouse:8081']
 \`\`\`
 
-Each process answers for itself: scrape every replica at its own address, not through a load balancer. Names are those of the OpenTelemetry conventions for
+Each process answers for itself: scrape every replica at its own address, which it accepts as \`Host\`, not through a load balancer; a name goes into \`admin.hosts\`.
+\`docker compose --profile observability up\` has a Prometheus that does so, and a Grafana; [deployment.md](deployment.md#autoscaling) says how on Kubernetes. Names are those of the OpenTelemetry conventions for
 [MCP](https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/) and for Node where these have them; \`gatehouse.*\` is ours. In Prometheus dots become
 underscores, in names and labels, and the unit stands at the end of the name. Nothing is counted without the admin listener.
 

@@ -147,7 +147,7 @@ export async function createGateway(
   })
 
   const { listings, catalogOf } = shared
-  const held = { live, streams, memory, calls, supervisor, modernRelay, connections: server.connections }
+  const held = { live, streams, memory, calls, supervisor, modernRelay, httpSse, connections: server.connections }
   const services = { snapshot, listings, catalogOf, pool, sessions, control, audit, metrics, held, ...clocks }
   const admin = createAdminServer({ ...services, version, log })
 

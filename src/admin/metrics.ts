@@ -9,7 +9,7 @@ export const metricsRoute = defineRoute(
   {
     method: 'GET',
     path: '/metrics',
-    roles: ['platform-admin', 'auditor', 'viewer'],
+    roles: ['platform-admin', 'auditor', 'viewer', 'metrics'],
     summary:
       'The metrics of the process that answers, in the text format of Prometheus ([metrics.md](metrics.md)). ' +
       'They tell of all tenants: only for keys without `tenants`.',
@@ -33,7 +33,7 @@ function readingsOf({ snapshot, pool, held }: AdminServices): Readings {
     counts: {
       'gatehouse.calls.parked': held.modernRelay.parkedCalls,
       'gatehouse.sessions': held.live.size,
-      'gatehouse.streams': held.streams.size,
+      'gatehouse.streams': held.streams.size + held.modernRelay.listenStreams + held.httpSse.openStreams,
       'gatehouse.connections': held.connections.openCount,
       'gatehouse.memory.held': held.memory.held,
       'gatehouse.memory.budget': held.memory.budgetBytes,

@@ -3,7 +3,7 @@
 // can call it: it has no CORS, and knows no cookies.
 
 import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { isLoopback } from '../config/formats.ts'
 import { parseJson } from '../protocol/json.ts'
 import type { Clock } from '../time/clock.ts'
@@ -101,6 +101,7 @@ export function createAdminServer(
   server.addHook('onRequest', (request, _reply, done) => {
     checkTarget(request, (host) => {
       const given = host.toLowerCase()
+      if (given === addressOf(request.raw.socket)) return true
       const { hosts = [] } = snapshot().admin ?? {}
       return ownHosts.has(given) || hosts.includes(given) || hosts.includes(given.replace(/:\d+$/, ''))
     })
@@ -190,6 +191,15 @@ export function createAdminServer(
     },
     close: () => server.close()
   }
+}
+
+/**
+ * Where the connection came to, as a Host header says it. Prometheus reads each process at its own address, which no
+ * configuration knows; a page that has a name of its own resolved to the listener sends that name.
+ */
+function addressOf({ localAddress = '', localPort }: Socket): string {
+  const address = localAddress.replace(/^::ffff:(?=\d+\.)/, '')
+  return `${address.includes(':') ? `[${address}]` : address}:${localPort}`
 }
 
 const urlOf = (path: string): string => path.replace(/\{(\w+)\}/g, ':$1')

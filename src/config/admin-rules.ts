@@ -48,8 +48,8 @@ export function checkAdmin(
       report.add(at('sha256')(index), 'is an API key of a tenant, too', 'Make one with: gatehouse admin-key new.')
     if (role === 'tenant-admin' && tenants === undefined)
       report.add(at()(index), 'names no tenants', 'List those that it may change under tenants.')
-    if (role === 'platform-admin' && tenants !== undefined)
-      report.add(at('tenants')(index), 'belongs to other roles: a platform-admin has all tenants', 'Remove it.')
+    if ((role === 'platform-admin' || role === 'metrics') && tenants !== undefined)
+      report.add(at('tenants')(index), `belongs to other roles: ${role} is for all tenants`, 'Remove it.')
   })
 }
 

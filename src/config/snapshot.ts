@@ -164,7 +164,7 @@ export type StoreConfig =
 export interface AdminKeyConfig {
   readonly name: string
   readonly sha256: string
-  readonly role: 'platform-admin' | 'tenant-admin' | 'auditor' | 'viewer'
+  readonly role: 'platform-admin' | 'tenant-admin' | 'auditor' | 'viewer' | 'metrics'
   /** undefined: all. */
   readonly tenants?: readonly string[] | undefined
 }

@@ -130,6 +130,9 @@ export function createModernRelay({
     get parkedCalls() {
       return parking.size
     },
+    get listenStreams() {
+      return listenStreams.size
+    },
     /**
      * Every method but `subscriptions/listen`. The result has `resultType`, `ttlMs` and `cacheScope` where they belong,
      * ids and URIs as the client knows them, and a sealed `requestState`.

@@ -34,6 +34,22 @@ t.test('a name that resolves to the listener is no host of it, and loopback is',
     t.equal((await raw(['GET /v1/limits HTTP/1.1', `Host: ${host}`, bearer])).status, 200, host)
 })
 
+t.test('a process that listens everywhere is asked at the address that it has, and at no name', async (t) => {
+  const top = { admin: { ...adminSection, listen: { host: '0.0.0.0', port: 0 }, behindTlsProxy: true } }
+  const { adminUrl } = await adminGateway(t, { upstreams: {}, top })
+  const { port } = new URL(adminUrl)
+  const status = async (host: string): Promise<number> =>
+    (
+      await rawExchange(
+        Number(port),
+        [`GET /metrics HTTP/1.1`, `Host: ${host}`, bearer, 'Connection: close', '', ''].join('\r\n')
+      )
+    ).status
+  t.equal(await status(`127.0.0.1:${port}`), 200)
+  for (const host of [`127.0.0.2:${port}`, '127.0.0.1:1', `localhost:${port}`, 'evil.example', `127.0.0.1.:${port}`])
+    t.equal(await status(host), 403, host)
+})
+
 t.test('a header that comes twice, and a target with a host of its own, are refused', async (t) => {
   const twice = ['GET /v1/limits HTTP/1.1', 'Host: 127.0.0.1:PORT', bearer, 'Origin: http://127.0.0.1:PORT']
   t.equal((await raw(twice)).status, 200)

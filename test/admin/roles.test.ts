@@ -48,6 +48,7 @@ const callers = [
   ['the tenant admin of globex', adminKeys.globex, 'tenant-admin', false],
   ['the tenant admin of acme', adminKeys.acme, 'tenant-admin', true],
   ['a viewer', adminKeys.viewer, 'viewer', true],
+  ['a Prometheus', adminKeys.metrics, 'metrics', true],
   ['an auditor', adminKeys.auditor, 'auditor', true],
   ['the platform admin', adminKeys.platform, 'platform-admin', true]
 ] as const

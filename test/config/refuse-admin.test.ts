@@ -67,6 +67,15 @@ refusals(t, [
     message: /belongs to other roles/
   },
   {
+    name: 'metrics of some tenants are refused',
+    steps: ['admin', 'keys', 0],
+    bad: { ...ops, role: 'metrics', tenants: ['acme'] },
+    good: { ...ops, role: 'metrics' },
+    path: 'admin.keys[0].tenants',
+    start,
+    message: /belongs to other roles: metrics/
+  },
+  {
     name: 'an API key of a tenant as an admin key is refused',
     steps: ['admin', 'keys', 0, 'sha256'],
     bad: hash('sha256', goodKey),

@@ -14,6 +14,7 @@ export const adminKeys = {
   globex: keyNamed('globex'),
   auditor: keyNamed('auditor'),
   viewer: keyNamed('viewer'),
+  metrics: keyNamed('metrics'),
   globexViewer: keyNamed('globexViewer')
 } as const
 
@@ -25,6 +26,7 @@ export const adminSection = {
     { name: 'globex', role: 'tenant-admin', tenants: ['globex'] },
     { name: 'auditor', role: 'auditor' },
     { name: 'viewer', role: 'viewer' },
+    { name: 'metrics', role: 'metrics' },
     { name: 'globexViewer', role: 'viewer', tenants: ['globex'] }
   ].map((key) => ({ ...key, sha256: hash('sha256', keyNamed(key.name)) }))
 }

@@ -6,8 +6,11 @@ import { prometheusName } from '../../scripts/metrics-doc.ts'
 import { instruments, type MetricName } from '../../src/observe/metrics/instruments.ts'
 import { adminGateway, adminKeys } from '../kit/admin.ts'
 import { legacyClient, send } from '../kit/client.ts'
+import { listenEvents } from '../kit/events.ts'
 import { key } from '../kit/gateway.ts'
+import { httpSseClient } from '../kit/http-sse-client.ts'
 import { modernRequest } from '../kit/modern-client.ts'
+import { modernListen } from '../kit/modern-listen.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
 import { samplesOf, type Sample } from './samples.ts'
@@ -107,6 +110,32 @@ t.test('a call that runs and an upstream that is away can be seen', async (t) =>
   stop.abort()
   await running
   await until('the call is over', async () => (await value('gatehouse_calls_running', acme)) === 0)
+})
+
+t.test('streams of every revision are counted while they are open', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const gateway = await adminGateway(t, {
+    upstreams: { up: { type: 'http', url: upstream.url } },
+    endpoints: { default: { upstreams: ['up'] } }
+  })
+  const streams = async (): Promise<number | undefined> => {
+    const { text } = await gateway.call('GET', '/metrics', { key: adminKeys.metrics })
+    return samplesOf(text).find(({ name }) => name === 'gatehouse_streams')?.value
+  }
+  t.equal(await streams(), 0)
+  const client = await legacyClient(gateway.url(), key)
+  const listening = await listenEvents(gateway.url(), client)
+  await until('that of a session', async () => (await streams()) === 1)
+  const subscribed = await modernListen(gateway.url(), { toolsListChanged: true }, { token: key })
+  await until('that of subscriptions/listen', async () => (await streams()) === 2)
+  const old = await httpSseClient(gateway.url(), key)
+  await until('that of HTTP+SSE', async () => (await streams()) === 3)
+  subscribed.close()
+  old.response.destroy()
+  await client.end()
+  await until('none is left', async () => (await streams()) === 0)
+  listening.cut()
 })
 
 t.test('the names of too many tools are counted together', async (t) => {

@@ -3,7 +3,7 @@
 import { closedObject, defaulted, integer, list } from './parts.ts'
 import { Type } from './type.ts'
 
-export const adminRoles = ['platform-admin', 'tenant-admin', 'auditor', 'viewer'] as const
+export const adminRoles = ['platform-admin', 'tenant-admin', 'auditor', 'viewer', 'metrics'] as const
 
 export const AdminKeySchema = closedObject({
   name: Type.String({
@@ -26,7 +26,7 @@ export const AdminKeySchema = closedObject({
       minItems: 1,
       description:
         'The tenants that the key is for. Required for `tenant-admin`. For `auditor` and `viewer`, not given: all. ' +
-        'A `platform-admin` has all.'
+        'A `platform-admin` has all, and so have `metrics`.'
     })
   )
 })
@@ -52,12 +52,13 @@ export const AdminSchema = closedObject({
       default: false,
       description:
         'Set it to true where a proxy that speaks TLS stands before the listener, and nobody else can reach it: ' +
-        'admin keys must not cross a network in the clear.'
+        'admin keys must not cross a network in the clear. Without a proxy only on a network that is for this alone, ' +
+        'such as from Prometheus to the gateways, with keys of the role `metrics`.'
     })
   ),
   hosts: list(
     Type.String({ format: 'host-header' }),
-    'Names to accept in the Host header besides the address that is bound, such as `admin.example.com`.'
+    'Names to accept in the Host header besides the address that a request came to, such as `admin.example.com`.'
   ),
   keys: Type.Array(AdminKeySchema, { minItems: 1, description: 'Who may use the admin API.' }),
   allowedCommands: list(

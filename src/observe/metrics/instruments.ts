@@ -65,7 +65,7 @@ export const instruments = {
   'gatehouse.streams': {
     kind: 'upDownCounter',
     unit: '{stream}',
-    description: 'Streams to clients, those that are held for a client to resume included.',
+    description: 'Streams to clients in every revision, those that are held for a client to resume included.',
     attributes: []
   },
   'gatehouse.connections': {

@@ -84,6 +84,9 @@ export function createListenStreams(options: ListenStreamsOptions) {
   }
 
   return {
+    get size() {
+      return streams.size
+    },
     /** See `ModernRelay.listen`. */
     listen(given: ModernCall): Promise<Result> {
       // The body is read at once and let go: the stream may be open for hours.
