@@ -103,10 +103,17 @@ mkdirSync(folder, { recursive: true })
 process.env['BUILDAH_FORMAT'] = 'docker'
 if (homedir() === '/root') standInSettings()
 const standIns = prepareImages()
-if (standIns) process.stdout.write('No image registry: stand-ins of this machine are used for the base images.\n')
+if (standIns)
+  process.stdout.write(
+    'No image registry: stand-ins of this machine are used for the base images. There is none of Grafana, which is not run.\n'
+  )
 const build = ['--network=host', '--pull=never', ...npmSettings()]
-const [port, loginPort] = [await freePort(), await freePort()]
-Object.assign(process.env, { GATEHOUSE_PORT: String(port), GATEHOUSE_LOGIN_PORT: String(loginPort) })
+const [port, loginPort, grafanaPort] = [await freePort(), await freePort(), await freePort()]
+Object.assign(process.env, {
+  GATEHOUSE_PORT: String(port),
+  GATEHOUSE_LOGIN_PORT: String(loginPort),
+  GATEHOUSE_GRAFANA_PORT: String(grafanaPort)
+})
 const project = `gatehouse-test-${process.pid}`
 const program = compose()
 const composed = (...args: string[]): string => run(program, ['--project-name', project, ...args], { cwd: root })
@@ -116,6 +123,7 @@ const stack: Stack = {
   name: (service) => `${project}_${service}_1`,
   podman: (...args) => run('podman', args),
   podmanInBackground: (...args) => promisify(execFile)('podman', args),
+  grafana: standIns ? undefined : `http://localhost:${grafanaPort}`,
   log: (service) => spawnSync('podman', ['logs', `${project}_${service}_1`], { encoding: 'utf8' }).stderr
 }
 /** Before the containers are removed. */
@@ -135,15 +143,21 @@ try {
     cwd: root
   })
   composed('up', '--detach', '--no-build')
+  // Grafana is in no Debian: where its image cannot be had, Prometheus is met alone.
+  composed('--profile=observability', 'up', '--detach', '--no-build', standIns ? 'prometheus' : 'grafana')
   outcomes.push(...(await meetContainers(stack)))
 } catch (error) {
   outcomes.push({ step: 'builds and starts', failure: String(error) })
 } finally {
   if (outcomes.some(({ failure }) => failure !== undefined)) keepLogs()
-  const { status, stderr } = spawnSync(program, ['--project-name', project, 'down', '--volumes'], {
-    cwd: root,
-    encoding: 'utf8'
-  })
+  const { status, stderr } = spawnSync(
+    program,
+    ['--project-name', project, '--profile=observability', 'down', '--volumes'],
+    {
+      cwd: root,
+      encoding: 'utf8'
+    }
+  )
   outcomes.push({ step: 'is taken down', failure: status === 0 ? undefined : stderr })
 }
 

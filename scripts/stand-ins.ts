@@ -35,6 +35,10 @@ RUN ${user('nginx', 101)} && apt-get update && ${install} nginx-light && rm -rf 
 STOPSIGNAL SIGQUIT
 CMD ["nginx", "-g", "daemon off;"]
 `,
+  prometheus: `FROM ${standInDebian}
+RUN apt-get update && ${install} prometheus && rm -rf /var/lib/apt/lists/* \\
+  && install -d -o nobody -g nogroup /prometheus
+`,
   uv: 'FROM scratch\nCOPY uv uvx /\n'
 } as const
 
@@ -50,7 +54,8 @@ export function baseImages(): Readonly<Record<keyof typeof recipes, string>> {
     node: named(/^ARG NODE_IMAGE=(\S+)$/m),
     uv: named(/^ARG UV_IMAGE=(\S+)$/m),
     redis: named(/image: (\S+\/redis:\S+)/),
-    nginx: named(/image: (\S+\/nginx:\S+)/)
+    nginx: named(/image: (\S+\/nginx:\S+)/),
+    prometheus: named(/image: (\S+\/prometheus:\S+)/)
   }
 }
 

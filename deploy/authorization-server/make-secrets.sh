@@ -1,7 +1,7 @@
 #!/bin/sh
 # The secrets of docker-compose.yml, each made once, as files in the volumes of those who need them. Another start keeps them.
 set -eu
-redis=/secrets/redis gateway=/secrets/gateway authorization=/secrets/authorization
+redis=/secrets/redis gateway=/secrets/gateway authorization=/secrets/authorization metrics=/secrets/metrics
 if [ ! -e "$gateway/redis-password" ]; then
   password=$(openssl rand -hex 32)
   printf 'requirepass %s\n' "$password" > "$redis/redis.conf"
@@ -14,4 +14,12 @@ if [ ! -e "$gateway/redis-password" ]; then
   # Last: a start that was cut off begins anew.
   printf '%s\n' "$password" > "$gateway/redis-password"
   chmod a+r "$gateway/redis-password"
+fi
+# The gateways know the digest of the key with which Prometheus reads their metrics.
+if [ ! -e "$gateway/metrics-key.sha256" ]; then
+  printf 'gha_%s' "$(openssl rand -base64 32 | tr '+/' '-_' | tr -d '=')" > "$metrics/metrics-key"
+  digest=$(openssl dgst -sha256 -r "$metrics/metrics-key")
+  chmod a+r "$metrics"/*
+  printf '%s\n' "${digest%% *}" > "$gateway/metrics-key.sha256"
+  chmod a+r "$gateway/metrics-key.sha256"
 fi

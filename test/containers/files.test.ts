@@ -2,13 +2,16 @@
 // tries what they do.
 
 import t from 'tap'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
+import { prometheusName } from '../../scripts/metrics-doc.ts'
+import { instruments, type MetricName } from '../../src/observe/metrics/instruments.ts'
 
 const root = join(import.meta.dirname, '..', '..')
 
 interface Service {
+  readonly profiles?: readonly string[]
   readonly ports?: readonly string[]
   readonly read_only?: boolean
   readonly cap_drop?: readonly string[]
@@ -22,13 +25,63 @@ const { services } = parse(readFileSync(join(root, 'docker-compose.yml'), 'utf8'
   services: Readonly<Record<string, Service>>
 }
 
-t.test('docker-compose.yml publishes the proxy alone, on loopback', async (t) => {
-  t.same(
-    Object.keys(services).filter((name) => services[name]?.ports !== undefined),
-    ['proxy']
+t.test('docker-compose.yml publishes the proxy alone, on loopback, and Grafana where it is asked for', async (t) => {
+  const published = Object.entries(services).flatMap(([name, { ports = [], profiles }]) =>
+    ports.map((port) => ({ name, port, profiles }))
   )
-  t.equal(services['proxy']?.ports?.length, 2)
-  for (const port of services['proxy']?.ports ?? []) t.match(port, /^127\.0\.0\.1:/)
+  t.same(
+    published.map(({ name, profiles }) => [name, profiles]),
+    [
+      ['proxy', undefined],
+      ['proxy', undefined],
+      ['grafana', ['observability']]
+    ]
+  )
+  for (const { port } of published) t.match(port, /^127\.0\.0\.1:/)
+})
+
+t.test('Prometheus is told of every gateway, and the gateways of its key, which may do nothing else', async (t) => {
+  const read = (...path: readonly string[]): any => parse(readFileSync(join(root, 'deploy', ...path), 'utf8')) // eslint-disable-line typescript/no-explicit-any
+  const gateways = Object.keys(services).filter((name) => name.startsWith('gateway-'))
+  const { scrape_configs: jobs } = read('compose', 'prometheus.yml')
+  const { admin } = read('compose', 'gatehouse.yaml')
+  t.same(
+    jobs[0].static_configs[0].targets,
+    gateways.map((name) => `${name}:${admin.listen.port}`)
+  )
+  t.same(admin.hosts, gateways)
+  t.match(admin.keys, [{ role: 'metrics' }])
+  t.equal(admin.keys.length, 1)
+})
+
+t.test('each dashboard asks the data source that Grafana is given, for metrics that there are', async (t) => {
+  const provisioned = join(root, 'deploy', 'compose', 'grafana', 'datasources', 'prometheus.yaml')
+  const { datasources } = parse(readFileSync(provisioned, 'utf8')) as { datasources: ReadonlyArray<{ uid: string }> }
+  const folder = join(root, 'deploy', 'grafana')
+  const files = readdirSync(folder).filter((name) => name.endsWith('.json'))
+  t.ok(files.length > 0)
+  const known = new Set(
+    (Object.keys(instruments) as MetricName[]).flatMap((name) => [
+      ...['', '_bucket', '_count', '_sum'].map((end) => `${prometheusName(name)}${end}`),
+      ...instruments[name].attributes.map((attribute) => attribute.replaceAll('.', '_'))
+    ])
+  )
+  for (const file of files) {
+    const text = readFileSync(join(folder, file), 'utf8')
+    const uids = [...text.matchAll(/"type": ?"prometheus",\s*"uid": ?"([^"$]+)"/g)].map(([, uid]) => uid)
+    t.same(
+      uids.filter((uid) => uid !== datasources[0]?.uid),
+      [],
+      file
+    )
+    const named = new Set(text.match(/\b(?:gatehouse|gen_ai|mcp|nodejs|v8js|process)_[a-z0-9_]+/g))
+    t.ok(named.size > 0, file)
+    t.same(
+      [...named].filter((name) => !known.has(name)),
+      [],
+      file
+    )
+  }
 })
 
 t.test(

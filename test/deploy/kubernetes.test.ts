@@ -4,9 +4,12 @@
 import Ajv from 'ajv'
 import { spawnSync } from 'node:child_process'
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { BlockList } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
+import { prometheusName } from '../../scripts/metrics-doc.ts'
+import { ensurePrometheus } from '../../scripts/programs.ts'
 import { serve } from '../kit/process.ts'
 import { send } from '../kit/client.ts'
 import { basePath, deploy, manifestsIn, repository, typeErrors, type Manifest } from './manifests.ts'
@@ -36,6 +39,61 @@ t.test('kustomize is given every file', (t) => {
   const files = readdirSync(basePath).filter((file) => !['kustomization.yaml', 'gatehouse.yaml'].includes(file))
   t.same(resources.toSorted(), files.toSorted())
   t.end()
+})
+
+t.test('the autoscaler is given a metric that the gateway has, by Prometheus and its adapter', async (t) => {
+  const folder = join(deploy, 'kubernetes', 'metrics')
+  const { patches } = parse(readFileSync(join(folder, 'kustomization.yaml'), 'utf8')) as {
+    patches: ReadonlyArray<{ readonly target: { readonly kind: string }; readonly patch: string }>
+  }
+  const patched = structuredClone(base)
+  for (const { target, patch } of patches) {
+    const manifest = patched.find(({ kind }) => kind === target.kind)
+    for (const { op, path, value } of parse(patch) as Array<{ op: string; path: string; value: unknown }>) {
+      t.equal(op, 'add')
+      t.match(path, /\/-$/)
+      const steps = path.split('/').slice(1, -1)
+      // eslint-disable-next-line typescript/no-explicit-any
+      const list = steps.reduce<any>((at, step) => at[step], manifest)
+      list.push(value)
+    }
+  }
+  t.same(typeErrors(patched, t.testdir()), [])
+  const of = (kind: string): Manifest['spec'] => patched.find((each) => each.kind === kind)?.spec
+  const { metric } = of('HorizontalPodAutoscaler').metrics[1].pods
+  t.equal(metric.name, prometheusName('gatehouse.streams'))
+  const adapter = parse(readFileSync(join(folder, 'adapter.yaml'), 'utf8'))
+  t.match(adapter.rules.custom[0].seriesQuery, new RegExp(`^${metric.name}\\{`))
+
+  const scrape = parse(readFileSync(join(folder, 'prometheus.yml'), 'utf8'))
+  const [{ kubernetes_sd_configs: discovery, relabel_configs: relabel, ...job }] = scrape.scrape_configs
+  t.same(discovery, [{ role: 'pod', namespaces: { names: ['gatehouse'] } }])
+  // That of Debian knows no discovery by Kubernetes.
+  const file = join(t.testdir(), 'prometheus.json')
+  writeFileSync(file, JSON.stringify({ scrape_configs: [{ ...job, relabel_configs: relabel }] }))
+  const checked = spawnSync(ensurePrometheus().promtool, ['check', 'config', '--syntax-only', file], {
+    encoding: 'utf8'
+  })
+  t.equal(checked.status, 0, checked.stderr)
+  const { ports } = of('Deployment').template.spec.containers[0]
+  t.equal(relabel[0].regex, `${deployment.metadata.name};${ports[1].name}`)
+  t.equal(of('NetworkPolicy').ingress[1].ports[0].port, ports[1].name)
+})
+
+t.test('Pods reach the world, and of private networks only what is named', async (t) => {
+  const { egress } = base.find(({ kind }) => kind === 'NetworkPolicy')?.spec as Manifest['spec']
+  const blocks = new BlockList()
+  for (const { to = [] } of egress)
+    for (const { ipBlock } of to)
+      for (const range of ipBlock?.except ?? []) {
+        const [address, prefix] = range.split('/')
+        blocks.addSubnet(address, Number(prefix), address.includes(':') ? 'ipv6' : 'ipv4')
+      }
+  for (const address of ['169.254.169.254', '100.100.100.200', '10.96.0.1', '172.20.0.1', '192.168.1.1'])
+    t.ok(blocks.check(address), address)
+  for (const address of ['fd00:ec2::254', 'fe80::1']) t.ok(blocks.check(address, 'ipv6'), address)
+  t.notOk(blocks.check('93.184.216.34'), 'the control')
+  t.notOk(blocks.check('2606:2800:220:1::1', 'ipv6'), 'the control')
 })
 
 t.test('the gateway accepts the configuration, and its probes are answered where they ask', async (t) => {

@@ -1,6 +1,7 @@
 // What kustomize makes of deploy/kubernetes and helm of deploy/helm, with both programs: run by `npm run kubernetes`.
 
 import { spawnSync } from 'node:child_process'
+import { join, relative } from 'node:path'
 import t from 'tap'
 import { deploy, readManifests, typeErrors, type Manifest } from './manifests.ts'
 
@@ -16,6 +17,17 @@ t.test('kustomize and helm make the same objects', (t) => {
   t.same([...other.keys()].toSorted(), [...one.keys()].toSorted())
   for (const [name, manifest] of one) t.same(other.get(name), manifest, name)
   t.same(typeErrors([...other.values(), ...made('kustomize', 'build', 'kubernetes/try').values()], t.testdir()), [])
+  const overlay = t.testdir({
+    'kustomization.yaml': JSON.stringify({
+      resources: [relative(t.testdirName, join(deploy, 'kubernetes', 'base'))],
+      components: [relative(t.testdirName, join(deploy, 'kubernetes', 'metrics'))]
+    })
+  })
+  const [measured, alike] = [made('kustomize', 'build', overlay), helm('--set', 'metrics.enabled=true')]
+  for (const [name, manifest] of measured) t.same(alike.get(name), manifest, `with metrics: ${name}`)
+  const autoscaler = 'HorizontalPodAutoscaler gatehouse'
+  t.equal(measured.get(autoscaler)?.spec.metrics.length, one.get(autoscaler)?.spec.metrics.length + 1)
+  t.same(typeErrors([...measured.values()], overlay), [])
   const few = helm('--set', 'ingress.enabled=false,autoscaling.enabled=false,networkPolicy.enabled=false,replicas=2')
   t.same(few.size, one.size - 3)
   t.equal(few.get('Deployment gatehouse')?.spec.replicas, 2)
