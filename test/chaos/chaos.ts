@@ -129,7 +129,8 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
     n % 3 === 2 ? modernClient(load, random(seed, n + 1)) : sessionClient(load, random(seed, n + 1))
   )
   const counts: Record<string, number> = {}
-  for (let n = 0; n < options.faults && enough?.aborted !== true; n++) {
+  for (let n = 0; n < options.faults; n++) {
+    if (enough?.aborted === true) break
     const before = load.history.length
     await until('calls end', () => load.history.length >= before + options.clients)
     await wait(restMs)

@@ -81,7 +81,7 @@ t.test('the autoscaler is given a metric that the gateway has, by Prometheus and
 })
 
 t.test('Pods reach the world, and of private networks only what is named', async (t) => {
-  const { egress } = base.find(({ kind }) => kind === 'NetworkPolicy')?.spec as Manifest['spec']
+  const { egress } = (base.find(({ kind }) => kind === 'NetworkPolicy') as Manifest).spec
   const blocks = new BlockList()
   for (const { to = [] } of egress)
     for (const { ipBlock } of to)
