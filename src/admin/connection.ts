@@ -54,3 +54,12 @@ export const adminSocketLimits = {
     IncomingMessage: CountedAdminRequest
   }
 }
+
+/**
+ * Where the connection came to, as a Host header says it. Prometheus reads each process at its own address, which no
+ * configuration knows; a page that has a name of its own resolved to the listener sends that name.
+ */
+export function localHostOf({ localAddress = '', localPort }: Socket): string {
+  const address = localAddress.replace(/^::ffff:(?=\d+\.)/, '')
+  return `${address.includes(':') ? `[${address}]` : address}:${localPort}`
+}

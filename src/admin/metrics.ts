@@ -33,7 +33,7 @@ function readingsOf({ snapshot, pool, held }: AdminServices): Readings {
     counts: {
       'gatehouse.calls.parked': held.modernRelay.parkedCalls,
       'gatehouse.sessions': held.live.size,
-      'gatehouse.streams': held.streams.size + held.modernRelay.listenStreams + held.httpSse.openStreams,
+      'gatehouse.streams': held.streams.size + held.modernRelay.listenStreams + held.httpSse.streams.size,
       'gatehouse.connections': held.connections.openCount,
       'gatehouse.memory.held': held.memory.held,
       'gatehouse.memory.budget': held.memory.budgetBytes,

@@ -27,7 +27,7 @@ interface Held {
   readonly connections: { readonly openCount: number }
   readonly memory: { readonly held: number; readonly budgetBytes: number }
   readonly modernRelay: { readonly parkedCalls: number; readonly listenStreams: number }
-  readonly httpSse: { readonly openStreams: number }
+  readonly httpSse: { readonly streams: { readonly size: number } }
   readonly supervisor: { count(): number }
   /** The tenant of each call that runs. */
   readonly calls: { tenants(): Iterable<string> }

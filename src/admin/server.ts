@@ -3,13 +3,13 @@
 // can call it: it has no CORS, and knows no cookies.
 
 import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { isLoopback } from '../config/formats.ts'
 import { parseJson } from '../protocol/json.ts'
 import type { Clock } from '../time/clock.ts'
 import { createAdminAccess, type Administrator } from './access.ts'
 import { conditionsOf } from './configuration/conditions.ts'
-import { adminSocketLimits, serveOneRequest } from './connection.ts'
+import { adminSocketLimits, localHostOf, serveOneRequest } from './connection.ts'
 import { openApiOf, plainText } from './openapi.ts'
 import { limitAdminConnections } from './places.ts'
 import { AdminProblem, notJsonBody, problemOf } from './problem.ts'
@@ -101,7 +101,7 @@ export function createAdminServer(
   server.addHook('onRequest', (request, _reply, done) => {
     checkTarget(request, (host) => {
       const given = host.toLowerCase()
-      if (given === addressOf(request.raw.socket)) return true
+      if (given === localHostOf(request.raw.socket)) return true
       const { hosts = [] } = snapshot().admin ?? {}
       return ownHosts.has(given) || hosts.includes(given) || hosts.includes(given.replace(/:\d+$/, ''))
     })
@@ -191,15 +191,6 @@ export function createAdminServer(
     },
     close: () => server.close()
   }
-}
-
-/**
- * Where the connection came to, as a Host header says it. Prometheus reads each process at its own address, which no
- * configuration knows; a page that has a name of its own resolved to the listener sends that name.
- */
-function addressOf({ localAddress = '', localPort }: Socket): string {
-  const address = localAddress.replace(/^::ffff:(?=\d+\.)/, '')
-  return `${address.includes(':') ? `[${address}]` : address}:${localPort}`
 }
 
 const urlOf = (path: string): string => path.replace(/\{(\w+)\}/g, ':$1')

@@ -119,6 +119,30 @@ export async function meetContainers(stack: Stack): Promise<Outcome[]> {
     assert.match(podman('exec', name('redis'), 'redis-cli', 'dbsize'), /NOAUTH/)
   })
 
+  await step('Prometheus reads every gateway, and has the alerts', async () => {
+    const query = (expression: string): string =>
+      podman('exec', name('prometheus'), 'promtool', 'query', 'instant', 'http://127.0.0.1:9090', expression).trim()
+    await until('all three are read', () => query('sum(up{job="gatehouse"})').startsWith('{} => 3 '), startMs)
+    assert.match(query('sum(gatehouse_tenants)'), /^\{\} => 3 /)
+    const rules = `fetch('http://prometheus:9090/api/v1/rules').then((it) => it.text()).then(console.log)`
+    assert.match(podman('exec', name('gateway-1'), 'node', '--eval', rules), /"name":"GatehouseUpstreamAway"/)
+  })
+  if (stack.grafana !== undefined)
+    await step('Grafana shows a dashboard to whoever reaches it, and lets nobody change anything', async () => {
+      const ask = (path: string, init?: RequestInit): Promise<Response> => fetch(`${stack.grafana}${path}`, init)
+      await until(
+        'it is ready',
+        () =>
+          ask('/api/health').then(
+            ({ ok }) => ok,
+            () => false
+          ),
+        startMs
+      )
+      assert.equal((await ask('/api/dashboards/uid/gatehouse-overview')).status, 200)
+      assert.equal((await ask('/api/datasources', { method: 'POST', body: '{}' })).status, 403)
+    })
+
   let client: Client | undefined
   const host = (): Client => {
     assert.ok(client !== undefined, 'nobody has logged in')
@@ -199,29 +223,6 @@ export async function meetContainers(stack: Stack): Promise<Outcome[]> {
     assert.match(stack.log('gateway-2'), /"msg":"stopped"/)
     for (let left = 0; left < 12; left += 1) await echo(`two left ${left}`)
   })
-  await step('Prometheus reads every gateway, and has the alerts', async () => {
-    const query = (expression: string): string =>
-      podman('exec', name('prometheus'), 'promtool', 'query', 'instant', 'http://127.0.0.1:9090', expression).trim()
-    await until('all three are read', () => query('sum(up{job="gatehouse"})').startsWith('{} => 3 '), startMs)
-    assert.match(query('sum(gatehouse_tenants)'), /^\{\} => 3 /)
-    const rules = `fetch('http://prometheus:9090/api/v1/rules').then((it) => it.text()).then(console.log)`
-    assert.match(podman('exec', name('gateway-1'), 'node', '--eval', rules), /"name":"GatehouseUpstreamAway"/)
-  })
-  if (stack.grafana !== undefined)
-    await step('Grafana shows a dashboard to whoever reaches it, and lets nobody change anything', async () => {
-      const ask = (path: string, init?: RequestInit): Promise<Response> => fetch(`${stack.grafana}${path}`, init)
-      await until(
-        'it is ready',
-        () =>
-          ask('/api/health').then(
-            ({ ok }) => ok,
-            () => false
-          ),
-        startMs
-      )
-      assert.equal((await ask('/api/dashboards/uid/gatehouse-overview')).status, 200)
-      assert.equal((await ask('/api/datasources', { method: 'POST', body: '{}' })).status, 403)
-    })
   await client?.close()
   return outcomes
 }

@@ -119,9 +119,7 @@ export function createHttpSseHandler(options: HttpSseOptions) {
   }
 
   return {
-    get openStreams() {
-      return entries.size
-    },
+    streams: entries as { readonly size: number },
     /** GET: opens session and stream. @throws GatewayError not_acceptable, too_many, unavailable, shutting_down */
     async open(context: RequestContext): Promise<void> {
       checkTakesStream(context.incoming.headers)
