@@ -80,7 +80,6 @@ export function* scanJson(
   let isMember = false
   let pause = scanLength
   const nextQuote = finder(text, '"')
-  const nextEscape = finder(text, '\\')
 
   function ended(value: LongValue): void {
     if (current === undefined) {
@@ -106,15 +105,11 @@ export function* scanJson(
     const unit = text.charCodeAt(at)
     if (unit === 0x22) {
       const start = at
-      for (at++; at < text.length; at++) {
-        if (at >= pause) {
-          pause = at + scanLength
-          yield
-        }
-        if (at - start > 64) at = Math.min(nextQuote(at), nextEscape(at))
-        const inside = text.charCodeAt(at)
-        if (inside === 0x22) break
-        if (inside === 0x5c) at++
+      for (at = stringEnd(text, at + 1, pause, nextQuote); at < text.length; ) {
+        if (text.charCodeAt(at) === 0x22) break
+        pause = at + scanLength
+        yield
+        at = stringEnd(text, at, pause, nextQuote)
       }
       if (at >= text.length) throw new SyntaxError('not valid JSON')
       if (at - start <= pieceLength) continue
@@ -163,6 +158,42 @@ export function* scanJson(
   return { root, numbers, values }
 }
 
+/** Characters of a string that are looked at one by one before its end is searched for. */
+const nearLength = 64
+
+/**
+ * @param at a place in a string where no escape is under way
+ * @returns its closing quote, or such a place at `until` or behind it; the length of the text where it does not end
+ */
+function stringEnd(text: string, at: number, until: number, nextQuote: (from: number) => number): number {
+  let searchFrom = at + nearLength
+  while (at < until) {
+    if (at >= searchFrom) {
+      // To search for each escape would take longer than to parse them; and where quotes are near each other, for each
+      // quote.
+      const quote = nextQuote(at)
+      if (!isEscaped(text, quote, at)) return quote
+      at = quote + 1
+      searchFrom = at + nearLength
+    } else {
+      const unit = text.charCodeAt(at)
+      if (unit === 0x22) return at
+      at += unit === 0x5c ? 2 : 1
+    }
+  }
+  return Math.min(at, text.length)
+}
+
+/**
+ * Does a backslash escape this character of a string? Not where that is itself the second of two.
+ * @param from a place before it where no escape is under way
+ */
+export function isEscaped(text: string, at: number, from: number): boolean {
+  let first = at
+  while (first > from && text.charCodeAt(first - 1) === 0x5c) first--
+  return (at - first) % 2 === 1
+}
+
 const isNumberUnit = (unit: number): boolean =>
   (unit >= 0x30 && unit <= 0x39) || unit === 0x2e || unit === 0x65 || unit === 0x45 || unit === 0x2b || unit === 0x2d
 
@@ -171,7 +202,7 @@ const isNumberUnit = (unit: number): boolean =>
  * from each would read a long text without the character to its end, once for each of its strings.
  * @returns its first place at or behind a position; the length of the text where there is none
  */
-export function finder(text: string, wanted: string): (from: number) => number {
+function finder(text: string, wanted: string): (from: number) => number {
   let found = -1
   return (from) => {
     if (found >= from) return found

@@ -3,7 +3,7 @@
 // is JSON.
 
 import { markNumbers, type NumberSpan } from './json-numbers.ts'
-import { finder, type JsonLimits, type LongValue, type Part, scanJson, type StepLengths } from './json-scan.ts'
+import { isEscaped, type JsonLimits, type LongValue, type Part, scanJson, type StepLengths } from './json-scan.ts'
 import { keepSource } from './json-text.ts'
 import { isRawJson } from './messages.ts'
 
@@ -35,7 +35,6 @@ export function* jsonSteps(
   const { root, numbers, values } = yield* scanJson(text, limits, lengths)
   limits.reserve?.(values)
   let nextNumber = 0
-  const nextEscape = finder(text, '\\')
   const built: Array<readonly [value: object, start: number, end: number]> = []
   const parse = (open: string, from: number, to: number, close: string): unknown => {
     const own: NumberSpan[] = []
@@ -46,7 +45,7 @@ export function* jsonSteps(
   }
 
   function* build({ start, end, kind, parts }: LongValue): Generator<undefined, unknown, undefined> {
-    if (kind === 'string') return yield* longString(text, start + 1, end - 1, lengths.stringPiece, nextEscape)
+    if (kind === 'string') return yield* longString(text, start, end, lengths.stringPiece)
     const array: unknown[] = []
     const object: Record<string, unknown> = {}
     const [open, close] = kind === 'array' ? '[]' : '{}'
@@ -102,29 +101,39 @@ function countValues(value: unknown): number {
   return count
 }
 
-/** What stands between two quotes, without them. */
+/** A string literal with its quotes. */
 function* longString(
   text: string,
   start: number,
   end: number,
-  stringPieceLength: number,
-  nextEscape: (from: number) => number
+  pieceLength: number
 ): Generator<undefined, string, undefined> {
+  yield
+  if (end - start <= pieceLength) return JSON.parse(text.slice(start, end)) as string
   let value = ''
-  for (let from = start; from < end;) {
-    yield
-    let to = Math.min(end, from + stringPieceLength)
-    // No escape is cut in two.
-    let escape = nextEscape(from)
-    while (escape < to) {
-      const next = escape + (text.charCodeAt(escape + 1) === 0x75 ? 6 : 2)
-      if (next > to) to = Math.min(end, next)
-      escape = text.charCodeAt(next) === 0x5c ? next : nextEscape(next)
-    }
+  for (let from = start + 1; from < end - 1;) {
+    const to = cutOf(text, from, from + pieceLength, end - 1)
     value += JSON.parse(`"${text.slice(from, to)}"`) as string
     from = to
+    yield
   }
   return value
+}
+
+/** In characters: \u and four digits. */
+const maxEscapeLength = 6
+
+/**
+ * @param from a place in a string where no escape is under way
+ * @returns the first such place at `to` or behind it; at most `end`
+ */
+function cutOf(text: string, from: number, to: number, end: number): number {
+  for (let at = Math.max(from, to - maxEscapeLength + 1); at < to; at++) {
+    if (text.charCodeAt(at) !== 0x5c || isEscaped(text, at, from)) continue
+    const escapeEnd = at + (text.charCodeAt(at + 1) === 0x75 ? maxEscapeLength : 2)
+    if (escapeEnd > to) return Math.min(end, escapeEnd)
+  }
+  return Math.min(end, to)
 }
 
 /** Only whitespace can follow a whole text. */

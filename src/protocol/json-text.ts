@@ -40,15 +40,22 @@ export function letGoOfMembers(object: Record<string, unknown>): boolean {
 
 const keptTexts = new WeakMap<object, LongText>()
 
-/** Of what was parsed, and is passed on unchanged. */
-const sources = new WeakMap<object, string>()
+/**
+ * Of what was parsed, and is passed on unchanged. A property that no copy of the object gets, and nobody lists. Not a
+ * `WeakMap`: what its values hold is promoted to the old objects, 64 KiB of garbage for each call that should die young.
+ */
+const source = Symbol('source')
+interface HasSource {
+  readonly [source]?: string
+}
 
 /** @param text that the value was read from, in one line; no member name comes twice in it */
-export const keepSource = (value: object, text: string): unknown => sources.set(value, text)
+export const keepSource = (value: object, text: string): unknown =>
+  Object.defineProperty(value, source, { value: text })
 
 /** Characters of the text that is kept for a value, or for members of it. */
 export function sourceLengthOf(value: object): number {
-  const whole = sources.get(value)?.length
+  const whole = sourceOf(value)?.length
   if (whole !== undefined) return whole
   let length = 0
   for (const member of Object.values(value)) length += sourceOf(member)?.length ?? 0
@@ -56,7 +63,7 @@ export function sourceLengthOf(value: object): number {
 }
 
 const sourceOf = (value: unknown): string | undefined =>
-  typeof value === 'object' && value !== null ? sources.get(value) : undefined
+  typeof value === 'object' && value !== null ? (value as HasSource)[source] : undefined
 
 /** The message, and its result. */
 const levelsWithSources = 2
@@ -71,8 +78,8 @@ const holdsSource = (value: unknown, levels: number): boolean =>
 
 /** What JSON.stringify gives for a message; values of which the source is kept are not written again. */
 export function textOfMessage(message: unknown, levels = levelsWithSources): string {
-  const source = sourceOf(message)
-  if (source !== undefined) return source
+  const known = sourceOf(message)
+  if (known !== undefined) return known
   if (!holdsSource(message, levels)) return JSON.stringify(message)
   const members = Object.entries(message as object).flatMap(([name, member]) =>
     member === undefined ? [] : [`${JSON.stringify(name)}:${textOfMessage(member, levels - 1)}`]
@@ -178,8 +185,8 @@ export function* longTextSteps(
 
   function* write(each: unknown): Generator<undefined, void, undefined> {
     if (typeof each === 'string' && each.length > partLength) return yield* writeString(each)
-    const source = sourceOf(each)
-    if (source !== undefined) return yield* writeSource(source)
+    const known = sourceOf(each)
+    if (known !== undefined) return yield* writeSource(known)
     if (roomAfter(each, partLength) >= 0) part += canonical ? canonicalJsonOf(each) : (JSON.stringify(each) ?? 'null')
     else if (Array.isArray(each)) yield* writeArray(each)
     else {
