@@ -1212,7 +1212,8 @@ audit/writes.ts maxRetryMs
 session/replay.ts sliceChars
 protocol/json-text.ts manyMembers
 relay/methods/list-pages.ts smallPageBytes
-protocol/json-text.ts partLength
+protocol/json-steps.ts maxEscapeLength
+protocol/json-writer.ts partLength
 protocol/json-text.ts longTextLength
 upstream/rpc/transport.ts longRequestLength
 protocol/json.ts decodeBytes

@@ -32,6 +32,9 @@ export interface ClientReply {
   writeHead(status: number, headers: Readonly<Record<string, string | number>>): { end(text?: string): unknown }
   /** @returns false where more should wait for `drain` */
   write(data: string | Uint8Array): boolean
+  /** What is written from here to `uncork` leaves together. */
+  cork(): void
+  uncork(): void
   end(text?: string): unknown
   setTimeout(ms: number, onTimeout?: () => void): unknown
   destroy(): unknown
@@ -58,8 +61,11 @@ export function sendText(raw: ClientReply, status: number, text: JsonText, heade
     return endAfterRequest(raw, stringOf(text))
   if (typeof text === 'string') raw.end(text)
   else {
+    // One system call.
+    raw.cork()
     for (const part of text.parts) raw.write(part)
     raw.end()
+    raw.uncork()
   }
   closeIfStalled(raw)
 }
@@ -154,9 +160,12 @@ export function createSseWriter(
       return true
     }
     if (typeof data === 'string') return raw.write(`${head}${data}\n\n`)
+    raw.cork()
     raw.write(head)
     for (const part of data.parts) raw.write(part)
-    return raw.write('\n\n')
+    const isFree = raw.write('\n\n')
+    raw.uncork()
+    return isFree
   }
   const overflow = (): void => {
     if (raw.destroyed) return

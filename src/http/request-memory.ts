@@ -4,14 +4,8 @@
 import { bytesPerValue, jsonSizeOf, jsonSizeSteps } from '../limits/limits.ts'
 import type { HeldMemory } from '../limits/memory.ts'
 import { finished } from '../protocol/json-steps.ts'
-import {
-  holdsKeptText,
-  type JsonText,
-  letGoOfMembers,
-  longTextSteps,
-  sourceLengthOf,
-  textOfMessage
-} from '../protocol/json-text.ts'
+import { holdsKeptText, type JsonText, letGoOfMembers, sourceLengthOf, textOfMessage } from '../protocol/json-text.ts'
+import { longTextSteps } from '../protocol/json-writer.ts'
 import { GatewayError, isObject, type JsonObject, type Request } from '../protocol/messages.ts'
 import { runSteps, type Steps } from '../time/turns.ts'
 import type { CallContext, RequestContext } from './admission.ts'

@@ -22,8 +22,11 @@ export function createOpenSet<T>(): OpenSet<T> {
         free.push(place)
       }
     },
-    *[Symbol.iterator]() {
-      for (const member of members) if (member !== undefined) yield member
-    }
+    [Symbol.iterator]: () => present(members)
   }
+}
+
+/** Not a function of each set: see `StepQueue` in time/turns.ts. */
+function* present<T>(members: ReadonlyArray<T | undefined>): Generator<T> {
+  for (const member of members) if (member !== undefined) yield member
 }

@@ -11,8 +11,8 @@ export interface JsonLimits {
    * @throws JsonLimitError, GatewayError where there is none
    */
   readonly reserve?: ((values: number) => void) | undefined
-  /** For messages that are passed on: long values keep the text that they were read from, see `keepSource`. */
-  readonly keepSources?: boolean
+  /** The text or its bytes, where it may be passed on: long values keep their part of it, see `keepSource`. */
+  readonly source?: string | Buffer
 }
 
 /** In characters. Tests take short ones. */
@@ -21,6 +21,8 @@ export interface StepLengths {
   readonly stringPiece: number
   /** Scanned in one step. */
   readonly scan: number
+  /** Of a string: looked at one by one, before its end is searched for. */
+  readonly near: number
 }
 /** Characters of one number: 4096-bit integers have 1,234 digits. */
 const maxNumberLength = 4_096
@@ -70,7 +72,7 @@ interface OpenValue {
 export function* scanJson(
   text: string,
   { maxDepth, maxValues }: JsonLimits,
-  { piece: pieceLength, scan: scanLength }: StepLengths
+  { piece: pieceLength, scan: scanLength, near: nearLength }: StepLengths
 ) {
   const open: OpenValue[] = []
   const numbers: NumberSpan[] = []
@@ -93,6 +95,30 @@ export function* scanJson(
     current.long = value
   }
 
+  /**
+   * @param from a place in a string where no escape is under way
+   * @returns its closing quote, or such a place at `until` or behind it; the length of the text where it does not end
+   */
+  function stringEnd(from: number, until: number): number {
+    let at = from
+    let searchFrom = at + nearLength
+    while (at < until) {
+      if (at >= searchFrom) {
+        // To search for each escape would take longer than to parse them; and, where quotes are near each other, for
+        // each quote.
+        const quote = nextQuote(at)
+        if (!isEscaped(text, quote, at)) return quote
+        at = quote + 1
+        searchFrom = at + nearLength
+      } else {
+        const unit = text.charCodeAt(at)
+        if (unit === 0x22) return at
+        at += unit === 0x5c ? 2 : 1
+      }
+    }
+    return Math.min(at, text.length)
+  }
+
   function count(): void {
     if (++values > maxValues) throw new JsonLimitError(`holds more than ${maxValues} values`)
   }
@@ -105,11 +131,11 @@ export function* scanJson(
     const unit = text.charCodeAt(at)
     if (unit === 0x22) {
       const start = at
-      for (at = stringEnd(text, at + 1, pause, nextQuote); at < text.length; ) {
+      for (at = stringEnd(at + 1, pause); at < text.length;) {
         if (text.charCodeAt(at) === 0x22) break
         pause = at + scanLength
         yield
-        at = stringEnd(text, at, pause, nextQuote)
+        at = stringEnd(at, pause)
       }
       if (at >= text.length) throw new SyntaxError('not valid JSON')
       if (at - start <= pieceLength) continue
@@ -156,32 +182,6 @@ export function* scanJson(
   }
   if (open.length > 0) throw new SyntaxError('not valid JSON')
   return { root, numbers, values }
-}
-
-/** Characters of a string that are looked at one by one before its end is searched for. */
-const nearLength = 64
-
-/**
- * @param at a place in a string where no escape is under way
- * @returns its closing quote, or such a place at `until` or behind it; the length of the text where it does not end
- */
-function stringEnd(text: string, at: number, until: number, nextQuote: (from: number) => number): number {
-  let searchFrom = at + nearLength
-  while (at < until) {
-    if (at >= searchFrom) {
-      // To search for each escape would take longer than to parse them; and where quotes are near each other, for each
-      // quote.
-      const quote = nextQuote(at)
-      if (!isEscaped(text, quote, at)) return quote
-      at = quote + 1
-      searchFrom = at + nearLength
-    } else {
-      const unit = text.charCodeAt(at)
-      if (unit === 0x22) return at
-      at += unit === 0x5c ? 2 : 1
-    }
-  }
-  return Math.min(at, text.length)
 }
 
 /**

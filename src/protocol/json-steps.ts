@@ -4,7 +4,7 @@
 
 import { markNumbers, type NumberSpan } from './json-numbers.ts'
 import { isEscaped, type JsonLimits, type LongValue, type Part, scanJson, type StepLengths } from './json-scan.ts'
-import { keepSource } from './json-text.ts'
+import { keepSource, type Source } from './json-text.ts'
 import { isRawJson } from './messages.ts'
 
 const stepLengths: StepLengths = {
@@ -12,7 +12,8 @@ const stepLengths: StepLengths = {
   piece: 32_768,
   // A long string is read faster than values.
   stringPiece: 262_144,
-  scan: 65_536
+  scan: 65_536,
+  near: 64
 }
 
 /** Beyond so many values of a text, none keeps its text: to count them would take too long. */
@@ -34,27 +35,59 @@ export function* jsonSteps(
 ): Generator<undefined, unknown, undefined> {
   const { root, numbers, values } = yield* scanJson(text, limits, lengths)
   limits.reserve?.(values)
-  let nextNumber = 0
-  const built: Array<readonly [value: object, start: number, end: number]> = []
-  const parse = (open: string, from: number, to: number, close: string): unknown => {
+  const builder = new Builder(text, numbers, lengths.stringPiece)
+  if (root === undefined) return builder.parse('', 0, text.length, '')
+  mustBeBlank(text.slice(0, root.start))
+  mustBeBlank(text.slice(root.end))
+  const value = yield* builder.build(root)
+  const { source } = limits
+  // A line break would end the line of an event stream.
+  const mayKeep = source !== undefined && values <= maxCountedValues && !text.includes('\n') && !text.includes('\r')
+  if (mayKeep && countValues(value) === values)
+    for (const [each, start, end] of builder.built)
+      // A slice holds the whole text: a small part of a large message would take as much memory as all of it.
+      if ((end - start) * 2 >= text.length) keepSource(each, partOf(source, text, start, end))
+  return value
+}
+
+/**
+ * Puts long values together. A class, because there is one for each message: of a generator function that is made anew,
+ * V8 makes a hidden class, which is old from the first and holds all that the function refers to.
+ */
+class Builder {
+  /** The arrays and objects that are long, and where they stand in the text. */
+  readonly built: Array<readonly [value: object, start: number, end: number]> = []
+  private readonly text: string
+  private readonly numbers: readonly NumberSpan[]
+  private readonly stringPiece: number
+  private nextNumber = 0
+
+  constructor(text: string, numbers: readonly NumberSpan[], stringPiece: number) {
+    this.text = text
+    this.numbers = numbers
+    this.stringPiece = stringPiece
+  }
+
+  parse(open: string, from: number, to: number, close: string): unknown {
+    const { numbers } = this
     const own: NumberSpan[] = []
-    for (let span = numbers[nextNumber]; span !== undefined && span[0] < to; span = numbers[++nextNumber])
+    for (let span = numbers[this.nextNumber]; span !== undefined && span[0] < to; span = numbers[++this.nextNumber])
       own.push([span[0] - from + open.length, span[1] - from + open.length])
-    const piece = `${open}${text.slice(from, to)}${close}`
+    const piece = `${open}${this.text.slice(from, to)}${close}`
     return own.length === 0 ? JSON.parse(piece) : markNumbers(piece, own)
   }
 
-  function* build({ start, end, kind, parts }: LongValue): Generator<undefined, unknown, undefined> {
-    if (kind === 'string') return yield* longString(text, start, end, lengths.stringPiece)
+  *build({ start, end, kind, parts }: LongValue): Generator<undefined, unknown, undefined> {
+    if (kind === 'string') return yield* longString(this.text, start, end, this.stringPiece)
     const array: unknown[] = []
     const object: Record<string, unknown> = {}
     const [open, close] = kind === 'array' ? '[]' : '{}'
     for (const { from, to, long } of parts) {
       yield
       // An empty string in place of the long value: nothing may stand on either side of it.
-      const piece = parse(open ?? '', from, long?.start ?? to, long === undefined ? (close ?? '') : `""${close}`)
-      const value = long === undefined ? undefined : yield* build(long)
-      if (long !== undefined) mustBeBlank(text.slice(long.end, to))
+      const piece = this.parse(open ?? '', from, long?.start ?? to, long === undefined ? (close ?? '') : `""${close}`)
+      const value = long === undefined ? undefined : yield* this.build(long)
+      if (long !== undefined) mustBeBlank(this.text.slice(long.end, to))
       if (Array.isArray(piece)) {
         mustHold(piece.length, parts, long)
         if (long !== undefined) array.push(value)
@@ -67,22 +100,17 @@ export function* jsonSteps(
       }
     }
     const value = kind === 'array' ? array : object
-    built.push([value, start, end])
+    this.built.push([value, start, end])
     return value
   }
+}
 
-  if (root === undefined) return parse('', 0, text.length, '')
-  mustBeBlank(text.slice(0, root.start))
-  mustBeBlank(text.slice(root.end))
-  const value = yield* build(root)
-  // A line break would end the line of an event stream.
-  const mayKeep =
-    limits.keepSources === true && values <= maxCountedValues && !text.includes('\n') && !text.includes('\r')
-  if (mayKeep && countValues(value) === values)
-    for (const [each, start, end] of built)
-      // A slice holds the whole text: a small part of a large message would take as much memory as all of it.
-      if ((end - start) * 2 >= text.length) keepSource(each, text.slice(start, end))
-  return value
+/** @param source the text, or its bytes: of these, what is before and behind the part is counted, which is less */
+function partOf(source: Source, text: string, start: number, end: number): Source {
+  if (typeof source === 'string') return source.slice(start, end)
+  if (source.length === text.length) return source.subarray(start, end)
+  const before = Buffer.byteLength(text.slice(0, start))
+  return source.subarray(before, source.length - Buffer.byteLength(text.slice(end)))
 }
 
 /**

@@ -1,5 +1,4 @@
-// Writes a long JSON value in short steps, so that whoever drives them can let others run in between. A short one is
-// left to JSON.stringify.
+// Text of JSON: what is known of it already, because it was read or written before, and how long it will be.
 
 /** Text of JSON. A long one is bytes, in parts: no turn of the event loop has to make or to encode all of it. */
 export type JsonText = string | LongText
@@ -10,8 +9,6 @@ export interface LongText {
   readonly length: number
 }
 
-/** Characters that are written in one step; about a millisecond, whatever they hold. */
-const partLength = 65_536
 /** Characters of a text that is written in steps, at least. */
 const longTextLength = 131_072
 /** To list the members of an object takes as long as to write them, where they are many. */
@@ -42,18 +39,20 @@ const keptTexts = new WeakMap<object, LongText>()
 
 /**
  * Of what was parsed, and is passed on unchanged. A property that no copy of the object gets, and nobody lists. Not a
- * `WeakMap`: what its values hold is promoted to the old objects, 64 KiB of garbage for each call that should die young.
+ * `WeakMap`: its values survive young collections, 64 KiB of garbage for each call.
  */
 const source = Symbol('source')
 interface HasSource {
-  readonly [source]?: string
+  readonly [source]?: Source
 }
+/** Text, or its bytes in UTF-8. */
+export type Source = string | Buffer
 
 /** @param text that the value was read from, in one line; no member name comes twice in it */
-export const keepSource = (value: object, text: string): unknown =>
+export const keepSource = (value: object, text: Source): unknown =>
   Object.defineProperty(value, source, { value: text })
 
-/** Characters of the text that is kept for a value, or for members of it. */
+/** Characters or bytes of the text that is kept for a value, or for members of it. */
 export function sourceLengthOf(value: object): number {
   const whole = sourceOf(value)?.length
   if (whole !== undefined) return whole
@@ -62,7 +61,8 @@ export function sourceLengthOf(value: object): number {
   return length
 }
 
-const sourceOf = (value: unknown): string | undefined =>
+/** @returns undefined where it is not kept */
+export const sourceOf = (value: unknown): Source | undefined =>
   typeof value === 'object' && value !== null ? (value as HasSource)[source] : undefined
 
 /** The message, and its result. */
@@ -77,15 +77,36 @@ const holdsSource = (value: unknown, levels: number): boolean =>
     Object.values(value).some((member) => holdsSource(member, levels - 1)))
 
 /** What JSON.stringify gives for a message; values of which the source is kept are not written again. */
-export function textOfMessage(message: unknown, levels = levelsWithSources): string {
-  const known = sourceOf(message)
-  if (known !== undefined) return known
-  if (!holdsSource(message, levels)) return JSON.stringify(message)
-  const members = Object.entries(message as object).flatMap(([name, member]) =>
-    member === undefined ? [] : [`${JSON.stringify(name)}:${textOfMessage(member, levels - 1)}`]
-  )
-  return `{${members.join()}}`
+export function textOfMessage(message: unknown): JsonText {
+  const pieces: Source[] = ['']
+  addPieces(pieces, message, levelsWithSources)
+  if (pieces.length === 1) return pieces[0] as string
+  const parts = pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece))
+  return { parts, length: lengthOf(parts) }
 }
+
+/** @param pieces the last one is text, which is continued */
+function addPieces(pieces: Source[], value: unknown, levels: number): void {
+  const known = sourceOf(value)
+  if (known !== undefined) return addPiece(pieces, known)
+  if (!holdsSource(value, levels)) return addPiece(pieces, JSON.stringify(value))
+  let before = '{'
+  for (const [name, member] of Object.entries(value as object)) {
+    if (member === undefined) continue
+    addPiece(pieces, `${before}${JSON.stringify(name)}:`)
+    addPieces(pieces, member, levels - 1)
+    before = ','
+  }
+  addPiece(pieces, '}')
+}
+
+function addPiece(pieces: Source[], piece: Source): void {
+  if (typeof piece === 'string') pieces[pieces.length - 1] += piece
+  else pieces.push(piece, '')
+}
+
+/** In bytes. */
+export const lengthOf = (parts: readonly Buffer[]): number => parts.reduce((sum, part) => sum + part.length, 0)
 
 /** The array is not changed any more, and its text is known: it is sent with each message that the array is part of. */
 export function keepText<T>(array: readonly T[], text: LongText): readonly T[] {
@@ -108,14 +129,14 @@ export function arrayOf(texts: readonly JsonText[]): JsonText {
     ...(typeof text === 'string' ? [Buffer.from(text)] : text.parts)
   ])
   parts.push(Buffer.from(']'))
-  return { parts, length: parts.reduce((sum, part) => sum + part.length, 0) }
+  return { parts, length: lengthOf(parts) }
 }
 
 export const stringOf = (text: JsonText): string =>
   typeof text === 'string' ? text : Buffer.concat(text.parts).toString()
 
 /** @returns roughly what is left of the room after the text of the value: less than nothing where it is too long */
-function roomAfter(value: unknown, room: number): number {
+export function roomAfter(value: unknown, room: number): number {
   if (typeof value === 'string') return room - value.length
   let left = room - 8
   if (typeof value !== 'object' || value === null) return left
@@ -152,101 +173,5 @@ export function canonicalJsonOf(value: unknown): string {
     .join(',')}}`
 }
 
-/** There or one before: no half of a character that takes two units is written alone. */
-function cutAt(text: string, at: number): number {
-  if (at >= text.length) return text.length
-  return (text.charCodeAt(at) & 0xfc00) === 0xdc00 ? at - 1 : at
-}
-
 /** Does it take long to write the value? */
 export const isLongText = (value: unknown): boolean => roomAfter(value, longTextLength) < 0
-
-/**
- * What JSON.stringify gives for the value, which is none of those that it has no text for.
- * @param change what becomes of each part of the text
- * @param canonical what `canonicalJsonOf` gives instead
- */
-export function* longTextSteps(
-  value: unknown,
-  change?: (part: string) => string,
-  canonical = false
-): Generator<undefined, LongText, undefined> {
-  const parts: Buffer[] = []
-  let length = 0
-  let part = ''
-
-  function end(): void {
-    if (part === '') return
-    const bytes = Buffer.from(change === undefined ? part : change(part))
-    parts.push(bytes)
-    length += bytes.length
-    part = ''
-  }
-
-  function* write(each: unknown): Generator<undefined, void, undefined> {
-    if (typeof each === 'string' && each.length > partLength) return yield* writeString(each)
-    const known = sourceOf(each)
-    if (known !== undefined) return yield* writeSource(known)
-    if (roomAfter(each, partLength) >= 0) part += canonical ? canonicalJsonOf(each) : (JSON.stringify(each) ?? 'null')
-    else if (Array.isArray(each)) yield* writeArray(each)
-    else {
-      let before = '{'
-      const names = namesOf(each as object)
-      for (const name of canonical ? [...names].sort() : names) {
-        const member = (each as Record<string, unknown>)[name]
-        if (member === undefined) continue
-        part += `${before}${JSON.stringify(name)}:`
-        before = ','
-        yield* write(member)
-      }
-      part += before === '{' ? '{}' : '}'
-    }
-    if (part.length < partLength) return
-    end()
-    yield
-  }
-
-  function* writeArray(array: readonly unknown[]): Generator<undefined, void, undefined> {
-    const known = keptTexts.get(array)
-    if (known !== undefined) {
-      end()
-      parts.push(...known.parts)
-      length += known.length
-      return
-    }
-    let before = '['
-    for (const element of array) {
-      part += before
-      before = ','
-      yield* write(element)
-    }
-    part += ']'
-  }
-
-  function* writeSource(text: string): Generator<undefined, void, undefined> {
-    for (let from = 0; from < text.length;) {
-      const to = cutAt(text, from + partLength)
-      part += text.slice(from, to)
-      from = to
-      if (part.length < partLength) continue
-      end()
-      yield
-    }
-  }
-
-  function* writeString(text: string): Generator<undefined, void, undefined> {
-    part += '"'
-    for (let from = 0; from < text.length;) {
-      const to = cutAt(text, from + partLength)
-      part += JSON.stringify(text.slice(from, to)).slice(1, -1)
-      from = to
-      end()
-      yield
-    }
-    part += '"'
-  }
-
-  yield* write(value)
-  end()
-  return { parts, length }
-}

@@ -116,89 +116,96 @@ export interface StepSource {
   destroy(fault: Error): unknown
 }
 
-export type StepQueue = ReturnType<typeof createStepQueue>
-
 /**
- * The work that one source makes, done in order.
- * @param source is paused while its work is behind
+ * The work that one source makes, done in order. A class, because there is one for each request: for a generator
+ * function that is made anew V8 makes a hidden class, which is old from the first and holds all that the function
+ * refers to.
  */
-export function createStepQueue(source: StepSource, owner: WorkOwner) {
-  const queue: Steps[] = []
-  let running = false
-  let closed = false
-  let onIdle: Array<() => void> = []
+export class StepQueue {
+  private readonly source: StepSource
+  private readonly owner: WorkOwner
+  private readonly queue: Steps[] = []
+  private running = false
+  private closed = false
+  private onIdle: Array<() => void> = []
 
-  function* all(): Steps {
-    for (let steps = queue.shift(); steps !== undefined; steps = queue.shift()) {
+  /** @param source is paused while its work is behind */
+  constructor(source: StepSource, owner: WorkOwner) {
+    this.source = source
+    this.owner = owner
+  }
+
+  /**
+   * @param size bytes that they read at most; few do not wait for a turn
+   */
+  push(steps: Steps, size: number): void {
+    if (this.closed) return
+    if (!this.running && size <= smallSize) {
+      this.running = true
+      this.queue.push(steps)
+      try {
+        for (const work = this.all(); work.next().done !== true;);
+      } catch (error) {
+        return this.failed(error)
+      }
+      return this.idle()
+    }
+    this.queue.push(steps)
+    if (this.running) return
+    this.running = true
+    let outcome: void | Promise<void>
+    try {
+      outcome = runSteps(this.all(), this.owner)
+    } catch (error) {
+      return this.failed(error)
+    }
+    if (outcome === undefined) return this.idle()
+    this.source.pause()
+    this.workOff(outcome).catch((error: unknown) => this.failed(error))
+  }
+
+  /** Calls it when all of the work is done, at once if it is; in the order in which they came. */
+  whenIdle(run: () => void): void {
+    if (this.running) this.onIdle.push(run)
+    else run()
+  }
+
+  /** What is left is not done, and nothing is called any more. */
+  close(): void {
+    this.closed = true
+    this.queue.length = 0
+  }
+
+  private *all(): Steps {
+    for (let steps = this.queue.shift(); steps !== undefined; steps = this.queue.shift()) {
       // Asked before each step: what a step takes up for work that was given up, nobody would give back.
       for (;;) {
-        if (closed) return
+        if (this.closed) return
         if (steps.next().done === true) break
         yield
       }
     }
   }
 
-  function idle(): void {
-    running = false
-    const runs = onIdle
-    onIdle = []
-    for (const run of runs) if (!closed) run()
+  private idle(): void {
+    this.running = false
+    const runs = this.onIdle
+    this.onIdle = []
+    for (const run of runs) if (!this.closed) run()
   }
 
-  async function workOff(begun: Promise<void>): Promise<void> {
+  private async workOff(begun: Promise<void>): Promise<void> {
     await begun
     // The work of others, done in the same turn before we hear of the end of ours, may have made more.
-    while (queue.length > 0) await runSteps(all(), owner)
-    idle()
-    if (!closed) source.resume()
+    while (this.queue.length > 0) await runSteps(this.all(), this.owner)
+    this.idle()
+    if (!this.closed) this.source.resume()
   }
 
   /** Nobody waits for the work, and a rejection that nobody takes would end the process. */
-  function failed(error: unknown): void {
-    queue.length = 0
-    if (!closed) source.destroy(error as Error)
-    idle()
-  }
-
-  return {
-    /**
-     * @param size bytes that they read at most; few do not wait for a turn
-     */
-    push(steps: Steps, size: number): void {
-      if (closed) return
-      if (!running && size <= smallSize) {
-        running = true
-        queue.push(steps)
-        try {
-          for (const work = all(); work.next().done !== true;);
-        } catch (error) {
-          return failed(error)
-        }
-        return idle()
-      }
-      queue.push(steps)
-      if (running) return
-      running = true
-      let outcome: void | Promise<void>
-      try {
-        outcome = runSteps(all(), owner)
-      } catch (error) {
-        return failed(error)
-      }
-      if (outcome === undefined) return idle()
-      source.pause()
-      workOff(outcome).catch(failed)
-    },
-    /** Calls it when all of the work is done, at once if it is; in the order in which they came. */
-    whenIdle(run: () => void): void {
-      if (running) onIdle.push(run)
-      else run()
-    },
-    /** What is left is not done, and nothing is called any more. */
-    close(): void {
-      closed = true
-      queue.length = 0
-    }
+  private failed(error: unknown): void {
+    this.queue.length = 0
+    if (!this.closed) this.source.destroy(error as Error)
+    this.idle()
   }
 }

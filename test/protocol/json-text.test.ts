@@ -2,7 +2,8 @@
 
 import fc from 'fast-check'
 import t from 'tap'
-import { arrayOf, keepSource, longTextSteps, stringOf, textOfMessage } from '../../src/protocol/json-text.ts'
+import { arrayOf, keepSource, stringOf, textOfMessage } from '../../src/protocol/json-text.ts'
+import { longTextSteps } from '../../src/protocol/json-writer.ts'
 import { parseJson } from '../../src/protocol/json.ts'
 import { finished } from '../../src/protocol/json-steps.ts'
 
@@ -52,12 +53,18 @@ t.test('texts of both kinds become an array', async (t) => {
 
 t.test('a value that kept its source is written as it was read, wherever it stands', async (t) => {
   const source = `[ "${'\u{1f600}'.repeat(70_001)}" ]`
-  const content: object = JSON.parse(source)
-  keepSource(content, source)
-  for (const result of [content, { content }, { left: undefined, content, isError: false }]) {
-    const message = { id: 1, result }
-    const expected = JSON.stringify(message).replace(JSON.stringify(content), () => source)
-    t.ok(textOfMessage(message) === expected)
-    t.ok(textOf(message) === expected)
+  for (const kept of [source, Buffer.from(source)]) {
+    const content: object = JSON.parse(source)
+    keepSource(content, kept)
+    for (const result of [content, { content }, { left: undefined, content, isError: false }]) {
+      const message = { id: 1, result }
+      const expected = JSON.stringify(message).replace(JSON.stringify(content), () => source)
+      const text = textOfMessage(message)
+      t.ok(stringOf(text) === expected)
+      t.equal(text.length, typeof kept === 'string' ? expected.length : Buffer.byteLength(expected))
+      t.ok(textOf(message) === expected)
+    }
+    const copy = { ...content }
+    t.ok(stringOf(textOfMessage({ copy })) === JSON.stringify({ copy }), 'a copy may be changed')
   }
 })

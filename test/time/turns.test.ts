@@ -1,7 +1,7 @@
 // Long work in steps: short work is done at once, long work leaves room for others, and its order is kept.
 
 import t from 'tap'
-import { createStepQueue, createTurns, runSteps, type Steps } from '../../src/time/turns.ts'
+import { createTurns, runSteps, StepQueue, type Steps } from '../../src/time/turns.ts'
 import { until } from '../kit/until.ts'
 
 const ada = { tenant: 'acme', caller: 'ada' }
@@ -83,7 +83,7 @@ t.test('a source is paused while its work is behind, and its work is done in ord
   const calls: string[] = []
   const done: number[] = []
   const note = (name: string) => () => calls.push(name)
-  const queue = createStepQueue({ pause: note('pause'), resume: note('resume'), destroy: note('destroy') }, ada)
+  const queue = new StepQueue({ pause: note('pause'), resume: note('resume'), destroy: note('destroy') }, ada)
   // A turn has 5 ms. Each step takes one by itself, however long the process is held up in between.
   function* slow(name: number, steps = 3): Steps {
     for (let step = 0; step < steps; step++) {
@@ -115,7 +115,7 @@ t.test('a source is paused while its work is behind, and its work is done in ord
 t.test('work that comes in the turn in which the work before it ended is done too', async (t) => {
   const done: number[] = []
   let resumed = 0
-  const queue = createStepQueue({ pause() {}, resume: () => resumed++, destroy: t.fail }, ada)
+  const queue = new StepQueue({ pause() {}, resume: () => resumed++, destroy: t.fail }, ada)
   function* slow(): Steps {
     for (const from = performance.now(); performance.now() - from < 6;);
     yield
@@ -166,7 +166,7 @@ t.test(
         done.push('fine')
       }
       const source = { pause() {}, resume: () => calls.push('resume'), destroy: (fault: Error) => faults.push(fault) }
-      const [bad, good] = [createStepQueue(source, ada), createStepQueue({ ...source, destroy: t.fail }, bob)]
+      const [bad, good] = [new StepQueue(source, ada), new StepQueue({ ...source, destroy: t.fail }, bob)]
       bad.push(faulty(ms), size)
       bad.whenIdle(() => calls.push('idle'))
       good.push(fine(), 1_000_000)

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { finished } from '../../src/protocol/json-steps.ts'
 import { idIn } from '../../src/upstream/rpc/decode-json.ts'
-import { createSseReader, type UnusableEvent } from '../../src/upstream/http/sse-reader.ts'
+import { SseReader, type UnusableEvent } from '../../src/upstream/http/sse-reader.ts'
 
 interface Read {
   readonly messages: unknown[]
@@ -16,7 +16,7 @@ interface Read {
 
 function read(chunks: Iterable<Buffer>, maxBytes: number, strict = false): Read {
   const found: Read = { messages: [], ids: [], retries: [], endpoints: [], unusable: [] }
-  const reader = createSseReader(maxBytes, {
+  const reader = new SseReader(maxBytes, {
     message: (value) => {
       found.messages.push(value)
     },
@@ -156,12 +156,12 @@ t.test(
   async (t) => {
     for (const quiet of [': ping\n\n', ': ping\r\n\r\n', 'id: 7\n\n', 'event: ping\ndata: 1\n\n', '\n', ':\r\r']) {
       for (const size of [1, 7, 1_000, 100_000]) {
-        const reader = createSseReader(1_000_000, { message() {} })
+        const reader = new SseReader(1_000_000, { message() {} })
         for (const chunk of pieces(quiet.repeat(20_000), [size])) finished(reader.push(chunk))
         t.ok(reader.held <= 1_100, `${JSON.stringify(quiet)} in pieces of ${size}: ${reader.held} characters`)
       }
     }
-    const reader = createSseReader(1_000_000, { message() {} })
+    const reader = new SseReader(1_000_000, { message() {} })
     finished(reader.push(Buffer.from(`: ping\n\ndata: "${'x'.repeat(50_000)}`)))
     t.ok(reader.held >= 50_000, 'an event that has not ended is')
   }

@@ -85,6 +85,14 @@ export class SocketReply extends EventEmitter implements ClientReply {
     return this.socket.write(`${this.takeHead()}${size}${data}${this.isChunked ? '\r\n' : ''}`)
   }
 
+  cork(): void {
+    this.socket.cork()
+  }
+
+  uncork(): void {
+    this.socket.uncork()
+  }
+
   end(text = ''): this {
     if (this.destroyed || this.writableEnded) return this
     if (text !== '' && this.isChunked) this.write(text)

@@ -2,7 +2,8 @@
 // and to this very request. The client holds it, so no process has to.
 
 import { callerBindingOf, definitionOf, quotaKeyOf, type EndpointContext, type ModernCall } from '../call/call.ts'
-import { canonicalJsonOf, isLongText, longTextSteps } from '../../protocol/json-text.ts'
+import { canonicalJsonOf, isLongText } from '../../protocol/json-text.ts'
+import { longTextSteps } from '../../protocol/json-writer.ts'
 import {
   GatewayError,
   isObject,

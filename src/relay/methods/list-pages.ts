@@ -2,7 +2,8 @@
 
 import { jsonSizeOf } from '../../limits/limits.ts'
 import { createMemoryAccount, type HeldMemory, holdMemory } from '../../limits/memory.ts'
-import { keepText, longTextSteps } from '../../protocol/json-text.ts'
+import { keepText } from '../../protocol/json-text.ts'
+import { longTextSteps } from '../../protocol/json-writer.ts'
 import type { JsonObject, Result, Revision } from '../../protocol/messages.ts'
 import { pageOf, unknownCursor } from '../../protocol/naming.ts'
 import type { Sealer } from '../../store/seal.ts'

@@ -7,7 +7,7 @@ import type { JsonText, LongText } from '../../protocol/json-text.ts'
 import type { OnReadOpts, Socket } from 'node:net'
 import type { Timer } from '../../time/clock.ts'
 import type { WorkOwner } from '../../time/fair-queue.ts'
-import { type StepQueue, type Steps, createStepQueue, smallSize } from '../../time/turns.ts'
+import { StepQueue, type Steps, smallSize } from '../../time/turns.ts'
 
 /** What a request hears of its socket. Whatever ends it is the last that it hears. */
 export interface Exchange {
@@ -33,7 +33,7 @@ export class ResponseSyntaxError extends Error {}
 
 // All that is read at once. One for all sockets, because each read is over before the next begins: libuv reads into it
 // and calls us, in one go. Not so on Windows, where a read is begun before there is anything to read.
-const readBytes = 16_384
+const readBytes = 65_536
 const sharedBytes = Buffer.allocUnsafeSlow(readBytes)
 const bytesOfRead = (): Buffer => (process.platform === 'win32' ? Buffer.allocUnsafeSlow(readBytes) : sharedBytes)
 
@@ -170,7 +170,7 @@ export class PooledSocket {
     const pause = (): void => this.holdUp(true)
     const resume = (): void => this.holdUp(false)
     const destroy = (fault: Error): void => this.giveUp(fault)
-    this.work ??= createStepQueue({ pause, resume, destroy }, exchange.owner)
+    this.work ??= new StepQueue({ pause, resume, destroy }, exchange.owner)
     this.work.push(this.readSteps(exchange, bytes), readBytes)
     if (this.unread > 0 && this.exchange === exchange) this.tell(exchange, undefined)
   }

@@ -7,8 +7,8 @@ import { ByteChunks, decodeSteps } from '../rpc/decode-json.ts'
 import { type HttpOutcome, maxRefusalBytes, refusal } from './outcome.ts'
 import { eventIdHeader, type HttpRequest, type HttpTarget } from './target.ts'
 import { type Exchange, type PooledSocket, ResponseSyntaxError } from './pooled-socket.ts'
-import { type SseReader, type SseSink, createSseReader } from './sse-reader.ts'
-import { type StepQueue, type StepSource, type Steps, createStepQueue, smallSize } from '../../time/turns.ts'
+import { SseReader, type SseSink } from './sse-reader.ts'
+import { StepQueue, type StepSource, type Steps, smallSize } from '../../time/turns.ts'
 import type { ResponseReader } from './response-reader.ts'
 import type { WorkOwner } from '../../time/fair-queue.ts'
 
@@ -150,8 +150,7 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     this.json = type === 'application/json'
     const streamed = type === 'text/event-stream'
     this.sink.begin?.(sessionId, streamed)
-    if (streamed)
-      this.reader = createSseReader(this.maxBytes, this.sink, (values) => this.incoming.reserveValues(values))
+    if (streamed) this.reader = new SseReader(this.maxBytes, this.sink, (values) => this.incoming.reserveValues(values))
   }
 
   pause(): void {
@@ -168,7 +167,7 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
   }
 
   private do(steps: Steps, size: number): void {
-    ;(this.work ??= createStepQueue(this, this.owner)).push(steps, size)
+    ;(this.work ??= new StepQueue(this, this.owner)).push(steps, size)
   }
 
   private *readEvents(reader: SseReader, chunk: Buffer): Steps {

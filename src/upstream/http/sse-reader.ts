@@ -1,7 +1,7 @@
 // Reading of Server-Sent Events that carry JSON-RPC messages (WHATWG HTML 9.2; 2025-11-25 basic/transports), in steps.
 // Bounded memory, and no end of patience with what is no message.
 
-import { createParser } from 'eventsource-parser'
+import { createParser, type EventSourceParser } from 'eventsource-parser'
 import type { JsonLimits } from '../../protocol/json-scan.ts'
 import type { Steps } from '../../time/turns.ts'
 import { decodeSteps } from '../rpc/decode-json.ts'
@@ -26,8 +26,6 @@ export interface UnusableEvent {
   readonly tail: string
 }
 
-export type SseReader = ReturnType<typeof createSseReader>
-
 /** How much of an unusable event is kept to say whose it was. */
 const sampleLength = 256
 /** A field's name, and some air: the parser itself must not give up on a line that was cut to the limit. */
@@ -49,121 +47,133 @@ interface FoundEvent {
   readonly lost: string | undefined
 }
 
-/** @param reserve see `JsonLimits` */
-export function createSseReader(maxBytes: number, sink: SseSink, reserve?: JsonLimits['reserve']) {
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  const cutter = sink.unusable === undefined ? undefined : createCutter(maxBytes + lineSlack / 2)
-  let fault: SyntaxError | undefined
-  let unusable = 0
-  let eventLines = 0
+/**
+ * One stream of events. A class, because there is one for each answer: of a generator function that is made anew, V8
+ * makes a hidden class, which is old from the first and holds all that the function refers to.
+ */
+export class SseReader {
   /** Characters since the last empty line: of what was before it, nothing is kept. */
-  let held = 0
+  held = 0
+  private readonly maxBytes: number
+  private readonly sink: SseSink
+  private readonly reserve: JsonLimits['reserve']
+  private readonly decoder = new TextDecoder('utf-8', { fatal: true })
+  private readonly cutter: ReturnType<typeof createCutter> | undefined
+  private readonly parser: EventSourceParser
+  private fault: SyntaxError | undefined
+  private unusable = 0
+  private eventLines = 0
   /** How the text before ended: an empty line may be cut in two. */
-  let end = ''
+  private end = ''
   /** Events that are to be read before the parser gets more. */
-  let found: FoundEvent[] = []
+  private found: FoundEvent[] = []
 
-  const parser = createParser({
-    maxBufferSize: cutter === undefined ? maxBytes : maxBytes + lineSlack,
-    onEvent({ event, data }) {
-      eventLines = 0
-      held = 0
-      const lost = cutter?.lost()
-      // The priming event has an id and no data.
-      if (data === '') return
-      if (event === undefined || event === 'message') found.push({ text: data, lost })
-      else if (event === 'endpoint') sink.endpoint?.(data)
-    },
-    onId: (id) => {
-      if (id !== '') sink.eventId?.(id)
-    },
-    onRetry: (ms) => sink.retry?.(ms),
-    onError(error) {
-      if (error.type === 'max-buffer-size-exceeded')
-        fault ??= new SyntaxError(`an event is larger than ${maxBytes} bytes`)
-      // Unknown fields and odd retry values are skipped, as the standard says.
-      else countUnusable('lines that belong to no event')
-    }
-  })
-
-  function countUnusable(what: string): void {
-    if (++unusable > maxUnusable) fault ??= new SyntaxError(`it holds more than ${maxUnusable} ${what}`)
+  /** @param reserve see `JsonLimits` */
+  constructor(maxBytes: number, sink: SseSink, reserve?: JsonLimits['reserve']) {
+    this.maxBytes = maxBytes
+    this.sink = sink
+    this.reserve = reserve
+    this.cutter = sink.unusable === undefined ? undefined : createCutter(maxBytes + lineSlack / 2)
+    this.parser = createParser({
+      maxBufferSize: this.cutter === undefined ? maxBytes : maxBytes + lineSlack,
+      onEvent: ({ event, data }) => this.find(event, data),
+      onId: (id) => {
+        if (id !== '') sink.eventId?.(id)
+      },
+      onRetry: (ms) => sink.retry?.(ms),
+      onError: (error) => {
+        if (error.type === 'max-buffer-size-exceeded')
+          this.fault ??= new SyntaxError(`an event is larger than ${maxBytes} bytes`)
+        // Unknown fields and odd retry values are skipped, as the standard says.
+        else this.countUnusable('lines that belong to no event')
+      }
+    })
   }
 
-  function countLines(part: string): void {
-    const text = end + part
-    end = text.slice(-2)
+  /**
+   * @throws SyntaxError invalid UTF-8; an event that is no JSON or above the limit, unless the sink takes it as
+   * unusable; too many of these, or of lines that belong to no event
+   */
+  *push(chunk: Buffer): Steps {
+    let text: string
+    try {
+      text = this.decoder.decode(chunk, { stream: true })
+    } catch {
+      throw new SyntaxError('not valid UTF-8')
+    }
+    for (let from = 0; from < text.length; from += feedLength) {
+      if (from > 0) yield
+      const part = text.slice(from, from + feedLength)
+      this.held += part.length
+      if (this.cutter === undefined) this.feed(part)
+      else this.cutter.cut(part, (line) => this.feed(line))
+      if (this.found.length === 0) this.countLines(part)
+      const events = this.found
+      this.found = []
+      for (const event of events) {
+        yield* this.read(event)
+        // The message may have been the last that was wanted.
+        yield
+      }
+      if (this.fault !== undefined) throw this.fault
+    }
+  }
+
+  private find(event: string | undefined, data: string): void {
+    this.eventLines = 0
+    this.held = 0
+    const lost = this.cutter?.lost()
+    // The priming event has an id and no data.
+    if (data === '') return
+    if (event === undefined || event === 'message') this.found.push({ text: data, lost })
+    else if (event === 'endpoint') this.sink.endpoint?.(data)
+  }
+
+  private countUnusable(what: string): void {
+    if (++this.unusable > maxUnusable) this.fault ??= new SyntaxError(`it holds more than ${maxUnusable} ${what}`)
+  }
+
+  private countLines(part: string): void {
+    const text = this.end + part
+    this.end = text.slice(-2)
     if (!part.includes('\n') && !part.includes('\r')) return
     const empty = Math.max(...emptyLines.map((line) => text.lastIndexOf(line)))
-    if (empty === -1) eventLines += part.match(/\r\n?|\n/g)?.length ?? 0
+    if (empty === -1) this.eventLines += part.match(/\r\n?|\n/g)?.length ?? 0
     else {
-      eventLines = 0
-      held = text.length - empty
+      this.eventLines = 0
+      this.held = text.length - empty
     }
-    if (eventLines > maxEventLines) fault ??= new SyntaxError(`an event has more than ${maxEventLines} lines`)
+    if (this.eventLines > maxEventLines) this.fault ??= new SyntaxError(`an event has more than ${maxEventLines} lines`)
   }
 
-  function feed(text: string): void {
+  private feed(text: string): void {
     // After a fault, the parser would throw an error of its own.
-    if (fault === undefined) parser.feed(text)
+    if (this.fault === undefined) this.parser.feed(text)
   }
 
-  function* read({ text, lost }: FoundEvent): Steps {
-    let reason = lost === undefined ? undefined : `an event is larger than ${maxBytes} bytes`
+  private *read({ text, lost }: FoundEvent): Steps {
+    const { sink } = this
+    let reason = lost === undefined ? undefined : `an event is larger than ${this.maxBytes} bytes`
     let message: unknown
     if (reason === undefined) {
       try {
-        message = yield* decodeSteps(text, reserve)
+        message = yield* decodeSteps(text, this.reserve)
       } catch (error) {
         reason = `an event ${(error as Error).message}`
       }
     }
     if (reason === undefined) {
-      unusable = Math.max(0, unusable - unusablePerMessage)
+      this.unusable = Math.max(0, this.unusable - unusablePerMessage)
       return sink.message(message)
     }
     if (sink.unusable === undefined) throw new SyntaxError(reason)
-    countUnusable('events that are no messages')
+    this.countUnusable('events that are no messages')
     sink.unusable({
       reason,
       oversized: lost !== undefined,
       head: text.slice(0, sampleLength),
       tail: `${text.slice(-sampleLength)}${lost ?? ''}`.slice(-sampleLength)
     })
-  }
-
-  return {
-    get held() {
-      return held
-    },
-    /**
-     * @throws SyntaxError invalid UTF-8; an event that is no JSON or above the limit, unless the sink takes it as
-     * unusable; too many of these, or of lines that belong to no event
-     */
-    *push(chunk: Buffer): Steps {
-      let text: string
-      try {
-        text = decoder.decode(chunk, { stream: true })
-      } catch {
-        throw new SyntaxError('not valid UTF-8')
-      }
-      for (let from = 0; from < text.length; from += feedLength) {
-        if (from > 0) yield
-        const part = text.slice(from, from + feedLength)
-        held += part.length
-        if (cutter === undefined) feed(part)
-        else cutter.cut(part, feed)
-        if (found.length === 0) countLines(part)
-        const events = found
-        found = []
-        for (const event of events) {
-          yield* read(event)
-          // The message may have been the last that was wanted.
-          yield
-        }
-        if (fault !== undefined) throw fault
-      }
-    }
   }
 }
 

@@ -25,7 +25,7 @@ export function* decodeSteps(
   const isShort = data.length <= shortLength
   const text = typeof data === 'string' ? data : isShort ? textOf(data) : yield* textSteps(data)
   if (text === undefined) throw new SyntaxError('is not valid UTF-8')
-  const limits = { maxDepth: maxLevels, maxValues, reserve, keepSources: true }
+  const limits = { maxDepth: maxLevels, maxValues, reserve, source: data }
   try {
     return isShort ? parseShort(text, limits) : yield* jsonSteps(text, limits)
   } catch (error) {

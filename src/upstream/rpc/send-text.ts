@@ -1,7 +1,8 @@
 // Long messages to an upstream are written in steps: no turn of the event loop makes all of such a text. Short ones may
 // be sent before a long one that is being written.
 
-import { isLongText, type JsonText, longTextSteps } from '../../protocol/json-text.ts'
+import { isLongText, type JsonText } from '../../protocol/json-text.ts'
+import { longTextSteps } from '../../protocol/json-writer.ts'
 import { type JsonObject, type Request, requestMessage } from '../../protocol/messages.ts'
 import type { Client } from '../../protocol/seams.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'

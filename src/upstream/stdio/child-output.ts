@@ -6,7 +6,7 @@ import { JsonLimitError } from '../../protocol/json-scan.ts'
 import { finished } from '../../protocol/json-steps.ts'
 import { IncomingMemory } from '../../limits/memory.ts'
 import { isObject } from '../../protocol/messages.ts'
-import { type StepSource, type Steps, createStepQueue } from '../../time/turns.ts'
+import { StepQueue, type StepSource, type Steps } from '../../time/turns.ts'
 import { ByteChunks, decodeSteps, idIn, printable } from '../rpc/decode-json.ts'
 import { uncertainError } from '../rpc/errors.ts'
 import { maskParts, secretParts } from '../rpc/mask.ts'
@@ -174,7 +174,7 @@ export function createMessageReader(
     },
     incoming
   )
-  const work = createStepQueue(source, memory)
+  const work = new StepQueue(source, memory)
 
   return {
     push: (chunk: Buffer): void => work.push(lines.push(chunk), lines.held + chunk.length),
@@ -221,7 +221,7 @@ export function createStderrLog(
   }
 
   const lines = createLineReader(maxLineBytes, note, note)
-  const work = createStepQueue(source, memory)
+  const work = new StepQueue(source, memory)
   return {
     push: (chunk: Buffer): void => work.push(lines.push(chunk), chunk.length),
     end(): void {
