@@ -12,6 +12,21 @@ import { join } from 'node:path'
 type Row = readonly [source: string, what: string, per: string, beyond: string]
 
 const sections: Readonly<Record<string, readonly Row[]>> = {
+  'Credentials for upstreams': [
+    ['vault/vault-fetch.ts maxBytes bytes', 'an answer of an authorization server', 'request', 'no token'],
+    ['vault/vault-fetch.ts timeoutMs', 'time for such an answer', 'request', 'no token'],
+    ['vault/tokens.ts maxTokenLength chars', 'a token, and a refresh token', 'token', 'no token'],
+    ['vault/tokens.ts marginMs', 'time before its end from which a token is not used', 'token', 'a new one'],
+    ['vault/discovery.ts maxServers', 'authorization servers that an upstream names', 'upstream', 'no token'],
+    ['vault/discovery.ts maxScopes', 'scopes of a challenge', 'upstream', 'the rest is left out'],
+    ['vault/client-credentials.ts retryMs', 'time between failed attempts to get a token', 'upstream', 'calls fail'],
+    [
+      'vault/client-credentials.ts replaceMs',
+      'time from which a token that is refused is replaced',
+      'upstream',
+      'the refusal is passed on'
+    ]
+  ],
   'Admin API': [
     ['admin/connection.ts adminSocketLimits.maxHeaderSize bytes', 'all headers together', 'request', '431'],
     [

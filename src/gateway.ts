@@ -5,6 +5,7 @@ import { randomBytes, randomInt, randomUUID } from 'node:crypto'
 import { createAdminServer } from './admin/server.ts'
 import { createAudit } from './audit/audit.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
+import { createEgressGuard } from './auth/egress-guard.ts'
 import { createFetch } from './auth/fetch.ts'
 import { changedFixedSettings, refuseOpenTenants } from './config/rules.ts'
 import type { Snapshot } from './config/snapshot.ts'
@@ -36,6 +37,8 @@ import { openStore } from './store/open-store.ts'
 import type { Store } from './store/port.ts'
 import { createSealer } from './store/seal.ts'
 import { steadyClock, wallClock } from './time/clock.ts'
+import { createCredentials } from './vault/credentials.ts'
+import { createVaultFetch } from './vault/vault-fetch.ts'
 import { createServerRequestQuotas } from './upstream/rpc/server-requests.ts'
 import { createConnector } from './upstream/connect/connect.ts'
 import { createEgress } from './upstream/http/socket-pool.ts'
@@ -117,7 +120,9 @@ export async function createGateway(
   const descriptors = descriptorLimit()
   const supervisor = openSupervisor(snapshot, descriptors, env, log)
   const serverRequestQuotas = createServerRequestQuotas(undefined, memory)
-  const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory }, metrics)
+  const vaultFetch = createVaultFetch(createEgressGuard(initial.egress.allow))
+  const credentials = createCredentials({ fetch: vaultFetch, wall: wallClock, log })
+  const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory, credentials }, metrics)
 
   const contextOf: ContextOf = (tenant, endpoint) => contextIn(state.snapshot, tenant, endpoint)
   const observers = { clock: steadyClock, log, audit, metrics }
@@ -197,7 +202,7 @@ export async function createGateway(
     authenticator.reload(next.tenants.values())
     // What is cancelled goes out before its connection closes.
     const hashes = upstreamHashesOf(next)
-    for (const each of [relay, modernRelay, pool]) each.retain(hashes)
+    for (const each of [relay, modernRelay, pool, credentials]) each.retain(hashes)
     calls.endStopped(next.tenants)
     if (differentTenants(before, next)) void sessions.endRemovedTenants()
     audit?.releaseRemovedTenants()

@@ -2,6 +2,7 @@
 // time. And where it publishes its keys: RFC 8414, then OpenID Connect Discovery.
 
 import { isIP } from 'node:net'
+import type { Dispatcher } from 'undici'
 import {
   allowInsecureRequests,
   customFetch,
@@ -11,6 +12,7 @@ import {
 } from 'oauth4webapi'
 import { isAllowedHost } from '../config/formats.ts'
 import { deadline, steadyClock } from '../time/clock.ts'
+import type { EgressGuard } from './egress-guard.ts'
 
 interface FetchInit {
   /** Default GET. */
@@ -23,14 +25,25 @@ interface FetchInit {
 /** A request whose response is complete and limited in size. Another implementation must keep the same promises. */
 export type Fetch = (url: string, init?: FetchInit) => Promise<Response>
 
+interface FetchOptions {
+  readonly maxBytes?: number
+  /** For everything together: name, connection, headers, body. */
+  readonly timeoutMs?: number
+  /** Where it may go. Default: wherever the URL leads, because an operator wrote it. */
+  readonly guard?: EgressGuard
+}
+
 /**
- * @param timeoutMs for everything together: name, connection, headers, body
- * @throws Error for redirects, compressed, oversized and slow answers, and where there is no connection
+ * @throws Error for redirects, compressed, oversized and slow answers, and where there is no connection; EgressRefused
+ * for where it may not go
  */
-export function createFetch({ maxBytes = 256 * 1024, timeoutMs = 5000 } = {}): Fetch {
+export function createFetch({ maxBytes = 256 * 1024, timeoutMs = 5000, guard }: FetchOptions = {}): Fetch {
+  let dispatcher: Dispatcher | undefined
   return async (url, { method = 'GET', headers, body, signal } = {}) => {
     // Loaded by the first of few requests: it takes 5 MB, and a tenth of a second of the start.
-    const { request } = await import('undici')
+    const { Agent, request } = await import('undici')
+    guard?.check(new URL(url))
+    if (guard !== undefined) dispatcher ??= new Agent({ connect: { lookup: guard.lookup } })
     const limit = deadline(steadyClock, timeoutMs, signal)
     try {
       const answer = await request(url, {
@@ -38,6 +51,7 @@ export function createFetch({ maxBytes = 256 * 1024, timeoutMs = 5000 } = {}): F
         ...(body !== undefined && body !== null && { body: String(body) }),
         headers: { ...headers, 'accept-encoding': 'identity' },
         signal: limit.signal,
+        ...(dispatcher && { dispatcher }),
         // One request in minutes: a kept-alive connection would be stale.
         reset: true
       })
@@ -49,10 +63,13 @@ export function createFetch({ maxBytes = 256 * 1024, timeoutMs = 5000 } = {}): F
       // The limit counts bytes as received, which says nothing of their size when inflated.
       if ((received['content-encoding'] ?? 'identity') !== 'identity')
         throw new Error(`${url} answers compressed although told not to`)
-      const type = received['content-type']
+      const { 'content-type': type, 'www-authenticate': challenge } = received
       return new Response(status === 204 ? null : bytes, {
         status,
-        headers: typeof type === 'string' ? { 'content-type': type } : {}
+        headers: {
+          ...(typeof type === 'string' && { 'content-type': type }),
+          ...(challenge !== undefined && { 'www-authenticate': [challenge].flat().join(', ') })
+        }
       })
     } catch (error) {
       throw limit.passed() ? new Error(`${url} did not answer within ${timeoutMs / 1000} s`) : error

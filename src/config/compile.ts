@@ -46,6 +46,7 @@ export function compile(input: ConfigInput, context: CompileContext): Configurat
       allowedCommands: input.admin.allowedCommands,
       allowedHosts: input.admin.allowedHosts
     },
+    egress: input.egress,
     limits: { readyDelayMs: isLoopback(listen.host) ? 0 : usualReadyDelayMs, ...input.limits },
     audit: input.audit === 'none' ? undefined : compileAudit(input.audit, folder),
     tenants: frozenMap(input.tenants, tenantId, (tenant, id) => compileTenant(id, tenant, context, publicUrl))

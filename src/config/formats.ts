@@ -66,12 +66,22 @@ const secureUrl = (example: string): readonly Rule[] => [
   ]
 ]
 
-function isEd25519Key(text: string): boolean {
+function privateKeyType(text: string): string | undefined {
   try {
-    return createPrivateKey(text).asymmetricKeyType === 'ed25519'
+    return createPrivateKey(text).asymmetricKeyType
   } catch {
-    return false
+    return undefined
   }
+}
+
+const isEd25519Key = (text: string): boolean => privateKeyType(text) === 'ed25519'
+const isPrivateKey = (text: string): boolean =>
+  text.startsWith('-----BEGIN PRIVATE KEY-----') && privateKeyType(text) !== undefined
+
+function isCidr(text: string): boolean {
+  const [, address = '', prefix = ''] = /^([0-9A-Fa-f.:]+)\/(\d{1,3})$/.exec(text) ?? []
+  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
+  return Number(prefix) <= bits
 }
 
 const bareOrigin = (remedy: string): Rule => [
@@ -173,6 +183,10 @@ const formats: Readonly<Record<string, readonly Rule[]>> = {
       'Make one with: openssl genpkey -algorithm ed25519, and name its file as ${file:PATH}.'
     ]
   ],
+  'private-key': [
+    [isPrivateKey, 'is no private key in PEM', 'Name its file as ${file:PATH}; PKCS #8, without a passphrase.']
+  ],
+  cidr: [[isCidr, 'is no range of addresses', 'Write it like 10.1.0.0/16 or fd00::/8.']],
   'jwks-url': secureUrl('https://idp.example.com/jwks'),
   audience: [
     [

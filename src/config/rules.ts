@@ -127,7 +127,8 @@ export function keyDigest({ key, sha256 }: { readonly key?: unknown; readonly sh
   return typeof key === 'string' ? createHash('sha256').update(key).digest('hex') : undefined
 }
 
-function checkUpstream({ type, era, headers }: Tree, path: Path, report: Report): void {
+function checkUpstream({ type, era, headers, auth }: Tree, path: Path, report: Report): void {
+  checkUpstreamAuth(treeOf(auth), treeOf(headers), path, report)
   // HTTP+SSE is the transport of 2024-11-05; revisions without a handshake do not have it.
   if (type === 'sse' && era === 'modern') {
     report.add(
@@ -144,6 +145,27 @@ function checkUpstream({ type, era, headers }: Tree, path: Path, report: Report)
     'is the same header as',
     report
   )
+}
+
+function checkUpstreamAuth(auth: Tree, headers: Tree, path: Path, report: Report): void {
+  const { type, clientSecret, privateKey, issuer, tokenUrl } = auth
+  const place = [...path, 'auth']
+  const authorization = Object.keys(headers).find((name) => name.toLowerCase() === 'authorization')
+  if (type !== undefined && authorization !== undefined)
+    report.add([...path, 'headers', authorization], 'is what auth writes', 'Remove it, or remove auth.')
+  if (type !== 'clientCredentials') return
+  if ((clientSecret === undefined) === (privateKey === undefined))
+    report.add(
+      place,
+      `has ${clientSecret === undefined ? 'neither' : 'both'} clientSecret ${clientSecret === undefined ? 'nor' : 'and'} privateKey`,
+      'Give one of the two: it proves who the client is.'
+    )
+  if (issuer !== undefined && tokenUrl !== undefined)
+    report.add(
+      place,
+      'has both issuer and tokenUrl',
+      'Remove one of the two: tokenUrl is for servers without metadata.'
+    )
 }
 
 function checkEndpoints(tenant: Tree, path: Path, report: Report): void {

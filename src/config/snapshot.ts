@@ -4,7 +4,11 @@
 import type { AuthConfig } from './auth/auth-config.ts'
 import type { EndpointName, Era, TenantId, UpstreamName } from '../protocol/messages.ts'
 import type { ToolChange } from '../protocol/translate/change-tool.ts'
-import type { ConfigInput } from './schema/config.ts'
+import type { ConfigInput, TenantInput } from './schema/config.ts'
+
+/** From the schema, because nothing of it is compiled. */
+export type UpstreamAuth = NonNullable<Extract<TenantInput['upstreams'][string], { url: string }>['auth']>
+export type ClientCredentialsAuth = Extract<UpstreamAuth, { type: 'clientCredentials' }>
 
 interface UpstreamBase {
   readonly name: UpstreamName
@@ -50,6 +54,8 @@ export interface HttpDefinition extends UpstreamBase {
   readonly transport: 'auto' | 'streamable' | 'sse'
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
+  /** What the server is shown besides. */
+  readonly auth?: UpstreamAuth | undefined
   /** After so long without any answer it is tried whether the server still answers; 0: never. */
   readonly checkAfterMs: number
 }
@@ -190,6 +196,8 @@ export interface Snapshot {
   /** Further names that the Host header may carry. */
   readonly hosts: readonly string[]
   readonly store: StoreConfig
+  /** Ranges that URLs which no operator wrote may lead to, although they are not public. */
+  readonly egress: { readonly allow: readonly string[] }
   readonly limits: Readonly<ConfigInput['limits'] & { readonly readyDelayMs: number }>
   /** undefined: there is no admin API. */
   readonly admin: AdminConfig | undefined

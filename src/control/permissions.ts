@@ -69,9 +69,13 @@ function upstreamFaults(before: Tree, next: Tree, allowedHosts: readonly string[
     if (isSame(upstream, Object.hasOwn(old, name) ? old[name] : undefined) || !isTree(upstream)) return []
     const path = pathText(['upstreams', name])
     const { command, url } = upstream
+    const auth = treeOf(upstream['auth'])
     if (command !== undefined)
       return [{ path, message: 'starts a program', suggestion: 'A platform-admin may add it.' }]
-    return hostFault(url, `${path}.url`, allowedHosts)
+    return [
+      ...hostFault(url, `${path}.url`, allowedHosts),
+      ...['issuer', 'tokenUrl'].flatMap((member) => hostFault(auth[member], `${path}.auth.${member}`, allowedHosts))
+    ]
   })
 }
 

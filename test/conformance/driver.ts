@@ -34,7 +34,9 @@ const { url } = await gateway(
     }
   },
   {
-    upstreams: { suite: { type: 'http', url: process.argv.at(-1) } },
+    upstreams: { suite: { type: 'http', url: process.argv.at(-1), auth: authOf(scenario) } },
+    // The suite's servers are on loopback.
+    top: { egress: { allow: ['127.0.0.0/8', '::1/128'] } },
     endpoints: { default: { upstreams: ['suite'], prefix: '' } },
     limits: { coldStartMs: 30_000 }
   }
@@ -65,6 +67,19 @@ if (prompts !== undefined) for (const { name } of (await client.listPrompts()).p
 
 await client.close()
 for (const close of closers) await close()
+
+/** What the gateway is configured with to sign in where the scenario wants that. */
+function authOf(name = ''): object | undefined {
+  if (!name.startsWith('auth/client-credentials')) return undefined
+  const given = JSON.parse(context) as Record<string, string>
+  return {
+    type: 'clientCredentials',
+    clientId: given['client_id'],
+    clientSecret: given['client_secret'],
+    privateKey: given['private_key_pem'],
+    algorithm: given['signing_algorithm']
+  }
+}
 
 /**
  * The tools as the gateway lists them. A client of its own, since the SDK leaves out what the gateway must not show in

@@ -64,6 +64,10 @@ export const clientScenarios = {
     'sep-2322-client-request-state': 'sep-2322-client-request-state-echoed',
     'json-schema-ref-no-deref': 'sep-2106-no-network-ref-deref',
     'json-schema-2020-12-preservation': 'sep-2106-client-anchor-keyword-preserved'
+  },
+  extension: {
+    'auth/client-credentials-basic': 'valid-bearer-token',
+    'auth/client-credentials-jwt': 'client-credentials-jwt-verified'
   }
 }
 

@@ -35,6 +35,20 @@ const ListenSchema = closedObject(
   { description: 'Where the gateway listens.' }
 )
 
+const EgressSchema = closedObject(
+  {
+    allow: list(
+      Type.String({ format: 'cidr' }),
+      'Ranges such as `10.1.0.0/16` that may be reached although they are not public.'
+    )
+  },
+  {
+    description:
+      'Where the gateway may go for URLs that no operator wrote: those that upstreams and authorization servers name ' +
+      'lead to public addresses only, unless their range is listed here.'
+  }
+)
+
 export const TenantSchema = closedObject({
   origins: list(
     Type.String({ format: 'origin' }),
@@ -98,6 +112,7 @@ export const ConfigSchema = closedObject(
       'info',
       'The least severe level that is logged.'
     ),
+    egress: defaulted(EgressSchema),
     limits: defaulted(LimitsSchema),
     admin: optionalAdmin,
     audit: defaulted(

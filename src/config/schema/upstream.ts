@@ -14,6 +14,7 @@ import {
   record
 } from './parts.ts'
 import { Type } from './type.ts'
+import { optionalUpstreamAuth } from './upstream-auth.ts'
 
 const tagName = {
   pattern: '^[A-Za-z][A-Za-z0-9_.-]{0,62}$',
@@ -166,6 +167,7 @@ export const HttpSchema = closedObject(
         description: 'Headers to send with every request. Those of the connection and of MCP itself are refused.'
       })
     ),
+    auth: optionalUpstreamAuth,
     checkAfterMs: integer(
       0,
       hourMs,

@@ -1,9 +1,10 @@
 // From a definition to a connection that is ready for requests.
 
 import { randomBytes } from 'node:crypto'
-import { createMemoryAccount, type MemoryAccount, type MemoryShare } from '../../limits/memory.ts'
+import { createMemoryAccount, type MemoryAccount } from '../../limits/memory.ts'
 import { GatewayError, isModernRevision } from '../../protocol/messages.ts'
 import { type Clock, deadline } from '../../time/clock.ts'
+import { type Credential, type Credentials, presentedRequest, presenting } from '../rpc/credential.ts'
 import { UnreachableError, upstreamError } from '../rpc/errors.ts'
 import { type Mask, createResultMask } from '../rpc/mask.ts'
 import { createLimitedWarnings } from '../rpc/notifications.ts'
@@ -29,18 +30,20 @@ interface ConnectorOptions {
   readonly serverRequestQuotas?: ServerRequestQuotas
   /** Default: without limits. */
   readonly memory?: MemoryAccount
+  /** Default: none but the headers of definitions. */
+  readonly credentials?: Credentials
 }
 
 export type Connector = ReturnType<typeof createConnector>
 
 export function createConnector(options: ConnectorOptions) {
   const { supervisor, egress, clock, random, serverRequestQuotas = createServerRequestQuotas() } = options
-  const { memory = createMemoryAccount() } = options
+  const { memory = createMemoryAccount(), credentials } = options
   const openLink = createEraSelector(egress, supervisor, clock)
   const masks = new WeakMap<UpstreamDefinition, Mask | undefined>()
 
-  function maskOf(definition: UpstreamDefinition): Mask | undefined {
-    if (!masks.has(definition)) masks.set(definition, createResultMask(definition))
+  function maskOf(definition: UpstreamDefinition, credential: Credential | undefined): Mask | undefined {
+    if (!masks.has(definition)) masks.set(definition, createResultMask(definition, credential))
     return masks.get(definition)
   }
 
@@ -63,7 +66,8 @@ export function createConnector(options: ConnectorOptions) {
       // Two tenants may call their upstreams by the same name.
       const log = options.log.child({ tenant })
       const warnings = createLimitedWarnings(name, clock, log)
-      const mask = maskOf(definition)
+      const credential = credentials?.of(definition)
+      const mask = maskOf(definition, credential)
       const share = memory.share(tenant, handshake.quotaKey ?? `upstream ${name}`)
       const events = mask === undefined ? given : maskedEvents(mask, given, share)
       const serverRequestQuota = serverRequestQuotas.open(definition)
@@ -76,7 +80,8 @@ export function createConnector(options: ConnectorOptions) {
         warnings,
         serverRequestQuota,
         memory: share,
-        use
+        use,
+        credential
       }
       // Not counted in connectMs, because the upstream has no part in it.
       const started =
@@ -85,7 +90,9 @@ export function createConnector(options: ConnectorOptions) {
           : undefined
       const limit = deadline(clock, connectMs, signal)
       try {
-        return new LinkedUpstream(definition, await openLink(definition, context, limit.signal), share, mask)
+        const open = (): Promise<Link> => openLink(definition, context, limit.signal)
+        const link = await (credential === undefined ? open() : presenting(credential, limit.signal, open))
+        return new LinkedUpstream(definition, link, context, mask)
       } catch (error) {
         const undiscovered = error instanceof Undiscovered
         // A caller may declare what a server chokes on.
@@ -143,7 +150,7 @@ class LinkedUpstream implements Upstream {
   private readonly first: HandshakeResult
   private readonly mask: Mask | undefined
 
-  constructor({ name }: UpstreamDefinition, link: Link, share: MemoryShare, mask: Mask | undefined) {
+  constructor({ name }: UpstreamDefinition, link: Link, { memory, credential }: LinkContext, mask: Mask | undefined) {
     const first = link.handshakeResult()
     if (first === undefined) throw new Error('a link is no upstream before its handshake')
     this.name = name
@@ -154,7 +161,8 @@ class LinkedUpstream implements Upstream {
     this.serverRequestsNameCall = link.serverRequestsNameCall
     this.hasSession = link.hasSession?.()
     this.abandonedCalls = link.rpc.abandonedCalls
-    this.request = mask === undefined ? link.rpc.request : maskedRequest(mask, link.rpc.request, share)
+    const request = credential === undefined ? link.rpc.request : presentedRequest(credential, link.rpc.request)
+    this.request = mask === undefined ? request : maskedRequest(mask, request, memory)
     this.notify = link.rpc.notify
     this.close = link.close
     this.destroy = link.destroy

@@ -18,8 +18,8 @@ export const noResponse = (status: number): HttpOutcome & { kind: 'garbled' } =>
   reason: `it holds no response to the request (HTTP ${status})`
 })
 
-/** An answer that is not 2xx; undefined: nothing is known but its status. */
-export function refusal(status: number, bytes: Buffer | undefined): HttpOutcome {
+/** An answer that is not 2xx. @param bytes of its body; undefined: nothing is known of it */
+export function refusal(status: number, challenge: string | undefined, bytes: Buffer | undefined): HttpOutcome {
   let body: unknown
   try {
     if (bytes !== undefined) body = finished(decodeSteps(bytes))
@@ -28,5 +28,6 @@ export function refusal(status: number, bytes: Buffer | undefined): HttpOutcome 
   }
   const error = isObject(body) ? body['error'] : undefined
   const message = isObject(error) ? error['message'] : undefined
-  return { kind: 'refused', status, body, detail: typeof message === 'string' ? printable(message, 200) : '' }
+  const detail = typeof message === 'string' ? printable(message, 200) : ''
+  return { kind: 'refused', status, body, detail, challenge }
 }

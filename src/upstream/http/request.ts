@@ -34,7 +34,7 @@ export function sendRequest(target: HttpTarget, request: HttpRequest, sink: Http
     return { abort() {} }
   }
   const handler = new ResponseHandler(sink, target, statusOnly, socket)
-  let head = `${method} ${path} HTTP/1.1\r\n${headers}`
+  let head = `${method} ${path} HTTP/1.1\r\n${headers}${target.credential?.lines() ?? ''}`
   if (body !== null) head += `content-length: ${typeof body === 'string' ? Buffer.byteLength(body) : body.length}\r\n`
   try {
     if (lastEventId !== undefined) head += eventIdHeader(lastEventId)
@@ -58,6 +58,7 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
   private over = false
   private complete = false
   private status = 0
+  private challenge: string | undefined
   private json = false
   private reader: SseReader | undefined
   private bytes: ByteChunks | undefined
@@ -141,8 +142,15 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     if (reader.complete) this.ended()
   }
 
-  private begin({ status, contentEncoding = 'identity', contentType = '', sessionId }: ResponseReader): void {
+  private begin({
+    status,
+    challenge,
+    contentEncoding = 'identity',
+    contentType = '',
+    sessionId
+  }: ResponseReader): void {
     this.status = status
+    this.challenge = challenge
     if (status > 299 || this.statusOnly) return
     // We asked for identity: anything else could be a bomb, whose size only shows when it has gone off.
     if (contentEncoding !== 'identity') return this.giveUp('it is compressed although identity was asked for')
@@ -198,16 +206,16 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     bytes.add(chunk)
     const refused = this.status > 299
     if (bytes.size <= (refused || this.statusOnly ? maxRefusalBytes : this.maxBytes)) return
-    if (refused) this.end(refusal(this.status, undefined))
+    if (refused) this.end(refusal(this.status, this.challenge, undefined))
     else if (this.statusOnly) this.end({ kind: 'answered', status: this.status, streamed: false })
     else return this.giveUp(`it is larger than ${this.maxBytes} bytes`)
     this.leave()
   }
 
   private ended(): void {
-    const { status, bytes } = this
+    const { status, bytes, challenge } = this
     if (this.over) return
-    if (status > 299) return this.end(refusal(status, bytes?.take()))
+    if (status > 299) return this.end(refusal(status, challenge, bytes?.take()))
     if (this.reader !== undefined) return this.finish({ kind: 'answered', status, streamed: true })
     if (bytes !== undefined && bytes.size > 0 && status !== 202 && status !== 204 && !this.statusOnly) {
       const reason = 'its Content-Type is neither application/json nor text/event-stream'
@@ -231,7 +239,7 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     if (status === 0 && cause instanceof ResponseSyntaxError)
       return this.end({ kind: 'garbled', reason: `it is not HTTP: ${cause.message}` })
     // The status line alone says that the request was refused.
-    if (status > 299) return this.end(refusal(status, undefined))
+    if (status > 299) return this.end(refusal(status, this.challenge, undefined))
     if (status > 0 && this.statusOnly) return this.end({ kind: 'answered', status, streamed: false })
     this.finish({ kind: 'broken', cause })
   }

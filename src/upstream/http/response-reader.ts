@@ -29,6 +29,8 @@ export class ResponseReader {
   contentEncoding: string | undefined
   /** Undefined where it comes twice. */
   sessionId: string | undefined
+  /** Of `WWW-Authenticate`; joined, where it comes more than once (RFC 9110 section 11.6.1). */
+  challenge: string | undefined
   /** The response has ended as it should. */
   complete = false
   /** Why this is no response, as the end of a sentence; nothing is read after that. */
@@ -104,7 +106,7 @@ export class ResponseReader {
 
   private forgetHead(): void {
     this.status = this.sessionIds = this.left = 0
-    this.contentType = this.contentEncoding = this.sessionId = undefined
+    this.contentType = this.contentEncoding = this.sessionId = this.challenge = undefined
     this.keepAliveMs = this.length = undefined
     this.chunked = false
   }
@@ -160,6 +162,9 @@ export class ResponseReader {
       this.contentEncoding = earlier + trimmed(line, colon + 1)
     } else if (name === 'mcp-session-id') {
       this.sessionId = this.sessionIds++ === 0 ? trimmed(line, colon + 1) : undefined
+    } else if (name === 'www-authenticate') {
+      const earlier = this.challenge === undefined ? '' : `${this.challenge}, `
+      this.challenge = earlier + trimmed(line, colon + 1)
     } else if (name === 'content-length') {
       const value = trimmed(line, colon + 1)
       // RFC 9112 section 6.3: two of them, even equal ones, are the mark of an attack.

@@ -17,6 +17,7 @@ import type { JsonText } from '../../protocol/json-text.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { MemoryShare } from '../../limits/memory.ts'
 import type { ParamHeaderCache } from '../modern/param-header-cache.ts'
+import type { Credential } from '../rpc/credential.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 import type { Egress, SocketClaim, SocketLease } from './socket-pool.ts'
 
@@ -30,6 +31,8 @@ export interface HttpTarget extends SocketLease {
   readonly memory: MemoryShare
   /** Of every request, as they are sent. */
   readonly headers: string
+  /** Sent after them. */
+  readonly credential: Credential | undefined
 }
 
 export interface HttpRequest extends SocketClaim {
@@ -55,6 +58,7 @@ export function openTarget(definition: HttpDefinition, egress: Egress, link: Lin
     maxBytes: definition.maxMessageBytes,
     memory: link.memory,
     headers: baseHeaders(definition, link.handshake.clientInfo),
+    credential: link.credential,
     ...egress.open(definition, link)
   }
 }

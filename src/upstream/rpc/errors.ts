@@ -18,9 +18,34 @@ export class NotExecutedError extends RpcError {}
 /** The server was not reached, or did not answer a handshake that declared nothing: all callers would get this. */
 export class UnreachableError extends GatewayError {}
 
+/** The server wants another credential (401), or one that allows more (403). Nothing was executed. */
+export class CredentialsRefusedError extends GatewayError {
+  readonly status: 401 | 403
+  /** Its `WWW-Authenticate`. */
+  readonly challenge: string | undefined
+
+  constructor(
+    status: 401 | 403,
+    challenge: string | undefined,
+    message: string,
+    extras: ConstructorParameters<typeof GatewayError>[2]
+  ) {
+    super('upstream_unavailable', message, extras)
+    this.status = status
+    this.challenge = challenge
+  }
+}
+
 export type HttpFailure =
   /** Any status but 2xx; `detail`: the message of a JSON-RPC error in the body, if there was one. */
-  | { readonly kind: 'refused'; readonly status: number; readonly body: unknown; readonly detail: string }
+  | {
+      readonly kind: 'refused'
+      readonly status: number
+      readonly body: unknown
+      readonly detail: string
+      /** `WWW-Authenticate` (RFC 9110 section 11.6.1). */
+      readonly challenge?: string | undefined
+    }
   /** Not a byte of it was sent. */
   | { readonly kind: 'unsent'; readonly cause: Error }
   /** Not sent either, because the gateway has as many requests open there as it may. */
@@ -126,9 +151,11 @@ function refusedError(name: UpstreamName, origin: string, failure: HttpFailure &
     new GatewayError(code, message, { cause, data: { upstream: name, status, ...data } })
 
   if (status === 401 || status === 403)
-    return error(
-      'upstream_unavailable',
-      `Upstream ${name} refused our credentials (HTTP ${status}): check its headers in the configuration.`
+    return new CredentialsRefusedError(
+      status,
+      failure.challenge,
+      `Upstream ${name} refused our credentials (HTTP ${status}): check its headers in the configuration.`,
+      { cause, data: { upstream: name, status } }
     )
   if (status >= 300 && status <= 399)
     return error(

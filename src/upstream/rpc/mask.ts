@@ -2,6 +2,7 @@
 // headers. What a result says goes to a model and to whoever reads its transcript.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Credential } from './credential.ts'
 import { jsonSizeOf } from '../../limits/limits.ts'
 import { namesOf } from '../../protocol/json-text.ts'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
@@ -80,8 +81,11 @@ const below = (name: string, kept: Kept): Kept => (kept.namesBelow.has(name) ? {
 
 export type Mask = NonNullable<ReturnType<typeof createResultMask>>
 
-/** @returns undefined where the headers, variables and arguments of the definition hold no secret */
-export function createResultMask(definition: UpstreamDefinition) {
+/**
+ * @param credential whose secrets change while connections live
+ * @returns undefined where the headers, variables and arguments of the definition hold no secret, and there is none
+ */
+export function createResultMask(definition: UpstreamDefinition, credential?: Pick<Credential, 'secrets'>) {
   const given = definition.type === 'stdio' ? definition.env : definition.headers
   const ofArguments = definition.argumentSecrets ?? []
   const forms = [
@@ -90,12 +94,21 @@ export function createResultMask(definition: UpstreamDefinition) {
     ...ofArguments,
     ...ofArguments.map(passwordOf)
   ]
-  const secrets = secretParts(forms.flatMap(escaped))
-  if (secrets.length === 0) return undefined
+  const own = secretParts(forms.flatMap(escaped))
+  if (own.length === 0 && credential === undefined) return undefined
+  let shown: readonly string[] = []
+  let all = own
+
+  /** Longest first, of now. */
+  function secretsNow(): readonly string[] {
+    const now = credential?.secrets() ?? []
+    if (now !== shown) all = secretParts([...own, ...(shown = now).flatMap(escaped)])
+    return all
+  }
 
   function text(given: string): string {
     let safe = given
-    for (const secret of secrets) if (safe.includes(secret)) safe = safe.replaceAll(secret, masked)
+    for (const secret of secretsNow()) if (safe.includes(secret)) safe = safe.replaceAll(secret, masked)
     return safe
   }
 
@@ -122,7 +135,7 @@ export function createResultMask(definition: UpstreamDefinition) {
 
   function* textSteps(given: string): Steps<string> {
     let safe = given
-    for (const secret of secrets) safe = yield* replaceSteps(safe, secret)
+    for (const secret of secretsNow()) safe = yield* replaceSteps(safe, secret)
     return safe
   }
 
@@ -173,7 +186,7 @@ export function createResultMask(definition: UpstreamDefinition) {
     shortened: (given: string): string =>
       given
         .split('…')
-        .map((part) => maskParts(part, secrets))
+        .map((part) => maskParts(part, secretsNow()))
         .join('…'),
     /** The same object where it holds no secret. */
     value: <T>(given: T, kept: Kept): T => value(given, kept) as T,

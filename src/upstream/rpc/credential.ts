@@ -1,0 +1,73 @@
+// What a server is shown of who calls, besides the headers of its definition. It changes while a connection lives.
+
+import type { Client, Upstream } from '../../protocol/seams.ts'
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { CredentialsRefusedError } from './errors.ts'
+
+export interface Credential {
+  /** Header lines of each request, as they are sent, each with its line end; empty while there is nothing to show. */
+  lines(): string
+  /** What the server may repeat, and nobody is told: masked in all that it says. The same array until it changes. */
+  secrets(): readonly string[]
+  /**
+   * @returns resolves once `lines` are good for a request; undefined: they are
+   * @throws GatewayError upstream_unavailable where they cannot be had
+   */
+  ready(signal: AbortSignal): Promise<void> | undefined
+  /**
+   * The server refused these lines.
+   * @returns whether there are others now, with which the request may be sent once more
+   */
+  refused(lines: string, refusal: CredentialsRefusedError, signal: AbortSignal): Promise<boolean>
+}
+
+export interface Credentials {
+  /** @returns undefined where the headers of the definition are all there is */
+  of(definition: UpstreamDefinition): Credential | undefined
+}
+
+/**
+ * Runs `send` with a credential that is good, and once more with a new one where the server refuses it: a 401 or 403
+ * proves that nothing was executed (RFC 6750 section 3.1).
+ * @param maySendAgain asked after a refusal: is what `send` sends still there?
+ */
+export async function presenting<T>(
+  credential: Credential,
+  signal: AbortSignal,
+  send: () => Promise<T>,
+  maySendAgain = (): boolean => true
+): Promise<T> {
+  const waiting = credential.ready(signal)
+  if (waiting !== undefined) await waiting
+  const shown = credential.lines()
+  try {
+    return await send()
+  } catch (error) {
+    if (!(error instanceof CredentialsRefusedError)) throw error
+    if (!(await credential.refused(shown, error, signal)) || !maySendAgain()) throw error
+    return await send()
+  }
+}
+
+/** Requests of a connection whose server is shown the credential. */
+export const presentedRequest =
+  (credential: Credential, request: Upstream['request']): Upstream['request'] =>
+  (outgoing, client, signal) => {
+    const { sent } = client
+    let isHere = true
+    const watched: Client =
+      (sent && {
+        ...client,
+        sent(keptBytes) {
+          isHere = false
+          sent(keptBytes)
+        }
+      }) ||
+      client
+    return presenting(
+      credential,
+      signal,
+      () => request(outgoing, watched, signal),
+      () => isHere
+    )
+  }

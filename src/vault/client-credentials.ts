@@ -1,0 +1,136 @@
+// One token for all callers of an upstream, got with the gateway's own credentials at its authorization server (RFC
+// 6749 section 4.4; RFC 7523 for a signed assertion in place of a secret).
+
+import * as oauth from 'oauth4webapi'
+import type { Fetch } from '../auth/fetch.ts'
+import type { ClientCredentialsAuth, HttpDefinition } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import { GatewayError } from '../protocol/messages.ts'
+import { abortable, type Clock } from '../time/clock.ts'
+import type { Credential } from '../upstream/rpc/credential.ts'
+import { authenticationOf } from './client-authentication.ts'
+import { discoverAuthorization, readChallenge, serverMetadata, type ServerAuthorization } from './discovery.ts'
+import { isGood, type Tokens, tokensFrom } from './tokens.ts'
+
+/** After a failure nobody is asked again so soon: the callers in between hear of that one. */
+const retryMs = 5_000
+/** A token that was refused is not replaced more often: some servers refuse all of them. */
+const replaceMs = 10_000
+
+const noSecrets: readonly string[] = []
+
+export function createClientCredentials(
+  definition: HttpDefinition,
+  auth: ClientCredentialsAuth,
+  fetch: Fetch,
+  wall: Pick<Clock, 'now'>,
+  log: Log
+): Credential {
+  const { name, tenant } = definition
+  let held: { readonly tokens: Tokens; readonly since: number } | undefined
+  /** As the server wants it; learned from its refusal, or written in the configuration. */
+  let source: ServerAuthorization | undefined
+  let wanted: readonly string[] = []
+  let pending: Promise<void> | undefined
+  let failure: { readonly error: GatewayError; readonly until: number } | undefined
+  let lines = ''
+  let secrets = noSecrets
+
+  const failed = (err: unknown): GatewayError => {
+    log.warn({ err, upstream: name, tenant }, 'no token can be had for an upstream')
+    const why = err instanceof oauth.ResponseBodyError ? `its authorization server answers ${err.error}` : 'see the log'
+    const error = new GatewayError(
+      'upstream_unavailable',
+      `Upstream ${name} was not called: the gateway has no token for it (${why}).`,
+      { cause: err, data: { upstream: name } }
+    )
+    failure = { error, until: wall.now() + retryMs }
+    return error
+  }
+
+  async function obtain(): Promise<void> {
+    try {
+      source ??= await sourceOf(definition, auth, undefined, fetch)
+      const { server, resource } = source
+      const scopes = [...new Set([...(auth.scopes.length > 0 ? auth.scopes : (source.scopes ?? [])), ...wanted])]
+      const parameters = new URLSearchParams(scopes.length === 0 ? {} : { scope: scopes.join(' ') })
+      const indicator = auth.resource ?? resource
+      if (indicator !== 'none') parameters.set('resource', indicator)
+      const client: oauth.Client = { client_id: auth.clientId }
+      const response = await oauth.clientCredentialsGrantRequest(
+        server,
+        client,
+        await authenticationOf(auth, server),
+        parameters,
+        { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true }
+      )
+      const answer = await oauth.processClientCredentialsResponse(server, client, response)
+      const now = wall.now()
+      const tokens = tokensFrom(answer, now)
+      held = { tokens, since: now }
+      lines = `authorization: Bearer ${tokens.accessToken}\r\n`
+      secrets = [tokens.accessToken]
+      failure = undefined
+    } catch (error) {
+      throw failed(error)
+    }
+  }
+
+  /** Once for all who wait. */
+  function renewed(signal: AbortSignal): Promise<void> {
+    pending ??= obtain().finally(() => {
+      pending = undefined
+    })
+    return abortable(pending, signal)
+  }
+
+  return {
+    lines: () => lines,
+    secrets: () => secrets,
+    ready(signal) {
+      // Where nothing is written, the server says where its tokens come from when it refuses a request without one.
+      if (held === undefined && source === undefined && auth.issuer === undefined && auth.tokenUrl === undefined)
+        return undefined
+      if (held !== undefined && isGood(held.tokens, held.since, wall.now())) return undefined
+      if (failure !== undefined && wall.now() < failure.until) return Promise.reject(failure.error)
+      return renewed(signal)
+    },
+    async refused(refusedLines, { status, challenge }, signal) {
+      if (refusedLines !== lines) return true
+      const now = wall.now()
+      if (held !== undefined && now - held.since < replaceMs && status === 401) return false
+      const { resourceMetadata, scopes, error } = await readChallenge(challenge)
+      if (status === 403) {
+        const missing = (scopes ?? []).filter((scope) => !wanted.includes(scope))
+        if (error !== 'insufficient_scope' || missing.length === 0) return false
+        wanted = [...wanted, ...missing]
+      } else if (scopes !== undefined) wanted = [...new Set([...wanted, ...scopes])]
+      if (source === undefined) {
+        try {
+          source = await abortable(sourceOf(definition, auth, resourceMetadata, fetch), signal)
+        } catch (err) {
+          throw failed(err)
+        }
+      }
+      await renewed(signal)
+      return true
+    }
+  }
+}
+
+async function sourceOf(
+  { url }: HttpDefinition,
+  { issuer, tokenUrl, resource }: ClientCredentialsAuth,
+  metadataUrl: string | undefined,
+  fetch: Fetch
+): Promise<ServerAuthorization> {
+  const own = resource ?? url
+  if (tokenUrl !== undefined)
+    return {
+      resource: own,
+      server: { issuer: new URL(tokenUrl).origin, token_endpoint: tokenUrl },
+      scopes: undefined
+    }
+  if (issuer !== undefined) return { resource: own, server: await serverMetadata(issuer, fetch), scopes: undefined }
+  return await discoverAuthorization(url, metadataUrl, undefined, fetch)
+}

@@ -1,0 +1,38 @@
+// Tokens that an authorization server gave the gateway for one upstream.
+
+import type { TokenEndpointResponse } from 'oauth4webapi'
+
+export interface Tokens {
+  readonly accessToken: string
+  /** Epoch ms; undefined: the server does not say, and the upstream refuses it when it is over. */
+  readonly expiresAt?: number | undefined
+  readonly refreshToken?: string | undefined
+  /** That it really has; undefined: those that were asked for (RFC 6749 section 5.1). */
+  readonly scopes?: readonly string[] | undefined
+}
+
+/** In characters. Headers of 16 KiB are more than most servers take. */
+const maxTokenLength = 12_288
+/** A token that ends so soon is not used any more: a request may be on its way for as long. */
+const marginMs = 30_000
+
+/** Its message goes to callers and operators: it says nothing of what the server sent. */
+export class UnusableTokens extends Error {}
+
+/** @throws UnusableTokens for what cannot be sent as a bearer token (RFC 6750) */
+export function tokensFrom(answer: TokenEndpointResponse, now: number): Tokens {
+  const { access_token: accessToken, token_type: type, expires_in: seconds, refresh_token: refreshToken } = answer
+  if (type.toLowerCase() !== 'bearer') throw new UnusableTokens('it gave a token of another type than bearer')
+  if (!/^[\x21-\x7e]+$/.test(accessToken) || accessToken.length > maxTokenLength)
+    throw new UnusableTokens('it gave a token that cannot be sent in a header')
+  if (refreshToken !== undefined && refreshToken.length > maxTokenLength)
+    throw new UnusableTokens(`it gave a refresh token of more than ${maxTokenLength} characters`)
+  const expiresAt = seconds === undefined ? undefined : now + Math.max(0, seconds) * 1000
+  return { accessToken, expiresAt, refreshToken, scopes: answer.scope?.split(' ').filter(Boolean) }
+}
+
+/** Of a token that lives shorter than a minute, half of its life. @param since when it was given */
+export function isGood({ expiresAt }: Tokens, since: number, now: number): boolean {
+  if (expiresAt === undefined) return true
+  return now < expiresAt - Math.min(marginMs, (expiresAt - since) / 2)
+}

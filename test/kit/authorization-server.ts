@@ -1,0 +1,116 @@
+// The authorization server of an upstream: oidc-provider with client credentials, authorization codes, refresh tokens,
+// registration and resource indicators. Whoever `person` is signs in at once and allows what is asked.
+
+import { createServer } from 'node:http'
+import { Provider, type ClientMetadata } from 'oidc-provider'
+import { freshKeys } from './issuer.ts'
+import { listen, type Teardown } from './listen.ts'
+
+export interface AuthorizationServer {
+  readonly url: string
+  readonly jwksUri: string
+  /** Who sits before the browser; undefined: they refuse. */
+  person: string | undefined
+  /** Answers 503 to everything. */
+  down: boolean
+  /** Bodies of requests to its token endpoint, in order. */
+  readonly tokenRequests: URLSearchParams[]
+  /** Clients that have registered themselves. */
+  registrations: number
+  /** Every grant of a person ends: their refresh tokens are refused. */
+  revoke(person: string): void
+}
+
+export interface AuthorizationServerOptions {
+  readonly clients?: readonly ClientMetadata[]
+  readonly scopes?: readonly string[]
+  readonly registration?: boolean
+  readonly lifetimeSeconds?: number
+}
+
+export const robot: ClientMetadata = {
+  client_id: 'robot',
+  client_secret: 'the-secret_of.robot~at:its/server',
+  grant_types: ['client_credentials'],
+  redirect_uris: [],
+  response_types: []
+}
+
+export async function authorizationServer(
+  t: Teardown,
+  {
+    clients = [robot],
+    scopes = ['read', 'write'],
+    registration = false,
+    lifetimeSeconds = 600
+  }: AuthorizationServerOptions = {}
+): Promise<AuthorizationServer> {
+  let provider: Provider | undefined
+  const revoked = new Set<string>()
+  const state = {
+    person: 'ada' as string | undefined,
+    down: false,
+    tokenRequests: [] as URLSearchParams[],
+    registrations: 0,
+    revoke: (person: string) => void revoked.add(person)
+  }
+  const url = await listen(
+    t,
+    createServer((request, response) => {
+      if (state.down) return response.writeHead(503).end()
+      if (request.url === '/reg' && request.method === 'POST') state.registrations++
+      if (request.url?.startsWith('/in/') !== true || provider === undefined)
+        return void provider?.callback()(request, response)
+      void finish(provider)
+      async function finish(at: Provider): Promise<void> {
+        const { person } = state
+        if (person === undefined)
+          return await at.interactionFinished(request, response, { error: 'access_denied', error_description: 'no' })
+        const { params } = await at.interactionDetails(request, response)
+        const grant = new at.Grant({ accountId: person, clientId: String(params['client_id']) })
+        grant.addOIDCScope('openid offline_access')
+        grant.addResourceScope(String(params['resource']), scopes.join(' '))
+        revoked.delete(person)
+        await at.interactionFinished(request, response, {
+          login: { accountId: person },
+          consent: { grantId: await grant.save() }
+        })
+      }
+    })
+  )
+  provider = new Provider(url, {
+    jwks: { keys: await freshKeys() },
+    cookies: { keys: ['cookies of the authorization server'] },
+    clients: [...clients],
+    scopes: ['openid', 'offline_access', ...scopes],
+    ttl: { ClientCredentials: lifetimeSeconds, AccessToken: lifetimeSeconds },
+    interactions: { url: (_ctx, { uid }) => `/in/${uid}` },
+    issueRefreshToken: () => true,
+    rotateRefreshToken: true,
+    findAccount: (_ctx, sub) => (revoked.has(sub) ? undefined : { accountId: sub, claims: () => ({ sub }) }),
+    features: {
+      devInteractions: { enabled: false },
+      clientCredentials: { enabled: true },
+      registration: { enabled: registration },
+      revocation: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => 'urn:none',
+        useGrantedResource: () => true,
+        getResourceServerInfo: (_context, resource) => ({
+          scope: scopes.join(' '),
+          audience: resource,
+          accessTokenFormat: 'jwt' as const,
+          accessTokenTTL: lifetimeSeconds,
+          jwt: { sign: { alg: 'ES256' as const } }
+        })
+      }
+    }
+  })
+  provider.use(async (context, next) => {
+    await next()
+    if (context.path === '/token')
+      state.tokenRequests.push(new URLSearchParams(context.oidc?.body as Record<string, string>))
+  })
+  return Object.assign(state, { url, jwksUri: `${url}/jwks` })
+}

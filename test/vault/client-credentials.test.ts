@@ -1,0 +1,127 @@
+// `auth: clientCredentials`: one token for all callers, from the authorization server that the upstream names.
+
+import t from 'tap'
+import { authorizationServer, robot } from '../kit/authorization-server.ts'
+import { legacyClient } from '../kit/client.ts'
+import { gateway, key, type TestGateway } from '../kit/gateway.ts'
+import type { Teardown } from '../kit/listen.ts'
+import { protectedUpstream } from '../kit/protected-upstream.ts'
+
+const loopback = { egress: { allow: ['127.0.0.0/8'] } }
+const auth = { type: 'clientCredentials', clientId: 'robot', clientSecret: robot.client_secret }
+
+async function setup(t: Teardown, { top = loopback, own = {} }: { top?: object; own?: object } = {}) {
+  const server = await authorizationServer(t)
+  const upstream = await protectedUpstream(t, server)
+  const made = await gateway(t, {
+    upstreams: { up: { type: 'http', url: upstream.url, auth: { ...auth, ...own } } },
+    endpoints: { default: { upstreams: ['up'], prefix: '' } },
+    limits: { coldStartMs: 2_000 },
+    top: { ...top }
+  })
+  return { server, upstream, made }
+}
+
+const reasons = (made: TestGateway): string =>
+  made.log
+    .filter(({ msg }) => msg === 'no token can be had for an upstream')
+    .map(({ err }) => JSON.stringify(err))
+    .join(' ')
+
+const said = JSON.stringify({ text: 'hello' })
+const echo = { name: 'echo', arguments: { text: 'hello' } }
+
+t.test('the upstream gets a token that was made for it, once for all calls, and never that of a caller', async (t) => {
+  const { server, upstream, made } = await setup(t)
+  const client = await legacyClient(made.url(), key)
+  const answers = await Promise.all(Array.from({ length: 20 }, () => client.request('tools/call', echo)))
+  t.ok(answers.every(({ json }) => json.result?.content?.[0]?.text === said))
+  t.equal(upstream.server.calls('echo'), 20)
+  t.equal(server.tokenRequests.length, 1)
+  t.equal(server.tokenRequests[0]?.get('resource'), upstream.url)
+  t.equal(server.tokenRequests[0]?.get('scope'), 'read')
+  t.ok(upstream.admitted.every(({ aud, client_id: id }) => aud === upstream.url && id === 'robot'))
+  t.notOk(upstream.presented.some((text) => text.includes(key)))
+})
+
+t.test('a token that the upstream refuses is replaced once, and the call is executed once', async (t) => {
+  const { server, upstream, made } = await setup(t, { own: { scopes: ['read'] } })
+  const client = await legacyClient(made.url(), key)
+  t.ok((await client.request('tools/call', echo)).json.result)
+  upstream.scopes = ['write']
+  t.equal((await client.request('tools/call', echo)).json.result.content[0].text, said)
+  t.equal(upstream.server.calls('echo'), 2)
+  t.same(
+    server.tokenRequests.map((request) => request.get('scope')),
+    ['read', 'read write'],
+    'with what it has, and what the upstream wants besides'
+  )
+  upstream.scopes = ['delete']
+  const { json } = await client.request('tools/call', echo)
+  t.match(json.error.message, /upstream up/i, 'what cannot be had is not asked for without end')
+  t.ok(server.tokenRequests.length <= 4)
+})
+
+t.test(
+  'an authorization server that is away is named, nothing is executed, and it is not asked by every call',
+  async (t) => {
+    const { server, upstream, made } = await setup(t, { own: { issuer: undefined } })
+    const client = await legacyClient(made.url(), key)
+    t.ok((await client.request('tools/call', echo)).json.result)
+    server.down = true
+    upstream.withdrawn.add(upstream.presented.at(-1)?.replace('Bearer ', '') ?? '')
+    for (let n = 0; n < 3; n++) {
+      const { json } = await client.request('tools/call', echo)
+      t.match(json.error?.message ?? '', /refused our credentials|has no token/)
+    }
+    t.equal(upstream.server.calls('echo'), 1)
+  }
+)
+
+t.test('a wrong secret is said with what the server calls it', async (t) => {
+  const { upstream, made } = await setup(t, { own: { clientSecret: 'another one' } })
+  const client = await legacyClient(made.url(), key)
+  const { json } = await client.request('tools/call', echo)
+  t.match(json.error?.message, /Upstream up is away/)
+  t.match(reasons(made), /invalid_client/)
+  t.notMatch(reasons(made), /another one/)
+  t.equal(upstream.admitted.length, 0)
+})
+
+t.test('what an upstream names is gone to only where it is public, or listed', async (t) => {
+  const { server, upstream, made } = await setup(t, { top: {} })
+  const client = await legacyClient(made.url(), key)
+  const { json } = await client.request('tools/call', echo)
+  t.match(json.error?.message, /Upstream up is away/)
+  t.notMatch(json.error?.message, /127\.0\.0\.1/, 'callers are told no address')
+  t.equal(server.tokenRequests.length, 0)
+  t.equal(upstream.admitted.length, 0)
+  t.match(reasons(made), /is no public address/)
+})
+
+t.test('metadata of another origin, of another resource and with too many servers is refused', async (t) => {
+  for (const [what, change] of [
+    [
+      'resource metadata at http://127.0.0.1:9',
+      { metadataUrl: 'http://127.0.0.1:9/.well-known/oauth-protected-resource' }
+    ],
+    [
+      'another resource',
+      { metadata: { resource: 'https://other.example/mcp', authorization_servers: ['https://a.example'] } }
+    ],
+    ['no usable list', { metadata: { authorization_servers: [] } }],
+    [
+      'no usable list',
+      { metadata: { authorization_servers: Array.from({ length: 100 }, (_, n) => `https://${n}.example`) } }
+    ]
+  ] as const) {
+    const { server, upstream, made } = await setup(t)
+    const { metadata } = change as { metadata?: object }
+    Object.assign(upstream, change, metadata && { metadata: { resource: upstream.url, ...metadata } })
+    const client = await legacyClient(made.url(), key)
+    const { json } = await client.request('tools/call', echo)
+    t.match(json.error?.message, /Upstream up is away/)
+    t.match(reasons(made), what)
+    t.equal(server.tokenRequests.length, 0, what)
+  }
+})
