@@ -40,7 +40,7 @@ export interface EgressGuard {
 }
 
 /** Nobody was asked. Its message goes to operators: it names the address. */
-export class EgressRefused extends Error {}
+class EgressRefused extends Error {}
 
 /** @param allow CIDR ranges that may be reached although they are not public, such as `10.1.0.0/16` */
 export function createEgressGuard(allow: readonly string[] = []): EgressGuard {

@@ -29,7 +29,7 @@ export interface BearerChallenge {
 }
 
 /** What a server or its authorization server says cannot be used. Its message goes to operators. */
-export class DiscoveryError extends Error {}
+class DiscoveryError extends Error {}
 
 /** Of the servers that a resource names, the first is taken: more than this is no list that anybody wrote. */
 const maxServers = 16
@@ -52,7 +52,7 @@ export async function readChallenge(header: string | undefined): Promise<BearerC
   return none
 }
 
-export function scopesIn(text: unknown): readonly string[] | undefined {
+function scopesIn(text: unknown): readonly string[] | undefined {
   if (typeof text !== 'string') return undefined
   const scopes = text.split(' ').filter((scope) => /^[\x21\x23-\x5B\x5D-\x7E]+$/.test(scope))
   return scopes.length === 0 ? undefined : scopes.slice(0, maxScopes)

@@ -17,7 +17,7 @@ const maxTokenLength = 12_288
 const marginMs = 30_000
 
 /** Its message goes to callers and operators: it says nothing of what the server sent. */
-export class UnusableTokens extends Error {}
+class UnusableTokens extends Error {}
 
 /** @throws UnusableTokens for what cannot be sent as a bearer token (RFC 6750) */
 export function tokensFrom(answer: TokenEndpointResponse, now: number): Tokens {

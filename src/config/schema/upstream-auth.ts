@@ -4,7 +4,7 @@ import { choice, closedObject, formatted, scopes } from './parts.ts'
 import { Type } from './type.ts'
 
 /** Where its tokens come from, and for what; the same for every kind that gets tokens. */
-export const tokenSource = {
+const tokenSource = {
   issuer: Type.Optional(
     formatted(
       'issuer',
