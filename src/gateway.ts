@@ -120,9 +120,7 @@ export async function createGateway(
   const descriptors = descriptorLimit()
   const supervisor = openSupervisor(snapshot, descriptors, env, log)
   const serverRequestQuotas = createServerRequestQuotas(undefined, memory)
-  const vaultFetch = createVaultFetch(createEgressGuard(initial.egress.allow))
-  const credentials = createCredentials({ fetch: vaultFetch, wall: wallClock, log })
-  const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory, credentials }, metrics)
+  const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory }, initial, metrics)
 
   const contextOf: ContextOf = (tenant, endpoint) => contextIn(state.snapshot, tenant, endpoint)
   const observers = { clock: steadyClock, log, audit, metrics }
@@ -202,7 +200,7 @@ export async function createGateway(
     authenticator.reload(next.tenants.values())
     // What is cancelled goes out before its connection closes.
     const hashes = upstreamHashesOf(next)
-    for (const each of [relay, modernRelay, pool, credentials]) each.retain(hashes)
+    for (const each of [relay, modernRelay, pool]) each.retain(hashes)
     calls.endStopped(next.tenants)
     if (differentTenants(before, next)) void sessions.endRemovedTenants()
     audit?.releaseRemovedTenants()
@@ -235,7 +233,14 @@ export async function createGateway(
 const differentTenants = (before: Snapshot, next: Snapshot): boolean =>
   before.isWhole !== next.isWhole || new Set(before.tenants.keys()).symmetricDifference(next.tenants).size > 0
 
-const openPool = (parts: Omit<Parameters<typeof createConnector>[0], 'egress' | 'clock'>, metrics?: UpstreamMeter) => {
-  const connector = createConnector({ ...parts, egress: createEgress(), clock: steadyClock })
-  return createPool({ connector, clock: steadyClock, random: parts.random, log: parts.log, metrics })
+/** @param start whose `egress` holds until the process ends */
+function openPool(parts: PoolParts, { egress: { allow } }: Snapshot, metrics?: UpstreamMeter) {
+  const fetch = createVaultFetch(createEgressGuard(allow))
+  const credentials = createCredentials({ fetch, wall: wallClock, log: parts.log })
+  const connector = createConnector({ ...parts, credentials, egress: createEgress(), clock: steadyClock })
+  const pool = createPool({ connector, clock: steadyClock, random: parts.random, log: parts.log, metrics })
+  const retain = (hashes: ReadonlySet<string>): void => [pool, credentials].forEach((each) => each.retain(hashes))
+  return { ...pool, retain }
 }
+
+type PoolParts = Omit<Parameters<typeof createConnector>[0], 'egress' | 'clock' | 'credentials'>

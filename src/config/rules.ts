@@ -7,6 +7,7 @@ import { checkAdmin } from './admin-rules.ts'
 import { checkIssuers } from './auth/issuer-rules.ts'
 import { checkLogin } from './auth/login-rules.ts'
 import { isLoopback } from './formats.ts'
+import { checkUpstreamAuth } from './auth/upstream-auth-rules.ts'
 import { checkPolicy } from './policy-rules.ts'
 import { checkDoubles, didYouMean, quoted, type Path, type Report } from './problems.ts'
 import { reservedEndpointNames } from './schema/config.ts'
@@ -147,27 +148,6 @@ function checkUpstream({ type, era, headers, auth }: Tree, path: Path, report: R
   )
 }
 
-function checkUpstreamAuth(auth: Tree, headers: Tree, path: Path, report: Report): void {
-  const { type, clientSecret, privateKey, issuer, tokenUrl } = auth
-  const place = [...path, 'auth']
-  const authorization = Object.keys(headers).find((name) => name.toLowerCase() === 'authorization')
-  if (type !== undefined && authorization !== undefined)
-    report.add([...path, 'headers', authorization], 'is what auth writes', 'Remove it, or remove auth.')
-  if (type !== 'clientCredentials') return
-  if ((clientSecret === undefined) === (privateKey === undefined))
-    report.add(
-      place,
-      `has ${clientSecret === undefined ? 'neither' : 'both'} clientSecret ${clientSecret === undefined ? 'nor' : 'and'} privateKey`,
-      'Give one of the two: it proves who the client is.'
-    )
-  if (issuer !== undefined && tokenUrl !== undefined)
-    report.add(
-      place,
-      'has both issuer and tokenUrl',
-      'Remove one of the two: tokenUrl is for servers without metadata.'
-    )
-}
-
 function checkEndpoints(tenant: Tree, path: Path, report: Report): void {
   const known = new Set(Object.keys(treeOf(tenant['upstreams'])))
   const itHas =
@@ -233,6 +213,7 @@ const fixedSettings: ReadonlyArray<readonly [string, (snapshot: Snapshot) => unk
   ['publicUrl', ({ publicUrl }) => publicUrl],
   ['admin.listen', ({ admin }) => JSON.stringify(admin?.listen)],
   ['audit', ({ audit }) => JSON.stringify(audit)],
+  ['egress', ({ egress }) => JSON.stringify(egress)],
   ['limits.memoryBytes', ({ limits }) => limits.memoryBytes],
   ['limits.bodyBytes', ({ limits }) => limits.bodyBytes],
   ['limits.processes', ({ limits }) => limits.processes],

@@ -7,7 +7,7 @@ import type { ClientCredentialsAuth, HttpDefinition } from '../config/snapshot.t
 import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import { abortable, type Clock } from '../time/clock.ts'
-import type { Credential } from '../upstream/rpc/credential.ts'
+import type { UpstreamCredential } from '../upstream/rpc/credential.ts'
 import { authenticationOf } from './client-authentication.ts'
 import { discoverAuthorization, readChallenge, serverMetadata, type ServerAuthorization } from './discovery.ts'
 import { isGood, type Tokens, tokensFrom } from './tokens.ts'
@@ -25,7 +25,7 @@ export function createClientCredentials(
   fetch: Fetch,
   wall: Pick<Clock, 'now'>,
   log: Log
-): Credential {
+): UpstreamCredential {
   const { name, tenant } = definition
   let held: { readonly tokens: Tokens; readonly since: number } | undefined
   /** As the server wants it; learned from its refusal, or written in the configuration. */

@@ -3,7 +3,7 @@
 import type { Log } from '../observe/log.ts'
 import type { HttpDefinition, UpstreamDefinition } from '../config/snapshot.ts'
 import type { Clock } from '../time/clock.ts'
-import type { Credential, Credentials } from '../upstream/rpc/credential.ts'
+import type { UpstreamCredential, UpstreamCredentials } from '../upstream/rpc/credential.ts'
 import { createClientCredentials } from './client-credentials.ts'
 import type { VaultFetch } from './vault-fetch.ts'
 
@@ -16,9 +16,9 @@ interface CredentialsOptions {
 
 /** One for a process: connections of the same definition share a token. */
 export function createCredentials({ fetch, wall, log }: CredentialsOptions) {
-  const known = new Map<string, Credential>()
+  const known = new Map<string, UpstreamCredential>()
 
-  function made(definition: HttpDefinition): Credential | undefined {
+  function made(definition: HttpDefinition): UpstreamCredential | undefined {
     const { auth, url } = definition
     if (auth === undefined) return undefined
     const written = [url, auth.issuer, auth.tokenUrl]
@@ -26,7 +26,7 @@ export function createCredentials({ fetch, wall, log }: CredentialsOptions) {
   }
 
   return {
-    of(definition: UpstreamDefinition): Credential | undefined {
+    of(definition: UpstreamDefinition): UpstreamCredential | undefined {
       if (definition.type !== 'http' || definition.auth === undefined) return undefined
       const credential = known.get(definition.hash) ?? made(definition)
       if (credential !== undefined) known.set(definition.hash, credential)
@@ -36,5 +36,5 @@ export function createCredentials({ fetch, wall, log }: CredentialsOptions) {
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       for (const hash of known.keys()) if (!hashes.has(hash)) known.delete(hash)
     }
-  } satisfies Credentials & { retain: unknown }
+  } satisfies UpstreamCredentials & { retain: unknown }
 }

@@ -43,7 +43,8 @@ const ClientCredentialsSchema = closedObject(
     privateKey: Type.Optional(
       formatted(
         'private-key',
-        'A private key in PEM (PKCS #8), with which the client proves who it is (`private_key_jwt`), instead of a secret.'
+        'A private key in PEM (PKCS #8), with which the client proves who it is (`private_key_jwt`), instead of a ' +
+          'secret.'
       )
     ),
     algorithm: choice(['ES256', 'RS256', 'PS256', 'EdDSA'], 'ES256', 'Of the signature that `privateKey` makes.'),
@@ -57,7 +58,7 @@ const ClientCredentialsSchema = closedObject(
 export const optionalUpstreamAuth = Type.Optional(
   Type.Union([ClientCredentialsSchema], {
     description:
-      'What the server is shown of who calls, besides `headers` ([connections.md](connections.md)). Never the token of ' +
-      'a caller.'
+      'What the server is shown of who calls, besides `headers` ([connections.md](connections.md)). Never the token ' +
+      'of a caller.'
   })
 )

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { createMemoryAccount, type MemoryAccount } from '../../limits/memory.ts'
 import { GatewayError, isModernRevision } from '../../protocol/messages.ts'
 import { type Clock, deadline } from '../../time/clock.ts'
-import { type Credential, type Credentials, presentedRequest, presenting } from '../rpc/credential.ts'
+import { type UpstreamCredential, type UpstreamCredentials, presentedRequest, presenting } from '../rpc/credential.ts'
 import { UnreachableError, upstreamError } from '../rpc/errors.ts'
 import { type Mask, createResultMask } from '../rpc/mask.ts'
 import { createLimitedWarnings } from '../rpc/notifications.ts'
@@ -31,7 +31,7 @@ interface ConnectorOptions {
   /** Default: without limits. */
   readonly memory?: MemoryAccount
   /** Default: none but the headers of definitions. */
-  readonly credentials?: Credentials
+  readonly credentials?: UpstreamCredentials
 }
 
 export type Connector = ReturnType<typeof createConnector>
@@ -42,7 +42,7 @@ export function createConnector(options: ConnectorOptions) {
   const openLink = createEraSelector(egress, supervisor, clock)
   const masks = new WeakMap<UpstreamDefinition, Mask | undefined>()
 
-  function maskOf(definition: UpstreamDefinition, credential: Credential | undefined): Mask | undefined {
+  function maskOf(definition: UpstreamDefinition, credential: UpstreamCredential | undefined): Mask | undefined {
     if (!masks.has(definition)) masks.set(definition, createResultMask(definition, credential))
     return masks.get(definition)
   }

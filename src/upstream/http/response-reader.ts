@@ -1,6 +1,8 @@
 // Reads HTTP/1.1 responses as they come on a socket (RFC 9112): strictly, because what can be read in two ways lets one
 // caller's answer end up with another. It knows only the headers that somebody needs.
 
+import { fieldValue, joined } from '../rpc/field-value.ts'
+
 /** In bytes: status lines, headers and trailers of one response together. */
 const maxHeadBytes = 32_768
 /** In bytes: the size of a chunk, with its extensions. */
@@ -29,7 +31,7 @@ export class ResponseReader {
   contentEncoding: string | undefined
   /** Undefined where it comes twice. */
   sessionId: string | undefined
-  /** Of `WWW-Authenticate`; joined, where it comes more than once (RFC 9110 section 11.6.1). */
+  /** `WWW-Authenticate` */
   challenge: string | undefined
   /** The response has ended as it should. */
   complete = false
@@ -156,29 +158,27 @@ export class ResponseReader {
     // No other header that is known is as short or as long.
     if (colon < 10 || colon > 17) return
     const name = line.slice(0, colon).toLowerCase()
-    if (name === 'content-type') this.contentType ??= trimmed(line, colon + 1)
+    if (name === 'content-type') this.contentType ??= fieldValue(line, colon + 1)
     else if (name === 'content-encoding') {
-      const earlier = this.contentEncoding === undefined ? '' : `${this.contentEncoding}, `
-      this.contentEncoding = earlier + trimmed(line, colon + 1)
+      this.contentEncoding = joined(this.contentEncoding, fieldValue(line, colon + 1))
     } else if (name === 'mcp-session-id') {
-      this.sessionId = this.sessionIds++ === 0 ? trimmed(line, colon + 1) : undefined
+      this.sessionId = this.sessionIds++ === 0 ? fieldValue(line, colon + 1) : undefined
     } else if (name === 'www-authenticate') {
-      const earlier = this.challenge === undefined ? '' : `${this.challenge}, `
-      this.challenge = earlier + trimmed(line, colon + 1)
+      this.challenge = joined(this.challenge, fieldValue(line, colon + 1))
     } else if (name === 'content-length') {
-      const value = trimmed(line, colon + 1)
+      const value = fieldValue(line, colon + 1)
       // RFC 9112 section 6.3: two of them, even equal ones, are the mark of an attack.
       if (this.length !== undefined || !/^\d{1,15}$/.test(value)) this.refuse('its Content-Length is not one number')
       this.length = Number(value)
     } else if (name === 'transfer-encoding') {
       // RFC 9112 section 6.1: other codings were not asked for, and HTTP/1.0 has none.
-      if (this.chunked || this.version !== '1' || trimmed(line, colon + 1).toLowerCase() !== 'chunked')
+      if (this.chunked || this.version !== '1' || fieldValue(line, colon + 1).toLowerCase() !== 'chunked')
         this.refuse('its Transfer-Encoding is not "chunked"')
       this.chunked = true
     } else if (name === 'connection') {
-      if (/(?:^|[\t ,])close(?:$|[\t ,])/i.test(trimmed(line, colon + 1))) this.mayStay = false
+      if (/(?:^|[\t ,])close(?:$|[\t ,])/i.test(fieldValue(line, colon + 1))) this.mayStay = false
     } else if (name === 'keep-alive') {
-      const seconds = /(?:^|[\t ,])timeout=(\d{1,6})(?:$|[\t ,])/i.exec(trimmed(line, colon + 1))?.[1]
+      const seconds = /(?:^|[\t ,])timeout=(\d{1,6})(?:$|[\t ,])/i.exec(fieldValue(line, colon + 1))?.[1]
       if (seconds !== undefined) this.keepAliveMs = Number(seconds) * 1000
     }
   }
@@ -243,13 +243,3 @@ export class ResponseReader {
     return at
   }
 }
-
-/** Without the spaces and tabs around it, and no others: `trim` takes what other readers leave. */
-function trimmed(line: string, start: number): string {
-  let end = line.length
-  while (start < end && isSpace(line.charCodeAt(start))) start++
-  while (end > start && isSpace(line.charCodeAt(end - 1))) end--
-  return line.slice(start, end)
-}
-
-const isSpace = (code: number): boolean => code === 32 || code === 9

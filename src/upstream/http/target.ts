@@ -17,7 +17,7 @@ import type { JsonText } from '../../protocol/json-text.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { MemoryShare } from '../../limits/memory.ts'
 import type { ParamHeaderCache } from '../modern/param-header-cache.ts'
-import type { Credential } from '../rpc/credential.ts'
+import type { UpstreamCredential } from '../rpc/credential.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 import type { Egress, SocketClaim, SocketLease } from './socket-pool.ts'
 
@@ -32,7 +32,7 @@ export interface HttpTarget extends SocketLease {
   /** Of every request, as they are sent. */
   readonly headers: string
   /** Sent after them. */
-  readonly credential: Credential | undefined
+  readonly credential: UpstreamCredential | undefined
 }
 
 export interface HttpRequest extends SocketClaim {

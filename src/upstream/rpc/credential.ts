@@ -4,7 +4,7 @@ import type { Client, Upstream } from '../../protocol/seams.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { CredentialsRefusedError } from './errors.ts'
 
-export interface Credential {
+export interface UpstreamCredential {
   /** Header lines of each request, as they are sent, each with its line end; empty while there is nothing to show. */
   lines(): string
   /** What the server may repeat, and nobody is told: masked in all that it says. The same array until it changes. */
@@ -21,9 +21,9 @@ export interface Credential {
   refused(lines: string, refusal: CredentialsRefusedError, signal: AbortSignal): Promise<boolean>
 }
 
-export interface Credentials {
+export interface UpstreamCredentials {
   /** @returns undefined where the headers of the definition are all there is */
-  of(definition: UpstreamDefinition): Credential | undefined
+  of(definition: UpstreamDefinition): UpstreamCredential | undefined
 }
 
 /**
@@ -32,7 +32,7 @@ export interface Credentials {
  * @param maySendAgain asked after a refusal: is what `send` sends still there?
  */
 export async function presenting<T>(
-  credential: Credential,
+  credential: UpstreamCredential,
   signal: AbortSignal,
   send: () => Promise<T>,
   maySendAgain = (): boolean => true
@@ -51,7 +51,7 @@ export async function presenting<T>(
 
 /** Requests of a connection whose server is shown the credential. */
 export const presentedRequest =
-  (credential: Credential, request: Upstream['request']): Upstream['request'] =>
+  (credential: UpstreamCredential, request: Upstream['request']): Upstream['request'] =>
   (outgoing, client, signal) => {
     const { sent } = client
     let isHere = true

@@ -2,7 +2,8 @@
 // headers. What a result says goes to a model and to whoever reads its transcript.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import type { Credential } from './credential.ts'
+import type { UpstreamCredential } from './credential.ts'
+import { formsOf, isSecret, passwordOf, writtenForms } from './secret-values.ts'
 import { jsonSizeOf } from '../../limits/limits.ts'
 import { namesOf } from '../../protocol/json-text.ts'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
@@ -38,35 +39,6 @@ export function maskParts(text: string, parts: readonly string[]): string {
   return safe
 }
 
-const secretName = /key|token|secret|pass|pwd|phrase|auth|cred|cookie|private|sign|dsn|webhook|session/i
-// Results are full of addresses, paths, regions and names: masking these would break every link to the server's own
-// site.
-const plainValues: readonly RegExp[] = [
-  // An absolute URL without user, query and fragment.
-  /^[a-z][a-z0-9+.-]*:\/\/[^@?#\s]+$/i,
-  // A path.
-  /^(?:~|\.{1,2}|[a-z]:)?(?:[\\/][\w. -]+)+[\\/]?$/i,
-  // A mail address.
-  /^[\w.+-]+@[\w-]+(?:\.[\w-]+)+$/,
-  // Words and short numbers: `production`, `eu-central-1`, `db.example.com:5432`; not with more than eight digits.
-  /^(?!(?:\D*\d){9})(?:\p{L}+|\d{1,4})(?:[ ._:,/-](?:\p{L}+|\d{1,4}))*$/u
-]
-
-const isSecret = (name: string, value: string): boolean =>
-  secretName.test(name) || !plainValues.some((plain) => plain.test(value))
-
-/** What of a header or variable may come back: the whole, the token after its scheme, the password of a URL. */
-const formsOf = (value: string): string[] => [value, ...value.split(/\s+/), passwordOf(value)]
-
-const passwordOf = (value: string): string => (URL.canParse(value) ? new URL(value).password : '')
-
-/** As it stands, within JSON in a text, and within a URL. */
-const escaped = (form: string): string[] => [
-  form,
-  JSON.stringify(form).slice(1, -1),
-  encodeURIComponent(form.toWellFormed())
-]
-
 /** What clients send back, and what means nothing to the server once it is changed. */
 export interface Kept {
   /** Members whose texts are. */
@@ -85,7 +57,7 @@ export type Mask = NonNullable<ReturnType<typeof createResultMask>>
  * @param credential whose secrets change while connections live
  * @returns undefined where the headers, variables and arguments of the definition hold no secret, and there is none
  */
-export function createResultMask(definition: UpstreamDefinition, credential?: Pick<Credential, 'secrets'>) {
+export function createResultMask(definition: UpstreamDefinition, credential?: Pick<UpstreamCredential, 'secrets'>) {
   const given = definition.type === 'stdio' ? definition.env : definition.headers
   const ofArguments = definition.argumentSecrets ?? []
   const forms = [
@@ -94,7 +66,7 @@ export function createResultMask(definition: UpstreamDefinition, credential?: Pi
     ...ofArguments,
     ...ofArguments.map(passwordOf)
   ]
-  const own = secretParts(forms.flatMap(escaped))
+  const own = secretParts(forms.flatMap(writtenForms))
   if (own.length === 0 && credential === undefined) return undefined
   let shown: readonly string[] = []
   let all = own
@@ -102,7 +74,7 @@ export function createResultMask(definition: UpstreamDefinition, credential?: Pi
   /** Longest first, of now. */
   function secretsNow(): readonly string[] {
     const now = credential?.secrets() ?? []
-    if (now !== shown) all = secretParts([...own, ...(shown = now).flatMap(escaped)])
+    if (now !== shown) all = secretParts([...own, ...(shown = now).flatMap(writtenForms)])
     return all
   }
 

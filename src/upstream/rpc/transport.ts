@@ -7,7 +7,7 @@ import type { GatewayError, Notification, Request, Result, Revision } from '../.
 import type { JsonText } from '../../protocol/json-text.ts'
 import type { Client, HandshakeParams, UpstreamEvents } from '../../protocol/seams.ts'
 import type { Clock } from '../../time/clock.ts'
-import type { Credential } from './credential.ts'
+import type { UpstreamCredential } from './credential.ts'
 import type { LimitedWarnings } from './notifications.ts'
 import type { ServerRequestQuota } from './server-requests.ts'
 
@@ -27,7 +27,7 @@ export interface LinkContext {
   readonly memory: MemoryShare
   readonly use: ConnectionUse
   /** Undefined: the headers of the definition are all that the server is shown. */
-  readonly credential?: Credential | undefined
+  readonly credential?: UpstreamCredential | undefined
   /** The server no longer speaks the era that it was found to speak; `events.closed` follows. */
   eraChanged?(): void
 }

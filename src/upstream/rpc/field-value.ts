@@ -1,0 +1,15 @@
+// Values of header fields (RFC 9110 section 5).
+
+/** Of one that comes more than once (section 5.3). */
+export const joined = (before: string | undefined, value: string): string =>
+  before === undefined ? value : `${before}, ${value}`
+
+/** Without the spaces and tabs around it, and no others: `trim` takes what other readers leave. */
+export function fieldValue(line: string, start: number): string {
+  let end = line.length
+  while (start < end && isSpace(line.charCodeAt(start))) start++
+  while (end > start && isSpace(line.charCodeAt(end - 1))) end--
+  return line.slice(start, end)
+}
+
+const isSpace = (code: number): boolean => code === 32 || code === 9
