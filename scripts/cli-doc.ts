@@ -1,7 +1,34 @@
 // docs/cli.md: every command, from the tables of src/cli/commands.
 
 import { help } from '../src/cli/arguments.ts'
+import { catalogue } from '../src/cli/doctor/catalogue.ts'
+import { hopNames } from '../src/cli/doctor/misconfiguration.ts'
 import { commandGroups } from '../src/cli/commands/commands.ts'
+
+export function doctorMarkdown(): string {
+  const rows = Object.entries(catalogue).map(
+    ([code, { hop, side, problem, remedy }]) => `| \`${code}\` | ${hopNames[hop]} | ${side} | ${problem} | ${remedy} |`
+  )
+  return `# Doctor
+
+*Written by \`npm run docs\` from the table in src/cli/doctor/catalogue.ts; do not edit.*
+
+\`gatehouse doctor --url URL\` goes the way of a host to an endpoint, hop by hop, and stops at the first one that fails:
+
+\`\`\`
+gatehouse doctor --url https://mcp.example.com/t/acme/mcp --login            # registers, and signs in with a browser
+gatehouse doctor --url https://mcp.example.com/t/acme/mcp --key-file ci.key  # with an API key, or a token
+\`\`\`
+
+It runs anywhere, and needs nothing but the URL: run it where the host runs, as another machine may take another way. Without \`--login\`, \`--token\` or \`--key-file\` it goes as far as
+nobody has to sign in. It can only see what a host sees; why the gateway refuses a token is in its log ([logging.md](logging.md)). \`{name}\` stands for what is found.
+Each of these is made for real in test/cli/doctor.test.ts, and found.
+
+| code | hop | who has to act | what is wrong | what to do |
+|---|---|---|---|---|
+${rows.join('\n')}
+`
+}
 
 export function cliMarkdown(): string {
   const parts = commandGroups.map(({ heading, commands }) => {

@@ -4,7 +4,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 
 import { adminMarkdown } from './admin-doc.ts'
-import { cliMarkdown } from './cli-doc.ts'
+import { cliMarkdown, doctorMarkdown } from './cli-doc.ts'
 import { configMarkdown } from './config-doc.ts'
 import { architectureMarkdown } from './files-doc.ts'
 import { errorTable, type ErrorCode } from '../src/protocol/error-table.ts'
@@ -39,6 +39,7 @@ const documents = {
   'docs/admin-api.md': adminMarkdown(),
   'docs/architecture.md': architectureMarkdown(),
   'docs/cli.md': cliMarkdown(),
+  'docs/doctor.md': doctorMarkdown(),
   'docs/config.md': configMarkdown(),
   'docs/errors.md': errorsMarkdown(),
   'docs/conformance.md': conformanceMarkdown(),

@@ -1187,6 +1187,8 @@ cli/check.ts startMs
 cli/admin/admin-client.ts maxPages
 cli/admin/admin-client.ts timeoutMs
 cli/client/mcp-client.ts maxShownChars
+cli/doctor/exchange.ts maxBodyChars
+cli/doctor/endpoint-hops.ts largeMessageBytes
 session/session-index.ts readAtOnce
 control/version-records.ts readAtOnce
 control/request-memory.ts underWayMs

@@ -83,6 +83,7 @@ async function withClient(
     stderr.write(`gatehouse: ${url}: ${visible(said)}\n`)
     if (error instanceof McpRefusal && error.answer.status === 401)
       stderr.write('Give an API key or token: --key-file FILE, or GATEHOUSE_KEY.\n')
+    stderr.write(`What a host would meet on its way: gatehouse doctor --url ${url}\n`)
     return 1
   } finally {
     await client?.close()

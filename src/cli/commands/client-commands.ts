@@ -47,6 +47,29 @@ progress goes to standard error. Exits with 1 where the tool says that it has fa
     run: async (given, io) => await (await import('../client/call.ts')).runCall(given, io)
   },
   {
+    name: 'doctor',
+    summary: 'go the way of a host to an endpoint, hop by hop; at the first that fails, who has to do what',
+    options: [
+      { flags: '--url <url>', text: 'as hosts are given it' },
+      { flags: '--login', text: 'register, and sign in with a browser, as a host does' },
+      ...credentialOptions.slice(0, 2),
+      { flags: '--client-id <id>', text: 'of a client that is registered there, with http://127.0.0.1 and any port' },
+      { flags: '--origin <origin>', text: 'of the web page that calls, where the host is one: https://claude.ai' },
+      { flags: '--ca <file>', text: 'certificates (PEM) that are trusted besides the public authorities' },
+      { flags: '--timeout <seconds>', text: 'for one request. Default: 20' },
+      jsonOption
+    ],
+    text: `
+DNS, TLS, Host and Origin, the 401, metadata, discovery, registration, authorization, token, initialize, list, ping.
+docs/doctor.md has everything that it finds. Exits with 1 where a hop fails. --login leaves a client at the
+authorization server, as each host does. The page is opened in a browser, unless GATEHOUSE_NO_BROWSER is set.`,
+    examples: [
+      'gatehouse doctor --url https://mcp.example.com/t/acme/mcp --login',
+      'gatehouse doctor --url http://127.0.0.1:8080/t/demo/mcp --key-file data/api-key'
+    ],
+    run: async (given, io) => await (await import('../doctor/doctor.ts')).runDoctor(given, io)
+  },
+  {
     name: 'tail',
     summary: 'requests in the log: whose, which, when, how they ended, and why; with --follow those to come',
     operands: '<file>',

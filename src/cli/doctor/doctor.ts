@@ -1,0 +1,164 @@
+// `doctor`: goes the way of a host to an endpoint, hop by hop, and says at the first one that fails what is wrong, who
+// has to act, and what they do.
+
+import { spawn } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { visible } from '../../observe/text-log.ts'
+import { UsageError, type Given, type Io } from '../commands/command.ts'
+import { cellText } from '../table.ts'
+import { credentialOf } from '../client/target.ts'
+import { catalogue, Diagnosis, type FaultCode } from './catalogue.ts'
+import { judgeCredential, type Announced } from './credential.ts'
+import {
+  judgeFirstAnswer,
+  judgeInitialize,
+  postInitialize,
+  trySession,
+  type ExaminedEndpoint
+} from './endpoint-hops.ts'
+import { addressesOf, sender } from './exchange.ts'
+import { hopNames, type HopName } from './misconfiguration.ts'
+import { discoverLogin, logIn, metadataUrlIn, openCallback, readMetadata, registerClient } from './login-hops.ts'
+
+export interface DoctorOptions {
+  readonly url: string
+  readonly token?: string | undefined
+  readonly login?: boolean
+  readonly clientId?: string | undefined
+  readonly origin?: string | undefined
+  readonly ca?: string | undefined
+  readonly timeoutMs: number
+  readonly version: string
+}
+
+export interface Surroundings {
+  /** A hop is done. */
+  passed(hop: HopName, text: string): void
+  /** Opens a page before a person. */
+  browse(url: string): void
+  /** How long that person may take. */
+  readonly waitMs: number
+}
+
+/** @throws Diagnosis at the first hop that fails. @returns what was not tried, and why; '' where all was */
+export async function examine(options: DoctorOptions, surroundings: Surroundings): Promise<string> {
+  const { passed } = surroundings
+  const url = URL.parse(options.url)
+  if (url === null || !/^https?:$/.test(url.protocol)) throw new Diagnosis('url_invalid', { url: options.url })
+  const way = { ca: options.ca, timeoutMs: options.timeoutMs }
+  const send = sender(way)
+  const endpoint: ExaminedEndpoint = { url, origin: options.origin, send, way, version: options.version }
+  passed('dns', `${url.hostname} is ${(await addressesOf(url)).join(', ')}`)
+
+  const first = await postInitialize(endpoint)
+  passed('tls', url.protocol === 'https:' ? 'the certificate is good' : 'connected, without TLS')
+  judgeFirstAnswer(endpoint, first)
+  passed('host', `the gateway answers as ${url.host}${options.origin === undefined ? '' : ` to ${options.origin}`}`)
+  if (first.status !== 401) {
+    passed('challenge', 'none: the endpoint lets everybody in')
+    return await useEndpoint(endpoint, undefined, undefined, surroundings)
+  }
+  if (first.headers['www-authenticate'] === undefined) throw new Diagnosis('challenge_missing')
+  const metadataUrl = metadataUrlIn(first)
+  const { token } = options
+  if (metadataUrl === undefined && token === undefined) throw new Diagnosis('key_needed')
+  passed('challenge', metadataUrl === undefined ? 'asks for an API key' : `leads to ${metadataUrl}`)
+  if (metadataUrl === undefined) return await useEndpoint(endpoint, token, undefined, surroundings)
+
+  const announced = await readMetadata(endpoint, metadataUrl)
+  passed('metadata', `the login is at ${announced.issuers.join(', ')}`)
+  if (token !== undefined) return await useEndpoint(endpoint, token, announced, surroundings)
+  const server = await discoverLogin(send, announced.issuers[0] ?? '', options.clientId !== undefined)
+  passed('discovery', `${server.authorize.origin}${server.authorize.pathname}`)
+  if (options.login !== true)
+    return 'Without --login or --token nobody signs in: registration and all that follows was not tried.'
+
+  const callback = await openCallback()
+  try {
+    const { redirectUri, came } = callback
+    const clientId = options.clientId ?? (await registerClient(send, server, redirectUri))
+    passed('registration', options.clientId === undefined ? `as ${clientId}` : `not needed: ${clientId} was given`)
+    const person = { browse: surroundings.browse, came, waitMs: surroundings.waitMs }
+    const got = await logIn(send, server, { clientId, redirectUri }, announced, person)
+    passed('authorization', 'signed in and allowed')
+    passed('token', `${got.length} characters`)
+    return await useEndpoint(endpoint, got, announced, surroundings)
+  } finally {
+    callback.close()
+  }
+}
+
+async function useEndpoint(
+  endpoint: ExaminedEndpoint,
+  token: string | undefined,
+  announced: Announced | undefined,
+  { passed }: Surroundings
+): Promise<string> {
+  const answer = await postInitialize(endpoint, token)
+  judgeFirstAnswer(endpoint, answer)
+  if (token !== undefined) {
+    judgeCredential(token, announced, answer, Date.now())
+    passed('credential', 'the gateway takes it')
+  }
+  const revision = cellText(judgeInitialize(endpoint, answer)['protocolVersion'])
+  passed('initialize', `revision ${revision}`)
+  await trySession(endpoint, answer, revision, token, passed)
+  return ''
+}
+
+/** @returns the exit code: 1 where a hop fails. @throws UsageError */
+export async function runDoctor(given: Given, { env, stdout, stderr, version }: Io): Promise<number> {
+  const { url, login, 'client-id': clientId, origin, ca: caFile, timeout, json } = given.options
+  if (url === undefined) throw new UsageError('doctor needs --url URL, as hosts are given it.')
+  const seconds = timeout === undefined ? 20 : Number(timeout)
+  if (!(seconds > 0 && seconds <= 600)) throw new UsageError('--timeout takes seconds, at most 600.')
+  const ca = caFile === undefined ? undefined : await readFile(caFile, 'utf8').catch(() => '')
+  if (ca === '') throw new UsageError(`${caFile} cannot be read. --ca takes a file with certificates (PEM).`)
+  const token = login === undefined ? await credentialOf(given, env) : undefined
+  const hops: Array<{ hop: HopName; text: string }> = []
+  const passed = (hop: HopName, text: string): void => {
+    hops.push({ hop, text })
+    if (json === undefined) stdout.write(`ok    ${hopNames[hop].padEnd(hopWidth)}  ${visible(text)}\n`)
+  }
+  const browse = (page: string): void => {
+    stderr.write(`Sign in here:\n\n  ${page}\n\n`)
+    if (env['GATEHOUSE_NO_BROWSER'] === undefined) openPage(page)
+  }
+  const options = { url, token, login: login !== undefined, clientId, origin, ca, timeoutMs: seconds * 1_000, version }
+  try {
+    const untried = await examine(options, { passed, browse, waitMs: 300_000 })
+    if (json !== undefined) stdout.write(`${JSON.stringify({ hops, fault: null, untried }, null, 2)}\n`)
+    else stdout.write(untried === '' ? 'All hops are well.\n' : `All hops that were tried are well. ${untried}\n`)
+    return 0
+  } catch (error) {
+    if (!(error instanceof Diagnosis)) throw error
+    const { code, message, remedy } = error
+    const { hop, side } = catalogue[code]
+    if (json !== undefined)
+      stdout.write(`${JSON.stringify({ hops, fault: { code, hop, side, problem: message, remedy } }, null, 2)}\n`)
+    else stdout.write(faultText(code, message, remedy))
+    return 1
+  }
+}
+
+const hopWidth = Math.max(...Object.values(hopNames).map((name) => name.length))
+
+function faultText(code: FaultCode, problem: string, remedy: string): string {
+  const { hop, side } = catalogue[code]
+  return (
+    `FAILS ${hopNames[hop].padEnd(hopWidth)}  ${visible(problem)}\n\n` +
+    `What to do, at the side of the ${side}:\n  ${visible(remedy)}\n\n(${code}, docs/doctor.md)\n`
+  )
+}
+
+function openPage(page: string): void {
+  const [command, ...args] =
+    process.platform === 'darwin'
+      ? ['open', page]
+      : process.platform === 'win32'
+        ? ['rundll32', 'url.dll,FileProtocolHandler', page]
+        : ['xdg-open', page]
+  const child = spawn(command ?? '', args, { stdio: 'ignore', detached: true })
+  child.on('error', () => {}) // The URL is printed, too.
+  child.unref()
+}

@@ -1,0 +1,143 @@
+// One exchange over HTTP as a host makes it, and what a failing connection means. No redirect is followed, and nothing
+// is taken on trust: an answer counts as the gateway's only where it has the gateway's marks.
+
+import { lookup } from 'node:dns/promises'
+import { request as plainRequest } from 'node:http'
+import { request as tlsRequest } from 'node:https'
+import { isIP } from 'node:net'
+import { isObject, type JsonObject } from '../../protocol/messages.ts'
+import { Diagnosis, type FaultCode } from './catalogue.ts'
+
+export interface Exchanged {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly text: string
+  /** The body, where it is a JSON object; of a stream of events its first message. */
+  readonly json: JsonObject | undefined
+}
+
+export interface Wanted {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  /** Done as soon as the head of the answer is there. */
+  readonly headOnly?: boolean
+}
+
+export interface Way {
+  /** PEM of authorities that are trusted besides. */
+  readonly ca: string | undefined
+  readonly timeoutMs: number
+}
+
+export type SendOnce = (url: URL, wanted?: Wanted) => Promise<Exchanged>
+
+/** Of an answer that is kept, in characters. */
+const maxBodyChars = 1_048_576
+
+/** No answer, with the code of the system: `ECONNREFUSED`, `CERT_HAS_EXPIRED`, `ETIMEDOUT`. */
+export class ConnectionFault extends Error {
+  override readonly name = 'ConnectionFault'
+  readonly code: string
+
+  constructor(code: string, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.code = code
+  }
+}
+
+/** @throws ConnectionFault */
+export const sender =
+  ({ ca, timeoutMs }: Way): SendOnce =>
+  (url, { method = 'GET', headers = {}, body, headOnly = false } = {}) => {
+    const { promise, resolve, reject } = Promise.withResolvers<Exchanged>()
+    const isTls = url.protocol === 'https:'
+    const outgoing = (isTls ? tlsRequest : plainRequest)(
+      url,
+      {
+        method,
+        agent: false,
+        headers: { ...headers, ...(body !== undefined && { 'Content-Length': Buffer.byteLength(body) }) },
+        ...(isTls && ca !== undefined && { ca })
+      },
+      (answer) => {
+        const { statusCode: status = 0 } = answer
+        const kept = Object.entries(answer.headers).map(([name, value]) => [name, value?.toString()])
+        const given = Object.fromEntries(kept) as Exchanged['headers']
+        const isStream = given['content-type']?.startsWith('text/event-stream') === true
+        let text = ''
+        const done = (): void => {
+          clearTimeout(timer)
+          resolve({ status, headers: given, text, json: jsonOf(text, isStream) })
+          outgoing.destroy()
+        }
+        if (headOnly) return done()
+        answer.setEncoding('utf8')
+        answer.on('data', (part: string) => {
+          text += part
+          if (text.length > maxBodyChars || (isStream && jsonOf(text, true) !== undefined)) done()
+        })
+        answer.on('end', done)
+        answer.on('error', fail)
+      }
+    )
+    const timer = setTimeout(() => outgoing.destroy(new ConnectionFault('ETIMEDOUT', 'no answer in time')), timeoutMs)
+    function fail(error: NodeJS.ErrnoException): void {
+      clearTimeout(timer)
+      reject(new ConnectionFault(error.code ?? '', error.message, error))
+    }
+    outgoing.on('error', fail)
+    outgoing.end(body)
+    return promise
+  }
+
+function jsonOf(text: string, isStream: boolean): JsonObject | undefined {
+  const data = isStream ? /^data: ?(\{.*)$/m.exec(text)?.[1] : text
+  try {
+    const value: unknown = JSON.parse(data ?? '')
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Where its host is. @throws Diagnosis dns_unknown */
+export async function addressesOf({ hostname }: URL): Promise<string[]> {
+  const name = hostname.replace(/^\[|\]$/g, '')
+  if (isIP(name) !== 0) return [name]
+  try {
+    return (await lookup(name, { all: true })).map(({ address }) => address)
+  } catch (error) {
+    throw new Diagnosis('dns_unknown', { hostname, code: (error as NodeJS.ErrnoException).code ?? '' })
+  }
+}
+
+const tlsFaults: Readonly<Record<string, FaultCode>> = {
+  CERT_HAS_EXPIRED: 'tls_expired',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'tls_wrong_name',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'tls_unknown_ca',
+  SELF_SIGNED_CERT_IN_CHAIN: 'tls_unknown_ca',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'tls_unknown_ca',
+  UNABLE_TO_GET_ISSUER_CERT: 'tls_unknown_ca',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'tls_incomplete_chain',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'tls_at_plain_port',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'tls_at_plain_port',
+  EPROTO: 'tls_at_plain_port',
+  ETIMEDOUT: 'no_answer'
+}
+
+/** Why the endpoint's own address gives no answer. */
+export function diagnosisOf({ code, message }: ConnectionFault, url: URL, { timeoutMs }: Way): Diagnosis {
+  const port = url.port === '' ? (url.protocol === 'https:' ? '443' : '80') : url.port
+  const facts = {
+    hostname: url.hostname,
+    address: `${url.hostname}:${port}`,
+    code: code === '' ? message : code,
+    detail: message,
+    seconds: timeoutMs / 1_000
+  }
+  // A TLS server answers HTTP with an alert, or closes.
+  if (url.protocol === 'http:' && (code === 'ECONNRESET' || code.startsWith('HPE_')))
+    return new Diagnosis('plain_at_tls_port', facts)
+  return new Diagnosis(tlsFaults[code] ?? 'connection_refused', facts)
+}

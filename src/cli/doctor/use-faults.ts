@@ -1,0 +1,96 @@
+// Part of the catalogue. With a credential: whether it is taken, and whether a session works.
+// `{name}` stands for what was found.
+
+import { at } from './misconfiguration.ts'
+
+const [credential, initialize, list, ping] = [at('credential'), at('initialize'), at('list'), at('ping')]
+
+export const useFaults = {
+  key_unknown: credential(
+    'host',
+    'The API key is not one of this tenant.',
+    'Is it whole, without quotes, and of this tenant? "gatehouse key list TENANT" names its keys, "key new" ' +
+      'makes one.'
+  ),
+  authorization_not_passed: credential(
+    'proxy',
+    'The gateway did not get the Authorization header.',
+    'Let the proxy pass it on (nginx: proxy_set_header Authorization $http_authorization; Apache: CGIPassAuth ' +
+      'or ProxyPass without AuthType).'
+  ),
+  token_opaque: credential(
+    'identity provider',
+    'The token is not a JWT, so the gateway cannot check it.',
+    'Have the provider issue JWT access tokens for this resource: most do as soon as the URL of the endpoint ' +
+      'is registered as an API or audience.'
+  ),
+  token_expired: credential(
+    'host',
+    'The token has expired, {ago} ago.',
+    'Get a new one. A host that does not by itself has no refresh token: does the provider give one (offline_access)?'
+  ),
+  token_not_yet_valid: credential(
+    'identity provider',
+    'The token is good only in {ahead}.',
+    'One of the two clocks is wrong: compare that of the provider with that of the gateway (NTP).'
+  ),
+  token_for_another: credential(
+    'identity provider',
+    'The token is for {audience}, and the endpoint is {resource}.',
+    'Have the provider take the parameter "resource" (RFC 8707) or issue for this audience; or name the ' +
+      'audience that it gives under auth.issuers (docs/config.md); or put auth.login before it.'
+  ),
+  token_of_other_issuer: credential(
+    'gateway',
+    'The token is of {issuer}, and this tenant takes those of {known}.',
+    'Add the issuer to auth.issuers of the tenant, letter by letter, or sign in at the right one.'
+  ),
+  token_not_accepted: credential(
+    'identity provider',
+    'The gateway does not accept the token, though its claims fit: {said}',
+    'Most often its signature: are the keys of the issuer (jwks_uri) reachable from the gateway, and those ' +
+      'that sign? The log of the gateway says why, under request {request}.'
+  ),
+  scope_missing: credential(
+    'identity provider',
+    'The token lacks the scope {scope} (insufficient_scope).',
+    'Have the provider grant it to this person and client, or take it out of requiredScopes of the tenant.'
+  ),
+  answer_changed: initialize(
+    'proxy',
+    'The answer to initialize is not JSON any more: {detail}',
+    'Something on the way changes bodies (a filter, a scanner, a compressor). Switch it off for /t/.'
+  ),
+  session_not_passed: initialize(
+    'proxy',
+    'The answer to initialize comes without its Mcp-Session-Id header.',
+    'Let the proxy pass response headers on, and requests with Mcp-Session-Id and MCP-Protocol-Version.'
+  ),
+  initialize_refused: initialize('gateway', 'initialize is refused: {said}', 'What it says is to do (docs/errors.md).'),
+  request_refused: list(
+    'gateway',
+    '{method} is refused: {said}',
+    'What it says is to do (docs/errors.md); "gatehouse tail LOG --request {request}" has all of it.'
+  ),
+  no_tools: list(
+    'gateway',
+    'The endpoint offers this caller no tool at all.',
+    'Its upstreams are away ("gatehouse status"), or rules show this caller none ("gatehouse explain", ' +
+      '"gatehouse catalog").'
+  ),
+  stream_held_back: ping(
+    'proxy',
+    'The stream of the session (GET) does not get through within {seconds} s: something collects answers first.',
+    'Switch buffering off for /t/ (nginx: proxy_buffering off; proxy_http_version 1.1;), and compression too.'
+  ),
+  method_refused: ping(
+    'proxy',
+    '{method} is answered with {status} by something before the gateway.',
+    'Allow GET, POST, DELETE and OPTIONS for /t/.'
+  ),
+  body_too_large_for_proxy: ping(
+    'proxy',
+    'A message of {size} is refused with {status} by something before the gateway.',
+    'Allow bodies as large as limits.maxBodyBytes (nginx: client_max_body_size).'
+  )
+}

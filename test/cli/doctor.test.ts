@@ -1,0 +1,313 @@
+// Every misconfiguration of the catalogue, made for real, is diagnosed as what it is. Its table is the catalogue's.
+
+import { createServer, type ServerResponse } from 'node:http'
+import { createServer as createNetServer, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { catalogue, Diagnosis, type FaultCode } from '../../src/cli/doctor/catalogue.ts'
+import { examine, type DoctorOptions } from '../../src/cli/doctor/doctor.ts'
+import { adminCall, adminGateway } from '../kit/admin.ts'
+import { browser } from '../kit/browser.ts'
+import { forgedKey, forgingIssuer } from '../kit/forging-issuer.ts'
+import { gateway, key, type TestGatewayOptions } from '../kit/gateway.ts'
+import { identityProvider, providerClient } from '../kit/identity-provider.ts'
+import { listen } from '../kit/listen.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { cli } from './kit.ts'
+import { authority, loginProvider, testProxy, type LoginProvider, type Misbehaviour } from './doctor-kit.ts'
+
+type Made = Partial<DoctorOptions> & { readonly url: string; readonly waitMs?: number }
+
+const upstream = await startUpstream()
+t.teardown(() => upstream.close())
+const upstreams = { up: { url: upstream.url } }
+const keyed = { keys: [{ name: 'ada', key }] }
+
+/** What the doctor says, and the hops before it. */
+async function diagnosed({ waitMs = 20_000, ...options }: Made): Promise<{ fault?: Diagnosis; hops: string[] }> {
+  const hops: string[] = []
+  const person = browser()
+  try {
+    await examine(
+      { timeoutMs: 20_000, version: '1', ...options },
+      {
+        passed: (hop) => hops.push(hop),
+        // What is sent to the callback has to arrive there.
+        browse: (page) =>
+          void person.go(page, 'http://127.0.0.1:1/').then(
+            () => {},
+            () => {}
+          ),
+        waitMs
+      }
+    )
+    return { hops }
+  } catch (error) {
+    if (!(error instanceof Diagnosis)) throw error
+    return { fault: error, hops }
+  }
+}
+
+/** A gateway behind a proxy, which it names as its URL. */
+async function behind(
+  t: Test,
+  misbehaviour: Misbehaviour = {},
+  options: Partial<TestGatewayOptions> = {},
+  tls?: string
+): Promise<{ url: string }> {
+  const proxy = await testProxy(t, misbehaviour, tls)
+  const made = await gateway(t, { upstreams, auth: keyed, ...options, top: { publicUrl: proxy.url, ...options.top } })
+  proxy.target = made.listening
+  return { url: `${proxy.url}/t/acme/mcp` }
+}
+
+/** A gateway whose tenant signs people in at this provider. */
+async function withLogin(t: Test, provider: Pick<LoginProvider, 'url'>, auth: object = {}): Promise<string> {
+  const made = await gateway(t, { upstreams, auth: { issuers: [{ issuer: provider.url }], ...auth } })
+  return made.url()
+}
+
+/** Tokens of an issuer that this tenant takes. */
+async function withTokens(t: Test, claims: Record<string, unknown>, auth: object = {}, other = false) {
+  const issuer = await forgingIssuer(t, { resource: 'urn:none', now: Date.now() })
+  const made = await gateway(t, {
+    upstreams,
+    auth: { issuers: [{ issuer: issuer.issuer, jwksUri: issuer.jwksUri }], ...auth }
+  })
+  const stranger = other ? await forgedKey('ES256', issuer.key.kid) : undefined
+  const token = await issuer.sign({ aud: made.url(), sub: 'ada', client_id: 'app', ...claims }, {}, stranger)
+  return { url: made.url(), token }
+}
+
+const says = (status: number, text: string, headers: Record<string, string> = {}) => ({
+  answers(_incoming: unknown, response: ServerResponse) {
+    response.writeHead(status, { 'Content-Type': 'text/html', ...headers }).end(text)
+    return true
+  }
+})
+const only = (fits: RegExp, methods: readonly string[], answer: ReturnType<typeof says>): Misbehaviour => ({
+  answers: ({ url, method }, response) =>
+    fits.test(url ?? '') && methods.includes(method ?? '') && answer.answers(undefined, response)
+})
+const now = (): number => Math.floor(Date.now() / 1_000)
+const page = '<title>Sign in to Example</title><form><input type="password"></form>'
+const loopbackClient = (more: object) => ({
+  clients: [
+    { client_id: 'host', redirect_uris: ['http://127.0.0.1/callback'], application_type: 'native' as const, ...more }
+  ]
+})
+
+const made: Readonly<Record<FaultCode, (t: Test) => Promise<Made> | Made>> = {
+  url_invalid: () => ({ url: 'mcp.example.com' }),
+  url_without_endpoint: async (t) => ({ url: (await gateway(t, { upstreams })).publicUrl }),
+  dns_unknown: () => ({ url: 'http://nobody.invalid/t/acme/mcp' }),
+  connection_refused: () => ({ url: 'http://127.0.0.1:1/t/acme/mcp' }),
+  no_answer: async (t) => {
+    const sockets = new Set<Socket>()
+    const silent = createNetServer((socket) => sockets.add(socket))
+    const closeAllConnections = (): void => sockets.forEach((socket) => socket.destroy())
+    const url = await listen(t, Object.assign(silent, { closeAllConnections }) as never)
+    return { url, timeoutMs: 200 }
+  },
+  tls_expired: async (t) => ({ ...(await behind(t, {}, {}, 'expired')), ca: authority }),
+  tls_wrong_name: async (t) => ({ ...(await behind(t, {}, {}, 'other-name')), ca: authority }),
+  tls_unknown_ca: async (t) => await behind(t, {}, {}, 'localhost'),
+  tls_incomplete_chain: async (t) => ({ ...(await behind(t, {}, {}, 'below-intermediate')), ca: authority }),
+  tls_at_plain_port: async (t) => ({ url: (await behind(t)).url.replace('http:', 'https:') }),
+  plain_at_tls_port: async (t) => ({ url: (await behind(t, {}, {}, 'good')).url.replace('https:', 'http:') }),
+  redirects: async (t) => await behind(t, says(308, '', { Location: 'https://mcp.example.com/t/acme/mcp' })),
+  login_page: async (t) => await behind(t, says(200, page)),
+  own_authentication: async (t) => await behind(t, says(401, '', { 'WWW-Authenticate': 'Basic realm="staging"' })),
+  bad_gateway: async (t) => ({ url: `${(await testProxy(t)).url}/t/acme/mcp` }),
+  path_not_passed: async (t) => await behind(t, only(/^\/t\//, ['POST'], says(404, '<h1>404 Not Found</h1>'))),
+  not_mcp: async (t) => ({ url: (await behind(t, says(200, '<h1>It works!</h1>'))).url }),
+  host_refused: async (t) => await behind(t, { requestHeaders: { host: 'gateway.internal:8080' } }),
+  origin_refused: async (t) => ({ ...(await behind(t)), origin: 'https://claude.ai' }),
+  endpoint_unknown: async (t) => ({ url: (await behind(t)).url.replace('acme', 'acne') }),
+  tenant_stopped: async (t) => {
+    const made = await adminGateway(t, { upstreams })
+    await adminCall(made.adminUrl, 'PUT', '/v1/tenants/acme/kills/tenant')
+    return { url: made.url(), token: key }
+  },
+  gateway_busy: async (t) => {
+    const made = await gateway(t, { upstreams, limits: { requestsPerSecondPerPrincipal: 1 } })
+    const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
+    for (let status = 0; status !== 429;)
+      ({ status } = await fetch(made.url(), {
+        method: 'POST',
+        headers,
+        body: '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+      }))
+    return { url: made.url(), token: key }
+  },
+  challenge_missing: async (t) => await behind(t, { responseHeaders: { 'www-authenticate': undefined } }),
+  key_needed: async (t) => await behind(t),
+  public_url_differs: async (t) => {
+    const provider = await loginProvider(t)
+    const made = await gateway(t, { upstreams, auth: { issuers: [{ issuer: provider.url }] } })
+    const proxy = await testProxy(t, { requestHeaders: { host: new URL(made.listening).host } })
+    proxy.target = made.listening
+    return { url: `${proxy.url}/t/acme/mcp` }
+  },
+  metadata_not_passed: async (t) => {
+    const auth = { issuers: [{ issuer: (await loginProvider(t)).url }] }
+    return await behind(t, only(/^\/\.well-known/, ['GET'], says(404, 'nothing here')), { auth })
+  },
+  resource_differs: async (t) => ({ url: `${await withLogin(t, await loginProvider(t))}?from=mail` }),
+  issuer_unreachable: async (t) => ({ url: await withLogin(t, { url: 'http://127.0.0.1:1' }) }),
+  issuer_without_metadata: async (t) => {
+    const url = await listen(
+      t,
+      createServer((_request, response) => response.writeHead(404).end())
+    )
+    return { url: await withLogin(t, { url }) }
+  },
+  issuer_differs: async (t) => ({ url: await withLogin(t, { url: `${(await loginProvider(t)).url}/` }) }),
+  issuer_incomplete: async (t) => {
+    const alters = (text: string): string => text.replace('"authorization_endpoint"', '"elsewhere"')
+    return { url: await withLogin(t, await loginProvider(t, {}, { alters })) }
+  },
+  issuer_without_pkce: async (t) => {
+    const alters = (text: string): string => text.replace('"code_challenge_methods_supported"', '"elsewhere"')
+    return { url: await withLogin(t, await loginProvider(t, {}, { alters })) }
+  },
+  no_registration: async (t) => ({ url: await withLogin(t, await identityProvider(t, 'http://127.0.0.1/callback')) }),
+  registration_refused: async (t) => {
+    const provider = await loginProvider(t, { features: { registration: { enabled: true, initialAccessToken: true } } })
+    return { url: await withLogin(t, provider), login: true }
+  },
+  client_unknown: async (t) => ({ url: await withLogin(t, await loginProvider(t)), login: true, clientId: 'nobody' }),
+  resource_refused: async (t) => ({ url: await withLogin(t, await loginProvider(t)), login: true }),
+  scope_refused: async (t) => {
+    const client = loopbackClient({ token_endpoint_auth_method: 'none', scope: 'openid' })
+    const provider = await loginProvider(t, { ...client, scopes: ['openid', 'mcp'] })
+    const url = await withLogin(t, provider, { requiredScopes: ['mcp'] })
+    provider.resources.add(url)
+    return { url, login: true, clientId: 'host' }
+  },
+  login_refused: async (t) => {
+    const provider = await loginProvider(t)
+    provider.person = undefined
+    const url = await withLogin(t, provider)
+    provider.resources.add(url)
+    return { url, login: true }
+  },
+  login_not_finished: async (t) => {
+    const provider = await loginProvider(t, {}, only(/^\/in\//, ['GET'], says(200, 'a person reads on')))
+    const url = await withLogin(t, provider)
+    provider.resources.add(url)
+    return { url, login: true, waitMs: 100 }
+  },
+  token_refused: async (t) => {
+    const provider = await loginProvider(
+      t,
+      loopbackClient({ client_secret: 'a secret of the host, at least 32 bytes' })
+    )
+    const url = await withLogin(t, provider, { requiredScopes: ['mcp'] })
+    provider.resources.add(url)
+    return { url, login: true, clientId: 'host' }
+  },
+  key_unknown: async (t) => ({ ...(await behind(t)), token: 'gh_this_is_the_key_of_somebody_else' }),
+  authorization_not_passed: async (t) => ({
+    ...(await behind(t, { requestHeaders: { authorization: undefined } })),
+    token: key
+  }),
+  token_opaque: async (t) => ({ ...(await withTokens(t, {})), token: 'Zm9vYmFyLWFuLW9wYXF1ZS10b2tlbg' }),
+  token_expired: async (t) => await withTokens(t, { iat: now() - 7_200, exp: now() - 3_600 }),
+  token_not_yet_valid: async (t) => await withTokens(t, { nbf: now() + 3_600, exp: now() + 7_200 }),
+  token_for_another: async (t) => await withTokens(t, { aud: 'https://api.example.com' }),
+  token_of_other_issuer: async (t) => await withTokens(t, { iss: 'https://old-idp.example.com' }),
+  token_not_accepted: async (t) => await withTokens(t, {}, {}, true),
+  scope_missing: async (t) => await withTokens(t, { scope: 'openid' }, { requiredScopes: ['mcp'] }),
+  answer_changed: async (t) => {
+    const alters = (text: string): string => (text.includes('serverInfo') ? `<!-- scanned -->${text}` : text)
+    return { ...(await behind(t, { alters })), token: key }
+  },
+  session_not_passed: async (t) => ({
+    ...(await behind(t, { responseHeaders: { 'mcp-session-id': undefined } })),
+    token: key
+  }),
+  initialize_refused: async (t) => ({
+    ...(await behind(t, { requestHeaders: { 'content-type': 'text/plain' } })),
+    token: key
+  }),
+  request_refused: async (t) => ({
+    ...(await behind(t, { requestHeaders: { 'mcp-session-id': undefined } })),
+    token: key
+  }),
+  no_tools: async (t) => ({ ...(await behind(t, {}, { upstreams: {} })), token: key }),
+  stream_held_back: async (t) => ({ ...(await behind(t, { buffers: true })), token: key, timeoutMs: 1_500 }),
+  method_refused: async (t) => ({
+    ...(await behind(t, only(/^\/t\//, ['DELETE'], says(405, 'Method Not Allowed')))),
+    token: key
+  }),
+  body_too_large_for_proxy: async (t) => ({
+    ...(await behind(t, {
+      answers: ({ headers }, response) =>
+        Number(headers['content-length']) > 1_048_576 && says(413, 'too large').answers(undefined, response)
+    })),
+    token: key
+  })
+}
+
+t.test('the catalogue has forty misconfigurations and more, and each is made', async (t) => {
+  t.ok(Object.keys(catalogue).length >= 40)
+  t.same(Object.keys(made).toSorted(), Object.keys(catalogue).toSorted())
+})
+
+for (const [code, make] of Object.entries(made) as Array<[FaultCode, (typeof made)[FaultCode]]>) {
+  t.test(`${code} is diagnosed`, async (t) => {
+    const { fault, hops } = await diagnosed(await make(t))
+    t.equal(fault?.code, code, `after ${hops.join(', ')}: ${fault?.message}`)
+    t.notMatch(`${fault?.message} ${fault?.remedy}`, /\{\w+\}/, 'nothing is left to fill in')
+  })
+}
+
+t.test('without a fault every hop passes: with a key over TLS, and by signing in', async (t) => {
+  const overTls = await behind(t, {}, {}, 'good')
+  t.same(await diagnosed({ ...overTls, ca: authority, token: key }), {
+    hops: ['dns', 'tls', 'host', 'challenge', 'credential', 'initialize', 'list', 'ping']
+  })
+  const provider = await loginProvider(t)
+  const url = await withLogin(t, provider, { requiredScopes: ['mcp'] })
+  provider.resources.add(url)
+  const { hops, fault } = await diagnosed({ url, login: true })
+  t.equal(fault?.message, undefined)
+  t.same(hops.slice(3), [
+    'challenge',
+    'metadata',
+    'discovery',
+    'registration',
+    'authorization',
+    'token',
+    'credential',
+    'initialize',
+    'list',
+    'ping'
+  ])
+  t.same((await diagnosed({ url })).hops.at(-1), 'discovery', 'as far as nobody has to sign in')
+  const open = await gateway(t, { upstreams, auth: 'none' })
+  t.equal((await diagnosed({ url: open.url() })).fault, undefined)
+})
+
+t.test('a secret client of a company cannot be used by hosts, which is not the fault of the gateway', async (t) => {
+  const provider = await identityProvider(t, 'http://127.0.0.1/callback')
+  const url = await withLogin(t, provider)
+  t.equal((await diagnosed({ url, login: true, clientId: providerClient.clientId })).fault?.code, 'client_unknown')
+})
+
+t.test('the command tells each hop, and at the first that fails the side that has to act', async (t) => {
+  const { url } = await behind(t, { requestHeaders: { authorization: undefined } })
+  const { code, out } = await cli(['doctor', '--url', url, '--token', key])
+  t.equal(code, 1)
+  t.match(
+    out,
+    /^ok +DNS .*\nok +connection and TLS[^]*ok +the 401[^]*\nFAILS credential +The gateway did not get the Auth/
+  )
+  t.match(out, /What to do, at the side of the proxy:\n +Let the proxy pass it on[^]*authorization_not_passed/)
+  const asData = await cli(['doctor', '--url', url, '--token', key, '--json'])
+  t.match(JSON.parse(asData.out), { fault: { code: 'authorization_not_passed', side: 'proxy', hop: 'credential' } })
+  const good = await cli(['doctor', '--url', (await behind(t)).url], { GATEHOUSE_KEY: key })
+  t.match(good, { code: 0, out: /All hops are well\.\n$/ })
+  t.match(await cli(['doctor']), { code: 2, err: /doctor needs --url/ })
+  t.match(await cli(['doctor', '--url', url, '--ca', '/nowhere']), { code: 2, err: /^\/nowhere cannot be read/ })
+})
