@@ -67,6 +67,8 @@ file would hold under \`tenants.{id}\` ([config.md](config.md)), in JSON, and ke
 - Kill switches (\`PUT /v1/tenants/{tenant}/kills/…\`) stop a tool, an upstream, a caller, a key or a whole tenant, also of the file: at every process within a second, calls in flight included, until they are taken back. An upstream or key that there is not is 404: it would stop nothing.
   What a platform-admin has stopped only a platform-admin takes back. They survive restarts and rollbacks, and \`explain\` tells them. They go with a tenant that is removed: made anew by PUT or apply it has none; brought back by a rollback it has those that it had last.
   Of a caller that is stopped the thousand sessions of the tenant that were opened last are looked at and ended; older ones are refused while the kill lasts. A task that its server runs by itself goes on there.
+- What goes on can be listened to, with \`Accept: text/event-stream\`: calls as they end (\`GET /v1/calls\`, \`GET /v1/tenants/{tenant}/calls\`) and audit records as they are made (\`GET /v1/tenants/{tenant}/audit\`), from every process on the store.
+  Nothing is kept for a reader that is away; one that does not read, or whose key is taken away, is let go of and told why. \`curl -N -H "Accept: text/event-stream" …\` shows it.
 - A POST with an \`Idempotency-Key\` (a UUID) that is sent again gets the answer of the first time, for a day.
 - A 503 says that the store does not answer: then the change was not made, or, where its answer was lost, made whole. Read, and see.
 - Where the document of a tenant cannot be used at one process (a variable is not set there), the tenant stays there as it was, the log says why, and so does \`problems\` of \`GET /v1/tenants/{tenant}\`. Nobody else is
@@ -126,7 +128,7 @@ const table = (title: string, rows: readonly string[]): string[] =>
 const isTold = ({ path }: AdminRoute): boolean => path === '/v1/limits'
 
 function routeSection(route: AdminRoute): string {
-  const { method, path, summary, query, body, response } = route
+  const { method, path, summary, query, body, response, events } = route
   const shapes = [query, body, response] as readonly (Shape | undefined)[]
   const [ofQuery = [], ofBody = [], ofResponse = []] = shapes.map((shape) =>
     shape === undefined ? [] : members(shape)
@@ -140,7 +142,8 @@ function routeSection(route: AdminRoute): string {
     ...(isTold(route)
       ? ['Answer: `limits` of [config.md](config.md).']
       : table(isPage ? 'Each of `items`:' : 'Answer:', ofResponse)),
-    ...(response === undefined ? ['Answer: 204.'] : [])
+    ...(response === undefined && events === undefined ? ['Answer: 204.'] : []),
+    ...(events === undefined ? [] : [`Events: ${events}`])
   ].join('\n\n')
 }
 

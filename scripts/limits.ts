@@ -55,6 +55,35 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'request',
       'named as unknown in the answer'
     ],
+    ['admin/live/event-streams.ts maxStreams', 'streams of events', 'process', '429'],
+    ['admin/live/event-streams.ts maxStreamsPerKey', 'the same', 'admin key', '429'],
+    ['admin/live/event-streams.ts maxUnreadBytes bytes', 'events that are not read', 'stream', 'the stream ends'],
+    ['admin/live/event-streams.ts recheckMs', 'time until a stream ends whose key was taken away', 'stream', '-'],
+    ['admin/live/event-streams.ts keepAliveMs', 'time without any sign of life', 'stream', 'a comment is sent'],
+    [
+      'admin/live/watch.ts maxEventsSent maxCharsSent',
+      'events that are sent to a listener at another process, and their characters, in a quarter of a second',
+      'stream',
+      'dropped, and counted in the stream'
+    ],
+    ['admin/live/watch.ts maxFarListeners', 'listeners at other processes', 'process', 'they hear nothing from it'],
+    ['admin/live/usage.ts writeMs', 'time after which what is used is written', 'process', '-'],
+    ['admin/live/usage.ts maxToolsCounted', 'tools that are told apart in a day', 'tenant', 'in sums only'],
+    ['admin/live/usage-routes.ts maxDays', 'days of usage', 'request', '400'],
+    [
+      'admin/live/usage-routes.ts maxPartsListed',
+      'upstreams, and tools, of an answer',
+      'request',
+      'those used least are left out'
+    ],
+    ['audit/read.ts segmentsPerPage', 'segments of an audit log that are searched', 'request', 'the page is shorter'],
+    ['store/keys.ts usageTtlMs', 'time for which usage is kept', 'tenant', 'forgotten'],
+    [
+      'store/keys.ts usageProcessesKept',
+      'processes whose counts of a day are kept',
+      'tenant',
+      'the oldest are forgotten'
+    ],
     ['control/control.ts pollMs', 'time until a change is looked for that nobody told of', 'process', '-'],
     ['control/control.ts maxAttempts', 'times that a change is judged again', 'change', '409'],
     ['control/compiled-documents.ts maxDocumentChars chars', 'the configuration of one tenant', 'tenant', '409'],
@@ -1217,6 +1246,11 @@ store/sqlite-logs.ts pageBytes
 session/event-copies.ts memoryPart
 audit/audit.ts retryMs
 audit/audit.ts dayMs
+admin/live/usage.ts dayMs
+admin/live/event-streams.ts lastWordMs
+admin/live/watch.ts renewMs
+admin/live/watch.ts believedMs
+admin/live/watch.ts sendMs
 audit/audit.ts MiB
 audit/segments.ts MiB
 audit/segments.ts batchesPerSegment

@@ -2,6 +2,7 @@
 // clock or the environment.
 
 import { randomBytes, randomInt, randomUUID } from 'node:crypto'
+import { createNow } from './admin/live/now.ts'
 import { createAdminServer } from './admin/server.ts'
 import { createAudit } from './audit/audit.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
@@ -20,6 +21,7 @@ import type { ServerAddress } from './http/headers.ts'
 import { createServer } from './http/server.ts'
 import { descriptorLimit } from './limits/descriptors.ts'
 import { memoryAccountOfProcess, type MemoryAccount } from './limits/memory.ts'
+import { createLiveEvents } from './observe/live.ts'
 import type { Log } from './observe/log.ts'
 import { contextIn, contextsOf, upstreamHashesOf, type ContextOf } from './relay/call/call.ts'
 import type { EndpointReport } from './relay/methods/report.ts'
@@ -31,7 +33,7 @@ import { createLiveSessions } from './session/live-sessions.ts'
 import { createSessions } from './session/sessions.ts'
 import { copyLimitsFor } from './session/event-copies.ts'
 import { createStreamHolders, serveHeldStreams } from './session/stream-holders.ts'
-import { createStreams } from './session/streams.ts'
+import { createStreams, dropWithSessions } from './session/streams.ts'
 import { createStoreHealth } from './store/health.ts'
 import { openStore } from './store/open-store.ts'
 import type { Store } from './store/port.ts'
@@ -98,7 +100,9 @@ export async function createGateway(
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
   const snapshot = (): Snapshot => state.snapshot
   const metrics = initial.admin && (await import('./observe/metrics/metrics.ts')).createMetrics({ version, node })
-  const audit = initial.audit && createAudit({ config: initial.audit, store, snapshot, run: newId(), ...clocks, log })
+  const events = createLiveEvents()
+  const recording = { store, snapshot, run: newId(), live: events, ...clocks, log }
+  const audit = initial.audit && createAudit({ config: initial.audit, ...recording })
   await audit?.loaded
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
   const login = createLogin({ snapshot, store, epochOf: sessions.epochOf, sealer, ...clocks, log })
@@ -110,12 +114,7 @@ export async function createGateway(
   const live = createLiveSessions(steadyClock, node, () =>
     Math.min(state.snapshot.limits.sessionIdleMs, state.snapshot.limits.sessionMaxMs)
   )
-  sessions.onEnded((key) => {
-    // First, while the streams are still known as its own: what the store holds of them is deleted too.
-    streams.drop(key)
-    live.drop(key)
-  })
-  live.onDrop((key) => streams.drop(key))
+  dropWithSessions(sessions, live, streams)
 
   const descriptors = descriptorLimit()
   const supervisor = openSupervisor(snapshot, descriptors, env, log)
@@ -123,7 +122,8 @@ export async function createGateway(
   const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory }, initial, metrics)
 
   const contextOf: ContextOf = (tenant, endpoint) => contextIn(state.snapshot, tenant, endpoint)
-  const observers = { clock: steadyClock, log, audit, metrics }
+  const now = initial.admin && createNow({ live: events, metrics, store, bus, ...clocks, log })
+  const observers = { clock: steadyClock, log, audit, metrics: now?.meter }
   const runtime = { ...clocks, random, newId, clientInfo: serverInfo, log, memory, observers }
   const relay = createLegacyRelay({ runtime, pool, store, sealer, sessions, live, serverRequestQuotas, contextOf })
   const [{ shared }, { parkedMs }] = [relay, overrides]
@@ -145,13 +145,15 @@ export async function createGateway(
     storeHealth: { fault: async () => (await storeHealth.fault()) ?? (sealer.ready ? control.fault() : undefined) },
     sealer,
     ...observers,
+    metrics,
     requestId: () => randomUUID(),
     descriptors
   })
 
   const { listings, catalogOf } = shared
   const held = { live, streams, memory, calls, supervisor, modernRelay, httpSse, connections: server.connections }
-  const services = { snapshot, listings, catalogOf, pool, sessions, control, audit, metrics, held, ...clocks }
+  const shown = { snapshot, listings, catalogOf, pool, sessions, control, store, audit, metrics, held, ...clocks }
+  const services = { ...shown, watch: now?.watch, usage: now?.usage }
   const admin = createAdminServer({ ...services, version, log })
 
   async function shutDown(): Promise<void> {
@@ -181,7 +183,7 @@ export async function createGateway(
     supervisor.close()
     authenticator.close()
     await sessions.close()
-    await Promise.all([audit?.close(), metrics?.close()])
+    await Promise.all([audit?.close(), metrics?.close(), now?.close()])
     await store.close()
   }
 

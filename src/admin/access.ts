@@ -8,6 +8,7 @@ import { readBearer } from '../auth/bearer.ts'
 import type { AdminConfig, AdminKeyConfig, Snapshot } from '../config/snapshot.ts'
 import { createTokenBucket } from '../limits/limits.ts'
 import type { Log } from '../observe/log.ts'
+import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
 import { AdminProblem } from './problem.ts'
@@ -20,6 +21,8 @@ export interface Administrator {
   readonly role: AdminRole
   /** undefined: all. */
   readonly tenants: ReadonlySet<string> | undefined
+  /** What let it in, as it is configured. */
+  readonly by: AdminKeyConfig
 }
 
 /** `gatehouse admin-key new` makes such: the digest of anything that a person thought up matches nothing. */
@@ -75,7 +78,12 @@ export function createAdminAccess(snapshot: () => Pick<Snapshot, 'admin'>, clock
       if (key === undefined) throw refused(presented, address)
       const { name, role, tenants } = key
       if (!perKey.take(key.sha256)) throw tooMany('This key sends too many requests.', 'Send more slowly.')
-      return { name, role, tenants: tenants === undefined ? undefined : new Set(tenants) }
+      return { name, role, tenants: tenants === undefined ? undefined : new Set(tenants), by: key }
+    },
+    /** Is what let it in still there, as it was? */
+    isLetIn({ by }: Administrator): boolean {
+      const { keys = [] } = snapshot().admin ?? {}
+      return keys.some((each) => each === by || canonicalJsonOf(each) === canonicalJsonOf(by))
     }
   }
 }

@@ -52,7 +52,10 @@ const problemSchema = {
 
 const parameterNames = (path: string): string[] => [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
 
-function operation({ path, roles, summary, query, body, response }: AdminRoute) {
+function operation({ path, roles, summary, query, body, response, events }: AdminRoute) {
+  const streamed =
+    events === undefined ? {} : { 'text/event-stream': { schema: { type: 'string', description: events } } }
+
   const named = parameterNames(path).map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } }))
   return {
     summary,
@@ -60,9 +63,9 @@ function operation({ path, roles, summary, query, body, response }: AdminRoute) 
     parameters: [...named, ...(query === undefined ? [] : queryParameters(query))],
     ...(body !== undefined && { requestBody: { required: true, content: json(plain(body)) } }),
     responses: {
-      ...(response === undefined
+      ...(response === undefined && events === undefined
         ? { '204': { description: 'Done.' } }
-        : { '200': { description: 'The answer.', content: answer(response) } }),
+        : { '200': { description: 'The answer.', content: { ...(response && answer(response)), ...streamed } } }),
       default: {
         description: 'It is refused.',
         content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } }

@@ -13,6 +13,7 @@ export const problemTable = {
   forbidden_origin: [403, 'Web pages of other origins may not call.'],
   not_found: [404, 'There is no such thing, or the key is not for it.'],
   method_not_allowed: [405, 'The path has other methods.'],
+  not_acceptable: [406, 'The route has no such form.'],
   managed_by_file: [409, 'The configuration file has it, where alone it can be changed.'],
   conflict: [409, 'It is in a state that does not allow this.'],
   limit_reached: [409, 'It would be more than is kept.'],

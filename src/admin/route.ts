@@ -14,9 +14,12 @@ import type { CatalogCache } from '../relay/catalog/client-catalogs.ts'
 import type { Listings } from '../relay/catalog/listings.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { Clock } from '../time/clock.ts'
+import type { Store } from '../store/port.ts'
 import type { Pool } from '../upstream/pool/pool.ts'
 import type { Administrator, AdminRole } from './access.ts'
 import type { Conditions } from './configuration/conditions.ts'
+import type { Usage } from './live/usage.ts'
+import type { Watch } from './live/watch.ts'
 import { AdminProblem, noSuch } from './problem.ts'
 
 /** What the handlers look at, and what they act on. */
@@ -40,6 +43,10 @@ export interface AdminServices {
   readonly pool: Pick<Pool, 'stateOf' | 'statesOf'>
   readonly sessions: Pick<Sessions, 'index' | 'end'>
   readonly control: Control
+  /** undefined only where there is no admin API; so is `usage`. */
+  readonly watch: Pick<Watch, 'listen'> | undefined
+  readonly usage: Pick<Usage, 'read'> | undefined
+  readonly store: Store
   /** The time of day. */
   readonly wall: Pick<Clock, 'now'>
   readonly log: Log
@@ -60,6 +67,8 @@ export interface AdminRequest<Query = unknown, Body = unknown> {
   readonly body: Body
   /** That of the path, to which the key has access. @throws AdminProblem not_found */
   readonly tenant: Tenant
+  /** The answer is to go on, as server-sent events. */
+  readonly wantsEvents: boolean
   /** All routes as an OpenAPI document. */
   readonly openApi: object
 }
@@ -74,6 +83,16 @@ export class AdminReply {
     this.body = body
     this.headers = headers
     this.status = status
+  }
+}
+
+/** An answer that goes on, as server-sent events. */
+export class AdminStream {
+  readonly open: (send: (event: string, data: string) => void) => () => void
+
+  /** @param open begins to send, and returns what ends it. `data` is one line */
+  constructor(open: AdminStream['open']) {
+    this.open = open
   }
 }
 
@@ -92,6 +111,8 @@ interface RouteShape {
   readonly isForDocument?: true
   /** undefined: 204. A string is sent as plain text. */
   readonly response?: TSchema
+  /** It can be listened to: what its events say. */
+  readonly events?: string
 }
 
 export interface AdminRoute extends RouteShape {

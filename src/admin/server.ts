@@ -8,12 +8,14 @@ import { isLoopback } from '../config/formats.ts'
 import { parseJson } from '../protocol/json.ts'
 import type { Clock } from '../time/clock.ts'
 import { createAdminAccess, type Administrator } from './access.ts'
+import { checkContentType, checkRole, checkTarget, mergePatchType } from './checks.ts'
 import { conditionsOf } from './configuration/conditions.ts'
 import { adminSocketLimits, localHostOf, serveOneRequest } from './connection.ts'
+import { createEventStreams } from './live/event-streams.ts'
 import { openApiOf, plainText } from './openapi.ts'
 import { limitAdminConnections } from './places.ts'
-import { AdminProblem, notJsonBody, problemOf } from './problem.ts'
-import { AdminReply, checked, tenantOf, type AdminRoute, type AdminServices } from './route.ts'
+import { AdminProblem, problemOf } from './problem.ts'
+import { AdminReply, AdminStream, checked, tenantOf, type AdminRoute, type AdminServices } from './route.ts'
 import { adminRoutes } from './table.ts'
 
 /** In bytes. */
@@ -27,9 +29,6 @@ const securityHeaders = {
   'Referrer-Policy': 'no-referrer',
   'X-Content-Type-Options': 'nosniff'
 }
-
-/** Two parties could read two things of those that come twice (RFC 9110 section 5.3). */
-const singleHeaders = ['host', 'origin', 'content-type', 'content-length', 'content-encoding', 'transfer-encoding']
 
 const otherMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 
@@ -52,6 +51,7 @@ export function createAdminServer(
   const { snapshot, version, clock, log } = options
   if (snapshot().admin === undefined) return { listen: async () => undefined, close: async () => {} }
   const access = createAdminAccess(snapshot, clock, log)
+  const eventStreams = createEventStreams({ clock, isLetIn: access.isLetIn })
   const openApi = openApiOf(adminRoutes, version)
   let ownHosts: ReadonlySet<string> = new Set()
   const server = fastify({
@@ -139,6 +139,7 @@ export function createAdminServer(
             params,
             query: route.query && checked(route.query, { ...(request.query as object) }, 'query'),
             body: route.body && (route.isOwnJudge ? request.body : checked(route.body, request.body, 'body')),
+            wantsEvents: /\btext\/event-stream\b/i.test(request.headers.accept ?? ''),
             openApi,
             get tenant() {
               if (tenant === false || tenant === undefined) throw new Error(`${route.path} names no tenant`)
@@ -147,16 +148,11 @@ export function createAdminServer(
           },
           options
         )
-        void reply.headers(securityHeaders)
-        if (route.response === undefined)
-          return await reply
-            .code(204)
-            .headers(answer instanceof AdminReply ? answer.headers : {})
-            .send()
-        const { body, headers, status } = answer instanceof AdminReply ? answer : new AdminReply(answer, {})
-        void reply.code(status).headers(headers)
-        if (typeof body === 'string') return await reply.type(plainText).send(body)
-        return await reply.type('application/json; charset=utf-8').send(JSON.stringify(body))
+        if (answer instanceof AdminStream) {
+          eventStreams.serve(reply.raw, securityHeaders, administrator, answer)
+          return void reply.hijack()
+        }
+        return await sendAnswer(reply, route, answer)
       }
     })
   }
@@ -189,57 +185,27 @@ export function createAdminServer(
       ownHosts = new Set([bound, ...names])
       return `http://${bound}`
     },
-    close: () => server.close()
+    close() {
+      eventStreams.close()
+      return server.close()
+    }
   }
+}
+
+async function sendAnswer(reply: FastifyReply, { response }: AdminRoute, answer: unknown): Promise<unknown> {
+  void reply.headers(securityHeaders)
+  if (response === undefined)
+    return await reply
+      .code(204)
+      .headers(answer instanceof AdminReply ? answer.headers : {})
+      .send()
+  const { body, headers, status } = answer instanceof AdminReply ? answer : new AdminReply(answer, {})
+  void reply.code(status).headers(headers)
+  if (typeof body === 'string') return await reply.type(plainText).send(body)
+  return await reply.type('application/json; charset=utf-8').send(JSON.stringify(body))
 }
 
 const urlOf = (path: string): string => path.replace(/\{(\w+)\}/g, ':$1')
 
 const noPath = (): AdminProblem =>
   new AdminProblem('not_found', 'There is no such path.', 'See /openapi.json for all paths.')
-
-/** @throws AdminProblem */
-function checkTarget({ raw, headers }: FastifyRequest, isOwnHost: (host: string) => boolean): void {
-  const names = raw.rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase())
-  const twice = singleHeaders.find((name) => names.indexOf(name) !== names.lastIndexOf(name))
-  if (twice !== undefined)
-    throw new AdminProblem('invalid_request', `The header ${twice} is there twice.`, 'Send it once.')
-  if (raw.url?.startsWith('/') !== true)
-    throw new AdminProblem('invalid_request', 'The target is no path.', 'Send a path, and the host as Host.')
-  const { host = '', origin } = headers
-  if (!isOwnHost(host))
-    throw new AdminProblem(
-      'forbidden_host',
-      'The Host header names none of the hosts of the admin API.',
-      'Use the address that it listens on, or list the name under admin.hosts in the configuration.'
-    )
-  // A page of the very same host, which only the gateway could serve.
-  if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`)
-    throw new AdminProblem(
-      'forbidden_origin',
-      'The request comes from a web page of another origin.',
-      'Call the admin API from a program, not from a page.'
-    )
-}
-
-/** @throws AdminProblem forbidden */
-function checkRole({ roles, method }: AdminRoute, administrator: Administrator | undefined): void {
-  if (administrator !== undefined && roles.includes(administrator.role)) return
-  throw new AdminProblem(
-    'forbidden',
-    `The role ${administrator?.role ?? 'none'} may not do this (${method}).`,
-    `Use a key with one of the roles ${roles.join(', ')}.`
-  )
-}
-
-/** RFC 7396 section 4 */
-const mergePatchType = 'application/merge-patch+json'
-
-/** @throws AdminProblem unsupported_media_type */
-function checkContentType({ body, method }: AdminRoute, { headers }: FastifyRequest): void {
-  if (body === undefined) return
-  const { 'content-type': given = '' } = headers
-  const type = method === 'PATCH' && given.toLowerCase() === mergePatchType ? 'application/json' : given
-  if (headers['content-encoding'] !== undefined || !/^application\/json *(?:; *charset="?utf-8"? *)?$/i.test(type))
-    throw notJsonBody()
-}

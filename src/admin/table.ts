@@ -2,15 +2,19 @@
 
 import { Type } from '../config/schema/type.ts'
 import { documentRoutes } from './configuration/documents.ts'
+import { issuerRoutes } from './configuration/issuers.ts'
 import { keyRoutes } from './configuration/keys.ts'
 import { killRoutes } from './configuration/kills.ts'
 import { planRoutes } from './configuration/plan.ts'
+import { policyRoutes } from './configuration/policies.ts'
 import { versionRoutes } from './configuration/versions.ts'
 import { endpointRoutes } from './endpoints.ts'
 import { metricsRoute } from './metrics.ts'
 import { questionRoutes } from './questions.ts'
 import { defineRoute, everyRole, type AdminRoute } from './route.ts'
-import { sessionRoutes } from './sessions.ts'
+import { liveRoutes } from './live/routes.ts'
+import { usageRoute } from './live/usage-routes.ts'
+import { sessionRoutes } from './live/sessions.ts'
 import { configurationRoutes } from './tenants.ts'
 import { upstreamRoutes } from './upstreams.ts'
 
@@ -29,11 +33,15 @@ export const adminRoutes: readonly AdminRoute[] = [
   ...configurationRoutes,
   ...endpointRoutes,
   ...upstreamRoutes,
+  ...issuerRoutes,
+  ...policyRoutes,
   ...documentRoutes,
   ...keyRoutes,
   ...versionRoutes,
   ...planRoutes,
   ...killRoutes,
   ...questionRoutes,
-  ...sessionRoutes
+  ...sessionRoutes,
+  ...liveRoutes,
+  usageRoute
 ]

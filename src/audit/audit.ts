@@ -4,6 +4,7 @@
 
 import type { AuditConfig, Snapshot } from '../config/snapshot.ts'
 import type { CallAuditor } from '../observe/calls.ts'
+import type { LiveEvents } from '../observe/live.ts'
 import type { Log } from '../observe/log.ts'
 import type { RefusedRequest } from '../observe/refused-requests.ts'
 import { type GatewayError, type JsonObject, tenantId } from '../protocol/messages.ts'
@@ -35,6 +36,7 @@ export interface AuditOptions {
   readonly run: string
   /** Measures durations. */
   readonly clock: Clock
+  readonly live: Pick<LiveEvents, 'happened'>
   /** The time of day. */
   readonly wall: Pick<Clock, 'now'>
   readonly log: Log
@@ -50,15 +52,15 @@ interface TenantTrail {
 }
 
 /** Begins when its key is there: a store that is away at the start is asked again. */
-export function createAudit({ config, store, snapshot, run, clock, wall, log }: AuditOptions) {
+export function createAudit({ config, store, snapshot, run, clock, wall, live, log }: AuditOptions) {
   let keys: AuditKeys | undefined
   const trails = new Map<string, TenantTrail>()
   /** Of removed tenants: their last calls are still to be recorded. */
   const leaving = new Set<TenantTrail>()
   let begun = 0
   let lost = 0
-  const waiting = { chars: 0 }
   const file = config.file === undefined ? undefined : createFileWriter(config.file)
+  const shared = { file, waiting: { chars: 0 }, clock }
   const retention = { ttlMs: config.retentionDays * dayMs, bytes: config.megabytesPerTenant * MiB }
   const loading = createDelay(clock)
 
@@ -81,11 +83,12 @@ export function createAudit({ config, store, snapshot, run, clock, wall, log }: 
     if (last !== undefined) return last
     const chain = createChain(`${tenant}/${run}-${++begun}`, keys, wall)
     const segments = config.store ? createSegments(store, tenant, chain.name, retention, wall) : undefined
-    const trail = createTrail({ chain, segments, file, waiting, clock, log: log.child({ tenant }) })
-    const made = { tenant, trail, refusals: createRefusals(clock), calls: 0 }
-    trails.set(tenant, made)
+    const made = (line: string): void => live.happened('audit', tenant, () => line)
+    const trail = createTrail({ ...shared, chain, segments, made, log: log.child({ tenant }) })
+    const added = { tenant, trail, refusals: createRefusals(clock), calls: 0 }
+    trails.set(tenant, added)
     void trail.begin(config.store ? { retentionMs: retention.ttlMs } : {})
-    return made
+    return added
   }
 
   const isConfigured = (tenant: string): boolean => tenant === gatewayItself || snapshot().tenants.has(tenantId(tenant))

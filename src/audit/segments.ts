@@ -102,7 +102,7 @@ export async function* readAudit(store: Store, tenant: string): AsyncGenerator<s
   }
 }
 
-function segmentOf(entry: string): [chain: string, number: string] {
+export function segmentOf(entry: string): [chain: string, number: string] {
   const [chain, number] = JSON.parse(entry) as [string, number]
   return [chain, String(number)]
 }

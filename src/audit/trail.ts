@@ -18,12 +18,18 @@ export interface TrailOptions {
   readonly file: WriteLines | undefined
   /** Of all trails of the process, in characters. */
   readonly waiting: { chars: number }
+  /** Called with each record as it is made. */
+  readonly made: (line: string) => void
   readonly clock: Clock
   readonly log: Log
 }
 
-export function createTrail({ chain, segments, file, waiting, clock, log }: TrailOptions) {
+export function createTrail({ chain, segments, file, waiting, made, clock, log }: TrailOptions) {
   const writes = createWrites({ places: { store: segments?.append, file }, waiting, clock, log })
+  function push(line: string): void {
+    writes.push(line)
+    made(line)
+  }
   let unsigned = 0
   let lost = 0
   let hasEnded = false
@@ -31,12 +37,12 @@ export function createTrail({ chain, segments, file, waiting, clock, log }: Trai
   function sign(kind: SignedKind, members: JsonObject): void {
     recordLost()
     unsigned = 0
-    writes.push(chain.signedRecord(kind, members))
+    push(chain.signedRecord(kind, members))
   }
 
   function recordLost(): void {
     if (lost === 0 || hasEnded) return
-    writes.push(chain.record('lost', { records: lost }))
+    push(chain.record('lost', { records: lost }))
     lost = 0
   }
 
@@ -52,7 +58,7 @@ export function createTrail({ chain, segments, file, waiting, clock, log }: Trai
 
   function addRequired(kind: string, members: JsonObject): void {
     if (hasEnded) return void lost++
-    writes.push(chain.record(kind, members))
+    push(chain.record(kind, members))
     if (++unsigned >= recordsPerSignature) sign('checkpoint', {})
   }
 

@@ -71,6 +71,8 @@ export interface CallOutcome {
   readonly ms: number
   /** By which the call was refused. */
   readonly rule: string | undefined
+  /** What is told of the error; for those who run the gateway. */
+  readonly error?: string | undefined
 }
 
 /** The audit log, as seen by a call. */
@@ -156,31 +158,33 @@ function outcomeOf(record: CallRecord | undefined, err: unknown, ms: number): Ca
     const outcome = record?.isToolError === true ? 'tool_error' : 'ok'
     return { outcome, code: undefined, ms, rule: undefined }
   }
-  if (err instanceof RpcError) return { outcome: 'rpc_error', code: err.error.code, ms, rule: undefined }
-  if (!(err instanceof GatewayError)) return { outcome: 'internal', code: undefined, ms, rule: undefined }
+  const error = err instanceof Error ? firstOf(err.message, maxLoggedChars) : undefined
+  if (err instanceof RpcError) return { outcome: 'rpc_error', code: err.error.code, ms, rule: undefined, error }
+  if (!(err instanceof GatewayError)) return { outcome: 'internal', code: undefined, ms, rule: undefined, error }
   const rule = (err.data['rule'] as string | undefined) ?? record?.denied
-  return { outcome: err.code, code: rpcCodeOf(err.code), ms, rule }
+  return { outcome: err.code, code: rpcCodeOf(err.code), ms, rule, error }
 }
 
-function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Log): void {
+/** What is told of a call that has ended. */
+export function callLine(call: ObservedCall, ended: CallOutcome) {
   const { request, tenant, endpoint, principal, record = noRecord } = call
   const { route, software, waitMs, upstreamMs, session } = record
   const isTool = request.method === 'tools/call'
-  const line = {
+  return {
     requestId: record.requestId,
     tenant: tenant.id,
     endpoint: endpoint.name,
     ...callerFieldsOf(principal),
     software: software && `${software.name} ${software.version}`,
     revision: record.revision,
-    session: session?.slice(0, loggedSessionChars),
+    session: session?.slice(-loggedSessionChars),
     method: request.method.slice(0, 64),
     upstream: route?.upstream,
     tool: isTool ? route?.name : undefined,
     outcome: ended.outcome,
     code: ended.code,
     rule: ended.rule,
-    error: err instanceof Error ? firstOf(err.message, maxLoggedChars) : undefined,
+    error: ended.error,
     ms: ended.ms,
     waitMs: waitMs === undefined ? undefined : rounded(waitMs),
     upstreamMs: upstreamMs === undefined ? undefined : rounded(upstreamMs),
@@ -190,6 +194,10 @@ function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Lo
     serverRequests: record.serverRequests,
     address: record.address
   }
+}
+
+function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Log): void {
+  const line = callLine(call, ended)
   // What is the matter with an upstream or the store is said once, by whoever watches it.
   if (ended.outcome === 'internal') log.error({ ...line, err }, 'call')
   else log.info(line, 'call')

@@ -10,7 +10,9 @@ import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 import { type Clock, every } from '../time/clock.ts'
 import { type CopyLimits, createEventCopies, createResumeLimit, type EventCopy } from './event-copies.ts'
+import type { LiveSessions } from './live-sessions.ts'
 import { eventIds, type HeldStream, type StreamHolders, lostAnswer, replay } from './replay.ts'
+import type { Sessions } from './sessions.ts'
 import { type Attachment, type ClientStream, createStream, type Sink, type Stream } from './stream.ts'
 
 /** What a stream carries: the answer of one POST, or what belongs to no call. */
@@ -205,4 +207,18 @@ export function createStreams(options: StreamsOptions) {
       size = 0
     }
   }
+}
+
+/** Streams and what is held of a session end with it. */
+export function dropWithSessions(
+  sessions: Pick<Sessions, 'onEnded'>,
+  live: Pick<LiveSessions, 'drop' | 'onDrop'>,
+  streams: Pick<Streams, 'drop'>
+): void {
+  sessions.onEnded((key) => {
+    // First, while the streams are still known as its own: what the store holds of them is deleted too.
+    streams.drop(key)
+    live.drop(key)
+  })
+  live.onDrop((key) => streams.drop(key))
 }

@@ -24,6 +24,8 @@ export const keyTable = {
   'control-version': ['number'],
   'control-request': ['admin key', 'Idempotency-Key'],
   'control-request-count': ['admin key'],
+  usage: ['tenant', 'day', 'process'],
+  'usage-index': ['tenant', 'day'],
   login: ['tenant', 'kind', 'id'],
   'login-grant': ['tenant', 'grant'],
   'seal-key': [],
@@ -69,6 +71,10 @@ export const versionsPerTenant = 20
 export const removedNamesKept = 1_000
 export const tombstoneTtlMs = 24 * 60 * 60 * 1000
 export const requestTtlMs = 24 * 60 * 60 * 1000
+/** Of what a tenant uses, by day. */
+export const usageTtlMs = 63 * 24 * 60 * 60 * 1000
+/** Of those that counted on one day. */
+export const usageProcessesKept = 500
 export const healthTtlMs = 60 * 1000
 
 /**
@@ -115,6 +121,8 @@ export const controlHeadKey = key('control-head')
 export const controlVersionKey = keyMaker('control-version')
 export const controlRequestKey = keyMaker('control-request')
 export const controlRequestCountKey = keyMaker('control-request-count')
+export const usageKey = keyMaker('usage')
+export const usageIndexKey = keyMaker('usage-index')
 export const loginKey = keyMaker('login')
 export const loginGrantKey = keyMaker('login-grant')
 export const sealKeyKey = key('seal-key')

@@ -21,6 +21,10 @@ const bodies: Readonly<Record<string, unknown>> = {
   'PATCH /v1/tenants/{tenant}/upstreams/{upstream}': {},
   'PUT /v1/tenants/{tenant}/endpoints/{endpoint}': {},
   'PATCH /v1/tenants/{tenant}/endpoints/{endpoint}': {},
+  'PUT /v1/tenants/{tenant}/issuers/{issuer}': {},
+  'PATCH /v1/tenants/{tenant}/issuers/{issuer}': {},
+  'PUT /v1/tenants/{tenant}/policy': {},
+  'PATCH /v1/tenants/{tenant}/policy': {},
   'POST /v1/tenants/{tenant}/endpoints/{endpoint}/explain': { name: 'up/echo' }
 }
 
@@ -77,6 +81,11 @@ t.test('every route lets in exactly the roles of the table, and nobody else', as
       else if (route.path.includes('/kills/')) t.ok(status === 204 || /kill switch/.test(JSON.stringify(json)), name)
       // Nothing was changed yet.
       else if (route.path === '/v1/rollback') t.match(json, { status: 404, detail: /version/ }, name)
+      // acme has neither an issuer nor a policy.
+      else if (/issuer}$|policy$/.test(route.path) && route.method === 'GET') t.match(json, { status: 404 }, name)
+      // A stream has to be asked for, and there is no audit log.
+      else if (route.path.endsWith('/calls')) t.equal(status, 406, name)
+      else if (route.path.endsWith('/audit')) t.equal(status, 409, name)
       // Of all tenants.
       else if (route.path === '/metrics') t.equal(status, isForAcme ? 200 : 403, name)
       // The tenant is the file's: whoever gets so far was let in.

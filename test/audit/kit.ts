@@ -5,6 +5,7 @@ import { createAudit } from '../../src/audit/audit.ts'
 import { readAudit } from '../../src/audit/segments.ts'
 import { verifyAudit } from '../../src/audit/verify.ts'
 import { compileConfig } from '../../src/config/load.ts'
+import { createLiveEvents } from '../../src/observe/live.ts'
 import { auditIndexKey } from '../../src/store/keys.ts'
 import type { Store } from '../../src/store/port.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
@@ -75,6 +76,7 @@ export async function auditAlone(
       run: `run${++runs}`,
       clock,
       wall: clock,
+      live: createLiveEvents(),
       log: pino({ level: 'error', base: null }, { write: (line: string) => errors.push(line) })
     })
     await audit.loaded

@@ -28,7 +28,7 @@ t.test('every way in which a call ends stands in its line, in both eras', async 
     ['nobody-has-it', {}, { outcome: 'invalid_params', rule: undefined, error: 'Unknown tool: nobody-has-it' }]
   ] as const
   const who = {
-    legacy: { user: 'ada', client: 'app-of-ada', revision: '2025-11-25', session: /^.{8}$/ },
+    legacy: { user: 'ada', client: 'app-of-ada', revision: '2025-11-25', session: /^[\w-]{8}$/ },
     modern: { apiKey: 'bob', client: 'bob', revision: '2026-07-28', session: undefined }
   }
   for (const [era, call] of Object.entries({ legacy, modern })) {

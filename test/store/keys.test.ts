@@ -30,7 +30,9 @@ import {
   sessionKeys,
   tasksKey,
   tenantSessionsKey,
-  tenantsKey
+  tenantsKey,
+  usageIndexKey,
+  usageKey
 } from '../../src/store/keys.ts'
 import { runs } from '../kit/runs.ts'
 
@@ -165,6 +167,8 @@ t.test('the table says how many parts a key has', async (t) => {
     'control-version': controlVersionKey('1'),
     'control-request': controlRequestKey('a', 'b'),
     'control-request-count': controlRequestCountKey('a'),
+    usage: usageKey('a', 'b', 'c'),
+    'usage-index': usageIndexKey('a', 'b'),
     login: loginKey('a', 'b', 'c'),
     'login-grant': loginGrantKey('a', 'b'),
     'seal-key': sealKeyKey,

@@ -1,13 +1,13 @@
 // Tenants, and their upstreams and endpoints one by one, are made, changed and removed: parts of one document for each
 // tenant, judged as a whole and written as a whole.
 
-import { EndpointSchema } from '../../config/schema/endpoint.ts'
+import { IssuerSchema } from '../../config/schema/auth.ts'
+import { EndpointSchema, PolicySchema } from '../../config/schema/endpoint.ts'
 import { TenantSchema } from '../../config/schema/config.ts'
 import { UpstreamSchema } from '../../config/schema/upstream.ts'
-import { isTree, treeOf, type Tree } from '../../config/shape.ts'
+import { isTree, type Tree } from '../../config/shape.ts'
 import { Type } from '../../config/schema/type.ts'
 import type { DocumentChange } from '../../control/compiled-documents.ts'
-import { ControlError } from '../../control/control-error.ts'
 import { mergePatch, shownDocument, type TenantDocument } from '../../control/tenant-document.ts'
 import { AdminProblem, noSuch } from '../problem.ts'
 import {
@@ -22,48 +22,19 @@ import { TenantDetails, tenantAnswer } from '../tenants.ts'
 import { UpstreamEntry, upstreamAnswer } from '../upstreams.ts'
 import { EndpointDetails, endpointAnswer } from '../endpoints.ts'
 import { checkPreconditions } from './conditions.ts'
+import { IssuerDetails, issuerAnswer } from './issuers.ts'
 import { etagHeader } from './managed.ts'
+import { placeOf, type PartKind } from './parts.ts'
+import { PolicyDetails, policyAnswer } from './policies.ts'
 import { writeDocuments } from './write.ts'
-
-type Kind = 'tenant' | 'upstream' | 'endpoint'
-
-/** Where a part stands in the document of its tenant. */
-const placeOf = (kind: Kind, name: string): readonly string[] => (kind === 'tenant' ? [] : [`${kind}s`, name])
-
-function partOf(tree: Tree | undefined, [member, name]: readonly string[]): unknown {
-  if (member === undefined || name === undefined || tree === undefined) return tree
-  const parts = treeOf(tree[member] ?? (member === 'endpoints' ? impliedEndpoints(tree) : {}))
-  return Object.hasOwn(parts, name) ? parts[name] : undefined
-}
-
-/** Where a tenant names no endpoints, it has this one. */
-const impliedEndpoints = ({ upstreams }: Tree): Tree => ({ default: { upstreams: Object.keys(treeOf(upstreams)) } })
-
-/** @param part undefined: without it */
-function withPart(tree: Tree, [member = '', name = '']: readonly string[], part: unknown): Tree {
-  const parts = new Map(Object.entries(treeOf(tree[member])))
-  if (part === undefined) parts.delete(name)
-  else parts.set(name, part)
-  return { ...tree, [member]: Object.fromEntries(parts) }
-}
 
 function treeIn(body: unknown): Tree {
   if (isTree(body)) return body
   throw new AdminProblem('invalid_request', 'The body is no JSON object.', 'Send one JSON object.')
 }
 
-/** Whoever adds a second endpoint would otherwise lose the one that is there without being named. */
-function checkImpliedEndpoint(tree: Tree, name: string): void {
-  if (tree['endpoints'] !== undefined || name === 'default') return
-  throw new ControlError(
-    'conflict',
-    'The tenant has the endpoint default with all its upstreams, because its configuration names none.',
-    'Put the endpoint default first, or the tenant with all its endpoints.'
-  )
-}
-
 interface PartChange {
-  readonly kind: Kind
+  readonly kind: PartKind
   readonly verb: 'put' | 'patch' | 'delete'
   /** The new part, of what is shown of the present one. undefined: it is removed. @throws AdminProblem */
   readonly next: (shown: unknown) => unknown
@@ -75,11 +46,12 @@ async function changePart(
   services: AdminServices,
   { kind, verb, next }: PartChange
 ): Promise<DocumentChange | undefined> {
-  const { tenant = '', [kind]: name = '' } = request.params
+  const { tenant = '', [kind]: name = kind } = request.params
   services.control.checkOwner(tenant)
   const place = placeOf(kind, name)
+  const partOf = (tree: Tree | undefined): unknown => tree && place.read(tree)
   const versionOf = (document: TenantDocument | undefined): number | undefined =>
-    partOf(document?.tree, place) === undefined ? undefined : document?.version
+    partOf(document?.tree) === undefined ? undefined : document?.version
   const [made] = await writeDocuments(request, services, {
     action: `${kind}.${verb}`,
     target: kind === 'tenant' ? tenant : name,
@@ -87,54 +59,92 @@ async function changePart(
       const document = documents.get(tenant)
       if (document === undefined && kind !== 'tenant') throw noSuch('tenant')
       const shown = document && shownDocument(document.tree)
-      const part = partOf(shown, place)
+      const part = partOf(shown)
       if (part === undefined && verb !== 'put') throw noSuch(kind)
       const wanted = next(part)
-      if (kind === 'tenant') return new Map([[tenant, wanted === undefined ? undefined : treeIn(wanted)]])
-      if (kind === 'endpoint' && verb === 'put') checkImpliedEndpoint(shown ?? {}, name)
-      return new Map([[tenant, withPart(shown ?? {}, place, wanted)]])
+      if (kind === 'tenant' && wanted === undefined) return new Map([[tenant, undefined]])
+      return new Map([[tenant, place.write(shown ?? {}, wanted)]])
     },
     admit: ({ before }) => checkPreconditions(request.conditions, versionOf(before)),
-    partOf: (shown) => partOf(shown, place)
+    partOf
   })
   return made
 }
 
-const wasMade = (made: DocumentChange | undefined, kind: Kind, name: string): boolean =>
-  made?.after !== undefined && partOf(made.before?.tree, placeOf(kind, name)) === undefined
+const wasMade = (made: DocumentChange | undefined, kind: PartKind, name: string): boolean =>
+  made?.after !== undefined && (made.before === undefined || placeOf(kind, name).read(made.before.tree) === undefined)
 
-const answers = { tenant: tenantAnswer, upstream: upstreamAnswer, endpoint: endpointAnswer }
-const schemas = { tenant: TenantSchema, upstream: UpstreamSchema, endpoint: EndpointSchema }
-const responses = { tenant: TenantDetails, upstream: UpstreamEntry, endpoint: EndpointDetails }
-const paths = {
-  tenant: '/v1/tenants/{tenant}',
-  upstream: '/v1/tenants/{tenant}/upstreams/{upstream}',
-  endpoint: '/v1/tenants/{tenant}/endpoints/{endpoint}'
+const base = '/v1/tenants/{tenant}'
+const kinds = {
+  tenant: {
+    path: base,
+    schema: TenantSchema,
+    response: TenantDetails,
+    answer: tenantAnswer,
+    name: 'a tenant',
+    words: 'a tenant, whole, as `tenants.{id}` of [config.md](config.md); a platform-admin alone makes new ones'
+  },
+  upstream: {
+    path: `${base}/upstreams/{upstream}`,
+    schema: UpstreamSchema,
+    response: UpstreamEntry,
+    answer: upstreamAnswer,
+    name: 'an upstream',
+    words: 'an upstream of a tenant, as `tenants.{id}.upstreams.{name}` of [config.md](config.md)'
+  },
+  endpoint: {
+    path: `${base}/endpoints/{endpoint}`,
+    schema: EndpointSchema,
+    response: EndpointDetails,
+    answer: endpointAnswer,
+    name: 'an endpoint',
+    words: 'an endpoint of a tenant, as `tenants.{id}.endpoints.{name}` of [config.md](config.md)'
+  },
+  issuer: {
+    path: `${base}/issuers/{issuer}`,
+    schema: IssuerSchema,
+    response: IssuerDetails,
+    answer: issuerAnswer,
+    name: 'an issuer',
+    words: 'an issuer of tokens (percent-encoded), as one of `tenants.{id}.auth.issuers` of [config.md](config.md)'
+  },
+  policy: {
+    path: `${base}/policy`,
+    schema: PolicySchema,
+    response: PolicyDetails,
+    answer: policyAnswer,
+    name: 'the policy of a tenant',
+    words: 'the policy of a tenant, as `tenants.{id}.policy` of [config.md](config.md)'
+  }
 } as const
-const names = { tenant: 'a tenant', upstream: 'an upstream', endpoint: 'an endpoint' }
-const words = {
-  tenant: 'a tenant, whole, as `tenants.{id}` of [config.md](config.md); a platform-admin alone makes new ones',
-  upstream: 'an upstream of a tenant, as `tenants.{id}.upstreams.{name}` of [config.md](config.md)',
-  endpoint: 'an endpoint of a tenant, as `tenants.{id}.endpoints.{name}` of [config.md](config.md)'
+
+/** What is sent as a part: of an issuer, what the path says need not be said again. */
+function partIn({ body, params }: AdminRequest, kind: PartKind): Tree {
+  const part = treeIn(body)
+  const { issuer } = params
+  if (kind !== 'issuer' || part['issuer'] === issuer) return part
+  if (part['issuer'] === undefined) return { ...part, issuer }
+  throw new AdminProblem('invalid_request', 'The body names another issuer than the path.', 'Name one of them.')
 }
 
-function routesOf(kind: Kind): AdminRoute[] {
+function routesOf(kind: PartKind): AdminRoute[] {
+  const about = kinds[kind]
   const answer = ({ params, administrator }: AdminRequest, services: AdminServices, status?: number): AdminReply =>
-    answers[kind](params, administrator, services, status)
-  const shared = { path: paths[kind], roles: administrators, isForDocument: true } as const
+    about.answer(params, administrator, services, status)
+  const shared = { path: about.path, roles: administrators, isForDocument: true } as const
   return [
     defineRoute(
       {
         ...shared,
         method: 'PUT',
-        summary: `Makes or replaces ${words[kind]}. What is there already is replaced with If-Match only.`,
-        body: schemas[kind],
+        summary: `Makes or replaces ${about.words}. What is there already is replaced with If-Match only.`,
+        body: about.schema,
         isOwnJudge: true,
-        response: responses[kind]
+        response: about.response
       },
       async (request, services) => {
-        const made = await changePart(request, services, { kind, verb: 'put', next: () => treeIn(request.body) })
-        return answer(request, services, wasMade(made, kind, request.params[kind] ?? '') ? 201 : 200)
+        const made = await changePart(request, services, { kind, verb: 'put', next: () => partIn(request, kind) })
+        return answer(request, services, wasMade(made, kind, request.params[kind] ?? kind) ? 201 : 200)
       }
     ),
     defineRoute(
@@ -142,11 +152,11 @@ function routesOf(kind: Kind): AdminRoute[] {
         ...shared,
         method: 'PATCH',
         summary:
-          `Changes some members of ${names[kind]}, with If-Match: JSON Merge Patch (RFC 7396). ` +
+          `Changes some members of ${about.name}, with If-Match: JSON Merge Patch (RFC 7396). ` +
           '`null` removes a member.',
         body: Type.Object({}, { description: 'The members to change.' }),
         isOwnJudge: true,
-        response: responses[kind]
+        response: about.response
       },
       async (request, services) => {
         const next = (shown: unknown): unknown => mergePatch(shown, treeIn(request.body))
@@ -162,7 +172,7 @@ function routesOf(kind: Kind): AdminRoute[] {
         summary:
           kind === 'tenant'
             ? 'Removes a tenant with all that it has, with If-Match: its sessions end.'
-            : `Removes an ${kind}, with If-Match.`
+            : `Removes ${about.name}, with If-Match.`
       },
       async (request, services) => {
         const made = await changePart(request, services, { kind, verb: 'delete', next: () => undefined })
@@ -172,4 +182,6 @@ function routesOf(kind: Kind): AdminRoute[] {
   ]
 }
 
-export const documentRoutes: readonly AdminRoute[] = (['tenant', 'upstream', 'endpoint'] as const).flatMap(routesOf)
+export const documentRoutes: readonly AdminRoute[] = (
+  ['tenant', 'upstream', 'endpoint', 'issuer', 'policy'] as const
+).flatMap(routesOf)

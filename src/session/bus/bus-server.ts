@@ -19,6 +19,8 @@ export type BusKind =
   | 'held'
   | 'home'
   | 'deliver'
+  | 'watch'
+  | 'seen'
 
 export interface BusCall {
   /** Ahead of the answer, in order. JSON. */

@@ -2,14 +2,14 @@
 // id, which is a secret of its client.
 
 import type { Static } from 'typebox'
-import { closedObject } from '../config/schema/parts.ts'
-import { Type } from '../config/schema/type.ts'
-import { sessionHandle } from '../session/session-index.ts'
-import type { Session } from '../session/sessions.ts'
-import { changeHash, recordChange } from './changes.ts'
-import { foreignCursor, pageSchema, pageQuery } from './paging.ts'
-import { noSuch } from './problem.ts'
-import { administrators, defineRoute, everyRole } from './route.ts'
+import { closedObject } from '../../config/schema/parts.ts'
+import { Type } from '../../config/schema/type.ts'
+import { sessionHandle } from '../../session/session-index.ts'
+import type { Session } from '../../session/sessions.ts'
+import { changeHash, recordChange } from '../changes.ts'
+import { foreignCursor, pageSchema, pageQuery } from '../paging.ts'
+import { noSuch } from '../problem.ts'
+import { administrators, defineRoute, everyRole } from '../route.ts'
 
 const SessionEntry = closedObject({
   id: Type.String({ description: 'Names it here. Not the `Mcp-Session-Id` of its client.' }),

@@ -1,0 +1,56 @@
+// What is checked of a request before its route does anything: the target, Host and Origin, the role, the type of the
+// body.
+
+import type { FastifyRequest } from 'fastify'
+import type { Administrator } from './access.ts'
+import { AdminProblem, notJsonBody } from './problem.ts'
+import type { AdminRoute } from './route.ts'
+
+/** Two parties could read two things of those that come twice (RFC 9110 section 5.3). */
+const singleHeaders = ['host', 'origin', 'content-type', 'content-length', 'content-encoding', 'transfer-encoding']
+
+/** @throws AdminProblem */
+export function checkTarget({ raw, headers }: FastifyRequest, isOwnHost: (host: string) => boolean): void {
+  const names = raw.rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase())
+  const twice = singleHeaders.find((name) => names.indexOf(name) !== names.lastIndexOf(name))
+  if (twice !== undefined)
+    throw new AdminProblem('invalid_request', `The header ${twice} is there twice.`, 'Send it once.')
+  if (raw.url?.startsWith('/') !== true)
+    throw new AdminProblem('invalid_request', 'The target is no path.', 'Send a path, and the host as Host.')
+  const { host = '', origin } = headers
+  if (!isOwnHost(host))
+    throw new AdminProblem(
+      'forbidden_host',
+      'The Host header names none of the hosts of the admin API.',
+      'Use the address that it listens on, or list the name under admin.hosts in the configuration.'
+    )
+  // A page of the very same host, which only the gateway could serve.
+  if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`)
+    throw new AdminProblem(
+      'forbidden_origin',
+      'The request comes from a web page of another origin.',
+      'Call the admin API from a program, not from a page.'
+    )
+}
+
+/** @throws AdminProblem forbidden */
+export function checkRole({ roles, method }: AdminRoute, administrator: Administrator | undefined): void {
+  if (administrator !== undefined && roles.includes(administrator.role)) return
+  throw new AdminProblem(
+    'forbidden',
+    `The role ${administrator?.role ?? 'none'} may not do this (${method}).`,
+    `Use a key with one of the roles ${roles.join(', ')}.`
+  )
+}
+
+/** RFC 7396 section 4 */
+export const mergePatchType = 'application/merge-patch+json'
+
+/** @throws AdminProblem unsupported_media_type */
+export function checkContentType({ body, method }: AdminRoute, { headers }: FastifyRequest): void {
+  if (body === undefined) return
+  const { 'content-type': given = '' } = headers
+  const type = method === 'PATCH' && given.toLowerCase() === mergePatchType ? 'application/json' : given
+  if (headers['content-encoding'] !== undefined || !/^application\/json *(?:; *charset="?utf-8"? *)?$/i.test(type))
+    throw notJsonBody()
+}

@@ -1,0 +1,57 @@
+// Who may use what at a tenant, as it is in force. Policies of endpoints are parts of these.
+
+import type { Static } from 'typebox'
+import { PolicySchema } from '../../config/schema/endpoint.ts'
+import { closedObject } from '../../config/schema/parts.ts'
+import { treeOf } from '../../config/shape.ts'
+import { tenantId } from '../../protocol/messages.ts'
+import type { Administrator } from '../access.ts'
+import { noSuch } from '../problem.ts'
+import { AdminReply, defineRoute, type AdminServices } from '../route.ts'
+import {
+  configurationSchema,
+  documentsKnown,
+  etagHeader,
+  managedBySchema,
+  managedOf,
+  mayRead,
+  versionSchema
+} from './managed.ts'
+
+export const PolicyDetails = closedObject({
+  ...PolicySchema.properties,
+  managedBy: managedBySchema,
+  version: versionSchema,
+  configuration: configurationSchema
+})
+
+/** @throws AdminProblem not_found */
+export function policyAnswer(
+  { tenant: id = '' }: Readonly<Record<string, string>>,
+  { role }: Administrator,
+  { snapshot, control }: Pick<AdminServices, 'snapshot' | 'control'>,
+  status = 200
+): AdminReply {
+  const policy = snapshot().tenants.get(tenantId(id))?.policy
+  if (policy === undefined) throw noSuch('policy')
+  const document = documentsKnown(control).get(id)
+  const body: Static<typeof PolicyDetails> = {
+    ...(policy as Static<typeof PolicySchema>),
+    ...managedOf(document),
+    configuration: document && mayRead(role) ? treeOf(document.tree['policy']) : null
+  }
+  return new AdminReply(body, etagHeader(document), status)
+}
+
+export const policyRoutes = [
+  defineRoute(
+    {
+      method: 'GET',
+      path: '/v1/tenants/{tenant}/policy',
+      roles: ['platform-admin', 'tenant-admin', 'auditor'],
+      summary: 'The policy of a tenant as it is in force, kill switches of tools among its rules.',
+      response: PolicyDetails
+    },
+    ({ administrator, params }, services) => policyAnswer(params, administrator, services)
+  )
+] as const

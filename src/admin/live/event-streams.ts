@@ -1,0 +1,94 @@
+// Answers that go on: server-sent events (WHATWG HTML 9.2) of what happens now. Nothing is kept for a reader that is
+// away, and one that does not read is let go of. A stream ends with what its reader may see.
+
+import type { ServerResponse } from 'node:http'
+import { createDelay, every, type Clock } from '../../time/clock.ts'
+import type { Administrator } from '../access.ts'
+import { AdminProblem } from '../problem.ts'
+import type { AdminStream } from '../route.ts'
+
+const maxStreams = 32
+const maxStreamsPerKey = 4
+/** What waits for a reader that does not read, in bytes. */
+const maxUnreadBytes = 1024 * 1024
+/** How long such a reader may take to read why it is let go of; and between two signs of life. In milliseconds. */
+const lastWordMs = 5_000
+const keepAliveMs = 15_000
+/** How long after its key was taken away a reader is let go of, where nothing happens. */
+const recheckMs = 1_000
+
+type End = 'slow' | 'access' | 'closing'
+
+interface EventStreamsOptions {
+  readonly clock: Clock
+  /** Whether what let an administrator in is as it was. */
+  readonly isLetIn: (administrator: Administrator) => boolean
+}
+
+export function createEventStreams({ clock, isLetIn }: EventStreamsOptions) {
+  const open = new Map<() => void, string>()
+  let isClosing = false
+
+  function checkRoom(name: string): void {
+    const own = [...open.values()].filter((each) => each === name).length
+    if (!isClosing && open.size < maxStreams && own < maxStreamsPerKey) return
+    throw new AdminProblem('rate_limited', 'Too many streams of events are open.', 'Close one that is not read.', {
+      headers: { 'Retry-After': '10' }
+    })
+  }
+
+  return {
+    /** @throws AdminProblem rate_limited, before anything is sent */
+    serve(
+      raw: ServerResponse,
+      headers: Readonly<Record<string, string>>,
+      who: Administrator,
+      stream: AdminStream
+    ): void {
+      checkRoom(who.name)
+      let hasEnded = false
+      const lastWord = createDelay(clock)
+      function end(reason: End): void {
+        if (hasEnded) return
+        write('end', JSON.stringify({ reason }))
+        finish()
+        raw.end()
+        lastWord.start(lastWordMs, () => raw.destroy())
+      }
+      function write(event: string, data: string): void {
+        if (hasEnded || raw.destroyed) return
+        raw.write(`event: ${event}\ndata: ${data}\n\n`)
+      }
+      function finish(): void {
+        hasEnded = true
+        stop()
+        keepAlive.close()
+        recheck.close()
+        open.delete(close)
+      }
+      const check = (): boolean => {
+        if (!hasEnded && !isLetIn(who)) end('access')
+        return !hasEnded
+      }
+      const close = (): void => end('closing')
+      const keepAlive = every(clock, keepAliveMs, () => raw.write(': still here\n\n'))
+      const recheck = every(clock, recheckMs, check)
+      open.set(close, who.name)
+      raw.once('close', () => {
+        finish()
+        lastWord.close()
+      })
+      raw.writeHead(200, { ...headers, 'Content-Type': 'text/event-stream; charset=utf-8' })
+      raw.write('retry: 3000\n\n')
+      const stop = stream.open((event, data) => {
+        if (!check()) return
+        if (raw.writableLength + data.length > maxUnreadBytes) end('slow')
+        else write(event, data)
+      })
+    },
+    close(): void {
+      isClosing = true
+      for (const each of [...open.keys()]) each()
+    }
+  }
+}

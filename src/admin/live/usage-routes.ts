@@ -1,0 +1,85 @@
+// How much a tenant uses: now, and by day.
+
+import type { Static } from 'typebox'
+import { closedObject, integer } from '../../config/schema/parts.ts'
+import { Type } from '../../config/schema/type.ts'
+import { sessionsListed } from '../../store/keys.ts'
+import { defineRoute, everyRole } from '../route.ts'
+import { usageCounts, type UsageOfDay } from './usage.ts'
+
+/** Of those with most calls, of all the days together. */
+const maxPartsListed = 100
+const maxDays = 62
+
+const count = (description: string) => Type.Integer({ description })
+
+const counts = {
+  requests: count('Requests of every kind that were let in.'),
+  toolCalls: count('Of them, calls of tools.'),
+  toolErrors: count('Of them, those whose tool says that it has failed.'),
+  errors: count('Requests that ended with an error, of the gateway or of an upstream.'),
+  bytesIn: count('Of bodies of requests.'),
+  bytesOut: count('Of answers; characters where they are not plain ASCII.')
+}
+
+const UsageSchema = closedObject({
+  sessions: count(`Open now, at all processes, ${sessionsListed} at most.`),
+  running: count('Calls that run now at the process that answers.'),
+  days: Type.Array(closedObject({ day: Type.String({ description: 'Of UTC, such as 2026-07-28.' }), ...counts }), {
+    description: 'The newest first, today with it.'
+  }),
+  upstreams: Type.Array(closedObject({ upstream: Type.String(), calls: Type.Integer(), errors: Type.Integer() }), {
+    description: `Of these days, the ${maxPartsListed} that were used most.`
+  }),
+  tools: Type.Array(
+    closedObject({ upstream: Type.String(), tool: Type.String(), calls: Type.Integer(), errors: Type.Integer() }),
+    {
+      description:
+        `Of these days, the ${maxPartsListed} that were called most, of the 200 that a process tells apart in a day. ` +
+        '`errors`: those that failed, with errors that the tool says.'
+    }
+  )
+})
+
+function mostUsed(days: readonly UsageOfDay[], list: 'upstreams' | 'tools') {
+  const sums = new Map<string, { calls: number; errors: number }>()
+  for (const each of days)
+    for (const [name, { calls, errors }] of each[list]) {
+      const known = sums.get(name)
+      sums.set(name, { calls: calls + (known?.calls ?? 0), errors: errors + (known?.errors ?? 0) })
+    }
+  return [...sums].sort(([, a], [, b]) => b.calls - a.calls).slice(0, maxPartsListed)
+}
+
+export const usageRoute = defineRoute(
+  {
+    method: 'GET',
+    path: '/v1/tenants/{tenant}/usage',
+    roles: everyRole,
+    summary:
+      'How much a tenant uses, now and by day, at all processes; what was used in the last five seconds may be ' +
+      'missing.',
+    query: closedObject({ days: integer(1, maxDays, 7, 'How many, with today.') }),
+    response: UsageSchema
+  },
+  async ({ tenant, query }, { usage, sessions, held }): Promise<Static<typeof UsageSchema>> => {
+    const days = (await usage?.read(tenant.id, query.days)) ?? []
+    const open = (await sessions.index.list(tenant.id, sessionsListed)) ?? []
+    return {
+      sessions: open.length,
+      running: [...held.calls.tenants()].filter((each) => each === tenant.id).length,
+      days: days.map((each) => ({
+        day: each.day,
+        ...(Object.fromEntries(usageCounts.map((name) => [name, each[name]])) as Record<
+          (typeof usageCounts)[number],
+          number
+        >)
+      })),
+      upstreams: mostUsed(days, 'upstreams').map(([upstream, part]) => ({ upstream, ...part })),
+      tools: mostUsed(days, 'tools').map(([name, part]) => {
+        const slash = name.indexOf('/')
+        return { upstream: name.slice(0, slash), tool: name.slice(slash + 1), ...part }
+      })
+    }
+  }
+)

@@ -1,0 +1,165 @@
+// How much each tenant uses, by day: counted in each process, and written to the store some times a minute, so that it
+// outlives the process and is told at every one. What a process counted since it last wrote ends with it.
+
+import type { CallMeter } from '../../observe/calls.ts'
+import type { Log } from '../../observe/log.ts'
+import { isObject, type JsonObject } from '../../protocol/messages.ts'
+import { usageIndexKey, usageKey, usageProcessesKept, usageTtlMs } from '../../store/keys.ts'
+import type { Store } from '../../store/port.ts'
+import { every, type Clock } from '../../time/clock.ts'
+
+const writeMs = 5_000
+/** Tools of a tenant that are told apart, in a day and a process; others are counted with their upstream only. */
+const maxToolsCounted = 200
+const dayMs = 24 * 60 * 60 * 1000
+
+/** What is counted, and of which calls. */
+export const usageCounts = ['requests', 'toolCalls', 'toolErrors', 'errors', 'bytesIn', 'bytesOut'] as const
+type Counts = Record<(typeof usageCounts)[number], number>
+type Parts = Map<string, { calls: number; errors: number }>
+
+interface Day extends Counts {
+  readonly tenant: string
+  readonly day: string
+  readonly upstreams: Parts
+  /** By upstream/name. */
+  readonly tools: Parts
+  isListed: boolean
+  isChanged: boolean
+}
+
+export interface UsageOfDay extends Readonly<Counts> {
+  /** Of UTC: 2026-07-28. */
+  readonly day: string
+  readonly upstreams: ReadonlyMap<string, { readonly calls: number; readonly errors: number }>
+  readonly tools: ReadonlyMap<string, { readonly calls: number; readonly errors: number }>
+}
+
+const noCounts = (): Counts => ({ requests: 0, toolCalls: 0, toolErrors: 0, errors: 0, bytesIn: 0, bytesOut: 0 })
+
+const dayAt = (now: number): string => new Date(now).toISOString().slice(0, 10)
+
+export type Usage = ReturnType<typeof createUsage>
+
+/** @param node unique among the processes on the store. @param wall the time of day */
+export function createUsage({
+  store,
+  node,
+  clock,
+  wall,
+  log
+}: {
+  readonly store: Pick<Store, 'get' | 'set' | 'append' | 'entries'>
+  readonly node: string
+  readonly clock: Clock
+  readonly wall: Pick<Clock, 'now'>
+  readonly log: Log
+}) {
+  const days = new Map<string, Day>()
+  let [today, until] = ['', 0]
+  let writing: Promise<void> = Promise.resolve()
+
+  function dayOf(tenant: string): Day {
+    const now = wall.now()
+    if (now >= until) {
+      today = dayAt(now)
+      until = Date.parse(today) + dayMs
+    }
+    const key = `${tenant}\n${today}`
+    const known = days.get(key)
+    if (known !== undefined) return known
+    const made = { ...noCounts(), tenant, day: today, upstreams: new Map(), tools: new Map() }
+    const day = { ...made, isListed: false, isChanged: true }
+    days.set(key, day)
+    return day
+  }
+
+  async function write(key: string, day: Day): Promise<void> {
+    const { tenant, upstreams, tools, isListed } = day
+    day.isChanged = false
+    try {
+      if (!isListed)
+        await store.append(usageIndexKey(tenant, day.day), node, { ttlMs: usageTtlMs, keep: usageProcessesKept })
+      day.isListed = true
+      const counts = Object.fromEntries(usageCounts.map((name) => [name, day[name]]))
+      const parts = { upstreams: Object.fromEntries(upstreams), tools: Object.fromEntries(tools) }
+      await store.set(usageKey(tenant, day.day, node), JSON.stringify({ ...counts, ...parts }), { ttlMs: usageTtlMs })
+      if (day.day !== today && !day.isChanged) days.delete(key)
+    } catch (err) {
+      day.isChanged = true
+      log.debug({ err, tenant }, 'what a tenant uses cannot be written now')
+    }
+  }
+
+  async function writeAll(only?: string): Promise<void> {
+    for (const [key, day] of days)
+      if ((only === undefined || day.tenant === only) && (day.isChanged || day.day !== today)) await write(key, day)
+  }
+  const written = (only?: string): Promise<void> => (writing = writing.then(() => writeAll(only)))
+  const timer = every(clock, writeMs, () => void written())
+
+  async function dayWritten(tenant: string, day: string): Promise<UsageOfDay> {
+    const nodes = new Set(await store.entries(usageIndexKey(tenant, day)))
+    const sum = { ...noCounts(), day, upstreams: new Map(), tools: new Map() }
+    for (const each of nodes) addTo(sum, (await store.get(usageKey(tenant, day, each))) ?? '{}')
+    return sum
+  }
+
+  return {
+    meter: {
+      callEnded({ tenant, request: { method }, record }, { outcome }) {
+        const day = dayOf(tenant.id)
+        const isTool = method === 'tools/call'
+        const isError = outcome !== 'ok' && outcome !== 'tool_error'
+        day.isChanged = true
+        day.requests++
+        if (isTool) day.toolCalls++
+        if (outcome === 'tool_error') day.toolErrors++
+        if (isError) day.errors++
+        day.bytesIn += record?.bodyBytes ?? 0
+        day.bytesOut += record?.answerBytes ?? 0
+        if (record?.route === undefined) return
+        const { upstream, name } = record.route
+        count(day.upstreams, upstream, outcome !== 'ok', Infinity)
+        if (isTool) count(day.tools, `${upstream}/${name}`, outcome !== 'ok', maxToolsCounted)
+      }
+    } satisfies CallMeter,
+    /** @param count of days, with today. @returns the newest first. @throws GatewayError unavailable */
+    async read(tenant: string, dayCount: number): Promise<UsageOfDay[]> {
+      await written(tenant)
+      const now = wall.now()
+      const wanted = Array.from({ length: dayCount }, (_, at) => dayAt(now - at * dayMs))
+      return await Promise.all(wanted.map((day) => dayWritten(tenant, day)))
+    },
+    async close(): Promise<void> {
+      timer.close()
+      await written()
+    }
+  }
+}
+
+function count(parts: Parts, name: string, isError: boolean, max: number): void {
+  const known = parts.get(name)
+  if (known === undefined && parts.size >= max) return
+  const part = known ?? { calls: 0, errors: 0 }
+  parts.set(name, part)
+  part.calls++
+  if (isError) part.errors++
+}
+
+/** @param text as a process wrote it; what none would have written counts for nothing */
+function addTo(sum: Counts & { readonly upstreams: Parts; readonly tools: Parts }, text: string): void {
+  const value: unknown = JSON.parse(text)
+  if (!isObject(value)) return
+  for (const name of usageCounts) sum[name] += numberIn(value, name)
+  for (const list of ['upstreams', 'tools'] as const)
+    for (const [name, part] of Object.entries(isObject(value[list]) ? value[list] : {})) {
+      const known = sum[list].get(name) ?? { calls: 0, errors: 0 }
+      sum[list].set(name, known)
+      known.calls += isObject(part) ? numberIn(part, 'calls') : 0
+      known.errors += isObject(part) ? numberIn(part, 'errors') : 0
+    }
+}
+
+const numberIn = (value: JsonObject, name: string): number =>
+  Number.isSafeInteger(value[name]) ? Number(value[name]) : 0
