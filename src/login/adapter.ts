@@ -1,6 +1,7 @@
 // The adapter of oidc-provider over the store (https://github.com/panva/node-oidc-provider, "adapter").
 
 import type { Adapter, AdapterPayload } from 'oidc-provider'
+import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
 import type { LoginRecords } from './records.ts'
 
@@ -24,16 +25,35 @@ interface AdapterOptions {
   readonly alreadyUsed: () => Error
   /** What to throw where a stranger would have more kept than this. */
   readonly tooLong: (maxChars: number) => Error
+  /** What to throw where the store is away: hosts keep what they have and come back. */
+  readonly away: () => Error
 }
 
 /** @returns the adapter of one kind of record, such as `RefreshToken` */
 export function createLoginAdapter(kind: string, options: AdapterOptions): Adapter {
+  const adapter = storedAs(kind, options)
+  const told = (error: unknown): never => {
+    throw error instanceof GatewayError ? options.away() : error
+  }
+  return {
+    upsert: (id, payload, expiresIn) => adapter.upsert(id, payload, expiresIn).catch(told),
+    find: (id) => adapter.find(id).catch(told),
+    findByUid: (uid) => adapter.findByUid(uid).catch(told),
+    // Of the device flow, which is not offered.
+    findByUserCode: async () => undefined,
+    consume: (id) => adapter.consume(id).catch(told),
+    destroy: (id) => adapter.destroy(id).catch(told),
+    revokeByGrantId: (grant) => adapter.revokeByGrantId(grant).catch(told)
+  }
+}
+
+function storedAs(kind: string, options: AdapterOptions) {
   const { clientMs, records, clock, alreadyUsed, tooLong } = options
   const find = async (id: string): Promise<AdapterPayload | undefined> =>
     (await records.read(kind, id)) as AdapterPayload | undefined
 
   return {
-    async upsert(id, payload, expiresIn) {
+    async upsert(id: string, payload: AdapterPayload, expiresIn: number | undefined): Promise<void> {
       if (ofStrangers.has(kind) && JSON.stringify(payload).length > maxStrangerChars) throw tooLong(maxStrangerChars)
       // Only registered clients have no end.
       const ttlMs = expiresIn === undefined || !(expiresIn > 0) ? unusedClientMs : expiresIn * 1_000
@@ -44,13 +64,11 @@ export function createLoginAdapter(kind: string, options: AdapterOptions): Adapt
       if (payload.clientId !== undefined) await records.touch('Client', payload.clientId, clientMs)
     },
     find,
-    async findByUid(uid) {
+    async findByUid(uid: string): Promise<AdapterPayload | undefined> {
       const id = await records.read('SessionUid', uid)
       return typeof id === 'string' ? await find(id) : undefined
     },
-    // Of the device flow, which is not offered.
-    findByUserCode: async () => undefined,
-    async consume(id) {
+    async consume(id: string): Promise<void> {
       const payload = await find(id)
       if (payload === undefined) throw alreadyUsed()
       const ttlMs = Math.max(1_000, (payload.exp ?? 0) * 1_000 - clock.now())
@@ -58,9 +76,9 @@ export function createLoginAdapter(kind: string, options: AdapterOptions): Adapt
       if (!(await records.isFirst(`${kind} used`, id, ttlMs))) throw alreadyUsed()
       await records.write(kind, id, { ...payload, consumed: Math.floor(clock.now() / 1_000) }, ttlMs)
     },
-    async destroy(id) {
+    async destroy(id: string): Promise<void> {
       await records.remove(kind, id)
     },
-    revokeByGrantId: (grant) => records.removeGrant(grant)
+    revokeByGrantId: (grant: string): Promise<void> => records.removeGrant(grant)
   }
 }

@@ -53,6 +53,9 @@ export function createInteractions({ tenant, config, records, signIn, identities
     // What the client asks for the provider to do; consent is asked for here.
     const asked = textOf(params['prompt']).split(' ')
     const prompt = ['login', 'select_account'].find((each) => asked.includes(each))
+    // Each time that the page is asked for, which a stranger who has begun once may do without end.
+    if ((await records.count('signIns', 60_000)) > config.authorizationsPerMinute)
+      return fail(res, `Too many people sign in at the moment. ${startAgain}`, 429)
     const { pending, url } = await signIn.begin(uid, prompt)
     // Whoever comes back has to be the browser that was sent (OAuth 2.0 Security BCP, RFC 9700 section 4.7).
     const browser = randomBytes(32).toString('base64url')

@@ -70,6 +70,36 @@ export function createLogin({ snapshot, store, epochOf, sealer, clock, wall, log
     return { config, front }
   }
 
+  async function serve(
+    tenant: Tenant,
+    { config, front }: { readonly config: LoginConfig; readonly front: ReturnType<typeof frontOf> },
+    url: URL,
+    request: IncomingMessage,
+    response: ServerResponse
+  ): Promise<unknown> {
+    const issuer = new URL(config.issuer)
+    const { provider, answer } = await front.provider()
+    // The library makes its URLs of these: they are those of the public URL, whatever proxy stands in front.
+    request.headers.host = issuer.host
+    request.headers['x-forwarded-proto'] = issuer.protocol.slice(0, -1)
+    delete request.headers['x-forwarded-host']
+    const mounted = request as IncomingMessage & { originalUrl?: string }
+    mounted.url = url.pathname + url.search
+    if (await front.interactions(provider, url, request, response)) return
+    const limit = limitOf(config, url.pathname, request.method)
+    const count = limit === undefined ? 0 : await front.records.count(limit.name, limit.windowMs)
+    if (limit !== undefined && count > limit.most) {
+      // Once in each window, whichever process it comes to.
+      if (count === limit.most + 1)
+        log.warn({ tenant: tenant.id, limit: limit.name, most: limit.most }, 'the login front is asked too often')
+      return sendAway(request, response, 429, tooOften, 60)
+    }
+    mounted.url = adjusted(url, config)
+    // The library finds out by comparison under which path it stands.
+    mounted.originalUrl = config.path + mounted.url
+    await answer(request, response)
+  }
+
   return {
     /**
      * Answers a request whose path begins with the path of the tenant's login front, or asks for its metadata.
@@ -79,30 +109,14 @@ export function createLogin({ snapshot, store, epochOf, sealer, clock, wall, log
     async handle(tenant: Tenant, path: string, request: IncomingMessage, response: ServerResponse): Promise<boolean> {
       const found = frontFor(tenant)
       if (found === undefined) return false
-      const { config, front } = found
-      const issuer = new URL(config.issuer)
-      const url = new URL(path, config.issuer)
-      if (!ownPaths.test(url.pathname)) throw noPage(config.issuer)
-      const { provider, answer } = await front.provider()
-      // The library makes its URLs of these: they are those of the public URL, whatever proxy stands in front.
-      request.headers.host = issuer.host
-      request.headers['x-forwarded-proto'] = issuer.protocol.slice(0, -1)
-      delete request.headers['x-forwarded-host']
-      const mounted = request as IncomingMessage & { originalUrl?: string }
-      mounted.url = path
-      if (await front.interactions(provider, url, request, response)) return true
-      const limit = limitOf(config, url.pathname, request.method)
-      const count = limit === undefined ? 0 : await front.records.count(limit.name, limit.windowMs)
-      if (limit !== undefined && count > limit.most) {
-        // Once in each window, whichever process it comes to.
-        if (count === limit.most + 1)
-          log.warn({ tenant: tenant.id, limit: limit.name, most: limit.most }, 'the login front is asked too often')
-        return sendTooMany(request, response)
+      const url = new URL(path, found.config.issuer)
+      if (!ownPaths.test(url.pathname)) throw noPage(found.config.issuer)
+      try {
+        await serve(tenant, found, url, request, response)
+      } catch (error) {
+        if (!(error instanceof GatewayError) || response.headersSent) throw error
+        sendAway(request, response, 503, error.message, 1)
       }
-      mounted.url = adjusted(url, config)
-      // The library finds out by comparison under which path it stands.
-      mounted.originalUrl = config.path + mounted.url
-      await answer(request, response)
       return true
     },
 
@@ -163,13 +177,18 @@ const noPage = (issuer: string): GatewayError =>
     `The authorization server has nothing here. ${issuer}/.well-known/openid-configuration says what it has, and where.`
   )
 
-function sendTooMany(request: IncomingMessage, response: ServerResponse): true {
+const tooOften = 'Too many apps register or sign in at the moment. Try again in some minutes.'
+
+/** RFC 6749 section 5.2: hosts keep what they have and come back. With an answer of another form they sign in anew. */
+function sendAway(
+  request: IncomingMessage,
+  response: ServerResponse,
+  status: 429 | 503,
+  description: string,
+  retrySeconds: number
+): void {
   request.resume()
-  response.writeHead(429, { 'content-type': 'application/json', 'retry-after': '60', connection: 'close' }).end(
-    JSON.stringify({
-      error: 'temporarily_unavailable',
-      error_description: 'Too many apps register or sign in at the moment. Try again in some minutes.'
-    })
-  )
-  return true
+  response
+    .writeHead(status, { 'content-type': 'application/json', 'retry-after': `${retrySeconds}`, connection: 'close' })
+    .end(JSON.stringify({ error: 'temporarily_unavailable', error_description: description }))
 }

@@ -50,6 +50,7 @@ export async function createProvider(
   const alreadyUsed = (): Error => new errors.InvalidGrant('it was used already')
   const tooLong = (most: number): Error =>
     new errors.InvalidRequest(`it takes up more than ${most} characters; send less`)
+  const away = (): Error => new errors.TemporarilyUnavailable('the store of the gateway cannot be reached; try again')
   const resources = new Set(config.resources)
   const { renderError, logoutSource, postLogoutSuccessSource } = pagesOf(config.name)
 
@@ -82,7 +83,7 @@ export async function createProvider(
   policy.get('consent')?.checks.add(new interactionPolicy.Check('app', 'apps are asked about each time', isApp))
 
   const configuration: Configuration = {
-    adapter: (kind: string) => createLoginAdapter(kind, { clientMs, records, clock, alreadyUsed, tooLong }),
+    adapter: (kind: string) => createLoginAdapter(kind, { clientMs, records, clock, alreadyUsed, tooLong, away }),
     jwks: { keys: [...keys.keys] as NonNullable<Configuration['jwks']>['keys'] },
     cookies: {
       keys: [keys.cookieKey],

@@ -38,7 +38,10 @@ export function createSessionEpochs(store: Store, log: Log) {
     const text = await store.get(key)
     const ends = text === undefined ? 0 : endsOf(text)
     if (ends !== undefined) return ends
-    log.warn({ key }, 'a counter in the store is damaged and counts as absent; who else can write to the store?')
+    log.warn(
+      { storeKey: key },
+      'a counter in the store is damaged and counts as absent; who else can write to the store?'
+    )
     await store.delete(key)
     return 0
   }

@@ -189,7 +189,10 @@ function createSessionRecords(
     const [epoch, text] = await Promise.all([epochs.current(tenant), store.get(key)])
     const record = text === undefined ? undefined : decodeSessionRecord(text)
     if (text !== undefined && record === undefined)
-      log.warn({ key }, 'a session in the store is damaged and counts as absent; who else can write to the store?')
+      log.warn(
+        { storeKey: key },
+        'a session in the store is damaged and counts as absent; who else can write to the store?'
+      )
     if (record?.epoch !== epoch) copies.delete(key)
     else if (generation === before) copy(key, record)
     return record?.epoch === epoch ? record : undefined

@@ -58,7 +58,7 @@ export async function createRedisStore({
         return await command()
       } catch (error) {
         if (!kinds.includes(reasonOf(error))) throw error
-        log.warn({ key }, 'a value in Redis has another type than the gateway writes, and is deleted')
+        log.warn({ storeKey: key }, 'a value in Redis has another type than the gateway writes, and is deleted')
         const [, answer] = await Promise.all([commands.del(prefix + key), command()])
         return answer
       }

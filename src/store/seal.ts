@@ -89,7 +89,7 @@ export async function createSealer({
         return
       }
       if (!reported)
-        log.error({ key: sealKeyKey }, 'the seal key in the store is damaged: delete it to have a new one made')
+        log.error({ storeKey: sealKeyKey }, 'the seal key in the store is damaged: delete it to have a new one made')
       reported = true
     } catch (err) {
       log.debug({ err }, 'the seal key cannot be had from the store yet')

@@ -6,10 +6,13 @@ import { moveClock } from '../kit/moving-clock.ts'
 import { createServer } from 'node:http'
 import t from 'tap'
 import { createMemoryAccount } from '../../src/limits/memory.ts'
+import { unavailable } from '../../src/store/port.ts'
+import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { browser } from '../kit/browser.ts'
 import { listen } from '../kit/listen.ts'
 import { dial } from '../kit/raw-http.ts'
 import { until } from '../kit/until.ts'
+import { quiet } from '../store/kit.ts'
 import { authorizationUrl, logIn, loginGateway, pkce, redirectUri, register, tokens, use } from './kit.ts'
 
 type Front = Awaited<ReturnType<typeof loginGateway>>
@@ -158,6 +161,16 @@ t.test('signing out leads to no address that a client has registered', async (t)
   t.match([out.url.origin, out.html], [front.origin, /You are signed out/])
 })
 
+t.test('who has begun once cannot have ways to the provider without end', async (t) => {
+  const front = await loginGateway(t, { login: { authorizationsPerMinute: 3 } })
+  const { clientId } = await register(front)
+  const person = browser()
+  const { url } = await person.go(begin(front, clientId), `${front.issuer}/interaction/`)
+  const again = () => person.go(url.href, front.provider.url)
+  for (let n = 0; n < 3; n++) t.equal((await again()).url.origin, front.provider.url)
+  t.match(await again(), { status: 429, html: /Too many people sign in/ })
+})
+
 t.test('several apps can sign in at the same time in one browser', async (t) => {
   const front = await loginGateway(t)
   const { clientId } = await register(front)
@@ -230,4 +243,31 @@ t.test('the log says what the provider said', async (t) => {
   front.provider.isSecretWrong = true
   await browser().go(begin(front, clientId), redirectUri)
   t.match(reasons()[1], /^the provider answered invalid_client \(/)
+})
+
+t.test('while the store is away hosts are told to come back, and nothing is used up', async (t) => {
+  let isAway = false
+  const store = new Proxy(await createSqliteStore({ path: ':memory:', clock: Date, log: quiet }), {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name)
+      if (typeof member !== 'function') return member
+      return (...args: unknown[]): unknown => {
+        if (isAway && ['get', 'set', 'count', 'entries', 'append', 'touch', 'delete'].includes(String(name)))
+          return Promise.reject(unavailable('The store cannot be reached.'))
+        return (member as (...given: unknown[]) => unknown).apply(target, args)
+      }
+    }
+  })
+  const front = await loginGateway(t, { overrides: { store } })
+  const before = await logIn(front, front.url())
+  t.teardown(() => moveClock(0))
+  for (const ms of [0, 120_000]) {
+    moveClock(ms)
+    isAway = true
+    const refused = await refresh(front, before)
+    t.match(refused.body, { error: 'temporarily_unavailable' }, 'with keys that are known and without')
+    isAway = false
+  }
+  t.equal((await refresh(front, before)).status, 200)
+  t.notOk(front.log.some(({ msg }) => msg === 'the login front failed'))
 })

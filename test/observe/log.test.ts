@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
@@ -138,4 +139,15 @@ t.test('colours are written only where they are wanted', async (t) => {
   const json = JSON.stringify({ level: 40, time: 0, msg: 'm', a: 1 })
   t.match(textLine(json, true), '\u001b[33mWARN \u001b[39m')
   t.equal(stripVTControlCharacters(textLine(json, true)), textLine(json, false))
+})
+
+t.test('no line of the gateway has a field whose value is never shown', async (t) => {
+  const folder = join(import.meta.dirname, '../../src')
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+  const lines = files.flatMap(
+    (name) => readFileSync(join(folder, name), 'utf8').match(/\blog\.\w+\(\s*\{[^}]*\}/g) ?? []
+  )
+  t.ok(lines.length > 50)
+  const hidden = lines.filter((line) => /[{,]\s*(?:authorization|token|key|secret|password)\s*[,:}]/.test(line))
+  t.same(hidden, [], 'what it is about could not be read')
 })
