@@ -190,11 +190,15 @@ function refusalOf(error: unknown): unknown {
 
 /** What went wrong at the provider, for the log: what it said itself, where it did. */
 export function saidByProvider(error: unknown): string {
-  if (error instanceof oauth.ResponseBodyError || error instanceof oauth.AuthorizationResponseError) {
-    const said = error.error_description === undefined ? '' : ` (${error.error_description})`
-    return firstOf(`the provider answered ${error.error}${said}`, maxLoggedChars)
-  }
-  return error instanceof Error ? firstOf(error.message, maxReasonChars) : 'unknown'
+  // A wrong client secret is refused with a challenge (RFC 6749 section 5.2).
+  const { error: code, error_description: description }: { error?: string; error_description?: string } =
+    error instanceof oauth.ResponseBodyError || error instanceof oauth.AuthorizationResponseError
+      ? error
+      : error instanceof oauth.WWWAuthenticateChallengeError
+        ? (error.cause[0]?.parameters ?? {})
+        : {}
+  if (code === undefined) return error instanceof Error ? firstOf(error.message, maxReasonChars) : 'unknown'
+  return firstOf(`the provider answered ${code}${description === undefined ? '' : ` (${description})`}`, maxLoggedChars)
 }
 
 /** Groups and roles of a person, as JSON: with all else that a token says, it is not longer than we accept. */

@@ -118,3 +118,10 @@ export async function use(url: string, token: string): Promise<number> {
   await response.body?.cancel()
   return response.status
 }
+
+/** Where a host sends the browser. */
+export const begin = (front: Front, clientId: string, more: Record<string, string> = {}): string =>
+  authorizationUrl(front, { client_id: clientId, state: 's', code_challenge: pkce().challenge, ...more })
+
+export const refresh = (front: Front, { clientId, body }: { readonly clientId: string; readonly body: Json }) =>
+  tokens(front, { grant_type: 'refresh_token', client_id: clientId, refresh_token: String(body['refresh_token']) })

@@ -3,9 +3,10 @@
 import t from 'tap'
 import { acmeGateway, keyOf } from '../kit/acme-gateway.ts'
 import { legacyClient } from '../kit/client.ts'
+import { handshake, httpDefinition, recordingEvents, testConnector } from '../kit/connector.ts'
 import { gateway, key } from '../kit/gateway.ts'
 import { startModern } from '../kit/modern-server.ts'
-import { isCall, isMethod } from '../kit/upstream.ts'
+import { isCall, isMethod, startUpstream } from '../kit/upstream.ts'
 
 t.test('a session that the upstream forgot is made anew at once, and the call is sent once more', async (t) => {
   const { url, upstream } = await acmeGateway(t)
@@ -66,11 +67,21 @@ t.test('capabilities and instructions of a server are capped, and its usual ones
     [big.slice(0, 5_000)]: {},
     ...experimental
   }
-  const { url } = await acmeGateway(t, { script: { capabilities, instructions: `begin ${big}` } })
+  const script = { capabilities, instructions: `begin ${big}` }
+  const { url } = await acmeGateway(t, { script })
   const { initialized } = await legacyClient(url(), keyOf.ada)
   t.match(initialized.json.result.capabilities.tools, { listChanged: true })
   t.match(initialized.json.result.instructions, /^begin x+/)
   t.ok(initialized.text.length < 40_000, `${initialized.text.length} characters`)
+
+  // Each connection and listing keeps them, whatever the client is told.
+  const server = await startUpstream(script)
+  t.teardown(server.close)
+  const connection = await testConnector().connector.connect(httpDefinition(server.url), handshake, recordingEvents())
+  t.teardown(() => connection.close())
+  t.ok(Object.keys(connection.capabilities).length <= 32)
+  t.ok(JSON.stringify(connection.capabilities).length < 10_000)
+  t.ok(String(connection.instructions).length < 20_000)
 
   const usual = await acmeGateway(t, { script: { instructions: 'be kind', capabilities: { tools: {}, logging: {} } } })
   const { json } = (await legacyClient(usual.url(), keyOf.ada)).initialized

@@ -1,0 +1,133 @@
+// The login front under strangers, who may ask it without a token: what they can make it keep, fetch and hold, and what
+// they and hosts hear while its store is away.
+
+import { moveClock } from '../kit/moving-clock.ts'
+import { createServer } from 'node:http'
+import t from 'tap'
+import { createMemoryAccount } from '../../src/limits/memory.ts'
+import { unavailable } from '../../src/store/port.ts'
+import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { browser } from '../kit/browser.ts'
+import { listen } from '../kit/listen.ts'
+import { dial } from '../kit/raw-http.ts'
+import { until } from '../kit/until.ts'
+import { quiet } from '../store/kit.ts'
+import { begin, logIn, loginGateway, redirectUri, refresh, register, tokens } from './kit.ts'
+
+t.test('no other spelling of a path gets around the limits of strangers', async (t) => {
+  const front = await loginGateway(t, { login: { registrationsPerHour: 1, authorizationsPerMinute: 3 } })
+  const registerAt = async (path: string): Promise<number> => {
+    const body = JSON.stringify({ redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' })
+    const headers = { 'content-type': 'application/json' }
+    return (await fetch(front.issuer + path, { method: 'POST', headers, body })).status
+  }
+  t.equal(await registerAt('/reg'), 201)
+  t.equal(await registerAt('/reg'), 429)
+  for (const path of ['/REG', '/reg/', '/Reg', '/%72eg', '//reg', '/reg//']) t.equal(await registerAt(path), 404, path)
+  const get = async (path: string): Promise<number> => (await fetch(front.issuer + path, { redirect: 'manual' })).status
+  t.equal(await get('/auth?client_id=nobody'), 400)
+  for (const path of ['/AUTH?client_id=nobody', '/auth/?client_id=nobody', '/Session/end'])
+    t.equal(await get(path), 404)
+  t.equal(await get('/session/end'), 200, 'it leaves a session in the store')
+  t.equal(await get('/session/end'), 200)
+  t.equal(await get('/session/end'), 429, 'and is counted with what is begun')
+})
+
+t.test('what a stranger says is kept only where it is short', async (t) => {
+  const front = await loginGateway(t)
+  t.equal((await register(front, { client_name: 'x'.repeat(4_000) })).status, 201)
+  const long = await register(front, { client_name: 'x'.repeat(10_000) })
+  t.match(long, { status: 400, body: { error_description: /more than 8192 characters/ } })
+  const { clientId } = await register(front)
+  const person = browser()
+  t.match((await person.go(begin(front, clientId, { state: 'x'.repeat(4_000) }), redirectUri)).html, /Allow A Host\?/)
+  const stopped = await browser().go(begin(front, clientId, { state: 'x'.repeat(9_000) }), redirectUri)
+  t.equal(stopped.url.searchParams.get('error'), 'invalid_request')
+})
+
+t.test('requests for tokens make the gateway fetch no more metadata documents than sign-ins may begin', async (t) => {
+  const front = await loginGateway(t, { login: { authorizationsPerMinute: 2 } })
+  let connections = 0
+  const server = createServer().on('connection', (socket) => {
+    connections += 1
+    socket.destroy()
+  })
+  const { port } = new URL(await listen(t, server))
+  const ask = (n: number) => tokens(front, { client_id: `https://localhost:${port}/${n}`, grant_type: 'refresh_token' })
+  for (let n = 1; n <= 2; n++) t.equal((await ask(n)).status, 400)
+  t.equal(connections, 2, 'positive control')
+  t.equal((await ask(3)).status, 400)
+  t.equal(connections, 2)
+})
+
+t.test('bodies of strangers that do not end are counted, and given back', async (t) => {
+  const said: unknown[] = []
+  const { error } = console
+  console.error = (...words) => said.push(words)
+  t.teardown(() => (console.error = error))
+  const memory = createMemoryAccount(32 * 1024 * 1024)
+  const front = await loginGateway(t, { overrides: { memory } })
+  const { status } = await register(front)
+  t.equal(status, 201)
+  await until('what it took is given back', () => memory.held === 0)
+  const answers: string[] = []
+  const sockets = Array.from({ length: 60 }, () => {
+    const socket = dial(front.port)
+    socket.on('data', (chunk: Buffer) => answers.push(chunk.toString('latin1')))
+    socket.write(
+      `POST /login/acme/token HTTP/1.1\r\nhost: 127.0.0.1:${front.port}\r\ncontent-length: 57000\r\n` +
+        `content-type: application/x-www-form-urlencoded\r\n\r\n${'x'.repeat(40_000)}`
+    )
+    return socket
+  })
+  t.teardown(() => sockets.forEach((socket) => socket.destroy()))
+  await until('those beyond the share of strangers are refused', () => answers.length > 15)
+  t.ok(answers.every((answer) => answer.startsWith('HTTP/1.1 429 ') && answer.includes('limits.memoryBytes')))
+  t.ok(memory.held <= memory.budgetBytes / 4)
+  for (const socket of sockets) socket.destroy()
+  await until('all of it is given back', () => memory.held === 0)
+  await until('they broke off', () => front.log.some(({ msg }) => /came to no end/.test(String(msg))))
+  t.same(said, [], 'of which nobody is told')
+  t.same(
+    front.log.filter(({ level }) => Number(level) >= 50),
+    []
+  )
+  t.equal((await register(front)).status, 201)
+})
+
+t.test('who has begun once cannot have ways to the provider without end', async (t) => {
+  const front = await loginGateway(t, { login: { authorizationsPerMinute: 3 } })
+  const { clientId } = await register(front)
+  const person = browser()
+  const { url } = await person.go(begin(front, clientId), `${front.issuer}/interaction/`)
+  const again = () => person.go(url.href, front.provider.url)
+  for (let n = 0; n < 3; n++) t.equal((await again()).url.origin, front.provider.url)
+  t.match(await again(), { status: 429, html: /Too many people sign in/ })
+})
+
+t.test('while the store is away hosts are told to come back, and nothing is used up', async (t) => {
+  let isAway = false
+  const store = new Proxy(await createSqliteStore({ path: ':memory:', clock: Date, log: quiet }), {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name)
+      if (typeof member !== 'function') return member
+      return (...args: unknown[]): unknown => {
+        if (isAway && ['get', 'set', 'count', 'entries', 'append', 'touch', 'delete'].includes(String(name)))
+          return Promise.reject(unavailable('The store cannot be reached.'))
+        return (member as (...given: unknown[]) => unknown).apply(target, args)
+      }
+    }
+  })
+  const front = await loginGateway(t, { overrides: { store } })
+  const before = await logIn(front, front.url())
+  t.teardown(() => moveClock(0))
+  for (const ms of [0, 120_000]) {
+    moveClock(ms)
+    isAway = true
+    const refused = await refresh(front, before)
+    t.match(refused.body, { error: 'temporarily_unavailable' }, 'with keys that are known and without')
+    isAway = false
+  }
+  t.equal((await refresh(front, before)).status, 200)
+  t.notOk(front.log.some(({ msg }) => msg === 'the login front failed'))
+})
