@@ -3,7 +3,8 @@
 
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
@@ -13,11 +14,12 @@ const { values } = parseArgs({
 })
 const isDryRun = values['dry-run']
 const output = resolve(values.output)
-const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+const readJson = <T>(name: string): T => JSON.parse(readFileSync(join(root, name), 'utf8')) as T
+const { name, version } = readJson<{ name: string; version: string }>('package.json')
 const tag = `v${version}`
 
-const run = (program: string, args: readonly string[]): string =>
-  execFileSync(program, args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
+const run = (program: string, args: readonly string[], cwd = root): string =>
+  execFileSync(program, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
 
 /** What stands against a release; each with what to do. */
 function obstacles(): string[] {
@@ -32,6 +34,31 @@ function obstacles(): string[] {
   return found
 }
 
+interface Lock {
+  readonly packages: Readonly<Record<string, { readonly dev?: boolean; devDependencies?: unknown }>>
+}
+
+/**
+ * Of the lock file without what only development needs: asked to omit that, `npm sbom` leaves out also what both need.
+ */
+function sbom(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sbom-'))
+  try {
+    const lock = readJson<Lock>('package-lock.json')
+    const { devDependencies: _, ...manifest } = readJson<Record<string, unknown>>('package.json')
+    const packages = Object.fromEntries(Object.entries(lock.packages).filter(([, each]) => each.dev !== true))
+    delete packages['']?.devDependencies
+    // npm calls it what its folder is called.
+    const place = join(folder, name)
+    mkdirSync(place)
+    writeFileSync(join(place, 'package.json'), JSON.stringify(manifest))
+    writeFileSync(join(place, 'package-lock.json'), JSON.stringify({ ...lock, packages }))
+    return run('npm', ['sbom', '--sbom-format=cyclonedx', '--sbom-type=application', '--package-lock-only'], place)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
 const found = obstacles()
 if (found.length > 0) {
   process.stderr.write(`${found.join('\n')}\n`)
@@ -43,15 +70,14 @@ if (readdirSync(output).length > 0) {
   process.exit(1)
 }
 run('npm', ['pack', '--pack-destination', output])
-const sbom = run('npm', ['sbom', '--sbom-format=cyclonedx', '--omit=dev', '--package-lock-only'])
-writeFileSync(join(output, `mcp-gatehouse-${version}.cdx.json`), sbom)
+writeFileSync(join(output, `${name}-${version}.cdx.json`), sbom())
 const sums = readdirSync(output)
   .sort()
   .map(
-    (name) =>
+    (file) =>
       `${createHash('sha256')
-        .update(readFileSync(join(output, name)))
-        .digest('hex')}  ${name}\n`
+        .update(readFileSync(join(output, file)))
+        .digest('hex')}  ${file}\n`
   )
 writeFileSync(join(output, 'SHA256SUMS'), sums.join(''))
 
@@ -59,6 +85,6 @@ if (!isDryRun) run('git', ['tag', '--annotate', tag, '--message', `Gatehouse ${v
 process.stdout.write(`${isDryRun ? `Dry run: ${tag} is not tagged.` : `Tagged ${tag}.`} In ${output}:
 ${sums.join('')}Then, where everything is as it should be:
   git push origin ${tag}
-  npm publish ${join(output, `mcp-gatehouse-${version}.tgz`)}
+  npm publish ${join(output, `${name}-${version}.tgz`)}
   docker build --build-arg VERSION=${version} --build-arg REVISION=$(git rev-parse HEAD) --build-arg NODE_DIGEST=@sha256:… .
 `)

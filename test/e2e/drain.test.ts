@@ -387,7 +387,9 @@ t.test('TERM during the start exits with 0', async (t) => {
     const tell =
       'process.on("newListener", (name) => { if (name === "SIGTERM") queueMicrotask(() => { console.error("hears TERM") }) })'
     const started = await start(t, config('memory:'), {
-      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(tell)}`
+      env: {
+        NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(tell)}`
+      }
     })
     await until('the handler of the launcher', () => started.stderr.some((line) => line.includes('hears TERM')))
     started.signal('SIGTERM')

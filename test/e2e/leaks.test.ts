@@ -79,7 +79,7 @@ t.test('sessions that are dropped without a word leave nothing behind', async (t
       limits: { sessionIdleMs, coldStartMs: 30_000, processes: 400, processesPerTenant: 400 },
       top: { logLevel: 'warn' }
     }),
-    measured
+    { env: measured }
   )
   const url = `${started.url}/t/acme/mcp`
   const processes = new Set<string>()

@@ -97,7 +97,7 @@ const made = `mcp-gatehouse-${version}`
 const release = (...args: string[]) =>
   spawnSync('env', [...bare, process.execPath, 'scripts/release.ts', ...args], {
     cwd: checkout,
-    env,
+    env: { ...env, GIT_COMMITTER_NAME: 'test', GIT_COMMITTER_EMAIL: 'test@localhost' },
     encoding: 'utf8'
   })
 const output = join(folder, 'release')
@@ -147,15 +147,42 @@ t.test('a release has the package, an SBOM of what it runs with, and checksums; 
     sums,
     [`${made}.cdx.json`, `${made}.tgz`].map((name) => `${sha256(join(output, name))}  ${name}`)
   )
-  const { bomFormat, components } = JSON.parse(readFileSync(join(output, `${made}.cdx.json`), 'utf8')) as {
+  interface Component {
+    readonly name: string
+    readonly version: string
+    readonly purl: string
+    readonly hashes?: ReadonlyArray<{ readonly alg: string }>
+  }
+  const { bomFormat, metadata, components } = JSON.parse(readFileSync(join(output, `${made}.cdx.json`), 'utf8')) as {
     bomFormat: string
-    components: ReadonlyArray<{ readonly name: string }>
+    metadata: { readonly component: Component }
+    components: readonly Component[]
   }
   t.equal(bomFormat, 'CycloneDX')
-  const names = new Set(components.map(({ name }) => name))
-  t.ok(names.has('fastify'))
-  t.notOk(names.has('tap'))
+  t.match(metadata.component, { name: 'mcp-gatehouse', version, purl: `pkg:npm/mcp-gatehouse@${version}` })
+  // What npm has installed from the lock file of this checkout, and nothing else.
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Readonly<Record<string, { readonly name?: string; readonly version: string; readonly dev?: boolean }>>
+  }
+  const locked = Object.entries(packages)
+    .filter(([path, { dev }]) => path !== '' && dev !== true)
+    .map(([path, each]) => `${each.name ?? path.replace(/^.*node_modules\//, '')}@${each.version}`)
+  t.same([...new Set(components.map((each) => `${each.name}@${each.version}`))].sort(), [...new Set(locked)].sort())
+  t.ok(components.every(({ purl, hashes }) => purl.startsWith('pkg:npm/') && hashes?.[0]?.alg === 'SHA-512'))
   t.equal(git('tag', '--list'), '')
+})
+
+t.test('a release tags what is committed, and its checksums hold', async (t) => {
+  const released = join(folder, 'tagged')
+  const { status, stdout, stderr } = release('--output', released)
+  t.equal(status, 0, stderr)
+  t.match(stdout, `Tagged v${version}.`)
+  t.match(stdout, `git push origin v${version}`)
+  t.equal(git('cat-file', '-t', `v${version}`).trim(), 'tag', 'annotated')
+  t.equal(git('rev-parse', `v${version}^{commit}`), git('rev-parse', 'HEAD'))
+  t.equal(spawnSync('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: released }).status, 0)
+  writeFileSync(join(released, `${made}.tgz`), 'something else')
+  t.equal(spawnSync('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: released }).status, 1, 'the control')
 })
 
 t.test(
@@ -166,7 +193,6 @@ t.test(
     t.equal(dirty.status, 1)
     t.match(dirty.stderr, /not committed: commit or remove/)
     rmSync(join(checkout, 'left'))
-    git('tag', `v${version}`)
     const again = release('--output', join(folder, 'other'))
     t.equal(again.status, 1)
     t.match(again.stderr, /is there already: give package\.json a new version/)

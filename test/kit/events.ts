@@ -47,7 +47,7 @@ export interface EventStream {
   /** What its events say, primes left out. */
   messages(): any[] // eslint-disable-line typescript/no-explicit-any
   lastId(): string | undefined
-  /** Resolves with the first message, past or future, that fits. */
+  /** Resolves with the first message, past or future, that fits; rejects where the stream ends without it. */
   next(what: string, fits: (message: any) => boolean): Promise<any> // eslint-disable-line typescript/no-explicit-any
   readonly ended: Promise<void>
   readonly closed: boolean
@@ -87,7 +87,14 @@ export async function openEvents(url: string, opening: Opening): Promise<EventSt
         .map(({ message }) => message as unknown)
         .filter((message) => message !== undefined),
     lastId: () => made.events().findLast(({ id }) => id !== undefined)?.id,
-    next: (what, fits) => until(what, () => made.messages().find(fits)),
+    next: (what, fits) =>
+      until(what, () => {
+        const isOver = closed
+        const found = made.messages().find(fits) as unknown
+        if (found === undefined && isOver)
+          throw new Error(`the stream ended without ${what}: ${made.status} ${text.slice(-1_000)}`)
+        return found
+      }),
     ended,
     get closed() {
       return closed

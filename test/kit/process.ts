@@ -17,21 +17,31 @@ export interface Served extends Started {
   readonly url: string
 }
 
+export interface Process {
+  readonly env?: Record<string, string>
+  /** `bin/gatehouse.mjs` of another version than that of this checkout. */
+  readonly script?: string
+}
+
 /**
  * Starts `gatehouse serve` on this configuration and a free port, and does not wait for anything. Killed with the test.
  */
-export async function start(t: Teardown, config: unknown, env: Record<string, string> = {}): Promise<Started> {
+export async function start(t: Teardown, config: unknown, { env = {}, script }: Process = {}): Promise<Started> {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const file = join(folder, 'gatehouse.json')
   await writeFile(file, JSON.stringify(config))
-  const running = gatehouse(t, ['serve', '--config', file, '--port', '0'], { cwd: folder, env })
+  const running = gatehouse(t, ['serve', '--config', file, '--port', '0'], {
+    cwd: folder,
+    env,
+    ...(script === undefined ? {} : { script })
+  })
   return { ...running, folder, log: () => running.stderr.map(logLine).filter((line) => line !== undefined) }
 }
 
 /** Starts it and waits until it is ready. */
-export async function serve(t: Teardown, config: unknown, env: Record<string, string> = {}): Promise<Served> {
-  const started = await start(t, config, env)
+export async function serve(t: Teardown, config: unknown, process: Process = {}): Promise<Served> {
+  const started = await start(t, config, process)
   return { ...started, url: await started.ready }
 }
 

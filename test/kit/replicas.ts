@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { configOf, gateway, type TestGatewayOptions } from './gateway.ts'
-import { serve, type Served } from './process.ts'
+import { serve, type Process, type Served } from './process.ts'
 import { redis, type PrivateRedis } from './redis.ts'
 import type { TcpLink } from './tcp-link.ts'
 import type { Teardown } from './until.ts'
@@ -26,10 +26,9 @@ export interface Replicas {
 export type ReplicaOptions = Omit<TestGatewayOptions, 'store' | 'overrides'>
 
 /** What one replica has and the others have not. */
-export interface Place {
+export interface Place extends Process {
   /** Its way to Redis. */
   readonly link?: TcpLink
-  readonly env?: Record<string, string>
 }
 
 /** @param own the Redis to use; by default one that is started for them */
@@ -40,9 +39,9 @@ export async function replicas(
   own?: PrivateRedis
 ): Promise<Replicas> {
   const [store, { origin, targets, turns }] = await Promise.all([own ?? redis(t), startBalancer(t)])
-  const start = ({ link, env }: Place = {}): Promise<Served> => {
+  const start = ({ link, ...process }: Place = {}): Promise<Served> => {
     const url = link?.to(store.url) ?? store.url
-    return serve(t, configOf({ ...options, store: url, top: { ...options.top, publicUrl: origin } }), env)
+    return serve(t, configOf({ ...options, store: url, top: { ...options.top, publicUrl: origin } }), process)
   }
   const nodes = await Promise.all(places.map(start))
   targets.push(...nodes.map(({ url }) => url))

@@ -61,11 +61,9 @@ t.test('a replica that is killed: the outcome of its calls is unknown, soon', as
   await call.next('progress', ({ method }) => method === 'notifications/progress')
   const asked = await sessionAt(rig.at(1))
   const asking = await callUntilServerRequest(rig.at(2), asked, 'elicit')
-  const killedAt = performance.now()
   rig.nodes[1]?.signal('SIGKILL')
   await call.ended
   await asking.stream.ended
-  t.ok(performance.now() - killedAt < 30_000)
   for (const [id, stream] of [
     ['the call', call],
     ['the call', asking.stream]
@@ -101,3 +99,28 @@ t.test(
     })
   }
 )
+
+for (const [what, signal] of [
+  ['is killed', 'SIGKILL'],
+  ['hangs', 'SIGSTOP']
+] as const)
+  t.test(
+    `where the home of a call ${what}, its client hears within two seconds that the outcome is unknown`,
+    async (t) => {
+      const waited: number[] = []
+      // A busy machine makes it longer, and nothing makes it shorter: one of three shows it.
+      while (waited.length < 3 && !waited.some((ms) => ms < 2_000)) {
+        const home = await rig.start()
+        const client = await sessionAt(`${home.url}/t/acme/mcp`)
+        const call = await postEvents(rig.at(2), client, 'the call', 'tools/call', slow)
+        await call.next('progress', ({ method }) => method === 'notifications/progress')
+        const since = performance.now()
+        home.signal(signal)
+        await call.ended
+        waited.push(performance.now() - since)
+        t.match(call.messages().at(-1), { id: 'the call', error: { data: { outcome: 'unknown' } } })
+        home.signal('SIGKILL')
+      }
+      t.ok(Math.min(...waited) < 2_000, waited.map((ms) => Math.round(ms)).join(', '))
+    }
+  )

@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { keyOf } from '../kit/acme-gateway.ts'
+import { send } from '../kit/client.ts'
 import { postEvents } from '../kit/events.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { tcpLink } from '../kit/tcp-link.ts'
@@ -16,6 +17,9 @@ const rig = await startReplicas(t, web.behind, [{ link }, {}, {}])
 const refused = { status: 503, json: { error: { data: { reason: 'unavailable' } } } }
 const modern = (node: number, canary: string) =>
   modernRequest(rig.at(node), 'tools/call', { name: 'mirror', arguments: { canary } }, { token: keyOf.ada })
+
+const readiness = async (node: number): Promise<number> =>
+  (await send(`${rig.nodes[node]?.url}/health/ready`, { method: 'GET' })).status
 
 t.test('a home that is cut off from Redis: others take over; what needs no session goes on', async (t) => {
   const client = await sessionAt(rig.at(0))
@@ -34,8 +38,12 @@ t.test('a home that is cut off from Redis: others take over; what needs no sessi
   t.not(web.sessionOf('taken over'), web.sessionOf('whole'))
   t.match(await mirror(rig.at(0), client, 'refused'), refused)
   t.match(await modern(0, 'modern'), mirrored('modern'))
+  t.equal(await readiness(0), 503, 'a load balancer takes it out')
+  t.equal((await send(`${rig.nodes[0]?.url}/health/live`, { method: 'GET' })).status, 200, 'and nobody restarts it')
+  t.same([await readiness(1), await readiness(2)], [200, 200])
 
   link.pass()
+  await until('it is ready again', async () => (await readiness(0)) === 200)
   const healed = await untilMirrored(rig.at(0), client)
   t.equal(web.sessionOf(healed), web.sessionOf('taken over'), 'at the new home')
   for (const canary of ['whole', 'forwarded', 'taken over', 'modern', healed])
