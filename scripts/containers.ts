@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
 import { meetContainers, type Outcome, type Stack } from '../test/containers/meet.ts'
+import { installPodman } from './programs.ts'
 import { baseImages, hasImage, makeStandIns, run, standInDebian } from './stand-ins.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -42,7 +43,10 @@ network_backend = "netavark"
   process.env['CONTAINERS_CONF'] = file
 }
 
-/** @returns whether stand-ins are used */
+/**
+ * @returns whether stand-ins are used
+ * @throws {Error} where neither the images nor stand-ins can be had
+ */
 function prepareImages(): boolean {
   const images = Object.values(baseImages())
   const pulled = images.every(
@@ -93,16 +97,24 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0
 }
 
-const reason = missing()
-if (reason !== undefined) {
+function endWithout(reason: string): never {
   process.stdout.write(`missing: ${reason}; no container was built or run\n0 passed, 0 failed\n`)
   process.exit(0)
 }
+
+installPodman()
+const reason = missing()
+if (reason !== undefined) endWithout(reason)
 mkdirSync(folder, { recursive: true })
 // Without it podman makes images in a format that has no HEALTHCHECK.
 process.env['BUILDAH_FORMAT'] = 'docker'
 if (homedir() === '/root') standInSettings()
-const standIns = prepareImages()
+let standIns = false
+try {
+  standIns = prepareImages()
+} catch (error) {
+  endWithout((error as Error).message)
+}
 if (standIns)
   process.stdout.write(
     'No image registry: stand-ins of this machine are used for the base images. There is none of Grafana, which is not run.\n'

@@ -49,11 +49,22 @@ export function ensureBubblewrap(): void {
   }
 }
 
+/** What `npm run containers` needs, on a machine that has no podman and may install it. */
+export function installPodman(): void {
+  if (onPath('podman') !== undefined) return
+  const packages = ['podman', 'runc', 'netavark', 'aardvark-dns', 'uidmap', 'iptables', 'debootstrap', 'python3-venv']
+  try {
+    install(...packages)
+  } catch (error) {
+    console.error((error as Error).message)
+  }
+}
+
 /** @returns false where this user may not, or the system is no Debian */
-function install(name: string): boolean {
+function install(...names: readonly string[]): boolean {
   if (process.getuid?.() !== 0 || onPath('apt-get') === undefined) return false
   run('apt-get', ['update'])
-  run('apt-get', ['install', '-y', '--no-install-recommends', name])
+  run('apt-get', ['install', '-y', '--no-install-recommends', ...names])
   return true
 }
 

@@ -171,7 +171,7 @@ async function run({ name, args: [command = '', ...rest] }: Job): Promise<Ended>
   closeSync(err)
   const output = readFileSync(`${log}.out`, 'utf8')
   const seconds = (performance.now() - startedAt) / 1000
-  const isTest = name.endsWith('.test.ts')
+  const isTest = name.startsWith('test/')
   // The summary of the outermost plan: "# { total: 12, pass: 11, fail: 1 }".
   const counts = isTest ? (/^# \{ ([^}]*) \}$/m.exec(output)?.[1] ?? '') : ''
   const count = (kind: string): number => Number(new RegExp(`\\b${kind}: (\\d+)`).exec(counts)?.[1] ?? 0)
