@@ -14,8 +14,8 @@ const { values } = parseArgs({
 })
 const isDryRun = values['dry-run']
 const output = resolve(values.output)
-const readJson = <T>(name: string): T => JSON.parse(readFileSync(join(root, name), 'utf8')) as T
-const { name, version } = readJson<{ name: string; version: string }>('package.json')
+const readJson = (file: string): unknown => JSON.parse(readFileSync(join(root, file), 'utf8'))
+const { name, version } = readJson('package.json') as { name: string; version: string }
 const tag = `v${version}`
 
 const run = (program: string, args: readonly string[], cwd = root): string =>
@@ -44,8 +44,8 @@ interface Lock {
 function sbom(): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sbom-'))
   try {
-    const lock = readJson<Lock>('package-lock.json')
-    const { devDependencies: _, ...manifest } = readJson<Record<string, unknown>>('package.json')
+    const lock = readJson('package-lock.json') as Lock
+    const { devDependencies: _, ...manifest } = readJson('package.json') as Record<string, unknown>
     const packages = Object.fromEntries(Object.entries(lock.packages).filter(([, each]) => each.dev !== true))
     delete packages['']?.devDependencies
     // npm calls it what its folder is called.
