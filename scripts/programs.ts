@@ -39,6 +39,18 @@ export function ensurePrometheus(): { readonly prometheus: string; readonly prom
   throw new Error('The tests need prometheus and promtool on the PATH (Debian, Ubuntu: apt-get install prometheus).')
 }
 
+/** For tests behind a real load balancer. @throws Error that says what to install */
+export function ensureNginx(): string {
+  if (findNginx() === undefined) install('nginx-light')
+  const found = findNginx()
+  if (found === undefined) throw new Error('The tests need nginx (Debian, Ubuntu: apt-get install nginx-light).')
+  return found
+}
+
+/** Debian keeps it where the PATH of most users does not lead. */
+const findNginx = (): string | undefined =>
+  onPath('nginx') ?? (executable('/usr/sbin/nginx') ? '/usr/sbin/nginx' : undefined)
+
 /** For the tests of sandboxes. Some systems have none, or let nobody use it: they are then skipped, and say so. */
 export function ensureBubblewrap(): void {
   if (process.platform !== 'linux' || onPath('bwrap') !== undefined) return

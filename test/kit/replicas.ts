@@ -1,12 +1,13 @@
 // Several gateways, each a process of its own, on one real Redis behind a load balancer that hands every request to the
-// next of them, whoever sent it.
+// next of them, whoever sent it: one of ours, which says whose turn it was, or nginx.
 
 import { once } from 'node:events'
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { configOf, gateway, type TestGatewayOptions } from './gateway.ts'
 import { serve, type Process, type Served } from './process.ts'
-import { redis, type PrivateRedis } from './redis.ts'
+import { startNginx } from './nginx.ts'
+import { freePort, redis, type PrivateRedis } from './redis.ts'
 import type { TcpLink } from './tcp-link.ts'
 import type { Teardown } from './until.ts'
 
@@ -63,15 +64,23 @@ export const replicaCount = Number(process.env['GATEHOUSE_TEST_REPLICAS'] ?? 1)
 
 export async function startHouse(t: Teardown, options: ReplicaOptions, count = replicaCount): Promise<House> {
   if (count === 1) return await gateway(t, options)
-  const { origin, nodes } = await replicas(
-    t,
-    options,
-    Array.from({ length: count }, () => ({}))
-  )
+  const places = Array.from({ length: count }, () => ({}))
+  // `npm test` does without nginx.
+  const { origin, nodes } = await (replicaCount > 1 ? replicasBehindNginx : replicas)(t, options, places)
   return {
     url: (endpoint = 'default') => `${origin}/t/acme/${endpoint === 'default' ? '' : `${endpoint}/`}mcp`,
     close: () => Promise.all(nodes.map(({ stop }) => stop()))
   }
+}
+
+async function replicasBehindNginx(t: Teardown, options: ReplicaOptions, places: readonly Place[]) {
+  const [store, port] = await Promise.all([redis(t), freePort()])
+  const origin = `http://127.0.0.1:${port}`
+  const config = configOf({ ...options, store: store.url, top: { ...options.top, publicUrl: origin } })
+  const nodes = await Promise.all(places.map((place) => serve(t, config, place)))
+  const hosts = nodes.map(({ url }) => new URL(url).host)
+  await startNginx(t, port, hosts)
+  return { origin, nodes }
 }
 
 /** One request at a time to each in turn: two requests on one connection of a client come to two of them. */
