@@ -4,7 +4,7 @@ import { AdminKeySchema, AdminListenSchema, AdminSchema } from '../src/config/sc
 import { ConfigSchema, TenantSchema, reservedEndpointNames } from '../src/config/schema/config.ts'
 import { LoginSchema, ProviderSchema } from '../src/config/schema/login.ts'
 import { EndpointSchema, PolicySchema, RuleSchema, ToolChangeSchema } from '../src/config/schema/endpoint.ts'
-import { BearerSchema, ClaimsSchema, IssuerSchema, KeySchema } from '../src/config/schema/auth.ts'
+import { BearerSchema, ClaimsSchema, IntrospectionSchema, IssuerSchema, KeySchema } from '../src/config/schema/auth.ts'
 import { HttpSchema, StdioSchema } from '../src/config/schema/upstream.ts'
 import type { Shape } from '../src/config/shape.ts'
 
@@ -97,6 +97,7 @@ const sections: readonly (readonly [string, string, Shape, string])[] = [
   ],
   ['auth.issuers', 'tenants.{id}.auth.issuers[]', IssuerSchema, ''],
   ['auth.issuers.claims', 'tenants.{id}.auth.issuers[].claims', ClaimsSchema, ''],
+  ['auth.issuers.introspection', 'tenants.{id}.auth.issuers[].introspection', IntrospectionSchema, ''],
   ['auth.keys', 'tenants.{id}.auth.keys[]', KeySchema, ''],
   ['upstreams: a process', 'tenants.{id}.upstreams.{name}', StdioSchema, ''],
   ['upstreams: a URL', 'tenants.{id}.upstreams.{name}', HttpSchema, ''],

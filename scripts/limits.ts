@@ -1156,6 +1156,39 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['auth/jwks.ts firstTryMs', 'interval of fetches while there are no keys', 'issuer', 'not fetched'],
     ['auth/jwks.ts usualStaleMs', 'life of known keys while the issuer cannot be reached', 'issuer', '503'],
     ['auth/jwks.ts maxKeys', 'keys', 'key set', 'not taken'],
+    [
+      'auth/introspection.ts inactiveMs',
+      'time for which a token that its issuer does not know is refused unasked',
+      'token',
+      'asked again'
+    ],
+    [
+      'auth/introspection.ts pauseMs',
+      'time for which nobody is asked after a question without an answer',
+      'issuer',
+      '503'
+    ],
+    [
+      'auth/introspection.ts strangersPerSecond strangersAtOnce',
+      'questions about tokens that were never good',
+      'issuer',
+      '503'
+    ],
+    [
+      'auth/introspection.ts maxStrangers maxQuestions',
+      'questions at once about such tokens, and about all',
+      'issuer',
+      '503'
+    ],
+    [
+      'auth/introspection.ts maxKnown maxInactive',
+      'digests of tokens that were good, and that were not',
+      'issuer',
+      'the least recent are forgotten'
+    ],
+    ['auth/dpop.ts proofSeconds', 'age of a proof of DPoP', 'request', '401'],
+    ['auth/dpop.ts proofsPerSecond proofsAtOnce', 'proofs of DPoP', 'caller', '429'],
+    ['auth/dpop.ts maxProofCallers', 'callers whose proofs are counted', 'process', 'the least recent are forgotten'],
     ['auth/claims.ts maxClaimLength chars', 'a subject, a client id or a group', 'token', '401'],
     [
       'policy/access.ts maxPrincipals',
@@ -1222,7 +1255,7 @@ session/session-index.ts readAtOnce
 control/version-records.ts readAtOnce
 control/request-memory.ts underWayMs
 admin/configuration/versions.ts maxTargetChars
-admin/configuration/keys.ts keyBytes
+cli/api-key.ts dayMs
 store/keys.ts tombstoneTtlMs
 session/session-index.ts handleLength
 cli/check.ts maxNames

@@ -106,7 +106,7 @@ export async function createGateway(
   await audit?.loaded
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
   const login = createLogin({ snapshot, store, epochOf: sessions.epochOf, sealer, ...clocks, log })
-  const authenticator = createAuthenticator({ clock: wallClock, fetch: login.fetchKeys(createFetch()), log })
+  const authenticator = createAuthenticator({ clock: wallClock, fetch: login.fetchKeys(createFetch()), store, log })
   const copyLimits = copyLimitsFor(memory.budgetBytes)
   const holders = createStreamHolders(bus)
   const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log, copyLimits, holders })

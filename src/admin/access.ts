@@ -3,7 +3,7 @@
 // keeps an operator out.
 
 import { LRUCache } from 'lru-cache'
-import { createKeyring } from '../auth/authenticate.ts'
+import { createKeyring } from '../auth/keyring.ts'
 import { readBearer } from '../auth/bearer.ts'
 import type { AdminConfig, AdminKeyConfig, Snapshot } from '../config/snapshot.ts'
 import { createTokenBucket } from '../limits/limits.ts'

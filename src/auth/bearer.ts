@@ -1,25 +1,33 @@
-// Bearer tokens (RFC 6750): read from the Authorization header or refused, with a challenge; and the metadata that
-// tells a host where to get one (RFC 9728). No message or log line ever holds the credential.
+// Access tokens (RFC 6750, RFC 9449): read from the Authorization header or refused, with a challenge; and the metadata
+// that tells a host where to get one (RFC 9728). No message or log line ever holds the credential.
 
 import type { AuthConfig } from '../config/auth/auth-config.ts'
 import { GatewayError } from '../protocol/messages.ts'
+
+/** Of proofs (RFC 9449 section 5.1): asymmetric ones. */
+export const proofAlgorithms: readonly string[] = ['ES256', 'ES384', 'EdDSA', 'PS256', 'RS256']
 
 /** Bytes. Longer tokens are refused before any of them is decoded. */
 export const maxTokenBytes = 8192
 
 // RFC 6750 section 2.1: b64token. The scheme is case-insensitive (RFC 9110 section 11.1); only spaces stand between the
 // two.
-const credentials = /^bearer +([\w\-.~+/]+=*)$/i
-const scheme = /^bearer(?:[ \t]|$)/i
+const credentials = /^(?:bearer|dpop) +([\w\-.~+/]+=*)$/i
+const scheme = /^(?:bearer|dpop)(?:[ \t]|$)/i
+
+/** DPoP: the token is bound to a key, and a proof comes with it (RFC 9449 section 7.1). */
+export type Scheme = 'Bearer' | 'DPoP'
 
 /**
  * Query, body and cookies are never read (RFC 6750 section 5.3).
  * @param rawHeaders of node's IncomingMessage: name, value, name, value. In `headers` node drops a second Authorization
  * silently.
- * @returns the token, or undefined where there is no Authorization header
- * @throws GatewayError `invalid_request` for two headers, `unauthenticated` for anything that is not one bearer token
+ * @returns undefined where there is no Authorization header
+ * @throws GatewayError `invalid_request` for two headers, `unauthenticated` for anything that is not one token
  */
-export function readBearer(rawHeaders: readonly string[]): string | undefined {
+export function readCredential(
+  rawHeaders: readonly string[]
+): { readonly scheme: Scheme; readonly token: string } | undefined {
   let value: string | undefined
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] ?? ''
@@ -42,7 +50,14 @@ export function readBearer(rawHeaders: readonly string[]): string | undefined {
     throw refused('size', `The token is longer than ${maxTokenBytes} bytes. Ask the issuer for one with fewer claims.`)
   if (token === undefined)
     throw refused('syntax', 'The Authorization header must be "Bearer", one space and one token, and nothing else.')
-  return token
+  return { scheme: value.startsWith('B') || value.startsWith('b') ? 'Bearer' : 'DPoP', token }
+}
+
+/** The same where only a bearer is taken: the admin API. */
+export function readBearer(rawHeaders: readonly string[]): string | undefined {
+  const credential = readCredential(rawHeaders)
+  if (credential?.scheme === 'DPoP') throw refused('scheme', 'Send the key as "Authorization: Bearer KEY".')
+  return credential?.token
 }
 
 /** For the log: why a credential was refused. */
@@ -79,15 +94,18 @@ export const hasIssuer = ({ issuers }: Pick<AuthConfig, 'issuers'>): boolean => 
 export function challenge(
   metadataUrl: string | undefined,
   scopes: readonly string[],
-  error?: 'invalid_request' | 'invalid_token' | 'insufficient_scope',
-  description = ''
+  error?: 'invalid_request' | 'invalid_token' | 'insufficient_scope' | 'invalid_dpop_proof',
+  description = '',
+  scheme: Scheme = 'Bearer'
 ): string {
   // RFC 6750 section 3: at least one parameter follows the scheme.
   const parameters = [metadataUrl === undefined ? 'realm="API key"' : `resource_metadata="${quotable(metadataUrl)}"`]
   if (error !== undefined) parameters.unshift(`error="${error}"`, `error_description="${quotable(description)}"`)
   const named = advertisedScopes(scopes)
   if (named.length > 0) parameters.push(`scope="${named.join(' ')}"`)
-  return `Bearer ${parameters.join(', ')}`
+  // RFC 9449 section 7.1.
+  if (scheme === 'DPoP') parameters.push(`algs="${proofAlgorithms.join(' ')}"`)
+  return `${scheme} ${parameters.join(', ')}`
 }
 
 // RFC 6750 section 3: characters of error_description. Anything else could end the quoted string or the header.
@@ -129,7 +147,7 @@ export function metadataUrlOf(resource: string): string {
  */
 export function resourceMetadata(
   resource: string,
-  auth: Pick<AuthConfig, 'issuers' | 'requiredScopes' | 'askedScopes'>,
+  auth: Pick<AuthConfig, 'issuers' | 'requiredScopes' | 'askedScopes' | 'dpop'>,
   name?: string
 ) {
   const scopes = advertisedScopes(askedFor(auth))
@@ -140,6 +158,8 @@ export function resourceMetadata(
     ],
     ...(scopes.length > 0 && { scopes_supported: scopes }),
     bearer_methods_supported: ['header'],
+    dpop_signing_alg_values_supported: proofAlgorithms,
+    ...(auth.dpop === 'required' && { dpop_bound_access_tokens_required: true }),
     ...(name !== undefined && { resource_name: name })
   }
 }

@@ -113,13 +113,21 @@ export async function discoverJwksUri(from: Discovered, fetch: Fetch, signal: Ab
 export const discoverProvider = (from: Discovered, fetch: Fetch): Promise<AuthorizationServer> =>
   discover(from, fetch, undefined, ['oidc', 'oauth2'], ['authorization_endpoint', 'token_endpoint'])
 
+/**
+ * Where an issuer answers what its tokens mean (RFC 7662).
+ * @throws as `discoverJwksUri`
+ */
+export const discoverIntrospection = async (from: Discovered, fetch: Fetch): Promise<string> =>
+  (await discover(from, fetch, undefined, ['oauth2', 'oidc'], ['introspection_endpoint']))
+    .introspection_endpoint as string
+
 /** @param needed members that are URLs to which the gateway or a browser will go */
 async function discover(
   { issuer, hosts }: Discovered,
   fetch: Fetch,
   signal: AbortSignal | undefined,
   forms: ReadonlyArray<'oauth2' | 'oidc'>,
-  needed: ReadonlyArray<'jwks_uri' | 'authorization_endpoint' | 'token_endpoint'>
+  needed: ReadonlyArray<'jwks_uri' | 'authorization_endpoint' | 'token_endpoint' | 'introspection_endpoint'>
 ): Promise<AuthorizationServer> {
   const problems: unknown[] = []
   for (const algorithm of forms) {

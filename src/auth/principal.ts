@@ -25,7 +25,8 @@ const ownPrincipal = (
   kind: 'key' | 'anonymous',
   tenant: TenantId,
   name: string,
-  scopes: readonly string[]
+  scopes: readonly string[],
+  expiresAt?: number
 ): Principal => ({
   kind,
   tenant,
@@ -35,11 +36,12 @@ const ownPrincipal = (
   scopes: new Set(scopes),
   groups: [],
   roles: [],
-  expiresAt: undefined
+  expiresAt
 })
 
-export const keyPrincipal = (tenant: TenantId, { name, scopes }: KeyConfig): Principal =>
-  ownPrincipal('key', tenant, name, scopes)
+/** @param expiresAt in epoch ms */
+export const keyPrincipal = (tenant: TenantId, { name, scopes }: KeyConfig, expiresAt?: number): Principal =>
+  ownPrincipal('key', tenant, name, scopes, expiresAt)
 
 export const anonymousPrincipal = (tenant: TenantId): Principal => ownPrincipal('anonymous', tenant, 'anonymous', [])
 

@@ -1,8 +1,26 @@
-// Tokens that were found good a short while ago, known by their digests.
+// Good tokens are remembered for a while, so that a call costs one hash and one lookup. Refused ones are not: they
+// could be made up to fill the memory.
 
 import { hash } from 'node:crypto'
-import type { Principal } from './principal.ts'
 import type { Clock } from '../time/clock.ts'
+import type { Principal } from './principal.ts'
+
+/** What a credential says, once it is verified. */
+export interface Verified {
+  readonly principal: Principal
+  /** Thumbprint of the key whose holder alone may send it (RFC 9449 section 6.1). */
+  readonly boundTo?: string | undefined
+}
+
+const maxAgeMs = 60_000
+
+/**
+ * The token itself is never a key, and a token that is good at one resource says nothing of another. No token contains
+ * a line feed.
+ */
+export function digestOf(resource: string, token: string): string {
+  return hash('sha256', `${resource}\n${token}`, 'base64url')
+}
 
 /** A connection brings one token again and again, and hashing it costs more than all else of a known one. */
 export function createDigests() {
@@ -17,40 +35,30 @@ export function createDigests() {
 }
 
 /**
- * The token itself is never a key, and a token that is good at one resource says nothing of another. No token contains
- * a line feed.
- */
-export function digestOf(resource: string, token: string): string {
-  return hash('sha256', `${resource}\n${token}`, 'base64url')
-}
-
-const maxAgeMs = 60_000
-
-/**
- * Remembers good tokens, so that a call costs one hash and one lookup. One per tenant: no tenant's flood pushes out the
- * tokens of another. Refused tokens are not remembered: they could be made up to fill it.
+ * One per tenant: no tenant's flood pushes out the tokens of another.
  * @param max entries; the oldest is dropped first
  */
 export function createTokenCache(clock: Pick<Clock, 'now'>, max = 5000) {
   // In order of insertion, which is the order of expiry but for tokens that end sooner.
-  const entries = new Map<string, { readonly principal: Principal; readonly since: number; readonly until: number }>()
+  const entries = new Map<string, { readonly verified: Verified; readonly since: number; readonly until: number }>()
 
   // `since`: a clock that is set back must not prolong an entry.
   const isAlive = ({ since, until }: { since: number; until: number }, now: number): boolean =>
     now >= since && now < until
 
   return {
-    get(digest: string): Principal | undefined {
+    get(digest: string): Verified | undefined {
       const entry = entries.get(digest)
       if (entry === undefined) return undefined
-      if (isAlive(entry, clock.now())) return entry.principal
+      if (isAlive(entry, clock.now())) return entry.verified
       entries.delete(digest)
       return undefined
     },
 
-    set(digest: string, principal: Principal): void {
+    /** @param longestMs at most a minute */
+    set(digest: string, verified: Verified, longestMs = maxAgeMs): void {
       const now = clock.now()
-      const until = Math.min(now + maxAgeMs, principal.expiresAt ?? Infinity)
+      const until = Math.min(now + Math.min(longestMs, maxAgeMs), verified.principal.expiresAt ?? Infinity)
       // No entry outlives `exp`: within the leeway a token is verified each time.
       if (until <= now) return
       entries.delete(digest)
@@ -58,7 +66,7 @@ export function createTokenCache(clock: Pick<Clock, 'now'>, max = 5000) {
         if (entries.size < max && isAlive(entry, now)) break
         entries.delete(oldest)
       }
-      entries.set(digest, { principal, since: now, until })
+      entries.set(digest, { verified, since: now, until })
     },
 
     get size() {

@@ -187,6 +187,14 @@ const formats: Readonly<Record<string, readonly Rule[]>> = {
     [isPrivateKey, 'is no private key in PEM', 'Name its file as ${file:PATH}; PKCS #8, without a passphrase.']
   ],
   cidr: [[isCidr, 'is no range of addresses', 'Write it like 10.1.0.0/16 or fd00::/8.']],
+  time: [
+    [
+      (text) =>
+        /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/.test(text) && !Number.isNaN(Date.parse(text)),
+      'is no time',
+      'Write a day, such as 2027-01-31, or a time with its zone, such as 2027-01-31T09:00:00Z.'
+    ]
+  ],
   'jwks-url': secureUrl('https://idp.example.com/jwks'),
   audience: [
     [

@@ -2,9 +2,9 @@
 // They read trees that may have other faults, so that all problems are reported at once. At the end: rules between the
 // configuration in use and the next one.
 
-import { createHash } from 'node:crypto'
 import { checkAdmin } from './admin-rules.ts'
 import { checkIssuers } from './auth/issuer-rules.ts'
+import { checkKeys, keyDigest } from './auth/key-rules.ts'
 import { checkLogin } from './auth/login-rules.ts'
 import { isLoopback } from './formats.ts'
 import { checkUpstreamAuth } from './auth/upstream-auth-rules.ts'
@@ -92,40 +92,8 @@ function checkAuth(
       'lets nobody in: it has neither issuers nor keys',
       'Add an issuer or a key; auth: none is for loopback only.'
     )
-  const at = (kind: string, name?: string) => (index: number) => [
-    ...path,
-    kind,
-    index,
-    ...(name === undefined ? [] : [name])
-  ]
   checkIssuers(issuers, treeOf(endpoints), [...path, 'issuers'], report)
-  checkDoubles(
-    keys.map((key) => stringOrNone(treeOf(key)['name'])),
-    at('keys', 'name'),
-    'is the same name as that of',
-    report
-  )
-  checkDoubles(
-    keys.map((key) => keyDigest(treeOf(key))),
-    at('keys'),
-    'is the same key as',
-    report
-  )
-  keys.forEach((item, index) => {
-    const { key, sha256 } = treeOf(item)
-    const place = [...path, 'keys', index]
-    if (!isTree(item)) return
-    if (key === undefined && sha256 === undefined)
-      report.add(place, 'has neither key nor sha256', 'Give the key as key: "${NAME}", or its SHA-256.')
-    if (key !== undefined && sha256 !== undefined)
-      report.add(place, 'has both key and sha256', 'Remove one of the two.')
-  })
-}
-
-/** SHA-256 of an API key in lower-case hexadecimal, given as itself or as its digest. */
-export function keyDigest({ key, sha256 }: { readonly key?: unknown; readonly sha256?: unknown }): string | undefined {
-  if (typeof sha256 === 'string') return sha256.toLowerCase()
-  return typeof key === 'string' ? createHash('sha256').update(key).digest('hex') : undefined
+  checkKeys(keys, Object.keys(treeOf(endpoints)), [...path, 'keys'], report)
 }
 
 function checkUpstream({ type, era, headers, auth }: Tree, path: Path, report: Report): void {

@@ -22,7 +22,7 @@ export function checkTenantAdmin(
   if (before === undefined || next === undefined)
     throw refused('Only a platform-admin makes and removes tenants.', 'Ask a platform-admin.')
   checkReferences(new Map(unitsOf(before)), unitsOf(next))
-  const problems = [upstreamFaults, issuerFaults, loginFaults].flatMap((faults) => faults(before, next, allowedHosts))
+  const problems = [...upstreamFaults(before, next, allowedHosts), ...issuerFaults(before, next, allowedHosts)]
   if (problems.length === 0) return
   throw new ControlError('forbidden', 'Only a platform-admin may change this.', 'See errors.', problems)
 }
@@ -90,18 +90,12 @@ function issuerFaults(before: Tree, next: Tree, allowedHosts: readonly string[])
   const issuers = issuersOf(next).flatMap((each, index): Problem[] => {
     if (!isTree(each) || old.some((other) => isSame(each, other))) return []
     const path = pathText(['auth', 'issuers', index])
-    return ['issuer', 'jwksUri'].flatMap((member) =>
-      each[member] === undefined ? [] : hostFault(each[member], `${path}.${member}`, allowedHosts)
+    const { issuer, jwksUri, introspection } = each
+    return Object.entries({ issuer, jwksUri, 'introspection.url': treeOf(introspection)['url'] }).flatMap(
+      ([member, url]) => (url === undefined ? [] : hostFault(url, `${path}.${member}`, allowedHosts))
     )
   })
   return [...issuers, ...provider]
-}
-
-/** And the provider of the login front for its endpoints. */
-function loginFaults(before: Tree, next: Tree, allowedHosts: readonly string[]): Problem[] {
-  const [old, now] = [before, next].map((tree) => treeOf(treeOf(treeOf(tree['auth'])['login'])['provider']))
-  if (now?.['issuer'] === undefined || isSame(now, old)) return []
-  return hostFault(now['issuer'], pathText(['auth', 'login', 'provider', 'issuer']), allowedHosts)
 }
 
 function hostFault(url: unknown, path: string, allowedHosts: readonly string[]): Problem[] {

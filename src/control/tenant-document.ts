@@ -2,7 +2,7 @@
 // in it can be written and never read: where one stands, a reader gets `{ "secret": true }`, and a writer who sends
 // that back keeps what is there.
 
-import { keyDigest } from '../config/rules.ts'
+import { keyDigest } from '../config/auth/key-rules.ts'
 import { createReport, type Path } from '../config/problems.ts'
 import { isTree, listOf, treeOf, type Tree } from '../config/shape.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
@@ -52,27 +52,45 @@ export const shownUpstream = (upstream: unknown): unknown =>
 const shownSecret = (value: unknown): unknown =>
   typeof value === 'string' && plainReference.test(value) ? value : hidden
 
-/** What the admin API shows of a document. */
-export function shownDocument(tree: Tree): Tree {
-  const shownKey = (key: unknown): unknown =>
-    isTree(key) ? withMembers(key, { sha256: () => hidden, key: shownSecret }) : key
-  return withMembers(tree, {
-    upstreams: (upstreams) => mapped(upstreams, shownUpstream),
-    auth: (auth) =>
-      isTree(auth)
-        ? withMembers(auth, {
-            keys: (keys) => listOf(keys).map(shownKey),
-            login: (login) => withClientSecret(login, shownSecret)
-          })
-        : auth
+/**
+ * `auth` with each secret replaced that the gateway has at an identity provider.
+ * @param change called with the secret, its path, and what leads to where it is sent
+ */
+function withClientSecrets(auth: Tree, change: (secret: unknown, path: Path, target: string) => unknown): Tree {
+  const secretIn = (path: Path, target: unknown) => (holder: unknown) =>
+    isTree(holder)
+      ? withMembers(holder, {
+          clientSecret: (secret) =>
+            change(
+              secret,
+              ['auth', ...path, 'clientSecret'],
+              canonicalJsonOf([target, holder['url'], holder['issuer'], holder['clientId']])
+            )
+        })
+      : holder
+  return withMembers(auth, {
+    issuers: (issuers) =>
+      Array.isArray(issuers)
+        ? issuers.map((each: unknown, index) =>
+            isTree(each)
+              ? withMembers(each, { introspection: secretIn(['issuers', index, 'introspection'], each['issuer']) })
+              : each
+          )
+        : issuers,
+    login: (login) => (isTree(login) ? withMembers(login, { provider: secretIn(['login', 'provider'], null) }) : login)
   })
 }
 
-/** Of the provider of a login front. */
-const withClientSecret = (login: unknown, change: (secret: unknown) => unknown): unknown => {
-  const ofProvider = (provider: unknown) =>
-    isTree(provider) ? withMembers(provider, { clientSecret: change }) : provider
-  return isTree(login) ? withMembers(login, { provider: ofProvider }) : login
+/** What the admin API shows of a document. */
+export function shownDocument(tree: Tree): Tree {
+  const shownKey = (key: unknown): unknown =>
+    isTree(key) ? withMembers(key, { sha256: () => hidden, previousSha256: () => hidden, key: shownSecret }) : key
+  const shownAuth = (auth: Tree): Tree =>
+    withClientSecrets(withMembers(auth, { keys: (keys) => listOf(keys).map(shownKey) }), shownSecret)
+  return withMembers(tree, {
+    upstreams: (upstreams) => mapped(upstreams, shownUpstream),
+    auth: (auth) => (isTree(auth) ? shownAuth(auth) : auth)
+  })
 }
 
 /** Where a secret of the upstream goes: a secret that its writer does not know must not go elsewhere. */
@@ -126,22 +144,24 @@ export function storedDocument(wanted: Tree, before: Tree | undefined): Tree {
     const old = oldKeys.find(({ name }) => name === key['name'])
     const keptMember = (member: string) => (value: unknown) =>
       kept(value, old?.[member], ['auth', 'keys', index, member], true)
-    return withMembers(key, { sha256: keptMember('sha256'), key: keptMember('key') })
+    return withMembers(key, {
+      sha256: keptMember('sha256'),
+      previousSha256: keptMember('previousSha256'),
+      key: keptMember('key')
+    })
   }
-  const oldLogin = treeOf(treeOf(before?.['auth'])['login'])
-  const storedClientSecret = (login: unknown) => (secret: unknown) => {
-    const [old, now] = [oldLogin['provider'], treeOf(login)['provider']].map(treeOf)
-    const isSame = old?.['issuer'] === now?.['issuer'] && old?.['clientId'] === now?.['clientId']
-    return kept(secret, old?.['clientSecret'], ['auth', 'login', 'provider', 'clientSecret'], isSame)
-  }
+  const oldSecrets = new Map<string, unknown>()
+  withClientSecrets(treeOf(before?.['auth']), (secret, _path, target) => void oldSecrets.set(target, secret))
+  const storedSecret = (secret: unknown, path: Path, target: string): unknown =>
+    kept(secret, oldSecrets.get(target) ?? [...oldSecrets.values()][0], path, oldSecrets.has(target))
   const tree = withMembers(wanted, {
     upstreams: (upstreams) => mapped(upstreams, storedUpstream),
     auth: (auth) =>
       isTree(auth)
-        ? withMembers(auth, {
-            keys: (keys) => (Array.isArray(keys) ? keys.map(storedKey) : keys),
-            login: (login) => withClientSecret(login, storedClientSecret(login))
-          })
+        ? withClientSecrets(
+            withMembers(auth, { keys: (keys) => (Array.isArray(keys) ? keys.map(storedKey) : keys) }),
+            storedSecret
+          )
         : auth
   })
   const path = impossibleKey(tree, [])

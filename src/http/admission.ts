@@ -4,6 +4,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { challenge, hasIssuer, metadataUrlOf } from '../auth/bearer.ts'
+import { schemeOf } from '../auth/dpop.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { Endpoint, Snapshot } from '../config/snapshot.ts'
 import { holdMemory, type HeldMemory, type MemoryAccount, type MemoryShare } from '../limits/memory.ts'
@@ -80,7 +81,8 @@ export function resourceOf(endpoint: Endpoint, suffix: UrlSuffix, publicUrl: str
   const streamable = publicUrl + endpoint.path
   const resource = suffix === 'mcp' ? streamable : publicUrl + pathOf(endpoint, 'sse')
   const aliases = [...(suffix === 'mcp' ? [] : [streamable]), ...(endpoint.audiences ?? [])]
-  return { resource, metadata: metadataUrlOf(resource), aliases }
+  const url = publicUrl + pathOf(endpoint, suffix)
+  return { endpoint: endpoint.name, url, resource, metadata: metadataUrlOf(resource), aliases }
 }
 
 /** What lets a caller in, and for how long. */
@@ -122,10 +124,14 @@ export interface RequestContext extends CallContext, Credential {
 }
 
 /** @returns the error, with the challenge that RFC 6750 section 3.1 wants where a scope is missing */
-export function withScopeChallenge(error: unknown, { metadataUrl }: Pick<RequestContext, 'metadataUrl'>): unknown {
+export function withScopeChallenge(
+  error: unknown,
+  { metadataUrl, incoming }: Pick<RequestContext, 'metadataUrl' | 'incoming'>
+): unknown {
   if (!(error instanceof GatewayError) || error.code !== 'insufficient_scope') return error
   const { code, message, data } = error
-  const scopes = challenge(metadataUrl, data['scopes'] as readonly string[], 'insufficient_scope', message)
+  const scheme = schemeOf(incoming.rawHeaders)
+  const scopes = challenge(metadataUrl, data['scopes'] as readonly string[], 'insufficient_scope', message, scheme)
   return new GatewayError(code, message, { cause: error, data, headers: { 'WWW-Authenticate': scopes } })
 }
 
@@ -155,10 +161,10 @@ export function createAdmission(
   function authenticate(
     { tenant, endpoint }: EndpointContext,
     suffix: UrlSuffix,
-    { rawHeaders, socket }: ClientRequest
+    { rawHeaders, socket: connection }: ClientRequest,
+    method?: string
   ): Promise<Principal> {
-    const { resource, metadata, aliases } = namesOf(endpoint, suffix)
-    return authenticator.authenticate(tenant, resource, metadata, rawHeaders, aliases, socket)
+    return authenticator.authenticate(tenant, namesOf(endpoint, suffix), { rawHeaders, connection, method })
   }
 
   /** A principal is made once for many requests. */
@@ -182,13 +188,14 @@ export function createAdmission(
       throw new GatewayError('unavailable', 'The store of the gateway cannot be reached. Retry in a second.', {
         headers: { 'Retry-After': '1' }
       })
-    const principal = await authenticate(place, suffix, request.raw)
+    const principal = await authenticate(place, suffix, request.raw, request.method)
     const { expiresAt } = principal
     return {
       ...place,
       principal,
       validUntil: expiresAt === undefined ? Infinity : expiresAt + place.tenant.auth.leewaySeconds * 1000,
       async revalidate() {
+        // A proof is good once, and has been judged.
         await authenticate(endpointOf(params, state.snapshot), suffix, request.raw)
       },
       incoming: request.raw,

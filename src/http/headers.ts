@@ -20,6 +20,7 @@ const singleHeaders = new Map(
     'host',
     'origin',
     'authorization',
+    'dpop',
     'content-type',
     'content-length',
     'content-encoding',
@@ -113,7 +114,7 @@ export function checkNames(
 }
 
 const namedHeaders =
-  'Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID'
+  'Authorization, DPoP, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID'
 /** More than any tool mirrors (protocol/translate/param-headers.ts). */
 const maxParamHeaders = 64
 const paramHeader = /^mcp-param-[!#$%&'*+\-.^_`|~0-9a-z]{1,128}$/i

@@ -42,7 +42,7 @@ export function createQuota() {
 }
 
 /** Bursts pass, floods do not: it holds up to `burst` tokens and gains `perSecond` of them. */
-export function createTokenBucket(clock: Clock, perSecond: number, burst: number) {
+export function createTokenBucket(clock: Pick<Clock, 'now'>, perSecond: number, burst: number) {
   let tokens = burst
   let filledAt = clock.now()
   return {

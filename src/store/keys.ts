@@ -6,6 +6,7 @@ import { hash } from 'node:crypto'
 /** Kinds of keys, and the parts that follow the kind, each as its digest. */
 export const keyTable = {
   session: ['tenant', 'endpoint', 'session id'],
+  'dpop-proof': ['tenant', 'thumbprint', 'jti'],
   'session-home': ['key of the session', 'process'],
   'session-ends': ['tenant'],
   'tenant-sessions': ['tenant'],
@@ -123,6 +124,7 @@ export const controlRequestKey = keyMaker('control-request')
 export const controlRequestCountKey = keyMaker('control-request-count')
 export const usageKey = keyMaker('usage')
 export const usageIndexKey = keyMaker('usage-index')
+export const dpopProofKey = keyMaker('dpop-proof')
 export const loginKey = keyMaker('login')
 export const loginGrantKey = keyMaker('login-grant')
 export const sealKeyKey = key('seal-key')

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { challenge } from '../../src/auth/bearer.ts'
-import { metadataUrl, tenantWith, testAuthenticator } from '../kit/authenticator.ts'
+import { metadataUrl, placeAt, tenantWith, testAuthenticator } from '../kit/authenticator.ts'
 import { GatewayError } from '../../src/protocol/messages.ts'
 
 t.test('without a token the challenge names metadata and scopes, and no error', async (t) => {
@@ -37,7 +37,7 @@ t.test('each kind of refusal carries the challenge that RFC 6750 gives it', asyn
   const setup = testAuthenticator(t, tenant)
   const answer = async (rawHeaders: string[]) => {
     try {
-      await setup.authenticator.authenticate(tenant, 'https://x', metadataUrl, rawHeaders)
+      await setup.authenticator.authenticate(tenant, placeAt('https://x'), { rawHeaders })
     } catch (error) {
       if (error instanceof GatewayError)
         return [error.row.status, /error="(\w+)"/.exec(error.headers['WWW-Authenticate'] ?? 'none')?.[1]]

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { principalOf } from '../../src/auth/token.ts'
+import { principalOf } from '../../src/auth/token-claims.ts'
 import type { IssuerConfig } from '../../src/config/auth/auth-config.ts'
 import { tenantId } from '../../src/protocol/messages.ts'
 import { resource, trust } from '../kit/authenticator.ts'

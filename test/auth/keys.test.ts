@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
 import t from 'tap'
-import { testAuthenticator, metadataUrl, outcome, resource, tenantWith } from '../kit/authenticator.ts'
-import { createKeyring } from '../../src/auth/authenticate.ts'
+import { clockAt, testAuthenticator, outcome, placeAt, resource, tenantWith } from '../kit/authenticator.ts'
+import { createKeyring, newApiKey } from '../../src/auth/keyring.ts'
 
 const key = (name: string, secret: string, ...scopes: string[]) => ({ name, sha256: hash('sha256', secret), scopes })
 
@@ -71,7 +72,53 @@ t.test('without authentication everybody is anonymous, whatever they present', a
     })
   }
   const bearer = testAuthenticator(t, tenantWith({}))
-  await t.rejects(bearer.authenticator.authenticate(tenantWith({}), resource, metadataUrl, []), {
+  await t.rejects(bearer.authenticator.authenticate(tenantWith({}), placeAt(resource), { rawHeaders: [] }), {
     code: 'unauthenticated'
   })
+})
+
+t.test('a key ends with its day, and is for its endpoints only', async (t) => {
+  const clock = clockAt(Date.UTC(2026, 0, 1))
+  const expires = clock.now() + 60_000
+  const tenant = tenantWith({
+    keys: [
+      { ...key('ci', 'secret-1'), expires },
+      { ...key('support', 'secret-2'), endpoints: ['support'] },
+      { ...key('ops', 'secret-3'), endpoints: ['default', 'support'] }
+    ]
+  })
+  const setup = testAuthenticator(t, tenant, { clock })
+  t.match(await setup.present('secret-1'), { subject: 'ci', expiresAt: expires }, 'open streams end with it, too')
+  t.equal(outcome(await setup.present('secret-2')), 401)
+  t.equal(outcome(await setup.present('secret-3')), 'ops')
+  clock.advance(59_999)
+  t.equal(outcome(await setup.present('secret-1')), 'ci')
+  clock.advance(1)
+  t.equal(outcome(await setup.present('secret-1')), 401)
+  t.equal(outcome(await setup.present('secret-3')), 'ops')
+  t.same(setup.reasons(), ['endpoint', 'expired'])
+})
+
+t.test(
+  'a key that takes the place of another is the same caller, and the one before is good for a while',
+  async (t) => {
+    const clock = clockAt(Date.UTC(2026, 0, 1))
+    const previous = { sha256: hash('sha256', 'before'), until: clock.now() + 60_000 }
+    const setup = testAuthenticator(t, tenantWith({ keys: [{ ...key('ci', 'after'), previous }] }), { clock })
+    const now = await setup.present('after')
+    t.match(now, { subject: 'ci', expiresAt: undefined })
+    t.match(await setup.present('before'), { subject: 'ci', expiresAt: previous.until })
+    clock.advance(60_000)
+    t.equal(outcome(await setup.present('before')), 401)
+    t.equal(outcome(await setup.present('after')), 'ci')
+  }
+)
+
+t.test('a new key has a form that scanners know, with a checksum', async (t) => {
+  const made = Array.from({ length: 100 }, newApiKey)
+  t.equal(new Set(made).size, 100)
+  for (const each of made) {
+    const [, secret = '', sum] = /^gatehouse_([A-Za-z0-9_-]{43})([0-9a-f]{8})$/.exec(each) ?? []
+    t.equal(sum, crc32(secret).toString(16).padStart(8, '0'))
+  }
 })

@@ -12,13 +12,19 @@ t.test('the metadata name the resource, its issuers and its scopes', async (t) =
     authorization_servers: ['https://idp.example.com', 'https://other.example.com/'],
     scopes_supported: ['mcp'],
     bearer_methods_supported: ['header'],
+    dpop_signing_alg_values_supported: ['ES256', 'ES384', 'EdDSA', 'PS256', 'RS256'],
     resource_name: 'Acme'
   })
 })
 
 t.test('what there is none of is left out', async (t) => {
   const document = resourceMetadata(resource, tenantWith({ issuers: [trust('https://idp.example.com')] }).auth)
-  t.same(Object.keys(document), ['resource', 'authorization_servers', 'bearer_methods_supported'])
+  t.same(Object.keys(document), [
+    'resource',
+    'authorization_servers',
+    'bearer_methods_supported',
+    'dpop_signing_alg_values_supported'
+  ])
 })
 
 t.test('the well-known part goes before the path', async (t) => {

@@ -1,11 +1,13 @@
 import t from 'tap'
-import { createTokenCache, digestOf } from '../../src/auth/token-cache.ts'
-import { anonymousPrincipal, type Principal } from '../../src/auth/principal.ts'
+import { createTokenCache, digestOf, type Verified } from '../../src/auth/token-cache.ts'
+import { anonymousPrincipal } from '../../src/auth/principal.ts'
 import { tenantId } from '../../src/protocol/messages.ts'
 import { clockAt, outcome, resource, tenantWith, testAuthenticator, trust } from '../kit/authenticator.ts'
 import { forgingIssuer } from '../kit/forging-issuer.ts'
 
-const until = (expiresAt: number | undefined): Principal => ({ ...anonymousPrincipal(tenantId('acme')), expiresAt })
+const until = (expiresAt: number | undefined): Verified => ({
+  principal: { ...anonymousPrincipal(tenantId('acme')), expiresAt }
+})
 
 t.test('a token is remembered for a minute, and never past its end', async (t) => {
   const clock = clockAt(1_000_000)

@@ -63,6 +63,7 @@ t.test('every default is applied', async (t) => {
     keys: [],
     requiredScopes: [],
     askedScopes: [],
+    dpop: 'accepted',
     leewaySeconds: 30,
     issuers: [
       {

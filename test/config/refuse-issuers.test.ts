@@ -113,6 +113,39 @@ refusals(t, [
     message: /cannot be an issuer/
   },
   {
+    name: 'a second issuer that is asked about opaque tokens is refused: it would get those of the first',
+    steps: [...auth, 'issuers', 1],
+    bad: { issuer: 'https://b.example', introspection: { clientId: 'a', clientSecret: 'b' } },
+    good: { issuer: 'https://b.example' },
+    path: 'tenants.acme.auth.issuers[1].introspection',
+    message: /opaque tokens of one issuer to another/,
+    start: withValue([...issuer, 'introspection'], { clientId: 'a', clientSecret: 'b' })
+  },
+  {
+    name: 'a key for an endpoint that is not there is refused',
+    steps: [...auth, 'keys', 0, 'endpoints'],
+    bad: ['file'],
+    good: ['files'],
+    path: 'tenants.acme.auth.keys[0].endpoints[0]',
+    message: /does not have/
+  },
+  {
+    name: 'a key that expires at no time is refused',
+    steps: [...auth, 'keys', 0, 'expires'],
+    bad: '2027-02-31x',
+    good: '2027-01-31',
+    message: /no time/
+  },
+  {
+    name: 'a key before it needs an end',
+    steps: [...auth, 'keys', 0, 'previousUntil'],
+    bad: undefined,
+    good: '2027-01-31T09:00:00Z',
+    path: 'tenants.acme.auth.keys[0]',
+    message: /only one of previousSha256/,
+    start: withValue([...auth, 'keys', 0, 'previousSha256'], 'ab'.repeat(32))
+  },
+  {
     name: 'a provider that nobody knows is refused',
     steps: [...issuer, 'provider'],
     bad: 'okto',

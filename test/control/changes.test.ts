@@ -32,7 +32,7 @@ t.test('a key is shown once, lets its holder in at once, and out at once', async
   const answer = await newKey(made, 'ci')
   t.equal(answer.status, 201, answer.text)
   const { key } = answer.json as { key: string }
-  t.match(key, /^gh_[\w-]{43}$/)
+  t.match(key, /^gatehouse_[\w-]{43}[0-9a-f]{8}$/)
   const client = await legacyClient(made.url('default', 'initech'), key)
   t.match((await client.request('ping')).json, { result: {} })
   t.match((await made.call('GET', '/v1/tenants/initech/keys')).json, { items: [{ name: 'ci', scopes: ['mcp'] }] })

@@ -266,3 +266,23 @@ t.test('sessions learn of a changed endpoint, and end with their tenant', async 
   const again = await legacyClient(made.url('default', 'initech'), apiKey)
   t.match((await again.request('ping')).json, { result: {} })
 })
+
+t.test(
+  'secrets that the gateway has at identity providers are written, and never read or sent elsewhere',
+  async (t) => {
+    const made = await start(t)
+    const auth = (issuer: string, clientSecret: unknown) => ({
+      issuers: [{ issuer, introspection: { clientId: 'gateway', clientSecret } }]
+    })
+    const created = await put(made, { ...made.document, auth: auth('https://idp.example', 'a-secret-of-the-gateway') })
+    t.equal(created.status, 201, created.text)
+    const shown = await made.call('GET', '/v1/tenants/initech')
+    t.notMatch(shown.text, 'a-secret-of-the-gateway')
+    t.match(shown.json, { configuration: { auth: auth('https://idp.example', { secret: true }) } })
+    const change = (body: object) =>
+      made.call('PATCH', '/v1/tenants/initech', { body: { auth: body }, headers: { 'If-Match': '*' } })
+    t.equal((await change(auth('https://idp.example', { secret: true }))).status, 200, 'kept')
+    t.equal((await change(auth('https://other.example', { secret: true }))).status, 422, 'but not for another issuer')
+    t.equal((await change(auth('https://other.example', 'another-secret'))).status, 200)
+  }
+)

@@ -15,7 +15,7 @@ const preflight = {
   ...readable,
   'access-control-allow-methods': 'GET, POST, DELETE',
   'access-control-allow-headers':
-    'Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID',
+    'Authorization, DPoP, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID',
   'access-control-max-age': '600',
   vary: 'Origin, Access-Control-Request-Headers'
 }

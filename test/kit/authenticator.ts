@@ -3,11 +3,13 @@
 
 import { pino } from 'pino'
 import { type Authenticator, createAuthenticator } from '../../src/auth/authenticate.ts'
+import type { ProtectedResource } from '../../src/auth/verifier.ts'
 import { createFetch, type Fetch } from '../../src/auth/fetch.ts'
 import type { AuthConfig, IssuerConfig } from '../../src/config/auth/auth-config.ts'
 import type { Tenant } from '../../src/config/snapshot.ts'
 import type { Principal } from '../../src/auth/principal.ts'
 import type { Log } from '../../src/observe/log.ts'
+import type { Store } from '../../src/store/port.ts'
 import { GatewayError, tenantId } from '../../src/protocol/messages.ts'
 import type { Teardown } from './listen.ts'
 
@@ -87,11 +89,11 @@ export interface TestAuthenticator extends RecordedLog {
 export function testAuthenticator(
   t: Teardown,
   tenant: Tenant,
-  options: { clock?: TestClock; fetch?: Fetch } = {}
+  options: { clock?: TestClock; fetch?: Fetch; store?: Pick<Store, 'set'> } = {}
 ): TestAuthenticator {
-  const { clock = clockAt(Date.now()), fetch = createFetch() } = options
+  const { clock = clockAt(Date.now()), fetch = createFetch(), store = onlyOnce() } = options
   const book = recordedLog()
-  const authenticator = createAuthenticator({ clock, fetch, log: book.log })
+  const authenticator = createAuthenticator({ clock, fetch, store, log: book.log })
   t.teardown(() => authenticator.close())
   return {
     ...book,
@@ -99,16 +101,33 @@ export function testAuthenticator(
     authenticator,
     async present(token, of = tenant, at = resource) {
       try {
-        return await authenticator.authenticate(
-          of,
-          at,
-          metadataUrl,
-          token === undefined ? [] : ['Authorization', `Bearer ${token}`]
-        )
+        return await authenticator.authenticate(of, placeAt(at), {
+          rawHeaders: token === undefined ? [] : ['Authorization', `Bearer ${token}`]
+        })
       } catch (error) {
         if (error instanceof GatewayError) return error
         throw error
       }
+    }
+  }
+}
+
+export const placeAt = (at: string): ProtectedResource => ({
+  endpoint: 'default',
+  url: at,
+  resource: at,
+  aliases: [],
+  metadata: metadataUrl
+})
+
+/** As a store, which says whether a key was absent. */
+function onlyOnce(): Pick<Store, 'set'> {
+  const keys = new Set<string>()
+  return {
+    set: async (key) => {
+      const isNew = !keys.has(key)
+      keys.add(key)
+      return isNew
     }
   }
 }

@@ -21,6 +21,10 @@ export interface TokenRequest {
   readonly scope?: string
   readonly clientId?: string
   readonly alg?: 'ES256' | 'RS256'
+  /** A token that only the issuer can read. */
+  readonly opaque?: boolean
+  /** For a token that is bound to the key of the proof (RFC 9449 section 5). */
+  readonly proof?: string
 }
 
 export interface Issuer {
@@ -33,6 +37,10 @@ export interface Issuer {
   /** Down: the key set answers 503, everything else goes on. */
   setKeySet(state: 'up' | 'down'): void
   keySetRequests(): number
+  /** A client that may ask what tokens mean, and where. */
+  readonly introspection: { readonly url: string; readonly clientId: string; readonly clientSecret: string }
+  introspectionRequests(): number
+  revoke(token: string): Promise<void>
 }
 
 export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<Issuer> {
@@ -40,8 +48,10 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
   let handle: ReturnType<Provider['callback']> | undefined
   let state: 'up' | 'down' = 'up'
   let requests = 0
+  let introspections = 0
   let keys: JWK[] = await freshKeys()
   const secret = randomUUID()
+  const asker = 'gateway'
 
   const url = await listen(
     t,
@@ -53,6 +63,7 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
           return
         }
       }
+      if (request.url === '/token/introspection') introspections += 1
       void handle?.(request, response)
     })
   )
@@ -61,7 +72,7 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
     const provider = new Provider(url, {
       jwks: { keys },
       scopes: ['openid', ...scopes],
-      clients: clients.map((client) => ({
+      clients: [...clients, asker].map((client) => ({
         client_id: client,
         client_secret: secret,
         grant_types: ['client_credentials'],
@@ -72,12 +83,15 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
       features: {
         devInteractions: { enabled: false },
         clientCredentials: { enabled: true },
+        introspection: { enabled: true },
+        revocation: { enabled: true },
+        dPoP: { enabled: true },
         resourceIndicators: {
           enabled: true,
           getResourceServerInfo: (context, resource) => ({
             scope: scopes.join(' '),
             audience: resource,
-            accessTokenFormat: 'jwt' as const,
+            accessTokenFormat: context.get('x-opaque') === 'yes' ? ('opaque' as const) : ('jwt' as const),
             accessTokenTTL: lifetimeSeconds,
             jwt: { sign: { alg: context.get('x-alg') === 'RS256' ? ('RS256' as const) : ('ES256' as const) } }
           })
@@ -92,10 +106,22 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
     url,
     jwksUri: `${url}/jwks`,
 
-    async token({ resource, scope = scopes.join(' '), clientId = clients[0] ?? 'robot', alg = 'ES256' }) {
+    async token({
+      resource,
+      scope = scopes.join(' '),
+      clientId = clients[0] ?? 'robot',
+      alg = 'ES256',
+      opaque,
+      proof
+    }) {
       const response = await fetch(`${url}/token`, {
         method: 'POST',
-        headers: { authorization: `Basic ${btoa(`${clientId}:${secret}`)}`, 'x-alg': alg },
+        headers: {
+          authorization: `Basic ${btoa(`${clientId}:${secret}`)}`,
+          'x-alg': alg,
+          ...(opaque && { 'x-opaque': 'yes' }),
+          ...(proof !== undefined && { dpop: proof })
+        },
         body: new URLSearchParams({ grant_type: 'client_credentials', resource, scope })
       })
       const answer = (await response.json()) as { access_token?: string; error?: string; error_description?: string }
@@ -114,7 +140,16 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
       state = next
     },
 
-    keySetRequests: () => requests
+    keySetRequests: () => requests,
+    introspection: { url: `${url}/token/introspection`, clientId: asker, clientSecret: secret },
+    introspectionRequests: () => introspections,
+    async revoke(token) {
+      await fetch(`${url}/token/revocation`, {
+        method: 'POST',
+        headers: { authorization: `Basic ${btoa(`${clients[0] ?? 'robot'}:${secret}`)}` },
+        body: new URLSearchParams({ token })
+      })
+    }
   }
 }
 

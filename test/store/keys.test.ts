@@ -25,6 +25,7 @@ import {
   loginKey,
   principalSeatKey,
   sealKeyKey,
+  dpopProofKey,
   sessionEndsKey,
   sessionHomeKey,
   sessionKeys,
@@ -149,6 +150,7 @@ t.test('a key is of one length and alphabet whatever the names are, and holds no
 t.test('the table says how many parts a key has', async (t) => {
   const made = {
     session: sessionKey('a', 'b', 'c'),
+    'dpop-proof': dpopProofKey('a', 'b', 'c'),
     'session-home': sessionHomeKey('a', 'b'),
     'session-ends': sessionEndsKey('a'),
     'tenant-sessions': tenantSessionsKey('a'),

@@ -1,10 +1,10 @@
 // API keys of a tenant: one is made and shown once, one is taken away.
 
-import { randomBytes } from 'node:crypto'
+import { newApiKey } from '../../auth/keyring.ts'
 import { KeySchema } from '../../config/schema/auth.ts'
 import { closedObject, scopes } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
-import { keyDigest } from '../../config/rules.ts'
+import { keyDigest } from '../../config/auth/key-rules.ts'
 import { isTree, listOf, treeOf, type Tree } from '../../config/shape.ts'
 import type { Documents } from '../../control/compiled-documents.ts'
 import { ControlError } from '../../control/control-error.ts'
@@ -16,11 +16,13 @@ import { etagHeader } from './managed.ts'
 import { answeredOnce } from './once.ts'
 import { writeDocuments } from './write.ts'
 
-const keyBytes = 32
-
 const KeyEntry = closedObject({
   name: Type.String({ description: 'Who holds it.' }),
-  scopes: Type.Array(Type.String(), { description: 'What the holder may do.' })
+  scopes: Type.Array(Type.String(), { description: 'What the holder may do.' }),
+  endpoints: Type.Optional(
+    Type.Array(Type.String(), { description: 'Which it is for. Not there: all of the tenant.' })
+  ),
+  expires: Type.Optional(Type.String({ description: 'From then on it is refused. Not there: it has no end.' }))
 })
 
 const NewKey = closedObject({
@@ -51,12 +53,17 @@ export const keyRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/keys',
       roles: everyRole,
-      summary: 'The API keys of a tenant that are in use: their names and scopes, never the keys.',
+      summary: 'The API keys of a tenant that are in use: their names and what they may, never the keys.',
       query: closedObject(pageQuery),
       response: pageSchema(KeyEntry)
     },
     ({ tenant, query }) => {
-      const keys = tenant.auth.keys.map(({ name, scopes: own }) => ({ name, scopes: [...own] }))
+      const keys = tenant.auth.keys.map(({ name, scopes: own, endpoints, expires }) => ({
+        name,
+        scopes: [...own],
+        ...(endpoints !== undefined && { endpoints: [...endpoints] }),
+        ...(expires !== undefined && { expires: new Date(expires).toISOString() })
+      }))
       return page(keys, ({ name }) => name, query)
     }
   ),
@@ -68,16 +75,21 @@ export const keyRoutes = [
       summary:
         'Makes an API key, and shows it this once. With an `Idempotency-Key`, the same request gets the same key.',
       isForDocument: true,
-      body: closedObject({ name: KeySchema.properties.name, scopes: scopes('What the holder may do, such as `mcp`.') }),
+      body: closedObject({
+        name: KeySchema.properties.name,
+        scopes: scopes('What the holder may do, such as `mcp`.'),
+        endpoints: Type.Optional(KeySchema.properties.endpoints),
+        expires: KeySchema.properties.expires
+      }),
       response: NewKey
     },
     (request, services) =>
       answeredOnce(request, services, 'key.make', async () => {
         const tenant = tenantIn(request)
-        const { name, scopes: wanted } = request.body
+        const { name, scopes: wanted, ...limits } = request.body
         services.control.checkOwner(tenant)
-        const key = `gh_${randomBytes(keyBytes).toString('base64url')}`
-        const entry = { name, sha256: keyDigest({ key }), scopes: wanted }
+        const key = newApiKey()
+        const entry = { name, sha256: keyDigest({ key }), scopes: wanted, ...limits }
         const [made] = await writeDocuments(request, services, {
           action: 'key.make',
           target: name,
@@ -88,7 +100,7 @@ export const keyRoutes = [
             }),
           partOf: (tree) => keyNamed(tree, name)
         })
-        return new AdminReply({ name, scopes: wanted, key }, etagHeader(made?.after), 201)
+        return new AdminReply({ name, scopes: wanted, ...limits, key }, etagHeader(made?.after), 201)
       })
   ),
   defineRoute(

@@ -1,6 +1,6 @@
 // The commands over the admin API. Each but `status` is a row of a table.
 
-import { jsonOption, type CommandSpec } from '../commands/command.ts'
+import { jsonOption, UsageError, type CommandSpec } from '../commands/command.ts'
 import { adminOptions } from './admin-client.ts'
 import { changeRows, type AdminRow } from './change-rows.ts'
 
@@ -90,22 +90,48 @@ const adminRows: readonly AdminRow[] = [
   ...part('endpoint', 'endpoints', endpointColumns),
   {
     name: 'key list',
-    summary: 'the API keys of a tenant',
-    operands: '<tenant>',
+    summary: 'the API keys of a tenant, or of a configuration file',
+    operands: '[tenant]',
     method: 'GET',
     path: '/v1/tenants/{0}/keys*',
-    columns: ['name', 'scopes'],
-    example: 'key list acme'
+    columns: ['name', 'scopes', 'endpoints', 'expires'],
+    text: 'With --config and without a tenant: those of the file, with what each may and when it ends. Never the keys.',
+    example: 'key list acme',
+    offline: {
+      options: [{ flags: '--config <file>', text: 'a configuration, in place of a gateway' }],
+      examples: ['gatehouse key list --config gatehouse.yaml'],
+      async run({ options: { config } }, io) {
+        if (config === undefined) throw new UsageError('key list needs a tenant, or --config FILE.')
+        return await (await import('../api-key.ts')).runListKeys(config, Date.now(), io)
+      }
+    }
   },
   {
     name: 'key new',
     summary: 'make an API key, and print it, once',
-    operands: '<tenant> <name>',
-    options: [{ flags: '--scopes <scopes>', text: 'what the holder may do: mcp,admin. Default: mcp' }],
+    operands: '[tenant] [name]',
+    options: [
+      { flags: '--scopes <scopes>', text: 'what the holder may do: mcp,admin. Default: mcp' },
+      { flags: '--endpoints <endpoints>', text: 'which it is for: support,files. Default: all of the tenant' },
+      { flags: '--expires <days>', text: 'after so many days it is refused: 90d' }
+    ],
     method: 'POST',
     path: '/v1/tenants/{0}/keys',
     body: 'key',
-    example: 'key new acme ci'
+    text: `
+With a tenant and a name, over the admin API. Without, for a configuration file: prints the key, once, on standard
+output, and on standard error the lines for the configuration, which have its SHA-256 only. Scopes are then those given.`,
+    example: 'key new acme ci',
+    offline: {
+      options: [
+        { flags: '--name <name>', text: 'who holds it; for a configuration file' },
+        { flags: '--replaces <sha256>', text: 'the key before, of the same holder, which stays good for a while' },
+        { flags: '--overlap <days>', text: 'for so many days. Default: 7d' }
+      ],
+      examples: ['gatehouse key new --name ci --scopes mcp --endpoints support --expires 90d > ci.key'],
+      run: async ({ options }, { stdout, stderr }) =>
+        (await import('../api-key.ts')).runNewKey(options, Date.now(), stdout, stderr)
+    }
   },
   {
     name: 'key revoke',
@@ -146,15 +172,18 @@ export const adminCommands: readonly CommandSpec[] = [
     run: async (given, io) => await (await import('./status.ts')).runStatus(given, io)
   },
   ...adminRows.map((row): CommandSpec => {
-    const { name, summary, operands, options = [], text, example } = row
+    const { name, summary, operands, options = [], text, example, offline } = row
     return {
       name,
       summary,
       ...(operands !== undefined && { operands }),
-      options: [...options, jsonOption, ...adminOptions],
+      options: [...options, ...(offline?.options ?? []), jsonOption, ...adminOptions],
       ...(text !== undefined && { text }),
-      examples: [`gatehouse ${example}`],
-      run: async (given, io) => await (await import('./run-admin.ts')).runAdminRow(row, given, io)
+      examples: [`gatehouse ${example}`, ...(offline?.examples ?? [])],
+      run: async (given, io) =>
+        offline !== undefined && given.operands.length === 0
+          ? await offline.run(given, io)
+          : await (await import('./run-admin.ts')).runAdminRow(row, given, io)
     }
   })
 ]

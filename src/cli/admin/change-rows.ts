@@ -1,7 +1,7 @@
 // What a command over the admin API is: its request, and the columns of its answer. And those that look at what a
 // caller sees, at versions, and at what is stopped.
 
-import type { OptionSpec } from '../commands/command.ts'
+import type { CommandSpec, OptionSpec } from '../commands/command.ts'
 
 export interface AdminRow {
   readonly name: string
@@ -19,6 +19,8 @@ export interface AdminRow {
   readonly done?: string
   readonly text?: string
   readonly example: string
+  /** What the command is without any operand: then it looks at no gateway. */
+  readonly offline?: Pick<CommandSpec, 'run' | 'examples'> & { readonly options: readonly OptionSpec[] }
 }
 
 const killTargets = [

@@ -6,6 +6,7 @@ import { parse, stringify } from 'yaml'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { visible } from '../../observe/text-log.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
+import { timeAfter } from '../api-key.ts'
 import { tableText, cellText } from '../table.ts'
 import { AdminRefusal, openAdminApi, type AdminApi } from './admin-client.ts'
 import type { AdminRow } from './change-rows.ts'
@@ -57,6 +58,18 @@ function cellOf(value: unknown): string {
   return cellText(isObject(value) ? (value['upstream'] ?? value['name'] ?? value) : value)
 }
 
+/** @throws UsageError */
+function newKeyBody({ options, operands: [, name] }: Given): JsonObject {
+  if (name === undefined) throw new UsageError('key new needs a tenant and a name, or --name for a configuration file.')
+  const { scopes = 'mcp', endpoints, expires } = options
+  return {
+    name,
+    scopes: scopes.split(','),
+    ...(endpoints !== undefined && { endpoints: endpoints.split(',') }),
+    ...(expires !== undefined && { expires: timeAfter('expires', expires, Date.now()) })
+  }
+}
+
 /** Line by line: the line feeds are YAML's. */
 const safe = (text: string): string => text.split('\n').map(visible).join('\n')
 
@@ -98,7 +111,7 @@ async function pagesOf(api: AdminApi, path: string, body: JsonObject): Promise<J
 /** @throws UsageError */
 async function bodyOf({ body, operands }: AdminRow, given: Given, io: Io): Promise<unknown> {
   const { options } = given
-  if (body === 'key') return { name: given.operands[1], scopes: (options['scopes'] ?? 'mcp').split(',') }
+  if (body === 'key') return newKeyBody(given)
   if (body === 'catalog') {
     const { caller, kind = 'tool' } = options
     return { kind, ...(caller !== undefined && { caller: objectOf(caller, '--caller') }) }

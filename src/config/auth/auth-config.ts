@@ -29,6 +29,13 @@ export interface IssuerConfig {
   /** How long keys outlive their age while it is away; not given: an hour. */
   readonly staleSeconds?: number
   readonly provider?: ProviderName
+  /** It is asked what opaque tokens mean, with these credentials; the URL is discovered if not given. */
+  readonly introspection?: {
+    readonly url?: string
+    readonly clientId: string
+    readonly clientSecret: string
+    readonly cacheSeconds: number
+  }
   /** Only access tokens have it, where they have no type. */
   readonly accessTokenClaim?: string
   /** Paths of claims where the issuer calls things by other names than RFC 9068; each not given: the usual ones. */
@@ -49,6 +56,12 @@ export interface KeyConfig {
   /** SHA-256 of the key, 64 hex digits. The snapshot does not contain the key itself. */
   readonly sha256: string
   readonly scopes: readonly string[]
+  /** Epoch milliseconds. */
+  readonly expires?: number
+  /** Names of those that it is for; empty or not given: all. */
+  readonly endpoints?: readonly string[]
+  /** The key before it, which is good until then, in epoch milliseconds. */
+  readonly previous?: { readonly sha256: string; readonly until: number }
 }
 
 export interface AuthConfig {
@@ -61,6 +74,8 @@ export interface AuthConfig {
   /** What hosts ask for in their place. */
   readonly askedScopes?: readonly string[]
   readonly leewaySeconds: number
+  /** Tokens that are bound to a key of their client (RFC 9449): taken, or nothing else is. Not given: taken. */
+  readonly dpop?: 'accepted' | 'required'
   /** The authorization server that the gateway itself is for this tenant. */
   readonly login?: LoginConfig
   /** Callers who are refused although their credential is good: kill switches. */

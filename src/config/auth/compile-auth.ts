@@ -1,9 +1,9 @@
 // Who may call, compiled: API keys reduced to digests, and the login front as an issuer of its tenant.
 
 import type { TenantId } from '../../protocol/messages.ts'
-import { keyDigest } from '../rules.ts'
+import { keyDigest } from './key-rules.ts'
 import type { TenantInput } from '../schema/config.ts'
-import { placeholderOf, type AuthConfig, type IssuerConfig } from './auth-config.ts'
+import { placeholderOf, type AuthConfig, type IssuerConfig, type KeyConfig } from './auth-config.ts'
 import type { ProviderPreset } from './providers/preset.ts'
 import { providerPresets } from './providers/presets.ts'
 import { loginPath, type LoginConfig } from './login-config.ts'
@@ -25,7 +25,29 @@ export function compileAuth(
     mode: 'bearer',
     ...(front && { login: front }),
     issuers: [...(front === undefined ? [] : [ownIssuer(front)]), ...input.issuers.flatMap(compileIssuer)],
-    keys: input.keys.map(({ name, scopes, ...key }) => ({ name, sha256: keyDigest(key) ?? '', scopes }))
+    keys: input.keys.map(compileKey)
+  }
+}
+
+function compileKey({
+  name,
+  scopes,
+  endpoints,
+  expires,
+  previousSha256,
+  previousUntil,
+  ...key
+}: Exclude<TenantInput['auth'], 'none'>['keys'][number]): KeyConfig {
+  return {
+    name,
+    sha256: keyDigest(key) ?? '',
+    scopes,
+    ...(endpoints.length > 0 && { endpoints }),
+    ...(expires !== undefined && { expires: Date.parse(expires) }),
+    ...(previousSha256 !== undefined &&
+      previousUntil !== undefined && {
+        previous: { sha256: previousSha256.toLowerCase(), until: Date.parse(previousUntil) }
+      })
   }
 }
 

@@ -13,6 +13,13 @@ export function checkIssuers(issuers: readonly Tree[], endpoints: Tree, path: Pa
   const hasEndpointAudience = Object.values(endpoints).some(
     (endpoint) => listOf(treeOf(endpoint)['audiences']).length > 0
   )
+  const asked = issuers.flatMap(({ introspection }, index) => (introspection === undefined ? [] : [index]))
+  if (asked.length > 1 || (asked[0] !== undefined && placeholderOf(stringOrNone(issuers[asked[0]]?.['issuer']) ?? '')))
+    report.add(
+      [...path, asked.at(-1) ?? 0, 'introspection'],
+      'would send the opaque tokens of one issuer to another: a token does not say whose it is',
+      'Give one issuer of the tenant introspection, without a placeholder.'
+    )
   const namedAt: number[] = []
   const names = issuers.flatMap(({ issuer, placeholderValues }, at) => {
     const text = stringOrNone(issuer)

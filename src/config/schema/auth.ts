@@ -2,7 +2,7 @@
 
 import { providerNames } from '../auth/providers/presets.ts'
 import { optionalLogin } from './login.ts'
-import { closedObject, defaulted, formatted, integer, list, scopes } from './parts.ts'
+import { choice, closedObject, defaulted, formatted, integer, list, scopes } from './parts.ts'
 import { Type } from './type.ts'
 
 const sharedSecret =
@@ -25,6 +25,19 @@ export const ClaimsSchema = closedObject(
     roles: claims('Roles, of all of these together. Not given: `roles`.')
   },
   { title: 'claims' }
+)
+
+export const IntrospectionSchema = closedObject(
+  {
+    url: Type.Optional(formatted('jwks-url', 'Where it is asked. Not given: as its metadata say.')),
+    clientId: Type.String({ minLength: 1, maxLength: 512, description: 'Of the gateway there.' }),
+    clientSecret: Type.String({
+      minLength: 1,
+      description: 'Of the same client, preferably as `${NAME}` or `${file:PATH}`.'
+    }),
+    cacheSeconds: integer(0, 60, 30, 'For so long what it said is good; so long a revoked token may still be used.')
+  },
+  { title: 'introspection' }
 )
 
 export const IssuerSchema = closedObject({
@@ -114,6 +127,13 @@ export const IssuerSchema = closedObject({
     'How long its last keys serve on while it cannot be reached, after the ten minutes in which they are not asked ' +
       'for again. Then requests are answered 503.'
   ),
+  introspection: Type.Optional(
+    Type.Union([IntrospectionSchema], {
+      description:
+        'Its tokens may be opaque: it is asked what they mean (RFC 7662). Of one issuer of a tenant at most, because ' +
+        'an opaque token does not say whom to ask.'
+    })
+  ),
   maxLifetimeSeconds: integer(60, 31_536_000, 86_400, 'Tokens with a longer lifetime are refused.'),
   claims: Type.Optional(
     Type.Union([ClaimsSchema], {
@@ -143,7 +163,19 @@ export const KeySchema = closedObject({
       description: 'SHA-256 of the key in hexadecimal, to keep the key itself out of the file.'
     })
   ),
-  scopes: scopes('Scopes that the holder has, such as `mcp`.')
+  scopes: scopes('Scopes that the holder has, such as `mcp`.'),
+  endpoints: list(Type.String(), 'Names of the endpoints that it is for. Not given: all of the tenant.'),
+  expires: Type.Optional(
+    formatted('time', 'From then on it is refused, such as `2027-01-31` or `2027-01-31T09:00:00Z`.')
+  ),
+  previousSha256: Type.Optional(
+    Type.String({
+      pattern: '^[0-9a-fA-F]{64}$',
+      patternErrorMessage: 'must be the SHA-256 of the key: 64 hexadecimal digits',
+      description: 'SHA-256 of the key that it takes the place of, which is good until `previousUntil`.'
+    })
+  ),
+  previousUntil: Type.Optional(formatted('time', 'From then on the key before is refused.'))
 })
 
 export const BearerSchema = closedObject(
@@ -154,6 +186,12 @@ export const BearerSchema = closedObject(
     askedScopes: scopes(
       'What metadata and challenges tell hosts to ask for in place of `requiredScopes`, where the authorization ' +
         'server calls them otherwise, such as `api://1234/.default`.'
+    ),
+    dpop: choice(
+      ['accepted', 'required'],
+      'accepted',
+      'Tokens that are bound to a key of their client (DPoP, RFC 9449) are taken with a proof, or no others are. API ' +
+        'keys are taken in both cases.'
     ),
     login: optionalLogin,
     leewaySeconds: integer(0, 60, 30, 'How far the clocks of the issuer and the gateway may differ.')

@@ -1,0 +1,171 @@
+// Proofs that a request comes from the holder of the key that its token is bound to (RFC 9449): made for this method,
+// this URL and this token, moments ago, and used once, whichever process it comes to.
+
+import { hash } from 'node:crypto'
+import { calculateJwkThumbprint, decodeProtectedHeader, importJWK, jwtVerify, type JWK } from 'jose'
+import { GatewayError, isObject } from '../protocol/messages.ts'
+import { createTokenBucket } from '../limits/limits.ts'
+import { dpopProofKey } from '../store/keys.ts'
+import type { Store } from '../store/port.ts'
+import type { Clock } from '../time/clock.ts'
+import type { AuthConfig } from '../config/auth/auth-config.ts'
+import type { Tenant } from '../config/snapshot.ts'
+import { maxTokenBytes, proofAlgorithms, refused, type Scheme } from './bearer.ts'
+import type { Verified } from './token-cache.ts'
+import { isName } from './claims.ts'
+import type { Principal } from './principal.ts'
+
+/** A proof is good for so long after it was made, in seconds; the leeway of the tenant is added on both sides. */
+const proofSeconds = 60
+/** Of one caller: each takes a key in the store for as long as it is good. */
+const proofsPerSecond = 200
+const proofsAtOnce = 1_000
+/** Callers whose proofs are counted; beyond, who sent one least recently is forgotten. */
+const maxProofCallers = 10_000
+
+interface BoundCredential {
+  readonly principal: Principal
+  /** Thumbprint of the key. */
+  readonly boundTo: string
+}
+
+export interface ProvedRequest {
+  readonly method: string
+  /** As callers know it, without a query. */
+  readonly url: string
+  readonly token: string
+  readonly leewaySeconds: number
+}
+
+/** @param store where used proofs are remembered, for all processes */
+export function createProofs({ store, clock }: { store: Pick<Store, 'set'>; clock: Pick<Clock, 'now'> }) {
+  const buckets = new Map<string, ReturnType<typeof createTokenBucket>>()
+
+  function count({ tenant, issuer, subject }: Principal): void {
+    const caller = JSON.stringify([tenant, issuer, subject])
+    const bucket = buckets.get(caller) ?? createTokenBucket(clock, proofsPerSecond, proofsAtOnce)
+    buckets.delete(caller)
+    buckets.set(caller, bucket)
+    const [oldest] = buckets.size > maxProofCallers ? buckets.keys() : []
+    if (oldest !== undefined) buckets.delete(oldest)
+    if (bucket.take()) return
+    throw new GatewayError('rate_limited', `This caller sends more than ${proofsPerSecond} proofs of DPoP a second.`, {
+      data: { limit: 'proofsPerSecond' }
+    })
+  }
+
+  return {
+    /**
+     * @throws GatewayError unauthenticated, rate_limited; unavailable where used proofs cannot be looked up
+     */
+    async check(
+      rawHeaders: readonly string[],
+      { principal, boundTo }: BoundCredential,
+      request: ProvedRequest
+    ): Promise<void> {
+      const proof = proofIn(rawHeaders)
+      const jti = await verifyProof(proof, boundTo, request, clock.now())
+      count(principal)
+      const ttlMs = (proofSeconds + 2 * request.leewaySeconds) * 1000
+      const isFirst = await store.set(dpopProofKey(principal.tenant, boundTo, jti), '1', { ttlMs, when: 'absent' })
+      if (!isFirst) throw refusedProof('was used before. Make one for each request')
+    }
+  }
+}
+
+/**
+ * Whether a credential was sent as what it is.
+ * @returns what needs a proof; undefined where nothing does
+ * @throws GatewayError unauthenticated
+ */
+export function boundCredential(
+  { principal, boundTo }: Verified,
+  scheme: Scheme,
+  { auth }: Pick<Tenant, 'auth'>
+): BoundCredential | undefined {
+  if (boundTo !== undefined && scheme === 'DPoP') return { principal, boundTo }
+  // Section 7.2: who steals a bound token must not be able to send it without its key.
+  if (boundTo !== undefined)
+    throw refused('bound', 'The token is bound to a key of its client: send it as "DPoP", with a proof (RFC 9449).')
+  if (scheme === 'DPoP') throw refused('unbound', 'The credential is not bound to a key: send it as "Bearer".')
+  if (auth.dpop === 'required' && principal.kind === 'token')
+    throw refused('unbound', 'The token must be bound to a key of its client (DPoP, RFC 9449), and sent with a proof.')
+  return undefined
+}
+
+/** Of the challenge that answers a refusal. */
+export const schemeFor = (reason: string, sent: Scheme, { dpop, issuers }: AuthConfig): Scheme =>
+  reason === 'bound' || (dpop === 'required' && issuers.length > 0) || (sent === 'DPoP' && reason !== 'unbound')
+    ? 'DPoP'
+    : 'Bearer'
+
+/** As which a request sends its credential; `Bearer` where it sends none. */
+export function schemeOf(rawHeaders: readonly string[]): Scheme {
+  const value = rawHeaders.find((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === 'authorization')
+  return value !== undefined && /^dpop /i.test(value) ? 'DPoP' : 'Bearer'
+}
+
+const refusedProof = (fault: string, detail?: string): GatewayError =>
+  refused('proof', `The DPoP proof ${fault} (RFC 9449).`, detail)
+
+/** RFC 9449 section 4.3: exactly one. */
+function proofIn(rawHeaders: readonly string[]): string {
+  const found = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === 'dpop')
+  const [proof] = found
+  if (proof === undefined) throw refusedProof('is missing: send it in the header DPoP')
+  if (found.length > 1) throw refusedProof('is there twice: send one header DPoP')
+  if (proof.length > maxTokenBytes) throw refusedProof(`is longer than ${maxTokenBytes} bytes`)
+  return proof
+}
+
+/**
+ * RFC 9449 section 4.3.
+ * @param now epoch milliseconds
+ * @returns `jti`
+ */
+async function verifyProof(
+  proof: string,
+  boundTo: string,
+  { method, url, token, leewaySeconds }: ProvedRequest,
+  now: number
+): Promise<string> {
+  const { typ, alg, jwk } = headerOf(proof)
+  if (typ !== 'dpop+jwt') throw refusedProof('is not of type dpop+jwt', JSON.stringify(typ))
+  if (typeof alg !== 'string' || !proofAlgorithms.includes(alg))
+    throw refusedProof(`must be signed with one of ${proofAlgorithms.join(', ')}`, JSON.stringify(alg))
+  if (!isPublicKey(jwk)) throw refusedProof('has no public key in its header')
+  // Before the signature: whoever is not the holder costs no more than a digest.
+  if ((await calculateJwkThumbprint(jwk).catch(() => undefined)) !== boundTo)
+    throw refusedProof('is by another key than the one that the token is bound to')
+  const { payload } = await importJWK(jwk, alg)
+    .then((key) =>
+      jwtVerify(proof, key, { algorithms: [alg], currentDate: new Date(now), clockTolerance: leewaySeconds })
+    )
+    .catch((error: unknown) => {
+      throw refusedProof('cannot be verified', error instanceof Error ? error.name : undefined)
+    })
+  const { jti, htm, htu, iat, ath } = payload
+  if (!isName(jti)) throw refusedProof('needs "jti"')
+  if (htm !== method) throw refusedProof(`is for another method: "htm" must be ${method}`)
+  if (!isSameUrl(htu, url)) throw refusedProof(`is for another URL: "htu" must be ${url}`)
+  if (ath !== hash('sha256', token, 'base64url')) throw refusedProof('is for another token: "ath" is not its digest')
+  const age = typeof iat === 'number' ? now / 1000 - iat : NaN
+  if (!(age >= -leewaySeconds && age <= proofSeconds + leewaySeconds))
+    throw refusedProof('is too old or from the future: check "iat", and the clocks')
+  return jti
+}
+
+function headerOf(proof: string) {
+  try {
+    return decodeProtectedHeader(proof)
+  } catch (error) {
+    throw refusedProof('is not a signed JWT', error instanceof Error ? error.name : undefined)
+  }
+}
+
+const isPublicKey = (jwk: unknown): jwk is JWK =>
+  isObject(jwk) && ['EC', 'OKP', 'RSA'].some((kty) => jwk['kty'] === kty) && jwk['d'] === undefined
+
+/** Section 4.2: without query and fragment. The same URL may be written otherwise (RFC 3986 section 6.2). */
+const isSameUrl = (htu: unknown, url: string): boolean =>
+  typeof htu === 'string' && !/[?#]/.test(htu) && URL.canParse(htu) && new URL(htu).href === new URL(url).href

@@ -1,0 +1,58 @@
+// API keys of a tenant, and admin keys: known by their SHA-256 only, and made so that scanners know them.
+
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import type { KeyConfig } from '../config/auth/auth-config.ts'
+import { refused } from './bearer.ts'
+
+/** 32 random bytes, and a checksum: a scanner finds them by their form, and knows those that only look like it. */
+export function newApiKey(): string {
+  const secret = randomBytes(32).toString('base64url')
+  return `gatehouse_${secret}${checksumOf(secret)}`
+}
+
+const checksumOf = (secret: string): string => crc32(secret).toString(16).padStart(8, '0')
+
+export function createKeyring<Key extends Pick<KeyConfig, 'sha256' | 'previous'>>(keys: readonly Key[]) {
+  const entries = keys
+    .flatMap((key) => [
+      { key, digest: Buffer.from(key.sha256, 'hex'), until: Infinity },
+      ...(key.previous === undefined
+        ? []
+        : [{ key, digest: Buffer.from(key.previous.sha256, 'hex'), until: key.previous.until }])
+    ])
+    .filter((entry) => entry.digest.length === 32)
+  return {
+    find(presented: string): Key | undefined {
+      return this.entry(presented)?.key
+    },
+
+    /** With the time until which it was presented in this form, in epoch ms: that of a key before has an end. */
+    entry(presented: string): { readonly key: Key; readonly until: number } | undefined {
+      if (entries.length === 0) return undefined
+      const digest = hash('sha256', presented, 'buffer')
+      let found: (typeof entries)[number] | undefined
+      // Every entry is compared, so that the time does not tell which one came close.
+      for (const entry of entries) if (timingSafeEqual(entry.digest, digest)) found = entry
+      return found
+    }
+  }
+}
+
+/**
+ * Until when a key is good at an endpoint, in epoch ms.
+ * @param until that of the form in which it was presented
+ * @throws GatewayError unauthenticated
+ */
+export function endOfKey(
+  { name, expires, endpoints }: KeyConfig,
+  endpoint: string,
+  until: number,
+  now: number
+): number {
+  const end = Math.min(until, expires ?? Infinity)
+  if (now >= end) throw refused('expired', 'The API key has expired. Ask for a new one.', name)
+  if (endpoints !== undefined && endpoints.length > 0 && !endpoints.includes(endpoint))
+    throw refused('endpoint', 'The API key is not for this endpoint.', name)
+  return end
+}

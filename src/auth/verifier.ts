@@ -1,0 +1,156 @@
+// What a credential says: an API key of the tenant, a JWT of one of its issuers, or an opaque token that one of them is
+// asked about. What is good is remembered for a while.
+
+import type { Tenant } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import type { Clock } from '../time/clock.ts'
+import { hasIssuer, refused } from './bearer.ts'
+import type { Fetch } from './fetch.ts'
+import { createIntrospector, type Introspector } from './introspection.ts'
+import { createKeySource, type KeySource } from './jwks.ts'
+import { createKeyring, endOfKey } from './keyring.ts'
+import { keyPrincipal, reservedIssuerPrefix } from './principal.ts'
+import { createTokenCache, type Verified } from './token-cache.ts'
+import { principalOfAnswer } from './token-claims.ts'
+import { isJwt, verifyToken, type TrustedIssuer } from './token.ts'
+
+/** An endpoint, as tokens and keys name it. */
+export interface ProtectedResource {
+  /** Its name in the configuration, for keys. */
+  readonly endpoint: string
+  /** Of the request, without a query; a proof has to name it. */
+  readonly url: string
+  /** URL as its metadata says it; tokens must name it in `aud`. */
+  readonly resource: string
+  /** Further values of `aud` that stand for it. */
+  readonly aliases: readonly string[]
+  /** Where its metadata is served. */
+  readonly metadata: string
+}
+
+interface Credentials {
+  readonly keyring: ReturnType<typeof createKeyring<Tenant['auth']['keys'][number]>>
+  readonly issuers: ReadonlyMap<string, TrustedIssuer>
+  /** Of the one issuer that is asked what opaque tokens mean. */
+  readonly opaque: { readonly introspector: Introspector; readonly config: TrustedIssuer['config'] } | undefined
+  readonly cache: ReturnType<typeof createTokenCache>
+}
+
+interface VerifierParts {
+  /** The time of day. */
+  readonly clock: Pick<Clock, 'now'>
+  readonly fetch: Fetch
+  readonly log: Log
+}
+
+export function createVerifier({ clock, fetch, log }: VerifierParts) {
+  // What belongs to one compiled tenant: a new snapshot begins with nothing of it.
+  let credentials = new WeakMap<Tenant, Credentials>()
+  // Never shared between tenants, even for the same issuer: one tenant's flood of kids must not use up another one's
+  // cooldown.
+  const keySources = new Map<string, KeySource>()
+
+  function credentialsOf(tenant: Tenant): Credentials {
+    const issuers = new Map<string, TrustedIssuer>()
+    for (const config of tenant.auth.issuers) {
+      if (config.issuer.startsWith(reservedIssuerPrefix)) continue
+      if (!config.requireTyp)
+        log.warn(
+          { tenant: tenant.id, issuer: config.issuer },
+          'tokens without typ "at+jwt" are accepted from this issuer'
+        )
+      const id = keySourceId(tenant, config)
+      const keys = keySources.get(id) ?? createKeySource(config, { fetch, clock, log })
+      keySources.set(id, keys)
+      issuers.set(config.issuer, { config, keys })
+    }
+    const asked = tenant.auth.issuers.find(({ introspection }) => introspection !== undefined)
+    const made = {
+      keyring: createKeyring(tenant.auth.keys),
+      issuers,
+      opaque:
+        asked?.introspection === undefined
+          ? undefined
+          : {
+              config: asked,
+              introspector: createIntrospector({ ...asked, introspection: asked.introspection }, { fetch, clock, log })
+            },
+      cache: createTokenCache(clock)
+    }
+    credentials.set(tenant, made)
+    return made
+  }
+
+  return {
+    remembered: (tenant: Tenant, digest: string): Verified | undefined => credentials.get(tenant)?.cache.get(digest),
+
+    /**
+     * What is good is remembered under its digest.
+     * @throws GatewayError unauthenticated; unavailable where an issuer cannot be asked
+     */
+    async verify(
+      tenant: Tenant,
+      { endpoint, resource, aliases }: ProtectedResource,
+      token: string,
+      digest: string
+    ): Promise<Verified> {
+      const { keyring, issuers, opaque, cache } = credentials.get(tenant) ?? credentialsOf(tenant)
+      const now = clock.now()
+      const checks = {
+        tenant: tenant.id,
+        audiences: [resource, ...aliases] as [string, ...string[]],
+        leewaySeconds: tenant.auth.leewaySeconds,
+        now
+      }
+      const entry = keyring.entry(token)
+      if (entry !== undefined) {
+        const end = endOfKey(entry.key, endpoint, entry.until, now)
+        const verified = { principal: keyPrincipal(tenant.id, entry.key, end === Infinity ? undefined : end) }
+        cache.set(digest, verified)
+        return verified
+      }
+      if (!hasIssuer(tenant.auth))
+        throw refused('unknown_key', 'This is not an API key of the tenant, which lets nobody in by anything else.')
+      if (isJwt(token)) {
+        const verified = await verifyToken(token, { ...checks, issuers })
+        cache.set(digest, verified)
+        return verified
+      }
+      if (opaque === undefined)
+        throw refused('unknown_key', 'This is neither an API key of the tenant nor a JWT of one of its issuers.')
+      const { introspector, config } = opaque
+      const verified = principalOfAnswer(await introspector.claims(digest, token), { ...checks, issuer: config })
+      cache.set(digest, verified, (config.introspection?.cacheSeconds ?? 0) * 1000)
+      return verified
+    },
+
+    /** Forgets the tokens of tenants that are others than before; keys of issuers that are still trusted stay. */
+    reload(tenants: Iterable<Tenant>): void {
+      const all = [...tenants]
+      const before = credentials
+      // Not of others: one that is away for a while, and then the same again, has lost its keys.
+      credentials = new WeakMap()
+      for (const tenant of all) {
+        const known = before.get(tenant)
+        if (known !== undefined) credentials.set(tenant, known)
+      }
+      const trusted = new Set(all.flatMap((tenant) => tenant.auth.issuers.map((issuer) => keySourceId(tenant, issuer))))
+      for (const [id, source] of keySources) {
+        if (trusted.has(id)) continue
+        source.close()
+        keySources.delete(id)
+      }
+    },
+
+    close(): void {
+      for (const source of keySources.values()) source.close()
+      keySources.clear()
+    }
+  }
+}
+
+/** Under an equal id the keys stay over a reload. */
+const keySourceId = (
+  tenant: Tenant,
+  { issuer, jwksUri, hosts, staleSeconds }: Tenant['auth']['issuers'][number]
+): string => JSON.stringify([tenant.id, issuer, jwksUri, hosts, staleSeconds])

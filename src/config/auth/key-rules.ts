@@ -1,0 +1,54 @@
+// Rules between the API keys of a tenant.
+
+import { createHash } from 'node:crypto'
+import { checkDoubles, didYouMean, type Path, type Report } from '../problems.ts'
+import { isTree, listOf, stringOrNone, treeOf } from '../shape.ts'
+
+/**
+ * @param endpoints names of those of the tenant; empty where it has only the default one
+ * @param path of `keys`
+ */
+export function checkKeys(keys: readonly unknown[], endpoints: readonly string[], path: Path, report: Report): void {
+  checkDoubles(
+    keys.map((key) => stringOrNone(treeOf(key)['name'])),
+    (index) => [...path, index, 'name'],
+    'is the same name as that of',
+    report
+  )
+  checkDoubles(
+    keys.map((key) => keyDigest(treeOf(key))),
+    (index) => [...path, index],
+    'is the same key as',
+    report
+  )
+  const known = endpoints.length === 0 ? ['default'] : endpoints
+  keys.forEach((item, index) => {
+    if (!isTree(item)) return
+    const { key, sha256, previousSha256, previousUntil } = item
+    const place = [...path, index]
+    if (key === undefined && sha256 === undefined)
+      report.add(place, 'has neither key nor sha256', 'Give the key as key: "${NAME}", or its SHA-256.')
+    if (key !== undefined && sha256 !== undefined)
+      report.add(place, 'has both key and sha256', 'Remove one of the two.')
+    if ((previousSha256 === undefined) !== (previousUntil === undefined))
+      report.add(
+        place,
+        'has only one of previousSha256 and previousUntil',
+        'Give both: which key it takes the place of, and until when that one is good.'
+      )
+    listOf(item['endpoints']).forEach((endpoint, at) => {
+      if (typeof endpoint !== 'string' || known.includes(endpoint)) return
+      report.add(
+        [...place, 'endpoints', at],
+        'names an endpoint that this tenant does not have',
+        () => didYouMean(endpoint, known) ?? `It has: ${known.slice(0, 20).join(', ')}.`
+      )
+    })
+  })
+}
+
+/** SHA-256 of an API key in lower-case hexadecimal, given as itself or as its digest. */
+export function keyDigest({ key, sha256 }: { readonly key?: unknown; readonly sha256?: unknown }): string | undefined {
+  if (typeof sha256 === 'string') return sha256.toLowerCase()
+  return typeof key === 'string' ? createHash('sha256').update(key).digest('hex') : undefined
+}
