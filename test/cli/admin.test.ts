@@ -57,7 +57,7 @@ t.test('tenants, upstreams, endpoints and keys are made, shown, changed and remo
   t.match(await admin('endpoint', 'put', 'initech', 'flat', at('endpoint.json')), { code: 0, out: /^name: flat/ })
   t.match(await admin('endpoint', 'list', 'initech'), { code: 0, out: /flat +\/t\/initech\/flat\/mcp +files/ })
   const { out: newKey } = await admin('key', 'new', 'initech', 'ci')
-  t.match(newKey, /^gh_\S+\n$/)
+  t.match(newKey, /^gatehouse_\S+\n$/)
   const client = await legacyClient(made.url('flat', 'initech'), newKey.trim())
   t.match((await client.request('tools/list')).json, { result: { tools: Array } })
   t.match(await admin('session', 'list', 'initech'), { code: 0, out: /flat +ci/ })

@@ -120,7 +120,8 @@ const adminRows: readonly AdminRow[] = [
     body: 'key',
     text: `
 With a tenant and a name, over the admin API. Without, for a configuration file: prints the key, once, on standard
-output, and on standard error the lines for the configuration, which have its SHA-256 only. Scopes are then those given.`,
+output, and on standard error the lines for the configuration, which have its SHA-256 only; it has the scopes that are
+given, and no others.`,
     example: 'key new acme ci',
     offline: {
       options: [
