@@ -169,11 +169,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'counted together, as `other`'
     ],
     [
+      'observe/metrics/call-attributes.ts maxSeriesPerTenant',
+      'series of one metric with names of tools, prompts, upstreams and endpoints, and codes',
+      'tenant',
+      'counted with all of these as `other`'
+    ],
+    [
       'observe/metrics/metrics.ts maxSeries',
       'series of one metric',
       'process',
       'counted together, with the label `otel_metric_overflow`'
     ],
+    ['observe/metrics/metrics.ts maxAnswers', 'metrics that are being read', 'process', '429'],
     ['observe/calls.ts maxLoggedChars chars', 'an error, path, host or origin in the log', 'line', 'cut off'],
     ['audit/call-entry.ts maxNameChars chars', 'the name or URI in a record', 'record', 'cut off'],
     ['audit/call-entry.ts maxArgumentChars chars', 'recorded arguments', 'record', 'left out; their hash stays'],
@@ -1298,6 +1305,7 @@ protocol/json-text.ts manyMembers
 relay/methods/list-pages.ts smallPageBytes
 protocol/json-steps.ts maxEscapeLength
 protocol/json-writer.ts partLength
+observe/metrics/prometheus-text.ts partLength
 protocol/json-text.ts longTextLength
 upstream/rpc/transport.ts longRequestLength
 protocol/json.ts decodeBytes

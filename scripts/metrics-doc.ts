@@ -1,7 +1,7 @@
 // docs/metrics.md, from the table of metrics.
 
 import { instruments, type MetricName } from '../src/observe/metrics/instruments.ts'
-import { unitSuffixes } from '../src/observe/metrics/metrics.ts'
+import { unitSuffixes } from '../src/observe/metrics/prometheus-text.ts'
 
 /** The name that Prometheus has, before `_bucket`, `_sum` and `_count` of a histogram. */
 export function prometheusName(name: MetricName): string {
@@ -57,7 +57,8 @@ ${rows.join('\n')}
 - \`error.type\` is there where a call did not end well: \`tool_error\` where the tool says that it has failed (\`isError\`), the JSON-RPC code where the client was sent an error, else what happened, such as \`cancelled\`.
   \`gatehouse.outcome\` says it in the words of [the log](logging.md).
 - No attribute has a value that a client can make up: other methods are \`_OTHER\`, names are those of tools and prompts that there are, by their upstream's own names. The first 200 names of tools, prompts and
-  upstreams, and codes of errors, of a tenant, and the first 10,000 of all, have their own series; further ones are \`other\`. Of one metric there are at most 10,000 series; what is beyond is counted together, with the label \`otel_metric_overflow\`.
+  upstreams, and codes of errors, of a tenant, and the first 10,000 of all, have their own series; further ones are \`other\`. Of one metric a tenant has at most 1,000 series with names, codes and endpoints; beyond these all of them are \`other\`. All tenants
+  together have at most 10,000; what is beyond is counted together, with the label \`otel_metric_overflow\`.
 - \`gatehouse.requests.refused\` has a tenant where the caller was let in.
 
 ## Alerts

@@ -15,12 +15,20 @@ export const metricsRoute = defineRoute(
       'They tell of all tenants: only for keys without `tenants`.',
     response: Type.String({ description: 'Text format 0.0.4.' })
   },
-  ({ administrator: { tenants } }, services) => {
-    if (tenants === undefined) return services.metrics?.text(readingsOf(services))
+  async ({ administrator: { tenants } }, services) => {
+    if (tenants !== undefined)
+      throw new AdminProblem(
+        'forbidden',
+        'Metrics tell of all tenants, and this key is for some.',
+        'Use a key without `tenants`.'
+      )
+    const text = await services.metrics?.text(readingsOf(services))
+    if (text !== undefined) return text
     throw new AdminProblem(
-      'forbidden',
-      'Metrics tell of all tenants, and this key is for some.',
-      'Use a key without `tenants`.'
+      'rate_limited',
+      'Too many have asked for metrics and are still reading them.',
+      'Ask again in a second.',
+      { headers: { 'Retry-After': '1' } }
     )
   }
 )

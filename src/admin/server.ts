@@ -4,6 +4,7 @@
 
 import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
 import { isLoopback } from '../config/formats.ts'
 import { parseJson } from '../protocol/json.ts'
 import type { Clock } from '../time/clock.ts'
@@ -201,7 +202,7 @@ async function sendAnswer(reply: FastifyReply, { response }: AdminRoute, answer:
       .send()
   const { body, headers, status } = answer instanceof AdminReply ? answer : new AdminReply(answer, {})
   void reply.code(status).headers(headers)
-  if (typeof body === 'string') return await reply.type(plainText).send(body)
+  if (body instanceof Readable) return await reply.type(plainText).send(body)
   return await reply.type('application/json; charset=utf-8').send(JSON.stringify(body))
 }
 

@@ -1,17 +1,22 @@
 // Metrics by OpenTelemetry, read as Prometheus writes them. Loaded only where the configuration has an admin listener,
 // which serves them.
 
+import { Readable } from 'node:stream'
 import type { Attributes as OtelAttributes, BatchObservableResult, Observable } from '@opentelemetry/api'
-import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus'
 import { resourceFromAttributes } from '@opentelemetry/resources'
-import { MeterProvider, MetricReader, type ResourceMetrics } from '@opentelemetry/sdk-metrics'
+import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
+import type { WorkOwner } from '../../time/fair-queue.ts'
+import { runSteps } from '../../time/turns.ts'
 import type { CallOutcome, ObservedCall } from '../calls.ts'
 import { createCallAttributes, type Attributes, type UpstreamRequest } from './call-attributes.ts'
 import { bucketsOf, instruments, type MetricName } from './instruments.ts'
+import { prometheusText } from './prometheus-text.ts'
 import { watchRuntime } from './runtime.ts'
 
 /** Of one metric; what is beyond is counted together, with the label `otel_metric_overflow`. */
 const maxSeries = 10_000
+/** That are being read: each holds a copy of all series. */
+const maxAnswers = 4
 
 /** What the parts of the gateway hold now. */
 export interface Readings {
@@ -42,7 +47,6 @@ export function createMetrics({ version, node }: { readonly version: string; rea
     views: [{ instrumentName: '*', aggregationCardinalityLimit: maxSeries }]
   })
   const meter = provider.getMeter('gatehouse', version)
-  const serializer = new PrometheusSerializer(undefined, false, undefined, false, true)
   const attributesOf = createCallAttributes()
   const served = histogram('mcp.server.operation.duration')
   const sent = histogram('mcp.client.operation.duration')
@@ -51,6 +55,7 @@ export function createMetrics({ version, node }: { readonly version: string; rea
   const runtime = watchRuntime((seconds, attributes) => pauses.record(seconds, plain(attributes)))
   const observables = new Map<string, Observable>()
   let readings: Readings | undefined
+  const answers = new Set<Readable>()
   for (const [name, { kind }] of Object.entries(instruments) as Array<[MetricName, { kind: string }]>) {
     if (kind === 'gauge') observables.set(name, meter.createObservableGauge(name, optionsOf(name)))
     if (kind === 'upDownCounter') observables.set(name, meter.createObservableUpDownCounter(name, optionsOf(name)))
@@ -93,18 +98,33 @@ export function createMetrics({ version, node }: { readonly version: string; rea
     refused(reason: string, tenant: string | undefined): void {
       refusals.add(1, plain({ 'gatehouse.reason': reason, 'gatehouse.tenant': tenant }))
     },
-    /** @returns all metrics in the text format of Prometheus, version 0.0.4 */
-    async text(now: Readings): Promise<string> {
+    /**
+     * All metrics as they are now, in the text format of Prometheus, version 0.0.4, made in parts as they are read.
+     * @returns undefined where too many are being read already
+     */
+    async text(now: Readings): Promise<Readable | undefined> {
+      if (answers.size >= maxAnswers) return undefined
       readings = now
       const { resourceMetrics, errors } = await reader.collect()
       if (errors[0] !== undefined) throw errors[0]
-      return serializer.serialize(namedForPrometheus(resourceMetrics))
+      const answer = Readable.from(partsOf(prometheusText(resourceMetrics)), { objectMode: false })
+      answers.add(answer)
+      answer.once('close', () => answers.delete(answer))
+      return answer
     },
     async close(): Promise<void> {
       runtime.close()
       await provider.shutdown()
     }
   }
+}
+
+/** Of the text: the work of one that reads metrics. */
+const owner: WorkOwner = { tenant: '', caller: 'metrics' }
+
+async function* partsOf(text: ReturnType<typeof prometheusText>): AsyncGenerator<string, void, undefined> {
+  for (let part = await runSteps(text.nextPart(), owner); part !== ''; part = await runSteps(text.nextPart(), owner))
+    yield part
 }
 
 /** Nothing is sent: whoever wants metrics asks. */
@@ -124,20 +144,4 @@ function plain(attributes: Attributes): OtelAttributes {
   const result: OtelAttributes = {}
   for (const name in attributes) if (attributes[name] !== undefined) result[name] = attributes[name]
   return result
-}
-
-/** Prometheus wants the unit in the name (OpenTelemetry specification, compatibility/prometheus_and_openmetrics). */
-export const unitSuffixes: Readonly<Record<string, string>> = { s: '_seconds', By: '_bytes', '1': '_ratio' }
-
-function namedForPrometheus(metrics: ResourceMetrics): ResourceMetrics {
-  return {
-    ...metrics,
-    scopeMetrics: metrics.scopeMetrics.map((scope) => ({
-      ...scope,
-      metrics: scope.metrics.map((metric) => {
-        const { name, unit } = metric.descriptor
-        return { ...metric, descriptor: { ...metric.descriptor, name: `${name}${unitSuffixes[unit] ?? ''}`, unit: '' } }
-      })
-    }))
-  }
 }
