@@ -39,6 +39,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['admin/server.ts maxParamLength chars', 'a name in a path', 'request', '404'],
     ['admin/access.ts requestsPerAddress', 'requests without a right key, a second and at once', 'address', '429'],
     ['admin/access.ts requestsPerKey', 'requests a second, and at once', 'admin key', '429'],
+    [
+      'admin/access.ts charsPerRequest chars',
+      'of a document that a tenant-admin changes or plans, however small the change, count as one request',
+      'admin key',
+      '429'
+    ],
     ['admin/access.ts failuresPerMinute', 'wrong keys a minute', 'address', '429, and a warning in the log'],
     ['admin/access.ts warningsPerMinute', 'warnings about wrong keys a minute', 'address', 'not logged'],
     [
@@ -89,6 +95,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['control/compiled-documents.ts maxDocumentChars chars', 'the configuration of one tenant', 'tenant', '409'],
     ['control/compiled-documents.ts maxAllChars chars', 'the same of all tenants that the API made', 'store', '409'],
     ['control/compiled-documents.ts maxDocuments', 'tenants that the API made', 'store', '409'],
+    ['control/compiled-documents.ts maxMembers', 'upstreams, and endpoints, of such a tenant', 'tenant', '409'],
     ['control/request-memory.ts requestsPerDay', 'requests with an Idempotency-Key a day', 'admin key', '409'],
     ['admin/configuration/plan.ts maxToolNames', 'names of tools that are gained or lost', 'endpoint', 'counted only'],
     ['admin/configuration/versions.ts maxTenantsAtOnce', 'tenants of a plan, and of what is applied', 'request', '400'],

@@ -23,6 +23,12 @@ export interface Administrator {
   readonly tenants: ReadonlySet<string> | undefined
   /** What let it in, as it is configured. */
   readonly by: AdminKeyConfig
+  /**
+   * Counts what a change costs beside its request: the whole document is judged, however small the part that changes.
+   * @param chars of the document
+   * @throws AdminProblem rate_limited
+   */
+  charge(chars: number): void
 }
 
 /** `gatehouse admin-key new` makes such: the digest of anything that a person thought up matches nothing. */
@@ -31,6 +37,8 @@ const adminKeyPattern = /^gha_[\w-]{43}$/
 /** Of requests: bursts pass, and so many a second. By address, those without a right key. */
 const requestsPerAddress = { perSecond: 100, burst: 400 }
 const requestsPerKey = { perSecond: 20, burst: 100 }
+/** Of a document that is judged: so many count as one request. Platform-admins bring in many at once. */
+const charsPerRequest = 4_096
 /** Wrong keys from one address, in a minute; and warnings about them. */
 const failuresPerMinute = 10
 const warningsPerMinute = 1
@@ -76,9 +84,24 @@ export function createAdminAccess(snapshot: () => Pick<Snapshot, 'admin'>, clock
       // Before anything is counted: to look a key up costs one SHA-256, no more than to refuse the request.
       const key = presented instanceof AdminProblem ? undefined : keyOf(presented)
       if (key === undefined) throw refused(presented, address)
-      const { name, role, tenants } = key
-      if (!perKey.take(key.sha256)) throw tooMany('This key sends too many requests.', 'Send more slowly.')
-      return { name, role, tenants: tenants === undefined ? undefined : new Set(tenants), by: key }
+      const { name, role, tenants, sha256 } = key
+      const take = (): void => {
+        if (!perKey.take(sha256)) throw tooMany('This key sends too many requests.', 'Send more slowly.')
+      }
+      take()
+      let isCharged = false
+      return {
+        name,
+        role,
+        tenants: tenants === undefined ? undefined : new Set(tenants),
+        by: key,
+        charge(chars) {
+          if (role === 'platform-admin') return
+          if (!isCharged) take()
+          isCharged = true
+          perKey.spend(sha256, chars / charsPerRequest)
+        }
+      }
     },
     /** Is what let it in still there, as it was? */
     isLetIn({ by }: Administrator): boolean {
@@ -111,11 +134,13 @@ const tooMany = (message: string, remedy: string): AdminProblem =>
 
 function createRates(clock: Clock, { perSecond, burst }: { readonly perSecond: number; readonly burst: number }) {
   const buckets = new LRUCache<string, ReturnType<typeof createTokenBucket>>({ max: maxCounted })
+  function bucketOf(who: string): ReturnType<typeof createTokenBucket> {
+    const bucket = buckets.get(who) ?? createTokenBucket(clock, perSecond, burst)
+    buckets.set(who, bucket)
+    return bucket
+  }
   return {
-    take(who: string): boolean {
-      const bucket = buckets.get(who) ?? createTokenBucket(clock, perSecond, burst)
-      buckets.set(who, bucket)
-      return bucket.take()
-    }
+    take: (who: string): boolean => bucketOf(who).take(),
+    spend: (who: string, count: number): void => bucketOf(who).spend(count)
   }
 }

@@ -8,7 +8,7 @@ import type { Snapshot } from '../config/snapshot.ts'
 import { tenantId } from '../protocol/messages.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { compileDocument } from './compile-document.ts'
-import { checkSizes, textOfDocument, type DocumentChange, type Documents } from './compiled-documents.ts'
+import { checkMembers, checkSizes, textOfDocument, type DocumentChange, type Documents } from './compiled-documents.ts'
 import { ControlError } from './control-error.ts'
 import { checkTenantAdmin } from './permissions.ts'
 import type { RemovedTenant } from './removed-tenants.ts'
@@ -72,6 +72,7 @@ export function createJudge({ file, env, documents: documentsNow, version }: Jud
     for (const each of changes) admit?.(each)
     checkSizes(documents, changes)
     checkUse(changes)
+    checkMembers(changes)
     return changes
   }
 

@@ -56,6 +56,10 @@ export function createTokenBucket(clock: Pick<Clock, 'now'>, perSecond: number, 
       }
       tokens -= 1
       return true
+    },
+    /** Takes more than there may be: until it is made up for, `take` answers false. */
+    spend(count: number): void {
+      tokens -= count
     }
   }
 }

@@ -9,6 +9,7 @@ import { canonicalJsonOf } from '../../protocol/json-text.ts'
 import { tenantId } from '../../protocol/messages.ts'
 import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { sessionsListed } from '../../store/keys.ts'
+import { runSteps, type Steps } from '../../time/turns.ts'
 import { administrators, defineRoute, type AdminServices } from '../route.ts'
 import { wantedChange, wantedTenants } from './versions.ts'
 
@@ -84,12 +85,13 @@ interface Place {
   readonly endpoint: Endpoint
 }
 
-function endpointPlans(
+/** A step for each endpoint: its catalog is built, as it is and as it would be. */
+function* endpointPlans(
   [before, after]: readonly [Snapshot, Snapshot],
   id: string,
   sessions: ReadonlyMap<string, number>,
   services: AdminServices
-): Array<Static<typeof EndpointPlan>> {
+): Steps<Array<Static<typeof EndpointPlan>>> {
   const places = [before, after].map((snapshot) => {
     const tenant = snapshot.tenants.get(tenantId(id))
     return new Map(
@@ -100,7 +102,9 @@ function endpointPlans(
     )
   })
   const [old, now] = places
-  return [...new Set(places.flatMap((each) => [...each.keys()]))].sort().flatMap((name) => {
+  const plans: Array<Static<typeof EndpointPlan>> = []
+  for (const name of [...new Set(places.flatMap((each) => [...each.keys()]))].sort()) {
+    yield
     const [was, is] = [old?.get(name), now?.get(name)]
     const [had, has] = [toolsOf(was, services), toolsOf(is, services)]
     const rulesOf = (place: Place | undefined): unknown => [
@@ -112,21 +116,20 @@ function endpointPlans(
     const { policy: _was, ...rest } = was?.endpoint ?? { policy: undefined }
     const { policy: _is, ...next } = is?.endpoint ?? { policy: undefined }
     const [gains, loses] = [without(has, had), without(had, has)]
-    if (!rulesChange && !differs(rest, next) && gains.count === 0 && loses.count === 0) return []
+    if (!rulesChange && !differs(rest, next) && gains.count === 0 && loses.count === 0) continue
     const definitions = is === undefined ? [] : definitionsOf(is)
     const unknown = definitions.filter((each) => services.listings.peek(each) === undefined)
-    return [
-      {
-        endpoint: name,
-        change: changeOf(was, is),
-        gains,
-        loses,
-        rulesChange,
-        unknown: unknown.map((each) => String(each.name)),
-        sessions: sessions.get(name) ?? 0
-      }
-    ]
-  })
+    plans.push({
+      endpoint: name,
+      change: changeOf(was, is),
+      gains,
+      loses,
+      rulesChange,
+      unknown: unknown.map((each) => String(each.name)),
+      sessions: sessions.get(name) ?? 0
+    })
+  }
+  return plans
 }
 
 function upstreamPlans(before: Tenant | undefined, after: Tenant | undefined): Array<Static<typeof UpstreamPlan>> {
@@ -157,7 +160,8 @@ export const planRoutes = [
       const { changes, after } = await control.preview({
         author: { name, role },
         action: 'plan',
-        change: () => wanted
+        change: () => wanted,
+        admit: ({ after }) => request.administrator.charge(after?.chars ?? 0)
       })
       const before = snapshot()
       const tenants = await Promise.all(
@@ -170,7 +174,10 @@ export const planRoutes = [
             tenant: id,
             change: changeOf(change.before, change.after),
             callersChange: differs(old?.auth, now?.auth),
-            endpoints: endpointPlans([before, after], id, open, services),
+            endpoints: await runSteps(endpointPlans([before, after], id, open, services), {
+              tenant: id,
+              caller: 'plan'
+            }),
             upstreams: upstreamPlans(old, now)
           }
         })

@@ -20,11 +20,19 @@ export interface NotedWish extends Pick<Wish, 'admit' | 'change' | 'removed'> {
 export async function writeDocuments(
   { administrator, address }: AdminRequest,
   services: AdminServices,
-  { action, target, partOf, ...wish }: NotedWish
+  { action, target, partOf, admit, ...wish }: NotedWish
 ): Promise<readonly DocumentChange[]> {
   const { name, role } = administrator
   const author = { name, role }
-  const made = await services.control.change({ ...wish, author, action })
+  const made = await services.control.change({
+    ...wish,
+    author,
+    action,
+    admit(change) {
+      admit?.(change)
+      administrator.charge(change.after?.chars ?? 0)
+    }
+  })
   // Of what is shown: the digest of a secret would let whoever reads the log try secrets out.
   const digestOf = (document: TenantDocument | undefined): string | undefined => {
     const part = document && partOf(shownDocument(document.tree))

@@ -1,0 +1,55 @@
+// Attack: by the administrator of one tenant, who may change nothing beyond it: plans and documents as large as they may
+// be, of which each costs the process that serves everybody.
+
+import t from 'tap'
+import { adminCall, adminKeys, adminSection } from '../kit/admin.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { attacked } from './kit.ts'
+
+const tools = Array.from({ length: 2_000 }, (_, at) => ({ name: `tool-${at}`, inputSchema: { type: 'object' } }))
+/** The catalogs of all endpoints in one turn took six times as long. */
+const maxTurnMs = 150
+
+t.test('what a tenant-admin plans and changes is limited, and holds nobody up', async (t) => {
+  const upstream = await startUpstream({ tools })
+  t.teardown(() => upstream.close())
+  const gateway = await attacked(t, {
+    top: { admin: { ...adminSection, allowedHosts: ['127.0.0.1'] } },
+    watchTurns: true
+  })
+  const { adminUrl } = await gateway.logged('the admin API', (line) => line['adminUrl'] !== undefined)
+  const call = (method: string, path: string, key: string, body: object) =>
+    adminCall(String(adminUrl), method, path, { key, body })
+  const document = (endpoints: number, more: object = {}) => ({
+    auth: { keys: [{ name: 'key', key: 'gh_key_of_globex_0123456789' }] },
+    upstreams: { up: { type: 'http', url: upstream.url } },
+    endpoints: Object.fromEntries(Array.from({ length: endpoints }, (_, at) => [`e${at}`, { upstreams: ['up'] }])),
+    ...more
+  })
+  const plan = (key: string, tenant: object) => call('POST', '/v1/plan', key, { tenants: { globex: tenant } })
+
+  t.equal((await call('PUT', '/v1/tenants/globex', adminKeys.platform, document(1))).status, 201)
+  const known = await call('POST', '/v1/tenants/globex/endpoints/e0/catalog', adminKeys.globex, {})
+  t.equal(known.status, 200, known.text.slice(0, 300))
+
+  const neighbour = await gateway.neighbour()
+  const turnMs = await gateway.longestTurnMs(maxTurnMs, async () => {
+    const { status, json, text } = await plan(adminKeys.globex, document(250))
+    t.equal(status, 200, text.slice(0, 300))
+    t.match(json, { tenants: [{ endpoints: { length: 249 } }] })
+    t.match(json, { tenants: [{ endpoints: [{ gains: { count: tools.length } }] }] }, 'their tools are known')
+  })
+  t.ok(turnMs < maxTurnMs, `${turnMs} ms of CPU in one turn`)
+  t.same((await neighbour.stop()).failures, [])
+
+  t.match(await plan(adminKeys.globex, document(257)), { status: 409, json: { detail: /256 endpoints/ } })
+
+  const long = (at: number) =>
+    document(1, { origins: Array.from({ length: 6_000 }, (_, n) => `https://o${n}.x${at}.y`) })
+  const statuses = async (key: string) =>
+    (await Promise.all(Array.from({ length: 10 }, (_, at) => plan(key, long(at))))).map(({ status }) => status)
+  const ofTenant = await statuses(adminKeys.globex)
+  t.ok(ofTenant.includes(200))
+  t.ok(ofTenant.includes(429), `a large document counts as many requests: ${ofTenant.join()}`)
+  t.same(new Set(await statuses(adminKeys.platform)), new Set([200]), 'not of those who bring in many')
+})
