@@ -64,13 +64,13 @@ type Method = 'GET' | 'POST' | 'DELETE'
 
 /**
  * @param refuse answers with an error instead
- * @returns the route of POSTs to an endpoint
+ * @returns the routes of an endpoint that do not stream
  */
 export function addRoutes(
   server: FastifyInstance,
   options: RoutesOptions,
   refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: ReadId) => void
-): AdmittedRoute {
+): Readonly<Record<'POST' | 'DELETE', AdmittedRoute>> {
   const { state, authenticator, memory, storeHealth, sealer, connections, rates } = options
   const { legacy, modern, httpSse, login } = options.handlers
   const admit = createAdmission(state, authenticator, sealer, memory)
@@ -131,7 +131,7 @@ export function addRoutes(
   }
 
   /** "Earlier Streamable HTTP Revisions": GET and DELETE are for sessions, of which 2026-07-28 has none. */
-  const ofSession = (act: (context: RequestContext) => Promise<void>): Route =>
+  const ofSession = (act: (context: RequestContext) => Promise<void>): AdmittedRoute =>
     admitted('mcp', async (context) => {
       const { 'mcp-session-id': session, 'mcp-protocol-version': version } = context.incoming.headers as SingleHeaders
       if (session === undefined && isModernVersionHeader(version))
@@ -156,13 +156,9 @@ export function addRoutes(
     }
   })
 
-  const posts = admitted('mcp', post)
+  const direct = { POST: admitted('mcp', post), DELETE: ofSession(legacy.remove) }
   for (const endpoint of ['/t/:tenant', '/t/:tenant/:endpoint']) {
-    serve(`${endpoint}/mcp`, {
-      GET: ofSession(legacy.get),
-      POST: posts,
-      DELETE: ofSession(legacy.remove)
-    })
+    serve(`${endpoint}/mcp`, { GET: ofSession(legacy.get), ...direct })
     // 2024-11-05 basic/transports. The 405 for a POST here tells clients of both transports to try this one.
     serve(`${endpoint}/sse`, { GET: admitted('sse', httpSse.open) })
     serve(`${endpoint}/messages`, { POST: admitted('messages', httpSse.post) })
@@ -192,7 +188,7 @@ export function addRoutes(
     if (reason === undefined) sendJson(reply.raw, 200, { status: 'ready' })
     else sendJson(reply.raw, 503, { status: 'not ready', reason }, { 'Retry-After': '1' })
   })
-  return posts
+  return direct
 }
 
 const noMetadata = (): GatewayError =>

@@ -16,7 +16,7 @@ import { closeAfter, createConnections } from './connections.ts'
 import { CountedRequest } from './counted-request.ts'
 import { checkNames, corsHeadersOf, corsOptionsOf, hostCheck, isAllowedOrigin, notJson } from './headers.ts'
 import { serveDirectly } from './direct/direct-connections.ts'
-import { serveUsualPosts } from './direct/usual-posts.ts'
+import { serveUsualRequests } from './direct/usual-requests.ts'
 import { serveOneByOne } from './one-by-one.ts'
 import { type ClientRequest, sendError, stopping, type ReadId, type ReplyHeaders } from './reply.ts'
 import { createRequestRates } from './request-rates.ts'
@@ -162,15 +162,15 @@ export async function createServer(options: ServerOptions) {
   })
   // Then the hook and the handler of the route.
   const rates = createRequestRates(() => state.snapshot.limits, steadyClock, log)
-  const post = addRoutes(server, { ...options, connections, rates }, refuse)
-  const posts = { state, bodyLimit, requestId, checkHostAndOrigin, post, readBody, refuse }
-  const usualPosts = serveUsualPosts(server.server, posts)
+  const routes = addRoutes(server, { ...options, connections, rates }, refuse)
+  const usual = { state, bodyLimit, requestId, checkHostAndOrigin, routes, readBody, refuse }
+  const usualRequests = serveUsualRequests(server.server, usual)
   const turns = createRequestTurns({ connections, memory: options.memory, state, clock: steadyClock, log })
   serveOneByOne(server.server, turns)
   const direct = serveDirectly(server.server, {
     ...socketLimits,
     ...socketLimits.http,
-    ...usualPosts,
+    ...usualRequests,
     turns,
     silent: (socket) => sendUnreadable(socket, requestTimeout, socketLimits.http.maxHeaderSize)
   })

@@ -1,5 +1,5 @@
-// Connections of clients while they bring POSTs in their usual form, each of which came with its body in one or two
-// reads: those are read from the socket and answered on it. Node's server, its parser, request, response and streams
+// Connections of clients while they bring POSTs and DELETEs in their usual form, each of which came with its body in one
+// or two reads: those are read from the socket and answered on it. Node's server, its parser, request, response and streams
 // cost as much as all that the gateway does with a small call. With whatever else comes, a connection is handed over to
 // Node's server for good, with every byte that was not answered.
 
@@ -21,6 +21,7 @@ export interface DirectOptions extends ConnectionTimes {
   readonly turns: RequestTurns
   /** Is it a request that `serve` takes, now? */
   accepts(head: RequestHead): boolean
+  /** @param body of a POST */
   serve(request: ClientRequest, reply: ClientReply, body: Buffer): void
   /** Nothing came on the connection for `headersTimeout`. */
   silent(socket: Socket): void
@@ -35,7 +36,7 @@ const maxHeldBytes = 4_096
 /** How long the second half of a request may take; then it is Node's, with its own limits. In milliseconds. */
 const secondHalfMs = 1_000
 const headEnd = Buffer.from('\r\n\r\n')
-/** What all requests begin with that are read here; with anything else there is nothing to wait for. */
+/** What nearly all requests begin with that are read here; with anything else there is nothing to wait for. */
 const beginning = Buffer.from('POST /')
 
 /** Puts itself in front of the listener that the server has for connections. */
@@ -175,12 +176,12 @@ class DirectConnection {
     context.serve(reply.req, reply, bytes.subarray(bodyStart))
   }
 
-  private replyTo({ url, headers, rawHeaders, keepAlive }: RequestHead): SocketReply {
+  private replyTo({ method, url, headers, rawHeaders, keepAlive }: RequestHead): SocketReply {
     const { context, socket } = this
     if (this.requests++ === 0 || socket.timeout !== context.keepAliveTimeout)
       socket.setTimeout(context.keepAliveTimeout)
     const whole = { httpVersionMajor: 1, complete: true, errored: null }
-    const request: ClientRequest = { method: 'POST', url, headers, rawHeaders, socket, ...whole }
+    const request: ClientRequest = { method, url, headers, rawHeaders, socket, ...whole }
     const isLast = !keepAlive || this.requests >= context.maxRequestsPerSocket
     return (this.reply = new SocketReply(request, context.settings, !isLast, this.answered))
   }

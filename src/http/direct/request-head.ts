@@ -4,6 +4,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
 export interface RequestHead {
+  readonly method: 'POST' | 'DELETE'
   readonly url: string
   /** By lower-case name. */
   readonly headers: IncomingHttpHeaders
@@ -14,7 +15,7 @@ export interface RequestHead {
   readonly keepAlive: boolean
 }
 
-const requestLine = /^POST (\/[\x21-\x7e]*) HTTP\/1\.1$/
+const requestLine = /^(POST|DELETE) (\/[\x21-\x7e]*) HTTP\/1\.1$/
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 /** Of header fields, in latin1 (RFC 9110 section 5.5). */
 const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/
@@ -32,12 +33,12 @@ const unusual: ReadonlySet<string> = new Set([
 
 /**
  * @param text latin1, without the empty line at its end
- * @returns undefined for anything but a POST in its usual form, with a length
+ * @returns undefined for anything but a POST in its usual form, with a length, or a DELETE without a body
  */
 export function readRequestHead(text: string): RequestHead | undefined {
   const [first = '', ...lines] = text.split('\r\n', maxFields + 2)
   if (lines.length > maxFields) return undefined
-  const url = requestLine.exec(first)?.[1]
+  const [, method, url] = requestLine.exec(first) ?? []
   if (url === undefined) return undefined
   const headers: IncomingHttpHeaders = Object.create(null) as IncomingHttpHeaders
   const rawHeaders: string[] = []
@@ -51,10 +52,13 @@ export function readRequestHead(text: string): RequestHead | undefined {
     rawHeaders.push(name, value)
   }
   const { host = '', connection = 'keep-alive' } = headers
-  const bodyLength = headers['content-length'] ?? ''
+  const given = headers['content-length']
   const option = connection.toLowerCase()
-  if (host === '' || !length.test(bodyLength) || (option !== 'keep-alive' && option !== 'close')) return undefined
-  return { url, headers, rawHeaders, bodyLength: Number(bodyLength), keepAlive: option === 'keep-alive' }
+  if (host === '' || (option !== 'keep-alive' && option !== 'close')) return undefined
+  const rest = { url, headers, rawHeaders, keepAlive: option === 'keep-alive' }
+  // Without a length, and not in chunks, there is none (RFC 9112 section 6.3).
+  if (method === 'DELETE') return given === undefined ? { ...rest, method, bodyLength: 0 } : undefined
+  return given !== undefined && length.test(given) ? { ...rest, method: 'POST', bodyLength: Number(given) } : undefined
 }
 
 /** Without the white space around it: blanks and tabs alone. */

@@ -20,11 +20,11 @@ const usual = [
 /** What Node reads of a whole request on a connection of its own; undefined where it refuses it. */
 async function readByNode(
   heads: readonly string[]
-): Promise<Array<Pick<IncomingMessage, 'url' | 'rawHeaders'> | undefined>> {
-  let seen: Pick<IncomingMessage, 'url' | 'rawHeaders'>[] = []
+): Promise<Array<Pick<IncomingMessage, 'method' | 'url' | 'rawHeaders'> | undefined>> {
+  let seen: Pick<IncomingMessage, 'method' | 'url' | 'rawHeaders'>[] = []
   const server = createServer((request, response) => {
     request.resume().on('end', () => {
-      seen.push({ url: request.url ?? '', rawHeaders: request.rawHeaders })
+      seen.push({ method: request.method ?? '', url: request.url ?? '', rawHeaders: request.rawHeaders })
       response.writeHead(200, { Connection: 'close' }).end()
     })
   })
@@ -35,7 +35,7 @@ async function readByNode(
     seen = []
     const socket = dial(port)
     const closed = untilClosed(socket)
-    socket.write(`${head}\r\n\r\n{}`, 'latin1')
+    socket.write(`${head}\r\n\r\n${head.startsWith('POST') ? '{}' : ''}`, 'latin1')
     await closed
     results.push(seen.length === 1 ? seen[0] : undefined)
   }
@@ -45,7 +45,7 @@ async function readByNode(
 
 t.test('a usual request is read, with names in lower case and values without the blanks around them', async (t) => {
   const head = readRequestHead([...usual, 'Mcp-Name: \t a b\t ', 'X-Empty:'].join('\r\n'))
-  t.match(head, { url: '/t/acme/mcp', bodyLength: 2, keepAlive: true })
+  t.match(head, { method: 'POST', url: '/t/acme/mcp', bodyLength: 2, keepAlive: true })
   t.equal(head?.headers['mcp-name'], 'a b')
   t.equal(head?.headers['x-empty'], '')
   t.equal(head?.headers.authorization, 'Bearer abc.def-ghi_jkl')
@@ -53,11 +53,26 @@ t.test('a usual request is read, with names in lower case and values without the
   t.equal(readRequestHead([...usual, 'Connection: close'].join('\r\n'))?.keepAlive, false)
 })
 
+/** The same without a body. */
+const remove = usual.map((line) => line.replace('POST', 'DELETE')).filter((line) => !line.startsWith('Content-Length'))
+
+t.test('a DELETE without a body is read', async (t) => {
+  t.match(readRequestHead(remove.join('\r\n')), {
+    method: 'DELETE',
+    url: '/t/acme/mcp',
+    bodyLength: 0,
+    keepAlive: true
+  })
+})
+
 t.test('what leaves a doubt is left to Node', async (t) => {
   t.ok(readRequestHead(usual.join('\r\n')), 'the same without it is read')
   const without = (name: string): string[] => usual.filter((line) => !line.startsWith(name))
   const doubtful: ReadonlyArray<readonly string[]> = [
     ['GET /t/acme/mcp HTTP/1.1', ...usual.slice(1)],
+    [...remove, 'Content-Length: 2'],
+    [...remove, 'Content-Length: 0'],
+    [...remove, 'Transfer-Encoding: chunked'],
     ['POST http://x/t/acme/mcp HTTP/1.1', ...usual.slice(1)],
     ['POST /t/acme/mcp HTTP/1.0', ...usual.slice(1)],
     ['POST  /t/acme/mcp HTTP/1.1', ...usual.slice(1)],
@@ -103,9 +118,13 @@ t.test('whatever is taken, Node reads alike', async (t) => {
   const edit = fc.record({ at: fc.nat(), cut: fc.nat({ max: 3 }), put: fc.array(char, { maxLength: 3 }) })
   const heads = fc.sample(
     fc
-      .record({ lines: fc.array(line, { maxLength: 3 }), edits: fc.array(edit, { maxLength: 2 }) })
-      .map(({ lines, edits }) => {
-        let text = [...usual, ...lines].join('\r\n')
+      .record({
+        base: fc.constantFrom(usual, usual, remove),
+        lines: fc.array(line, { maxLength: 3 }),
+        edits: fc.array(edit, { maxLength: 2 })
+      })
+      .map(({ base, lines, edits }) => {
+        let text = [...base, ...lines].join('\r\n')
         for (const { at, cut, put } of edits) {
           const place = at % text.length
           text = text.slice(0, place) + put.join('') + text.slice(place + cut)
@@ -116,11 +135,11 @@ t.test('whatever is taken, Node reads alike', async (t) => {
   )
   const taken = heads.flatMap((text) => {
     const head = text.includes('\r\n\r\n') ? undefined : readRequestHead(text)
-    return head?.bodyLength === 2 ? [{ text, head }] : []
+    return head?.bodyLength === (head?.method === 'DELETE' ? 0 : 2) ? [{ text, head }] : []
   })
   t.ok(taken.length > 100, `${taken.length} are taken`)
   t.ok(taken.length < heads.length, 'and some are not')
   const byNode = await readByNode(taken.map(({ text }) => text))
   for (const [at, { text, head }] of taken.entries())
-    t.same({ url: head.url, rawHeaders: head.rawHeaders }, byNode[at], JSON.stringify(text))
+    t.same({ method: head.method, url: head.url, rawHeaders: head.rawHeaders }, byNode[at], JSON.stringify(text))
 })

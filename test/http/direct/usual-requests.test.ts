@@ -1,5 +1,5 @@
-// A POST in its usual form goes past Node's server and Fastify (http/direct/). Nothing on the wire and nothing in the log may tell
-// which way a request went: each is sent in both forms, which differ in a parameter of Content-Type only.
+// A POST or DELETE in its usual form goes past Node's server and Fastify (http/direct/). Nothing on the wire and nothing in the log
+// may tell which way a request went: each is sent in both forms, which differ in a parameter of Content-Type, or in a length of 0.
 
 import t from 'tap'
 import { acmeGateway, initializeBody, keyOf } from '../../kit/acme-gateway.ts'
@@ -52,6 +52,65 @@ t.test('every answer and refusal of a POST is the same, byte for byte, in its us
       })
     }
     t.same(seen[0], seen[1], what)
+  }
+})
+
+t.test('so is every answer and refusal of a DELETE', async (t) => {
+  const acme = await acmeGateway(t)
+  const remove = (session: string, key: string = keyOf.ada, more = ''): string =>
+    `DELETE /t/acme/mcp HTTP/1.1\r\nHost: 127.0.0.1:${acme.port}\r\nAuthorization: Bearer ${key}\r\n${more}` +
+    `${session}Connection: close\r\n\r\n`
+  for (const [status, what, requestOf] of [
+    [204, 'a session', (session: string) => remove(session)],
+    [
+      204,
+      'with the headers of a POST',
+      (session: string) => remove(session, keyOf.ada, 'Content-Type: application/json\r\n')
+    ],
+    [400, 'no session', () => remove('')],
+    [
+      400,
+      'a revision that there is not',
+      (session: string) => remove(`${session}MCP-Protocol-Version: 1999-01-01\r\n`)
+    ],
+    [401, 'a wrong key', (session: string) => remove(session, 'nope')],
+    [403, 'a foreign host', (session: string) => remove(session).replace(/Host: [^\r]+/, 'Host: evil.example')],
+    [404, 'a session of somebody else', (session: string) => remove(session, keyOf.bob)],
+    [405, 'the era that has no sessions', () => remove('MCP-Protocol-Version: 2026-07-28\r\n')]
+  ] as const) {
+    const seen = []
+    for (const length of ['', 'Content-Length: 0\r\n']) {
+      const { headers } = await legacyClient(acme.url(), keyOf.ada)
+      const from = acme.log.length
+      const bytes = requestOf(`Mcp-Session-Id: ${headers['mcp-session-id']}\r\n`)
+      const { text, ...answer } = await acme.exchange(bytes.replace('Connection:', `${length}Connection:`))
+      t.equal(answer.status, status, `${what}: ${text}`)
+      const log = acme.log.slice(from).filter(isOfRequest)
+      seen.push({ text: masked(text), log: log.map((line) => masked(JSON.stringify(line))) })
+      const left = await acme.exchange(acme.post(call, `Mcp-Session-Id: ${headers['mcp-session-id']}\r\n`))
+      t.equal(left.status, status === 204 ? 404 : 200, 'the session is gone where it was ended, and nowhere else')
+    }
+    t.same(seen[0], seen[1], what)
+  }
+})
+
+t.test('a connection goes on after a DELETE in either form', async (t) => {
+  const acme = await acmeGateway(t)
+  for (const length of ['', 'Content-Length: 0\r\n']) {
+    const { headers } = await legacyClient(acme.url(), keyOf.ada)
+    const session = `Mcp-Session-Id: ${headers['mcp-session-id']}\r\n`
+    const kept = acme.post(call, session).replace('Connection: close\r\n', '')
+    const head = `DELETE /t/acme/mcp HTTP/1.1\r\nHost: 127.0.0.1:${acme.port}\r\nAuthorization: Bearer ${keyOf.ada}\r\n`
+    const socket = dial(acme.port)
+    const whole = untilClosed(socket)
+    socket.write(kept)
+    await until('it was called', () => acme.log.some(({ tool }) => tool === 'echo'))
+    socket.write(`${head}${session}${length}\r\n`)
+    socket.write(acme.post(call, session))
+    t.same(
+      [...(await whole).matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status),
+      ['200', '204', '404']
+    )
   }
 })
 

@@ -1,5 +1,5 @@
 // POSTs to an endpoint in the form that nearly all of them have go past Fastify and, where they come in one piece, past
-// Node's server. They pass the same checks in the same order as all others, and whatever is unusual about a request, or
+// Node's server; so do DELETEs that come in one piece. They pass the same checks in the same order as all others, and whatever is unusual about a request, or
 // refused by its path, leaves it to those.
 
 import type { IncomingHttpHeaders, IncomingMessage, RequestListener, Server } from 'node:http'
@@ -9,13 +9,13 @@ import type { createBodyReader } from '../body.ts'
 import { CountedRequest } from '../counted-request.ts'
 import type { ClientReply, ClientRequest, ReadId, ReplyHeaders } from '../reply.ts'
 import type { AdmittedRoute } from '../routes.ts'
+import type { RequestHead } from './request-head.ts'
 
-interface UsualPostsOptions {
+interface UsualRequestsOptions {
   readonly state: ServerState
   /** In bytes. */
   readonly bodyLimit: number
-  /** The route of POSTs. */
-  readonly post: AdmittedRoute
+  readonly routes: Readonly<Record<RequestHead['method'], AdmittedRoute>>
   readonly requestId: () => string
   /** @throws GatewayError */
   readonly checkHostAndOrigin: (incoming: ClientRequest, isOriginAllowed: boolean) => void
@@ -33,15 +33,17 @@ interface Found {
  * Puts itself in front of the listener that the server has for requests.
  * @returns serves those, too, that were read past the server
  */
-export function serveUsualPosts(server: Server, options: UsualPostsOptions) {
-  const { state, bodyLimit, requestId, checkHostAndOrigin, post, readBody, refuse } = options
+export function serveUsualRequests(server: Server, options: UsualRequestsOptions) {
+  const { state, bodyLimit, requestId, checkHostAndOrigin, routes, readBody, refuse } = options
   const [routed] = server.listeners('request') as [RequestListener]
   let known: { readonly snapshot: Snapshot; readonly paths: ReadonlyMap<string, Found> } | undefined
 
-  function find(url: string, headers: IncomingHttpHeaders): Found | undefined {
+  function find(method: RequestHead['method'], url: string, headers: IncomingHttpHeaders): Found | undefined {
     // CORS has headers to say.
-    if (headers['content-type'] !== 'application/json' || headers.origin !== undefined) return undefined
-    if (!(Number(headers['content-length']) <= bodyLimit)) return undefined
+    if (headers.origin !== undefined) return undefined
+    const isPost = method === 'POST'
+    if (isPost && headers['content-type'] !== 'application/json') return undefined
+    if (isPost && !(Number(headers['content-length']) <= bodyLimit)) return undefined
     const { snapshot, leaving, draining } = state
     if (leaving || draining || !server.listening) return undefined
     if (known?.snapshot !== snapshot) known = { snapshot, paths: pathsOf(snapshot) }
@@ -55,6 +57,7 @@ export function serveUsualPosts(server: Server, options: UsualPostsOptions) {
     receive: (read: (bytes: Buffer) => void, failed: (error: unknown) => void) => void
   ): void {
     const { method = '', url = '', headers } = raw
+    const route = routes[method === 'DELETE' ? method : 'POST']
     const reply = new Reply(response)
     const request: RouteRequest = {
       raw,
@@ -69,12 +72,12 @@ export function serveUsualPosts(server: Server, options: UsualPostsOptions) {
     const refused = (error: unknown): void => refuse(request, reply, error, null)
     const handle = (message: unknown): void => {
       request.body = message
-      post.handler(request, reply)
+      route.handler(request, reply)
     }
     // In one go, so that bodies of a session are read in the order in which they came, whichever way.
     const read = (bytes: Buffer): void => {
       try {
-        const message = readBody(request, bytes)
+        const message = method === 'DELETE' ? undefined : readBody(request, bytes)
         if (message instanceof Promise) message.then(handle, refused)
         else handle(message)
       } catch (error) {
@@ -83,14 +86,14 @@ export function serveUsualPosts(server: Server, options: UsualPostsOptions) {
     }
     try {
       checkHostAndOrigin(raw, true)
-      post.onRequest(request, reply).then(() => receive(read, refused), refused)
+      route.onRequest(request, reply).then(() => receive(read, refused), refused)
     } catch (error) {
       refused(error)
     }
   }
 
   server.off('request', routed).on('request', (raw, response) => {
-    const found = raw.method === 'POST' ? find(raw.url ?? '', raw.headers) : undefined
+    const found = raw.method === 'POST' ? find('POST', raw.url ?? '', raw.headers) : undefined
     if (found === undefined) return routed(raw, response)
     if (raw instanceof CountedRequest) raw.response = response
     serve({ raw, response }, found, (read, failed) => receiveBody(raw, read, failed))
@@ -98,11 +101,10 @@ export function serveUsualPosts(server: Server, options: UsualPostsOptions) {
 
   return {
     /** @returns whether `serve` takes it */
-    accepts: ({ url, headers }: Pick<ClientRequest, 'headers'> & { readonly url: string }): boolean =>
-      find(url, headers) !== undefined,
+    accepts: ({ method, url, headers }: RequestHead): boolean => find(method, url, headers) !== undefined,
     /** Answers a request that was accepted in this turn of the event loop. */
     serve(raw: ClientRequest, response: ClientReply, body: Buffer): void {
-      const found = find(raw.url ?? '', raw.headers)
+      const found = find(raw.method === 'DELETE' ? 'DELETE' : 'POST', raw.url ?? '', raw.headers)
       if (found === undefined) throw new Error('a request is served that was not accepted')
       serve({ raw, response }, found, (read) => read(body))
     }
