@@ -1311,6 +1311,7 @@ session/replay.ts sliceChars
 protocol/json-text.ts manyMembers
 relay/methods/list-pages.ts smallPageBytes
 protocol/json-steps.ts maxEscapeLength
+protocol/json.ts nearLength
 protocol/json-writer.ts partLength
 observe/metrics/prometheus-text.ts partLength
 protocol/json-text.ts longTextLength

@@ -81,7 +81,6 @@ export function* scanJson(
   let values = 1
   let isMember = false
   let pause = scanLength
-  const nextQuote = finder(text, '"')
 
   function ended(value: LongValue): void {
     if (current === undefined) {
@@ -93,30 +92,6 @@ export function* scanJson(
     if (current.element > current.from) current.parts.push({ from: current.from, to: current.element - 1 })
     current.from = current.element
     current.long = value
-  }
-
-  /**
-   * @param from a place in a string where no escape is under way
-   * @returns its closing quote, or such a place at `until` or behind it; the length of the text where it does not end
-   */
-  function stringEnd(from: number, until: number): number {
-    let at = from
-    let searchFrom = at + nearLength
-    while (at < until) {
-      if (at >= searchFrom) {
-        // To search for each escape would take longer than to parse them; and, where quotes are near each other, for
-        // each quote.
-        const quote = nextQuote(at)
-        if (!isEscaped(text, quote, at)) return quote
-        at = quote + 1
-        searchFrom = at + nearLength
-      } else {
-        const unit = text.charCodeAt(at)
-        if (unit === 0x22) return at
-        at += unit === 0x5c ? 2 : 1
-      }
-    }
-    return Math.min(at, text.length)
   }
 
   function count(): void {
@@ -131,11 +106,11 @@ export function* scanJson(
     const unit = text.charCodeAt(at)
     if (unit === 0x22) {
       const start = at
-      for (at = stringEnd(at + 1, pause); at < text.length;) {
+      for (at = stringEnd(text, at + 1, pause, nearLength); at < text.length;) {
         if (text.charCodeAt(at) === 0x22) break
         pause = at + scanLength
         yield
-        at = stringEnd(at, pause)
+        at = stringEnd(text, at, pause, nearLength)
       }
       if (at >= text.length) throw new SyntaxError('not valid JSON')
       if (at - start <= pieceLength) continue
@@ -185,6 +160,32 @@ export function* scanJson(
 }
 
 /**
+ * @param from a place in a string where no escape is under way
+ * @param nearLength characters that are looked at one by one, before its end is searched for
+ * @returns its closing quote, or such a place at `until` or behind it; the length of the text where it does not end
+ */
+export function stringEnd(text: string, from: number, until: number, nearLength: number): number {
+  let at = from
+  let searchFrom = at + nearLength
+  while (at < until) {
+    if (at >= searchFrom) {
+      // To search for each escape would take longer than to parse them; and, where quotes are near each other, for each
+      // quote.
+      const quote = text.indexOf('"', at)
+      if (quote === -1) return text.length
+      if (!isEscaped(text, quote, at)) return quote
+      at = quote + 1
+      searchFrom = at + nearLength
+    } else {
+      const unit = text.charCodeAt(at)
+      if (unit === 0x22) return at
+      at += unit === 0x5c ? 2 : 1
+    }
+  }
+  return Math.min(at, text.length)
+}
+
+/**
  * Does a backslash escape this character of a string? Not where that is itself the second of two.
  * @param from a place before it where no escape is under way
  */
@@ -194,20 +195,5 @@ export function isEscaped(text: string, at: number, from: number): boolean {
   return (at - first) % 2 === 1
 }
 
-const isNumberUnit = (unit: number): boolean =>
+export const isNumberUnit = (unit: number): boolean =>
   (unit >= 0x30 && unit <= 0x39) || unit === 0x2e || unit === 0x65 || unit === 0x45 || unit === 0x2b || unit === 0x2d
-
-/**
- * Finds a character in a text, from positions that only grow. What was found serves all positions before it: a search
- * from each would read a long text without the character to its end, once for each of its strings.
- * @returns its first place at or behind a position; the length of the text where there is none
- */
-function finder(text: string, wanted: string): (from: number) => number {
-  let found = -1
-  return (from) => {
-    if (found >= from) return found
-    const at = text.indexOf(wanted, from)
-    found = at === -1 ? text.length : at
-    return found
-  }
-}

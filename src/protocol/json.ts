@@ -3,7 +3,7 @@
 // stack), millions of values (each takes far more memory than its text).
 
 import { GatewayError } from './messages.ts'
-import { type JsonLimits, JsonLimitError } from './json-scan.ts'
+import { isNumberUnit, type JsonLimits, JsonLimitError, stringEnd } from './json-scan.ts'
 import { finished, jsonSteps } from './json-steps.ts'
 
 export const maxDepth = 64
@@ -76,36 +76,39 @@ export function* textSteps(bytes: Uint8Array): Generator<undefined, string | und
   }
 }
 
-// A false match (digits inside a string) costs a scan and nothing else.
-const longNumber = /[\d.]{16}|\d[eE][+-]?\d{3}/
-
 /**
  * A text of at most `shortLength` at once; most are.
  * @throws SyntaxError a JsonLimitError where a limit is exceeded
  */
 export function parseShort(text: string, limits: JsonLimits): unknown {
   // It is too short for too many values; numbers that need care, and what it says of a limit, are left to the scan.
-  if (longNumber.test(text) || isNestedDeeper(text, limits.maxDepth)) return finished(jsonSteps(text, limits))
-  return JSON.parse(text)
+  return needsScan(text, limits.maxDepth) ? finished(jsonSteps(text, limits)) : JSON.parse(text)
 }
 
 /** A text that this gateway has written, of messages that were within the limits. @throws SyntaxError */
 export const parseOwnJson = (text: string): unknown =>
-  longNumber.test(text) ? finished(jsonSteps(text, { maxDepth: 2 * maxDepth, maxValues: Infinity })) : JSON.parse(text)
+  needsScan(text, Infinity)
+    ? finished(jsonSteps(text, { maxDepth: 2 * maxDepth, maxValues: Infinity }))
+    : JSON.parse(text)
 
-function isNestedDeeper(text: string, maxDepth: number): boolean {
-  if (text.length <= maxDepth) return false
+const longNumber = /[\d.]{16}|\d[eE][+-]?\d{3}/
+/** Characters of a string that are looked at one by one; nearly all names end before. */
+const nearLength = 64
+
+/** Is it nested deeper, or has it a number that no double may hold? Whether it is JSON is left to JSON.parse. */
+function needsScan(text: string, maxDepth: number): boolean {
   let depth = 0
-  let inString = false
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at)
-    if (inString) {
-      if (unit === 0x5c) at++
-      else if (unit === 0x22) inString = false
-    } else if (unit === 0x22) inString = true
+    if (unit === 0x22) at = stringEnd(text, at + 1, text.length, nearLength)
     else if (unit === 0x5b || unit === 0x7b) {
       if (++depth > maxDepth) return true
     } else if (unit === 0x5d || unit === 0x7d) depth--
+    else if (unit >= 0x30 && unit <= 0x39) {
+      const start = at
+      while (isNumberUnit(text.charCodeAt(at + 1))) at++
+      if (at - start >= 4 && longNumber.test(text.slice(start, at + 1))) return true
+    }
   }
   return false
 }
