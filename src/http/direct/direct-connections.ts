@@ -1,7 +1,7 @@
-// Connections of clients while they bring POSTs and DELETEs in their usual form, each of which came with its body in one
-// or two reads: those are read from the socket and answered on it. Node's server, its parser, request, response and streams
-// cost as much as all that the gateway does with a small call. With whatever else comes, a connection is handed over to
-// Node's server for good, with every byte that was not answered.
+// Connections of clients while they bring POSTs and DELETEs in their usual form, each of which came with its body in
+// one or two reads: those are read from the socket and answered on it. Node's server, its parser, request, response and
+// streams cost as much as all that the gateway does with a small call. With whatever else comes, a connection is handed
+// over to Node's server for good, with every byte that was not answered.
 
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'

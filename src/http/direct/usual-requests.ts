@@ -1,6 +1,6 @@
 // POSTs to an endpoint in the form that nearly all of them have go past Fastify and, where they come in one piece, past
-// Node's server; so do DELETEs that come in one piece. They pass the same checks in the same order as all others, and whatever is unusual about a request, or
-// refused by its path, leaves it to those.
+// Node's server; so do DELETEs that come in one piece. They pass the same checks in the same order as all others, and
+// whatever is unusual about a request, or refused by its path, leaves it to those.
 
 import type { IncomingHttpHeaders, IncomingMessage, RequestListener, Server } from 'node:http'
 import type { Snapshot } from '../../config/snapshot.ts'
