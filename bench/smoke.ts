@@ -1,0 +1,137 @@
+// What pure functions of the message path cost, as a multiple of a loop of the engine alone in the same run, against
+// figures that are kept beside this file: the only bench that can fail. It is made for a busy machine: short slices
+// take turns, of each the fastest counts, and it fails only where none of several attempts is fast enough.
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readRequestHead } from '../src/http/direct/request-head.ts'
+import { finished } from '../src/protocol/json-steps.ts'
+import { textOfMessage } from '../src/protocol/json-text.ts'
+import { parseJson } from '../src/protocol/json.ts'
+import { classifyMessage, responseMessage, type Result } from '../src/protocol/messages.ts'
+import { shapeToolResult } from '../src/protocol/translate/revision-shape.ts'
+import { rewriteToolResult } from '../src/protocol/translate/rewrite.ts'
+import { SseReader } from '../src/upstream/http/sse-reader.ts'
+import { decodeSteps } from '../src/upstream/rpc/decode-json.ts'
+import { table } from './figures.ts'
+import { largeBytes, toolCall, toolsOf } from './messages.ts'
+
+/** Slower than the kept figure by more than this, it fails. */
+const tolerance = 1.2
+const attempts = 6
+const slices = 60
+/** Short enough to run between two others on a busy core; long enough for the clock. */
+const sliceMs = 1.5
+
+const keptFile = join(import.meta.dirname, 'smoke.json')
+
+const bytesOf = (value: unknown): Buffer => Buffer.from(JSON.stringify(value))
+const call = Buffer.from(toolCall(7, 'json__echo'))
+const line = 'Line of a large document.\n'
+const text = line.repeat(Math.ceil(largeBytes / line.length))
+const large = bytesOf({ jsonrpc: '2.0', id: 7, result: { content: [{ type: 'text', text }] } })
+const page = bytesOf({ jsonrpc: '2.0', id: 7, result: { tools: toolsOf(40) } })
+const links: Result = {
+  content: Array.from({ length: 40 }, (_, at) => ({
+    type: 'resource_link',
+    uri: `file:///docs/${at}.md`,
+    name: 'page'
+  }))
+}
+const event = bytesOf({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 1, progress: 1 } })
+const events = Buffer.from(`event: message\nid: 1\ndata: ${event.toString()}\n\n`.repeat(10))
+const head = [
+  'POST /t/acme/mcp HTTP/1.1',
+  'Host: gateway.example',
+  `Authorization: Bearer ${'x'.repeat(300)}`,
+  'Content-Type: application/json',
+  'Accept: application/json, text/event-stream',
+  'Mcp-Session-Id: 0123456789abcdef0123456789abcdef0123456789a',
+  'MCP-Protocol-Version: 2025-11-25',
+  'Content-Length: 150'
+].join('\r\n')
+
+/** Each returns something of its work, so that none can be left out. */
+const works: Readonly<Record<string, () => unknown>> = {
+  'a small call is parsed and classified': () => classifyMessage(parseJson(call)).kind,
+  'a head is read': () => readRequestHead(head)?.url,
+  'a page of 40 tools is read': () => finished(decodeSteps(page)),
+  'a result of 64 KiB is read and passed on': () => {
+    const { result } = finished(decodeSteps(large)) as { result: Result }
+    return textOfMessage(responseMessage(8, result)).length
+  },
+  'links of a result are rewritten': () => rewriteToolResult(links, (uri) => `up+${uri}`),
+  'a result is shaped for the oldest revision': () => shapeToolResult(links, '2024-11-05'),
+  'ten events are read': () => finished(new SseReader(100_000, { message() {} }).push(events))
+}
+
+/** What the engine does in all of these: JSON, text, short-lived objects. */
+const yardstickText = JSON.stringify(toolsOf(8))
+function yardstick(): number {
+  const value = JSON.parse(yardstickText) as object[]
+  let sum = JSON.stringify(value.map((each) => ({ ...each, more: true }))).length
+  for (let at = 0; at < yardstickText.length; at++) sum = (sum * 31 + yardstickText.charCodeAt(at)) | 0
+  return sum
+}
+
+/** @returns microseconds of one, as the fastest of the slices has it */
+function createMeter(work: () => unknown): () => number {
+  let count = 1
+  const slice = (): number => {
+    const startedAt = performance.now()
+    for (let at = 0; at < count; at++) if (work() === undefined && count === 0) throw new Error('never')
+    return performance.now() - startedAt
+  }
+  // Until it is compiled, and fills a slice.
+  for (let warm = 0; warm < 40; warm++) {
+    const ms = slice()
+    count = Math.max(1, Math.min(count * 2, Math.round((count * sliceMs) / Math.max(ms, 0.001))))
+  }
+  return () => (slice() * 1000) / count
+}
+
+const meters = Object.entries(works).map(([name, work]) => ({
+  name,
+  meter: createMeter(work),
+  yard: createMeter(yardstick)
+}))
+
+/** @returns of each work: how many times the yardstick it takes */
+function measure(): Map<string, number> {
+  return new Map(
+    meters.map(({ name, meter, yard }) => {
+      let [own, reference] = [Infinity, Infinity]
+      for (let at = 0; at < slices; at++) {
+        reference = Math.min(reference, yard())
+        own = Math.min(own, meter())
+      }
+      return [name, own / reference]
+    })
+  )
+}
+
+const best = new Map<string, number>()
+const keep = process.argv.includes('--write')
+const kept = keep ? {} : (JSON.parse(readFileSync(keptFile, 'utf8')) as Record<string, number>)
+const isSlow = (name: string): boolean => (best.get(name) ?? Infinity) > (kept[name] ?? 0) * tolerance
+for (let attempt = 0; attempt < attempts; attempt++) {
+  for (const [name, ratio] of measure()) best.set(name, Math.min(ratio, best.get(name) ?? Infinity))
+  if (!keep && !Object.keys(works).some(isSlow)) break
+}
+const rows = [...best].map(([name, ratio]) => [
+  name,
+  ratio.toFixed(3),
+  kept[name]?.toFixed(3) ?? '',
+  isSlow(name) && !keep ? 'slower' : ''
+])
+process.stdout.write(table(['x of the yardstick', 'now', 'kept', ''], rows))
+if (keep) {
+  const figures = Object.fromEntries([...best].map(([name, ratio]) => [name, Number(ratio.toFixed(4))]))
+  writeFileSync(keptFile, `${JSON.stringify(figures, undefined, 2)}\n`)
+} else if (Object.keys(works).some(isSlow)) {
+  process.stderr.write(
+    `More than ${Math.round((tolerance - 1) * 100)} % slower than the figures of bench/smoke.json. Find out why; ` +
+      'where it is meant, keep the new figures with "npm run bench:smoke -- --write", and say so in the commit.\n'
+  )
+  process.exitCode = 1
+}
