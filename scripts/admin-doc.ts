@@ -36,9 +36,30 @@ Keys can be added and taken away while the gateway runs; the address needs a res
 \`behindTlsProxy: true\`; list the name that clients use under \`admin.hosts\`. Behind a proxy all requests come from its address, which the log and the limits of
 an address then mean. A process answers for itself where it says so (connections of upstreams); sessions are those of all processes on the store.
 
+## Administrators of an identity provider
+
+Besides keys, people may come with an access token of an issuer that the configuration names:
+
+\`\`\`yaml
+admin:
+  keys: [...]
+  oidc:
+    audience: https://admin.example.com
+    issuers:
+      - issuer: https://idp.example.com
+    access:
+      - { role: platform-admin, groups: [platform-team] }
+      - { role: tenant-admin, tenants: [acme], groups: [acme-admins] }
+      - { role: auditor, roles: [audit] }
+\`\`\`
+
+The token is checked as those of tenants are ([authentication.md](authentication.md)), must name \`audience\` and nothing else in \`aud\`, and opens no endpoint; tokens for endpoints open nothing here. The first entry of
+\`access\` that fits says the role; whoever fits none is answered by 403. Changes are recorded under subject and issuer. Who is taken out of \`access\`, or loses a group, is out with the next token, and at once where the configuration
+changes. Keep a key for when the provider is away. \`client_id\` and \`sub\` are needed in the token; \`issuers\` takes all that issuers of a tenant take, such as \`provider\` and \`claims\`.
+
 ## What holds for every request
 
-- The key goes into \`Authorization: Bearer KEY\` and nowhere else. There are no cookies, no CORS headers, and no answer to a page of another origin: no browser can be made to call.
+- The key, or the token, goes into \`Authorization: Bearer KEY\` and nowhere else. There are no cookies, no CORS headers, and no answer to a page of another origin: no browser can be made to call.
 - Bodies are JSON objects. Unknown members, and parameters of a query that the route does not have, are refused. What a route does not name, it does not tell: values of headers,
   environment variables and digests of keys are in no answer; arguments of processes and paths of URLs only in \`configuration\`, for those who may change it.
 - A tenant that the key is not for is answered exactly like one that there is not.

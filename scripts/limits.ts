@@ -1293,6 +1293,7 @@ store/sqlite-logs.ts pageBytes
 session/event-copies.ts memoryPart
 audit/audit.ts retryMs
 audit/audit.ts dayMs
+admin/oidc/token-administrators.ts leewaySeconds
 admin/live/usage.ts dayMs
 admin/live/event-streams.ts lastWordMs
 admin/live/watch.ts renewMs

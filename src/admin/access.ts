@@ -1,34 +1,57 @@
-// Who uses the admin API: an admin key as a bearer and nothing else, so that no browser sends it by itself. Requests
-// with a right key are counted by key, all others by address: behind one proxy all have one address, and nobody there
-// keeps an operator out.
+// Who uses the admin API: an admin key, or an access token of an issuer of administrators, as a bearer and nothing
+// else, so that no browser sends it by itself. Requests with a right key or a token that is known are counted by it,
+// all others by address: behind one proxy all have one address, and nobody there keeps an operator out.
 
 import { LRUCache } from 'lru-cache'
 import { createKeyring } from '../auth/keyring.ts'
 import { readBearer } from '../auth/bearer.ts'
+import type { Fetch } from '../auth/fetch.ts'
+import { isJwt } from '../auth/token.ts'
 import type { AdminConfig, AdminKeyConfig, Snapshot } from '../config/snapshot.ts'
 import { createTokenBucket } from '../limits/limits.ts'
 import type { Log } from '../observe/log.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
+import { createTokenAdministrators } from './oidc/token-administrators.ts'
 import { AdminProblem } from './problem.ts'
 
 export type AdminRole = AdminKeyConfig['role']
 
 export interface Administrator {
-  /** Of the key. */
+  /** Of the key; of a token its subject and issuer. */
   readonly name: string
   readonly role: AdminRole
   /** undefined: all. */
   readonly tenants: ReadonlySet<string> | undefined
   /** What let it in, as it is configured. */
-  readonly by: AdminKeyConfig
+  readonly by: AdminKeyConfig | TokenCredential
   /**
    * Counts what a change costs beside its request: the whole document is judged, however small the part that changes.
    * @param chars of the document
    * @throws AdminProblem rate_limited
    */
   charge(chars: number): void
+}
+
+/** Who it is, before what it sends is counted. */
+export type Identified = Omit<Administrator, 'charge'>
+
+interface TokenCredential {
+  readonly kind: 'token'
+  readonly config: NonNullable<AdminConfig['oidc']>
+  /** Epoch ms. */
+  readonly expiresAt: number
+}
+
+interface AdminAccessOptions {
+  readonly snapshot: () => Pick<Snapshot, 'admin'>
+  /** Measures durations. */
+  readonly clock: Clock
+  /** The time of day. */
+  readonly wall: Pick<Clock, 'now'>
+  readonly fetch: Fetch
+  readonly log: Log
 }
 
 /** `gatehouse admin-key new` makes such: the digest of anything that a person thought up matches nothing. */
@@ -45,8 +68,8 @@ const warningsPerMinute = 1
 /** Addresses and keys whose requests are counted; beyond, the least recent are forgotten. */
 const maxCounted = 10_000
 
-/** @param clock measures durations */
-export function createAdminAccess(snapshot: () => Pick<Snapshot, 'admin'>, clock: Clock, log: Log) {
+export function createAdminAccess({ snapshot, clock, wall, fetch, log }: AdminAccessOptions) {
+  const tokens = createTokenAdministrators({ wall, fetch, log })
   const perAddress = createRates(clock, requestsPerAddress)
   const perKey = createRates(clock, requestsPerKey)
   const failures = createRates(clock, { perSecond: failuresPerMinute / 60, burst: failuresPerMinute })
@@ -68,46 +91,68 @@ export function createAdminAccess(snapshot: () => Pick<Snapshot, 'admin'>, clock
         'Send more slowly. A right key is still accepted.'
       )
     if (presented instanceof AdminProblem) return presented
-    if (failures.take(address))
-      return unauthenticated('This is not an admin key of this gateway.', 'error="invalid_token"')
+    return failed('This is not an admin key of this gateway.', address)
+  }
+
+  function failed(message: string, address: string): AdminProblem {
+    if (failures.take(address)) return unauthenticated(message, 'error="invalid_token"')
     if (warnings.take(address)) log.warn({ address, failuresPerMinute }, 'many wrong admin keys from one address')
     return tooMany('This address has sent too many wrong admin keys.', 'Wait a minute. A right key is still accepted.')
+  }
+
+  /** @param counted by which its requests are counted, this one first. @throws AdminProblem rate_limited */
+  function charged(administrator: Identified, counted: string): Administrator {
+    const take = (): void => {
+      if (!perKey.take(counted)) throw tooMany('This key sends too many requests.', 'Send more slowly.')
+    }
+    take()
+    let isCharged = false
+    return {
+      ...administrator,
+      charge(chars) {
+        if (administrator.role === 'platform-admin') return
+        if (!isCharged) take()
+        isCharged = true
+        perKey.spend(counted, chars / charsPerRequest)
+      }
+    }
+  }
+
+  /** Before a signature is checked, or an issuer asked, the request is counted. */
+  async function byToken(token: string, config: TokenCredential['config'], address: string): Promise<Administrator> {
+    if (!tokens.isKnown(token, config) && !perAddress.take(address))
+      throw tooMany('This address sends too many requests without a token that is known.', 'Send more slowly.')
+    const administrator = await tokens.administratorOf(token, config).catch((error: unknown) => {
+      if (!(error instanceof GatewayError) || error.code !== 'unauthenticated') throw error
+      throw failed(error.message, address)
+    })
+    return charged(administrator, administrator.name)
   }
 
   return {
     /**
      * @param rawHeaders as node has them: name, value, name, value
-     * @throws AdminProblem unauthenticated, rate_limited
+     * @throws AdminProblem unauthenticated, forbidden, rate_limited; GatewayError unavailable where an issuer is away
      */
-    authenticate(rawHeaders: readonly string[], address: string): Administrator {
+    async authenticate(rawHeaders: readonly string[], address: string): Promise<Administrator> {
       const presented = bearerOf(rawHeaders)
       // Before anything is counted: to look a key up costs one SHA-256, no more than to refuse the request.
       const key = presented instanceof AdminProblem ? undefined : keyOf(presented)
+      const { oidc } = snapshot().admin ?? {}
+      if (key === undefined && oidc !== undefined && typeof presented === 'string' && isJwt(presented))
+        return await byToken(presented, oidc, address)
       if (key === undefined) throw refused(presented, address)
       const { name, role, tenants, sha256 } = key
-      const take = (): void => {
-        if (!perKey.take(sha256)) throw tooMany('This key sends too many requests.', 'Send more slowly.')
-      }
-      take()
-      let isCharged = false
-      return {
-        name,
-        role,
-        tenants: tenants === undefined ? undefined : new Set(tenants),
-        by: key,
-        charge(chars) {
-          if (role === 'platform-admin') return
-          if (!isCharged) take()
-          isCharged = true
-          perKey.spend(sha256, chars / charsPerRequest)
-        }
-      }
+      return charged({ name, role, tenants: tenants === undefined ? undefined : new Set(tenants), by: key }, sha256)
     },
     /** Is what let it in still there, as it was? */
     isLetIn({ by }: Administrator): boolean {
-      const { keys = [] } = snapshot().admin ?? {}
+      const { keys = [], oidc } = snapshot().admin ?? {}
+      if ('kind' in by)
+        return wall.now() < by.expiresAt && (by.config === oidc || canonicalJsonOf(by.config) === canonicalJsonOf(oidc))
       return keys.some((each) => each === by || canonicalJsonOf(each) === canonicalJsonOf(by))
-    }
+    },
+    close: tokens.close
   }
 }
 
@@ -125,7 +170,8 @@ const unauthenticated = (message: string, parameter = ''): AdminProblem =>
   new AdminProblem(
     'unauthenticated',
     message,
-    'Send an admin key as "Authorization: Bearer KEY". Make one with: gatehouse admin-key new.',
+    'Send an admin key, or a token that is for the admin API, as "Authorization: Bearer KEY". Make a key with: ' +
+      'gatehouse admin-key new.',
     { headers: { 'WWW-Authenticate': ['Bearer realm="admin"', parameter].filter(Boolean).join(', ') } }
   )
 

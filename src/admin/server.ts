@@ -6,6 +6,7 @@ import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { isLoopback } from '../config/formats.ts'
+import { createFetch } from '../auth/fetch.ts'
 import { parseJson } from '../protocol/json.ts'
 import type { Clock } from '../time/clock.ts'
 import { createAdminAccess, type Administrator } from './access.ts'
@@ -49,9 +50,9 @@ export interface AdminListener {
 export function createAdminServer(
   options: AdminServices & { readonly version: string; readonly clock: Clock }
 ): AdminListener {
-  const { snapshot, version, clock, log } = options
+  const { snapshot, version, clock, wall, log } = options
   if (snapshot().admin === undefined) return { listen: async () => undefined, close: async () => {} }
-  const access = createAdminAccess(snapshot, clock, log)
+  const access = createAdminAccess({ snapshot, clock, wall, fetch: createFetch(), log })
   const eventStreams = createEventStreams({ clock, isLetIn: access.isLetIn })
   const openApi = openApiOf(adminRoutes, version)
   let ownHosts: ReadonlySet<string> = new Set()
@@ -99,7 +100,7 @@ export function createAdminServer(
   server.addHttpMethod('DELETE', { hasBody: false, overrideExisting: true })
   server.decorateRequest('administrator', undefined)
 
-  server.addHook('onRequest', (request, _reply, done) => {
+  server.addHook('onRequest', async (request) => {
     checkTarget(request, (host) => {
       const given = host.toLowerCase()
       if (given === localHostOf(request.raw.socket)) return true
@@ -107,10 +108,9 @@ export function createAdminServer(
       return ownHosts.has(given) || hosts.includes(given) || hosts.includes(given.replace(/:\d+$/, ''))
     })
     // For unknown paths too: nobody without a key learns which there are.
-    request.administrator = access.authenticate(request.raw.rawHeaders, request.ip)
+    request.administrator = await access.authenticate(request.raw.rawHeaders, request.ip)
     places.letIn(request.raw.socket, request.administrator.name)
     if (request.is404) throw noPath()
-    done()
   })
 
   for (const route of adminRoutes) addRoute(route)
@@ -188,6 +188,7 @@ export function createAdminServer(
     },
     close() {
       eventStreams.close()
+      access.close()
       return server.close()
     }
   }

@@ -1,5 +1,6 @@
 // Rules between values of `admin`: who reaches it, and who may do what with which key.
 
+import { checkIssuers } from './auth/issuer-rules.ts'
 import { isLoopback } from './formats.ts'
 import { checkDoubles, type Path, type Report } from './problems.ts'
 import { isTree, listOf, stringOrNone, treeOf, type Tree } from './shape.ts'
@@ -43,14 +44,53 @@ export function checkAdmin(
   )
   if (config['admin'] === undefined && isTree(config['tenants']) && Object.keys(config['tenants']).length === 0)
     report.add(['tenants'], 'is empty', 'Give at least one entry, or an admin API that makes them.')
+  checkOidc(admin, treeOf(config['tenants']), report)
+  const access = listOf(treeOf(admin['oidc'])['access']).map(treeOf)
+  access.forEach((each, index) => checkScope(each, ['admin', 'oidc', 'access', index], report))
   keys.forEach(({ role, tenants, sha256 }, index) => {
+    checkScope({ role, tenants }, at()(index), report)
     if (typeof sha256 === 'string' && apiKeys.has(sha256.toLowerCase()))
       report.add(at('sha256')(index), 'is an API key of a tenant, too', 'Make one with: gatehouse admin-key new.')
-    if (role === 'tenant-admin' && tenants === undefined)
-      report.add(at()(index), 'names no tenants', 'List those that it may change under tenants.')
-    if ((role === 'platform-admin' || role === 'metrics') && tenants !== undefined)
-      report.add(at('tenants')(index), `belongs to other roles: ${role} is for all tenants`, 'Remove it.')
   })
 }
 
 const isAny = (...hosts: readonly unknown[]): boolean => hosts.some((host) => host === '0.0.0.0' || host === '::')
+
+/** For which tenants a role is. */
+function checkScope({ role, tenants }: Tree, path: Path, report: Report): void {
+  if (role === 'tenant-admin' && tenants === undefined)
+    report.add(path, 'names no tenants', 'List those that it may change under tenants.')
+  if ((role === 'platform-admin' || role === 'metrics') && tenants !== undefined)
+    report.add([...path, 'tenants'], `belongs to other roles: ${role} is for all tenants`, 'Remove it.')
+}
+
+/** Administrators who come with tokens. */
+function checkOidc({ oidc }: Tree, tenants: Tree, report: Report): void {
+  if (!isTree(oidc)) return
+  const path = ['admin', 'oidc']
+  const issuers = listOf(oidc['issuers']).map(treeOf)
+  checkIssuers(issuers, {}, [...path, 'issuers'], report)
+  const { audience } = oidc
+  const audiencesOf = (each: unknown): readonly unknown[] =>
+    ['audiences', 'otherAudiences'].flatMap((member) => listOf(treeOf(each)[member]))
+  for (const [id, tenant] of Object.entries(tenants)) {
+    const { auth, endpoints } = treeOf(tenant)
+    const all = [...listOf(treeOf(auth)['issuers']), ...Object.values(treeOf(endpoints))].flatMap(audiencesOf)
+    if (all.includes(audience))
+      report.add(
+        ['tenants', id],
+        'accepts tokens that are for the admin API',
+        'Take admin.oidc.audience out of audiences and otherAudiences: administrators have tokens of their own.'
+      )
+  }
+  if (typeof audience === 'string' && /\/t\/[^/]+\/(?:[^/]+\/)?mcp$/.test(audience))
+    report.add([...path, 'audience'], 'is the URL of an endpoint', 'Use one for the admin API alone.')
+  listOf(oidc['access']).forEach((each, index) => {
+    const { issuers: ofIssuers, subjects, groups, roles } = treeOf(each)
+    const place = [...path, 'access', index]
+    if (subjects === undefined && groups === undefined && roles === undefined)
+      report.add(place, 'lets in whoever has a token', 'Say which subjects, groups or roles.')
+    if (issuers.length > 1 && ofIssuers === undefined)
+      report.add(place, 'names no issuer, and there are several: the same name at two is two', 'Add issuers.')
+  })
+}

@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import { endpointName, tenantId, upstreamName, type TenantId } from '../protocol/messages.ts'
-import { compileAuth, pathOfEndpoint } from './auth/compile-auth.ts'
+import { compileAuth, compileIssuer, pathOfEndpoint } from './auth/compile-auth.ts'
 import { isLoopback } from './formats.ts'
 import type { InsertedText } from './references.ts'
 import type { ConfigInput, TenantInput } from './schema/config.ts'
@@ -43,6 +43,9 @@ export function compile(input: ConfigInput, context: CompileContext): Configurat
       listen: input.admin.listen,
       hosts: input.admin.hosts.map((name) => name.toLowerCase()),
       keys: input.admin.keys.map((each) => ({ ...each, sha256: each.sha256.toLowerCase() })),
+      ...(input.admin.oidc && {
+        oidc: { ...input.admin.oidc, issuers: input.admin.oidc.issuers.flatMap(compileIssuer) }
+      }),
       allowedCommands: input.admin.allowedCommands,
       allowedHosts: input.admin.allowedHosts
     },

@@ -1,7 +1,7 @@
 // The compiled configuration: frozen, complete, with every default applied and every name resolved. Other rooms read
 // nothing else.
 
-import type { AuthConfig } from './auth/auth-config.ts'
+import type { AuthConfig, IssuerConfig } from './auth/auth-config.ts'
 import type { EndpointName, Era, TenantId, UpstreamName } from '../protocol/messages.ts'
 import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import type { ConfigInput, TenantInput } from './schema/config.ts'
@@ -175,11 +175,27 @@ export interface AdminKeyConfig {
   readonly tenants?: readonly string[] | undefined
 }
 
+/** Who may do what: of each member that is given, the caller has one. */
+export interface AdminAccessConfig extends Pick<AdminKeyConfig, 'role' | 'tenants'> {
+  readonly issuers?: readonly string[]
+  readonly subjects?: readonly string[]
+  readonly groups?: readonly string[]
+  readonly roles?: readonly string[]
+}
+
 export interface AdminConfig {
   readonly listen: { readonly host: string; readonly port: number }
   /** Further names that the Host header may carry. */
   readonly hosts: readonly string[]
   readonly keys: readonly AdminKeyConfig[]
+  /** Administrators who come with a token. */
+  readonly oidc?: {
+    /** Of their tokens, and of no other. */
+    readonly audience: string
+    readonly issuers: readonly IssuerConfig[]
+    /** The first that fits counts. */
+    readonly access: readonly AdminAccessConfig[]
+  }
   /** Programs that upstreams made by the admin API may start. */
   readonly allowedCommands: readonly string[]
   /** Hosts of URLs that a tenant-admin may name; `*.` before one stands for any name below it. */

@@ -8,7 +8,7 @@ import { ConfigSchema, type ConfigInput } from '../config/schema/config.ts'
 import { checkShape, treeOf, type Tree } from '../config/shape.ts'
 import { isAllowedHost } from '../config/formats.ts'
 import type { AuthConfig } from '../config/auth/auth-config.ts'
-import type { Snapshot, Tenant } from '../config/snapshot.ts'
+import type { AdminConfig, Snapshot, Tenant } from '../config/snapshot.ts'
 import { tenantId } from '../protocol/messages.ts'
 import { hasReference, type TenantDocument } from './tenant-document.ts'
 
@@ -53,8 +53,7 @@ export function compileDocument(
       listen,
       ...(publicUrl !== undefined && { publicUrl }),
       ...(audit !== undefined && { audit: {} }),
-      // For its digests, which no API key may have.
-      ...(admin !== undefined && { admin: { listen: admin.listen, behindTlsProxy: true, keys: admin.keys } })
+      ...(admin !== undefined && { admin: adminOf(admin) })
     },
     report,
     isReference
@@ -93,6 +92,20 @@ function confined({ issuers, login, ...auth }: AuthConfig, hosts: readonly strin
     issuers: issuers.map((each) => ({ ...each, ...hostsOf(each.issuer) }))
   }
 }
+
+/** For its digests, which no API key may have, and its audience, which no token for an endpoint may have. */
+const adminOf = ({ listen, keys, oidc }: AdminConfig) => ({
+  listen,
+  behindTlsProxy: true,
+  keys,
+  ...(oidc && {
+    oidc: {
+      audience: oidc.audience,
+      issuers: oidc.issuers.slice(0, 1).map(({ issuer }) => ({ issuer })),
+      access: [{ role: 'viewer', subjects: ['nobody'] }]
+    }
+  })
+})
 
 const withoutPrefix = (path: string, prefix: string): string =>
   path.startsWith(prefix) ? path.slice(prefix.length) : path === prefix.slice(0, -1) ? '' : path

@@ -5,6 +5,7 @@
 import pino from 'pino'
 import t from 'tap'
 import { createAdminAccess } from '../../src/admin/access.ts'
+import { createFetch } from '../../src/auth/fetch.ts'
 import { compileConfig } from '../../src/config/load.ts'
 import { steadyClock } from '../../src/time/clock.ts'
 import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
@@ -158,30 +159,31 @@ t.test('a key, or an address without one, that sends without end is slowed down,
   let now = 0
   const warned: string[] = []
   const log = pino({ level: 'warn', base: null }, { write: (line: string) => warned.push(line) })
-  const access = createAdminAccess(() => ({ admin }), clock, log)
+  const access = createAdminAccess({ snapshot: () => ({ admin }), clock, wall: clock, fetch: createFetch(), log })
   const as = (name: keyof typeof adminKeys) =>
     access.authenticate(['Authorization', `Bearer ${adminKeys[name]}`], '10.0.0.1')
-  for (let at = 0; at < 100; at++) as('auditor')
-  t.throws(() => as('auditor'), { code: 'rate_limited', headers: { 'Retry-After': '1' } })
-  t.match(as('viewer'), { name: 'viewer', role: 'viewer' })
+  for (let at = 0; at < 100; at++) await as('auditor')
+  await t.rejects(as('auditor'), { code: 'rate_limited', headers: { 'Retry-After': '1' } })
+  t.match(await as('viewer'), { name: 'viewer', role: 'viewer' })
   now = 1_000
-  t.match(as('auditor'), { name: 'auditor' })
-  const refusal = (address: string, headers: readonly string[] = []): string => {
+  t.match(await as('auditor'), { name: 'auditor' })
+  const refusal = async (address: string, headers: readonly string[] = []): Promise<string> => {
     try {
-      return access.authenticate(headers, address).name
+      return (await access.authenticate(headers, address)).name
     } catch (error) {
       return (error as { code: string }).code
     }
   }
-  t.same(new Set(Array.from({ length: 400 }, () => refusal('10.0.0.1'))), new Set(['unauthenticated']))
-  t.equal(refusal('10.0.0.1'), 'rate_limited')
-  t.match(as('viewer'), { name: 'viewer' }, 'whoever has the key is let in at the same address')
-  t.equal(refusal('10.0.0.2'), 'unauthenticated')
+  const many = await Promise.all(Array.from({ length: 400 }, () => refusal('10.0.0.1')))
+  t.same(new Set(many), new Set(['unauthenticated']))
+  t.equal(await refusal('10.0.0.1'), 'rate_limited')
+  t.match(await as('viewer'), { name: 'viewer' }, 'whoever has the key is let in at the same address')
+  t.equal(await refusal('10.0.0.2'), 'unauthenticated')
   const guess = ['Authorization', `Bearer gha_${'x'.repeat(43)}`]
-  const guesses = () => Array.from({ length: 100 }, () => refusal('10.0.0.3', guess)).at(-1)
-  t.same([guesses(), guesses(), warned.length], ['rate_limited', 'rate_limited', 1])
+  const guesses = async () => (await Promise.all(Array.from({ length: 100 }, () => refusal('10.0.0.3', guess)))).at(-1)
+  t.same([await guesses(), await guesses(), warned.length], ['rate_limited', 'rate_limited', 1])
   now += 60_000
-  t.same([guesses(), warned.length], ['rate_limited', 2], 'a warning a minute')
+  t.same([await guesses(), warned.length], ['rate_limited', 2], 'a warning a minute')
 })
 
 t.test('an unknown member of a body is refused by its place, and nothing of it counts', async (t) => {

@@ -54,7 +54,7 @@ function compileKey({
 type IssuerInput = Exclude<TenantInput['auth'], 'none'>['issuers'][number]
 
 /** One for each value of its placeholder. */
-function compileIssuer({ placeholderValues, provider, claims, ...input }: IssuerInput): IssuerConfig[] {
+export function compileIssuer({ placeholderValues, provider, claims, ...input }: IssuerInput): IssuerConfig[] {
   const preset: ProviderPreset | undefined = provider && providerPresets[provider]
   const { audienceBeside, claims: usualClaims, ...token } = preset?.token ?? {}
   const known = { ...usualClaims, ...claims }

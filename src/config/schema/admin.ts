@@ -1,5 +1,6 @@
 // The schema of `admin`: the listener of the admin API, and who may use it.
 
+import { IssuerSchema } from './auth.ts'
 import { closedObject, defaulted, integer, list } from './parts.ts'
 import { Type } from './type.ts'
 
@@ -29,6 +30,34 @@ export const AdminKeySchema = closedObject({
         'A `platform-admin` has all, and so have `metrics`.'
     })
   )
+})
+
+const names = (description: string) => Type.Optional(Type.Array(Type.String(), { minItems: 1, description }))
+
+export const AdminAccessSchema = closedObject({
+  role: Type.Enum([...adminRoles], { description: 'What they may do, as of a key.' }),
+  tenants: Type.Optional(Type.Array(Type.String(), { minItems: 1, description: 'For which tenants, as of a key.' })),
+  issuers: names('Of these issuers.'),
+  subjects: names('These people.'),
+  groups: names('Who is in one of these groups.'),
+  roles: names('Who has one of these roles at the issuer.')
+})
+
+export const AdminOidcSchema = closedObject({
+  audience: Type.String({
+    format: 'audience',
+    description:
+      'What `aud` of their tokens says, and of no other: such as the URL of the admin API. Tokens for endpoints open ' +
+      'nothing here.'
+  }),
+  issuers: Type.Array(IssuerSchema, { minItems: 1, description: 'Whose tokens are accepted.' }),
+  access: Type.Array(AdminAccessSchema, {
+    minItems: 1,
+    maxItems: 1_000,
+    description:
+      'Who may do what: of each member that is given the caller has to have one. The first entry that fits counts; ' +
+      'whoever fits none is not let in.'
+  })
 })
 
 export const AdminListenSchema = closedObject(
@@ -61,6 +90,11 @@ export const AdminSchema = closedObject({
     'Names to accept in the Host header besides the address that a request came to, such as `admin.example.com`.'
   ),
   keys: Type.Array(AdminKeySchema, { minItems: 1, description: 'Who may use the admin API.' }),
+  oidc: Type.Optional(
+    Type.Union([AdminOidcSchema], {
+      description: 'Administrators who come with a token of an identity provider. Keys are for when that is away.'
+    })
+  ),
   allowedCommands: list(
     Type.String({
       pattern: '^(?:/.*|[^/\\s][^/]*)$',

@@ -1,0 +1,111 @@
+// Administrators who come with an access token of a configured issuer: for the admin API alone, by its audience. What
+// they may do follows from their groups, roles or name.
+
+import { createKeySource, type KeySource } from '../../auth/jwks.ts'
+import type { Fetch } from '../../auth/fetch.ts'
+import type { Principal } from '../../auth/principal.ts'
+import { createTokenCache, digestOf } from '../../auth/token-cache.ts'
+import { verifyToken, type TrustedIssuer } from '../../auth/token.ts'
+import type { AdminConfig } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import { tenantId } from '../../protocol/messages.ts'
+import type { Clock } from '../../time/clock.ts'
+import type { Identified } from '../access.ts'
+import { AdminProblem } from '../problem.ts'
+
+type OidcConfig = NonNullable<AdminConfig['oidc']>
+
+const leewaySeconds = 30
+/** No tenant can have this name. */
+const nobodysTenant = tenantId('(admin)')
+
+export function createTokenAdministrators({
+  wall,
+  fetch,
+  log
+}: {
+  /** The time of day. */
+  readonly wall: Pick<Clock, 'now'>
+  readonly fetch: Fetch
+  readonly log: Log
+}) {
+  let current: { readonly config: OidcConfig; readonly cache: ReturnType<typeof createTokenCache> } | undefined
+  let sources = new Map<string, KeySource>()
+
+  /** Another configuration begins with no token, and with the keys of issuers that stay. */
+  function take(config: OidcConfig) {
+    const before = sources
+    sources = new Map(
+      config.issuers.map((issuer) => {
+        const id = JSON.stringify([issuer.issuer, issuer.jwksUri, issuer.staleSeconds])
+        return [id, before.get(id) ?? createKeySource(issuer, { fetch, clock: wall, log })]
+      })
+    )
+    for (const [id, source] of before) if (!sources.has(id)) source.close()
+    return (current = { config, cache: createTokenCache(wall) })
+  }
+
+  const cacheOf = (config: OidcConfig) => (current?.config === config ? current : take(config)).cache
+
+  async function verified(token: string, config: OidcConfig): Promise<Principal> {
+    const cache = cacheOf(config)
+    const keys = [...sources.values()]
+    const issuers = new Map<string, TrustedIssuer>(
+      config.issuers.map((issuer, at) => [issuer.issuer, { config: issuer, keys: keys[at] as KeySource }])
+    )
+    const principal = await verifyToken(token, {
+      tenant: nobodysTenant,
+      issuers,
+      audiences: [config.audience],
+      leewaySeconds,
+      now: wall.now()
+    })
+    cache.set(digestOf(config.audience, token), principal)
+    return principal
+  }
+
+  return {
+    /** Was it found good a short while ago? */
+    isKnown: (token: string, config: OidcConfig): boolean =>
+      cacheOf(config).get(digestOf(config.audience, token)) !== undefined,
+    /**
+     * @throws GatewayError unauthenticated, unavailable where the issuer cannot be asked; AdminProblem forbidden where
+     * its holder has no role here
+     */
+    async administratorOf(token: string, config: OidcConfig): Promise<Identified> {
+      const principal = cacheOf(config).get(digestOf(config.audience, token)) ?? (await verified(token, config))
+      const { issuer, subject, expiresAt } = principal
+      const access = config.access.find((each) => isMeant(each, principal))
+      if (access === undefined) {
+        log.info({ issuer, subject }, 'a token without a role here at the admin API')
+        throw new AdminProblem(
+          'forbidden',
+          'The token is good, and names nobody who may use the admin API.',
+          'Ask for one of the groups or roles that admin.oidc.access names.'
+        )
+      }
+      const { role, tenants } = access
+      return {
+        name: `${subject} (${issuer})`,
+        role,
+        tenants: tenants === undefined ? undefined : new Set(tenants),
+        by: { kind: 'token', config, expiresAt: expiresAt ?? 0 }
+      }
+    },
+    close(): void {
+      for (const source of sources.values()) source.close()
+    }
+  }
+}
+
+/** One of the values of each member that is given. */
+function isMeant({ issuers, subjects, groups, roles }: OidcConfig['access'][number], principal: Principal): boolean {
+  const hasOne = (wanted: readonly string[] | undefined, own: readonly string[]): boolean =>
+    wanted === undefined || wanted.some((each) => own.includes(each))
+  return (
+    hasOne(issuers, [principal.issuer]) &&
+    hasOne(subjects, [principal.subject]) &&
+    hasOne(groups, principal.groups) &&
+    hasOne(roles, principal.roles)
+  )
+}
