@@ -1293,6 +1293,8 @@ store/sqlite-logs.ts pageBytes
 session/event-copies.ts memoryPart
 audit/audit.ts retryMs
 audit/audit.ts dayMs
+cli/admin/transfer.ts tenantsAtOnce
+cli/admin/transfer.ts charsAtOnce
 admin/oidc/token-administrators.ts leewaySeconds
 admin/live/usage.ts dayMs
 admin/live/event-streams.ts lastWordMs

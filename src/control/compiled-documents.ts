@@ -118,6 +118,8 @@ export function createCompiledDocuments({
     tenantsAfter(changes: readonly DocumentChange[]): Map<TenantId, Tenant> {
       const tenants = inUse()
       for (const { tenant: id, after } of changes) {
+        // The file's stays, whatever is behind it.
+        if (file().tenants.has(tenantId(id))) continue
         const found = after && compileDocument(id, after, file(), env)
         if (found !== undefined && 'tenant' in found)
           tenants.set(tenantId(id), stoppedTenant(found.tenant, kills.get(id)?.kills ?? []))

@@ -11,7 +11,7 @@ import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { sessionsListed } from '../../store/keys.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 import { administrators, defineRoute, type AdminServices } from '../route.ts'
-import { wantedChange, wantedTenants } from './versions.ts'
+import { behindFile, wantedChange, wantedTenants } from './versions.ts'
 
 /** Of the tools that one endpoint gains, and that it loses. */
 const maxToolNames = 50
@@ -150,7 +150,7 @@ export const planRoutes = [
       roles: administrators,
       summary:
         'What a change would do, and why it would be refused, in the words of `POST /v1/apply`. Changes nothing.',
-      body: closedObject(wantedTenants),
+      body: closedObject({ ...wantedTenants, ...behindFile }),
       response: PlanResult
     },
     async (request, services): Promise<Static<typeof PlanResult>> => {
@@ -161,7 +161,8 @@ export const planRoutes = [
         author: { name, role },
         action: 'plan',
         change: () => wanted,
-        admit: ({ after }) => request.administrator.charge(after?.chars ?? 0)
+        admit: ({ after }) => request.administrator.charge(after?.chars ?? 0),
+        isBehindFile: request.body.behindFile
       })
       const before = snapshot()
       const tenants = await Promise.all(

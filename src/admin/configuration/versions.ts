@@ -1,7 +1,7 @@
 // What was changed, by whom and when; an earlier state taken up again; several tenants changed at once.
 
 import type { Static } from 'typebox'
-import { closedObject } from '../../config/schema/parts.ts'
+import { closedObject, defaulted } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
 import { isTree, listOf, treeOf, type Tree } from '../../config/shape.ts'
 import type { DocumentChange, Documents } from '../../control/compiled-documents.ts'
@@ -45,6 +45,17 @@ export const wantedTenants = {
       'An object: for each tenant its configuration as PUT takes it, whole, with `{"secret": true}` for secrets that ' +
       'stay; null: it is removed.'
   })
+}
+
+export const behindFile = {
+  behindFile: defaulted(
+    Type.Boolean({
+      default: false,
+      description:
+        'By a platform-admin: also tenants of the configuration file, which has them until it leaves them out. So a ' +
+        'tenant moves from the file without a gap.'
+    })
+  )
 }
 
 /** @throws AdminProblem */
@@ -144,6 +155,7 @@ export const versionRoutes = [
       summary: 'Changes several tenants at once: all of it, or nothing.',
       body: closedObject({
         ...wantedTenants,
+        ...behindFile,
         version: Type.Optional(
           Type.Integer({ minimum: 0, description: 'That of the plan: refused with 412 where it has grown since.' })
         )
@@ -152,13 +164,14 @@ export const versionRoutes = [
     },
     (request, services) =>
       answeredOnce(request, services, 'apply', async () => {
-        const { tenants, version } = request.body
+        const { tenants, version, behindFile: isBehindFile } = request.body
         const wanted = wantedChange(request, tenants)
         const { control } = services
         const changes = await writeDocuments(request, services, {
           action: 'apply',
           target: [...wanted.keys()].join(', ').slice(0, maxTargetChars),
           change: () => wanted,
+          isBehindFile,
           admit() {
             if (version === undefined || version === control.version) return
             throw new AdminProblem(

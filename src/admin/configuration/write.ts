@@ -7,7 +7,7 @@ import { shownDocument, type TenantDocument } from '../../control/tenant-documen
 import { changeHash, recordChange } from '../changes.ts'
 import type { AdminRequest, AdminServices } from '../route.ts'
 
-export interface NotedWish extends Pick<Wish, 'admit' | 'change' | 'removed'> {
+export interface NotedWish extends Pick<Wish, 'admit' | 'change' | 'removed' | 'isBehindFile'> {
   /** Such as `tenant.put`. */
   readonly action: string
   /** What was changed, without anything secret. */

@@ -88,6 +88,15 @@ const adminRows: readonly AdminRow[] = [
   },
   ...part('upstream', 'upstreams', upstreamColumns),
   ...part('endpoint', 'endpoints', endpointColumns),
+  ...part('issuer', 'issuers', ['issuer', 'jwksUri', 'requireTyp', 'audiences', 'managedBy']),
+  {
+    name: 'usage',
+    summary: 'how much a tenant uses, now and in seven days',
+    operands: '<tenant>',
+    method: 'GET',
+    path: '/v1/tenants/{0}/usage',
+    example: 'usage acme'
+  },
   {
     name: 'key list',
     summary: 'the API keys of a tenant, or of a configuration file',
@@ -171,6 +180,20 @@ export const adminCommands: readonly CommandSpec[] = [
     options: [{ flags: '--tenant <tenant>', text: 'of this one only' }, jsonOption, ...adminOptions],
     examples: ['gatehouse status', 'gatehouse status --tenant acme --json'],
     run: async (given, io) => await (await import('./status.ts')).runStatus(given, io)
+  },
+  {
+    name: 'export',
+    summary: 'the tenants that the admin API manages, as a configuration file has them',
+    options: [
+      { flags: '--tenant <tenant>', text: 'this one only' },
+      { flags: '--references', text: 'write ${NAME} for each secret, which no gateway gives away, for use as a file' },
+      ...adminOptions
+    ],
+    text: `
+Secrets are written as { secret: true }: "gatehouse import --into-store" leaves those as they are. With --references
+they are variables, which the file names at its beginning: so it is a configuration, or for another store.`,
+    examples: ['gatehouse export > tenants.yaml', 'gatehouse export --tenant acme --references > gatehouse.yaml'],
+    run: async (given, io) => await (await import('./transfer.ts')).runExport(given, io)
   },
   ...adminRows.map((row): CommandSpec => {
     const { name, summary, operands, options = [], text, example, offline } = row

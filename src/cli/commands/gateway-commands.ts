@@ -1,5 +1,6 @@
 // The commands that run a gateway, and those that judge what it would run on.
 
+import { adminOptions } from '../admin/admin-client.ts'
 import { listenOptions } from './listen-options.ts'
 import { jsonOption, UsageError, type CommandSpec } from './command.ts'
 
@@ -73,12 +74,35 @@ names clash or are shortened, and which upstreams cannot be reached, and why: th
   },
   {
     name: 'import',
-    summary: 'make a configuration from the file of another host',
+    summary: 'make a configuration from the file of another host; or put the tenants of a configuration into the store',
     operands: '<file>',
-    text: 'Writes the configuration to standard output. What needs your attention goes to standard error.',
-    examples: ['gatehouse import ~/.cursor/mcp.json > gatehouse.yaml'],
-    run: async ({ operands: [file = ''] }, { stdout, stderr }) =>
-      await (await import('../offline.ts')).runImport(file, stdout, stderr)
+    options: [
+      { flags: '--into-store', text: 'FILE is a gatehouse configuration: its tenants go to the admin API' },
+      { flags: '--dry-run', text: 'say what would change, and change nothing' },
+      { flags: '--prune', text: 'remove tenants of the store that FILE does not have' },
+      {
+        flags: '--behind-file',
+        text: 'also tenants of the configuration file, which has them until it leaves them out'
+      },
+      ...adminOptions
+    ],
+    text: `
+Without --into-store FILE is an mcp.json: the configuration goes to standard output, and what needs your attention to
+standard error.
+
+With --into-store each tenant of FILE becomes as FILE has it: what changes is planned first, told, and then applied as
+planned. References such as \${NAME} stay references, and are looked up by the gateway; relative paths are those beside
+FILE. What "gatehouse export" wrote changes nothing. Up to 50 tenants are changed at once, all of them or none.`,
+    examples: [
+      'gatehouse import ~/.cursor/mcp.json > gatehouse.yaml',
+      'gatehouse import tenants.yaml --into-store --prune --dry-run'
+    ],
+    async run(given, io) {
+      const [file = ''] = given.operands
+      if (given.options['into-store'] === undefined)
+        return await (await import('../offline.ts')).runImport(file, io.stdout, io.stderr)
+      return await (await import('../admin/transfer.ts')).runStoreImport(file, given, io)
+    }
   },
   {
     name: 'schema',

@@ -34,7 +34,7 @@ export const AdminKeySchema = closedObject({
 
 const names = (description: string) => Type.Optional(Type.Array(Type.String(), { minItems: 1, description }))
 
-export const AdminAccessSchema = closedObject({
+const AdminAccessSchema = closedObject({
   role: Type.Enum([...adminRoles], { description: 'What they may do, as of a key.' }),
   tenants: Type.Optional(Type.Array(Type.String(), { minItems: 1, description: 'For which tenants, as of a key.' })),
   issuers: names('Of these issuers.'),
@@ -43,7 +43,7 @@ export const AdminAccessSchema = closedObject({
   roles: names('Who has one of these roles at the issuer.')
 })
 
-export const AdminOidcSchema = closedObject({
+const AdminOidcSchema = closedObject({
   audience: Type.String({
     format: 'audience',
     description:
