@@ -66,6 +66,7 @@ t.test('a token that is not of the issuer, not for the admin API, or not good an
     'for an endpoint': await idp.sign({ groups, aud: 'http://127.0.0.1/t/acme/mcp' }),
     'for others, too': await idp.sign({ groups, aud: [oidc.audience, 'https://other.example'] }),
     expired: await idp.sign({ groups, exp: past, iat: past - 60 }),
+    'bound to a key': await idp.sign({ groups, cnf: { jkt: 'x'.repeat(43) } }),
     'an ID token': await idp.sign({ groups, nonce: 'n' }, { typ: 'JWT' }),
     unsigned: `${(await idp.sign({ groups })).split('.').slice(0, 2).join('.')}.AAAA`,
     'no JWT': 'not-a-token'

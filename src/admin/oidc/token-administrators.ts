@@ -1,6 +1,7 @@
 // Administrators who come with an access token of a configured issuer: for the admin API alone, by its audience. What
 // they may do follows from their groups, roles or name.
 
+import { refused } from '../../auth/bearer.ts'
 import { createKeySource, type KeySource } from '../../auth/jwks.ts'
 import type { Fetch } from '../../auth/fetch.ts'
 import type { Principal } from '../../auth/principal.ts'
@@ -53,14 +54,17 @@ export function createTokenAdministrators({
     const issuers = new Map<string, TrustedIssuer>(
       config.issuers.map((issuer, at) => [issuer.issuer, { config: issuer, keys: keys[at] as KeySource }])
     )
-    const principal = await verifyToken(token, {
+    const { principal, boundTo } = await verifyToken(token, {
       tenant: nobodysTenant,
       issuers,
       audiences: [config.audience],
       leewaySeconds,
       now: wall.now()
     })
-    cache.set(digestOf(config.audience, token), principal)
+    // RFC 9449: a token that is bound to a key proves nothing without its proof, which is not read here.
+    if (boundTo !== undefined)
+      throw refused('bound', 'The token is bound to a key of its client. Send one that is not.')
+    cache.set(digestOf(config.audience, token), { principal })
     return principal
   }
 
@@ -73,7 +77,8 @@ export function createTokenAdministrators({
      * its holder has no role here
      */
     async administratorOf(token: string, config: OidcConfig): Promise<Identified> {
-      const principal = cacheOf(config).get(digestOf(config.audience, token)) ?? (await verified(token, config))
+      const principal =
+        cacheOf(config).get(digestOf(config.audience, token))?.principal ?? (await verified(token, config))
       const { issuer, subject, expiresAt } = principal
       const access = config.access.find((each) => isMeant(each, principal))
       if (access === undefined) {
