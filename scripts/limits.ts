@@ -1259,7 +1259,7 @@ login/identities.ts pollMs
 login/keys.ts dayMs
 login/login.ts minuteMs
 login/login.ts hourMs
-cli/check.ts startMs
+cli/try-out.ts startMs
 cli/admin/admin-client.ts maxPages
 cli/admin/admin-client.ts timeoutMs
 cli/client/mcp-client.ts maxShownChars
@@ -1272,7 +1272,7 @@ admin/configuration/versions.ts maxTargetChars
 cli/api-key.ts dayMs
 store/keys.ts tombstoneTtlMs
 session/session-index.ts handleLength
-cli/check.ts maxNames
+cli/try-out.ts maxNames
 relay/methods/report.ts charactersPerToken
 relay/catalog/public-names.ts maxReported
 http/connections.ts descriptorsPerConnection

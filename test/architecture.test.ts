@@ -45,7 +45,7 @@ const subRoomOrder: Readonly<Record<string, readonly (readonly string[])[]>> = {
 
 /** Packages beyond `node:*` that a room may import. `protocol` may import neither. */
 const packages: Readonly<Record<string, readonly string[]>> = {
-  config: ['typebox', 'yaml', '@marcbachmann/cel-js'],
+  config: ['typebox', 'yaml', 'jsonc-parser', 'smol-toml', '@marcbachmann/cel-js'],
   observe: ['pino', '@opentelemetry/api', '@opentelemetry/resources', '@opentelemetry/sdk-metrics'],
   store: ['ioredis'],
   auth: ['jose', 'oauth4webapi', 'lru-cache', 'undici'],

@@ -100,6 +100,8 @@ function addCommand(parser: Parser, command: CommandSpec, choose: (command: Comm
   for (const operand of operands?.split(' ') ?? []) parser.argument(operand)
   for (const { flags, text: about, choices, many } of options) {
     const option = new Option(flags, about)
+    // commander would take it for the opposite of an option.
+    option.negate = false
     if (choices !== undefined) option.choices(choices)
     if (many !== undefined)
       option.argParser((value: string, before: string | undefined) => (before ?? '') + `${value}\n`)

@@ -1,30 +1,44 @@
-// `check`: is a configuration valid, and, with --connect, what do its endpoints offer?
+// `check`: is a configuration valid, or the file of another host usable, and, with --connect, what do its endpoints
+// offer?
 
+import { readFile } from 'node:fs/promises'
+import { parse } from 'yaml'
 import { loginPath } from '../config/auth/login-config.ts'
 import { providerPresets, stepsFor } from '../config/auth/providers/presets.ts'
+import { plainJson } from '../config/hosts/mcpjson.ts'
+import { isOfOtherHost } from '../config/hosts/other-hosts.ts'
 import { loadConfig } from '../config/load.ts'
-import { countOf } from '../config/problems.ts'
+import { ConfigError, countOf } from '../config/problems.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
-import { createGateway } from '../gateway.ts'
-import type { EndpointReport } from '../relay/methods/report.ts'
-import { orProblems } from './offline.ts'
 import type { Io } from './commands/command.ts'
-import { openLog } from './run.ts'
+import { compileMcpJson } from './mcp-json.ts'
+import { orProblems, type Output } from './offline.ts'
+import { tryOut } from './try-out.ts'
 
-/** How long upstreams may take to start and to list: some are installed by their first start. In milliseconds. */
-const startMs = 60_000
-/** Names of one kind that are printed for an endpoint. */
-const maxNames = 20
+export interface CheckOptions {
+  /** Starts the upstreams, and prints what each endpoint offers. */
+  readonly connects: boolean
+  /** Variables that are not set are no problem: for CI. */
+  readonly withoutEnv?: boolean
+}
 
 /**
  * Prints all problems of a configuration, or the endpoints that the gateway would serve.
- * @param connects starts the upstreams, and prints what each endpoint offers
+ * @param file a configuration, or the file of another host
  * @returns the exit code: 1 for problems, and for an upstream that cannot be reached
  */
-export function runCheck(file: string, connects: boolean, io: Io): Promise<number> {
-  const { env, stdout, version } = io
+export function runCheck(file: string, { connects, withoutEnv = false }: CheckOptions, io: Io): Promise<number> {
+  const { env, stdout } = io
   return orProblems(file, stdout, async () => {
-    const snapshot = await loadConfig(file, { env })
+    const mcpJson = await mcpJsonIn(file)
+    if (mcpJson !== undefined) return await checkMcpJson(file, mcpJson, connects, io)
+    let snapshot: Snapshot
+    try {
+      snapshot = await loadConfig(file, { env })
+    } catch (error) {
+      if (!withoutEnv || !(error instanceof ConfigError)) throw error
+      return withoutVariables(file, error, stdout)
+    }
     const { tenants } = snapshot
     const all = [...tenants.values()]
     const endpoints = all.flatMap((tenant) => [...tenant.endpoints.values()])
@@ -34,14 +48,46 @@ export function runCheck(file: string, connects: boolean, io: Io): Promise<numbe
         `${countOf(endpoints.length, 'endpoint')}\n`
     )
     stdout.write(all.map((tenant) => providerSteps(tenant, snapshot.publicUrl)).join(''))
-    if (!connects) {
-      for (const endpoint of endpoints) stdout.write(`  ${endpoint.path}\n`)
-      return 0
-    }
-    const reports = await reportsOf(snapshot, io, version)
-    stdout.write(reports.map(textOfReport).join(''))
-    return reports.some(({ missing }) => missing.length > 0) ? 1 : 0
+    if (connects) return await tryOut(snapshot, io)
+    for (const endpoint of endpoints) stdout.write(`  ${endpoint.path}\n`)
+    return 0
   })
+}
+
+/** The text of a file of another host; undefined: it is none. */
+async function mcpJsonIn(file: string): Promise<string | undefined> {
+  const text = await readFile(file, 'utf8').catch(() => undefined)
+  if (text === undefined) return undefined
+  try {
+    if (/\.toml$/i.test(file)) return text
+    const root: unknown = /\.ya?ml$/i.test(file) ? parse(text) : JSON.parse(plainJson(text))
+    return isOfOtherHost(root) ? text : undefined
+  } catch {
+    return undefined // What it should be, and where it is not, is said by whoever reads it.
+  }
+}
+
+async function checkMcpJson(file: string, text: string, connects: boolean, io: Io): Promise<number> {
+  const { stdout } = io
+  const env = { ...io.env, GATEHOUSE_KEY: 'any-key-that-is-long-enough' }
+  const { snapshot, notes, leftOut } = compileMcpJson(text, { path: file, env })
+  const upstreams = [...snapshot.tenants.values()].flatMap((tenant) => [...tenant.upstreams.values()])
+  stdout.write(`this is an mcp.json: ${countOf(upstreams.length, 'server')} can be used as they stand`)
+  stdout.write(`${leftOut.length === 0 ? '' : `, ${countOf(leftOut.length, 'problem')}`}\n`)
+  for (const line of leftOut) stdout.write(`  ! ${line}\n`)
+  for (const note of notes) stdout.write(`  note: ${note}\n`)
+  stdout.write(`Serve it: gatehouse serve --mcp-json ${file}. Make a configuration of it: gatehouse import ${file}\n`)
+  const code = connects ? await tryOut(snapshot, io) : 0
+  return leftOut.length > 0 ? 1 : code
+}
+
+/** @throws ConfigError for everything else */
+function withoutVariables(file: string, { problems }: ConfigError, stdout: Output): number {
+  const others = problems.filter(({ variables }) => variables === undefined)
+  if (others.length > 0) throw new ConfigError(file, others)
+  const names = [...new Set(problems.flatMap(({ variables = [] }) => variables))].toSorted()
+  stdout.write(`${file} is valid, as far as it can be said without ${names.join(', ')}\n`)
+  return 0
 }
 
 /** What an administrator has to set at the providers of a tenant, whose names the configuration says. */
@@ -59,46 +105,3 @@ function providerSteps({ id, auth, endpoints }: Tenant, publicUrl = ''): string 
     })
     .join('')
 }
-
-/** By a gateway that listens nowhere and writes nothing down. */
-async function reportsOf(snapshot: Snapshot, io: Io, version: string): Promise<EndpointReport[]> {
-  const limits = { ...snapshot.limits, coldStartMs: startMs }
-  const store = { kind: 'sqlite', path: ':memory:' } as const
-  const log = openLog(io, 'silent')
-  const gateway = await createGateway({ ...snapshot, limits, store }, { log, version, env: io.env })
-  const kill = (): void => gateway.killNow()
-  process.on('exit', kill)
-  try {
-    await gateway.warm()
-    return await gateway.report()
-  } finally {
-    await gateway.close()
-    process.off('exit', kill)
-  }
-}
-
-function textOfReport({ path, counts, toolTokens, clashes, shortened, missing }: EndpointReport): string {
-  const { tools, prompts, resources, templates } = counts
-  const offers = [
-    `${countOf(tools, 'tool')} (about ${toolTokens.toLocaleString('en')} tokens)`,
-    countOf(prompts, 'prompt'),
-    countOf(resources, 'resource'),
-    countOf(templates, 'template')
-  ]
-  const lines = [
-    `${path}: ${offers.join(', ')}`,
-    ...missing.map(({ upstream, reason }) => `  ! ${upstream} is missing: ${reason}`),
-    ...shown(clashes, 'name clashes', ({ name, has, hasNot }) =>
-      has === undefined
-        ? `  ! ${hasNot} is left out: ${name} begins with the prefix of another upstream`
-        : `  ! ${hasNot} is left out: ${has} has the name ${name}`
-    ),
-    ...shown(shortened, 'changed names', ({ whole, shown: name }) => `  ${whole} is shown as ${name}`)
-  ]
-  return lines.map((line) => `  ${line}\n`).join('')
-}
-
-const shown = <T>(items: readonly T[], what: string, lineOf: (item: T) => string): string[] => [
-  ...items.slice(0, maxNames).map(lineOf),
-  ...(items.length > maxNames ? [`  ... ${items.length - maxNames} ${what} more`] : [])
-]

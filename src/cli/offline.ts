@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises'
 import { stringify } from 'yaml'
-import { importMcpJson } from '../config/mcpjson.ts'
+import { importMcpJson } from '../config/hosts/mcpjson.ts'
 import { ConfigError, countOf, problemLine } from '../config/problems.ts'
 import { ConfigSchema } from '../config/schema/config.ts'
 

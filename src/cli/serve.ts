@@ -2,13 +2,13 @@
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { compileConfig, loadConfig } from '../config/load.ts'
-import { importMcpJson } from '../config/mcpjson.ts'
+import { loadConfig } from '../config/load.ts'
 import { ConfigError } from '../config/problems.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { watchConfig } from '../config/watch.ts'
 import type { Gateway } from '../gateway.ts'
 import { banner, localApiKey } from './key.ts'
+import { compileMcpJson } from './mcp-json.ts'
 import { orProblems } from './offline.ts'
 import type { Io } from './commands/command.ts'
 import { type ListenArguments, openLog, runGateway } from './run.ts'
@@ -70,14 +70,12 @@ async function serveConfig(options: ServeOptions): Promise<number> {
 
 async function serveMcpJson(options: ServeOptions): Promise<number> {
   const { file, env, stderr, data = './data', host, port } = options
-  const { config, notes } = importMcpJson(
-    await readFile(file, 'utf8').catch((cause: unknown) => {
-      throw new Error(`${file} cannot be read. Give the path of an mcp.json or claude_desktop_config.json.`, { cause })
-    })
-  )
+  const text = await readFile(file, 'utf8').catch((cause: unknown) => {
+    throw new Error(`${file} cannot be read. Give the path of an mcp.json or claude_desktop_config.json.`, { cause })
+  })
   const given = env['GATEHOUSE_KEY']
   const key = given ?? (await localApiKey(data))
-  const snapshot = compileConfig(JSON.stringify(config), {
+  const { snapshot, notes, leftOut } = compileMcpJson(text, {
     path: file,
     env: { ...env, GATEHOUSE_KEY: key },
     dataDir: data,
@@ -85,6 +83,7 @@ async function serveMcpJson(options: ServeOptions): Promise<number> {
     port
   })
   const log = openLog(options, snapshot.logLevel)
+  for (const line of leftOut) log.warn(line)
   for (const note of notes) log.warn({ file }, note)
   return await runGateway({
     ...options,

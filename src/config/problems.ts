@@ -18,6 +18,8 @@ export interface Problem {
   readonly line?: number
   readonly message: string
   readonly suggestion?: string
+  /** It is only that these variables of the environment are not set. */
+  readonly variables?: readonly string[]
 }
 
 /** What to do, as a whole sentence; a function where that takes a comparison of names. */
@@ -92,7 +94,7 @@ export function createReport(lineOf: (path: Path) => number | undefined) {
         : [...inOrder, { path: '', message: `has ${countOf(more, 'more problem')}`, suggestion: 'Mend these first.' }]
     },
     /** Only the first problem of a place is kept: others usually follow from it. `known`: its line, if without key. */
-    add(path: Path, message: string, suggestion?: Suggestion, known?: number): void {
+    add(path: Path, message: string, suggestion?: Suggestion, known?: number, variables?: readonly string[]): void {
       const text = pathText(path)
       const line = known ?? lineOf(path)
       const place = text === '' ? `line ${line}` : text
@@ -104,7 +106,8 @@ export function createReport(lineOf: (path: Path) => number | undefined) {
         path: text,
         ...(line === undefined ? {} : { line }),
         message,
-        ...(remedy === undefined ? {} : { suggestion: remedy })
+        ...(remedy === undefined ? {} : { suggestion: remedy }),
+        ...(variables === undefined ? {} : { variables })
       })
     }
   }

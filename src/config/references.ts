@@ -72,7 +72,8 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
       return all
     })
     const fault = referenceFault(malformed, unset, unreadable)
-    if (fault !== undefined) report.add(path, ...fault)
+    const isUnset = !malformed && unset.length > 0
+    if (fault !== undefined) report.add(path, fault[0], fault[1], undefined, isUnset ? unset : undefined)
     else if (/^\$\{[^{}]*\}$/.test(value)) whole.add(JSON.stringify(path))
     if (parts.length > 0) inserted.push({ path, texts: [result, ...parts] })
     return result

@@ -36,6 +36,8 @@ export interface StdioDefinition extends UpstreamBase {
   readonly args: readonly string[]
   /** In addition to PATH, HOME, LANG and the like. */
   readonly env: Readonly<Record<string, string>>
+  /** Names of variables that it inherits besides. */
+  readonly inheritEnv?: readonly string[]
   readonly cwd: string | undefined
   /** That it may take, with all that it has started; undefined: only the limit of its tenant holds. */
   readonly memoryBytes?: number

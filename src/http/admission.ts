@@ -181,9 +181,9 @@ export function createAdmission(
     const params = request.params as PathParams
     const place = endpointOf(params, state.snapshot)
     // An endpoint has one spelling of its path: another one, with escapes, could slip past the rules of a proxy in
-    // front.
+    // front. A slash at the end is what people paste.
     const path = pathOf(place.endpoint, suffix)
-    if (request.url !== path && readTarget(request.url).path !== path) throw noEndpoint()
+    if (request.url !== path && readTarget(request.url).path.replace(/\/$/, '') !== path) throw noEndpoint()
     if (!sealer.ready)
       throw new GatewayError('unavailable', 'The store of the gateway cannot be reached. Retry in a second.', {
         headers: { 'Retry-After': '1' }

@@ -27,6 +27,7 @@ import { checkContent, corsHeadersOf } from './headers.ts'
 import type { HttpSseHandler } from './legacy/http-sse.ts'
 import type { LegacyHandler } from './legacy/legacy.ts'
 import type { ModernHandler } from './modern/modern.ts'
+import { frontPage, frontPageHeaders } from './pages/front-page.ts'
 import { idOf, sendAccepted, sendJson, type ReadId } from './reply.ts'
 import { addLoginRoutes } from './login/login-routes.ts'
 import { holdRequest, reserveRequest } from './request-memory.ts'
@@ -177,6 +178,14 @@ export function addRoutes(
     if (!sealer.ready) return 'the key of the store cannot be had'
     return await connections.fault()
   }
+  serve('/', {
+    GET: {
+      handler(_request, reply) {
+        reply.hijack()
+        reply.raw.writeHead(200, frontPageHeaders).end(frontPage)
+      }
+    }
+  })
   const config = { cors: false } as const
   server.get('/health/live', { config }, (_request, reply) => {
     reply.hijack()

@@ -81,7 +81,8 @@ export async function createServer(options: ServerOptions) {
     // Paths that the router cannot read never reach a hook.
     frameworkErrors: (error, request, reply) => refuse(request, reply, error, null),
     clientErrorHandler: (error, socket) => sendUnreadable(socket, error, socketLimits.http.maxHeaderSize),
-    routerOptions: { maxParamLength: 128 }
+    // People paste URLs with a slash at their end.
+    routerOptions: { maxParamLength: 128, ignoreTrailingSlash: true }
   })
   const connections = createConnections(descriptors, options.memory.budgetBytes, log)
   server.server.on('connection', connections.opened)

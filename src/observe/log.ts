@@ -21,6 +21,12 @@ export function createLog(level: string, form: LogForm): Log {
   return pino(settings, lines)
 }
 
+/** A log whose lines go to a function, as they are logged. */
+export function createLineLog(level: string, take: (line: Readonly<Record<string, unknown>>) => void): Log {
+  const settings = { level, base: null, formatters: { log: redacted }, serializers: { err: safeError } }
+  return pino(settings, { write: (line: string) => take(JSON.parse(line) as Record<string, unknown>) })
+}
+
 /**
  * Writes the lines of one turn of the event loop together: under load, one system call per line costs more than the
  * line.

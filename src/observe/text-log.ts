@@ -27,7 +27,11 @@ export function textLine(json: string, hasColours: boolean): string {
   if (Number(level) === 30 && msg === 'call') return `${clock} ${callLine(fields, paint)}\n`
   let stack = ''
   const words = Object.entries(fields).map(([key, value]) => {
-    if (!isObject(value) || typeof value['stack'] !== 'string') return paint('gray', `${key}=`) + word(value)
+    if (!isObject(value) || typeof value['stack'] !== 'string') {
+      // Errors of the gateway explain themselves in a sentence.
+      const text = isObject(value) && typeof value['message'] === 'string' ? value['message'] : value
+      return paint('gray', `${key}=`) + word(text)
+    }
     const { stack: lines, ...rest } = value
     stack = lines.replaceAll(/^/gm, '    ') + '\n'
     return paint('gray', `${key}=`) + word(rest)

@@ -110,8 +110,8 @@ export interface UpstreamEvents {
   closed(reason: Error): void
   /** It serves no new calls any more, whoever ended it. */
   retired?(): void
-  /** A line of its standard error, without the secrets of its definition. */
-  stderr?(line: string): void
+  /** A line of its standard error, without the secrets of its definition. @returns is it of no news for the log? */
+  stderr?(line: string): boolean
 }
 
 /** What the gateway declares when it opens a connection. */

@@ -22,7 +22,7 @@ function collected() {
 type Collected = ReturnType<typeof collected>
 
 const check = (file: string, { stdout, stderr }: Collected, env: NodeJS.ProcessEnv = {}, connects = false) =>
-  runCheck(file, connects, { env, version: '1', stdout, stderr } as unknown as Io)
+  runCheck(file, { connects }, { env, version: '1', stdout, stderr } as unknown as Io)
 
 t.test('check says what a valid configuration holds', async (t) => {
   const file = join(

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { plainJson } from '../../src/config/mcpjson.ts'
+import { plainJson } from '../../src/config/hosts/mcpjson.ts'
 
 t.test('comments and trailing commas go, strings stay', async (t) => {
   const cases: [string, unknown][] = [

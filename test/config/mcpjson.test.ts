@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { stringify } from 'yaml'
-import { importMcpJson } from '../../src/config/mcpjson.ts'
+import { importMcpJson } from '../../src/config/hosts/mcpjson.ts'
 import { compiled, problemsOf } from './kit.ts'
 
 const sample = (name: string) => importMcpJson(readFileSync(new URL(`samples/${name}`, import.meta.url), 'utf8'))

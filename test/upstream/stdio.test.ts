@@ -55,7 +55,10 @@ t.test('a child sees the few inherited variables and its own, and nothing else',
     'LOGNAME',
     'SHELL',
     'OWN',
-    'GATEHOUSE_CHILD'
+    'GATEHOUSE_CHILD',
+    ...['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]),
+    ...['NODE_EXTRA_CA_CERTS', 'NODE_USE_SYSTEM_CA', 'SSL_CERT_FILE', 'SSL_CERT_DIR'],
+    ...['REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE']
   ])
   // The test runner puts its own variables into every child.
   const own = Object.entries(env).filter(([name]) => !name.startsWith('_TAPJS'))
@@ -64,9 +67,28 @@ t.test('a child sees the few inherited variables and its own, and nothing else',
     []
   )
   t.notMatch(JSON.stringify(own), /secret|no-warnings/)
-  t.same(environment({ PATH: '/bin', CANARY: 'secret', NODE_OPTIONS: '-x', TZ: undefined }, { A: 'b', PATH: '/own' }), {
-    PATH: '/own',
-    A: 'b'
+  t.same(
+    environment(
+      { PATH: '/bin', CANARY: 'secret', NODE_OPTIONS: '-x', TZ: undefined },
+      { env: { A: 'b', PATH: '/own' } }
+    ),
+    {
+      PATH: '/own',
+      A: 'b'
+    }
+  )
+  const proxied = {
+    HTTPS_PROXY: 'http://proxy:3128',
+    no_proxy: 'localhost',
+    SSL_CERT_FILE: '/ca.pem',
+    OWN: 'a',
+    B: 'b'
+  }
+  t.same(environment(proxied, { env: {}, inheritEnv: ['OWN', 'UNSET'] }), {
+    HTTPS_PROXY: 'http://proxy:3128',
+    no_proxy: 'localhost',
+    SSL_CERT_FILE: '/ca.pem',
+    OWN: 'a'
   })
   t.notOk('SHELL' in env, 'a value that is a shell function stays outside')
 })

@@ -58,18 +58,24 @@ SIGHUP otherwise: reads the file of --config again.`,
     operands: '[file]',
     options: [
       configOption,
-      { flags: '--connect', text: 'start and ask the upstreams, side by side, and print what each endpoint offers' }
+      { flags: '--connect', text: 'start and ask the upstreams, side by side, and print what each endpoint offers' },
+      { flags: '--no-env', text: 'variables that are not set are no problem: for CI, which has no secrets' }
     ],
     text: `
 Prints all problems at once: key path, line, what is wrong, what to do. Exits with 1 if there are any.
 
 --connect prints for each endpoint how many tools it offers, about how many tokens they take of a model's context, which
-names clash or are shortened, and which upstreams cannot be reached, and why: then it exits with 1, too.`,
+names clash or are shortened, and which upstreams and issuers cannot be reached, and why: then it exits with 1, too. A
+line for each as it answers goes to standard error.
+
+FILE may also be the file of another host, of which it says which servers can be used as they stand.`,
     examples: ['gatehouse check gatehouse.yaml', 'gatehouse check --config gatehouse.yaml --connect'],
     async run({ options, operands }, io) {
       const file = options['config'] ?? operands[0]
       if (file === undefined) throw new UsageError('check needs --config FILE.')
-      return await (await import('../check.ts')).runCheck(file, options['connect'] !== undefined, io)
+      const { runCheck } = await import('../check.ts')
+      const [connects, withoutEnv] = [options['connect'] !== undefined, options['no-env'] !== undefined]
+      return await runCheck(file, { connects, withoutEnv }, io)
     }
   },
   {

@@ -95,10 +95,15 @@ export const StdioSchema = closedObject(
         {
           default: {},
           description:
-            'Its environment in addition to PATH, HOME, LANG and the like. It does not inherit the environment of ' +
-            'the gateway.'
+            'Its environment in addition to PATH, HOME, LANG and the like, and to what programs need to reach the ' +
+            'network (HTTPS_PROXY, NODE_EXTRA_CA_CERTS, SSL_CERT_FILE and their kin). It does not inherit the rest ' +
+            'of the environment of the gateway.'
         }
       )
+    ),
+    inheritEnv: list(
+      Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }),
+      'Names of further variables that it inherits from the environment of the gateway, where they are set.'
     ),
     cwd: Type.Optional(
       formatted(

@@ -26,6 +26,10 @@ interface ListingWatcherOptions {
     retryMs(failures: number): number
     /** For the log. */
     readonly downMessage: string
+    /** When it is read for the first time; undefined: nothing is said of that. */
+    readonly readyMessage?: string
+    /** The last line of standard error of its process. */
+    lastLine?(): string | undefined
     /** What the lists count to. */
     readonly memory: MemoryShare
   }
@@ -56,13 +60,13 @@ const recheckWhileUsedMs = 60_000
 export function createListingWatcher(options: ListingWatcherOptions) {
   const { definition, source, clock, log, onChange, store, redundancy, nextRead = createReadRate(clock) } = options
   const stored = store === undefined ? undefined : createStoredListing(store, definition, clock, log)
-  const fields = { upstream: definition.name, tenant: definition.tenant }
-  const stop = new AbortController()
+  const [stop, fields] = [new AbortController(), { upstream: definition.name, tenant: definition.tenant }]
   const { signal } = stop
   const [held, changed, reported] = [holdMemory(source.memory), new Set<ListKind>(), new Set<ListKind>()]
-  const [firstAnswer, retry, release] = [Promise.withResolvers<void>(), createDelay(clock), createDelay(clock)]
+  const [retry, release, startedAt] = [createDelay(clock), createDelay(clock), clock.now()]
+  const firstAnswer = Promise.withResolvers<void>()
   let listing: Listing | undefined
-  let [failures, usedAt, isUnreachable, hasAnswered] = [0, 0, false, false]
+  let [failures, usedAt, isUnreachable, hasAnswered, isRead] = [0, 0, false, false, false]
   let connection: Upstream | undefined
   let work: Promise<void> | undefined
 
@@ -88,7 +92,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
 
   function accept(next: Listing): void {
     if (signal.aborted) return
-    if (failures > 0) log.info(fields, 'upstream is back')
+    isRead = noteAnswered(options, failures > 0, next, isRead ? undefined : startedAt)
     const hasChanged = update(next, 0)
     redundancy?.compare(next)
     void stored?.save(next, hasChanged)
@@ -130,7 +134,8 @@ export function createListingWatcher(options: ListingWatcherOptions) {
         if (signal.aborted) return
         isUnreachable = connection === undefined
         connection = undefined
-        log[failures === 0 ? 'warn' : 'debug']({ err, ...fields, failures: failures + 1 }, source.downMessage)
+        const said = { ...fields, stderr: source.lastLine?.(), err, failures: failures + 1 }
+        log[failures === 0 ? 'warn' : 'debug'](said, source.downMessage)
         update(listing, isOurLimit(err) ? Math.min(failures + 1, failuresUntilHidden - 1) : failures + 1)
         // Where it is away for all, the pool has told callers when it is tried again.
         retryLater(retriedInMsOf(err) ?? source.retryMs(failures))
@@ -201,6 +206,20 @@ export function createListingWatcher(options: ListingWatcherOptions) {
       settle()
     }
   }
+}
+
+/** @param startedAt when it was asked for first; undefined: it has answered before. @returns that it has answered */
+function noteAnswered(
+  { definition, source, clock, log }: ListingWatcherOptions,
+  isBack: boolean,
+  { tools }: Listing,
+  startedAt: number | undefined
+): true {
+  if (!isBack && (source.readyMessage === undefined || startedAt === undefined)) return true
+  const seconds = startedAt === undefined ? undefined : Math.round((clock.now() - startedAt) / 100) / 10
+  const fields = { upstream: definition.name, tenant: definition.tenant, tools: tools.length, seconds }
+  log.info(fields, isBack ? 'upstream is back' : source.readyMessage)
+  return true
 }
 
 function warnOfPartial({ partial }: Listing, log: Log, fields: object): void {

@@ -39,7 +39,8 @@ export type Listings = ReturnType<typeof createListings>
 
 const sharedSource = {
   retryMs: (failures: number) => backoffMs(failures, { firstMs: 1_000, maxMs: 60_000 }),
-  downMessage: 'upstream is down; it is left out of the lists and tried again'
+  downMessage: 'upstream is down; it is left out of the lists and tried again',
+  readyMessage: 'upstream is ready'
 }
 
 export function createListings(options: ListingsOptions) {
@@ -48,10 +49,9 @@ export function createListings(options: ListingsOptions) {
   const watchers = new Map<string, ListingWatcher>()
   const [sharedVersions, viewVersions] = [new Map<string, number>(), new Map<string, number>()]
   const listeners: ChangeListener[] = []
-  let isClosed = false
   /** Of what the configuration names; undefined until it was reloaded. */
   let retained: ReadonlySet<string> | undefined
-  let changeCount = 0
+  let [isClosed, changeCount] = [false, 0]
 
   const report: ChangeListener = (hash, kinds, isAffected) => {
     if (kinds.size > 0) for (const listener of listeners) listener(hash, kinds, isAffected)
@@ -79,6 +79,7 @@ export function createListings(options: ListingsOptions) {
         ...sharedSource,
         connect: () => connect(definition),
         touch: () => pool.touch(listingScopeOf(definition)),
+        lastLine: () => pool.stateOf(definition).lastLine,
         memory: options.memory.share(definition.tenant, `lists of ${definition.name}`)
       },
       onChange(kinds) {

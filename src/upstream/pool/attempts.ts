@@ -70,8 +70,11 @@ export function createAttempts(clock: Clock, random: () => number, log: Log) {
         if (running.get(hash) === attempt) running.delete(hash)
       }
     },
-    /** A line of its standard error. */
-    said: ({ hash }: UpstreamDefinition, line: string): unknown => lastLines.set(hash, line),
+    /** A line of its standard error. @returns is the upstream away, as was said already? */
+    said({ hash }: UpstreamDefinition, line: string): boolean {
+      lastLines.set(hash, line)
+      return backoff.isAway(hash)
+    },
     /**
      * Its open connections, the calls on them, the revisions that they speak, whether it is away and why.
      * @param connections of the pool

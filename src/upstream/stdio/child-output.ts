@@ -211,8 +211,9 @@ export function createStderrLog(
     }
     report()
     const stderr = printable(mask(bytes.toString()), maxLineLength)
-    events.stderr?.(stderr)
-    log.info({ upstream, stderr }, 'upstream stderr')
+    // While it is away it says the same at every attempt.
+    const isOld = events.stderr?.(stderr) === true
+    log[isOld ? 'debug' : 'info']({ upstream, stderr }, 'upstream stderr')
   }
 
   function report(): void {

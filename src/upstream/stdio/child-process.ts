@@ -65,8 +65,19 @@ const maxQueued = 1_048_576
 /** Of 1000: half of all memory is added to what a server takes up when the system chooses what to end. */
 const outOfMemoryScore = '500'
 
-/** What a program needs to find itself at home, and nothing that could be a secret. */
-const inherited = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'USER', 'LOGNAME', 'SHELL']
+/** What a program needs to find itself at home. */
+const atHome = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'USER', 'LOGNAME', 'SHELL']
+/** What it needs to reach the network where that goes through a proxy, or where a company signs certificates itself. */
+const network = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY']
+const authorities = [
+  'NODE_EXTRA_CA_CERTS',
+  'NODE_USE_SYSTEM_CA',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+  'REQUESTS_CA_BUNDLE',
+  'CURL_CA_BUNDLE'
+]
+const inherited = [...atHome, ...network, ...network.map((name) => name.toLowerCase()), ...authorities]
 
 /** @throws GatewayError as `startError` */
 export function startChild(
@@ -76,7 +87,7 @@ export function startChild(
 ): Child {
   const { name } = definition
   const mark = orphans.newMark()
-  const env = { ...environment(baseEnv, definition.env), [markVariable]: mark }
+  const env = { ...environment(baseEnv, definition), [markVariable]: mark }
   const child = spawned(definition, sandbox.wrap(definition, env), env)
   const { pid } = child
   if (pid !== undefined) {
@@ -221,9 +232,12 @@ function spawned(
 }
 
 /** The child's environment: a handful of inherited variables and what the definition says. */
-export function environment(base: Environment, own: Readonly<Record<string, string>>): Record<string, string> {
+export function environment(
+  base: Environment,
+  { env: own, inheritEnv = [] }: Pick<StdioDefinition, 'env' | 'inheritEnv'>
+): Record<string, string> {
   // A value like "() { ..." is a shell function, which some shells would run.
-  const taken = inherited.flatMap((name) => {
+  const taken = [...inherited, ...inheritEnv].flatMap((name) => {
     const value = base[name]
     return value === undefined || value.startsWith('()') ? [] : [[name, value] as const]
   })

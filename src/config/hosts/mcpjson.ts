@@ -1,35 +1,26 @@
 // Converts other hosts' files to a configuration: mcp.json of VS Code (`servers`), Claude, Cursor and others
 // (`mcpServers`). Everything that is dropped or changes its meaning is reported in a note.
 
-import { countOf, ConfigError, quoted } from './problems.ts'
-import { isTree, type Tree } from './shape.ts'
+import { countOf, ConfigError, quoted } from '../problems.ts'
+import { codexFile, gooseFile, jsonFile, type OtherHostFile } from './other-hosts.ts'
+import { doubtsAbout } from './server-doubts.ts'
+import { isTree, type Tree } from '../shape.ts'
 
 /**
- * @param path for messages
- * @returns `config` passes compileConfig once the variables named in the notes are set
+ * @param path for messages; `.toml` is a file of Codex, `.yaml` one of Goose
+ * @returns `config` passes compileConfig once the variables named in the notes are set; `placeOf` says where an
+ * upstream stands in the file
  * @throws ConfigError where the text is no such file
  */
 export function importMcpJson(text: string, path = 'mcp.json') {
-  const refused = (message: string, suggestion = 'Give an mcp.json or a claude_desktop_config.json.'): ConfigError =>
-    new ConfigError(path, [{ path: '', message, suggestion }])
-  let root: unknown
-  try {
-    root = JSON.parse(plainJson(text))
-  } catch {
-    // The parser's own message quotes the text, and the text holds keys.
-    throw refused('is not JSON', 'Comments and trailing commas are fine; check quotes, commas and braces.')
-  }
-  if (!isTree(root)) throw refused('is not a JSON object')
-  const found = serversOf(root)
-  if (found === undefined) throw refused('has neither mcpServers nor servers')
-  const notes: string[] = []
-  const ignored = Object.keys(root).filter(
-    (key) => !['mcpServers', 'servers', 'inputs', 'mcp', '$schema'].includes(key)
-  )
-  if (ignored.length > 0) notes.push(`Left out, because it is not about servers: ${ignored.map(quoted).join(', ')}.`)
-  const rewrite = createRewrite(found.inputs, notes)
+  const file = readFileOf(text, path)
+  const notes: string[] = [...file.notes]
+  if (file.ignored.length > 0)
+    notes.push(`Left out, because it is not about servers: ${file.ignored.map(quoted).join(', ')}.`)
+  const rewrite = createRewrite(file.inputs, notes)
   const upstreams: Record<string, Tree> = {}
-  for (const [name, server] of Object.entries(found.servers)) {
+  const names = new Map<string, string>()
+  for (const [name, server] of Object.entries(file.servers)) {
     const upstream = upstreamOf(name, server, rewrite, notes)
     if (upstream === undefined) continue
     const valid = freeName(name, upstreams)
@@ -38,9 +29,39 @@ export function importMcpJson(text: string, path = 'mcp.json') {
         `Server ${quoted(name)} is now upstream ${quoted(valid)}: names have letters, digits, "_", "." and "-".`
       )
     upstreams[valid] = upstream
+    names.set(valid, name)
+    notes.push(...doubtsAbout(name, upstream))
   }
   const auth = { keys: [{ name: 'default', key: '${GATEHOUSE_KEY}', scopes: ['mcp'] }] }
-  return { config: { tenants: { demo: { auth, upstreams } } }, notes }
+  const placeOf = (upstream: string, steps: readonly string[] = []) => {
+    const server = names.get(upstream) ?? upstream
+    return { server, line: file.lineOf(server, steps) }
+  }
+  return { config: { tenants: { demo: { auth, upstreams } } }, notes, placeOf }
+}
+
+/** @throws ConfigError */
+function readFileOf(text: string, path: string): OtherHostFile {
+  const refused = (message: string, suggestion = 'Give an mcp.json or a claude_desktop_config.json.'): ConfigError =>
+    new ConfigError(path, [{ path: '', message, suggestion }])
+  let found: OtherHostFile | undefined
+  // The parsers' own messages quote the text, and the text holds keys.
+  try {
+    if (/\.toml$/i.test(path)) found = codexFile(text)
+    else if (/\.ya?ml$/i.test(path)) found = gooseFile(text)
+    else {
+      const root: unknown = JSON.parse(plainJson(text))
+      if (!isTree(root)) throw refused('is not a JSON object')
+      found = jsonFile(text, root)
+    }
+  } catch (error) {
+    if (error instanceof ConfigError) throw error
+    if (/\.toml$/i.test(path)) throw refused('is not TOML', 'Give the config.toml of Codex.')
+    if (/\.ya?ml$/i.test(path)) throw refused('is not YAML', 'Give the config.yaml of Goose.')
+    throw refused('is not JSON', 'Comments and trailing commas are fine; check quotes, commas and braces.')
+  }
+  if (found === undefined) throw refused('has neither mcpServers nor servers')
+  return found
 }
 
 // An unfinished string ends with its line, so that a missing quote does not hide the rest of the file.
@@ -56,16 +77,6 @@ export function plainJson(text: string): string {
       // Only a comma after a value can be a trailing one.
       .replace(new RegExp(`(${string})|(?<![[{,:]\\s*),(?=\\s*[}\\]])`, 'g'), kept)
   )
-}
-
-function serversOf(root: Tree): { servers: Tree; inputs: unknown } | undefined {
-  // In settings.json of VS Code the same stands under "mcp".
-  for (const part of [root, root['mcp']]) {
-    if (!isTree(part)) continue
-    const servers = part['mcpServers'] ?? part['servers']
-    if (isTree(servers)) return { servers, inputs: part['inputs'] }
-  }
-  return undefined
 }
 
 /** Keys of other hosts that have no counterpart, and what to do about them. */
@@ -100,7 +111,7 @@ function upstreamOf(
   }
   const kept =
     typeof server['command'] === 'string'
-      ? ['type', 'command', 'args', 'env', 'cwd', 'disabled']
+      ? ['type', 'command', 'args', 'env', 'inheritEnv', 'cwd', 'disabled']
       : ['type', 'headers', 'disabled']
   const result: Record<string, unknown> = {}
   // Some hosts say `transport` where others say `type`.

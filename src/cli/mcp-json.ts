@@ -1,0 +1,61 @@
+// A gateway on the file of another host: servers that cannot be used as they stand are left out and told, so that the
+// others run.
+
+import { compileConfig, type CompileOptions } from '../config/load.ts'
+import { importMcpJson } from '../config/hosts/mcpjson.ts'
+import { ConfigError, type Problem } from '../config/problems.ts'
+import type { Configuration } from '../config/compile.ts'
+
+export interface McpJsonSnapshot {
+  readonly snapshot: Configuration
+  readonly notes: readonly string[]
+  /** `mcp.json line 11, server github: GITHUB_TOKEN is not set; left out until it is`, one for each fault. */
+  readonly leftOut: readonly string[]
+}
+
+const upstreamPath = /^tenants\.demo\.upstreams(?:\.([\w-]+)|\["([^"]+)"\])(?:\.|\[|$)/
+
+/** @param text of the file. @throws ConfigError for faults that concern no server */
+export function compileMcpJson(text: string, options: CompileOptions): McpJsonSnapshot {
+  const { path } = options
+  const { config, notes, placeOf } = importMcpJson(text, path)
+  const { demo } = config.tenants
+  const leftOut: string[] = []
+  let { upstreams } = demo
+  for (;;) {
+    try {
+      const tenants = { demo: { ...demo, upstreams } }
+      return { snapshot: compileConfig(JSON.stringify({ tenants }), options), notes, leftOut }
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      const faults = error.problems.map((problem) => ({ problem, name: nameIn(problem) }))
+      if (faults.some(({ name }) => name === undefined || !Object.hasOwn(upstreams, name))) throw error
+      for (const { problem, name = '' } of faults) leftOut.push(`${placeText(name, problem)}: ${reasonText(problem)}`)
+      const faulty = new Set(faults.map(({ name }) => name))
+      upstreams = Object.fromEntries(Object.entries(upstreams).filter(([name]) => !faulty.has(name)))
+    }
+  }
+
+  function placeText(name: string, { path: key }: Problem): string {
+    const steps = key
+      .replace(upstreamPath, '')
+      .split(/[.[\]]+/)
+      .filter((step) => step !== '')
+    const { server, line } = placeOf(name, steps)
+    return `${path}${line === undefined ? '' : ` line ${line}`}, server ${server}`
+  }
+}
+
+const nameIn = ({ path }: Problem): string | undefined => {
+  const [, plain, inQuotes] = upstreamPath.exec(path) ?? []
+  return plain ?? inQuotes
+}
+
+function reasonText({ path, message, suggestion, variables }: Problem): string {
+  if (variables !== undefined) {
+    const [is, until] = variables.length === 1 ? ['is', 'it is'] : ['are', 'they are']
+    return `${variables.join(', ')} ${is} not set; left out until ${until}`
+  }
+  const key = path.replace(upstreamPath, '')
+  return `${key === '' ? '' : `${key} `}${message}; left out.${suggestion === undefined ? '' : ` ${suggestion}`}`
+}

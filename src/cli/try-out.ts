@@ -1,0 +1,91 @@
+// What a configuration leads to, tried: its upstreams started and asked, its issuers found.
+
+import { createFetch, discoverJwksUri } from '../auth/fetch.ts'
+import { countOf } from '../config/problems.ts'
+import type { Snapshot } from '../config/snapshot.ts'
+import { createGateway } from '../gateway.ts'
+import { createLineLog } from '../observe/log.ts'
+import { visible } from '../observe/text-log.ts'
+import { isObject } from '../protocol/messages.ts'
+import type { EndpointReport } from '../relay/methods/report.ts'
+import type { Io } from './commands/command.ts'
+
+/** How long upstreams may take to start and to list: some are installed by their first start. In milliseconds. */
+const startMs = 60_000
+/** Names of one kind that are printed for an endpoint. */
+const maxNames = 20
+
+/** @returns the exit code: 1 where something cannot be reached */
+export async function tryOut(snapshot: Snapshot, io: Io): Promise<number> {
+  const [reports, areIssuersWell] = await Promise.all([reportsOf(snapshot, io), tryIssuers(snapshot, io)])
+  io.stdout.write(reports.map(textOfReport).join(''))
+  return areIssuersWell && reports.every(({ missing }) => missing.length === 0) ? 0 : 1
+}
+
+async function tryIssuers({ tenants }: Snapshot, { stderr }: Io): Promise<boolean> {
+  const issuers = new Map(
+    [...tenants.values()].flatMap(({ auth }) =>
+      auth.issuers.flatMap((each) => (each.jwksUri === undefined ? [[each.issuer, each] as const] : []))
+    )
+  )
+  const fetch = createFetch()
+  const tried = [...issuers].map(async ([issuer, wanted]) => {
+    const said = await discoverJwksUri(wanted, fetch, AbortSignal.timeout(startMs)).then(
+      (keys) => ({ isWell: true, line: `  ok    issuer ${issuer}: its keys are at ${keys}\n` }),
+      (error: unknown) => ({ isWell: false, line: `  FAILS issuer ${issuer}: ${(error as Error).message}\n` })
+    )
+    stderr.write(said.line)
+    return said.isWell
+  })
+  return (await Promise.all(tried)).every((isWell) => isWell)
+}
+
+/** By a gateway that listens nowhere and writes nothing down; each upstream is told as it answers. */
+async function reportsOf(snapshot: Snapshot, io: Io): Promise<EndpointReport[]> {
+  const limits = { ...snapshot.limits, coldStartMs: startMs }
+  const store = { kind: 'sqlite', path: ':memory:' } as const
+  const log = createLineLog('info', (line) => {
+    const { msg, upstream, tools, seconds, err } = line
+    const name = String(upstream)
+    if (msg === 'upstream is ready')
+      io.stderr.write(`  ok    ${name}: ${countOf(Number(tools), 'tool')}, ${String(seconds)} s\n`)
+    else if (isObject(err) && upstream !== undefined)
+      io.stderr.write(`  FAILS ${name}: ${visible(String(err['message']))}\n`)
+  })
+  const gateway = await createGateway({ ...snapshot, limits, store }, { log, version: io.version, env: io.env })
+  const kill = (): void => gateway.killNow()
+  process.on('exit', kill)
+  try {
+    await gateway.warm()
+    return await gateway.report()
+  } finally {
+    await gateway.close()
+    process.off('exit', kill)
+  }
+}
+
+function textOfReport({ path, counts, toolTokens, clashes, shortened, missing }: EndpointReport): string {
+  const { tools, prompts, resources, templates } = counts
+  const offers = [
+    `${countOf(tools, 'tool')} (about ${toolTokens.toLocaleString('en')} tokens)`,
+    countOf(prompts, 'prompt'),
+    countOf(resources, 'resource'),
+    countOf(templates, 'template')
+  ]
+  const lines = [
+    `${path}: ${offers.join(', ')}`,
+    ...missing.map(({ upstream, reason }) => `  ! ${upstream} is missing: ${reason}`),
+    ...shown(clashes, 'name clashes', ({ name, has, hasNot }) =>
+      has === undefined
+        ? `  ! ${hasNot} is left out: ${name} begins with the prefix of another upstream`
+        : `  ! ${hasNot} is left out: ${has} has the name ${name}`
+    ),
+    ...shown(shortened, 'changed names', ({ whole, shown: name }) => `  ${whole} is shown as ${name}`)
+  ]
+  return lines.map((line) => `  ${line}\n`).join('')
+}
+
+const shown = <T>(items: readonly T[], what: string, lineOf: (item: T) => string): string[] => [
+  ...items.slice(0, maxNames).map(lineOf),
+  ...(items.length > maxNames ? [`  ... ${items.length - maxNames} ${what} more`] : [])
+]

@@ -1,0 +1,152 @@
+// The first five minutes of somebody with an mcp.json: eleven servers, of which four are broken. The first attempt
+// starts, and its output says what to do about each of the four.
+
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { gatehouse } from '../e2e/kit/process.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { cli } from './kit.ts'
+
+const script = join(import.meta.dirname, '../kit/stdio-server.ts')
+const tools = (name: string) => JSON.stringify({ tools: [{ name, inputSchema: { type: 'object' } }] })
+const stdio = (name: string) => ({ command: process.execPath, args: [script, tools(name)] })
+
+t.test('eleven servers of which four are broken: it starts, and says what to do about each', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const folder = t.testdir()
+  const file = join(folder, 'mcp.json')
+  const servers = {
+    one: stdio('a'),
+    two: stdio('b'),
+    three: stdio('c'),
+    'Server Four': stdio('d'),
+    five: stdio('e'),
+    six: { type: 'http', url: upstream.url },
+    seven: { url: upstream.url, timeout: 5 },
+    github: { ...stdio('f'), env: { GITHUB_TOKEN: '${env:GITHUB_TOKEN}' } },
+    typo: { command: 'npxx', args: ['-y', 'a-server'] },
+    dies: { command: process.execPath, args: [script, '{"die":3}'] },
+    away: { url: 'http://127.0.0.1:1/mcp' }
+  }
+  writeFileSync(file, `// mine\n${JSON.stringify({ mcpServers: servers }, null, 2)}`)
+  const env = { GATEHOUSE_LOG_FORMAT: 'text' }
+  const running = gatehouse(t, ['serve', '--mcp-json', file, '--port', '0', '--data', join(folder, 'data')], { env })
+  const url = await running.ready
+  const said = (): string => running.stderr.join('\n')
+  const key = join(folder, 'data', 'api-key')
+  await until('seven servers are there', async () => {
+    const { out } = await cli(['list', `${url}/t/demo/mcp`, '--key-file', key])
+    return ['one__a', 'two__b', 'three__c', 'Server-Four__d', 'five__e', 'six__echo', 'seven__echo'].every((name) =>
+      out.includes(name)
+    )
+  })
+  await until('three are told to be down', () => (said().match(/upstream is down/g)?.length ?? 0) >= 3)
+  t.match(said(), /mcp\.json line \d+, server github: GITHUB_TOKEN is not set; left out until it is/)
+  const [, line = ''] = /line (\d+), server github/.exec(said()) ?? []
+  const rows = `// mine\n${JSON.stringify({ mcpServers: servers }, null, 2)}`.split('\n')
+  t.match(rows[Number(line) - 1], 'GITHUB_TOKEN', 'that line it is')
+  t.match(said(), /upstream=typo .*the command npxx was not found: install it, or correct the command or its PATH/)
+  t.match(said(), /upstream=dies .*stderr="cannot start: bad configuration".*exit code 3.*tried again in \d+ s/)
+  t.match(said(), /upstream=away .*127\.0\.0\.1:1 \(ECONNREFUSED\): check that it runs and that its url is right/)
+  t.match(said(), /"Server Four" is now upstream "Server-Four"/)
+  for (const name of ['one', 'Server-Four', 'six'])
+    t.match(said(), new RegExp(`upstream is ready upstream=${name} tenant=demo tools=\\d+ seconds=`))
+  t.equal(
+    said().match(/upstream=dies .*stderr="cannot start/g)?.length,
+    1 + attemptsBeforeDown(said()),
+    'then it is quiet'
+  )
+  const call = await cli(['call', `${url}/t/demo/mcp`, 'six__echo', '{}', '--key-file', key])
+  t.equal(call.code, 0)
+  t.same(await running.stop(), { code: 0, signal: null })
+})
+
+/** Each process says why it dies, until the upstream is known to be down. */
+const attemptsBeforeDown = (text: string): number =>
+  text.match(/upstream stderr tenant=demo upstream=dies stderr="cannot start/g)?.length ?? 0
+
+t.test('check says the same of the file before anything is started, and --connect tries the rest', async (t) => {
+  const folder = t.testdir()
+  const file = join(folder, 'mcp.json')
+  const servers = { good: stdio('a'), broken: { ...stdio('b'), env: { A: '${TOKEN_OF_A}' } }, url: { url: 'htp:/x' } }
+  writeFileSync(file, JSON.stringify({ mcpServers: servers }))
+  const { code, out } = await cli(['check', file])
+  t.equal(code, 1)
+  t.match(out, /^this is an mcp\.json: 1 server can be used as they stand, 2 problems\n/)
+  t.match(out, new RegExp(`${file} line 1, server broken: TOKEN_OF_A is not set; left out until it is`))
+  t.match(out, /server url: url is not an absolute URL; left out\. Write it like/)
+  t.match(out, /gatehouse serve --mcp-json .*gatehouse import/)
+  const tried = await cli(['check', file, '--connect'], { TOKEN_OF_A: 'x' })
+  t.match(tried.err, /^ {2}ok {4}(?:good|broken): 1 tool, [\d.]+ s$/m)
+  t.match(tried.out, /\/t\/demo\/mcp: 2 tools \(about \d+ tokens\)/)
+})
+
+t.test('--no-env is content with variables that CI does not have, and with nothing else', async (t) => {
+  const text = (more: string): string =>
+    `tenants:\n  a:\n    auth: { keys: [{ name: x, key: "\${KEY_OF_X}" }] }\n    upstreams: { u: { url: "\${URL_OF_U}"${more} } }\n`
+  const folder = t.testdir({ 'good.yaml': text(''), 'bad.yaml': text(', hedders: {}') })
+  const check = (name: string, ...rest: string[]) => cli(['check', join(folder, name), ...rest])
+  t.match(await check('good.yaml', '--no-env'), { code: 0, out: /is valid, as far as .* without KEY_OF_X, URL_OF_U\n/ })
+  t.match(await check('good.yaml'), { code: 1, out: /needs the environment variable KEY_OF_X/ })
+  const bad = await check('bad.yaml', '--no-env')
+  t.match(bad, { code: 1, out: /hedders \(line 4\): is not a known key\. Did you mean "headers"\?\n1 problem in/ })
+  t.notMatch(bad.out, 'KEY_OF_X')
+})
+
+t.test('the files of Zed, Codex, Goose and Windsurf are read', async (t) => {
+  const folder = t.testdir({
+    'settings.json':
+      '{\n  // zed\n  "theme": "One",\n  "context_servers": {\n    "old": { "command": { "path": "uvx", "args": ["a"], "env": null } },\n    "far": { "source": "custom", "url": "https://far.example/mcp", "headers": { "X": "y" } }\n  }\n}',
+    'config.toml':
+      'model = "x"\n[mcp_servers.local]\ncommand = "npx"\nargs = ["-y", "b"]\nenv_vars = ["HOME_OF_B"]\n[mcp_servers.far]\nurl = "https://far.example/mcp"\nbearer_token_env_var = "FAR_TOKEN"\nhttp_headers = { "X-A" = "b" }\n',
+    'config.yaml':
+      'GOOSE_MODEL: x\nextensions:\n  developer: { type: builtin, enabled: true }\n  files: { type: stdio, cmd: npx, args: [c], envs: { A: b }, env_keys: [C_TOKEN], enabled: false }\n  far: { type: streamable_http, uri: https://far.example/mcp }\n',
+    'mcp_config.json': '{ "mcpServers": { "far": { "serverUrl": "https://far.example/mcp" } } }'
+  })
+  const imported = async (name: string) => await cli(['import', join(folder, name)])
+  const zed = await imported('settings.json')
+  t.match(
+    zed.out,
+    /old:\n +command: uvx\n +args:\n +- a\n[^]*far:\n +url: https:\/\/far\.example\/mcp\n +headers:\n +X: y/
+  )
+  t.match(zed.err, /not about servers: "theme"/)
+  const codex = await imported('config.toml')
+  t.match(codex.out, /local:\n +command: npx[^]*inheritEnv:\n +- HOME_OF_B[^]*Authorization: Bearer \$\{FAR_TOKEN\}/)
+  t.match(codex.out, /X-A: b/)
+  const goose = await imported('config.yaml')
+  t.match(
+    goose.out,
+    /files:\n +command: npx[^]*C_TOKEN: \$\{C_TOKEN\}[^]*disabled: true[^]*far:\n +(?:type: http\n +)?url: https:/
+  )
+  t.match(goose.err, /built into Goose: developer/)
+  t.match((await imported('mcp_config.json')).out, 'url: https://far.example/mcp')
+})
+
+t.test('import warns of what does not mean here what it meant there, and repeats no secret', async (t) => {
+  const file = join(t.testdir(), 'mcp.json')
+  const secret = 'ghp_0123456789abcdef'
+  writeFileSync(
+    file,
+    JSON.stringify({
+      mcpServers: {
+        a: { command: 'npx', args: ['-y', 'x', '~/notes'], env: { GITHUB_TOKEN: secret, LEVEL: 'debug' } },
+        b: { command: 'npx -y some-server' },
+        c: { command: 'node', args: ['x.js', '&&', 'echo', '$(pwd)'] },
+        d: { url: 'https://d.example/mcp', headers: { 'X-Api-Key': secret } },
+        fine: { command: 'sh', args: ['-c', 'cd /x && node y.js'], env: { TOKEN: '${TOKEN}' } }
+      }
+    })
+  )
+  const { err } = await cli(['import', file])
+  t.match(err, /"a": env\.GITHUB_TOKEN is a secret in clear\. .*\$\{GITHUB_TOKEN\}/)
+  t.match(err, /"a": nothing expands "~" here\. Write \$\{HOME\}/)
+  t.match(err, /"b": its command holds arguments\. It is started without a shell/)
+  t.match(err, /"c": its args are for a shell/)
+  t.match(err, /"d": headers\.X-Api-Key is a secret in clear/)
+  t.notMatch(err, secret)
+  t.notMatch(err, '"fine"')
+  t.notMatch(err, 'LEVEL')
+})
