@@ -178,13 +178,9 @@ export function addRoutes(
     if (!sealer.ready) return 'the key of the store cannot be had'
     return await connections.fault()
   }
-  serve('/', {
-    GET: {
-      handler(_request, reply) {
-        reply.hijack()
-        reply.raw.writeHead(200, frontPageHeaders).end(frontPage)
-      }
-    }
+  server.get('/', (_request, reply) => {
+    reply.hijack()
+    reply.raw.writeHead(200, frontPageHeaders).end(frontPage)
   })
   const config = { cors: false } as const
   server.get('/health/live', { config }, (_request, reply) => {

@@ -15,7 +15,7 @@ t.test('/ says what this is, without naming a tenant, and runs nothing', async (
   t.match(html, /This is an MCP gateway[^]*\/t\/<em>TENANT<\/em>\/mcp/)
   t.notMatch(html, 'acme')
   t.notMatch(html, '<script')
-  t.equal((await send(`${made.publicUrl}/`, { method: 'POST', body: '{}' })).status, 405)
+  t.equal((await send(`${made.publicUrl}/`, { method: 'POST', body: '{}' })).status, 404)
   t.equal((await send(`${made.publicUrl}/`, { method: 'GET', headers: { host: 'evil.example' } })).status, 403)
   t.equal((await send(`${made.publicUrl}/else`, { method: 'GET' })).status, 404)
 })
