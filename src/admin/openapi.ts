@@ -52,7 +52,7 @@ const problemSchema = {
 
 const parameterNames = (path: string): string[] => [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
 
-function operation({ path, roles, summary, query, body, response, events }: AdminRoute) {
+function operation({ path, roles, summary, query, body, response, events, makes }: AdminRoute) {
   const streamed =
     events === undefined ? {} : { 'text/event-stream': { schema: { type: 'string', description: events } } }
 
@@ -66,6 +66,7 @@ function operation({ path, roles, summary, query, body, response, events }: Admi
       ...(response === undefined && events === undefined
         ? { '204': { description: 'Done.' } }
         : { '200': { description: 'The answer.', content: { ...(response && answer(response)), ...streamed } } }),
+      ...(makes && response && { '201': { description: 'It was made.', content: answer(response) } }),
       default: {
         description: 'It is refused.',
         content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } }

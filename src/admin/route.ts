@@ -111,6 +111,8 @@ interface RouteShape {
   readonly isForDocument?: true
   /** undefined: 204. A string is sent as plain text. */
   readonly response?: TSchema
+  /** It may answer 201: something was made. */
+  readonly makes?: true
   /** It can be listened to: what its events say. */
   readonly events?: string
 }

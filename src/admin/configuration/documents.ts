@@ -140,6 +140,7 @@ function routesOf(kind: PartKind): AdminRoute[] {
         summary: `Makes or replaces ${about.words}. What is there already is replaced with If-Match only.`,
         body: about.schema,
         isOwnJudge: true,
+        makes: true,
         response: about.response
       },
       async (request, services) => {

@@ -81,6 +81,7 @@ export const keyRoutes = [
         endpoints: Type.Optional(KeySchema.properties.endpoints),
         expires: KeySchema.properties.expires
       }),
+      makes: true,
       response: NewKey
     },
     (request, services) =>

@@ -1,0 +1,179 @@
+// `npm run fuzz:admin`: the OpenAPI document of a real admin listener, as other people's tools take it. openapi-typescript
+// makes a client of it, which the compiler checks and which then makes a tenant; and schemathesis
+// (https://schemathesis.readthedocs.io) fuzzes it: no request that the document describes, and none that it does not,
+// may be answered by a fault of the gateway, and answers are as the document says. Installs both into .interop/, says
+// what is missing, and ends with the report. Arguments go to schemathesis: `--seed 7`, `--max-examples 100`.
+
+import { spawn } from 'node:child_process'
+import { hash } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { copyFile, mkdir, writeFile } from 'node:fs/promises'
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { gateway } from '../test/kit/gateway.ts'
+import { startUpstream } from '../test/kit/upstream.ts'
+
+const root = join(import.meta.dirname, '..')
+const folder = join(root, '.interop', 'schemathesis')
+const clientFolder = join(root, '.interop', 'admin-client')
+const version = '4.32.5'
+/** The generator needs the compiler of before. */
+const generator = ['openapi-typescript@7.13.0', 'typescript@5.9.3']
+/** Each may send twenty requests a second. */
+const keyCount = 100
+
+const checks = ['not_a_server_error', 'content_type_conformance', 'response_schema_conformance']
+
+async function run(command: string, args: readonly string[]): Promise<number> {
+  const child = spawn(command, args, { stdio: 'inherit', cwd: join(root, '.interop') })
+  const [code] = (await once(child, 'exit')) as [number | null]
+  return code ?? 1
+}
+
+const ends: Array<() => unknown> = []
+const teardown = { teardown: (end: () => unknown) => void ends.unshift(end) }
+
+async function main(): Promise<number> {
+  const python = join(folder, 'bin', 'python')
+  await mkdir(join(root, '.interop'), { recursive: true })
+  if (!existsSync(python) && (await run('python3', ['-m', 'venv', folder])) !== 0) {
+    process.stderr.write('There is no python3 of 3.10 or later with venv, which schemathesis needs.\n')
+    return 1
+  }
+  const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', `schemathesis==${version}`]
+  if ((await run(python, install)) !== 0) return 1
+  const keys = Array.from({ length: keyCount }, (_, at) => `gha_${hash('sha256', `fuzz ${at}`, 'base64url')}`)
+  const upstream = await startUpstream()
+  teardown.teardown(() => upstream.close())
+  const made = await gateway(teardown, {
+    upstreams: { up: { type: 'http', url: upstream.url } },
+    top: {
+      audit: {},
+      admin: {
+        listen: { port: 0 },
+        keys: keys.map((key, at) => ({ name: `fuzz-${at}`, role: 'platform-admin', sha256: hash('sha256', key) }))
+      }
+    }
+  })
+  const proxy = await startProxy(made.adminUrl, keys)
+  if ((await meetClient(proxy)) !== 0) {
+    process.stdout.write('the client that openapi-typescript makes cannot be used\n')
+    return 1
+  }
+  const code = await run(join(folder, 'bin', 'schemathesis'), [
+    'run',
+    `${proxy}/openapi.json`,
+    '--checks',
+    checks.join(','),
+    // Its phase "coverage" fails by faults of its own (SystemError of Python's ast).
+    '--phases',
+    'fuzzing,stateful',
+    '--workers',
+    '2',
+    '--no-color',
+    ...process.argv.slice(2)
+  ])
+  const faults = made.log.filter(({ level }) => Number(level) >= 50)
+  for (const each of faults.slice(0, 10)) process.stdout.write(`${JSON.stringify(each)}\n`)
+  process.stdout.write(`${faults.length} errors in the log of the gateway, ${lost} requests without an answer\n`)
+  return faults.length > 0 || lost > 0 ? 1 : code
+}
+
+const tooLarge = JSON.stringify({
+  type: 'urn:gatehouse:problem:too_large',
+  title: 'The body is too large.',
+  status: 413,
+  detail: 'The connection was closed while it was sent.',
+  instance: '/',
+  remedy: 'Send a smaller one.'
+})
+
+/** Generates a client, type-checks a program that uses it, and runs the program. @returns the exit code of the last */
+async function meetClient(admin: string): Promise<number> {
+  await mkdir(clientFolder, { recursive: true })
+  const at = (name: string): string => join(clientFolder, name)
+  if (!existsSync(at('node_modules/openapi-typescript')))
+    await run('npm', ['install', '--silent', '--no-audit', '--no-fund', '--prefix', clientFolder, ...generator])
+  const answer = await fetch(`${admin}/openapi.json`)
+  await writeFile(at('openapi.json'), await answer.text())
+  await writeFile(at('package.json'), JSON.stringify({ private: true, type: 'module' }))
+  await copyFile(join(root, 'test', 'interop', 'admin-client.mts.txt'), at('client.mts'))
+  const cli = at('node_modules/openapi-typescript/bin/cli.js')
+  const steps: ReadonlyArray<readonly [string, readonly string[]]> = [
+    [process.execPath, [cli, at('openapi.json'), '-o', at('api.d.ts')]],
+    [
+      process.execPath,
+      [
+        join(root, 'node_modules', 'typescript', 'bin', 'tsc'),
+        ...[
+          '--ignoreConfig',
+          '--noEmit',
+          '--strict',
+          '--module',
+          'nodenext',
+          '--target',
+          'es2024',
+          '--lib',
+          'es2024,dom'
+        ],
+        ...['--types', '', '--noUncheckedIndexedAccess', at('client.mts')]
+      ]
+    ],
+    [process.execPath, [at('client.mts'), admin]]
+  ]
+  for (const [command, args] of steps) {
+    const code = await run(command, args)
+    if (code !== 0) return code
+  }
+  return 0
+}
+
+/** What the admin API takes; of a longer body no more may be read than its length. */
+const maxBody = 262_144
+/** Requests that were not answered at all. */
+let lost = 0
+
+/** Gives each request the next of the keys, because one alone is soon slowed down. */
+async function startProxy(to: string, keys: readonly string[]): Promise<string> {
+  let turn = 0
+  async function pass(incoming: IncomingMessage, reply: ServerResponse): Promise<void> {
+    const body = await buffer(incoming)
+    const { host: _host, authorization: _authorization, connection: _connection, ...headers } = incoming.headers
+    const outgoing = request(
+      `${to}${incoming.url ?? ''}`,
+      {
+        method: incoming.method,
+        agent: false,
+        headers: { ...headers, Authorization: `Bearer ${keys[turn++ % keys.length]}` }
+      },
+      (answer) => {
+        reply.writeHead(answer.statusCode ?? 502, answer.headers)
+        // A stream of events does not end by itself.
+        if (/event-stream/.test(answer.headers['content-type'] ?? '')) answer.once('data', () => outgoing.destroy())
+        answer.on('error', () => reply.end())
+        answer.pipe(reply)
+      }
+    )
+    outgoing.on('error', () => {
+      if (reply.headersSent) return reply.end()
+      // Whoever is still writing when the answer comes may find the connection closed before it is read.
+      if (body.length <= maxBody) lost++
+      return reply.writeHead(413, { 'Content-Type': 'application/problem+json' }).end(tooLarge)
+    })
+    outgoing.end(body)
+  }
+  const server = createServer((incoming, reply) => void pass(incoming, reply))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  teardown.teardown(() => server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+try {
+  process.exitCode = await main()
+} finally {
+  for (const end of ends) await end()
+}

@@ -1,0 +1,72 @@
+// Attack: secrets that were put into the configuration are read back: from any answer of the API, from problems, plans,
+// versions, audit records, events or the log. Instead: they are written and never read, and digests tell nothing either.
+
+import { hash } from 'node:crypto'
+import t from 'tap'
+import { adminRoutes } from '../../src/admin/table.ts'
+import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
+import { adminEvents } from '../kit/admin-events.ts'
+import { startUpstream } from '../kit/upstream.ts'
+
+const canary = 'CANARYq7Xw2Zr9Lk4Vb8Nt6'
+const apiKey = `gh_${canary}_of_a_tenant`
+/** As they are, and as digests of them would be told. */
+const forms = [canary, hash('sha256', apiKey), hash('sha256', canary), hash('sha256', apiKey, 'base64url')]
+
+t.test('no route, event or line of the log tells a secret that was put, in any form', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const admin = { ...adminSection, allowedCommands: [process.execPath] }
+  const made = await adminGateway(t, { upstreams: {}, top: { admin, audit: {}, publicUrl: 'http://127.0.0.1:1' } })
+  const seen: string[] = []
+  const call: typeof made.call = async (...given) => {
+    const answer = await made.call(...given)
+    seen.push(`${given[0]} ${given[1]}: ${answer.text} ${JSON.stringify(answer.headers)}`)
+    return answer
+  }
+  const document = {
+    auth: {
+      keys: [{ name: 'ci', key: apiKey }],
+      login: { provider: { issuer: 'https://idp.example.com', clientId: 'gw', clientSecret: canary } }
+    },
+    upstreams: {
+      up: { type: 'http', url: `${upstream.url}?token=x`, headers: { Authorization: `Bearer ${canary}` } },
+      child: { command: process.execPath, args: ['-e', ''], env: { TOKEN: canary } }
+    }
+  }
+  const any = { 'If-Match': '*' }
+  const path = '/v1/tenants/initech'
+  const events = await adminEvents(t, made.adminUrl, '/v1/calls')
+  t.equal((await call('PUT', path, { body: document })).status, 201)
+  t.equal((await call('PATCH', path, { body: { origins: ['https://a.example'] }, headers: any })).status, 200)
+  const changed = { ...document.upstreams.up, headers: { 'X-Other': canary } }
+  t.equal((await call('PUT', `${path}/upstreams/up`, { body: changed, headers: any })).status, 200)
+  await call('POST', '/v1/plan', { body: { tenants: { initech: document } } })
+  await call('POST', '/v1/apply', { body: { tenants: { initech: document } } })
+  // What is wrong beside a secret, and a secret in a place where it is wrong.
+  await call('PUT', path, { body: { ...document, comand: canary }, headers: any })
+  await call('PUT', path, {
+    body: { ...document, auth: { keys: [{ name: 'ci', key: canary.slice(0, 8) }] } },
+    headers: any
+  })
+  await call('PUT', `${path}/upstreams/up`, { body: { ...changed, type: canary }, headers: any })
+  await call('POST', `${path}/keys`, { body: { name: canary, scopes: ['a b'] } })
+  const names: Readonly<Record<string, string>> = { tenant: 'initech', upstream: 'up', endpoint: 'default' }
+  for (const key of [adminKeys.platform, adminKeys.auditor, adminKeys.viewer])
+    for (const route of adminRoutes.filter(({ method }) => method === 'GET')) {
+      const at = route.path.replace(/\{(\w+)\}/g, (_all, name: string) => names[name] ?? 'ci')
+      await call('GET', at, { key })
+    }
+  const told = [...seen, events.text, ...made.log.map((line) => JSON.stringify(line))]
+  const guilty = told.filter((text) => forms.some((form) => text.includes(form)))
+  // The one answer to whoever chose it as the name of a key.
+  t.same(
+    guilty.filter((text) => !text.startsWith('POST /v1/tenants/initech/keys')),
+    []
+  )
+  t.ok(seen.length > 50)
+  t.ok(
+    seen.some((text) => text.includes('{"secret":true}')),
+    'the control: they are there'
+  )
+})
