@@ -176,13 +176,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'counted together, as `other`'
     ],
     [
-      'observe/metrics/call-attributes.ts maxSeriesPerTenant',
+      'observe/metrics/call-series.ts maxSeriesPerTenant',
       'series of one metric with names of tools, prompts, upstreams and endpoints, and codes',
       'tenant',
       'counted with all of these as `other`'
     ],
     [
-      'observe/metrics/metrics.ts maxSeries',
+      'observe/metrics/call-series.ts maxSeries',
       'series of one metric',
       'process',
       'counted together, with the label `otel_metric_overflow`'

@@ -8,9 +8,6 @@ import type { CallOutcome, ObservedCall } from '../calls.ts'
 const maxNamesPerTenant = 200
 const maxNames = 10_000
 
-/** Of one metric: names and codes multiply. Beyond it calls of the tenant are counted without them. */
-const maxSeriesPerTenant = 1_000
-
 /** What clients may ask for, in any revision. */
 const knownMethods: ReadonlySet<string> = new Set([
   ...['initialize', 'ping', 'server/discover', 'subscriptions/listen', 'logging/setLevel', 'completion/complete'],
@@ -32,15 +29,7 @@ export interface UpstreamRequest {
   readonly isToolError: boolean
 }
 
-/** Counted as `other` where a tenant has too many series. */
-const boundedNames = [
-  ...['gen_ai.tool.name', 'gen_ai.prompt.name', 'rpc.response.status_code'],
-  ...['gatehouse.endpoint', 'gatehouse.upstream']
-]
-
 export function createCallAttributes() {
-  const served = new Map<string, Set<string>>()
-  const sent = new Map<string, Set<string>>()
   const names = new Map<string, Set<string>>()
   let count = 0
 
@@ -54,28 +43,13 @@ export function createCallAttributes() {
     return name
   }
 
-  /** One tenant takes no more than its part of the series of a metric. */
-  function withinLimit(series: Map<string, Set<string>>, tenant: string, attributes: Attributes): Attributes {
-    const known = series.get(tenant) ?? new Set()
-    const key = Object.values(attributes).join('\n')
-    if (known.has(key)) return attributes
-    if (known.size < maxSeriesPerTenant) {
-      series.set(tenant, known.add(key))
-      return attributes
-    }
-    const others = { ...attributes }
-    if (others['error.type'] === others['rpc.response.status_code']) others['error.type'] &&= 'other'
-    for (const name of boundedNames) others[name] &&= 'other'
-    return others
-  }
-
   return {
     /** Of `mcp.server.operation.duration`. */
     ofServed({ request, tenant, endpoint, record }: ObservedCall, { outcome, code }: CallOutcome): Attributes {
       const { method } = request
       const { route } = record ?? {}
       const status = nameIn(tenant.id, code?.toString())
-      return withinLimit(served, tenant.id, {
+      return {
         ...ofMethod(method),
         'gen_ai.tool.name': method === 'tools/call' ? nameIn(tenant.id, route?.name) : undefined,
         'gen_ai.prompt.name': method === 'prompts/get' ? nameIn(tenant.id, route?.name) : undefined,
@@ -86,13 +60,13 @@ export function createCallAttributes() {
         'gatehouse.endpoint': endpoint.name,
         'gatehouse.upstream': nameIn(tenant.id, route?.upstream),
         'gatehouse.outcome': outcome
-      })
+      }
     },
     /** Of `mcp.client.operation.duration`. */
     ofSent({ definition, method, name: tool, error, isToolError }: UpstreamRequest): Attributes {
       const { tenant, name, type } = definition
       const code = error instanceof RpcError ? nameIn(tenant, String(error.error.code)) : undefined
-      return withinLimit(sent, tenant, {
+      return {
         ...ofMethod(method),
         'gen_ai.tool.name': method === 'tools/call' && typeof tool === 'string' ? nameIn(tenant, tool) : undefined,
         'error.type': isToolError ? 'tool_error' : error === undefined ? undefined : (code ?? typeOf(error)),
@@ -100,7 +74,7 @@ export function createCallAttributes() {
         'network.transport': type === 'stdio' ? 'pipe' : 'tcp',
         'gatehouse.tenant': tenant,
         'gatehouse.upstream': nameIn(tenant, name)
-      })
+      }
     }
   }
 }

@@ -2,19 +2,18 @@
 // which serves them.
 
 import { Readable } from 'node:stream'
-import type { Attributes as OtelAttributes, BatchObservableResult, Observable } from '@opentelemetry/api'
+import type { BatchObservableResult, Observable } from '@opentelemetry/api'
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
 import type { WorkOwner } from '../../time/fair-queue.ts'
 import { runSteps } from '../../time/turns.ts'
 import type { CallOutcome, ObservedCall } from '../calls.ts'
 import { createCallAttributes, type Attributes, type UpstreamRequest } from './call-attributes.ts'
+import { createCallSeries, maxSeries, plain } from './call-series.ts'
 import { bucketsOf, instruments, type MetricName } from './instruments.ts'
 import { prometheusText } from './prometheus-text.ts'
 import { watchRuntime } from './runtime.ts'
 
-/** Of one metric; what is beyond is counted together, with the label `otel_metric_overflow`. */
-const maxSeries = 10_000
 /** That are being read: each holds a copy of all series. */
 const maxAnswers = 4
 
@@ -46,10 +45,11 @@ export function createMetrics({ version, node }: { readonly version: string; rea
     readers: [reader],
     views: [{ instrumentName: '*', aggregationCardinalityLimit: maxSeries }]
   })
-  const meter = provider.getMeter('gatehouse', version)
+  const scope = { name: 'gatehouse', version }
+  const meter = provider.getMeter(scope.name, version)
   const attributesOf = createCallAttributes()
-  const served = histogram('mcp.server.operation.duration')
-  const sent = histogram('mcp.client.operation.duration')
+  const served = createCallSeries('mcp.server.operation.duration')
+  const sent = createCallSeries('mcp.client.operation.duration')
   const pauses = histogram('v8js.gc.duration')
   const refusals = meter.createCounter('gatehouse.requests.refused', optionsOf('gatehouse.requests.refused'))
   const runtime = watchRuntime((seconds, attributes) => pauses.record(seconds, plain(attributes)))
@@ -88,11 +88,11 @@ export function createMetrics({ version, node }: { readonly version: string; rea
   return {
     /** A call has been answered, or will not be. */
     callEnded(call: ObservedCall, ended: CallOutcome): void {
-      served.record(ended.ms / 1e3, plain(attributesOf.ofServed(call, ended)))
+      served.record(ended.ms / 1e3, call.tenant.id, attributesOf.ofServed(call, ended))
     },
     /** @param ms since the request was sent to its upstream */
     requestEnded(ms: number, request: UpstreamRequest): void {
-      sent.record(ms / 1e3, plain(attributesOf.ofSent(request)))
+      sent.record(ms / 1e3, request.definition.tenant, attributesOf.ofSent(request))
     },
     /** @param tenant of the caller who was let in */
     refused(reason: string, tenant: string | undefined): void {
@@ -107,7 +107,9 @@ export function createMetrics({ version, node }: { readonly version: string; rea
       readings = now
       const { resourceMetrics, errors } = await reader.collect()
       if (errors[0] !== undefined) throw errors[0]
-      const answer = Readable.from(partsOf(prometheusText(resourceMetrics)), { objectMode: false })
+      const calls = { scope, metrics: [served.data(), sent.data()].filter(({ dataPoints }) => dataPoints.length > 0) }
+      const all = { ...resourceMetrics, scopeMetrics: [calls, ...resourceMetrics.scopeMetrics] }
+      const answer = Readable.from(partsOf(prometheusText(all)), { objectMode: false })
       answers.add(answer)
       answer.once('close', () => answers.delete(answer))
       return answer
@@ -137,11 +139,4 @@ class PulledReader extends MetricReader {
 const optionsOf = (name: MetricName): { readonly unit: string; readonly description: string } => {
   const { unit, description } = instruments[name]
   return { unit, description }
-}
-
-/** Without what is undefined, which would become a label. */
-function plain(attributes: Attributes): OtelAttributes {
-  const result: OtelAttributes = {}
-  for (const name in attributes) if (attributes[name] !== undefined) result[name] = attributes[name]
-  return result
 }

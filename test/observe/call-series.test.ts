@@ -1,0 +1,81 @@
+// Histograms of calls: the same figures as OpenTelemetry's own make of the same values, and no more series than may be.
+
+import fc from 'fast-check'
+import { type Histogram, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
+import t from 'tap'
+import type { Attributes } from '../../src/observe/metrics/call-attributes.ts'
+import { createCallSeries, maxSeries } from '../../src/observe/metrics/call-series.ts'
+import { bucketsOf } from '../../src/observe/metrics/instruments.ts'
+
+const name = 'mcp.server.operation.duration'
+const explicitBucketBoundaries = bucketsOf[name] ?? []
+
+class Reader extends MetricReader {
+  protected override async onForceFlush(): Promise<void> {}
+  protected override async onShutdown(): Promise<void> {}
+}
+
+const attributesOf = (tenant: string, tool: string | undefined): Attributes => ({
+  'gen_ai.tool.name': tool,
+  'error.type': undefined,
+  'rpc.response.status_code': undefined,
+  'gatehouse.tenant': tenant
+})
+
+/** In any order of series and attributes. */
+const figures = (points: ReadonlyArray<{ readonly attributes: object; readonly value: unknown }>): unknown[] =>
+  points
+    .map(({ attributes, value }) => {
+      const { buckets, count, sum = 0 } = value as Histogram
+      return [JSON.stringify(Object.entries(attributes).sort()), buckets.counts, count, sum.toFixed(6)] as const
+    })
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+
+t.test('they count as those of OpenTelemetry do', async () => {
+  const seconds = fc.oneof(
+    fc.constantFrom(0, ...explicitBucketBoundaries, 1e6),
+    fc.double({ min: 0, max: 400, noNaN: true })
+  )
+  const call = fc.tuple(seconds, fc.constantFrom('acme', 'globex'), fc.constantFrom('echo', 'add', undefined))
+  await fc.assert(
+    fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 30 }), async (calls) => {
+      const reader = new Reader()
+      const provider = new MeterProvider({ readers: [reader] })
+      const theirs = provider.getMeter('test').createHistogram(name, { advice: { explicitBucketBoundaries } })
+      const ours = createCallSeries(name)
+      for (const [value, tenant, tool] of calls) {
+        const attributes = attributesOf(tenant, tool)
+        ours.record(value, tenant, attributes)
+        theirs.record(value, JSON.parse(JSON.stringify(attributes)) as Record<string, string>)
+      }
+      const { resourceMetrics } = await reader.collect()
+      await provider.shutdown()
+      const expected = resourceMetrics.scopeMetrics[0]?.metrics[0]?.dataPoints ?? []
+      return JSON.stringify(figures(ours.data().dataPoints)) === JSON.stringify(figures(expected))
+    }),
+    { numRuns: 200 }
+  )
+})
+
+t.test('a tenant with too many is counted without names, and none goes uncounted', async (t) => {
+  const series = createCallSeries(name)
+  const calls = 1_500
+  for (let at = 0; at < calls; at++) series.record(1, 'acme', attributesOf('acme', `tool ${at}`))
+  series.record(1, 'globex', attributesOf('globex', 'echo'))
+  const points = series.data().dataPoints
+  t.equal(points.length, 1_002)
+  t.match(points.find(({ attributes }) => attributes['gen_ai.tool.name'] === 'other')?.value, { count: 500 })
+  t.equal(
+    points.reduce((sum, { value }) => sum + (value as Histogram).count, 0),
+    calls + 1
+  )
+})
+
+t.test('all tenants together have so many, and what is beyond is counted together', async (t) => {
+  const series = createCallSeries(name)
+  for (let at = 0; at < maxSeries + 500; at++) series.record(1, `t${at}`, attributesOf(`t${at}`, 'echo'))
+  const points = series.data().dataPoints
+  t.equal(points.length, maxSeries)
+  t.same(points.at(-1)?.attributes, { 'otel.metric.overflow': true })
+  t.match(points.at(-1)?.value, { count: 501 })
+})
