@@ -146,7 +146,7 @@ export function createParkedCall(
     // This request may declare less than the one before.
     const inputRequests = inputs.show((request) => toInputRequest(request, upstream, endpoint, capabilities))
     // All were withdrawn meanwhile: the upstream goes on.
-    if (inputs.size === 0) return
+    if (inputs.size() === 0) return
     progress.again()
     const { ref, until } = slot.openRound()
     try {
@@ -207,12 +207,11 @@ export function createParkedCall(
       }
       // What is missing is asked for again.
       if (!inputs.answer(responses)) endRound()
-      else if (inputs.size > 0) gather()
+      else if (inputs.size() > 0) gather()
       return await result
     },
-    get stranded() {
-      return attendant === undefined && !stands()
-    },
+    /** Not a getter: see pending-inputs.ts. */
+    isStranded: () => attendant === undefined && !stands(),
     giveUp
   }
   return parked

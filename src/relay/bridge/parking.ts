@@ -161,7 +161,7 @@ export function createParking({
       throw new GatewayError('invalid_state', 'The call of this requestState is parked elsewhere.')
     },
     /** After a reload: gives up calls at an upstream, or for an endpoint or a caller, that is gone. */
-    retain: (): void => parks.lose('replaced', ({ stranded }) => stranded),
+    retain: (): void => parks.lose('replaced', (parked) => parked.isStranded()),
     /** Gives up all parked calls. Resolves when the upstreams have been told. */
     async close(): Promise<void> {
       if (parks.size === 0) return

@@ -24,9 +24,8 @@ export function createPendingInputs() {
   const pending = new Map<string, PendingInput>()
   const shown = (): Array<[string, PendingInput]> => [...pending].filter(([, { isShown }]) => isShown)
   return {
-    get size(): number {
-      return pending.size
-    },
+    /** Not a getter: V8 would make a hidden class for each call, which is old from the first and holds the call. */
+    size: (): number => pending.size,
     /**
      * Resolves with the client's response.
      * @param key of the input request, used once

@@ -129,11 +129,11 @@ export function createOpenTasks(clock: Clock, pool: Pick<Pool, 'touch'>, newId: 
     if (expected) {
       void listen(entry)
       const until = clock.now() + firstRequestMs
-      while (inputs.size === 0 && entry.listening === 'now' && clock.now() < until)
+      while (inputs.size() === 0 && entry.listening === 'now' && clock.now() < until)
         await pause(clock, nextRequestMs, stop.signal)
       let known = -1
-      while (known !== inputs.size) {
-        known = inputs.size
+      while (known !== inputs.size()) {
+        known = inputs.size()
         await pause(clock, nextRequestMs, stop.signal)
       }
     }
