@@ -55,7 +55,7 @@ export interface ParkedCall {
    */
   resume(call: ModernCall, responses: JsonObject): Promise<Result>
   /** Does it wait for a client that cannot come back? */
-  readonly stranded: boolean
+  isStranded(): boolean
   /** The call is cancelled. @param error what a request that runs for it ends with; default that of the loss */
   giveUp(loss: ParkedLoss, error?: unknown): void
 }
