@@ -27,7 +27,12 @@ const figures = (points: ReadonlyArray<{ readonly attributes: object; readonly v
   points
     .map(({ attributes, value }) => {
       const { buckets, count, sum = 0 } = value as Histogram
-      return [JSON.stringify(Object.entries(attributes).sort()), buckets.counts, count, sum.toFixed(6)] as const
+      return [
+        JSON.stringify(Object.entries(attributes).sort(([a], [b]) => (a < b ? -1 : 1))),
+        buckets.counts,
+        count,
+        sum.toFixed(6)
+      ] as const
     })
     .sort(([a], [b]) => (a < b ? -1 : 1))
 
