@@ -15,6 +15,7 @@ import {
 } from '../src/protocol/messages.ts'
 import { parseJson } from '../src/protocol/json.ts'
 import type { Client, Upstream } from '../src/protocol/seams.ts'
+import { createCallLimits } from '../src/policy/call-limits.ts'
 import { createLegacyRelay } from '../src/relay/legacy-relay.ts'
 import { createLiveSessions } from '../src/session/live-sessions.ts'
 import { createSessions } from '../src/session/sessions.ts'
@@ -149,7 +150,8 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
     newId: () => randomBytes(16).toString('base64url'),
     clientInfo: { name: 'gatehouse', version: '0' },
     log,
-    observers: { clock, log }
+    observers: { clock, log },
+    callLimits: createCallLimits({ store, clock, wall: clock, node: 'here', log })
   }
   const relay = createLegacyRelay({
     runtime,

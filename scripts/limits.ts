@@ -148,6 +148,9 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['relay/call/call.ts maxTokenLength chars', 'a progress token', 'call', 'refused as invalid']
   ],
   'Audit log': [
+    ['audit/syslog.ts maxSendMs', 'wait for a syslog server to take records', 'write', 'it is tried again'],
+    ['audit/otlp.ts maxAnswerMs', 'wait for the answer of a collector', 'write', 'it is tried again'],
+    ['audit/otlp.ts maxAnswerBytes', 'what is read of that answer', 'write', 'the rest is not read'],
     [
       'audit/refusals.ts refusalsPerSecond',
       'records of refused requests a second',
@@ -807,6 +810,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['protocol/uri-template.ts maxExpressions', 'expressions of a template', 'template', 'no bare URI matches it']
   ],
   'Calls at upstreams': [
+    [
+      'relay/methods/shared.ts maxOmitBytes',
+      'a result of which parts are left out, its values counted',
+      'call',
+      '`upstream_protocol`'
+    ],
     ['relay/connections/log-level.ts setLevelMs', 'wait for a new log level', 'legacy connection', 'filtered here'],
     [
       'relay/connections/call-slots.ts maxCallSlots',
@@ -1212,6 +1221,37 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['auth/claims.ts maxNames', 'groups, and as many roles', 'token', '401']
   ],
+  'Limits of calls': [
+    ['store/leased-buckets.ts maxBuckets', 'buckets that are known', 'process', 'the least recent are given back'],
+    ['store/refill.ts maxLease', 'calls in hand', 'bucket and process', 'asked for more often'],
+    [
+      'store/refill.ts holdMs',
+      'time without being asked, after which what a process has in hand counts as spent',
+      'bucket and process',
+      '-'
+    ],
+    [
+      'store/refill.ts sweepMs',
+      'time without use, after which it is given back, and after which fewer are fetched ahead',
+      'bucket and process',
+      '-'
+    ],
+    ['store/leased-buckets.ts maxGivenBack', 'buckets that are given back at a time', 'process', 'given back later'],
+    [
+      'store/leased-buckets.ts plenty',
+      'how many times what is in hand is left, where it is kept and fetched ahead',
+      'bucket and process',
+      'given back'
+    ],
+    ['store/refill.ts shortageMs', 'wait for other processes to give back what they have', 'bucket and process', '429'],
+    ['store/refill.ts maxEmptyMs', 'until an empty bucket is looked at again', 'bucket and process', '-'],
+    [
+      'policy/call-limits.ts rememberedMs hourMs',
+      'time for which a full bucket, and an old quota, are kept',
+      'bucket',
+      'forgotten'
+    ]
+  ],
   Store: [
     ['store/redis-connection.ts commandMs', 'one command', 'command', '503'],
     ['store/redis-connection.ts silentSocketMs', 'silence with commands under way', 'connection', 'given up'],
@@ -1311,6 +1351,10 @@ audit/writes.ts batchChars
 audit/writes.ts firstRetryMs
 audit/writes.ts maxRetryMs
 session/replay.ts sliceChars
+audit/syslog.ts severity
+audit/otlp.ts severityNumber
+policy/counters.ts daySeconds
+store/refill.ts awayLogMs
 protocol/json-text.ts manyMembers
 relay/methods/list-pages.ts smallPageBytes
 protocol/json-steps.ts maxEscapeLength

@@ -28,6 +28,7 @@ import type { EndpointReport } from './relay/methods/report.ts'
 import { createModernRelay } from './relay/modern-relay.ts'
 import { createLegacyRelay } from './relay/legacy-relay.ts'
 import { createLogin } from './login/login.ts'
+import { createCallLimits } from './policy/call-limits.ts'
 import { createBus } from './session/bus/bus.ts'
 import { createLiveSessions } from './session/live-sessions.ts'
 import { createSessions } from './session/sessions.ts'
@@ -124,7 +125,8 @@ export async function createGateway(
   const contextOf: ContextOf = (tenant, endpoint) => contextIn(state.snapshot, tenant, endpoint)
   const now = initial.admin && createNow({ live: events, metrics, store, bus, ...clocks, log })
   const observers = { clock: steadyClock, log, audit, metrics: now?.meter }
-  const runtime = { ...clocks, random, newId, clientInfo: serverInfo, log, memory, observers }
+  const callLimits = createCallLimits({ store, ...clocks, node, log })
+  const runtime = { ...clocks, callLimits, random, newId, clientInfo: serverInfo, log, memory, observers }
   const relay = createLegacyRelay({ runtime, pool, store, sealer, sessions, live, serverRequestQuotas, contextOf })
   const [{ shared }, { parkedMs }] = [relay, overrides]
   const modernRelay = createModernRelay({ runtime, pool, sealer, shared, contextOf, node, bus, parkedMs })
@@ -173,8 +175,7 @@ export async function createGateway(
     drain.close()
     await admin.close()
     await control.close()
-    revalidator.close()
-    streams.close()
+    for (const each of [revalidator, streams]) each.close()
     await bus.close()
     await modernRelay.close()
     sealer.close()
@@ -183,7 +184,7 @@ export async function createGateway(
     supervisor.close()
     authenticator.close()
     await sessions.close()
-    await Promise.all([audit?.close(), metrics?.close(), now?.close()])
+    await Promise.all([callLimits.close(), audit?.close(), metrics?.close(), now?.close()])
     await store.close()
   }
 

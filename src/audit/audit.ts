@@ -12,10 +12,10 @@ import { type Store, unavailable } from '../store/port.ts'
 import { type Clock, createDelay, every } from '../time/clock.ts'
 import { type AuditedPrincipal, callEntry, callerFields } from './call-entry.ts'
 import { checkpointMs, createChain } from './chain.ts'
-import { createFileWriter } from './file.ts'
 import { type AuditKeys, loadAuditKeys } from './keys.ts'
 import { createRefusals, type Refusals } from './refusals.ts'
 import { createSegments } from './segments.ts'
+import { createSinks } from './sinks.ts'
 import { createTrail, type Trail } from './trail.ts'
 
 /** Between attempts to read the key, in milliseconds. */
@@ -59,8 +59,8 @@ export function createAudit({ config, store, snapshot, run, clock, wall, live, l
   const leaving = new Set<TenantTrail>()
   let begun = 0
   let lost = 0
-  const file = config.file === undefined ? undefined : createFileWriter(config.file)
-  const shared = { file, waiting: { chars: 0 }, clock }
+  const sinks = createSinks(config, clock, wall, log)
+  const shared = { sinks: sinks.places, waiting: { chars: 0 }, clock }
   const retention = { ttlMs: config.retentionDays * dayMs, bytes: config.megabytesPerTenant * MiB }
   const loading = createDelay(clock)
 
@@ -170,18 +170,18 @@ export function createAudit({ config, store, snapshot, run, clock, wall, live, l
     refused(
       tenant: string,
       endpoint: string,
-      request: Pick<RefusedRequest, 'context' | 'raw' | 'id' | 'method'>,
+      request: Pick<RefusedRequest, 'context' | 'address' | 'id' | 'method'>,
       outcome: string
     ): void {
       const each = trailOf(tenant)
-      const { context, raw, id, method } = request
+      const { context, address: from, id, method } = request
       const caller: JsonObject = context === undefined ? {} : callerFields(context.principal)
       const unrecorded = each?.refusals.take(caller)
       if (unrecorded === undefined) return
       each?.trail.add('refused', {
         endpoint,
         ...caller,
-        from: raw.socket.remoteAddress,
+        from,
         request: id,
         http: method.slice(0, 16),
         decision: 'denied',
@@ -196,6 +196,7 @@ export function createAudit({ config, store, snapshot, run, clock, wall, live, l
       const all = [...trails.values(), ...leaving]
       await Promise.all(all.map((each) => sign('end', each)))
       for (const { trail } of all) lost += trail.close()
+      sinks.close()
       if (lost > 0) log.error({ records: lost }, 'audit records were lost: they could not be written')
     }
   }

@@ -14,8 +14,8 @@ export interface TrailOptions {
   readonly chain: Chain
   /** Undefined: not kept in the store. */
   readonly segments: ReturnType<typeof createSegments> | undefined
-  /** Undefined: none. */
-  readonly file: WriteLines | undefined
+  /** The other places that have them, by their names. */
+  readonly sinks: Readonly<Record<string, WriteLines>>
   /** Of all trails of the process, in characters. */
   readonly waiting: { chars: number }
   /** Called with each record as it is made. */
@@ -24,8 +24,8 @@ export interface TrailOptions {
   readonly log: Log
 }
 
-export function createTrail({ chain, segments, file, waiting, made, clock, log }: TrailOptions) {
-  const writes = createWrites({ places: { store: segments?.append, file }, waiting, clock, log })
+export function createTrail({ chain, segments, sinks, waiting, made, clock, log }: TrailOptions) {
+  const writes = createWrites({ places: { store: segments?.append, ...sinks }, waiting, clock, log })
   function push(line: string): void {
     writes.push(line)
     made(line)

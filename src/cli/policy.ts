@@ -93,7 +93,7 @@ function expectedBy(test: Test, place: string): string {
 
 /** @throws UsageError */
 function askedBy(test: Test, place: string): Asked {
-  const members = ['name', 'endpoint', 'caller', 'arguments', 'at', 'expect', ...kinds]
+  const members = ['name', 'endpoint', 'caller', 'arguments', 'address', 'at', 'expect', ...kinds]
   const unknown = Object.keys(test).find((member) => !members.includes(member))
   if (unknown !== undefined) throw new UsageError(`${place} has "${unknown}". Known: ${members.join(', ')}.`)
   const [kind, ...others] = kinds.filter((kind) => test[kind] !== undefined)
@@ -105,6 +105,7 @@ function askedBy(test: Test, place: string): Asked {
     kind,
     route: stringOf(test, kind, place),
     args: test['arguments'],
+    address: test['address'] === undefined ? undefined : stringOf(test, 'address', place),
     now: timeOf(test['at'], place)
   }
 }

@@ -7,6 +7,7 @@ import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import { endpointName, tenantId, upstreamName, type TenantId } from '../protocol/messages.ts'
 import { compileAuth, compileIssuer, pathOfEndpoint } from './auth/compile-auth.ts'
 import { isLoopback } from './formats.ts'
+import { networksOf } from './policy/networks.ts'
 import type { InsertedText } from './references.ts'
 import type { ConfigInput, TenantInput } from './schema/config.ts'
 import type { AuditConfig, Endpoint, Snapshot, StoreConfig, Tenant, UpstreamDefinition } from './snapshot.ts'
@@ -37,6 +38,7 @@ export function compile(input: ConfigInput, context: CompileContext): Configurat
     listen,
     publicUrl,
     hosts: input.hosts.map((host) => host.toLowerCase()),
+    trustedProxies: input.trustedProxies.length === 0 ? undefined : networksOf(input.trustedProxies),
     store: compileStore(input.store, folder, dataDir),
     logLevel: input.logLevel,
     admin: input.admin && {
@@ -145,6 +147,7 @@ function compileTenant(
       })
     ),
     policy: input.policy,
+    limits: input.limits,
     audit: input.audit,
     tags: frozenMap(Object.fromEntries(enabled), upstreamName, ({ tags, trustAnnotations }) => ({
       tags,

@@ -4,6 +4,8 @@
 import { createPrivateKey } from 'node:crypto'
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 
+import { parseJsonPath } from '../protocol/translate/omit.ts'
+import { networksOf } from './policy/networks.ts'
 import type { Fault } from './problems.ts'
 import { redisAddress, redisAddressForms } from './redis-address.ts'
 
@@ -78,11 +80,8 @@ const isEd25519Key = (text: string): boolean => privateKeyType(text) === 'ed2551
 const isPrivateKey = (text: string): boolean =>
   text.startsWith('-----BEGIN PRIVATE KEY-----') && privateKeyType(text) !== undefined
 
-function isCidr(text: string): boolean {
-  const [, address = '', prefix = ''] = /^([0-9A-Fa-f.:]+)\/(\d{1,3})$/.exec(text) ?? []
-  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
-  return Number(prefix) <= bits
-}
+const isJsonPath = (text: string): boolean => parseJsonPath(text) !== undefined
+const isCidr = (text: string): boolean => text.includes('/') && networksOf([text]) !== undefined
 
 const bareOrigin = (remedy: string): Rule => [
   (text) => new URL(text).pathname === '/' && !text.includes('?'),
@@ -123,6 +122,15 @@ const ownHeader = new RegExp(
 const noNul: Rule = [(text) => !text.includes('\0'), 'contains a NUL character', 'Remove it.']
 
 const formats: Readonly<Record<string, readonly Rule[]>> = {
+  'syslog-address': [
+    [
+      (text) =>
+        /^(?:unix:\/[^\0]+|(?:tcp|tls):\/\/(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5})$/i.test(text) && URL.canParse(text),
+      'is no address of a syslog server',
+      'Write tcp://HOST:PORT, tls://HOST:PORT or unix:/PATH.'
+    ]
+  ],
+  'json-path': [[isJsonPath, 'is no JSON path of names and [*]', 'Write it like $.items[*].price.']],
   'listen-host': [
     [
       isHost,

@@ -8,7 +8,7 @@ import { checkKeys, keyDigest } from './auth/key-rules.ts'
 import { checkLogin } from './auth/login-rules.ts'
 import { isLoopback } from './formats.ts'
 import { checkUpstreamAuth } from './auth/upstream-auth-rules.ts'
-import { checkPolicy } from './policy-rules.ts'
+import { checkCallLimits, checkPolicy } from './policy/policy-rules.ts'
 import { checkDoubles, didYouMean, quoted, type Path, type Report } from './problems.ts'
 import { reservedEndpointNames } from './schema/config.ts'
 import { isTree, listOf, stringOrNone, treeOf, type Tree } from './shape.ts'
@@ -59,6 +59,7 @@ export function checkRules(
       )
     checkEndpoints(tenant, path, report)
     checkPolicy(tenant, path, report, tenant, isInserted)
+    checkCallLimits(tenant, path, report)
     for (const [name, endpoint] of Object.entries(treeOf(tenant['endpoints'])))
       checkPolicy(treeOf(endpoint), [...path, 'endpoints', name], report, tenant, isInserted)
   }

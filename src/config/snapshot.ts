@@ -4,6 +4,7 @@
 import type { AuthConfig, IssuerConfig } from './auth/auth-config.ts'
 import type { EndpointName, Era, TenantId, UpstreamName } from '../protocol/messages.ts'
 import type { ToolChange } from '../protocol/translate/change-tool.ts'
+import type { Networks } from './policy/networks.ts'
 import type { ConfigInput, TenantInput } from './schema/config.ts'
 
 /** From the schema, because nothing of it is compiled. */
@@ -135,6 +136,10 @@ export interface Endpoint {
   /** Patterns: tools that match an earlier one are listed before others. */
   readonly order?: readonly string[]
   readonly maxTools?: number | undefined
+  /** Of the tools, as JSON. */
+  readonly maxCatalogBytes?: number | undefined
+  /** Of an answer that is what a server says. */
+  readonly maxResultBytes?: number | undefined
   /** Applies in addition to that of the tenant: both have to allow. */
   readonly policy: PolicyConfig | undefined
 }
@@ -153,16 +158,23 @@ export interface Tenant {
   readonly endpoints: ReadonlyMap<EndpointName, Endpoint>
   readonly policy: PolicyConfig | undefined
   readonly tags: ReadonlyMap<UpstreamName, UpstreamTags>
+  /** Of calls, by name. */
+  readonly limits?: CallLimitsConfig | undefined
   readonly audit: TenantAudit
   /** Done already to the rest of it; told by explain, and looked at for calls in flight. */
   readonly kills?: readonly Kill[]
 }
+
+export type CallLimitsConfig = Readonly<NonNullable<ConfigInput['tenants'][string]['limits']>>
+export type CallLimit = Readonly<CallLimitsConfig[string]>
 
 /** What is recorded of a tenant, where anything is. */
 export type TenantAudit = Readonly<ConfigInput['tenants'][string]['audit']>
 
 /** Where records go. */
 export type AuditConfig = Readonly<Exclude<ConfigInput['audit'], 'none'>>
+export type SyslogConfig = Readonly<NonNullable<AuditConfig['syslog']>>
+export type OtlpLogsConfig = Readonly<NonNullable<AuditConfig['otlp']>>
 
 export type StoreConfig =
   | { readonly kind: 'sqlite'; readonly path: string }
@@ -213,6 +225,8 @@ export interface Snapshot {
   readonly publicUrl: string | undefined
   /** Further names that the Host header may carry. */
   readonly hosts: readonly string[]
+  /** Proxies whose `X-Forwarded-For` is believed; undefined: none. */
+  readonly trustedProxies?: Networks | undefined
   readonly store: StoreConfig
   /** Ranges that URLs which no operator wrote may lead to, although they are not public. */
   readonly egress: { readonly allow: readonly string[] }

@@ -6,6 +6,7 @@ import type { Authenticator } from '../auth/authenticate.ts'
 import { challenge, hasIssuer, metadataUrlOf } from '../auth/bearer.ts'
 import { schemeOf } from '../auth/dpop.ts'
 import type { Principal } from '../auth/principal.ts'
+import { clientAddress } from '../config/policy/networks.ts'
 import type { Endpoint, Snapshot } from '../config/snapshot.ts'
 import { holdMemory, type HeldMemory, type MemoryAccount, type MemoryShare } from '../limits/memory.ts'
 import type { CallRecord } from '../observe/calls.ts'
@@ -30,6 +31,15 @@ export interface ServerState {
 export function addressOf({ address }: ServerState): ServerAddress {
   if (address === undefined) throw new GatewayError('unavailable', 'The gateway is starting.')
   return address
+}
+
+/** Of the connection, or of the client behind proxies that the configuration trusts. */
+export function clientAddressOf(
+  { socket, headers }: Pick<ClientRequest, 'socket' | 'headers'>,
+  { trustedProxies }: Snapshot
+): string | undefined {
+  if (trustedProxies === undefined) return socket.remoteAddress
+  return clientAddress(socket.remoteAddress, headers['x-forwarded-for']?.toString(), trustedProxies)
 }
 
 /** A request as its checks and its handler see it: that of Fastify, or one that went past it (direct/). */
@@ -104,13 +114,15 @@ export interface CallContext extends EndpointContext {
   readonly memory: HeldMemory
   /** Length of the body as it was sent; 0 until it was read. Not given where it holds several requests. */
   readonly bodyBytes?: number | undefined
+  /** Of the HTTP answer. Not given: the process that the request came to has it. */
+  readonly replyHeaders?: Record<string, string>
 }
 
 /** For what is written about a call. @param sender the client, as it declared itself, and its session */
 export const callRecordOf = (
-  { address, requestId, bodyBytes }: CallContext,
+  { address, requestId, bodyBytes, replyHeaders, endpoint: { maxResultBytes } }: CallContext,
   sender: Pick<CallRecord, 'revision' | 'software' | 'session'>
-): CallRecord => ({ address, requestId, bodyBytes, ...sender })
+): CallRecord => ({ address, requestId, bodyBytes, replyHeaders, maxAnswerBytes: maxResultBytes, ...sender })
 
 /** A request that has passed Host, Origin, authentication and the parser. */
 export interface RequestContext extends CallContext, Credential {
@@ -190,6 +202,7 @@ export function createAdmission(
       })
     const principal = await authenticate(place, suffix, request.raw, request.method)
     const { expiresAt } = principal
+    const headers = { ...corsHeadersOf(reply), [requestIdHeader]: request.id }
     return {
       ...place,
       principal,
@@ -200,9 +213,10 @@ export function createAdmission(
       },
       incoming: request.raw,
       raw: reply.raw,
-      headers: { ...corsHeadersOf(reply), [requestIdHeader]: request.id },
+      headers,
+      replyHeaders: headers,
       requestId: request.id,
-      address: request.raw.socket.remoteAddress,
+      address: clientAddressOf(request.raw, state.snapshot),
       metadataUrl: hasIssuer(place.tenant.auth) ? namesOf(place.endpoint, suffix).metadata : undefined,
       bodyBytes: 0,
       person: quotaKeyOf(principal),

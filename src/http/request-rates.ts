@@ -53,7 +53,10 @@ export function createRequestRates(limits: () => Snapshot['limits'], clock: Cloc
     throw new GatewayError(
       'rate_limited',
       `${who} sends more than ${perSecond} requests a second (limits.${limit}). Wait a second, then send more slowly.`,
-      { data: { limit } }
+      {
+        data: { limit },
+        headers: { 'RateLimit-Policy': `"${limit}";q=${perSecond};w=1`, RateLimit: `"${limit}";r=0;t=1` }
+      }
     )
   }
 

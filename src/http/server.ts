@@ -7,14 +7,21 @@ import type { AddressInfo } from 'node:net'
 import type { Audit } from '../audit/audit.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { noteRefused, type RefusalObservers } from '../observe/refused-requests.ts'
-import { GatewayError, isObject, tenantId } from '../protocol/messages.ts'
+import { GatewayError, tenantId } from '../protocol/messages.ts'
 import { every, pause, steadyClock, type Clock } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
-import { addressOf, type RouteReply, type RouteRequest, type PathParams, type RequestContext } from './admission.ts'
+import {
+  addressOf,
+  clientAddressOf,
+  type RouteReply,
+  type RouteRequest,
+  type PathParams,
+  type RequestContext
+} from './admission.ts'
 import { createBodyReader } from './body.ts'
 import { closeAfter, createConnections } from './connections.ts'
 import { CountedRequest } from './counted-request.ts'
-import { checkNames, corsHeadersOf, corsOptionsOf, hostCheck, isAllowedOrigin, notJson } from './headers.ts'
+import { checkNames, corsHeadersOf, corsOptionsOf, hostCheck, isAllowedOrigin } from './headers.ts'
 import { serveDirectly } from './direct/direct-connections.ts'
 import { serveUsualRequests } from './direct/usual-requests.ts'
 import { serveOneByOne } from './one-by-one.ts'
@@ -22,7 +29,7 @@ import { type ClientRequest, sendError, stopping, type ReadId, type ReplyHeaders
 import { createRequestRates } from './request-rates.ts'
 import { createRequestTurns } from './request-turns.ts'
 import { addRoutes, type RoutesOptions } from './routes.ts'
-import { sendUnreadable } from './unreadable.ts'
+import { sendUnreadable, translateFastifyError } from './unreadable.ts'
 
 const socketLimits = {
   forceCloseConnections: 'idle' as const,
@@ -95,8 +102,10 @@ export async function createServer(options: ServerOptions) {
     if (error instanceof GatewayError) {
       const { tenant, endpoint = 'default' } = (request.params ?? {}) as PathParams
       const known = tenant !== undefined && state.snapshot.tenants.has(tenantId(tenant)) ? tenant : undefined
-      noteRefused(options, request, known, error)
-      if (known !== undefined) audit?.refused(known, endpoint, request, error.code)
+      const { id: requestId, method, url, headers, context, raw } = request
+      const refused = { id: requestId, method, url, headers, context, address: clientAddressOf(raw, state.snapshot) }
+      noteRefused(options, refused, known, error)
+      if (known !== undefined) audit?.refused(known, endpoint, refused, error.code)
     } else log.error({ err: error, requestId: request.id }, 'a request failed by a fault of the gateway')
     // Nobody who was not let in keeps a connection, and with it a descriptor, for the next request.
     const close: ReplyHeaders = request.context === undefined ? { Connection: 'close' } : {}
@@ -227,23 +236,3 @@ const noPage = (): GatewayError =>
     'not_found',
     'There is no such page. MCP endpoints are /t/{tenant}/mcp and /t/{tenant}/{endpoint}/mcp.'
   )
-
-/** Fastify's own errors in our words; any other error as it is. */
-function translateFastifyError(error: unknown): unknown {
-  switch (isObject(error) ? error['code'] : undefined) {
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new GatewayError('too_large', 'The body is larger than limits.bodyBytes allows.', {
-        headers: { Connection: 'close' }
-      })
-    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return notJson()
-    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-    case 'FST_ERR_CTP_EMPTY_JSON_BODY':
-      return new GatewayError('invalid_request', 'The body does not have the length that Content-Length says.')
-    case 'FST_ERR_BAD_URL':
-    case 'FST_ERR_MAX_PARAM_LENGTH':
-      return new GatewayError('not_found', 'The path of the URL cannot be read.')
-    default:
-      return error
-  }
-}

@@ -39,6 +39,10 @@ export interface CallRecord {
   readonly software?: Implementation | undefined
   /** The key under which the session is kept: a digest of its id. */
   readonly session?: string | undefined
+  /** Of the HTTP answer, while it has not begun; limits add theirs. */
+  readonly replyHeaders?: Record<string, string> | undefined
+  /** The longest answer that its caller gets, in bytes; undefined: any. */
+  maxAnswerBytes?: number | undefined
   startedAt?: number
   /** The upstream and the original name that a public name leads to. */
   route?: { readonly upstream: string; readonly name: string }

@@ -13,7 +13,8 @@ export interface RefusedRequest {
   readonly headers: { readonly host?: string | undefined; readonly origin?: string | undefined }
   /** Undefined where nobody was let in. */
   readonly context?: { readonly principal: ObservedPrincipal } | undefined
-  readonly raw: { readonly socket: { readonly remoteAddress?: string | undefined } }
+  /** Of the client. */
+  readonly address: string | undefined
 }
 
 export interface RefusalObservers {
@@ -31,7 +32,7 @@ export function noteRefused(
   tenant: string | undefined,
   error: GatewayError
 ): void {
-  const { id, method, url, headers, context, raw } = request
+  const { id, method, url, headers, context, address } = request
   const { code, row, cause } = error
   const [path = ''] = url.split('?', 1)
   log[row.level](
@@ -46,7 +47,7 @@ export function noteRefused(
       reason: code,
       error: firstOf(error.message, maxLoggedChars),
       ...(cause === undefined ? {} : { cause: shortError(cause) }),
-      address: raw.socket.remoteAddress
+      address
     },
     'refused'
   )

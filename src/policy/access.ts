@@ -3,7 +3,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { Principal } from '../auth/principal.ts'
-import { conditionBudget, type ConditionFacts } from '../config/condition.ts'
+import { conditionBudget, type ConditionFacts } from '../config/policy/condition.ts'
 import type { Endpoint, Tenant } from '../config/snapshot.ts'
 import { isLiteral } from '../protocol/glob.ts'
 import { createRouteFacts, type JudgedRoute, type RouteFactsOf } from './route-facts.ts'

@@ -1,7 +1,7 @@
 // Why a caller may or may not use something: the decision, and what each rule has to do with it.
 
 import type { Principal } from '../auth/principal.ts'
-import { conditionBudget, type ConditionBudget, type ConditionFacts } from '../config/condition.ts'
+import { conditionBudget, type ConditionBudget, type ConditionFacts } from '../config/policy/condition.ts'
 import type { Endpoint, PolicyConfig, Tenant } from '../config/snapshot.ts'
 import { createAccess } from './access.ts'
 import { createRouteFacts, type JudgedRoute } from './route-facts.ts'
@@ -21,6 +21,8 @@ export interface Question {
   readonly route: JudgedRoute
   /** Of the call; undefined: they are not known yet. */
   readonly args: ConditionFacts['args'] | undefined
+  /** Of the client; undefined: not known. */
+  readonly address?: string | undefined
   readonly now: Date
 }
 
@@ -55,13 +57,16 @@ interface ExplainedPolicy {
 
 /** Decided by the evaluator of lists and calls; the rules are told beside it. */
 export function explainAccess(tenant: Tenant, endpoint: Endpoint, question: Question): Explanation {
-  const { principal, kind, route, args, now } = question
+  const { principal, kind, route, address, now } = question
+  // A read has none.
+  const args = question.args ?? (kind === 'resource' ? {} : undefined)
   const decision = createAccess()(tenant, endpoint, principal)?.(kind, route)
   if (decision === undefined) {
     const sentence = 'Allowed: neither the tenant nor the endpoint has a policy.'
     return { outcome: 'allowed', sentence, missingScopes: [], rules: [] }
   }
-  const conditionFacts = args && { args, name: route.name, principal: factsOf(principal), now }
+  const ofCaller = { principal: factsOf(principal), ...(address !== undefined && { address }) }
+  const conditionFacts = args && { args, name: route.name, now, ...ofCaller }
   const budget = conditionBudget()
   const facts = createRouteFacts(tenant.tags)(kind, route)
   const policies = (['tenant', 'endpoint'] as const).flatMap((of) => {

@@ -1,7 +1,7 @@
 // One policy, its rules compiled: whom each is about, and which routes. Pure.
 
 import type { Principal } from '../auth/principal.ts'
-import { compileCondition, type Condition, type PrincipalFacts } from '../config/condition.ts'
+import { compileCondition, type Condition, type PrincipalFacts } from '../config/policy/condition.ts'
 import type { PolicyConfig, PolicyRule } from '../config/snapshot.ts'
 import { anyMatcher, isLiteral } from '../protocol/glob.ts'
 

@@ -122,7 +122,14 @@ export const errorTable = {
   rate_limited: http(
     429,
     'The caller, or all callers of the tenant together, send more requests a second than limits.requestsPerSecond... ' +
-      'allows; data.limit names which. Wait a second, then send more slowly.',
+      'allows, or more calls a second, minute or hour than a limit of the tenant does; data.limit names which. Wait ' +
+      'for as long as Retry-After and data.retryAfterMs say, then send more slowly.',
+    { level: 'debug', retry: true }
+  ),
+  quota_exceeded: http(
+    429,
+    'More calls than a limit of the tenant allows in a day or month; data.limit names it, Retry-After and ' +
+      'data.retryAfterMs say when the next one begins.',
     { level: 'debug', retry: true }
   ),
   method_not_found: rpc('methodNotFound', 'The endpoint does not offer this MCP method.'),
@@ -134,6 +141,11 @@ export const errorTable = {
     'invalidParams',
     'A condition of the policy refuses this call, of a tool or prompt that may be called otherwise: data.rule names ' +
       'the rule, or is "default" where the condition of no rule allows it. Change the arguments.'
+  ),
+  result_too_large: rpc(
+    'internalError',
+    'What the upstream has answered is longer than maxResultBytes of the endpoint or tool lets through; of a tool ' +
+      'that is said by a result with isError. The call has been made. Ask for less.'
   ),
   resource_not_found: rpc('resourceNotFound', 'No upstream of the endpoint serves this resource URI.'),
   unknown_resource: rpc(

@@ -34,7 +34,8 @@ import { createLogLevels } from './connections/log-level.ts'
 import { createSessionConnections } from './connections/session-connections.ts'
 import { reportEndpoint } from './methods/report.ts'
 import { isBoundRequest } from './methods/bound-requests.ts'
-import { legacyMethods, type LegacyServices } from './methods/legacy.ts'
+import { legacyMethods } from './methods/legacy.ts'
+import type { LegacyServices } from './methods/legacy-forward.ts'
 import { legacyTaskMethods } from './methods/legacy-tasks.ts'
 import { createListPages } from './methods/list-pages.ts'
 import { createResourceSubscriptions } from './subscriptions/resource-subscriptions.ts'
@@ -67,7 +68,7 @@ export function createLegacyRelay({
   readonly serverRequestQuotas: ServerRequestQuotas
   readonly contextOf: ContextOf
 }) {
-  const { clock, wall, clientInfo, log, newId, memory = createMemoryAccount() } = runtime
+  const { clock, wall, clientInfo, log, newId, callLimits, memory = createMemoryAccount() } = runtime
   /** Who came last with the session, for what is not the answer to a request. */
   const principals = new WeakMap<LiveSession, Principal>()
   const contextOf = (session: LiveSession): Viewer | undefined =>
@@ -93,7 +94,7 @@ export function createLegacyRelay({
     events: clients.events(sessionLists, catalogs),
     log
   })
-  const subscribers = createSessionSubscribers(subscriptions, live, connections, catalogs, clients, contextOf)
+  const subscribers = createSessionSubscribers(subscriptions, live, connections, catalogs, clients, contextOf, wall)
   const inputLoop = createInputLoop({ clock, store, newId, listings, serverRequestQuotas, tasks })
   const services: LegacyServices = {
     catalogs,
@@ -105,6 +106,7 @@ export function createLegacyRelay({
     subscribers,
     sessions,
     pages: createListPages(sealer, memory),
+    callLimits,
     wall
   }
 

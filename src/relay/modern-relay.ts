@@ -56,7 +56,7 @@ export function createModernRelay({
   /** How long a call waits for input of its client, in milliseconds; default ten minutes. */
   readonly parkedMs?: number | undefined
 }) {
-  const { clock, wall, clientInfo, newId, log, memory = createMemoryAccount() } = runtime
+  const { clock, wall, clientInfo, newId, log, callLimits, memory = createMemoryAccount() } = runtime
 
   const ownLists = createOwnLists(listings, clock, log)
   const catalogs = createCallerCatalogs(catalogOf, listings, ownLists, clock)
@@ -105,6 +105,7 @@ export function createModernRelay({
     taskIds,
     processTasks,
     pages: createListPages(sealer, memory),
+    callLimits,
     wall,
     clock
   }

@@ -27,6 +27,7 @@ export const keyTable = {
   'control-request-count': ['admin key'],
   usage: ['tenant', 'day', 'process'],
   'usage-index': ['tenant', 'day'],
+  limit: ['tenant', 'limit', 'whose', 'time'],
   login: ['tenant', 'kind', 'id'],
   'login-grant': ['tenant', 'grant'],
   'seal-key': [],
@@ -43,6 +44,9 @@ export const sessionsChannel = 'sessions'
 
 /** On this channel: the number of a version of the configuration that was written (control/control). */
 export const controlChannel = 'control'
+
+/** On this channel: the key of a bucket of which a process finds no more (store/leased-buckets). */
+export const shortageChannel = 'limits'
 
 /**
  * The channel of one process, for sealed messages of the others (session/bus-messages).
@@ -125,6 +129,7 @@ export const controlRequestCountKey = keyMaker('control-request-count')
 export const usageKey = keyMaker('usage')
 export const usageIndexKey = keyMaker('usage-index')
 export const dpopProofKey = keyMaker('dpop-proof')
+export const limitKey = keyMaker('limit')
 export const loginKey = keyMaker('login')
 export const loginGrantKey = keyMaker('login-grant')
 export const sealKeyKey = key('seal-key')

@@ -3,6 +3,7 @@
 
 import { GatewayError } from '../protocol/messages.ts'
 import type { Log } from '../observe/log.ts'
+import type { TokenLease, LeaseRequest } from './lease.ts'
 
 interface SetOptions {
   /** Forgotten after this time; absent: kept for good. */
@@ -25,6 +26,8 @@ export interface Store {
   touch(key: string, ttlMs: number): Promise<boolean>
   /** Adds to a counter that starts at zero and ends with its window. @returns the new value */
   count(key: string, by: number, ttlMs: number): Promise<number>
+  /** Tokens of a shared bucket, for one process to spend (lease.ts). It asks once at a time for each bucket. */
+  lease(key: string, request: LeaseRequest): Promise<TokenLease>
   /**
    * Adds an entry to the end of a log, of which the last `keep` entries are kept until `ttlMs` after the latest
    * addition.

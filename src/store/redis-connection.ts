@@ -2,7 +2,7 @@
 // rather than waits, and they heal by themselves.
 
 import { once } from 'node:events'
-import { Cluster, Redis } from 'ioredis'
+import { type ChainableCommander, Cluster, Redis } from 'ioredis'
 import { redisAddress, redisAddressForms, type RedisAddress } from '../config/redis-address.ts'
 import { backoffMs, settledWithin, steadyClock } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
@@ -130,6 +130,16 @@ export async function publish(commands: Redis | Cluster, channel: string, messag
     .sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
   const hash = Buffer.from(channel).reduce((sum, byte) => (sum * 31 + byte) >>> 0, 0)
   return Math.max(1, await (nodes[hash % nodes.length] ?? commands).publish(channel, message))
+}
+
+/**
+ * All commands or none: a counter or log made without its end would stay for good.
+ * @returns the reply at this place
+ */
+export async function transaction(commands: ChainableCommander, at: number): Promise<unknown> {
+  const [error, reply] = (await commands.exec())?.[at] ?? [new Error('transaction discarded')]
+  if (error !== null) throw error
+  return reply
 }
 
 function logAway(connection: Redis | Cluster, role: string, log: Log): void {

@@ -1,10 +1,11 @@
 // The store of several gateways: Redis, with one connection for commands and one for messages. While Redis is away
 // every call fails at once. Every key and channel begins with `gatehouse:`; keys are never listed or scanned.
 
-import type { ChainableCommander, Cluster, Redis } from 'ioredis'
+import type { Cluster, Redis } from 'ioredis'
 import type { Log } from '../observe/log.ts'
 import { type Store, createChannelListeners, guarded, unavailable, wholeMs } from './port.ts'
-import { firstAttempt, openRedis, reasonOf, publish } from './redis-connection.ts'
+import { firstAttempt, openRedis, reasonOf, publish, transaction } from './redis-connection.ts'
+import { leaseInRedis } from './redis-lease.ts'
 import { every, steadyClock } from '../time/clock.ts'
 
 const prefix = 'gatehouse:'
@@ -101,6 +102,9 @@ export async function createRedisStore({
           .incrby(prefix + key, by)
       // INCRBY has no other plain ERR than a value that is no number, or one too large.
       return Number(await typed(key, () => transaction(commandsOf(), 1), ['WRONGTYPE', 'ERR']))
+    },
+    async lease(key, request) {
+      return await typed(key, () => leaseInRedis(commands, prefix + key, request))
     },
     async append(key, entry, { ttlMs, keep }) {
       const [name, ms] = [prefix + key, wholeMs(ttlMs)]
@@ -218,16 +222,6 @@ function watchMessages(
       heartbeat.close()
     }
   }
-}
-
-/**
- * All commands or none: a counter or log made without its end would stay for good.
- * @returns the reply at this place
- */
-async function transaction(commands: ChainableCommander, at: number): Promise<unknown> {
-  const [error, reply] = (await commands.exec())?.[at] ?? [new Error('transaction discarded')]
-  if (error !== null) throw error
-  return reply
 }
 
 /** Warns of settings that make Redis lose sessions early. Best effort: a managed Redis may forbid these commands. */

@@ -3,6 +3,7 @@
 
 import type { StatementSync } from 'node:sqlite'
 import type { Log } from '../observe/log.ts'
+import { leaseTokens, readBucketState } from './lease.ts'
 import { type Store, createChannelListeners, wholeMs } from './port.ts'
 import { every, steadyClock } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
@@ -98,6 +99,16 @@ export async function createSqliteStore({
       const expiresAt = expiry(ttlMs)
       const step = BigInt(by) // As a number it would be a REAL to SQLite, and its text "1.0".
       return turns.write(() => Number(count.get(key, step, expiresAt, clock.now())?.['value']))
+    },
+    async lease(key, request) {
+      return turns.write(() => {
+        const now = clock.now()
+        const row = get.get(key, now)
+        const before = row === undefined ? undefined : readBucketState(String(row['value']))
+        const { state, lease } = leaseTokens(before, request, now)
+        put.run(key, JSON.stringify(state), expiry(request.ttlMs))
+        return lease
+      })
     },
     async append(key, entry, { ttlMs, keep }) {
       const expiresAt = expiry(ttlMs)

@@ -13,7 +13,11 @@ const ofTenant = 'requestsPerSecondPerTenant'
 const slow = { [ofCaller]: 2, [ofTenant]: 3 }
 const refused = (limit: string): object => ({
   status: 429,
-  headers: { 'retry-after': '1' },
+  headers: {
+    'retry-after': '1',
+    'ratelimit-policy': new RegExp(`^"${limit}";q=\\d+;w=1$`),
+    ratelimit: `"${limit}";r=0;t=1`
+  },
   json: { id: null, error: { data: { reason: 'rate_limited', limit }, message: new RegExp(`limits\\.${limit}`) } }
 })
 

@@ -147,7 +147,7 @@ t.test('a file that cannot be written costs the store no record', async (t) => {
 t.test('refused requests that are not recorded are counted when the log is signed, at the latest', async (t) => {
   const { clock, start, text } = await auditAlone(t)
   const audit = await start()
-  const stranger = { raw: { socket: { remoteAddress: '10.0.0.1' } }, id: '1', method: 'POST' }
+  const stranger = { address: '10.0.0.1', id: '1', method: 'POST' }
   const refuse = (count: number) => {
     for (let at = 0; at < count; at++) audit.refused('acme', 'default', stranger, 'unauthenticated')
   }

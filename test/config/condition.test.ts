@@ -1,8 +1,8 @@
 // Conditions of rules: what they see, what they may not do, and when they cannot tell.
 
 import t from 'tap'
-import { compileCondition, conditionBudget, type ConditionFacts } from '../../src/config/condition.ts'
-import { ConditionError } from '../../src/config/condition-syntax.ts'
+import { compileCondition, conditionBudget, type ConditionFacts } from '../../src/config/policy/condition.ts'
+import { ConditionError } from '../../src/config/policy/condition-syntax.ts'
 import { parseJson } from '../../src/protocol/json.ts'
 
 const principal = {

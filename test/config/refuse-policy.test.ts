@@ -45,8 +45,10 @@ t.test('a condition is one of CEL, of rules about tools or prompts', async (t) =
   const when = (expression: string, kinds?: string[]) =>
     problems({ default: 'deny', rules: [{ ...allow, what: kinds === undefined ? {} : { kinds }, when: expression }] })
   t.same(when('args.a == 1', ['tool', 'prompt']), [])
-  for (const kinds of [undefined, ['tool', 'resource'], ['template']])
-    t.same(when('args.a == 1', kinds), ['policy.rules[0].when is judged for calls of tools and prompts only'])
+  for (const kinds of [undefined, ['tool', 'template'], ['template']])
+    t.same(when('args.a == 1', kinds), [
+      'policy.rules[0].when is judged for calls of tools and prompts and for reads of resources only'
+    ])
   t.same(when('', ['tool']), ['policy.rules[0].when is empty'])
   t.match(when('arg.a == 1', ['tool']), ['policy.rules[0].when is no condition: Unknown variable: arg'])
   const both = [issuer('one'), issuer('two')]

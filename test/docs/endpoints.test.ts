@@ -23,6 +23,7 @@ t.test('the examples of the page are one configuration, whose endpoints offer wh
   const offered: Record<string, readonly string[]> = {
     support: ['tickets__search', 'files__read', 'files__read_all'],
     sales: ['find_sales_tickets', 'tickets__delete'],
+    lean: ['tickets__search', 'tickets__delete'],
     small: ['tickets__search', 'tickets__delete', 'files__read']
   }
   t.equal(examples.length, Object.keys(offered).length)

@@ -8,7 +8,8 @@ import { jsonHeaders, send, type Answer } from '../kit/client.ts'
 const page = 'https://page.example'
 const readable = {
   'access-control-allow-origin': page,
-  'access-control-expose-headers': 'Mcp-Session-Id, WWW-Authenticate, Retry-After, X-Request-Id',
+  'access-control-expose-headers':
+    'Mcp-Session-Id, WWW-Authenticate, Retry-After, RateLimit, RateLimit-Policy, X-Request-Id',
   vary: 'Origin'
 }
 const preflight = {

@@ -38,7 +38,7 @@ t.test('a call whose arguments a condition refuses names the rule, and never rea
         {
           code: -32602,
           message:
-            'The policy of this endpoint refuses the call: the rule at-most-100 refuses these arguments at this time.',
+            'The policy of this endpoint refuses the call: the rule at-most-100 refuses these arguments at this time, from this address.',
           data: { reason: 'refused_by_policy', rule: 'at-most-100' }
         },
         `${door}: ${JSON.stringify(args)}`

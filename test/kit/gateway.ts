@@ -28,6 +28,8 @@ export interface TestGatewayOptions {
   readonly upstreams: Record<string, unknown>
   readonly endpoints?: Record<string, unknown>
   readonly policy?: unknown
+  /** `limits` of the tenant. */
+  readonly callLimits?: unknown
   /** Of the tenant. */
   readonly audit?: unknown
   readonly auth?: unknown
@@ -75,6 +77,7 @@ export function configOf(options: TestGatewayOptions): unknown {
     upstreams,
     endpoints,
     policy,
+    callLimits,
     audit,
     auth = { keys: [{ name: 'test', key }] },
     origins,
@@ -100,6 +103,7 @@ export function configOf(options: TestGatewayOptions): unknown {
         upstreams: withCompiledCode(upstreams),
         ...(endpoints === undefined ? {} : { endpoints }),
         ...(policy === undefined ? {} : { policy }),
+        ...(callLimits === undefined ? {} : { limits: callLimits }),
         ...(audit === undefined ? {} : { audit }),
         ...(origins === undefined ? {} : { origins })
       },

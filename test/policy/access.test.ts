@@ -1,7 +1,7 @@
 // What one principal may use, decided by rules alone.
 
 import t from 'tap'
-import type { ConditionFacts } from '../../src/config/condition.ts'
+import type { ConditionFacts } from '../../src/config/policy/condition.ts'
 import type { PolicyConfig, PolicyRule } from '../../src/config/snapshot.ts'
 import { compileConfig } from '../../src/config/load.ts'
 import { createAccess } from '../../src/policy/access.ts'

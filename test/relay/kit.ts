@@ -23,6 +23,7 @@ import { compileConfig } from '../../src/config/load.ts'
 import type { Snapshot, UpstreamDefinition } from '../../src/config/snapshot.ts'
 import { keyPrincipal } from '../../src/auth/principal.ts'
 import type { Client, ListKind, Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
+import { createCallLimits } from '../../src/policy/call-limits.ts'
 import { createLegacyRelay, type LegacyRelay } from '../../src/relay/legacy-relay.ts'
 import { createLiveSessions, type LiveSession } from '../../src/session/live-sessions.ts'
 import { createSessions } from '../../src/session/sessions.ts'
@@ -195,7 +196,8 @@ export async function relaySetup(
         newId: () => randomBytes(16).toString('base64url'),
         clientInfo: { name: 'test', version: '1' },
         log,
-        observers: { clock, log }
+        observers: { clock, log },
+        callLimits: createCallLimits({ store, clock, wall: clock, node: 'here', log })
       },
       pool,
       store,

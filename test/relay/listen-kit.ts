@@ -279,7 +279,7 @@ export async function listenSetup(
       },
       connections: { watch: ({ name }) => watch(name) },
       subscriptions,
-      runtime: { clock, random: () => 0, log, observers: { clock, log } }
+      runtime: { clock, wall: clock, random: () => 0, log, observers: { clock, log } }
     }),
     place(endpoint = 'default') {
       const place = placeOf('acme', endpoint)

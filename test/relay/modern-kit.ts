@@ -25,6 +25,7 @@ import { createCatalogCache } from '../../src/relay/catalog/client-catalogs.ts'
 import { createLogLevels } from '../../src/relay/connections/log-level.ts'
 import { createListings, type Listings } from '../../src/relay/catalog/listings.ts'
 import { createResourceSubscriptions } from '../../src/relay/subscriptions/resource-subscriptions.ts'
+import { createCallLimits } from '../../src/policy/call-limits.ts'
 import { createModernRelay, type ModernRelay } from '../../src/relay/modern-relay.ts'
 import { createSealer, type Sealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
@@ -171,7 +172,8 @@ export async function modernSetup(
       newId: () => randomBytes(16).toString('base64url'),
       clientInfo,
       log,
-      observers: { clock, log }
+      observers: { clock, log },
+      callLimits: createCallLimits({ store, clock, wall, node: 'here', log })
     },
     contextOf: (_tenant, endpoint) => (away.has(endpoint) ? undefined : placeOf(endpoint)),
     node: 'here',

@@ -17,7 +17,7 @@ const endpointPath = 't/acme/mcp'
 
 export async function startReplicas(
   t: Test,
-  options: Pick<ReplicaOptions, 'upstreams' | 'endpoints' | 'limits' | 'policy' | 'auth'>,
+  options: Pick<ReplicaOptions, 'upstreams' | 'endpoints' | 'limits' | 'policy' | 'auth' | 'callLimits'>,
   places?: readonly Place[]
 ): Promise<Rig> {
   const keys = [

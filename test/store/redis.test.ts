@@ -89,6 +89,9 @@ t.test('a user with the commands that the documentation lists, and no others, is
   t.equal(await store.touch('k', 1_000), true)
   t.equal(await store.delete('k'), true)
   t.equal(await store.count('n', 1, 1_000), 1)
+  const request = { capacity: 9, perMs: 1, holder: 'a', used: 0, want: 1, holdMs: 1_000, ttlMs: 1_000 }
+  t.match(await store.lease('l', request), { held: 1 })
+  t.match(await store.lease('l', { ...request, want: 0 }), { held: 0 })
   await store.publish('c', 'x')
   await until(() => heard.length === 1)
   await stop()

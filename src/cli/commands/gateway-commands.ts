@@ -149,6 +149,7 @@ export const policyCommands: readonly CommandSpec[] = [
           'anybody. Without scopes it has those that the tenant requires, or those of its key'
       },
       { flags: '--arguments <arguments>', text: 'those of the call, for conditions' },
+      { flags: '--address <ip>', text: 'of the client, for conditions that look at it' },
       { flags: '--at <time>', text: 'when it is made, such as 2026-07-28T09:00:00Z. Default: now' },
       jsonOption
     ],

@@ -1,10 +1,15 @@
 // The audit log: where its records go, and what a tenant wants of it.
 
-import { closedObject, defaulted, formatted, integer } from './parts.ts'
+import type { TSchema } from 'typebox'
+import { closedObject, defaulted, formatted, integer, record } from './parts.ts'
 import { Type } from './type.ts'
 
 const yesOrNo = (byDefault: boolean, description: string) =>
   defaulted(Type.Boolean({ default: byDefault, description }))
+
+/** Not an object by itself, which would be there where it is not given. */
+const optionalObject = <Schema extends TSchema>(schema: Schema, description: string) =>
+  Type.Optional(Type.Union([schema], { description }))
 
 export const AuditSchema = closedObject(
   {
@@ -16,6 +21,34 @@ export const AuditSchema = closedObject(
           'Adds each record as a line of JSON to this file, too (relative to this one). It is opened anew for each ' +
           'addition, so that it can be rotated by renaming it.'
       })
+    ),
+    syslog: optionalObject(
+      closedObject(
+        {
+          to: formatted(
+            'syslog-address',
+            'Where it listens: `tcp://HOST:PORT`, `tls://HOST:PORT`, or `unix:/PATH` of a socket of streams.'
+          ),
+          facility: integer(0, 23, 13, 'Of the entries (RFC 5424 section 6.2.1); 13 is log audit.')
+        },
+        { title: 'syslog server' }
+      ),
+      'Sends each record to a syslog server, too, as the message of an entry of RFC 5424.'
+    ),
+    otlp: optionalObject(
+      closedObject(
+        {
+          url: formatted('upstream-url', 'Of the collector, such as `https://collector.example.com:4318/v1/logs`.'),
+          headers: defaulted(
+            record({ format: 'header-name' }, Type.String({ format: 'header-value' }), {
+              default: {},
+              description: 'Sent with every request, such as Authorization.'
+            })
+          )
+        },
+        { title: 'collector' }
+      ),
+      'Sends each record to an OpenTelemetry collector, too, as a log record over HTTP, in JSON.'
     ),
     retentionDays: integer(1, 3_650, 90, 'How long the store keeps records.'),
     megabytesPerTenant: integer(

@@ -5,6 +5,7 @@ import type { Static } from 'typebox'
 
 import { optionalAdmin } from './admin.ts'
 import { AuditSchema, TenantAuditSchema } from './audit.ts'
+import { optionalCallLimits } from './call-limits.ts'
 import { EndpointSchema, optionalPolicy } from './endpoint.ts'
 import { LimitsSchema } from './limits.ts'
 import { BearerSchema } from './auth.ts'
@@ -79,6 +80,7 @@ export const TenantSchema = closedObject({
   policy: optionalPolicy(
     'Who may use what ([policy.md](policy.md)). Not given: everybody who is let in may use everything.'
   ),
+  limits: optionalCallLimits,
   audit: defaulted(TenantAuditSchema)
 })
 
@@ -96,6 +98,12 @@ export const ConfigSchema = closedObject(
     hosts: list(
       Type.String({ format: 'host-header' }),
       'Further names to accept in the Host header, such as `gatehouse.internal` or `10.0.0.5:8080`.'
+    ),
+    trustedProxies: list(
+      Type.String({ format: 'cidr' }),
+      'Networks of proxies in front, such as `10.0.0.0/8`, whose `X-Forwarded-For` is believed: the address of a ' +
+        'client, for conditions of rules, the log and the audit log, is then the last one that is not among them. ' +
+        'Each of them must add the address of whoever connects to it.'
     ),
     store: defaulted(
       Type.String({

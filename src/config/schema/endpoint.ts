@@ -45,6 +45,9 @@ const byKind = (description: string) =>
 const text = (maxLength: number, description: string) => Type.Optional(Type.String({ maxLength, description }))
 const hint = (description: string) => Type.Optional(Type.Boolean({ description }))
 
+const resultBytes = (description: string) =>
+  Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_073_741_824, description }))
+
 const toolArguments = (description: string) =>
   Type.Optional(record({ pattern: '^[^\\x00-\\x1f]{1,256}$' }, Type.Unknown(), { description }))
 
@@ -79,14 +82,24 @@ export const ToolChangeSchema = closedObject(
     defaults: toolArguments(
       'Arguments that the gateway sends where the caller leaves them out. `inputSchema` shows them as `default` and ' +
         'requires them no more. Those that come from references are not shown, and masked where the server says them.'
-    )
+    ),
+    omit: Type.Optional(
+      Type.Array(Type.String({ format: 'json-path', maxLength: 512 }), {
+        minItems: 1,
+        maxItems: 100,
+        description:
+          'JSON paths of what its results are shown without, such as `$.customer.email` or `$.items[*].price`: of ' +
+          '`structuredContent`, and of texts that are JSON. `outputSchema` is shown without them, too.'
+      })
+    ),
+    maxResultBytes: resultBytes('In place of `maxResultBytes` of the endpoint.')
   },
   { title: 'changes of a tool' }
 )
 
 const maxRules = 10_000
 
-const WhoSchema = closedObject(
+export const WhoSchema = closedObject(
   {
     issuers: Type.Optional(patternList('`iss` of the token.')),
     subjects: Type.Optional(
@@ -107,7 +120,7 @@ const WhoSchema = closedObject(
   }
 )
 
-const WhatSchema = closedObject(
+export const WhatSchema = closedObject(
   {
     upstreams: Type.Optional(patternList('Names of upstreams.')),
     names: Type.Optional(
@@ -216,6 +229,20 @@ export const EndpointSchema = closedObject({
   audiences: list(
     Type.String({ format: 'audience' }),
     'Further values of `aud` that stand for this endpoint alone, for issuers that cannot name its URL.'
+  ),
+  maxCatalogBytes: Type.Optional(
+    Type.Integer({
+      minimum: 1024,
+      maximum: 1_073_741_824,
+      description:
+        'How long the list of tools may be, in bytes of JSON: the first ones in the order of the list that fit. The ' +
+        'rest cannot be called.'
+    })
+  ),
+  maxResultBytes: resultBytes(
+    'How long the answer to a call of a tool, a prompt or a read of a resource may be, in bytes. In place of a ' +
+      'longer one the caller gets an error that says so: of a tool a result with `isError`, from which a model sees ' +
+      'to ask for less.'
   ),
   policy: optionalPolicy(
     'Who may use what at this endpoint, in addition to the policy of the tenant: both have to allow.'

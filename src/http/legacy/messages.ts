@@ -1,7 +1,7 @@
 // What clients of both legacy transports post: `initialize`, requests, notifications, responses to server requests, and
 // batches of them.
 
-import { noteAnswer, observe, type CallObservers } from '../../observe/calls.ts'
+import { observe, type CallObservers } from '../../observe/calls.ts'
 import {
   errorMessage,
   errorObject,
@@ -17,6 +17,7 @@ import {
   type RequestId,
   type Revision
 } from '../../protocol/messages.ts'
+import type { ErrorCode } from '../../protocol/error-table.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import type { Client } from '../../protocol/seams.ts'
 import { shapeNotification } from '../../protocol/translate/revision-shape.ts'
@@ -28,6 +29,7 @@ import type { Sessions } from '../../session/sessions.ts'
 import type { SessionBus } from '../../session/session-bus.ts'
 import type { Clock } from '../../time/clock.ts'
 import { callRecordOf, withScopeChallenge, type CallContext, type RequestContext } from '../admission.ts'
+import { cappedAnswer } from '../../relay/call/capped-answer.ts'
 import type { Revalidator } from '../revalidation.ts'
 import { refuseCall, type CallsInFlight } from '../calls-in-flight.ts'
 import { answerText, isLongBody, letGoOfArguments } from '../request-memory.ts'
@@ -57,7 +59,7 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
      * @param streams whether it ever can
      * @param forwarded by another process, which aborts it
      * @returns the text of the message that answers, undefined after a cancellation
-     * @throws GatewayError insufficient_scope while nothing of the reply was sent
+     * @throws GatewayError insufficient_scope, rate_limited, quota_exceeded while nothing of the reply was sent
      */
     async run(
       context: CallContext,
@@ -133,14 +135,13 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
           if (refusal !== undefined) throw refusal
           const result = await relay.call(call)
           const text = await answerText(context, result, responseMessage(id, result))
-          noteAnswer(record, request, result, text)
-          return text
+          return cappedAnswer(record, request, id, result, text)
         })
       } catch (error) {
         if (cancelled) return undefined
-        // While nothing was sent, the status says it: a client then asks for a token with the scopes (2025-11-25
-        // basic/authorization "Scope Challenge Handling").
-        if (error instanceof GatewayError && error.code === 'insufficient_scope') {
+        // While nothing was sent, the status and its headers say it: a client then asks for a token with the scopes
+        // (2025-11-25 basic/authorization "Scope Challenge Handling"), or waits.
+        if (error instanceof GatewayError && toldByStatus.has(error.code)) {
           if (canRefuse(context)) throw withScopeChallenge(error, context)
           // The process that the request came to has its HTTP answer.
           if (forwarded !== undefined) throw error
@@ -175,6 +176,8 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
     }
   }
 }
+
+const toldByStatus: ReadonlySet<ErrorCode> = new Set(['insufficient_scope', 'rate_limited', 'quota_exceeded'])
 
 /** Has the request an HTTP answer of its own, of which nothing was sent? */
 const canRefuse = (context: CallContext | RequestContext): context is RequestContext =>

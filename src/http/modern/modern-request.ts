@@ -16,7 +16,7 @@ import {
   type RequestId,
   type Result
 } from '../../protocol/messages.ts'
-import { noteAnswer, observe, type CallObservers } from '../../observe/calls.ts'
+import { observe, type CallObservers } from '../../observe/calls.ts'
 import type { Log } from '../../observe/log.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import { withServerInfo, type ModernRequest } from '../../protocol/envelope.ts'
@@ -25,6 +25,7 @@ import { passesLogLevel, type Client, type LogLevel } from '../../protocol/seams
 import type { ModernCall } from '../../relay/call/call.ts'
 import type { Clock } from '../../time/clock.ts'
 import { callRecordOf, withScopeChallenge, type RequestContext } from '../admission.ts'
+import { cappedAnswer } from '../../relay/call/capped-answer.ts'
 import { noLongerAccepted, type Revalidator } from '../revalidation.ts'
 import type { CallsInFlight } from '../calls-in-flight.ts'
 import type { Accepts } from '../headers.ts'
@@ -87,8 +88,7 @@ export async function runModernRequest(
       const answer = await answerText(context, result, responseMessage(id, withServerInfo(result, serverInfo)))
       // A caller that is no longer let in gets no result, however near it was.
       if (signal.aborted) throw signal.reason
-      noteAnswer(record, request, result, answer)
-      return answer
+      return cappedAnswer(record, request, id, result, answer)
     })
     over = true
     reply.end(text)

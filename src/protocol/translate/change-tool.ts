@@ -1,6 +1,7 @@
 // A tool as an endpoint changes it: what clients are shown instead, and the arguments that the gateway fills in.
 
 import { GatewayError, isObject, type JsonObject, type Request } from '../messages.ts'
+import { parseJsonPath, schemaWithout, type JsonPath } from './omit.ts'
 import { withParam } from './rewrite.ts'
 
 /** All members may be absent: the tool keeps what its server says. */
@@ -15,16 +16,38 @@ export interface ToolChange {
   readonly fixed?: JsonObject
   /** Sent where the caller leaves the argument out. */
   readonly defaults?: JsonObject
+  /** JSON paths of what its results are shown without. */
+  readonly omit?: readonly string[]
+  /** Of an answer, in place of the limit of the endpoint. */
+  readonly maxResultBytes?: number
   /** Those of `defaults` whose values clients are not shown. */
   readonly hiddenDefaults?: readonly string[]
 }
+
+const pathsOf = new WeakMap<ToolChange, readonly JsonPath[]>()
+
+/** What results of the tool are shown without; none for most. */
+export function omittedPaths(change: ToolChange): readonly JsonPath[] {
+  const known = pathsOf.get(change)
+  if (known !== undefined) return known
+  const paths = (change.omit ?? []).map(parseJsonPath).filter((path) => path !== undefined)
+  pathsOf.set(change, paths)
+  return paths
+}
+
+/** Its results are the gateway's to change. Those of tasks are asked for by requests that name no tool. */
+export const changesResults = (change: ToolChange | undefined): boolean =>
+  change?.omit !== undefined || change?.maxResultBytes !== undefined
 
 /** The entry of a list, before its name is replaced. */
 export function changedTool(tool: JsonObject, change: ToolChange): JsonObject {
   const { title, description } = change
   const annotations = changedAnnotations(tool['annotations'], change)
+  const { outputSchema, ...rest } = tool
+  const shown = outputSchema === undefined ? undefined : schemaWithout(outputSchema, omittedPaths(change))
   return {
-    ...tool,
+    ...rest,
+    ...(shown !== undefined && { outputSchema: shown }),
     ...(title !== undefined && { title }),
     ...(description !== undefined && { description }),
     ...(annotations !== undefined && { annotations }),

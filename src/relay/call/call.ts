@@ -7,6 +7,7 @@ import type { Endpoint, Snapshot, Tenant, UpstreamDefinition } from '../../confi
 import type { MemoryAccount } from '../../limits/memory.ts'
 import type { CallObservers, CallRecord } from '../../observe/calls.ts'
 import type { Log } from '../../observe/log.ts'
+import type { CallLimits } from '../../policy/call-limits.ts'
 import { canonicalJsonOf } from '../../protocol/json-text.ts'
 import {
   type EndpointName,
@@ -36,6 +37,7 @@ export interface Runtime {
   readonly clientInfo: Implementation
   readonly log: Log
   readonly observers: CallObservers
+  readonly callLimits: CallLimits
   /** Default: without limits. */
   readonly memory?: MemoryAccount
 }

@@ -17,9 +17,8 @@ import {
   mergeModernCapabilities,
   tasksExtension
 } from '../../protocol/methods.ts'
-import { anyMatcher } from '../../protocol/glob.ts'
 import { wrapUri } from '../../protocol/naming.ts'
-import { changedTool, type ToolChange } from '../../protocol/translate/change-tool.ts'
+import { changedTool, changesResults, type ToolChange } from '../../protocol/translate/change-tool.ts'
 import { rewriteTool, type UriMap } from '../../protocol/translate/rewrite.ts'
 import { shapeEntry, shapeTool } from '../../protocol/translate/revision-shape.ts'
 import { withoutTaskSupport } from '../../protocol/translate/tasks.ts'
@@ -84,7 +83,7 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
         const { annotations } = tool
         const route = { upstream, name, ...(change && { change }), ...(isObject(annotations) && { annotations }) }
         const own = change === undefined ? tool : changedTool(tool, change)
-        const shared = tasks ? own : withoutTaskSupport(own)
+        const shared = tasks && !changesResults(change) ? own : withoutTaskSupport(own)
         return [
           names.named(member, name, (shown) => ({ entry: rewriteTool(shared, shown, map), route }), change?.rename)
         ]
@@ -93,7 +92,8 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
     const isModern = isModernRevision(listing.revision)
     const modern = { tasks: hasCapability(listing.capabilities, ['extensions', tasksExtension]) }
     for (const named of toolsOfMember) {
-      if (isModern) modernTools.set(named.offer.entry, modern)
+      const { entry, route } = named.offer
+      if (isModern) modernTools.set(entry, changesResults(route.change) ? { tasks: false } : modern)
       names.tools.add(member, named)
     }
     for (const prompt of listing.prompts) {
@@ -102,11 +102,7 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
       names.prompts.add(member, names.named(member, name, offerOfPrompt(prompt, { upstream, name })))
     }
   }
-  const tools = orderedTools(
-    names.tools.offers,
-    (endpoint.order ?? []).map((each) => anyMatcher([each])),
-    endpoint.maxTools
-  )
+  const tools = orderedTools(names.tools.offers, endpoint)
   const known = members.map(({ upstream }) => listings.get(upstream))
   const routes = createResourceRoutes(endpoint, uriMap, offered)
   // Only http(s) URIs are not wrapped, and mean the same wherever they are listed: the first upstream serves them, of

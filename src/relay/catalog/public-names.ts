@@ -4,6 +4,7 @@
 import type { Endpoint, EndpointMember } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { UpstreamName } from '../../protocol/messages.ts'
+import { anyMatcher } from '../../protocol/glob.ts'
 import { mayBeShortened, publicNameFor } from '../../protocol/naming.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import type { Catalog, Offer } from './catalog.ts'
@@ -146,10 +147,17 @@ export function namedOnce(
 /** The tools in the order of the endpoint, and no more than it wants. */
 export function orderedTools(
   offers: ReadonlyMap<string, Offer>,
-  ranks: ReadonlyArray<(tool: string) => boolean>,
-  max = Infinity
+  { order = [], maxTools: max = Infinity, maxCatalogBytes: maxBytes = Infinity }: Endpoint
 ): ReadonlyMap<string, Offer> {
-  if (ranks.length === 0 && offers.size <= max) return offers
+  if (order.length === 0 && offers.size <= max && maxBytes === Infinity) return offers
+  const ranks = order.map((each) => anyMatcher([each]))
+  let bytes = 0
+  const fits = ({ offer }: { offer: Offer }): boolean => {
+    if (maxBytes === Infinity) return true
+    // One that does not fit ends the list: a shorter one after it would jump the queue.
+    bytes += Buffer.byteLength(JSON.stringify(offer.entry)) + 1
+    return bytes <= maxBytes
+  }
   const rankOf = ({ route: { upstream, name } }: Offer): number => {
     const rank = ranks.findIndex((matches) => matches(`${upstream}/${name}`))
     return rank === -1 ? ranks.length : rank
@@ -159,6 +167,7 @@ export function orderedTools(
     ranked
       .sort((a, b) => a.rank - b.rank)
       .slice(0, max)
+      .filter(fits)
       .map(({ name, offer }) => [name, offer] as const)
   )
 }

@@ -2,10 +2,11 @@
 // called and nothing else can; what is denied is as unknown as what no upstream has.
 
 import type { Principal } from '../../auth/principal.ts'
-import { createAccess, type Access } from '../../policy/access.ts'
-import type { RouteKind } from '../../policy/rules.ts'
+import { createAccess, type Access, type Verdict } from '../../policy/access.ts'
+import { factsOf, type RouteKind } from '../../policy/rules.ts'
 import type { JsonObject, Revision, UpstreamName } from '../../protocol/messages.ts'
-import type { EndpointContext } from '../call/call.ts'
+import { isPlainUri } from '../../protocol/plain-uri.ts'
+import type { Call, EndpointContext } from '../call/call.ts'
 import type { Catalog, ListName, NamedKind, Route } from './catalog.ts'
 import type { MayUse } from './public-names.ts'
 
@@ -103,4 +104,44 @@ function visibleCatalog(catalog: Catalog, access: Access): Catalog {
       catalog.unlistedOwnerOfName(kind, name, mayUse(kind)),
     unlistedOwnerOfUri: (uri: string) => catalog.unlistedOwnerOfUri(uri, mayUse('resource'))
   }
+}
+
+export type Judged = Viewer & Pick<Partial<Call>, 'record'>
+
+/**
+ * Conditions of rules at the time of a call, on the very object that its upstream gets.
+ * @param now epoch ms
+ * @returns undefined where nothing depends on the call
+ */
+export function judgedCall(
+  { principal, record }: Judged,
+  catalog: Catalog,
+  kind: 'tool' | 'prompt' | 'resource',
+  route: Route,
+  args: Readonly<Record<string, unknown>>,
+  now: number
+): Verdict | undefined {
+  const { decideCall } = catalog.decide(kind, route)
+  if (decideCall === undefined) return undefined
+  if (principal === undefined) return { refusedBy: 'default', scopes: [] }
+  // A URI that is not plainly written may be another spelling of anything: a condition that looks at it cannot tell.
+  const name = kind === 'resource' && !isPlainUri(route.name) ? undefined : route.name
+  return decideCall({
+    args,
+    ...(name !== undefined && { name }),
+    ...(record?.address !== undefined && { address: record.address }),
+    principal: factsOf(principal),
+    now: new Date(now)
+  })
+}
+
+/** The route of a URI that the viewer could read now: what lasts, such as a subscription, asks each time. */
+export function readableRoute(viewer: Judged, catalog: Catalog, uri: string, now: number): Route | undefined {
+  const route = catalog.resource(uri)
+  if (route === undefined) return undefined
+  const verdict = judgedCall(viewer, catalog, 'resource', route, {}, now)
+  const { scopes } = verdict ?? catalog.decide('resource', route)
+  const mayRead =
+    verdict?.refusedBy === undefined && scopes.every((scope) => viewer.principal?.scopes.has(scope) === true)
+  return mayRead ? route : undefined
 }

@@ -27,12 +27,14 @@ export interface RouteQuestion {
   readonly route: string
   /** Of the call; undefined: they are not known yet. */
   readonly args: unknown
+  /** Of the client. */
+  readonly address?: string | undefined
   readonly now: Date
 }
 
 /** @throws QuestionError where the tenant has no such upstream, or the caller cannot be */
 export function explainRoute(tenant: Tenant, endpoint: Endpoint, question: RouteQuestion): RouteAnswer {
-  const { caller, kind, route, args, now } = question
+  const { caller, kind, route, args, address, now } = question
   const slash = route.indexOf('/')
   const [upstream, name] = [upstreamName(route.slice(0, slash)), route.slice(slash + 1)]
   const kill = killOfRoute(tenant, { upstream, name: kind === 'tool' ? name : '' })
@@ -54,7 +56,7 @@ export function explainRoute(tenant: Tenant, endpoint: Endpoint, question: Route
   const sent = args && sentArguments(endpoint.tools?.[`${upstream}/${name}`], kind, args)
   if (sent instanceof GatewayError)
     return { outcome: 'refused', sentence: `Listed, but refused: ${sent.message}`, missingScopes: [], rules: [] }
-  return explainAccess(tenant, endpoint, { principal, kind, route: { upstream, name }, args: sent, now })
+  return explainAccess(tenant, endpoint, { principal, kind, route: { upstream, name }, args: sent, address, now })
 }
 
 const stoppedAnswer = (kill: Kill): RouteAnswer => ({

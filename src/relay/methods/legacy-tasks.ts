@@ -14,7 +14,8 @@ import { withTaskId, withTaskList } from '../../protocol/translate/tasks.ts'
 import { methodNotFound, stringParam, type LegacyCall } from '../call/call.ts'
 import type { SessionConnection } from '../connections/session-connections.ts'
 import { legacyTaskOutcome, resultOfTask } from '../tasks/await-task.ts'
-import { connect, forwardLegacy, send, type LegacyMethod, type LegacyServices } from './legacy.ts'
+import type { LegacyMethod } from './legacy.ts'
+import { connect, forwardLegacy, send, type LegacyServices } from './legacy-forward.ts'
 import { targetOf, type Target } from './shared.ts'
 
 export const legacyTaskMethods: ReadonlyArray<readonly [method: string, handle: LegacyMethod]> = [

@@ -1,10 +1,9 @@
-// The methods of a session, up to 2025-11-25: the way of a request to its upstream, and of the answer back in the shape
-// of the session's revision.
+// The methods of a session, up to 2025-11-25, each with its answer in the shape of the session's revision.
 
 import { GatewayError, atLeast, type Request, type Result } from '../../protocol/messages.ts'
 import { isLogLevel, logLevels } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/methods.ts'
-import { withArguments } from '../../protocol/translate/change-tool.ts'
+import { changesResults, withArguments } from '../../protocol/translate/change-tool.ts'
 import { shapePromptResult, shapeToolResult } from '../../protocol/translate/revision-shape.ts'
 import {
   rewriteMessages,
@@ -13,126 +12,61 @@ import {
   withoutParam,
   withParam
 } from '../../protocol/translate/rewrite.ts'
-import { mapRelatedTask, readTask, withCreatedTask } from '../../protocol/translate/tasks.ts'
-import type { Sessions } from '../../session/sessions.ts'
-import { abortable, type Clock } from '../../time/clock.ts'
-import type { InputLoop } from '../bridge/input-loop.ts'
-import type { SessionClients } from '../bridge/session-clients.ts'
-import { checkArguments, excerpt, redactError, stringParam, type LegacyCall } from '../call/call.ts'
-import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
-import { urlElicitationForSession } from '../client/client-errors.ts'
-import type { SessionConnection, SessionConnections } from '../connections/session-connections.ts'
-import type { ResourceSubscriptions, SubscriptionRequest } from '../subscriptions/resource-subscriptions.ts'
-import { subscribedScopeOf, type SessionSubscribers } from '../subscriptions/session-subscribers.ts'
-import type { SessionTasks } from '../tasks/session-tasks.ts'
-import { lists, type ListPages } from './list-pages.ts'
+import { readTask, withCreatedTask } from '../../protocol/translate/tasks.ts'
+import { checkArguments, excerpt, stringParam, type LegacyCall } from '../call/call.ts'
+import type { SubscriptionRequest } from '../subscriptions/resource-subscriptions.ts'
+import { subscribedScopeOf } from '../subscriptions/session-subscribers.ts'
+import { connect, forwardLegacy, send, type LegacyServices } from './legacy-forward.ts'
+import { lists } from './list-pages.ts'
 import {
   checkConditions,
   completion,
   resolve,
+  shownResult,
   unknownEntry,
   unknownName,
   withClientUri,
   type Target
 } from './shared.ts'
 
-/** What the methods of a session work with. */
-export interface LegacyServices {
-  readonly catalogs: ClientCatalogs<SessionViewer>
-  readonly connections: SessionConnections
-  readonly clients: SessionClients
-  readonly inputLoop: InputLoop
-  readonly tasks: SessionTasks
-  readonly subscriptions: ResourceSubscriptions
-  readonly subscribers: SessionSubscribers
-  readonly sessions: Sessions
-  readonly pages: ListPages
-  readonly wall: Pick<Clock, 'now'>
-}
-
 export type LegacyMethod = (call: LegacyCall, services: LegacyServices) => Promise<Result>
 
-/**
- * The connection that serves the session at the target's upstream.
- * @throws GatewayError upstream_unavailable, too_many, cancelled
- */
-export async function connect(
-  call: LegacyCall,
-  { definition }: Target,
-  { connections }: LegacyServices
-): Promise<SessionConnection> {
-  // The principal's own credentials for the upstream belong into the scope of the connection.
-  try {
-    return (
-      connections.ready(definition, call.session) ??
-      (await abortable(connections.lease(definition, call, call.session), call.signal))
-    )
-  } catch (error) {
-    throw redactError(error, definition)
-  }
-}
-
-/**
- * Sends the request once. A modern server that answers with input requests is sent it again, with the responses;
- * nothing else is repeated.
- * @throws RpcError, GatewayError: none that only 2026-07-28 knows
- */
-export async function send(
-  call: LegacyCall,
-  connection: SessionConnection,
-  request: Request,
-  { connections, clients, inputLoop, tasks }: LegacyServices,
-  wrapsResult = false
-): Promise<Result> {
-  const { definition } = connection
-  const outgoing = tasks.outgoing(call.session, connection, request)
-  const client = clients.forCall(call, connection)
-  try {
-    const reconnect = (): Promise<SessionConnection> => connections.lease(definition, call, call.session)
-    const result = await inputLoop.request(call, connection, outgoing, client, wrapsResult, reconnect)
-    return mapRelatedTask(result, tasks.toClient(call.session, connection))
-  } catch (error) {
-    try {
-      return urlElicitationForSession(error, call, outgoing, definition.name)
-    } catch (refused) {
-      throw redactError(refused, definition)
-    }
-  } finally {
-    client.endCall()
-  }
-}
-
-/** `connect` and `send`, for requests that need nothing of the connection. */
-export async function forwardLegacy(
-  call: LegacyCall,
-  target: Target,
-  request: Request,
-  services: LegacyServices
-): Promise<Result> {
-  return await send(call, await connect(call, target, services), request, services)
-}
-
 async function callTool(call: LegacyCall, services: LegacyServices): Promise<Result> {
-  const { session, request } = call
-  const { catalogs, tasks } = services
-  const { revision } = session.session.record
+  const { request } = call
+  const { catalogs } = services
   const name = stringParam(call, 'name')
   checkArguments(call)
   const target = await resolve(call, catalogs, 'tool', name)
   if (target === undefined) throw unknownEntry(catalogs.of(call), 'tool', name)
-  const { route, catalog, uris } = target
+  const { route } = target
   const filled = route.change === undefined ? request : withArguments(request, route.change)
   checkConditions(call, target, 'tool', filled, services.wall)
+  return await services.callLimits.within(call, 'tool', route, () => callAt(call, services, target, name, filled))
+}
+
+/** @param filled with the arguments of the endpoint */
+async function callAt(
+  call: LegacyCall,
+  services: LegacyServices,
+  target: Target,
+  name: string,
+  filled: Request
+): Promise<Result> {
+  const { session, request } = call
+  const { catalogs, tasks } = services
+  const { revision } = session.session.record
+  const { route, catalog, uris } = target
   const connection = await connect(call, target, services)
   // With its `task` only where upstream and revision know it (2025-11-25 "Task Support and Handling" 1).
   const asTask =
     request.params?.['task'] !== undefined &&
+    !changesResults(route.change) &&
     atLeast(revision, '2025-11-25') &&
     catalogs.offers(call, route.upstream, 'tasks', 'requests', 'tools', 'call')
   const outgoing = withParam(asTask ? filled : withoutParam(filled, 'task'), 'name', route.name)
   const result = await send(call, connection, outgoing, services, catalog.wrapsStructuredContent(name))
   const task = asTask ? readTask(result['task']) : undefined
-  if (task === undefined) return shapeToolResult(rewriteToolResult(result, uris), revision)
+  if (task === undefined) return shapeToolResult(rewriteToolResult(shownResult(result, route), uris), revision)
   tasks.recordState(session, connection, result['task'])
   await tasks.created(session, connection, task.taskId)
   const created = withCreatedTask(result, tasks.toClient(session, connection))
@@ -145,7 +79,9 @@ async function getPrompt(call: LegacyCall, services: LegacyServices): Promise<Re
   const target = await resolve(call, services.catalogs, 'prompt', name)
   if (target === undefined) throw unknownEntry(services.catalogs.of(call), 'prompt', name)
   checkConditions(call, target, 'prompt', call.request, services.wall)
-  const result = await forwardLegacy(call, target, withParam(call.request, 'name', target.route.name), services)
+  const request = withParam(call.request, 'name', target.route.name)
+  const forward = (): Promise<Result> => forwardLegacy(call, target, request, services)
+  const result = await services.callLimits.within(call, 'prompt', target.route, forward)
   return shapePromptResult(rewriteMessages(result, target.uris), call.session.session.record.revision)
 }
 
@@ -174,7 +110,10 @@ async function atResource(
 
 const readResource: LegacyMethod = (call, services) =>
   atResource(call, services, async (target) => {
-    const result = await forwardLegacy(call, target, withParam(call.request, 'uri', target.route.name), services)
+    checkConditions(call, target, 'resource', call.request, services.wall)
+    const request = withParam(call.request, 'uri', target.route.name)
+    const forward = (): Promise<Result> => forwardLegacy(call, target, request, services)
+    const result = await services.callLimits.within(call, 'resource', target.route, forward)
     return rewriteReadResult(result, target.uris)
   })
 
@@ -186,6 +125,7 @@ const subscribe: LegacyMethod = (call, services) =>
     if (target.route.name.length > maxUriLength) {
       throw new GatewayError('invalid_params', `The URI is longer than ${maxUriLength} characters.`)
     }
+    checkConditions(call, target, 'resource', call.request, services.wall)
     return await services.subscriptions.subscribe(await subscriptionOf(call, target, services), uri)
   })
 

@@ -3,6 +3,7 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { noteAnswered, noteSent } from '../../observe/calls.ts'
+import type { CallLimits } from '../../policy/call-limits.ts'
 import { GatewayError, isObject, type Request, type Result, type UpstreamName } from '../../protocol/messages.ts'
 import { withParam, withoutParam } from '../../protocol/translate/rewrite.ts'
 import { withTaskId } from '../../protocol/translate/tasks.ts'
@@ -32,6 +33,7 @@ export interface ModernServices {
   readonly taskIds: SealedTaskIds
   readonly processTasks: ProcessTasks
   readonly pages: ListPages
+  readonly callLimits: CallLimits
   readonly wall: Pick<Clock, 'now'>
   /** For durations. */
   readonly clock: Pick<Clock, 'now'>
@@ -52,8 +54,7 @@ export function forwardModern(
   at?: LeasedConnection
 ): Promise<Result> {
   const { connections, parking, legacyTasks, states, processTasks, taskIds } = services
-  // The limits of the principal and the tenant belong here, before anything is opened; the principal's own
-  // credentials for the upstream belong into the scope of the lease.
+  // The principal's own credentials for the upstream belong into the scope of the lease.
   return withModernErrors(call, definition, async () => {
     const lease = at ? { ...at, waits() {} } : await abortable(connections.lease(definition, call), call.signal)
     const { upstream } = lease

@@ -10,7 +10,7 @@ import {
   type Result
 } from '../../protocol/messages.ts'
 import { modernClientRequests, tasksExtension, hasCapability } from '../../protocol/methods.ts'
-import { withArguments } from '../../protocol/translate/change-tool.ts'
+import { changesResults, withArguments } from '../../protocol/translate/change-tool.ts'
 import { rewriteMessages, rewriteReadResult, rewriteToolResult, withParam } from '../../protocol/translate/rewrite.ts'
 import {
   checkArguments,
@@ -24,7 +24,7 @@ import { cappedTtlMs } from '../catalog/freshness.ts'
 import { taskForCaller, unknownTask } from '../tasks/caller-tasks.ts'
 import { converse, forwardModern, withModernErrors, type ModernServices } from './modern-forward.ts'
 import { lists } from './list-pages.ts'
-import { checkConditions, completion, resolve, unknownName, withClientUri, type Target } from './shared.ts'
+import { checkConditions, completion, resolve, shownResult, unknownName, withClientUri, type Target } from './shared.ts'
 
 async function discover(call: ModernCall, { catalogs, promises }: ModernServices): Promise<Result> {
   const { modernCapabilities: capabilities, instructions } = catalogs.of(call)
@@ -59,12 +59,15 @@ async function callTool(call: ModernCall, services: ModernServices): Promise<Res
   checkArguments(call)
   const target = await named(call, services, 'tool', name)
   const { route, definition, uris } = target
-  const knowsTasks = hasCapability(call.client.capabilities, ['extensions', tasksExtension])
+  const knowsTasks =
+    !changesResults(route.change) && hasCapability(call.client.capabilities, ['extensions', tasksExtension])
   const asTask = knowsTasks && services.legacyTasks.requiresTask(definition, route.name)
   const filled = route.change === undefined ? call.request : withArguments(call.request, route.change)
   checkConditions(call, target, 'tool', filled, services.wall)
-  const result = await converse(call, definition, withParam(filled, 'name', route.name), services, asTask)
-  if (result['resultType'] !== 'task') return rewriteToolResult(result, uris)
+  const request = withParam(filled, 'name', route.name)
+  const ask = (): Promise<Result> => converse(call, definition, request, services, asTask)
+  const result = await services.callLimits.within(call, 'tool', route, ask)
+  if (result['resultType'] !== 'task') return rewriteToolResult(shownResult(result, route), uris)
   if (asTask) return result
   const { taskId } = result
   if (typeof taskId !== 'string' || !knowsTasks) {
@@ -80,7 +83,8 @@ async function getPrompt(call: ModernCall, services: ModernServices): Promise<Re
   checkConditions(call, target, 'prompt', call.request, services.wall)
   const { route, definition, uris } = target
   const request = withParam(call.request, 'name', route.name)
-  return rewriteMessages(await converse(call, definition, request, services), uris)
+  const ask = (): Promise<Result> => converse(call, definition, request, services)
+  return rewriteMessages(await services.callLimits.within(call, 'prompt', route, ask), uris)
 }
 
 async function readResource(call: ModernCall, services: ModernServices): Promise<Result> {
@@ -92,9 +96,11 @@ async function readResource(call: ModernCall, services: ModernServices): Promise
     const owner = services.catalogs.of(call).unlistedOwnerOfUri(uri)
     throw unknownName(owner, services.states.lost(call) ?? error)
   }
+  checkConditions(call, target, 'resource', call.request, services.wall)
   const { route, definition, uris } = target
   const request = withParam(call.request, 'uri', route.name)
-  const result = await converse(call, definition, request, services).catch((error: unknown) => {
+  const ask = (): Promise<Result> => converse(call, definition, request, services)
+  const result = await services.callLimits.within(call, 'resource', route, ask).catch((error: unknown) => {
     throw withClientUri(withUnknownUri(error, route.name), uris)
   })
   if (result['resultType'] !== 'complete') return result

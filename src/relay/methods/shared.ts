@@ -2,6 +2,7 @@
 
 import { askedFor } from '../../auth/bearer.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { jsonSizeOf } from '../../limits/limits.ts'
 import {
   GatewayError,
   RpcError,
@@ -12,14 +13,15 @@ import {
   type UpstreamName
 } from '../../protocol/messages.ts'
 import { killOfRoute } from '../../policy/kills.ts'
-import { factsOf } from '../../policy/rules.ts'
+import { omittedPaths } from '../../protocol/translate/change-tool.ts'
+import { withoutParts } from '../../protocol/translate/omit.ts'
 import { shapeCompletion } from '../../protocol/translate/revision-shape.ts'
 import { withParam, type UriMap } from '../../protocol/translate/rewrite.ts'
 import type { Clock } from '../../time/clock.ts'
 import { definitionOf, excerpt, type Call } from '../call/call.ts'
 import type { Catalog, NamedKind, Route } from '../catalog/catalog.ts'
 import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
-import type { Viewer } from '../catalog/visible.ts'
+import { judgedCall, type Viewer } from '../catalog/visible.ts'
 
 /** A resolved name: everything that the rest of the call needs to know about its upstream. */
 export interface Target {
@@ -72,19 +74,19 @@ export async function resolve<V>(
 export function checkConditions(
   call: Call,
   { catalog, route }: Target,
-  kind: 'tool' | 'prompt',
+  kind: 'tool' | 'prompt' | 'resource',
   { params }: Request,
   wall: Pick<Clock, 'now'>
 ): void {
-  const { decideCall } = catalog.decide(kind, route)
-  if (decideCall === undefined) return
   const { arguments: args } = params ?? {}
-  const facts = { args: isObject(args) ? args : {}, name: route.name, principal: factsOf(call.principal) }
-  const { refusedBy, scopes } = decideCall({ ...facts, now: new Date(wall.now()) })
+  const verdict = judgedCall(call, catalog, kind, route, isObject(args) ? args : {}, wall.now())
+  if (verdict === undefined) return
+  const { refusedBy, scopes } = verdict
   requireScopes(call, scopes)
   if (refusedBy === undefined) return
+  const what = kind === 'resource' ? 'this resource' : 'these arguments'
   const reason = refusedBy === 'default' ? 'no rule allows it with' : `the rule ${refusedBy} refuses`
-  const message = `The policy of this endpoint refuses the call: ${reason} these arguments at this time.`
+  const message = `The policy of this endpoint refuses the call: ${reason} ${what} at this time, from this address.`
   throw new GatewayError('refused_by_policy', message, { data: { rule: refusedBy } })
 }
 
@@ -117,9 +119,25 @@ export function targetOf(call: RecordedContext, catalog: Catalog, route: Route):
   const { record } = call
   if (record !== undefined) {
     record.route = route
+    if (route.change?.maxResultBytes !== undefined) record.maxAnswerBytes = route.change.maxResultBytes
     if (record.stopped !== undefined && killOfRoute(record.stopped, route) !== undefined) throw stoppedBeforeSent()
   }
   return { route, definition: definitionOf(call, route.upstream), catalog, uris: catalog.uriMap(route.upstream) }
+}
+
+/** In bytes as `jsonSizeOf` counts them: parts are left out in one turn of the event loop. */
+const maxOmitBytes = 4_194_304
+
+/**
+ * A result of a tool without the parts that its endpoint leaves out.
+ * @throws GatewayError upstream_protocol where it is too large for that
+ */
+export function shownResult(result: Result, { change, upstream }: Route): Result {
+  const paths = change === undefined ? [] : omittedPaths(change)
+  if (paths.length === 0) return result
+  if (jsonSizeOf(result, maxOmitBytes) <= maxOmitBytes) return withoutParts(result, paths)
+  const message = `Upstream ${upstream} gave a result that is too large for parts of it to be left out. Ask for less.`
+  throw new GatewayError('upstream_protocol', message, { data: { upstream, outcome: 'unknown' } })
 }
 
 /** An error that names a resource as its upstream knows it, with the URI that the client knows. */

@@ -7,8 +7,9 @@ import { hasCapability } from '../../protocol/methods.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 import { createDelay, type Clock } from '../../time/clock.ts'
 import type { ContextOf, EndpointContext, ModernCall, ModernViewer, Runtime } from '../call/call.ts'
-import type { Catalog } from '../catalog/catalog.ts'
+import type { Catalog, Route } from '../catalog/catalog.ts'
 import { definitionsOf, type ClientCatalogs } from '../catalog/client-catalogs.ts'
+import { readableRoute } from '../catalog/visible.ts'
 import type { Listings } from '../catalog/listings.ts'
 import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
 import { taskForCaller, type SealedTaskIds } from '../tasks/caller-tasks.ts'
@@ -26,7 +27,7 @@ export interface ListenStreamsOptions {
   readonly listings: Pick<Listings, 'markUsed' | 'peek' | 'onChange'>
   readonly connections: Pick<CallerConnections, 'watch'>
   readonly subscriptions: Pick<ResourceSubscriptions, 'subscribe' | 'unsubscribe' | 'drop'>
-  readonly runtime: Pick<Runtime, 'clock' | 'random' | 'log' | 'observers'>
+  readonly runtime: Pick<Runtime, 'clock' | 'wall' | 'random' | 'log' | 'observers'>
 }
 
 export type ListenStream = ReturnType<typeof createListenStream>
@@ -38,13 +39,14 @@ const waitMsOf = ({ snapshot }: EndpointContext): number =>
 /** @param given without its params, where its endpoint stands now */
 export function createListenStream(given: ModernCall, filter: ListenFilter, options: ListenStreamsOptions) {
   const { catalogs, taskIds, processTasks, listings, connections, subscriptions, runtime } = options
-  const { clock, log } = runtime
+  const { clock, wall, log } = runtime
   const { signal } = given
   const parts = new Map<ListenNames, UpstreamPart>()
   const over = Promise.withResolvers<void>()
   const queue = createListenQueue((notification) => given.client.notify(notification), clock)
   let call = given
   let view = catalogs.of(call)
+  const readable = (uri: string): Route | undefined => readableRoute(call, view, uri, wall.now())
   const kinds = new Set([...filter.kinds].filter((kind) => hasCapability(view.capabilities, [kind, 'listChanged'])))
 
   const targetOf = ({ upstream: name, uris, taskIds: shownIds }: ListenNames): ListenTarget => ({
@@ -54,8 +56,8 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
     updated(uri, below, meta) {
       const own = below ? undefined : uris.get(uri)
       for (const shown of own ?? [view.uriMap(name)(uri)]) {
-        // What the endpoint does not offer, or policy denies, cannot be read either.
-        if (view.resource(shown)?.upstream !== name) continue
+        // What the endpoint does not offer, or policy denies now, cannot be read either.
+        if (readable(shown)?.upstream !== name) continue
         const params = { uri: shown, ...(meta !== undefined && { _meta: meta }) }
         queue.send(shown, { method: 'notifications/resources/updated', params })
       }
@@ -154,7 +156,7 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
     async run(): Promise<void> {
       signal.addEventListener('abort', () => over.resolve(), { once: true })
       try {
-        for (const names of listenRoutes(view, filter, (id) => taskIds.open(call, id))) {
+        for (const names of listenRoutes({ resource: readable }, filter, (id) => taskIds.open(call, id))) {
           const definition = call.tenant.upstreams.get(names.upstream)
           if (definition !== undefined) open(definition, names)
         }

@@ -5,8 +5,9 @@ import { GatewayError, type JsonObject, type Notification } from '../../protocol
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
 import { scopeOf } from '../call/call.ts'
 import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
-import type { Viewer } from '../catalog/visible.ts'
+import { readableRoute, type Viewer } from '../catalog/visible.ts'
 import type { SessionConnections } from '../connections/session-connections.ts'
+import type { Clock } from '../../time/clock.ts'
 import type { UpstreamScope } from '../tasks/session-task-ids.ts'
 import type { ResourceSubscriptions } from './resource-subscriptions.ts'
 import type { SubscribedScope, Subscriber } from './subscription-index.ts'
@@ -30,7 +31,8 @@ export function createSessionSubscribers(
   connections: SessionConnections,
   catalogs: ClientCatalogs<SessionViewer>,
   clients: { notify(session: LiveSession, source: UpstreamScope, notification: Notification): void },
-  contextOf: (session: LiveSession) => Viewer | undefined
+  contextOf: (session: LiveSession) => Viewer | undefined,
+  wall: Pick<Clock, 'now'>
 ) {
   const subscribers = new Map<string, Subscriber>()
 
@@ -53,8 +55,8 @@ export function createSessionSubscribers(
       if (viewer === undefined) return
       const catalog = catalogs.of(viewer)
       const uri = shown ?? catalog.uriMap(definition.name)(String(params['uri']))
-      // A reload may have taken it from the endpoint, or from its caller.
-      if (catalog.resource(uri) === undefined) return
+      // A reload may have taken it from the endpoint, or from its caller; or a condition refuses it now.
+      if (readableRoute(viewer, catalog, uri, wall.now()) === undefined) return
       const source = { definition, scope: scopeOf(definition, viewer.session) }
       clients.notify(viewer.session, source, {
         method: 'notifications/resources/updated',

@@ -8,7 +8,7 @@ import { nodeChannel } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import type { Sealer } from '../../store/seal.ts'
 import type { Clock } from '../../time/clock.ts'
-import { type ErrorCode, errorTable } from '../../protocol/error-table.ts'
+import { errorTable } from '../../protocol/error-table.ts'
 
 /**
  * A `beat` of no request asks whether the process is there; it says `alive`. `gone`: it stops, or was not told to
@@ -170,7 +170,7 @@ export function createReplayGuard(clock: { now(): number }, forMs: number): (fro
 
 export type EncodedError =
   | { readonly rpc: RpcErrorObject }
-  | { readonly code: ErrorCode; readonly message: string; readonly data: Readonly<Record<string, unknown>> }
+  | Pick<GatewayError, 'code' | 'message' | 'data' | 'headers'>
 
 export const busCallCancelled = (): GatewayError =>
   new GatewayError('cancelled', 'The request was cancelled by its caller.')
@@ -194,14 +194,15 @@ export const processSilent = (): GatewayError =>
 /** Says nothing of a thrown value that is not ours. */
 export function encodeError(error: unknown): EncodedError {
   if (error instanceof RpcError) return { rpc: error.error }
-  const { code, message, data } =
+  const { code, message, data, headers } =
     error instanceof GatewayError ? error : new GatewayError('internal', 'The process that holds the call failed.')
-  return { code, message, data }
+  return { code, message, data, headers }
 }
 
 export function decodeError(error: EncodedError): Error {
   if ('rpc' in error) return new RpcError(error.rpc)
   return new GatewayError(Object.hasOwn(errorTable, error.code) ? error.code : 'internal', error.message, {
-    data: error.data
+    data: error.data,
+    headers: error.headers
   })
 }

@@ -2,17 +2,21 @@
 // a configuration is read, judged on the arguments of a call.
 
 import { createRequire } from 'node:module'
+import { isIP } from 'node:net'
 import type * as Cel from '@marcbachmann/cel-js'
-import { anyMatcher } from '../protocol/glob.ts'
-import { isRawJson } from '../protocol/messages.ts'
+import { anyMatcher } from '../../protocol/glob.ts'
+import { isRawJson } from '../../protocol/messages.ts'
+import { networksOf, type Networks } from './networks.ts'
 import { ConditionError, readSyntax, type ArgumentPath, type ConditionSyntax } from './condition-syntax.ts'
 
 /** What a condition may look at. */
 export interface ConditionFacts {
   /** Arguments of the tool or prompt, as its upstream gets them. */
   readonly args: Readonly<Record<string, unknown>>
-  /** The upstream's own name of the tool or prompt. */
-  readonly name: string
+  /** The upstream's own name of the tool or prompt, or the URI; absent where it may be another than it seems. */
+  readonly name?: string
+  /** Of the client; absent where it is not known. */
+  readonly address?: string
   readonly principal: PrincipalFacts
   readonly now: Date
 }
@@ -61,18 +65,26 @@ function celEnvironment(): Cel.Environment {
   if (environment !== undefined) return environment
   const cel = createRequire(import.meta.url)('@marcbachmann/cel-js') as typeof Cel
   const globs = new Map<string, (text: string) => boolean>()
+  const networks = new Map<string, Networks>()
   return (environment = new cel.Environment({
     homogeneousAggregateLiterals: false,
     limits: { maxAstNodes: maxNodes, maxDepth, maxListElements: maxNodes, maxMapEntries: maxNodes }
   })
     .registerVariable('args', 'map')
     .registerVariable('name', 'string')
+    .registerVariable('address', 'string')
     .registerVariable('principal', 'map')
     .registerVariable('now', 'google.protobuf.Timestamp')
     .registerFunction('string.glob(string): bool', (text: string, pattern: string) => {
       const matches = globs.get(pattern) ?? anyMatcher([pattern])
       globs.set(pattern, matches)
       return matches(text)
+    })
+    .registerFunction('string.inNetwork(string): bool', (address: string, network: string) => {
+      const contains = networks.get(network) ?? networksOf([network])
+      if (contains === undefined || isIP(address) === 0) throw new TypeError('no network, or no address')
+      networks.set(network, contains)
+      return contains(address)
     })
     .registerFunction('google.protobuf.Timestamp.at(string): google.protobuf.Timestamp', inZone))
 }
@@ -116,6 +128,8 @@ export function compileCondition(expression: string): Condition {
   if (!valid) throw new ConditionError(`is no condition: ${firstLine(error)}`, howTo)
   if (type !== 'bool' && type !== 'dyn')
     throw new ConditionError(`is a ${type}, and not true or false`, 'Compare it with something.')
+  if (networksOf(syntax.networks) === undefined)
+    throw new ConditionError('names a network that there is not', 'Write one such as "10.0.0.0/8" or "2001:db8::/32".')
   if (!syntax.zones.every(isTimeZone))
     throw new ConditionError('names a time zone that there is not', 'Write one such as "Europe/Berlin".')
   return {
@@ -134,7 +148,7 @@ export function compileCondition(expression: string): Condition {
   }
 }
 
-const howTo = 'It may look at args, name, now, and at members of principal such as principal.subject.'
+const howTo = 'It may look at args, name, address, now, and at members of principal such as principal.subject.'
 
 const firstLine = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).split('\n', 1)[0] ?? ''

@@ -2,7 +2,7 @@
 // of what it looks at. Callers choose the arguments, so that everything else is refused when a configuration is read.
 
 import type { ASTNode } from '@marcbachmann/cel-js'
-import { isObject } from '../protocol/messages.ts'
+import { isObject } from '../../protocol/messages.ts'
 
 /** What is wrong with an expression, without a full stop, and what to do. */
 export class ConditionError extends Error {
@@ -28,6 +28,7 @@ export interface ConditionSyntax {
   readonly principal: ReadonlySet<string>
   /** Time zones. */
   readonly zones: readonly string[]
+  readonly networks: readonly string[]
   /** Does `all`, `exists` or `exists_one` look at elements, and does one of them look at arguments for each element? */
   readonly repeats: { readonly elements: boolean; readonly args: boolean }
 }
@@ -37,7 +38,7 @@ const macros = new Set(['all', 'exists', 'exists_one'])
 const timeParts = ['FullYear', 'Month', 'Date', 'DayOfMonth', 'DayOfWeek', 'DayOfYear', 'Hours', 'Minutes']
 const known = new Set([
   ...macros,
-  ...['has', 'size', 'type', 'startsWith', 'endsWith', 'contains', 'glob', 'at'],
+  ...['has', 'size', 'type', 'startsWith', 'endsWith', 'contains', 'glob', 'at', 'inNetwork'],
   ...timeParts.map((part) => `get${part}`)
 ])
 const principalMembers = ['kind', 'issuer', 'subject', 'client', 'key', 'scopes', 'groups', 'roles']
@@ -48,6 +49,7 @@ export function readSyntax(expression: ASTNode): ConditionSyntax {
   const typed: Array<{ path: ArgumentPath; type: string }> = []
   const principal = new Set<string>()
   const zones: string[] = []
+  const networks: string[] = []
   const repeats = { args: false, elements: false }
   let nodes = 0
 
@@ -74,9 +76,10 @@ export function readSyntax(expression: ASTNode): ConditionSyntax {
     compare(node)
     const isMacro = call(node, isInMacro)
     if (isMacro) repeats.elements = true
-    if (node.op === 'rcall' && node.args[0] === 'at') {
-      const [zone] = node.args[2]
-      if (typeof zone?.args === 'string') zones.push(zone.args)
+    const named = node.op !== 'rcall' ? undefined : { at: zones, inNetwork: networks }[node.args[0]]
+    if (node.op === 'rcall' && named !== undefined) {
+      const [text] = node.args[2]
+      if (typeof text?.args === 'string') named.push(text.args)
     }
     if (node.op === 'call' && node.args[0] === 'has') return hasMember(node, isInMacro)
     // The range of a macro is looked at once.
@@ -113,7 +116,7 @@ export function readSyntax(expression: ASTNode): ConditionSyntax {
   }
 
   read(expression, false)
-  return { nodes, paths, typed, principal, zones, repeats }
+  return { nodes, paths, typed, principal, zones, networks, repeats }
 }
 
 /** @returns is it a macro? @throws ConditionError for what conditions may not call */
@@ -131,6 +134,8 @@ function call(node: ASTNode, isInMacro: boolean): boolean {
       `calls ${name} with a text that is not in the expression`,
       'Write the text in quotes: to look for what a caller gives could take very long.'
     )
+  if (name === 'inNetwork' && typeOf(first) !== 'string')
+    throw new ConditionError('calls inNetwork without a network in quotes', 'Write address.inNetwork("10.0.0.0/8").')
   if (name === 'at' && (typeOf(first) !== 'string' || isInMacro))
     throw new ConditionError(
       'calls at without a time zone in quotes, or for each element',

@@ -2,8 +2,8 @@
 
 import { compileCondition } from './condition.ts'
 import { ConditionError } from './condition-syntax.ts'
-import { checkDoubles, type Path, type Report } from './problems.ts'
-import { listOf, stringOrNone, treeOf, type Tree } from './shape.ts'
+import { checkDoubles, type Path, type Report } from '../problems.ts'
+import { listOf, stringOrNone, treeOf, type Tree } from '../shape.ts'
 
 /** Of a tenant, or of an endpoint of one. */
 export function checkPolicy(
@@ -46,6 +46,20 @@ export function checkPolicy(
   })
 }
 
+const numbers = ['perSecond', 'perMinute', 'perHour', 'perDay', 'perMonth', 'concurrent']
+
+/** Limits of calls of a tenant. */
+export function checkCallLimits({ limits }: Tree, place: Path, report: Report): void {
+  for (const [name, limit] of Object.entries(treeOf(limits))) {
+    const given = treeOf(limit)
+    const path = [...place, 'limits', name]
+    if (!numbers.some((each) => given[each] !== undefined))
+      report.add(path, 'limits nothing', `Give one of ${numbers.join(', ')}.`)
+    if (given['burst'] !== undefined && !numbers.slice(0, 3).some((each) => given[each] !== undefined))
+      report.add([...path, 'burst'], 'belongs to perSecond, perMinute or perHour', 'Add one of these, or remove it.')
+  }
+}
+
 /**
  * @param isInserted does the text at a path come from references? Then nothing of it is quoted
  * @returns the members of the principal that it looks at
@@ -57,9 +71,14 @@ function checkCondition(
   report: Report,
   isInserted: (path: Path) => boolean
 ): ReadonlySet<string> {
-  // Resources are also read by subscriptions, which last.
-  if (listOf(kinds).length === 0 || listOf(kinds).some((kind) => kind !== 'tool' && kind !== 'prompt'))
-    report.add(path, 'is judged for calls of tools and prompts only', 'Add what.kinds: [tool], [prompt], or both.')
+  // A template is listed, and nobody calls it: its resources are read.
+  const judged = new Set(['tool', 'prompt', 'resource'])
+  if (listOf(kinds).length === 0 || !listOf(kinds).every((kind) => judged.has(String(kind))))
+    report.add(
+      path,
+      'is judged for calls of tools and prompts and for reads of resources only',
+      'Add what.kinds: [tool], [prompt], [resource], or several of these.'
+    )
   try {
     return compileCondition(when).principal
   } catch (error) {

@@ -1,0 +1,115 @@
+// The numbers of one limit of calls: rates, which fill up steadily, and quotas of a day or month, which begin anew; and
+// what a client is told of them.
+
+import type { CallLimit } from '../config/snapshot.ts'
+
+/** A time that is counted by itself. */
+export interface Window {
+  /** In the key of its bucket. */
+  readonly name: string
+  /** Epoch ms; Infinity of a rate. */
+  readonly until: number
+}
+
+export interface Counter {
+  readonly tenant: string
+  readonly limit: string
+  /** second, minute, hour, day or month. */
+  readonly unit: string
+  readonly isQuota: boolean
+  readonly number: number
+  readonly capacity: number
+  readonly perMs: number
+  readonly windowSeconds: number
+  /** Such as `60 calls a minute`. */
+  readonly says: string
+  readonly windowAt: (now: number) => Window
+  /** Milliseconds until there is more again. */
+  readonly resetMs: (window: Window, now: number) => number
+}
+
+const always: Window = { name: '', until: Infinity }
+
+const rates = [
+  ['perSecond', 'second', 1],
+  ['perMinute', 'minute', 60],
+  ['perHour', 'hour', 3_600]
+] as const
+
+const daySeconds = 86_400
+
+function dayAt(now: number): Window {
+  const day = Math.floor(now / 1000 / daySeconds)
+  return { name: `day ${day}`, until: (day + 1) * daySeconds * 1000 }
+}
+
+function monthAt(now: number): Window {
+  const date = new Date(now)
+  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()]
+  return { name: `month ${year}-${month + 1}`, until: Date.UTC(year, month + 1) }
+}
+
+const quotas = [
+  ['perDay', 'day', daySeconds, dayAt],
+  // Of thirty days: what clients are told must not change from month to month.
+  ['perMonth', 'month', 30 * daySeconds, monthAt]
+] as const
+
+export function countersOf(tenant: string, limit: string, config: CallLimit): Counter[] {
+  const common = { tenant, limit }
+  const ofRates = rates.flatMap(([member, unit, windowSeconds]): Counter[] => {
+    const number = config[member]
+    if (number === undefined) return []
+    const perMs = number / windowSeconds / 1000
+    const article = unit === 'hour' ? 'an' : 'a'
+    return [
+      {
+        ...common,
+        ...{ unit, number, windowSeconds, perMs },
+        isQuota: false,
+        capacity: config.burst ?? number,
+        says: `${number} calls ${article} ${unit}`,
+        windowAt: () => always,
+        resetMs: () => 1 / perMs
+      }
+    ]
+  })
+  const ofQuotas = quotas.flatMap(([member, unit, windowSeconds, windowAt]): Counter[] => {
+    const number = config[member]
+    if (number === undefined) return []
+    return [
+      {
+        ...common,
+        ...{ unit, number, windowSeconds, windowAt },
+        isQuota: true,
+        perMs: 0,
+        capacity: number,
+        says: `${number} calls a ${unit}`,
+        resetMs: ({ until }, now) => until - now
+      }
+    ]
+  })
+  return [...ofRates, ...ofQuotas]
+}
+
+/**
+ * draft-ietf-httpapi-ratelimit-headers: `RateLimit-Policy` says what the limits are, `RateLimit` how much is left of
+ * each and when there is more. Names of limits need no escapes in a String of RFC 9651.
+ */
+export function rateLimitHeaders(
+  states: ReadonlyArray<{ readonly counter: Counter; readonly remaining: number; readonly resetMs: number }>
+): Record<string, string> {
+  if (states.length === 0) return {}
+  const name = ({ limit, unit }: Counter): string => `"${limit}-${unit}"`
+  return {
+    'RateLimit-Policy': states
+      .map(({ counter }) => `${name(counter)};q=${counter.number};w=${counter.windowSeconds}`)
+      .join(', '),
+    RateLimit: states
+      .map(({ counter, remaining, resetMs }) => {
+        const left = Math.min(counter.number, remaining)
+        return `${name(counter)};r=${left};t=${Math.max(1, Math.ceil(resetMs / 1000))}`
+      })
+      .join(', ')
+  }
+}

@@ -1,0 +1,53 @@
+// Leases of tokens in Redis: what lease.ts says, as one script, so that processes that ask at once cannot both get the
+// last token. The time is that of Redis.
+
+import type { Cluster, Redis } from 'ioredis'
+import type { TokenLease, LeaseRequest } from './lease.ts'
+
+/** A bucket is a hash: `spent`, `at`, and of each holder `h:` and its name how many it holds, and until when. */
+const script = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local capacity, perMs, me = tonumber(ARGV[1]), tonumber(ARGV[2]), 'h:' .. ARGV[3]
+local used, want, holdMs, ttlMs = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+local spent, at, had, elsewhere = 0, now, 0, 0
+local all = redis.call('HGETALL', KEYS[1])
+for i = 1, #all, 2 do
+  local name, value = all[i], all[i + 1]
+  if name == 'spent' then spent = tonumber(value)
+  elseif name == 'at' then at = tonumber(value)
+  else
+    local held, ends = string.match(value, '^(%d+) (%d+)$')
+    if not held or tonumber(ends) <= now then redis.call('HDEL', KEYS[1], name)
+    elseif name == me then had = tonumber(held)
+    else elsewhere = elsewhere + tonumber(held) end
+  end
+end
+spent = math.max(had + elsewhere, spent - math.max(0, now - at) * perMs) + math.max(0, used - had)
+local held = math.max(0, had - used)
+local more = want - held
+if more > 0 then
+  local free = math.max(0, math.floor(capacity - spent))
+  more = math.min(more, math.ceil(free / 2))
+end
+held = held + more
+spent = spent + more
+redis.call('HSET', KEYS[1], 'spent', string.format('%.17g', spent), 'at', string.format('%d', now))
+if held > 0 then redis.call('HSET', KEYS[1], me, string.format('%d %d', held, now + holdMs))
+else redis.call('HDEL', KEYS[1], me) end
+redis.call('PEXPIRE', KEYS[1], ttlMs)
+local free = capacity - spent
+local wait = 0
+if free < 1 then wait = perMs > 0 and math.ceil((1 - free) / perMs) or -1 end
+return { held, elsewhere, math.max(0, math.floor(free)), wait }
+`
+
+export async function leaseInRedis(
+  commands: Redis | Cluster,
+  key: string,
+  { capacity, perMs, holder, used, want, holdMs, ttlMs }: LeaseRequest
+): Promise<TokenLease> {
+  const asked = [capacity, perMs, holder, used, want, holdMs, Math.ceil(ttlMs)]
+  const [held = 0, elsewhere = 0, left = 0, wait = 0] = (await commands.eval(script, 1, key, ...asked)) as number[]
+  return { held, elsewhere, left, waitMs: wait < 0 ? Infinity : wait }
+}
