@@ -6,7 +6,7 @@ import { fastify, type FastifyRequest } from 'fastify'
 import type { AddressInfo } from 'node:net'
 import type { Audit } from '../audit/audit.ts'
 import type { Snapshot } from '../config/snapshot.ts'
-import { noteRefused, type RefusalObservers } from '../observe/refused-requests.ts'
+import { noteRefused, type RefusalObservers, type RefusedRequest } from '../observe/refused-requests.ts'
 import { GatewayError, tenantId } from '../protocol/messages.ts'
 import { every, pause, steadyClock, type Clock } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
@@ -102,8 +102,7 @@ export async function createServer(options: ServerOptions) {
     if (error instanceof GatewayError) {
       const { tenant, endpoint = 'default' } = (request.params ?? {}) as PathParams
       const known = tenant !== undefined && state.snapshot.tenants.has(tenantId(tenant)) ? tenant : undefined
-      const { id: requestId, method, url, headers, context, raw } = request
-      const refused = { id: requestId, method, url, headers, context, address: clientAddressOf(raw, state.snapshot) }
+      const refused = refusedRequest(request, clientAddressOf(request.raw, state.snapshot))
       noteRefused(options, refused, known, error)
       if (known !== undefined) audit?.refused(known, endpoint, refused, error.code)
     } else log.error({ err: error, requestId: request.id }, 'a request failed by a fault of the gateway')
@@ -224,6 +223,11 @@ export async function createServer(options: ServerOptions) {
     }
   }
 }
+
+const refusedRequest = (
+  { id, method, url, headers, context }: RouteRequest,
+  address: string | undefined
+): RefusedRequest => ({ id, method, url, headers, context, address })
 
 /** As Node's server says it. */
 const requestTimeout = Object.assign(new Error('nothing came'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
