@@ -85,7 +85,7 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const journal = join(folder, 'journal')
   const [server, web] = await Promise.all([canaryServer(t), tcpLink(t)])
-  const group = sentinel ? await sentinelGroup(t, durable) : undefined
+  const group = sentinel ? await sentinelGroup(t, durable, 3_000) : undefined
   const rig = await replicas(
     t,
     {

@@ -21,8 +21,15 @@ export interface SentinelGroup {
   readonly sentinel: PrivateRedis
 }
 
-/** @param args further options of both servers that keep data */
-export async function sentinelGroup(t: Teardown, args: readonly string[] = []): Promise<SentinelGroup> {
+/**
+ * @param args further options of both servers that keep data
+ * @param downAfterMs of silence of the primary until the replica takes over
+ */
+export async function sentinelGroup(
+  t: Teardown,
+  args: readonly string[] = [],
+  downAfterMs = 500
+): Promise<SentinelGroup> {
   const primary = await redis(t, ['--repl-diskless-sync-delay', '0', ...args])
   const replica = await redis(t, [
     '--replicaof',
@@ -39,7 +46,7 @@ export async function sentinelGroup(t: Teardown, args: readonly string[] = []): 
     t,
     ['--sentinel'],
     `sentinel monitor gatehouse 127.0.0.1 ${portOf(primary)} 1
-sentinel down-after-milliseconds gatehouse 500
+sentinel down-after-milliseconds gatehouse ${downAfterMs}
 sentinel failover-timeout gatehouse 2000
 `
   )

@@ -20,8 +20,11 @@ export interface Wire {
   tellLost(): void
   /** Messages for which this is true are lost. */
   lose: (channel: string) => boolean
-  /** The store is away for messages for which this says something, whether it takes them or not. */
-  fail: (channel: string) => 'taken' | 'lost' | undefined
+  /**
+   * The store is away for messages for which this says something, whether it takes them or not; a promise: it takes
+   * them, and is away when that resolves.
+   */
+  fail: (channel: string) => 'taken' | 'lost' | Promise<void> | undefined
   /** How often each one comes. */
   times: number
   /** Nothing can be opened. */
@@ -74,7 +77,8 @@ export async function wire(
     async publish(channel, message) {
       made.published.push([channel, message])
       const failure = made.fail(channel)
-      if (failure === 'taken') await store.publish(channel, message)
+      if (failure !== undefined && failure !== 'lost') await store.publish(channel, message)
+      await failure
       if (failure !== undefined) throw new GatewayError('unavailable', 'the store is away')
       for (let n = 0; n < made.times; n++) if (!made.lose(channel)) await store.publish(channel, message)
       return 1

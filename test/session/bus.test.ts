@@ -45,6 +45,27 @@ t.test('what is said while the store is away is said when it is back, in its ord
   t.same(said, [{ n: 1 }, { n: 2 }, { n: 3 }])
 })
 
+t.test('a question that is worked on is not refused where the store confirms it too late', async (t) => {
+  const setup = await wire(t)
+  const begun = Promise.withResolvers<void>()
+  let toTwo = 0
+  setup.fail = (channel) => (channel === nodeChannel('two') && toTwo++ === 0 ? begun.promise : undefined)
+  setup.two.serve('modern', async () => {
+    begun.resolve()
+    await new Promise((resolve) => setImmediate(resolve))
+    return 'done'
+  })
+  t.equal(await setup.one.request('two', 'modern', ada, {}, call()), 'done')
+
+  let calls = 0
+  setup.two.serve('modern', async () => ++calls)
+  setup.fail = (channel) => (channel === nodeChannel('two') && toTwo++ === 3 ? 'taken' : undefined)
+  toTwo = 3
+  await t.rejects(setup.one.request('two', 'modern', ada, {}, call()), { code: 'unavailable' }, 'the control')
+  await until('the other side was told to leave it', () => toTwo > 4)
+  t.equal(calls, 0, 'what is refused is not run')
+})
+
 t.test('an answer that was lost is given again to its sender, and one that is worked on is waited for', async (t) => {
   const setup = await wire(t)
   const work = Promise.withResolvers<unknown>()

@@ -112,3 +112,17 @@ t.test('a subscriber that waits when the connection ends is told the reason', as
   subscriptions.end(new Error('it is over'))
   await t.rejects(waiting, { message: 'it is over' })
 })
+
+t.test('lists that were read before the server agreed to tell of changes are read again, and others are not', (t) => {
+  const capabilities = { tools: { listChanged: true }, prompts: {} }
+  for (const isRead of [true, false]) {
+    const { events, subscriptions, agree } = bench()
+    subscriptions.watchLists(capabilities)
+    if (isRead) subscriptions.listed()
+    agree()
+    t.same(events.changed, isRead ? ['tools', 'prompts'] : [], `read: ${isRead}`)
+    subscriptions.listed()
+    subscriptions.end(new Error('over'))
+  }
+  t.end()
+})

@@ -130,7 +130,10 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
       })
       signal.addEventListener('abort', onAbort, { once: true })
       const body: BusQuestion = { kind, whose, question }
-      send(to, 'question', id, body).catch((error: unknown) => settle(error as Error))
+      // It may have arrived although the store did not confirm it in time: what is worked on is not refused.
+      send(to, 'question', id, body).catch((error: unknown) => {
+        if (!working) settle(error as Error)
+      })
     })
   }
 

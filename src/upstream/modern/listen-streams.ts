@@ -38,9 +38,13 @@ export function createUpstreamSubscriptions(
   const notifyOwner = createConnectionNotifications(link)
   const open = new Map<string, ReturnType<typeof openStream>>()
   let lists: ReturnType<typeof openStream> | undefined
+  let isListed = false
 
-  /** @param missed called after an interruption, during which something may have changed unnoticed */
-  function openStream(notifications: JsonObject, missed: () => void) {
+  /**
+   * @param missed called where something may have changed unnoticed: after an interruption
+   * @param isLate asked when the server agrees first: has something been read that it may have changed before?
+   */
+  function openStream(notifications: JsonObject, missed: () => void, isLate = (): boolean => false) {
     const stop = new AbortController()
     const first = Promise.withResolvers<JsonObject>()
     // Subscribers who wait for it are told.
@@ -56,7 +60,7 @@ export function createUpstreamSubscriptions(
         era: 'modern',
         notify(notification) {
           if (notification.method !== 'notifications/subscriptions/acknowledged') return notifyOwner(notification)
-          if (failures > 0 || agreed) missed()
+          if (failures > 0 || agreed || isLate()) missed()
           since = clock.now()
           agreed = true
           const accepted = notification.params?.['notifications']
@@ -135,9 +139,18 @@ export function createUpstreamSubscriptions(
     watchLists(capabilities: ServerCapabilities): void {
       const offered = kinds.filter((kind) => isObject(capabilities[kind]) && capabilities[kind]['listChanged'] === true)
       if (offered.length === 0) return
-      lists = openStream(Object.fromEntries(offered.map((kind) => [`${kind}ListChanged`, true])), () => {
+      const missed = (): void => {
         for (const kind of kinds) if (isObject(capabilities[kind])) events.listChanged(kind, 'gateway')
-      })
+      }
+      lists = openStream(
+        Object.fromEntries(offered.map((kind) => [`${kind}ListChanged`, true])),
+        missed,
+        () => isListed
+      )
+    },
+    /** The server has answered with a list. */
+    listed(): void {
+      isListed = true
     },
     subscribe,
     unsubscribe(uri: string): void {

@@ -33,6 +33,7 @@ interface ModernCodec extends MessageCodec {
   sessionLogLevel: LogLevel | undefined
 }
 
+const listMethods: ReadonlySet<string> = new Set(['tools/list', 'prompts/list', 'resources/list'])
 /** How long a server may go on with a request that was cancelled before it notices. */
 const echoMs = 10_000
 const { headerMismatch, unsupportedRevision } = rpcCodes
@@ -158,6 +159,7 @@ export function createModernRequests({
     const readings = reader?.count
     try {
       const result = await rpc.request(request, client, signal)
+      if (listMethods.has(method)) subscriptions.listed()
       if (method === 'tools/list' && paramHeaders === undefined) return withoutInvalidHeaders(result)
       if (method === 'tools/list') paramHeaders?.learn(result, params?.['cursor'])
       return result
