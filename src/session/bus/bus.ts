@@ -81,11 +81,8 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
     { notify, signal }: BusCall = { notify() {}, signal: new AbortController().signal }
   ): Promise<unknown> {
     if (signal.aborted) throw busCallCancelled()
-    if (!store.live) {
-      // The answer would not arrive.
-      const message = 'The process that holds the call cannot be reached. Retry in a second.'
-      throw new GatewayError('unavailable', message, { headers: { 'Retry-After': '1' } })
-    }
+    // The answer would not arrive.
+    if (!store.live) throw unreachable()
     const giveBack = take(sending, whose)
     if (giveBack === undefined)
       throw new GatewayError('too_many', 'Too many calls are forwarded between processes. Retry later.')
@@ -131,9 +128,7 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
       signal.addEventListener('abort', onAbort, { once: true })
       const body: BusQuestion = { kind, whose, question }
       // It may have arrived although the store did not confirm it in time: what is worked on is not refused.
-      send(to, 'question', id, body).catch((error: unknown) => {
-        if (!working) settle(error as Error)
-      })
+      send(to, 'question', id, body).catch((error: unknown) => working || settle(error as Error))
     })
   }
 
@@ -201,6 +196,11 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
     }
   }
 }
+
+const unreachable = (): GatewayError =>
+  new GatewayError('unavailable', 'The process that holds the call cannot be reached. Retry in a second.', {
+    headers: { 'Retry-After': '1' }
+  })
 
 /** Asks for answers that may have been missed, whenever messages arrive again. Those that are worked on will come. */
 function askForMissed(
