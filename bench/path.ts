@@ -139,6 +139,7 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
       lastError: undefined
     }),
     release: async () => {},
+    renew() {},
     retain() {},
     close: async () => {},
     destroy() {}

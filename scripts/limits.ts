@@ -73,6 +73,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'dropped, and counted in the stream'
     ],
     ['admin/live/watch.ts maxFarListeners', 'listeners at other processes', 'process', 'they hear nothing from it'],
+    ['admin/live/reconnect.ts reconnectWaitMs', 'wait for a new connection', 'request', 'it is told as it is'],
     ['admin/live/usage.ts writeMs', 'time after which what is used is written', 'process', '-'],
     ['admin/live/usage.ts maxToolsCounted', 'tools that are told apart in a day', 'tenant', 'in sums only'],
     ['admin/live/usage-routes.ts maxDays', 'days of usage', 'request', '400'],

@@ -123,7 +123,7 @@ export async function createGateway(
   const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory }, initial, metrics)
 
   const contextOf: ContextOf = (tenant, endpoint) => contextIn(state.snapshot, tenant, endpoint)
-  const now = initial.admin && createNow({ live: events, metrics, store, bus, ...clocks, log })
+  const now = initial.admin && createNow({ live: events, metrics, store, bus, pool, ...clocks, log })
   const observers = { clock: steadyClock, log, audit, metrics: now?.meter }
   const callLimits = createCallLimits({ store, ...clocks, node, log })
   const runtime = { ...clocks, callLimits, random, newId, clientInfo: serverInfo, log, memory, observers }
@@ -155,7 +155,7 @@ export async function createGateway(
   const { listings, catalogOf } = shared
   const held = { live, streams, memory, calls, supervisor, modernRelay, httpSse, connections: server.connections }
   const shown = { snapshot, listings, catalogOf, pool, sessions, control, store, audit, metrics, held, ...clocks }
-  const services = { ...shown, watch: now?.watch, usage: now?.usage }
+  const services = { ...shown, watch: now?.watch, usage: now?.usage, renew: now?.renew }
   const admin = createAdminServer({ ...services, version, log })
 
   async function shutDown(): Promise<void> {

@@ -38,7 +38,7 @@ interface Held {
 
 export interface AdminServices {
   readonly snapshot: () => Snapshot
-  readonly listings: Pick<Listings, 'peek' | 'awaitListings'>
+  readonly listings: Pick<Listings, 'peek' | 'awaitListings' | 'revalidate'>
   readonly catalogOf: CatalogCache
   readonly pool: Pick<Pool, 'stateOf' | 'statesOf'>
   readonly sessions: Pick<Sessions, 'index' | 'end'>
@@ -46,6 +46,7 @@ export interface AdminServices {
   /** undefined only where there is no admin API; so is `usage`. */
   readonly watch: Pick<Watch, 'listen'> | undefined
   readonly usage: Pick<Usage, 'read'> | undefined
+  readonly renew: ((renewal: { readonly hash: string; readonly atOnce: boolean }) => void) | undefined
   readonly store: Store
   /** The time of day. */
   readonly wall: Pick<Clock, 'now'>

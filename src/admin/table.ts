@@ -13,6 +13,7 @@ import { metricsRoute } from './metrics.ts'
 import { questionRoutes } from './questions.ts'
 import { defineRoute, everyRole, type AdminRoute } from './route.ts'
 import { liveRoutes } from './live/routes.ts'
+import { reconnectRoute } from './live/reconnect.ts'
 import { usageRoute } from './live/usage-routes.ts'
 import { sessionRoutes } from './live/sessions.ts'
 import { configurationRoutes } from './tenants.ts'
@@ -43,5 +44,6 @@ export const adminRoutes: readonly AdminRoute[] = [
   ...questionRoutes,
   ...sessionRoutes,
   ...liveRoutes,
-  usageRoute
+  usageRoute,
+  reconnectRoute
 ]

@@ -25,6 +25,7 @@ const bodies: Readonly<Record<string, unknown>> = {
   'PATCH /v1/tenants/{tenant}/issuers/{issuer}': {},
   'PUT /v1/tenants/{tenant}/policy': {},
   'PATCH /v1/tenants/{tenant}/policy': {},
+  'POST /v1/tenants/{tenant}/upstreams/{upstream}/reconnect': {},
   'POST /v1/tenants/{tenant}/endpoints/{endpoint}/explain': { name: 'up/echo' }
 }
 

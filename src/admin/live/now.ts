@@ -4,23 +4,35 @@ import { callLine, type CallMeter } from '../../observe/calls.ts'
 import type { LiveEvents } from '../../observe/live.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Bus } from '../../session/bus/bus.ts'
+import { everyNode } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import type { Clock } from '../../time/clock.ts'
+import type { Pool } from '../../upstream/pool/pool.ts'
 import { createUsage } from './usage.ts'
 import { createWatch } from './watch.ts'
+
+/** What processes tell each other: connections to an upstream are opened anew. */
+interface Renewal {
+  readonly hash: string
+  readonly atOnce: boolean
+}
 
 interface NowOptions {
   readonly live: LiveEvents
   readonly metrics: CallMeter | undefined
   readonly store: Store
   readonly bus: Pick<Bus, 'tell' | 'hear' | 'node' | 'shared'>
+  readonly pool: Pick<Pool, 'renew'>
   readonly clock: Clock
   /** The time of day. */
   readonly wall: Pick<Clock, 'now'>
   readonly log: Log
 }
 
-export function createNow({ live, metrics, store, bus, clock, wall, log }: NowOptions) {
+export function createNow({ live, metrics, store, bus, pool, clock, wall, log }: NowOptions) {
+  bus.hear('renew', ({ hash, atOnce }: Renewal, from) => {
+    if (from !== bus.node) pool.renew(hash, atOnce)
+  })
   const usage = createUsage({ store, node: bus.node, clock, wall, log })
   const watch = createWatch({ live, bus, clock })
   const meter: CallMeter = {
@@ -36,6 +48,11 @@ export function createNow({ live, metrics, store, bus, clock, wall, log }: NowOp
     usage,
     watch,
     meter,
+    /** At every process. */
+    renew(renewal: Renewal): void {
+      pool.renew(renewal.hash, renewal.atOnce)
+      if (bus.shared) void bus.tell(everyNode, 'renew', renewal)
+    },
     async close(): Promise<void> {
       watch.close()
       await usage.close()

@@ -195,7 +195,9 @@ function withListings<C extends EndpointContext>(
     awaitListings: oncePerCall((call) =>
       listings.awaitListings(definitionsOf(call), call.snapshot.limits.coldStartMs, viewKeyOf(call))
     ),
-    revalidate: oncePerCall((call) => listings.revalidate(definitionsOf(call), call.snapshot.limits.coldStartMs)),
+    revalidate: oncePerCall((call) =>
+      listings.revalidate(definitionsOf(call), call.snapshot.limits.coldStartMs, 'unseen')
+    ),
     offers(call, upstream, ...path) {
       const listing = listings.peek(definitionOf(call, upstream), viewKeyOf(call))
       return listing === undefined || hasCapability(shownCapabilitiesOf(listing), path)

@@ -57,6 +57,9 @@ const retryWhileUsedMs = 10 * 60_000
 const releaseAfterMs = 5_000
 const recheckWhileUsedMs = 60_000
 
+/** Something may have changed unseen, or an administrator wants it read. */
+export type Revalidation = 'unseen' | 'asked'
+
 export function createListingWatcher(options: ListingWatcherOptions) {
   const { definition, source, clock, log, onChange, store, redundancy, nextRead = createReadRate(clock) } = options
   const stored = store === undefined ? undefined : createStoredListing(store, definition, clock, log)
@@ -173,10 +176,10 @@ export function createListingWatcher(options: ListingWatcherOptions) {
       if (!hasAnswered) return [firstAnswer.promise]
       return work !== undefined && isStale(listing, clock.now()) ? [work] : []
     },
-    /** Reads again what may have changed unseen. Never rejects. */
-    revalidate(): Promise<void> | undefined {
+    /** Reads again what may have changed unseen; where it was asked for, in any case. Never rejects. */
+    revalidate(why: Revalidation): Promise<void> | undefined {
       // An upstream that is down is tried again in its own time.
-      if (retry.pending || !mayRevalidate(listing, clock.now())) return undefined
+      if (why === 'unseen' && (retry.pending || !mayRevalidate(listing, clock.now()))) return undefined
       start()
       return work
     },

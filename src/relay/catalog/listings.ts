@@ -10,7 +10,7 @@ import { backoffMs, type Clock, settledWithin } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { listingScopeOf } from '../call/call.ts'
-import { createListingWatcher, type ListingWatcher } from './listing-watcher.ts'
+import { createListingWatcher, type ListingWatcher, type Revalidation } from './listing-watcher.ts'
 import type { IsAffected, ViewKey } from './view.ts'
 import { createViews } from './views.ts'
 
@@ -163,9 +163,9 @@ export function createListings(options: ListingsOptions) {
     awaitViews: (definitions: readonly UpstreamDefinition[], waitMs: number, viewKey: ViewKey): Promise<void> =>
       settled(clock, waitMs, definitions, (definition) => views.pending(definition, viewKey, waitMs)),
     /** Reads again what may have changed unseen. */
-    revalidate: (definitions: readonly UpstreamDefinition[], waitMs: number): Promise<void> =>
+    revalidate: (definitions: readonly UpstreamDefinition[], waitMs: number, why: Revalidation): Promise<void> =>
       settled(clock, waitMs, definitions, ({ hash }) => {
-        const work = watchers.get(hash)?.revalidate()
+        const work = watchers.get(hash)?.revalidate(why)
         return work === undefined ? [] : [work]
       }),
     connect,

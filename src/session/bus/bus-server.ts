@@ -21,6 +21,7 @@ export type BusKind =
   | 'deliver'
   | 'watch'
   | 'seen'
+  | 'renew'
 
 export interface BusCall {
   /** Ahead of the answer, in order. JSON. */

@@ -174,6 +174,9 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
       for (const [key, { retryAt }] of scopes) if (now - retryAt > memoryMs) scopes.delete(key)
     },
 
+    /** It may be tried at once, by everybody. */
+    forget: (hash: string): unknown => upstreams.delete(hash),
+
     retain(hashes: ReadonlySet<string>): void {
       for (const hash of upstreams.keys()) if (!hashes.has(hash)) upstreams.delete(hash)
     }

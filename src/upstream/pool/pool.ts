@@ -165,6 +165,8 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
       for (const each of current.values()) if (!hashes.has(each.definition.hash)) each.closeWhenIdle()
     },
 
+    /** Connections to an upstream are opened anew: after the calls that run on them, or at once, which ends those. */
+    renew: (hash: string, atOnce: boolean): void => renew([...current.values()], hash, atOnce, backoff),
     /** Closes all, in parallel, in bounded time. */
     async close(): Promise<void> {
       const all = stopAll()
@@ -176,4 +178,16 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
       for (const connection of stopAll()) connection.destroy(reason)
     }
   }
+}
+
+function renew(
+  connections: readonly PooledConnection[],
+  hash: string,
+  atOnce: boolean,
+  backoff: { forget(hash: string): unknown }
+): void {
+  backoff.forget(hash)
+  for (const each of connections.filter(({ definition }) => definition.hash === hash))
+    if (atOnce) void each.close()
+    else each.closeWhenIdle()
 }

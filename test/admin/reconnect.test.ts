@@ -1,0 +1,94 @@
+// An upstream is connected anew by hand: one that is away is tried at once, a process ends and another one starts, calls
+// that run are let finish unless they must not, at every process, and a change is recorded.
+
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import t from 'tap'
+import { adminCall, adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
+import { legacyClient } from '../kit/client.ts'
+import { key as apiKey } from '../kit/gateway.ts'
+import { listen } from '../kit/listen.ts'
+import { replicas } from '../kit/replicas.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
+
+const path = (name: string): string => `/v1/tenants/acme/upstreams/${name}/reconnect`
+
+t.test('an upstream that is away is tried at once, and a change is recorded', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  let tries = 0
+  const front = await listen(
+    t,
+    createServer((request) => {
+      tries++
+      request.socket.destroy()
+    })
+  )
+  const made = await adminGateway(t, {
+    upstreams: { up: { url: front }, other: { url: upstream.url } },
+    top: { audit: {} }
+  })
+  const client = await legacyClient(made.url(), apiKey)
+  await client.request('tools/list')
+  await until('it is away', async () => {
+    const { json } = await made.call('GET', '/v1/tenants/acme/upstreams/up')
+    return (json as { state: string }).state === 'away'
+  })
+  const before = tries
+  const tried = await made.call('POST', path('up'), { key: adminKeys.acme, body: {} })
+  t.match(tried.json, { state: 'away', lastError: String }, tried.text)
+  t.ok(tries > before, 'it was tried')
+  t.match((await made.call('POST', path('none'), { body: {} })).json, { status: 404 })
+  t.match((await made.call('POST', path('up'), { key: adminKeys.viewer, body: {} })).json, { status: 403 })
+  await until('it is recorded', async () => {
+    const { json } = await made.call('GET', '/v1/tenants/acme/audit?kind=change')
+    return (json as { items: Array<{ action: string }> }).items.some(({ action }) => action === 'upstream.reconnect')
+  })
+})
+
+t.test('calls that run are let finish, or end at once where that is asked for', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const made = await adminGateway(t, { upstreams: { up: { url: upstream.url } } })
+  const client = await legacyClient(made.url(), apiKey)
+  const run = async () => {
+    const call = client.request('tools/call', { name: 'up__slow', arguments: {} })
+    await until('it runs', () => upstream.seen.some(({ message }) => message?.method === 'tools/call'))
+    upstream.seen.length = 0
+    return { call }
+  }
+  const first = await run()
+  t.equal((await made.call('POST', path('up'), { body: {} })).status, 200)
+  upstream.server.release()
+  t.match((await first.call).json, { result: { content: [{ text: 'slow is done' }] } })
+  const second = await run()
+  t.equal((await made.call('POST', path('up'), { body: { atOnce: true } })).status, 200)
+  t.match((await second.call).json, { error: { message: String } })
+  const { json } = await client.request('tools/call', { name: 'up__echo', arguments: {} })
+  t.match(json, { result: {} }, 'the next one is served')
+})
+
+t.test('a process is replaced by another one, at every gateway, and sessions go on', async (t) => {
+  const server = [join(import.meta.dirname, '../kit/stdio-server.ts'), '{}']
+  const child = { command: process.execPath, args: server, isolation: 'shared' }
+  const { nodes } = await replicas(t, { upstreams: { child }, top: { admin: adminSection } }, [{}, {}])
+  const urls = await Promise.all(
+    nodes.map(async (node) => String((await node.logged('listening', ({ msg }) => msg === 'listening'))['adminUrl']))
+  )
+  const clients = await Promise.all(nodes.map(({ url }) => legacyClient(`${url}/t/acme/mcp`, apiKey)))
+  const pidOf = async (client: (typeof clients)[number]): Promise<string> => {
+    const { json } = await client.request('tools/call', { name: 'child__pid', arguments: {} })
+    return JSON.stringify(json.result ?? json.error)
+  }
+  const old = await Promise.all(clients.map(pidOf))
+  t.not(old[0], old[1])
+  t.notMatch(old[0], /error/)
+  const answer = await adminCall(urls[0] ?? '', 'POST', path('child'), { body: {} })
+  t.match(answer.json, { state: 'connected', type: 'stdio' }, answer.text)
+  for (const [at, client] of clients.entries())
+    await until('another process serves', async () => {
+      const now = await pidOf(client)
+      return now !== old[at] && !now.includes('code')
+    })
+})
