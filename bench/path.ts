@@ -162,7 +162,7 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
     serverRequestQuotas: createServerRequestQuotas(),
     sessions,
     live,
-    contextOf: () => place
+    contextOf: Object.assign(() => place, { load: () => Promise.resolve(place) })
   })
   await relay.warm(place)
 

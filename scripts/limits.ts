@@ -13,15 +13,48 @@ type Row = readonly [source: string, what: string, per: string, beyond: string]
 
 const sections: Readonly<Record<string, readonly Row[]>> = {
   'Credentials for upstreams': [
+    ['vault/vault.ts maxSecretLength chars', 'a secret that a person enters', 'upstream', 'refused on the page'],
+    ['http/connections/connection-routes.ts maxFormBytes bytes', 'a form of the page', 'request', '413'],
+    [
+      'http/connections/connection-session.ts sessionMs',
+      'time for which a browser stays signed in',
+      'person',
+      'signs in'
+    ],
+    ['vault/connect-pages.ts linkMs', 'life of a link to the page', 'link', 'refused on the page'],
+    ['vault/oauth/connect-account.ts pendingMs', 'time to allow it at the provider', 'person', 'begun anew'],
+    ['vault/grants.ts maxPeople', 'people whose grants a process remembers', 'process', 'the oldest are read again'],
+    ['vault/grants.ts keptMs', 'time until they are read again', 'person', '-'],
+    ['vault/grants.ts uncertainMs', 'the same while messages may be missed', 'person', '-'],
+    [
+      'vault/grants.ts renewalMs',
+      'time in which one process renews a token',
+      'person and upstream',
+      'another one tries'
+    ],
+    ['vault/oauth/user-account.ts pollMs', 'time between looks for what another process renews', 'person', '-'],
+    [
+      'vault/oauth/user-account.ts replaceMs',
+      'time from which a renewed token that is refused is renewed again',
+      'person and upstream',
+      'the refusal is passed on'
+    ],
+    ['vault/oauth/user-account.ts retryMs', 'time between failed renewals', 'person and upstream', 'calls fail'],
+    ['vault/vault-keys.ts keptMs', 'time for which the key of a tenant stays in memory', 'tenant', 'read again'],
     ['vault/vault-fetch.ts maxBytes bytes', 'an answer of an authorization server', 'request', 'no token'],
     ['vault/vault-fetch.ts timeoutMs', 'time for such an answer', 'request', 'no token'],
-    ['vault/tokens.ts maxTokenLength chars', 'a token, and a refresh token', 'token', 'no token'],
-    ['vault/tokens.ts marginMs', 'time before its end from which a token is not used', 'token', 'a new one'],
-    ['vault/discovery.ts maxServers', 'authorization servers that an upstream names', 'upstream', 'no token'],
-    ['vault/discovery.ts maxScopes', 'scopes of a challenge', 'upstream', 'the rest is left out'],
-    ['vault/client-credentials.ts retryMs', 'time between failed attempts to get a token', 'upstream', 'calls fail'],
+    ['vault/oauth/tokens.ts maxTokenLength chars', 'a token, and a refresh token', 'token', 'no token'],
+    ['vault/oauth/tokens.ts marginMs', 'time before its end from which a token is not used', 'token', 'a new one'],
+    ['vault/oauth/discovery.ts maxServers', 'authorization servers that an upstream names', 'upstream', 'no token'],
+    ['vault/oauth/discovery.ts maxScopes', 'scopes of a challenge', 'upstream', 'the rest is left out'],
     [
-      'vault/client-credentials.ts replaceMs',
+      'vault/oauth/client-credentials.ts retryMs',
+      'time between failed attempts to get a token',
+      'upstream',
+      'calls fail'
+    ],
+    [
+      'vault/oauth/client-credentials.ts replaceMs',
       'time from which a token that is refused is replaced',
       'upstream',
       'the refusal is passed on'
@@ -483,7 +516,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['relay/bridge/input-loop.ts stateOnlyMs', 'pause before a retry without input responses', 'call', 'sent again'],
     ['relay/client/ask-session.ts maxRequests', 'input requests in one result', 'call', 'the call ends with an error'],
     ['relay/client/client-errors.ts maxUrls', 'pages of an error -32042', 'call', 'left out'],
-    ['relay/bridge/request-state.ts maxPages', 'pages of an error -32042 for a modern client', 'call', 'left out'],
+    ['relay/bridge/url-retry.ts maxPages', 'pages of an error -32042 for a modern client', 'call', 'left out'],
     [
       'relay/bridge/parked-call.ts gatherMs maxGatherMs',
       'silence that ends the gathering of server requests into one `input_required`; all of it',

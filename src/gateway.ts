@@ -6,7 +6,6 @@ import { createNow } from './admin/live/now.ts'
 import { createAdminServer } from './admin/server.ts'
 import { createAudit } from './audit/audit.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
-import { createEgressGuard } from './auth/egress-guard.ts'
 import { createFetch } from './auth/fetch.ts'
 import { changedFixedSettings, refuseOpenTenants } from './config/rules.ts'
 import type { Snapshot } from './config/snapshot.ts'
@@ -23,7 +22,7 @@ import { descriptorLimit } from './limits/descriptors.ts'
 import { memoryAccountOfProcess, type MemoryAccount } from './limits/memory.ts'
 import { createLiveEvents } from './observe/live.ts'
 import type { Log } from './observe/log.ts'
-import { contextIn, contextsOf, upstreamHashesOf, type ContextOf } from './relay/call/call.ts'
+import { contextsOf, createContextOf, upstreamHashesOf } from './relay/call/call.ts'
 import type { EndpointReport } from './relay/methods/report.ts'
 import { createModernRelay } from './relay/modern-relay.ts'
 import { createLegacyRelay } from './relay/legacy-relay.ts'
@@ -40,8 +39,7 @@ import { openStore } from './store/open-store.ts'
 import type { Store } from './store/port.ts'
 import { createSealer } from './store/seal.ts'
 import { steadyClock, wallClock } from './time/clock.ts'
-import { createCredentials } from './vault/credentials.ts'
-import { createVaultFetch } from './vault/vault-fetch.ts'
+import { createVault } from './vault/vault.ts'
 import { createServerRequestQuotas } from './upstream/rpc/server-requests.ts'
 import { createConnector } from './upstream/connect/connect.ts'
 import { createEgress } from './upstream/http/socket-pool.ts'
@@ -112,17 +110,18 @@ export async function createGateway(
   const holders = createStreamHolders(bus)
   const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log, copyLimits, holders })
   serveHeldStreams(bus, streams)
-  const live = createLiveSessions(steadyClock, node, () =>
-    Math.min(state.snapshot.limits.sessionIdleMs, state.snapshot.limits.sessionMaxMs)
-  )
+  const live = createLiveSessions(steadyClock, node, () => longestIdleMs(state.snapshot))
   dropWithSessions(sessions, live, streams)
 
   const descriptors = descriptorLimit()
   const supervisor = openSupervisor(snapshot, descriptors, env, log)
   const serverRequestQuotas = createServerRequestQuotas(undefined, memory)
-  const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory }, initial, metrics)
+  const publicUrl = (): string => state.address?.publicUrl ?? ''
+  const vault = await createVault({ store, sealer, snapshot, publicUrl, epochOf: sessions.epochOf, ...clocks, log })
+  const { credentials, views } = vault
+  const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory, credentials }, metrics)
 
-  const contextOf: ContextOf = (tenant, endpoint) => contextIn(state.snapshot, tenant, endpoint)
+  const contextOf = createContextOf(snapshot, views)
   const now = initial.admin && createNow({ live: events, metrics, store, bus, pool, ...clocks, log })
   const observers = { clock: steadyClock, log, audit, metrics: now?.meter }
   const callLimits = createCallLimits({ store, ...clocks, node, log })
@@ -145,7 +144,7 @@ export async function createGateway(
     handlers: { legacy, modern, httpSse, login },
     memory,
     storeHealth: { fault: async () => (await storeHealth.fault()) ?? (sealer.ready ? control.fault() : undefined) },
-    sealer,
+    vault,
     ...observers,
     metrics,
     requestId: () => randomUUID(),
@@ -178,12 +177,11 @@ export async function createGateway(
     for (const each of [revalidator, streams]) each.close()
     await bus.close()
     await modernRelay.close()
-    sealer.close()
-    relay.close()
+    for (const each of [sealer, relay]) each.close()
     await pool.close()
-    supervisor.close()
-    authenticator.close()
+    for (const each of [supervisor, authenticator]) each.close()
     await sessions.close()
+    await vault.close()
     await Promise.all([callLimits.close(), audit?.close(), metrics?.close(), now?.close()])
     await store.close()
   }
@@ -197,13 +195,18 @@ export async function createGateway(
     return { needsRestart: changedFixedSettings(before, next) }
   }
 
+  function retain(): void {
+    const hashes = views.held(upstreamHashesOf(state.snapshot))
+    for (const each of [relay, modernRelay, pool, credentials]) each.retain(hashes)
+  }
+  views.onChange((person) => void [retain(), relay.tellPerson(person)])
+
   function apply(next: Snapshot): void {
     const before = state.snapshot
     state.snapshot = next
     authenticator.reload(next.tenants.values())
     // What is cancelled goes out before its connection closes.
-    const hashes = upstreamHashesOf(next)
-    for (const each of [relay, modernRelay, pool]) each.retain(hashes)
+    retain()
     calls.endStopped(next.tenants)
     if (differentTenants(before, next)) void sessions.endRemovedTenants()
     audit?.releaseRemovedTenants()
@@ -232,18 +235,14 @@ export async function createGateway(
   }
 }
 
+const longestIdleMs = ({ limits: { sessionIdleMs, sessionMaxMs } }: Snapshot): number =>
+  Math.min(sessionIdleMs, sessionMaxMs)
+
 /** The store is asked about each tenant then. */
 const differentTenants = (before: Snapshot, next: Snapshot): boolean =>
   before.isWhole !== next.isWhole || new Set(before.tenants.keys()).symmetricDifference(next.tenants).size > 0
 
-/** @param start whose `egress` holds until the process ends */
-function openPool(parts: PoolParts, { egress: { allow } }: Snapshot, metrics?: UpstreamMeter) {
-  const fetch = createVaultFetch(createEgressGuard(allow))
-  const credentials = createCredentials({ fetch, wall: wallClock, log: parts.log })
-  const connector = createConnector({ ...parts, credentials, egress: createEgress(), clock: steadyClock })
-  const pool = createPool({ connector, clock: steadyClock, random: parts.random, log: parts.log, metrics })
-  const retain = (hashes: ReadonlySet<string>): void => [pool, credentials].forEach((each) => each.retain(hashes))
-  return { ...pool, retain }
+const openPool = (parts: Omit<Parameters<typeof createConnector>[0], 'egress' | 'clock'>, metrics?: UpstreamMeter) => {
+  const connector = createConnector({ ...parts, egress: createEgress(), clock: steadyClock })
+  return createPool({ connector, clock: steadyClock, random: parts.random, log: parts.log, metrics })
 }
-
-type PoolParts = Omit<Parameters<typeof createConnector>[0], 'egress' | 'clock' | 'credentials'>

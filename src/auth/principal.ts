@@ -1,6 +1,8 @@
 // Who calls: from a verified token, a known API key, or `auth: none`, never from anything else that a caller sends.
 
+import { hash } from 'node:crypto'
 import type { AuthConfig, KeyConfig } from '../config/auth/auth-config.ts'
+import type { Person } from '../config/snapshot.ts'
 import type { TenantId } from '../protocol/messages.ts'
 
 export interface Principal {
@@ -44,6 +46,10 @@ export const keyPrincipal = (tenant: TenantId, { name, scopes }: KeyConfig, expi
   ownPrincipal('key', tenant, name, scopes, expiresAt)
 
 export const anonymousPrincipal = (tenant: TenantId): Principal => ownPrincipal('anonymous', tenant, 'anonymous', [])
+
+/** Of a person, whatever their clients are: the same at every process. */
+export const personKeyOf = ({ tenant, issuer, subject }: Person): string =>
+  hash('sha256', JSON.stringify([tenant, issuer, subject]), 'base64url')
 
 /** Is there a kill switch for this caller, or for all? */
 export const isStopped = (

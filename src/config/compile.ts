@@ -51,6 +51,7 @@ export function compile(input: ConfigInput, context: CompileContext): Configurat
       allowedCommands: input.admin.allowedCommands,
       allowedHosts: input.admin.allowedHosts
     },
+    ...(input.vault && { vault: input.vault }),
     egress: input.egress,
     limits: { readyDelayMs: isLoopback(listen.host) ? 0 : usualReadyDelayMs, ...input.limits },
     audit: input.audit === 'none' ? undefined : compileAudit(input.audit, folder),

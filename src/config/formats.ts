@@ -194,6 +194,13 @@ const formats: Readonly<Record<string, readonly Rule[]>> = {
   'private-key': [
     [isPrivateKey, 'is no private key in PEM', 'Name its file as ${file:PATH}; PKCS #8, without a passphrase.']
   ],
+  'vault-key': [
+    [
+      (text) => Buffer.from(text, 'base64').length === 32,
+      'is not 32 bytes in base64',
+      'Make one with: openssl rand -base64 32.'
+    ]
+  ],
   cidr: [[isCidr, 'is no range of addresses', 'Write it like 10.1.0.0/16 or fd00::/8.']],
   time: [
     [

@@ -9,7 +9,16 @@ import type { ConfigInput, TenantInput } from './schema/config.ts'
 
 /** From the schema, because nothing of it is compiled. */
 export type UpstreamAuth = NonNullable<Extract<TenantInput['upstreams'][string], { url: string }>['auth']>
+export type StdioAuth = NonNullable<Extract<TenantInput['upstreams'][string], { command: string }>['auth']>
+export type UserAuth = Extract<UpstreamAuth, { type: 'user' }>
 export type ClientCredentialsAuth = Extract<UpstreamAuth, { type: 'clientCredentials' }>
+
+/** Somebody who uses the gateway, whatever their hosts are. */
+export interface Person {
+  readonly tenant: TenantId
+  readonly issuer: string
+  readonly subject: string
+}
 
 interface UpstreamBase {
   readonly name: UpstreamName
@@ -27,6 +36,11 @@ interface UpstreamBase {
   /** A connection without calls and without a listening client is closed after this time. */
   readonly idleMs: number
   readonly maxMessageBytes: number
+  /**
+   * Who has connected an account or entered a secret: the connections of this definition are theirs alone. Not given:
+   * it is as the configuration has it, for everybody.
+   */
+  readonly person?: Person | undefined
   /** Arguments of its tools that the endpoints take from references: what it says of them is masked. */
   readonly argumentSecrets?: readonly string[]
 }
@@ -40,6 +54,7 @@ export interface StdioDefinition extends UpstreamBase {
   /** Names of variables that it inherits besides. */
   readonly inheritEnv?: readonly string[]
   readonly cwd: string | undefined
+  readonly auth?: StdioAuth | undefined
   /** That it may take, with all that it has started; undefined: only the limit of its tenant holds. */
   readonly memoryBytes?: number
   readonly maxProcesses: number
@@ -142,6 +157,8 @@ export interface Endpoint {
   readonly maxResultBytes?: number | undefined
   /** Applies in addition to that of the tenant: both have to allow. */
   readonly policy: PolicyConfig | undefined
+  /** Where this is what one person has of it: the endpoint of everybody. */
+  readonly ofEverybody?: Endpoint | undefined
 }
 
 /** A reload compares endpoints as JSON: they hold no maps. */
@@ -228,6 +245,8 @@ export interface Snapshot {
   /** Proxies whose `X-Forwarded-For` is believed; undefined: none. */
   readonly trustedProxies?: Networks | undefined
   readonly store: StoreConfig
+  /** Keys under which accounts and secrets of people are kept; the first one is for what is written. */
+  readonly vault?: { readonly keys: ReadonlyArray<{ readonly id: string; readonly key: string }> } | undefined
   /** Ranges that URLs which no operator wrote may lead to, although they are not public. */
   readonly egress: { readonly allow: readonly string[] }
   readonly limits: Readonly<ConfigInput['limits'] & { readonly readyDelayMs: number }>

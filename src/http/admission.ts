@@ -12,6 +12,7 @@ import { holdMemory, type HeldMemory, type MemoryAccount, type MemoryShare } fro
 import type { CallRecord } from '../observe/calls.ts'
 import { endpointName, GatewayError, tenantId } from '../protocol/messages.ts'
 import { quotaKeyOf, type EndpointContext } from '../relay/call/call.ts'
+import type { PersonalViews } from '../vault/personal-views.ts'
 import type { Sealer } from '../store/seal.ts'
 import { corsHeadersOf, type PreparedHeaders, readTarget, type ServerAddress } from './headers.ts'
 import { requestIdHeader, type ClientReply, type ClientRequest, type ReplyHeaders } from './reply.ts'
@@ -149,13 +150,15 @@ export function withScopeChallenge(
 
 /**
  * @param sealer not ready until the key is loaded that event ids are sealed with; no session can be served before
+ * @param views what callers have connected of their own
  * @returns what lets in, or throws GatewayError not_found, unavailable, or as the authenticator refuses
  */
 export function createAdmission(
   state: ServerState,
   authenticator: Authenticator,
   sealer: Pick<Sealer, 'ready'>,
-  memory: MemoryAccount
+  memory: MemoryAccount,
+  views: Pick<PersonalViews, 'load' | 'of'>
 ) {
   // Made once for each endpoint, because every request needs them.
   const perEndpoint = (): WeakMap<Endpoint, ReturnType<typeof resourceOf>> => new WeakMap()
@@ -202,9 +205,11 @@ export function createAdmission(
       })
     const principal = await authenticate(place, suffix, request.raw, request.method)
     const { expiresAt } = principal
+    const loading = views.load(place.tenant, principal)
+    if (loading !== undefined) await loading
     const headers = { ...corsHeadersOf(reply), [requestIdHeader]: request.id }
     return {
-      ...place,
+      ...views.of(place, principal),
       principal,
       validUntil: expiresAt === undefined ? Infinity : expiresAt + place.tenant.auth.leewaySeconds * 1000,
       async revalidate() {

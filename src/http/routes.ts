@@ -9,7 +9,7 @@ import type { MemoryAccount } from '../limits/memory.ts'
 import { classifyHttpBody, isModernVersionHeader } from '../protocol/envelope.ts'
 import { GatewayError, latestModern } from '../protocol/messages.ts'
 import type { StoreHealth } from '../store/health.ts'
-import type { Sealer } from '../store/seal.ts'
+import type { Vault } from '../vault/vault.ts'
 import {
   addressOf,
   createAdmission,
@@ -29,6 +29,7 @@ import type { LegacyHandler } from './legacy/legacy.ts'
 import type { ModernHandler } from './modern/modern.ts'
 import { frontPage, frontPageHeaders } from './pages/front-page.ts'
 import { idOf, sendAccepted, sendJson, type ReadId } from './reply.ts'
+import { addConnectionRoutes } from './connections/connection-routes.ts'
 import { addLoginRoutes } from './login/login-routes.ts'
 import { holdRequest, reserveRequest } from './request-memory.ts'
 import type { RequestRates } from './request-rates.ts'
@@ -45,7 +46,7 @@ export interface RoutesOptions {
   }
   readonly memory: MemoryAccount
   readonly storeHealth: StoreHealth
-  readonly sealer: Pick<Sealer, 'ready'>
+  readonly vault: Vault
   readonly connections: Connections
   readonly rates: RequestRates
 }
@@ -72,9 +73,10 @@ export function addRoutes(
   options: RoutesOptions,
   refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: ReadId) => void
 ): Readonly<Record<'POST' | 'DELETE', AdmittedRoute>> {
-  const { state, authenticator, memory, storeHealth, sealer, connections, rates } = options
+  const { state, authenticator, memory, storeHealth, vault, connections, rates } = options
+  const { sealer } = vault
   const { legacy, modern, httpSse, login } = options.handlers
-  const admit = createAdmission(state, authenticator, sealer, memory)
+  const admit = createAdmission(state, authenticator, sealer, memory, vault.views)
 
   /** @param routes in the order in which their methods are named in Allow */
   function serve(url: string, routes: Partial<Record<Method, Route>>): void {
@@ -169,6 +171,7 @@ export function addRoutes(
   }
 
   addLoginRoutes(server, { state, login, memory, refuse })
+  addConnectionRoutes(server, { state, authenticator, vault, refuse })
 
   /** @returns undefined where requests can be served */
   async function unreadyReason(): Promise<string | undefined> {

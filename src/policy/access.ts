@@ -38,8 +38,9 @@ export function createAccess() {
   /** @returns undefined where neither the tenant nor the endpoint has a policy. Without a principal: of nobody */
   return (tenant: Tenant, endpoint: Endpoint, principal: Principal | undefined): Access | undefined => {
     if (tenant.policy === undefined && endpoint.policy === undefined) return undefined
-    const own = known.get(endpoint) ?? endpointAccess(tenant, endpoint)
-    known.set(endpoint, own)
+    const { ofEverybody = endpoint } = endpoint
+    const own = known.get(ofEverybody) ?? endpointAccess(tenant, endpoint)
+    known.set(ofEverybody, own)
     return principal === undefined ? own.nobody : own.of(principal)
   }
 }

@@ -15,6 +15,7 @@ import { createSessionClients } from './bridge/session-clients.ts'
 import {
   checkProgressToken,
   methodNotFound,
+  quotaKeyOf,
   type ContextOf,
   type EndpointContext,
   type LegacyCall,
@@ -72,9 +73,8 @@ export function createLegacyRelay({
   /** Who came last with the session, for what is not the answer to a request. */
   const principals = new WeakMap<LiveSession, Principal>()
   const contextOf = (session: LiveSession): Viewer | undefined =>
-    viewerOf(contextNow(session.tenant, session.endpoint), principals.get(session))
+    viewerOf(contextNow(session.tenant, session.endpoint, session.session.record.owner), principals.get(session))
 
-  /** Would the configuration not let the session's caller in any more? */
   const isRevoked = (session: LiveSession): boolean => isRevokedAt(session, contextOf(session))
 
   const tasks = createSessionTasks({ sealer, store, sessions: live, pool, clock, log })
@@ -175,13 +175,15 @@ export function createLegacyRelay({
     /** What an endpoint offers, after `warm`. Never rejects. */
     report: (context: EndpointContext) => reportEndpoint(context, listings, catalogOf(context, undefined)),
     /** After a reload: forgets what is gone. @param hashes of all definitions that there are now */
-    retain(hashes: ReadonlySet<string>): void {
+    retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       for (const session of live.all()) if (isRevoked(session)) tasks.cancelAll(session.key)
       listings.retain(hashes)
       subscriptions.retain(hashes)
     },
     /** After a reload: ends sessions whose endpoint is gone, and tells the others which of their lists differ. */
     tellChanges: (before: Snapshot) => tellViewChanges(before, live, contextOf, catalogs),
+    /** What a person has connected is another thing than before. @param person as `quotaKeyOf` */
+    tellPerson: (person: string) => tellPerson(live, person),
     /** After a reload, once their calls have ended: closes what this process holds for callers who are gone. */
     letGo(): void {
       for (const session of [...live.all()]) {
@@ -198,6 +200,11 @@ export function createLegacyRelay({
       tasks.close()
     }
   }
+}
+
+function tellPerson(live: Pick<LiveSessions, 'all'>, person: string): void {
+  for (const session of live.all())
+    if (quotaKeyOf(session.session.record.owner) === person) session.listsChanged(['tools', 'prompts', 'resources'])
 }
 
 const viewerOf = (context: EndpointContext | undefined, principal: Principal | undefined): Viewer | undefined =>

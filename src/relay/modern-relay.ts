@@ -121,7 +121,7 @@ export function createModernRelay({
   })
 
   bus.serve('modern', async (message, channel) => {
-    const { call, upstream, outgoing } = forwardedCallOf(message, channel, contextOf)
+    const { call, upstream, outgoing } = await forwardedCallOf(message, channel, contextOf)
     if (call.request.method.startsWith('tasks/')) return await taskMethod(call, services)
     if (outgoing !== undefined) return await retryForwarded(call, upstream, outgoing, services)
     return await parking.resumeForwarded(call, upstream)
@@ -161,7 +161,7 @@ export function createModernRelay({
      * nobody can resume, and cancels tasks that nobody can ask for.
      * @param hashes of all definitions that there are now
      */
-    retain(hashes: ReadonlySet<string>): void {
+    retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       openTasks.retain(contextOf)
       listenStreams.retain()
       parking.retain()

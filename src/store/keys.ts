@@ -30,6 +30,11 @@ export const keyTable = {
   limit: ['tenant', 'limit', 'whose', 'time'],
   login: ['tenant', 'kind', 'id'],
   'login-grant': ['tenant', 'grant'],
+  'vault-key': ['tenant', 'epoch'],
+  grant: ['tenant', 'issuer', 'subject', 'upstream'],
+  'grant-client': ['tenant', 'issuer'],
+  'grant-pending': ['tenant', 'state'],
+  'grant-renewal': ['tenant', 'issuer', 'subject', 'upstream'],
   'seal-key': [],
   health: []
 } as const
@@ -53,6 +58,9 @@ export const shortageChannel = 'limits'
  * @param node its name, unique on the store
  */
 export const nodeChannel = (node: string): string => `node:${node}`
+
+/** On this channel: the digest of a person, whose grants have changed (vault/grants). */
+export const grantsChannel = 'grants'
 
 /** Stands for every process where one is named. No process has this name. */
 export const everyNode = 'all'
@@ -132,5 +140,10 @@ export const dpopProofKey = keyMaker('dpop-proof')
 export const limitKey = keyMaker('limit')
 export const loginKey = keyMaker('login')
 export const loginGrantKey = keyMaker('login-grant')
+export const vaultKeyKey = keyMaker('vault-key')
+export const grantKey = keyMaker('grant')
+export const grantClientKey = keyMaker('grant-client')
+export const grantPendingKey = keyMaker('grant-pending')
+export const grantRenewalKey = keyMaker('grant-renewal')
 export const sealKeyKey = key('seal-key')
 export const healthKey = key('health')

@@ -1,37 +1,56 @@
 // What upstreams are shown of who calls, by their `auth`.
 
+import type { ClientCredentialsAuth, HttpDefinition, Person, UpstreamDefinition, UserAuth } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
-import type { HttpDefinition, UpstreamDefinition } from '../config/snapshot.ts'
 import type { Clock } from '../time/clock.ts'
-import type { UpstreamCredential, UpstreamCredentials } from '../upstream/rpc/credential.ts'
-import { createClientCredentials } from './client-credentials.ts'
+import type { ConnectPage, UpstreamCredential, UpstreamCredentials } from '../upstream/rpc/credential.ts'
+import { createClientCredentials } from './oauth/client-credentials.ts'
+import type { Grants } from './grants.ts'
+import { isPersonal } from './personal-views.ts'
+import { createUserAccount } from './oauth/user-account.ts'
 import type { VaultFetch } from './vault-fetch.ts'
 
 interface CredentialsOptions {
   readonly fetch: VaultFetch
+  readonly grants: Grants
+  readonly pages: { of(definition: UpstreamDefinition): ConnectPage }
+  readonly clock: Clock
   /** The time of day. */
   readonly wall: Pick<Clock, 'now'>
   readonly log: Log
 }
 
 /** One for a process: connections of the same definition share a token. */
-export function createCredentials({ fetch, wall, log }: CredentialsOptions) {
+export function createCredentials({ fetch, grants, pages, clock, wall, log }: CredentialsOptions) {
   const known = new Map<string, UpstreamCredential>()
 
-  function made(definition: HttpDefinition): UpstreamCredential | undefined {
-    const { auth, url } = definition
-    if (auth === undefined) return undefined
-    const written = [url, auth.issuer, auth.tokenUrl]
+  function clientCredentials(definition: HttpDefinition, auth: ClientCredentialsAuth): UpstreamCredential {
+    const written = [definition.url, auth.issuer, auth.tokenUrl]
     return createClientCredentials(definition, auth, fetch(written), wall, log)
+  }
+
+  function userAccount(definition: HttpDefinition, person: Person, auth: UserAuth): UpstreamCredential {
+    const written = [definition.url, auth.issuer, auth.tokenUrl]
+    const common = { grants, page: pages.of(definition), clock, wall, log }
+    return createUserAccount({ ...common, definition: { ...definition, person }, auth, fetch: fetch(written) })
+  }
+
+  function made(definition: UpstreamDefinition): UpstreamCredential | undefined {
+    const { auth, person } = definition
+    if (definition.type !== 'http') return undefined
+    if (auth?.type === 'clientCredentials') return clientCredentials(definition, auth)
+    return auth?.type === 'user' && person !== undefined ? userAccount(definition, person, auth) : undefined
   }
 
   return {
     of(definition: UpstreamDefinition): UpstreamCredential | undefined {
-      if (definition.type !== 'http' || definition.auth === undefined) return undefined
+      if (definition.auth === undefined) return undefined
       const credential = known.get(definition.hash) ?? made(definition)
       if (credential !== undefined) known.set(definition.hash, credential)
       return credential
     },
+    pageOf: (definition: UpstreamDefinition): ConnectPage | undefined =>
+      isPersonal(definition) && definition.person === undefined ? pages.of(definition) : undefined,
     /** Forgets the tokens of what is no longer configured. */
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       for (const hash of known.keys()) if (!hashes.has(hash)) known.delete(hash)

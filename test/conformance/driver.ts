@@ -3,6 +3,8 @@
 // says which era both speak.
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { randomBytes } from 'node:crypto'
+import { connectAccount, signedIn } from '../kit/connect-page.ts'
 import { jsonHeaders, send } from '../kit/client.ts'
 import { gateway, key } from '../kit/gateway.ts'
 
@@ -25,9 +27,13 @@ const {
 } = process.env
 const modern = version >= '2026-07-28'
 const authorization = `Bearer ${key}`
+/** A person connects an account; the client of the gateway has no part in it. */
+const signsIn = scenario?.startsWith('auth/') === true && !scenario.startsWith('auth/client-credentials')
+/** The document that the suite's authorization server knows. */
+const suiteClient = 'https://conformance-test.local/client-metadata.json'
 
 const closers: Array<() => unknown> = []
-const { url } = await gateway(
+const { url, publicUrl } = await gateway(
   {
     teardown: (close) => {
       closers.unshift(close)
@@ -35,8 +41,11 @@ const { url } = await gateway(
   },
   {
     upstreams: { suite: { type: 'http', url: process.argv.at(-1), auth: authOf(scenario) } },
-    // The suite's servers are on loopback.
-    top: { egress: { allow: ['127.0.0.0/8', '::1/128'] } },
+    top: {
+      // The suite's servers are on loopback.
+      egress: { allow: ['127.0.0.0/8', '::1/128'] },
+      vault: { keys: [{ id: 'driver', key: randomBytes(32).toString('base64') }] }
+    },
     endpoints: { default: { upstreams: ['suite'], prefix: '' } },
     limits: { coldStartMs: 30_000 }
   }
@@ -53,7 +62,9 @@ const client = new Client(
 client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: {} }))
 await client.connect(new StreamableHTTPClientTransport(new URL(url()), { requestInit: { headers: { authorization } } }))
 
-const { tools, resources, prompts } = client.getServerCapabilities() ?? {}
+if (signsIn) await useAccount()
+
+const { tools, resources, prompts } = signsIn ? {} : (client.getServerCapabilities() ?? {})
 if (tools !== undefined) {
   const { toolCalls } = JSON.parse(context) as { toolCalls?: ToolCall[] }
   const all = await listed()
@@ -68,10 +79,33 @@ if (prompts !== undefined) for (const { name } of (await client.listPrompts()).p
 await client.close()
 for (const close of closers) await close()
 
+/** As a person would: connects an account when a tool wants it, and repeats the call. */
+async function useAccount(): Promise<void> {
+  for (let round = 0; round < 4; round++) {
+    const { tab, page } = await signedIn(`${publicUrl}/t/acme/connections`, key)
+    const landing = await connectAccount(tab, page)
+    if (!landing.html.includes('suite is connected')) return
+    const { tools: all } = await client.listTools()
+    let refused = false
+    for (const { name } of all.filter((tool) => !tool.name.startsWith('connect_')))
+      // Twice: a server may change what it wants between two calls.
+      for (const _again of [1, 2])
+        refused ||= JSON.stringify(await client.callTool({ name, arguments: {} })).includes('/connections?upstream=')
+    // Its tool is back where the account is of no use any more.
+    if (!refused && !all.some(({ name }) => name.startsWith('connect_'))) return
+  }
+}
+
 /** What the gateway is configured with to sign in where the scenario wants that. */
 function authOf(name = ''): object | undefined {
-  if (!name.startsWith('auth/client-credentials')) return undefined
+  if (!name.startsWith('auth/')) return undefined
   const given = JSON.parse(context) as Record<string, string>
+  if (signsIn)
+    return {
+      type: 'user',
+      clientId: given['client_id'] ?? (name === 'auth/basic-cimd' ? suiteClient : undefined),
+      clientSecret: given['client_secret']
+    }
   return {
     type: 'clientCredentials',
     clientId: given['client_id'],

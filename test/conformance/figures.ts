@@ -53,7 +53,12 @@ export const clientScenarios = {
     initialize: 'mcp-client-initialization',
     tools_call: 'tool-add-numbers',
     'sse-retry': 'client-sse-retry-timing',
-    'elicitation-sep1034-client-defaults': 'client-elicitation-sep1034-string-default'
+    'elicitation-sep1034-client-defaults': 'client-elicitation-sep1034-string-default',
+    'auth/metadata-var2': 'valid-bearer-token',
+    'auth/basic-cimd': 'valid-bearer-token',
+    'auth/scope-step-up': 'scope-step-up-escalation',
+    'auth/token-endpoint-auth-post': 'valid-bearer-token',
+    'auth/pre-registration': 'valid-bearer-token'
   },
   '2026-07-28': {
     tools_call: 'tool-add-numbers',
@@ -63,7 +68,13 @@ export const clientScenarios = {
     'http-invalid-tool-headers': 'sep-2243-client-reject-invalid-tool',
     'sep-2322-client-request-state': 'sep-2322-client-request-state-echoed',
     'json-schema-ref-no-deref': 'sep-2106-no-network-ref-deref',
-    'json-schema-2020-12-preservation': 'sep-2106-client-anchor-keyword-preserved'
+    'json-schema-2020-12-preservation': 'sep-2106-client-anchor-keyword-preserved',
+    'auth/scope-step-up': 'scope-step-up-escalation',
+    'auth/iss-supported': 'valid-bearer-token',
+    'auth/iss-wrong-issuer': 'authorization-request',
+    'auth/offline-access-scope': 'valid-bearer-token',
+    'auth/authorization-server-migration': 'valid-bearer-token',
+    'auth/resource-mismatch': 'prm-pathbased-requested'
   },
   extension: {
     'auth/client-credentials-basic': 'valid-bearer-token',

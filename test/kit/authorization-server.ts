@@ -68,7 +68,7 @@ export async function authorizationServer(
           return await at.interactionFinished(request, response, { error: 'access_denied', error_description: 'no' })
         const { params } = await at.interactionDetails(request, response)
         const grant = new at.Grant({ accountId: person, clientId: String(params['client_id']) })
-        grant.addOIDCScope('openid offline_access')
+        grant.addOIDCScope(`openid offline_access ${scopes.join(' ')}`)
         grant.addResourceScope(String(params['resource']), scopes.join(' '))
         revoked.delete(person)
         await at.interactionFinished(request, response, {

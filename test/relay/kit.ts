@@ -20,6 +20,7 @@ import {
   tenantId
 } from '../../src/protocol/messages.ts'
 import { compileConfig } from '../../src/config/load.ts'
+import { createContextOf } from '../../src/relay/call/call.ts'
 import type { Snapshot, UpstreamDefinition } from '../../src/config/snapshot.ts'
 import { keyPrincipal } from '../../src/auth/principal.ts'
 import type { Client, ListKind, Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
@@ -205,10 +206,7 @@ export async function relaySetup(
       serverRequestQuotas: createServerRequestQuotas(),
       sessions,
       live,
-      contextOf(_tenant, name) {
-        const endpoint = tenant.endpoints.get(name)
-        return endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
-      }
+      contextOf: createContextOf(() => snapshot, { load: () => undefined, of: (context) => context })
     }),
     async person(name = 'ada', at = 'default', capabilities = {}) {
       const endpoint = tenant.endpoints.get(endpointName(at))

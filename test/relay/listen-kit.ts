@@ -265,7 +265,7 @@ export async function listenSetup(
         offers: () => true,
         viewKeyOf: () => undefined
       },
-      contextOf: placeOf,
+      contextOf: Object.assign(placeOf, { load: async (...at: Parameters<typeof placeOf>) => placeOf(...at) }),
       taskIds,
       processTasks: { find: () => undefined },
       listings: {

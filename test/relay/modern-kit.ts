@@ -20,7 +20,7 @@ import {
   tenantId
 } from '../../src/protocol/messages.ts'
 import type { Client, HandshakeParams, LogLevel, Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
-import type { EndpointContext } from '../../src/relay/call/call.ts'
+import type { ContextOf, EndpointContext } from '../../src/relay/call/call.ts'
 import { createCatalogCache } from '../../src/relay/catalog/client-catalogs.ts'
 import { createLogLevels } from '../../src/relay/connections/log-level.ts'
 import { createListings, type Listings } from '../../src/relay/catalog/listings.ts'
@@ -156,6 +156,8 @@ export async function modernSetup(
     return found === undefined ? undefined : { snapshot, tenant, endpoint: found }
   }
   const away = new Set<string>()
+  const contextOf = (...[, endpoint]: Parameters<ContextOf>): EndpointContext | undefined =>
+    away.has(endpoint) ? undefined : placeOf(endpoint)
   const relay = createModernRelay({
     pool,
     sealer,
@@ -175,7 +177,7 @@ export async function modernSetup(
       observers: { clock, log },
       callLimits: createCallLimits({ store, clock, wall, node: 'here', log })
     },
-    contextOf: (_tenant, endpoint) => (away.has(endpoint) ? undefined : placeOf(endpoint)),
+    contextOf: Object.assign(contextOf, { load: async (...at: Parameters<typeof contextOf>) => contextOf(...at) }),
     node: 'here',
     bus: { request: () => Promise.reject(new GatewayError('invalid_state', 'nobody there')), serve() {} }
   })

@@ -17,6 +17,10 @@ import {
   controlVersionKey,
   digest,
   eventsKey,
+  grantClientKey,
+  grantKey,
+  grantPendingKey,
+  grantRenewalKey,
   healthKey,
   key,
   keyTable,
@@ -34,7 +38,8 @@ import {
   tenantSessionsKey,
   tenantsKey,
   usageIndexKey,
-  usageKey
+  usageKey,
+  vaultKeyKey
 } from '../../src/store/keys.ts'
 import { runs } from '../kit/runs.ts'
 
@@ -175,6 +180,11 @@ t.test('the table says how many parts a key has', async (t) => {
     limit: limitKey('a', 'b', 'c', 'd'),
     login: loginKey('a', 'b', 'c'),
     'login-grant': loginGrantKey('a', 'b'),
+    'vault-key': vaultKeyKey('a', '0'),
+    grant: grantKey('a', 'b', 'c', 'd'),
+    'grant-client': grantClientKey('a', 'b'),
+    'grant-pending': grantPendingKey('a', 'b'),
+    'grant-renewal': grantRenewalKey('a', 'b', 'c', 'd'),
     'seal-key': sealKeyKey,
     health: healthKey
   }

@@ -36,6 +36,36 @@ const ListenSchema = closedObject(
   { description: 'Where the gateway listens.' }
 )
 
+const optionalVault = Type.Optional(
+  Type.Union(
+    [
+      closedObject(
+        {
+          keys: Type.Array(
+            closedObject({
+              id: Type.String({ minLength: 1, maxLength: 64, description: 'What the key is called, in the store.' }),
+              key: formatted('vault-key', '32 random bytes in base64, preferably as `${file:PATH}`.')
+            }),
+            {
+              minItems: 1,
+              maxItems: 8,
+              description:
+                'The first one is used for what is written; the others are for what was written before. Make ' +
+                'one with `openssl rand -base64 32`.'
+            }
+          )
+        },
+        { title: 'vault' }
+      )
+    ],
+    {
+      description:
+        'Keys under which the accounts and secrets of people are kept ([connections.md](connections.md)). Needed by ' +
+        'upstreams with `auth: { type: user }` or `userSecret`.'
+    }
+  )
+)
+
 const EgressSchema = closedObject(
   {
     allow: list(
@@ -120,6 +150,7 @@ export const ConfigSchema = closedObject(
       'info',
       'The least severe level that is logged.'
     ),
+    vault: optionalVault,
     egress: defaulted(EgressSchema),
     limits: defaulted(LimitsSchema),
     admin: optionalAdmin,

@@ -1,6 +1,6 @@
 // The schema of `auth` of an HTTP upstream: what the gateway shows the server of who calls.
 
-import { choice, closedObject, formatted, scopes } from './parts.ts'
+import { choice, closedObject, defaulted, formatted, scopes } from './parts.ts'
 import { Type } from './type.ts'
 
 /** Where its tokens come from, and for what; the same for every kind that gets tokens. */
@@ -55,8 +55,82 @@ const ClientCredentialsSchema = closedObject(
   { title: 'upstream auth by client credentials' }
 )
 
+const secretTexts = {
+  label: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 200, description: 'What the page calls the secret. Not given: `API key`.' })
+  ),
+  help: Type.Optional(formatted('jwks-url', 'A web page that says where a person gets one; the page has a link to it.'))
+}
+
+const UserHeaderSchema = closedObject(
+  {
+    type: Type.Enum(['userSecret'] as const, {
+      description: 'A key of their own that each person enters on the page of their connections.'
+    }),
+    header: defaulted(
+      Type.String({ format: 'header-name', default: 'Authorization', description: 'The header that carries it.' })
+    ),
+    prefix: defaulted(
+      Type.String({
+        format: 'header-value',
+        maxLength: 100,
+        default: 'Bearer ',
+        description: 'What stands before it in the header.'
+      })
+    ),
+    ...secretTexts
+  },
+  { title: 'upstream auth by a secret of each person' }
+)
+
+const UserVariableSchema = closedObject(
+  {
+    type: Type.Enum(['userSecret'] as const, {
+      description:
+        'A key of their own that each person enters on the page of their connections; each person has processes of ' +
+        'their own.'
+    }),
+    env: Type.String({
+      pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
+      patternErrorMessage: 'must be the name of an environment variable',
+      description: 'The environment variable that carries it.'
+    }),
+    ...secretTexts
+  },
+  { title: 'upstream auth by a variable of each person' }
+)
+
+const UserSchema = closedObject(
+  {
+    type: Type.Enum(['user'] as const, {
+      description: 'An account of their own that each person connects once, by OAuth, for all their hosts.'
+    }),
+    ...tokenSource,
+    clientId: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 2_048,
+        description:
+          'Of the client registered for the gateway. Not given: the gateway registers itself, or names the document ' +
+          'of its metadata.'
+      })
+    ),
+    authorizationUrl: Type.Optional(
+      formatted('jwks-url', 'The authorization endpoint, where the authorization server has no metadata.')
+    ),
+    tokenUrl: Type.Optional(formatted('jwks-url', 'The token endpoint, with `authorizationUrl`.'))
+  },
+  { title: 'upstream auth by an account of each person' }
+)
+
+export const optionalStdioAuth = Type.Optional(
+  Type.Union([UserVariableSchema], {
+    description: 'What the server is given of who calls ([connections.md](connections.md)).'
+  })
+)
+
 export const optionalUpstreamAuth = Type.Optional(
-  Type.Union([ClientCredentialsSchema], {
+  Type.Union([UserSchema, UserHeaderSchema, ClientCredentialsSchema], {
     description:
       'What the server is shown of who calls, besides `headers` ([connections.md](connections.md)). Never the token ' +
       'of a caller.'

@@ -14,7 +14,7 @@ import {
   record
 } from './parts.ts'
 import { Type } from './type.ts'
-import { optionalUpstreamAuth } from './upstream-auth.ts'
+import { optionalStdioAuth, optionalUpstreamAuth } from './upstream-auth.ts'
 
 const tagName = {
   pattern: '^[A-Za-z][A-Za-z0-9_.-]{0,62}$',
@@ -111,6 +111,7 @@ export const StdioSchema = closedObject(
         'Its working directory, relative to this file. Default: the working directory of the gateway.'
       )
     ),
+    auth: optionalStdioAuth,
     memoryBytes: Type.Optional(
       Type.Integer({
         minimum: 16 * MiB,

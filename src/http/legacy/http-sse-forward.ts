@@ -36,9 +36,9 @@ export function forwardHttpSsePosts(
 ) {
   bus.serve('http-sse', async (question) => {
     const { tenant, endpoint, principal: said, validUntil, requestId, id, body } = question as ForwardedPost
-    const place = homes.contextOf(tenant, endpoint)
-    if (place === undefined) throw sessionEnded()
     const principal = carriedPrincipalOf(said)
+    const place = await homes.contextOf.load(tenant, endpoint, principal)
+    if (place === undefined) throw sessionEnded()
     const person = quotaKeyOf(principal)
     const memory = holdMemory(homes.memory.share(tenant, person))
     const release = memory.retain()
@@ -54,7 +54,7 @@ export function forwardHttpSsePosts(
         validUntil: validUntil ?? Infinity,
         // The credential was checked where it came in; what the configuration says of its caller may change.
         async revalidate() {
-          const now = homes.contextOf(tenant, endpoint)
+          const now = homes.contextOf(tenant, endpoint, principal)
           if (now === undefined || !isConfiguredPrincipal(principal, now.tenant.auth)) throw noLongerAccepted()
         }
       }

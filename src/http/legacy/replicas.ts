@@ -12,7 +12,7 @@ export function createReplicas(options: SessionHomesOptions, relay: Pick<LegacyR
   const sessionBus = createSessionBus(bus, live, steadyClock)
   // A client that listens at another process keeps the connections of its session here.
   sessionBus.onListening((session) => {
-    const context = contextOf(session.tenant, session.endpoint)
+    const context = contextOf(session.tenant, session.endpoint, session.session.record.owner)
     if (context !== undefined) relay.touch(context, session)
   })
   sessionBus.onNotified(relay.notify)

@@ -207,7 +207,7 @@ async function runForwarded(
   run: RunForwarded
 ): Promise<Answer> {
   const principal = carriedPrincipalOf(said)
-  const place = contextOf(tenant, endpoint)
+  const place = await contextOf.load(tenant, endpoint, principal)
   const found = place === undefined ? undefined : await sessions.find(key, principal, endpoint)
   if (place === undefined || found === undefined) throw sessionGone()
   const person = quotaKeyOf(principal)

@@ -117,7 +117,7 @@ export function createParking({
         keep: (chars) => keep(owner, tenant, share, chars),
         hold: (outcome) => storedOutcome(outcome, upstream.name, (chars) => keep(owner, tenant, share, chars)),
         stands() {
-          const now = contextOf(tenant, endpoint)
+          const now = contextOf(tenant, endpoint, { issuer, subject })
           return (
             now !== undefined &&
             stands(now, upstream.name, hash) &&

@@ -2,7 +2,8 @@
 // keeps the configuration that it began with.
 
 import { hash } from 'node:crypto'
-import type { Principal } from '../../auth/principal.ts'
+import type { PersonalViews } from '../../vault/personal-views.ts'
+import { personKeyOf, type Principal } from '../../auth/principal.ts'
 import type { Endpoint, Snapshot, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { MemoryAccount } from '../../limits/memory.ts'
 import type { CallObservers, CallRecord } from '../../observe/calls.ts'
@@ -60,14 +61,34 @@ export const upstreamHashesOf = ({ tenants }: Snapshot): Set<string> =>
   new Set([...tenants.values()].flatMap(({ upstreams }) => [...upstreams.values()].map(({ hash }) => hash)))
 
 /** @returns undefined where the configuration has no such endpoint */
-export function contextIn(snapshot: Snapshot, id: TenantId, name: EndpointName): EndpointContext | undefined {
+function contextIn(snapshot: Snapshot, id: TenantId, name: EndpointName): EndpointContext | undefined {
   const tenant = snapshot.tenants.get(id)
   const endpoint = tenant?.endpoints.get(name)
   return tenant === undefined || endpoint === undefined ? undefined : { snapshot, tenant, endpoint }
 }
 
-/** An endpoint in the configuration of now; undefined where it or its tenant is gone. */
-export type ContextOf = (tenant: TenantId, endpoint: EndpointName) => EndpointContext | undefined
+type Owner = Pick<Principal, 'issuer' | 'subject'>
+
+/** An endpoint in the configuration of now, as one person has it; undefined where it or its tenant is gone. */
+export interface ContextOf {
+  (tenant: TenantId, endpoint: EndpointName, owner: Owner): EndpointContext | undefined
+  /** The same for a person who may be new to this process: what they have connected is read first. */
+  load(tenant: TenantId, endpoint: EndpointName, owner: Owner): Promise<EndpointContext | undefined>
+}
+
+export function createContextOf(snapshot: () => Snapshot, views: Pick<PersonalViews, 'load' | 'of'>): ContextOf {
+  const contextOf = (tenant: TenantId, endpoint: EndpointName, owner: Owner): EndpointContext | undefined => {
+    const context = contextIn(snapshot(), tenant, endpoint)
+    return context && views.of(context, owner)
+  }
+  return Object.assign(contextOf, {
+    async load(id: TenantId, endpoint: EndpointName, owner: Owner) {
+      const tenant = snapshot().tenants.get(id)
+      if (tenant !== undefined) await views.load(tenant, owner)
+      return contextOf(id, endpoint, owner)
+    }
+  })
+}
 
 export interface Call extends EndpointContext {
   /** Without the envelope of 2026-07-28, which is in `client`. */
@@ -140,8 +161,7 @@ export function sessionStorePartsOf(session: LiveSession): [TenantId, string, En
 export function quotaKeyOf(owner: Pick<Principal, 'tenant' | 'issuer' | 'subject'>): string {
   const known = quotaKeys.get(owner)
   if (known !== undefined) return known
-  const { tenant, issuer, subject } = owner
-  const key = digest(JSON.stringify([tenant, issuer, subject]))
+  const key = personKeyOf(owner)
   quotaKeys.set(owner, key)
   return key
 }

@@ -69,13 +69,13 @@ export async function forwardToNode(
  * request has to.
  * @throws GatewayError invalid_state where the endpoint is gone
  */
-export function forwardedCallOf(
+export async function forwardedCallOf(
   message: unknown,
   { notify, signal }: { readonly notify: (notification: Notification) => void; readonly signal: AbortSignal },
   contextOf: ContextOf
-): { readonly call: ModernCall; readonly upstream: UpstreamName; readonly outgoing: Request | undefined } {
+): Promise<{ readonly call: ModernCall; readonly upstream: UpstreamName; readonly outgoing: Request | undefined }> {
   const { tenant, endpoint, upstream, principal, request, capabilities, logLevel, outgoing } = message as Forwarded
-  const context = contextOf(tenant, endpoint)
+  const context = await contextOf.load(tenant, endpoint, principal)
   if (context === undefined) throw lossError('replaced')
   const call: ModernCall = {
     ...context,

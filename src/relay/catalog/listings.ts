@@ -50,7 +50,7 @@ export function createListings(options: ListingsOptions) {
   const [sharedVersions, viewVersions] = [new Map<string, number>(), new Map<string, number>()]
   const listeners: ChangeListener[] = []
   /** Of what the configuration names; undefined until it was reloaded. */
-  let retained: ReadonlySet<string> | undefined
+  let retained: Pick<ReadonlySet<string>, 'has'> | undefined
   let [isClosed, changeCount] = [false, 0]
 
   const report: ChangeListener = (hash, kinds, isAffected) => {
@@ -176,7 +176,7 @@ export function createListings(options: ListingsOptions) {
       listeners.push(listener)
     },
     /** Forgets what no configuration names any more. */
-    retain(hashes: ReadonlySet<string>): void {
+    retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       retained = hashes
       changeCount++
       for (const [hash, watcher] of watchers) {

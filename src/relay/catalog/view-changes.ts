@@ -36,9 +36,11 @@ function createViewChanges(catalogs: Pick<ClientCatalogs<SessionViewer>, 'of'>) 
     const tenant = before.tenants.get(viewer.tenant.id)
     const endpoint = tenant?.endpoints.get(viewer.endpoint.name)
     if (tenant === undefined || endpoint === undefined) return all
+    const { ofEverybody: endpointNow = viewer.endpoint } = viewer.endpoint
     // Most changes are of one tenant only.
-    if (tenant === viewer.tenant && endpoint === viewer.endpoint) return []
-    const difference = differences.get(endpoint) ?? differenceOf({ tenant, endpoint }, viewer)
+    if (tenant === viewer.snapshot.tenants.get(tenant.id) && endpoint === endpointNow) return []
+    const difference =
+      differences.get(endpoint) ?? differenceOf({ tenant, endpoint }, { tenant: viewer.tenant, endpoint: endpointNow })
     differences.set(endpoint, difference)
     // Without a principal it is not known what the session sees.
     if (difference === 'endpoint' || (difference === 'policy' && viewer.principal === undefined)) return all

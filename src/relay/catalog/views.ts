@@ -127,7 +127,7 @@ export function createViews(options: ViewsOptions) {
       for (const view of allOf(definition)) view.sharedListingChanged()
       return (viewKey) => viewKey === undefined || known(definition, viewKey)?.listing() === undefined
     },
-    retain(hashes: ReadonlySet<string>): void {
+    retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       for (const [hash, { views }] of upstreams) {
         if (hashes.has(hash)) continue
         for (const view of [...views.values()]) close(view)

@@ -155,7 +155,7 @@ export function createCallSlots(clock: Pick<Clock, 'timer'>) {
       return noSlot(hash)
     },
     /** After a reload: forgets what was learnt of connections to other definitions. */
-    retain(hashes: ReadonlySet<string>) {
+    retain(hashes: Pick<ReadonlySet<string>, 'has'>) {
       for (const hash of namesCallsByHash.keys()) if (!hashes.has(hash)) namesCallsByHash.delete(hash)
     }
   }

@@ -41,7 +41,6 @@ export async function connect(
   { definition }: Target,
   { connections }: LegacyServices
 ): Promise<SessionConnection> {
-  // The principal's own credentials for the upstream belong into the scope of the connection.
   try {
     return (
       connections.ready(definition, call.session) ??

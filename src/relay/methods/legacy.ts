@@ -28,6 +28,7 @@ import {
   withClientUri,
   type Target
 } from './shared.ts'
+import { connectedResult } from './unconnected.ts'
 
 export type LegacyMethod = (call: LegacyCall, services: LegacyServices) => Promise<Result>
 
@@ -37,7 +38,7 @@ async function callTool(call: LegacyCall, services: LegacyServices): Promise<Res
   const name = stringParam(call, 'name')
   checkArguments(call)
   const target = await resolve(call, catalogs, 'tool', name)
-  if (target === undefined) throw unknownEntry(catalogs.of(call), 'tool', name)
+  if (target === undefined) return connectedResult(call, name, unknownEntry(catalogs.of(call), 'tool', name))
   const { route } = target
   const filled = route.change === undefined ? request : withArguments(request, route.change)
   checkConditions(call, target, 'tool', filled, services.wall)

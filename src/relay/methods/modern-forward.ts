@@ -9,7 +9,8 @@ import { withParam, withoutParam } from '../../protocol/translate/rewrite.ts'
 import { withTaskId } from '../../protocol/translate/tasks.ts'
 import { abortable, type Clock } from '../../time/clock.ts'
 import type { Parking } from '../bridge/parking.ts'
-import { openUrlRetry, urlElicitationOf, type RequestStates } from '../bridge/request-state.ts'
+import type { RequestStates } from '../bridge/request-state.ts'
+import { openUrlRetry, urlElicitationOf } from '../bridge/url-retry.ts'
 import { definitionOf, redactError, type ModernCall } from '../call/call.ts'
 import type { CallerCatalogs } from '../catalog/client-catalogs.ts'
 import type { Promises } from '../catalog/promises.ts'
@@ -54,7 +55,6 @@ export function forwardModern(
   at?: LeasedConnection
 ): Promise<Result> {
   const { connections, parking, legacyTasks, states, processTasks, taskIds } = services
-  // The principal's own credentials for the upstream belong into the scope of the lease.
   return withModernErrors(call, definition, async () => {
     const lease = at ? { ...at, waits() {} } : await abortable(connections.lease(definition, call), call.signal)
     const { upstream } = lease

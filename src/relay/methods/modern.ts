@@ -24,7 +24,8 @@ import { cappedTtlMs } from '../catalog/freshness.ts'
 import { taskForCaller, unknownTask } from '../tasks/caller-tasks.ts'
 import { converse, forwardModern, withModernErrors, type ModernServices } from './modern-forward.ts'
 import { lists } from './list-pages.ts'
-import { checkConditions, completion, resolve, shownResult, unknownName, withClientUri, type Target } from './shared.ts'
+import { checkConditions, completion, resolve, shownResult, unknownName, withClientUri } from './shared.ts'
+import { connectedResult } from './unconnected.ts'
 
 async function discover(call: ModernCall, { catalogs, promises }: ModernServices): Promise<Result> {
   const { modernCapabilities: capabilities, instructions } = catalogs.of(call)
@@ -57,7 +58,8 @@ async function listResult(
 async function callTool(call: ModernCall, services: ModernServices): Promise<Result> {
   const name = stringParam(call, 'name')
   checkArguments(call)
-  const target = await named(call, services, 'tool', name)
+  const target = await resolve(call, services.catalogs, 'tool', name)
+  if (target === undefined) return connectedResult(call, name, unknownTo(call, services, 'tool', name))
   const { route, definition, uris } = target
   const knowsTasks =
     !changesResults(route.change) && hasCapability(call.client.capabilities, ['extensions', tasksExtension])
@@ -79,7 +81,9 @@ async function callTool(call: ModernCall, services: ModernServices): Promise<Res
 
 async function getPrompt(call: ModernCall, services: ModernServices): Promise<Result> {
   checkArguments(call)
-  const target = await named(call, services, 'prompt', stringParam(call, 'name'))
+  const name = stringParam(call, 'name')
+  const target = await resolve(call, services.catalogs, 'prompt', name)
+  if (target === undefined) throw unknownTo(call, services, 'prompt', name)
   checkConditions(call, target, 'prompt', call.request, services.wall)
   const { route, definition, uris } = target
   const request = withParam(call.request, 'name', route.name)
@@ -110,17 +114,10 @@ async function readResource(call: ModernCall, services: ModernServices): Promise
   return { ...rewriteReadResult(result, uris), ttlMs, cacheScope: 'private' }
 }
 
-async function named(
-  call: ModernCall,
-  services: ModernServices,
-  kind: 'tool' | 'prompt',
-  name: string
-): Promise<Target> {
-  const target = await resolve(call, services.catalogs, kind, name)
-  if (target !== undefined) return target
+function unknownTo(call: ModernCall, services: ModernServices, kind: 'tool' | 'prompt', name: string): Error {
   const error = new GatewayError('invalid_params', `Unknown ${kind}: ${excerpt(name)}`)
   const owner = services.catalogs.of(call).unlistedOwnerOfName(kind, name)
-  throw unknownName(owner, services.states.lost(call) ?? error)
+  return unknownName(owner, services.states.lost(call) ?? error)
 }
 
 /** server/resources "Error Handling": a client learns which URI was not found; older servers did not have to say. */

@@ -22,6 +22,7 @@ import { definitionOf, excerpt, type Call } from '../call/call.ts'
 import type { Catalog, NamedKind, Route } from '../catalog/catalog.ts'
 import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
 import { judgedCall, type Viewer } from '../catalog/visible.ts'
+import { routeOfUnconnected } from './unconnected.ts'
 
 /** A resolved name: everything that the rest of the call needs to know about its upstream. */
 export interface Target {
@@ -63,7 +64,9 @@ export async function resolve<V>(
     if (decision.decideCall === undefined || isCompletion) requireScopes(call, decision.scopes)
     return target
   }
-  return undefined
+  const route = kind === 'tool' ? routeOfUnconnected(call, name) : undefined
+  const catalog = catalogs.of(call)
+  return route !== undefined && catalog.decide('tool', route).isListed ? targetOf(call, catalog, route) : undefined
 }
 
 /**

@@ -73,7 +73,7 @@ export function createListenStreams(options: ListenStreamsOptions) {
   async function serve(call: ModernCall, filter: ListenFilter): Promise<void> {
     await catalogs.awaitListings(call)
     // A reload may have come meanwhile.
-    const context = contextOf(call.tenant.id, call.endpoint.name)
+    const context = contextOf(call.tenant.id, call.endpoint.name, call.principal)
     if (closed) throw stopping()
     if (context === undefined) throw new GatewayError('not_found', 'The endpoint is no longer configured.')
     if (call.signal.aborted) return
@@ -108,8 +108,8 @@ export function createListenStreams(options: ListenStreamsOptions) {
     /** After a reload. */
     retain() {
       for (const stream of streams) {
-        const { tenant, endpoint } = stream.call
-        const context = contextOf(tenant.id, endpoint.name)
+        const { tenant, endpoint, principal } = stream.call
+        const context = contextOf(tenant.id, endpoint.name, principal)
         if (context === undefined) {
           streams.delete(stream)
           stream.end()

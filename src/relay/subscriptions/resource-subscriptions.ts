@@ -156,7 +156,7 @@ export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Cl
     },
 
     /** After a reload: moves the subscriptions of definitions that are gone to the connections that take over. */
-    retain(hashes: ReadonlySet<string>) {
+    retain(hashes: Pick<ReadonlySet<string>, 'has'>) {
       for (const connection of index.all()) {
         if (hashes.has(connection.definition.hash)) continue
         for (const { uri, subscriber, shown } of index.clear(connection)) {

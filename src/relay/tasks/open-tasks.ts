@@ -219,6 +219,6 @@ const shape = ({ upstream, endpoint, capabilities }: OpenTask, request: ServerRe
 
 /** Would the configuration still let the caller of the task in? */
 function hasCaller({ definition, endpoint, caller }: OpenTask, contextOf: ContextOf): boolean {
-  const now = contextOf(definition.tenant, endpoint.name)
+  const now = contextOf(definition.tenant, endpoint.name, caller)
   return now !== undefined && isConfiguredPrincipal(caller, now.tenant.auth)
 }

@@ -3,6 +3,7 @@
 
 import { GatewayError, type Notification, RpcError } from '../../protocol/messages.ts'
 import type { Client, Upstream, UpstreamEvents } from '../../protocol/seams.ts'
+import { ConnectRequiredError } from '../rpc/credential.ts'
 import type { Kept, Mask } from '../rpc/mask.ts'
 import type { WorkOwner } from '../../time/fair-queue.ts'
 
@@ -25,7 +26,8 @@ const maskedAsk =
 
 /** The same object where its class counts. The cause is for the log, which is no place for secrets either. */
 export function maskedError(mask: Mask | undefined, error: unknown): unknown {
-  if (mask === undefined) return error
+  // The gateway's own page is in the latter.
+  if (mask === undefined || error instanceof ConnectRequiredError) return error
   if (error instanceof RpcError) return new RpcError(mask.value(error.error, handles))
   if (error instanceof GatewayError) {
     error.message = mask.shortened(error.message)

@@ -102,7 +102,7 @@ export function createAttempts(clock: Clock, random: () => number, log: Log) {
         ...countOf(hash)
       }))
     },
-    retain(hashes: ReadonlySet<string>): void {
+    retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       backoff.retain(hashes)
       for (const hash of lastLines.keys()) if (!hashes.has(hash)) lastLines.delete(hash)
     },

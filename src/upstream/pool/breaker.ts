@@ -130,7 +130,7 @@ export function createBreaker(connector: Connector, attempts: Attempts, clock: C
         else if (waiting === 0 && quietSince === undefined && upstream.checking === undefined) watched.delete(hash)
       }
     },
-    retain(hashes: ReadonlySet<string>): void {
+    retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       for (const hash of watched.keys()) if (!hashes.has(hash)) watched.delete(hash)
     },
     close: (): void => stop.abort(noReason)

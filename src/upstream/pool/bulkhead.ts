@@ -44,7 +44,7 @@ export function createBulkhead(clock: Pick<Clock, 'now'>, log: Log) {
         'caller, and these are running. The request was not sent: retry when some have ended.'
       return new GatewayError('too_many', text, { data: { upstream: name, limit: 'maxCalls' } })
     },
-    retain(hashes: ReadonlySet<string>): void {
+    retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       for (const hash of loggedAt.keys()) if (!hashes.has(hash)) loggedAt.delete(hash)
     }
   }

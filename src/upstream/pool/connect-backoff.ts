@@ -177,7 +177,7 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
     /** It may be tried at once, by everybody. */
     forget: (hash: string): unknown => upstreams.delete(hash),
 
-    retain(hashes: ReadonlySet<string>): void {
+    retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       for (const hash of upstreams.keys()) if (!hashes.has(hash)) upstreams.delete(hash)
     }
   }

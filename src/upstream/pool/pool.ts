@@ -157,7 +157,7 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
     },
 
     /** Closes, once their calls have ended, the connections whose definition is not among these. */
-    retain(hashes: ReadonlySet<string>): void {
+    retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       attempts.retain(hashes)
       bulkhead.retain(hashes)
       breaker.retain(hashes)

@@ -1,5 +1,7 @@
 // What a server is shown of who calls, besides the headers of its definition. It changes while a connection lives.
 
+import { randomBytes } from 'node:crypto'
+import { RpcError, rpcCodes } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { CredentialsRefusedError } from './errors.ts'
@@ -21,7 +23,23 @@ export interface UpstreamCredential {
   refused(lines: string, refusal: CredentialsRefusedError, signal: AbortSignal): Promise<boolean>
 }
 
+/**
+ * The page where a person connects an account or enters a secret.
+ * @param person as `Client.quotaKey`: the page is for nobody else
+ */
+export type ConnectPage = (person: string | undefined) => { readonly url: string; readonly message: string }
+
+/** The person has to connect something first: error -32042 of 2025-11-25, of the gateway's own page. */
+export class ConnectRequiredError extends RpcError {
+  constructor(message: string, url: string) {
+    const elicitations = [{ mode: 'url', elicitationId: randomBytes(16).toString('base64url'), url, message }]
+    super({ code: rpcCodes.urlElicitationRequired, message, data: { elicitations } })
+  }
+}
+
 export interface UpstreamCredentials {
+  /** @returns undefined for a definition with which nobody has to connect anything any more */
+  pageOf(definition: UpstreamDefinition): ConnectPage | undefined
   /** @returns undefined where the headers of the definition are all there is */
   of(definition: UpstreamDefinition): UpstreamCredential | undefined
 }

@@ -2,12 +2,12 @@
 // 6749 section 4.4; RFC 7523 for a signed assertion in place of a secret).
 
 import * as oauth from 'oauth4webapi'
-import type { Fetch } from '../auth/fetch.ts'
-import type { ClientCredentialsAuth, HttpDefinition } from '../config/snapshot.ts'
-import type { Log } from '../observe/log.ts'
-import { GatewayError } from '../protocol/messages.ts'
-import { abortable, type Clock } from '../time/clock.ts'
-import type { UpstreamCredential } from '../upstream/rpc/credential.ts'
+import type { Fetch } from '../../auth/fetch.ts'
+import type { ClientCredentialsAuth, HttpDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import { GatewayError } from '../../protocol/messages.ts'
+import { abortable, type Clock } from '../../time/clock.ts'
+import type { UpstreamCredential } from '../../upstream/rpc/credential.ts'
 import { authenticationOf } from './client-authentication.ts'
 import { discoverAuthorization, readChallenge, serverMetadata, type ServerAuthorization } from './discovery.ts'
 import { isGood, type Tokens, tokensFrom } from './tokens.ts'

@@ -1,0 +1,211 @@
+// `/t/{tenant}/connections`: where a person sees, connects and disconnects their accounts, in a browser or as JSON.
+
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Authenticator } from '../../auth/authenticate.ts'
+import { personKeyOf } from '../../auth/principal.ts'
+import type { Person, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
+import { securityHeaders, pageText } from '../../login/pages.ts'
+import { GatewayError, tenantId, upstreamName } from '../../protocol/messages.ts'
+import { clientDocument, ConnectRefused } from '../../vault/oauth/account-client.ts'
+import { connectionsPath } from '../../vault/connect-pages.ts'
+import { isPersonal } from '../../vault/personal-views.ts'
+import type { Vault } from '../../vault/vault.ts'
+import {
+  addressOf,
+  resourceOf,
+  type PathParams,
+  type RouteReply,
+  type RouteRequest,
+  type ServerState
+} from '../admission.ts'
+import { connectionsBody, leaveBody, noteBody, signInBody } from './connection-pages.ts'
+import { createConnectionSessions } from './connection-session.ts'
+import { connectionsOf } from './connection-states.ts'
+
+interface ConnectionRoutesOptions {
+  readonly state: ServerState
+  readonly authenticator: Authenticator
+  readonly vault: Vault
+  readonly refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: null) => void
+}
+
+/** Bytes of a form: a key or a secret, and little else. */
+const maxFormBytes = 32_768
+
+interface Answer {
+  readonly title: string
+  readonly body: string
+  readonly status?: number
+  readonly cookie?: string
+}
+
+export function addConnectionRoutes(server: FastifyInstance, options: ConnectionRoutesOptions): void {
+  const { state, vault, refuse } = options
+  const tenantOf = (request: FastifyRequest): Tenant => tenantIn(options, request)
+  const sessions = createConnectionSessions(vault.sealer, vault.wall)
+  const publicUrl = (): string => addressOf(state).publicUrl
+  const isSecure = (): boolean => publicUrl().startsWith('https:')
+
+  function showSignIn(reply: FastifyReply, tenant: Tenant, path: string, wrong = false): void {
+    send(reply, tenant, {
+      title: 'Your connections',
+      body: signInBody(path, wrong, undefined),
+      status: wrong ? 403 : 200
+    })
+  }
+
+  async function show(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const tenant = tenantOf(request)
+    const { authorization, cookie } = request.headers
+    if (authorization?.toLowerCase().startsWith('bearer ') === true) {
+      const person = await personWith(options, tenant, authorization.slice(7), request)
+      return void reply
+        .headers({ 'cache-control': 'no-store' })
+        .send({ connections: await connectionsOf(vault.grants, tenant, person) })
+    }
+    const path = connectionsPath(tenant.id)
+    const session = sessions.read(tenant.id, cookie, isSecure())
+    const { upstream, for: link } = request.query as Readonly<Record<string, string | undefined>>
+    const own =
+      upstream === undefined ? path : `${path}?${new URLSearchParams({ upstream, ...(link && { for: link }) })}`
+    if (session === undefined) return showSignIn(reply, tenant, own)
+    const { person, csrf } = session
+    if (link !== undefined && vault.pages.personOf(tenant.id, upstream ?? '', link) !== personKeyOf(person))
+      throw new ConnectRefused('This link was made for somebody else, or is too old. Nothing was connected.')
+    const all = await connectionsOf(vault.grants, tenant, person)
+    const some = upstream === undefined ? all : all.filter((each) => each.upstream === upstream)
+    send(reply, tenant, { title: 'Your connections', body: connectionsBody(path, csrf, person.subject, some) })
+  }
+
+  async function act(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const tenant = tenantOf(request)
+    // A page of somebody else could sign the browser in as them, and get what is entered then (login CSRF).
+    if (request.headers.origin !== publicUrl())
+      throw new ConnectRefused('This form was not sent from a page of this gateway. Open the page of your connections.')
+    const form = new URLSearchParams(request.body as string)
+    const path = connectionsPath(tenant.id)
+    const action = form.get('action')
+    if (action === 'sign-in') {
+      const person = await personWith(options, tenant, form.get('key') ?? '', request).catch(() => undefined)
+      if (person === undefined) return showSignIn(reply, tenant, request.url, true)
+      return void reply
+        .code(303)
+        .headers({ location: request.url, 'set-cookie': sessions.begin(person, isSecure()) })
+        .send()
+    }
+    const session = sessions.read(tenant.id, request.headers.cookie, isSecure())
+    if (session === undefined) return showSignIn(reply, tenant, path)
+    const { person, csrf } = session
+    if (!sessions.isOwnForm(form.get('csrf') ?? undefined, csrf))
+      throw new ConnectRefused('This form is of another session. Open the page again.')
+    if (action === 'sign-out')
+      return void reply
+        .code(303)
+        .headers({ location: path, 'set-cookie': sessions.end(tenant.id, isSecure()) })
+        .send()
+    const definition = definitionOf(tenant, form.get('upstream') ?? undefined)
+    if (action === 'connect' && definition.type === 'http' && definition.auth?.type === 'user') {
+      const url = await vault.accounts.begin(definition, definition.auth, person)
+      return send(reply, tenant, { title: `Connect ${definition.name}`, body: leaveBody(url) })
+    }
+    if (action === 'secret' && definition.auth?.type === 'userSecret')
+      await vault.keepSecret(definition, person, form.get('secret') ?? '')
+    if (action === 'disconnect') await vault.disconnect(definition, person)
+    void reply.code(303).headers({ location: path }).send()
+  }
+
+  async function comeBack(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const tenant = tenantOf(request)
+    const path = connectionsPath(tenant.id)
+    const session = sessions.read(tenant.id, request.headers.cookie, isSecure())
+    if (session === undefined) throw new ConnectRefused('You are not signed in here any more. Begin again.')
+    const query = new URL(request.url, publicUrl()).searchParams
+    const upstream = await vault.accounts.finish(query, session.person, (name) => {
+      const definition = definitionOf(tenant, name)
+      return definition.type === 'http' ? definition : undefined
+    })
+    const text = `${upstream} is connected. Go back to your app and repeat what you were doing.`
+    send(reply, tenant, { title: 'Connected', body: noteBody(text, path) })
+  }
+
+  type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+
+  /** What a person can do something about is a page; everything else an error as everywhere. */
+  const handled =
+    (handler: Handler) =>
+    async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+      try {
+        await handler(request, reply)
+      } catch (error) {
+        if (error instanceof GatewayError) {
+          reply.hijack()
+          refuse(request, reply, error, null)
+          return reply
+        }
+        const tenant = tenantOf(request)
+        const text =
+          error instanceof ConnectRefused
+            ? error.message
+            : 'The other side did not answer as it should. Try again later.'
+        send(reply, tenant, { title: 'Not connected', body: noteBody(text, connectionsPath(tenant.id)), status: 400 })
+      }
+      return reply
+    }
+
+  // A scope of its own, for its content type parser. It is loaded before the server listens.
+  void server.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    const reading = { parseAs: 'string' as const, bodyLimit: maxFormBytes }
+    scope.addContentTypeParser('application/x-www-form-urlencoded', reading, (_request, body, done) => done(null, body))
+    scope.get('/t/:tenant/connections', handled(show))
+    scope.post('/t/:tenant/connections', handled(act))
+    scope.get('/t/:tenant/connections/callback', handled(comeBack))
+    scope.get('/t/:tenant/connections/client.json', (request, reply) =>
+      reply.headers({ 'cache-control': 'max-age=300' }).send(clientDocument(publicUrl(), tenantOf(request).id))
+    )
+  })
+}
+
+/** @throws GatewayError not_found where the tenant has nothing to connect */
+function tenantIn({ state, vault }: ConnectionRoutesOptions, { params }: FastifyRequest): Tenant {
+  const { tenant: id = '' } = params as PathParams
+  const tenant = state.snapshot.tenants.get(tenantId(id))
+  if (tenant === undefined || vault.views.upstreamsOf(tenant).length === 0)
+    throw new GatewayError('not_found', 'There are no connections of people here.')
+  if (tenant.auth.stopped === 'everybody')
+    throw new GatewayError('stopped', 'Those who run this gateway let nobody in for now. Ask them.')
+  return tenant
+}
+
+function definitionOf(tenant: Tenant, name: string | undefined): UpstreamDefinition {
+  const definition = name === undefined ? undefined : tenant.upstreams.get(upstreamName(name))
+  if (definition !== undefined && isPersonal(definition)) return definition
+  throw new ConnectRefused('There is no upstream of this name to connect.')
+}
+
+/** @throws GatewayError as for a request to an endpoint of the tenant */
+async function personWith(
+  { state, authenticator }: ConnectionRoutesOptions,
+  tenant: Tenant,
+  bearer: string,
+  { raw }: FastifyRequest
+): Promise<Person> {
+  const [endpoint] = tenant.endpoints.values()
+  if (endpoint === undefined) throw new GatewayError('not_found', 'The tenant has no endpoint.')
+  const { resource, metadata } = resourceOf(
+    tenant.endpoints.get('default' as never) ?? endpoint,
+    'mcp',
+    addressOf(state).publicUrl
+  )
+  const headers = ['Authorization', `Bearer ${bearer}`]
+  const { issuer, subject } = await authenticator.authenticate(tenant, resource, metadata, headers, [], raw.socket)
+  return { tenant: tenant.id, issuer, subject }
+}
+
+function send(reply: FastifyReply, tenant: Tenant, { title, body, status = 200, cookie }: Answer): void {
+  void reply
+    .code(status)
+    .headers({ ...securityHeaders(), ...(cookie !== undefined && { 'set-cookie': cookie }) })
+    .type('text/html; charset=utf-8')
+    .send(pageText({ name: tenant.auth.login?.name ?? tenant.id, title, body }))
+}

@@ -1,0 +1,48 @@
+// An upstream as those have it who have not connected an account yet, or entered their secret: a server of 2025-11-25
+// with one tool, which wants a web page to be visited (client/elicitation "URL Elicitation Required Error").
+
+import { randomBytes } from 'node:crypto'
+import type { JsonObject, Request, Result } from '../../protocol/messages.ts'
+import type { Client, Upstream } from '../../protocol/seams.ts'
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { type ConnectPage, ConnectRequiredError } from '../rpc/credential.ts'
+
+export const connectToolOf = (upstream: string): string => `connect_${upstream}`
+
+export function unconnectedUpstream(
+  { name, description }: Pick<UpstreamDefinition, 'name'> & { readonly description?: string },
+  page: ConnectPage,
+  person: string | undefined
+): Upstream {
+  const tool: JsonObject = {
+    name: connectToolOf(name),
+    title: `Connect ${name}`,
+    description:
+      `${description ?? `The tools of ${name}`} can be used once the person has connected ${name}. Call this tool to ` +
+      'get the link to the page where they do that.',
+    inputSchema: { type: 'object', additionalProperties: false },
+    annotations: { readOnlyHint: true, openWorldHint: false }
+  }
+
+  async function request({ method }: Request, client: Client): Promise<Result> {
+    if (method === 'ping') return {}
+    if (method === 'tools/list') return { tools: [tool] }
+    const { url, message } = page(client.quotaKey ?? person)
+    throw new ConnectRequiredError(message, url)
+  }
+
+  return {
+    id: randomBytes(16).toString('base64url'),
+    name,
+    era: 'legacy',
+    revision: '2025-11-25',
+    capabilities: { tools: {} },
+    serverInfo: { name, version: '0' },
+    instructions: undefined,
+    serverRequestsNameCall: true,
+    request,
+    notify() {},
+    close: () => Promise.resolve(),
+    destroy() {}
+  }
+}

@@ -1,0 +1,37 @@
+// Links to the page where a person connects an upstream. A link names whom it was made for, sealed: whoever else opens
+// it is told so, and nothing is connected.
+
+import type { TenantId, UpstreamName } from '../protocol/messages.ts'
+import type { Sealer } from '../store/seal.ts'
+
+/** So long a link can be opened. */
+const linkMs = 60 * 60_000
+const purpose = 'connect-link'
+
+/** The page of the connections of a person in a tenant. */
+export const connectionsPath = (tenant: string): string => `/t/${tenant}/connections`
+
+/** @param publicUrl known once the gateway listens */
+export function createConnectPages(
+  sealer: Pick<Sealer, 'seal' | 'open'>,
+  publicUrl: () => string,
+  wall: { now(): number }
+) {
+  return {
+    of:
+      ({ tenant, name }: { readonly tenant: TenantId; readonly name: UpstreamName }) =>
+      (person: string | undefined) => {
+        const url = new URL(publicUrl() + connectionsPath(tenant))
+        url.searchParams.set('upstream', name)
+        const text = JSON.stringify([person ?? '', wall.now() + linkMs])
+        if (person !== undefined) url.searchParams.set('for', sealer.seal(purpose, [tenant, name], text))
+        return { url: url.href, message: `Connect your account of ${name} first: ${url.href}` }
+      },
+    /** Whom a link was made for; undefined where it says nothing that holds. */
+    personOf(tenant: string, upstream: string, link: string): string | undefined {
+      const text = sealer.open(purpose, [tenant, upstream], link)
+      const [person, until] = text === undefined ? [] : (JSON.parse(text) as [string, number])
+      return until !== undefined && wall.now() < until ? person : undefined
+    }
+  }
+}

@@ -1,0 +1,71 @@
+// Renewing the tokens of accounts (RFC 6749 section 6), and giving them back (RFC 7009).
+
+import * as oauth from 'oauth4webapi'
+import type { Fetch } from '../../auth/fetch.ts'
+import type { UserAuth } from '../../config/snapshot.ts'
+import { authenticationOf } from './client-authentication.ts'
+import type { Account } from '../grants.ts'
+import { tokensFrom } from './tokens.ts'
+
+const serverOf = ({ issuer, tokenEndpoint, revocationEndpoint, authMethods }: Account): oauth.AuthorizationServer => ({
+  issuer,
+  token_endpoint: tokenEndpoint,
+  ...(revocationEndpoint !== undefined && { revocation_endpoint: revocationEndpoint }),
+  ...(authMethods && { token_endpoint_auth_methods_supported: [...authMethods] })
+})
+
+/** @param auth of the definition, which keeps the secret of a client that the operator has registered */
+function clientOf(
+  own: Account,
+  auth: UserAuth
+): [server: oauth.AuthorizationServer, client: oauth.Client, auth: Promise<oauth.ClientAuth>] {
+  const server = serverOf(own)
+  const secrets = { clientSecret: own.clientSecret ?? auth.clientSecret }
+  return [server, { client_id: own.clientId }, authenticationOf(secrets, server, own.clientMethod)]
+}
+
+/**
+ * @returns the account with new tokens; undefined where the server does not accept the old ones any more, for good
+ * @throws Error where it does not answer, or answers wrongly
+ */
+export async function renewedAccount(
+  own: Account,
+  auth: UserAuth,
+  fetch: Fetch,
+  wall: { now(): number }
+): Promise<Account | undefined> {
+  const { refreshToken } = own.tokens
+  if (refreshToken === undefined) return undefined
+  const [server, client, authentication] = clientOf(own, auth)
+  try {
+    const response = await oauth.refreshTokenGrantRequest(server, client, await authentication, refreshToken, {
+      [oauth.customFetch]: fetch,
+      [oauth.allowInsecureRequests]: true,
+      ...(own.resource !== undefined && { additionalParameters: { resource: own.resource } })
+    })
+    const answer = await oauth.processRefreshTokenResponse(server, client, response)
+    const now = wall.now()
+    const tokens = tokensFrom(answer, now)
+    return {
+      ...own,
+      tokens: { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken },
+      since: now,
+      renewedAt: now
+    }
+  } catch (error) {
+    // RFC 6749 section 5.2: it was used, revoked, or is too old. Nothing but the person can help.
+    if (error instanceof oauth.ResponseBodyError && error.error === 'invalid_grant') return undefined
+    throw error
+  }
+}
+
+/** Gives an account back, where its server takes it. @throws Error where it does not answer as it should */
+export async function revokeAccount(own: Account, auth: UserAuth, fetch: Fetch): Promise<void> {
+  if (own.revocationEndpoint === undefined) return
+  const [server, client, authentication] = clientOf(own, auth)
+  const token = own.tokens.refreshToken ?? own.tokens.accessToken
+  const options = { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true }
+  await oauth.processRevocationResponse(
+    await oauth.revocationRequest(server, client, await authentication, token, options)
+  )
+}

@@ -1,0 +1,56 @@
+// Where an account of an upstream is connected: as the configuration says, or as the upstream itself does.
+
+import type { Fetch } from '../../auth/fetch.ts'
+import type { HttpDefinition, UserAuth } from '../../config/snapshot.ts'
+import { ConnectRefused } from './account-client.ts'
+import { discoverAuthorization, readChallenge, type ServerAuthorization } from './discovery.ts'
+
+/** @throws ConnectRefused for a server with which no account can be connected safely; DiscoveryError */
+export async function accountSourceOf(
+  definition: HttpDefinition,
+  auth: UserAuth,
+  fetch: Fetch
+): Promise<ServerAuthorization> {
+  const { url } = definition
+  const { authorizationUrl, tokenUrl } = auth
+  if (authorizationUrl !== undefined && tokenUrl !== undefined)
+    return {
+      resource: url,
+      scopes: undefined,
+      server: {
+        issuer: auth.issuer ?? new URL(authorizationUrl).origin,
+        authorization_endpoint: authorizationUrl,
+        token_endpoint: tokenUrl
+      }
+    }
+  const { resourceMetadata, scopes } = await readChallenge(await firstChallenge(url, fetch))
+  const found = await discoverAuthorization(url, resourceMetadata, auth.issuer, fetch)
+  const { server } = found
+  if (server.authorization_endpoint === undefined || server.token_endpoint === undefined)
+    throw new ConnectRefused(`${server.issuer} has no endpoints where an account could be connected.`)
+  // 2025-11-25 basic/authorization "Authorization Code Protection": without it PKCE may be ignored.
+  if (server.code_challenge_methods_supported?.includes('S256') !== true)
+    throw new ConnectRefused(`${server.issuer} does not say that it supports PKCE with S256, which is needed.`)
+  return { ...found, scopes: scopes ?? found.scopes }
+}
+
+/**
+ * What the server answers to whoever shows it nothing: undefined where it says nothing of how to sign in. Some let
+ * everybody begin, and want a token for what comes next.
+ */
+async function firstChallenge(url: string, fetch: Fetch): Promise<string | undefined> {
+  const clientInfo = { name: 'gatehouse', version: '0' }
+  for (const [method, params] of [
+    ['initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo }],
+    ['tools/list', {}]
+  ] as const) {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 0, method, params })
+    })
+    const challenge = response.headers.get('www-authenticate')
+    if (challenge !== null) return challenge
+  }
+  return undefined
+}

@@ -1,0 +1,178 @@
+// Connecting an account: the person is sent to the authorization server of the upstream and comes back with a code
+// (OAuth 2.1 authorization code with PKCE, RFC 8707, RFC 9207). What happens between is kept sealed, is good once, for
+// the person who began it.
+
+import * as oauth from 'oauth4webapi'
+import { personKeyOf } from '../../auth/principal.ts'
+import type { Fetch } from '../../auth/fetch.ts'
+import type { HttpDefinition, Person, UserAuth } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import { grantPendingKey } from '../../store/keys.ts'
+import type { Store } from '../../store/port.ts'
+import { type AccountClient, clientAt, ConnectRefused, redirectUriOf } from './account-client.ts'
+import { revokeAccount } from './account-renewal.ts'
+import { accountSourceOf } from './account-source.ts'
+import { authenticationOf } from './client-authentication.ts'
+import type { Account, Grants } from '../grants.ts'
+import { grantTargetOf } from '../personal-views.ts'
+import type { SealedValues } from '../sealed-values.ts'
+import { tokensFrom } from './tokens.ts'
+import type { VaultFetch } from '../vault-fetch.ts'
+
+/** So long a person has for all of it. */
+const pendingMs = 10 * 60_000
+
+interface Pending {
+  readonly person: string
+  readonly upstream: string
+  readonly verifier: string
+  readonly redirectUri: string
+  readonly server: oauth.AuthorizationServer
+  readonly client: AccountClient
+  readonly resource: string | undefined
+  readonly scopes: readonly string[]
+}
+
+interface AccountsOptions {
+  readonly store: Store
+  readonly values: SealedValues
+  readonly grants: Grants
+  readonly fetch: VaultFetch
+  readonly publicUrl: () => string
+  readonly wall: { now(): number }
+  readonly log: Log
+}
+
+export function createAccounts({ store, values, grants, fetch, publicUrl, wall, log }: AccountsOptions) {
+  const fetchFor = ({ url }: HttpDefinition, { issuer, authorizationUrl, tokenUrl }: UserAuth): Fetch =>
+    fetch([url, issuer, authorizationUrl, tokenUrl])
+  const insecure = { [oauth.allowInsecureRequests]: true } as const
+
+  return {
+    /**
+     * @returns where to send the browser
+     * @throws ConnectRefused; Error where a server does not answer or answers wrongly
+     */
+    async begin(definition: HttpDefinition, auth: UserAuth, person: Person): Promise<string> {
+      const { tenant, name } = definition
+      const own = fetchFor(definition, auth)
+      const source = await accountSourceOf(definition, auth, own)
+      const { server } = source
+      const client = await clientAt({ tenant, auth, server, values, fetch: own, publicUrl: publicUrl(), wall })
+      const before = await grants.get(person, name)
+      const offline = server.scopes_supported?.includes('offline_access') === true ? ['offline_access'] : []
+      const asked = auth.scopes.length > 0 ? auth.scopes : (source.scopes ?? [])
+      const scopes = [...new Set([...asked, ...(before?.account?.scopes ?? []), ...(before?.missing ?? [])])]
+      const wanted = scopes.length === 0 ? [] : [...new Set([...scopes, ...offline])]
+      const pending: Pending = {
+        person: personKeyOf(person),
+        upstream: name,
+        verifier: oauth.generateRandomCodeVerifier(),
+        redirectUri: redirectUriOf(publicUrl(), tenant),
+        server,
+        client,
+        resource: auth.resource === 'none' ? undefined : (auth.resource ?? source.resource),
+        scopes: wanted
+      }
+      const state = oauth.generateRandomState()
+      await values.write(tenant, grantPendingKey(tenant, state), pending, pendingMs)
+      const url = new URL(server.authorization_endpoint ?? '')
+      const parameters = {
+        client_id: client.id,
+        response_type: 'code',
+        redirect_uri: pending.redirectUri,
+        state,
+        code_challenge: await oauth.calculatePKCECodeChallenge(pending.verifier),
+        code_challenge_method: 'S256',
+        ...(wanted.length > 0 && { scope: wanted.join(' ') }),
+        ...(pending.resource !== undefined && { resource: pending.resource }),
+        // OpenID Connect Core section 11: without it many give no refresh token a second time.
+        ...(wanted.includes('offline_access') && { prompt: 'consent' })
+      }
+      for (const [member, value] of Object.entries(parameters)) url.searchParams.set(member, value)
+      return url.href
+    },
+
+    /**
+     * The browser came back.
+     * @param definitionOf the upstream of the tenant, as everybody has it
+     * @returns the upstream that is connected now
+     * @throws ConnectRefused; Error where the server does not answer or answers wrongly
+     */
+    async finish(
+      query: URLSearchParams,
+      person: Person,
+      definitionOf: (upstream: string) => HttpDefinition | undefined
+    ): Promise<string> {
+      const { tenant } = person
+      const state = query.get('state') ?? ''
+      const key = grantPendingKey(tenant, state)
+      const pending = (await values.read(tenant, key)) as Pending | undefined
+      // Good once, at whichever process.
+      if (pending === undefined || !(await store.delete(key)))
+        throw new ConnectRefused('This connection was begun too long ago, or is finished already. Begin it again.')
+      if (pending.person !== personKeyOf(person))
+        throw new ConnectRefused('This connection was begun by somebody else. Nothing was connected.')
+      const { server, client, upstream, redirectUri, verifier, resource, scopes } = pending
+      const definition = definitionOf(upstream)
+      if (definition?.auth?.type !== 'user')
+        throw new ConnectRefused(`${upstream} takes no accounts any more. Nothing was connected.`)
+      const own = fetchFor(definition, definition.auth)
+      const as: oauth.Client = { client_id: client.id }
+      const response = await oauth.authorizationCodeGrantRequest(
+        server,
+        as,
+        await authenticationOf({ clientSecret: client.secret }, server, client.method),
+        allowed(server, as, query, state),
+        redirectUri,
+        verifier,
+        {
+          ...insecure,
+          [oauth.customFetch]: own,
+          ...(resource !== undefined && { additionalParameters: { resource } })
+        }
+      )
+      const now = wall.now()
+      const tokens = tokensFrom(await oauth.processAuthorizationCodeResponse(server, as, response), now)
+      const account: Account = {
+        tokens,
+        since: now,
+        issuer: server.issuer,
+        tokenEndpoint: server.token_endpoint ?? '',
+        revocationEndpoint: server.revocation_endpoint,
+        authMethods: server.token_endpoint_auth_methods_supported,
+        clientId: client.id,
+        // That of the configuration is not kept.
+        clientSecret: definition.auth.clientId === undefined ? client.secret : undefined,
+        clientMethod: client.method,
+        resource,
+        scopes: tokens.scopes ?? scopes,
+        asked: scopes
+      }
+      await grants.put(person, upstream, { target: grantTargetOf(definition), account }, now)
+      return upstream
+    },
+
+    /** Gives the account back to its provider, and forgets it in any case. */
+    async disconnect(definition: HttpDefinition, auth: UserAuth, person: Person): Promise<void> {
+      const grant = await grants.get(person, definition.name)
+      await grants.remove(person, definition.name)
+      if (grant?.account === undefined) return
+      await revokeAccount(grant.account, auth, fetchFor(definition, auth)).catch((err: unknown) => {
+        log.warn({ err, upstream: definition.name, tenant: person.tenant }, 'an account could not be given back')
+      })
+    }
+  }
+}
+
+/** @throws ConnectRefused where the person or the server said no; Error for what is no answer of this server */
+function allowed(server: oauth.AuthorizationServer, client: oauth.Client, query: URLSearchParams, state: string) {
+  try {
+    return oauth.validateAuthResponse(server, client, query, state)
+  } catch (error) {
+    // Only once its issuer is known to be the right one (RFC 9207).
+    if (error instanceof oauth.AuthorizationResponseError)
+      throw new ConnectRefused(`${server.issuer} answered ${error.error.slice(0, 100)}. Nothing was connected.`)
+    throw error
+  }
+}

@@ -1,0 +1,165 @@
+// The account of one person at one upstream: its token is shown to the server, and renewed before it ends, once for all
+// processes. A token is in the store before it is used.
+
+import type { Fetch } from '../../auth/fetch.ts'
+import { personKeyOf } from '../../auth/principal.ts'
+import type { HttpDefinition, Person, UserAuth } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import { GatewayError, RpcError } from '../../protocol/messages.ts'
+import { abortable, type Clock, pause } from '../../time/clock.ts'
+import { type ConnectPage, ConnectRequiredError, type UpstreamCredential } from '../../upstream/rpc/credential.ts'
+import { renewedAccount } from './account-renewal.ts'
+import { discoverAuthorization, readChallenge } from './discovery.ts'
+import { type Account, type Grant, type Grants, renewalMs } from '../grants.ts'
+import { isGood } from './tokens.ts'
+
+interface UserAccountOptions {
+  readonly definition: HttpDefinition & { readonly person: Person }
+  readonly auth: UserAuth
+  readonly grants: Grants
+  readonly fetch: Fetch
+  readonly page: ConnectPage
+  readonly clock: Clock
+  /** The time of day. */
+  readonly wall: Pick<Clock, 'now'>
+  readonly log: Log
+}
+
+const pollMs = 100
+/** A token that was refused is not renewed more often: some servers refuse all of them. */
+const replaceMs = 10_000
+/** After a failure nobody is asked again so soon. */
+const retryMs = 5_000
+
+export function createUserAccount(options: UserAccountOptions): UpstreamCredential {
+  const { definition, auth, grants, fetch, page, clock, wall, log } = options
+  const { name, tenant, person } = definition
+  const grantId = definition.hash.split('.')[1]
+  const personKey = personKeyOf(person)
+  let pending: Promise<void> | undefined
+  let failure: { readonly error: GatewayError; readonly until: number } | undefined
+  let [shown, secrets]: [Account | undefined, readonly string[]] = [undefined, []]
+
+  /** As this process read it last: the same account, with the tokens of now. */
+  function account(): Account | undefined {
+    const grant = grants.last(personKey)?.get(name)
+    const now = grant?.id === grantId && grant?.dead === undefined ? grant?.account : undefined
+    if (now !== shown)
+      [shown, secrets] = [now, [now?.tokens.accessToken, now?.tokens.refreshToken].filter((each) => each !== undefined)]
+    return now
+  }
+
+  /** The person has to visit the page, whatever the call was. */
+  function connectAgain(why: string): ConnectRequiredError {
+    const { url } = page(personKey)
+    return new ConnectRequiredError(`Your account of ${name} has to be connected again: ${why}. Open ${url}`, url)
+  }
+
+  async function give(grant: Grant, why: string): Promise<never> {
+    await grants.replace(person, name, { ...grant, dead: why })
+    log.info({ upstream: name, tenant, reason: why }, 'an account has to be connected again')
+    throw connectAgain(why)
+  }
+
+  /** Another process renews: what it writes is waited for. */
+  async function awaitOther(before: Account): Promise<void> {
+    for (let waited = 0; waited < renewalMs; waited += pollMs) {
+      await pause(clock, pollMs)
+      const grant = await grants.get(person, name)
+      if (grant?.id !== grantId || grant?.dead !== undefined) throw connectAgain(grant?.dead ?? 'it was disconnected')
+      if (grant?.account !== undefined && grant.account.since !== before.since)
+        return void (await grants.refresh(person))
+    }
+    throw failed(new Error('another process renews it and does not come to an end'))
+  }
+
+  function failed(err: unknown): GatewayError {
+    log.warn({ err, upstream: name, tenant }, 'the token of an account cannot be renewed')
+    const error = new GatewayError(
+      'upstream_unavailable',
+      `Upstream ${name} was not called: the token of your account there could not be renewed. Try again in a moment.`,
+      { cause: err, data: { upstream: name } }
+    )
+    failure = { error, until: wall.now() + retryMs }
+    return error
+  }
+
+  async function renew(before: Account): Promise<void> {
+    const end = await grants.isFirstToRenew(person, name)
+    if (end === undefined) return await awaitOther(before)
+    try {
+      // It may have been renewed since it was read: a refresh token is good once.
+      const grant = await grants.get(person, name)
+      if (grant?.account === undefined || grant.id !== grantId) throw connectAgain('it was disconnected')
+      if (grant.dead !== undefined) throw connectAgain(grant.dead)
+      if (grant.account.since !== before.since) return void (await grants.refresh(person))
+      const next = await renewedAccount(grant.account, auth, fetch, wall)
+      if (next === undefined) return await give(grant, 'its provider does not accept it any more')
+      await grants.replace(person, name, { ...grant, account: next })
+      await grants.refresh(person)
+      failure = undefined
+    } finally {
+      await end()
+    }
+  }
+
+  /** An upstream may have moved to another authorization server, whose tokens nobody has yet. */
+  async function refuseOtherProvider(own: Account, challenge: string | undefined): Promise<void> {
+    if (auth.tokenUrl !== undefined) return
+    const { resourceMetadata } = await readChallenge(challenge)
+    const found = await discoverAuthorization(definition.url, resourceMetadata, auth.issuer, fetch).catch(
+      // It is renewed where it was connected, then.
+      () => undefined
+    )
+    if (found === undefined || found.server.issuer === own.issuer) return
+    const grant = await grants.get(person, name)
+    if (grant !== undefined && grant.id === grantId) await give(grant, 'the upstream uses another provider now')
+  }
+
+  function renewOnce(before: Account, signal: AbortSignal): Promise<void> {
+    if (failure !== undefined && wall.now() < failure.until) return Promise.reject(failure.error)
+    pending ??= renew(before)
+      .catch((error: unknown) => {
+        throw error instanceof RpcError || error instanceof GatewayError ? error : failed(error)
+      })
+      .finally(() => {
+        pending = undefined
+      })
+    return abortable(pending, signal)
+  }
+
+  return {
+    lines() {
+      const tokens = account()?.tokens
+      return tokens === undefined ? '' : `authorization: Bearer ${tokens.accessToken}\r\n`
+    },
+    secrets() {
+      account()
+      return secrets
+    },
+    ready(signal) {
+      const own = account()
+      if (own === undefined) return Promise.reject(connectAgain('it was disconnected'))
+      return isGood(own.tokens, own.since, wall.now()) ? undefined : renewOnce(own, signal)
+    },
+    async refused(lines, { status, challenge }, signal) {
+      const own = account()
+      if (own === undefined) throw connectAgain('it was disconnected')
+      if (lines !== `authorization: Bearer ${own.tokens.accessToken}\r\n`) return true
+      if (status === 403) {
+        const { error, scopes } = await readChallenge(challenge)
+        // What was asked for and not given is not asked for again and again.
+        const isNew = scopes?.some((scope) => !own.scopes.includes(scope) && !own.asked?.includes(scope)) === true
+        if (error !== 'insufficient_scope' || !isNew) return false
+        const grant = await grants.get(person, name)
+        if (grant !== undefined && grant.id === grantId)
+          await grants.replace(person, name, { ...grant, missing: scopes })
+        throw connectAgain(`it lacks a permission (${(scopes ?? []).join(' ') || 'which one is not said'})`)
+      }
+      if (own.renewedAt !== undefined && wall.now() - own.renewedAt < replaceMs) return false
+      await refuseOtherProvider(own, challenge)
+      await renewOnce(own, signal)
+      return true
+    }
+  }
+}

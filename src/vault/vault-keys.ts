@@ -1,0 +1,82 @@
+// The keys of the vault: each tenant has one of its own, in the store, wrapped by a key of the configuration (JWE,
+// RFC 7516). Whoever has the store alone can read nothing, and a tenant whose key is deleted has lost everything.
+
+import { randomBytes } from 'node:crypto'
+import { CompactEncrypt, compactDecrypt } from 'jose'
+import type { Snapshot } from '../config/snapshot.ts'
+import { GatewayError, type TenantId } from '../protocol/messages.ts'
+import { digest, vaultKeyKey } from '../store/keys.ts'
+import type { Store } from '../store/port.ts'
+
+/** A tenant's key stays in memory so long: what an operator has deleted is gone soon. */
+const keptMs = 60_000
+
+interface VaultKeysOptions {
+  readonly store: Store
+  readonly snapshot: () => Pick<Snapshot, 'vault'>
+  /** A tenant that was removed and made again has another one, and none of the keys before. */
+  readonly epochOf: (tenant: TenantId) => Promise<number>
+  readonly clock: { now(): number }
+}
+
+export type VaultKeys = ReturnType<typeof createVaultKeys>
+
+export function createVaultKeys({ store, snapshot, epochOf, clock }: VaultKeysOptions) {
+  const known = new Map<string, { readonly key: Promise<Uint8Array>; readonly until: number }>()
+
+  /** @throws GatewayError unavailable where the configuration names no keys */
+  function wrapping() {
+    const keys = snapshot().vault?.keys ?? []
+    const [first] = keys
+    if (first === undefined)
+      throw new GatewayError('unavailable', 'This gateway keeps no accounts of people: it has no keys for them.')
+    return { first, byId: new Map(keys.map(({ id, key }) => [id, Buffer.from(key, 'base64')])) }
+  }
+
+  async function wrapped(key: Uint8Array, tenant: string): Promise<string> {
+    const { first } = wrapping()
+    return await new CompactEncrypt(key)
+      .setProtectedHeader({ alg: 'A256GCMKW', enc: 'A256GCM', kid: first.id, for: digest(tenant) })
+      .encrypt(Buffer.from(first.key, 'base64'))
+  }
+
+  async function unwrapped(text: string, tenant: string): Promise<{ key: Uint8Array; kid: string }> {
+    const { byId } = wrapping()
+    const { plaintext, protectedHeader } = await compactDecrypt(
+      text,
+      ({ kid = '' }) => {
+        const key = byId.get(kid)
+        if (key === undefined)
+          throw new GatewayError('unavailable', `The vault is sealed with the key ${kid}, which is not configured.`)
+        return key
+      },
+      { keyManagementAlgorithms: ['A256GCMKW'], contentEncryptionAlgorithms: ['A256GCM'] }
+    )
+    if (protectedHeader['for'] !== digest(tenant) || plaintext.length !== 32)
+      throw new GatewayError('unavailable', 'A key of the vault in the store is damaged, or is that of another tenant.')
+    return { key: plaintext, kid: String(protectedHeader.kid) }
+  }
+
+  async function read(tenant: TenantId): Promise<Uint8Array> {
+    const place = vaultKeyKey(tenant, String(await epochOf(tenant)))
+    if ((await store.get(place)) === undefined)
+      await store.set(place, await wrapped(randomBytes(32), tenant), { when: 'absent' })
+    const { key, kid } = await unwrapped((await store.get(place)) ?? '', tenant)
+    // Written anew with the first key, so that the one before can be taken out of the configuration.
+    if (kid !== wrapping().first.id) await store.set(place, await wrapped(key, tenant), { when: 'present' })
+    return key
+  }
+
+  return {
+    /** The key of a tenant, made where there is none. @throws GatewayError unavailable */
+    of(tenant: TenantId): Promise<Uint8Array> {
+      const now = clock.now()
+      const found = known.get(tenant)
+      if (found !== undefined && now < found.until) return found.key
+      const key = read(tenant)
+      known.set(tenant, { key, until: now + keptMs })
+      key.catch(() => known.delete(tenant))
+      return key
+    }
+  }
+}

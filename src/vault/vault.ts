@@ -1,0 +1,70 @@
+// The vault: what people have given the gateway for their own use of upstreams, and what upstreams are shown.
+
+import { createEgressGuard } from '../auth/egress-guard.ts'
+import type { Person, Snapshot, UpstreamDefinition } from '../config/snapshot.ts'
+import type { TenantId } from '../protocol/messages.ts'
+import type { Log } from '../observe/log.ts'
+import type { Store } from '../store/port.ts'
+import type { Sealer } from '../store/seal.ts'
+import type { Clock } from '../time/clock.ts'
+import { ConnectRefused } from './oauth/account-client.ts'
+import { createAccounts } from './oauth/connect-account.ts'
+import { createConnectPages } from './connect-pages.ts'
+import { createCredentials } from './credentials.ts'
+import { createGrants } from './grants.ts'
+import { createPersonalViews, grantTargetOf } from './personal-views.ts'
+import { createSealedValues } from './sealed-values.ts'
+import { createVaultFetch } from './vault-fetch.ts'
+import { createVaultKeys } from './vault-keys.ts'
+
+/** In characters: what a person may enter. */
+const maxSecretLength = 8_192
+
+interface VaultOptions {
+  readonly store: Store
+  readonly sealer: Pick<Sealer, 'ready' | 'seal' | 'open'>
+  readonly snapshot: () => Snapshot
+  readonly publicUrl: () => string
+  readonly epochOf: (tenant: TenantId) => Promise<number>
+  readonly clock: Clock
+  /** The time of day. */
+  readonly wall: Clock
+  readonly log: Log
+}
+
+export type Vault = Awaited<ReturnType<typeof createVault>>
+
+export async function createVault(options: VaultOptions) {
+  const { store, sealer, snapshot, publicUrl, epochOf, clock, wall, log } = options
+  const keys = createVaultKeys({ store, snapshot, epochOf, clock })
+  const values = createSealedValues(store, keys, log)
+  const grants = await createGrants({ store, values, clock })
+  const fetch = createVaultFetch(createEgressGuard(snapshot().egress.allow))
+  const pages = createConnectPages(sealer, publicUrl, wall)
+  const accounts = createAccounts({ store, values, grants, fetch, publicUrl, wall, log })
+  return {
+    sealer,
+    accounts,
+    grants,
+    pages,
+    /** @throws ConnectRefused for what cannot be sent in a header or be a variable */
+    async keepSecret(definition: UpstreamDefinition, person: Person, entered: string): Promise<void> {
+      const secret = entered.trim()
+      if (secret === '' || secret.length > maxSecretLength || !/^[\x20-\x7e\x80-\xff]+$/.test(secret))
+        throw new ConnectRefused(
+          `It must be one line of at most ${maxSecretLength} plain characters. Nothing was kept.`
+        )
+      await grants.put(person, definition.name, { target: grantTargetOf(definition), secret }, wall.now())
+    },
+    /** What a person has given for an upstream is forgotten, and given back where that can be. */
+    async disconnect(definition: UpstreamDefinition, person: Person): Promise<void> {
+      if (definition.type === 'http' && definition.auth?.type === 'user')
+        await accounts.disconnect(definition, definition.auth, person)
+      else await grants.remove(person, definition.name)
+    },
+    credentials: createCredentials({ fetch, grants, pages, clock, wall, log }),
+    views: createPersonalViews(grants, log),
+    wall,
+    close: grants.close
+  }
+}

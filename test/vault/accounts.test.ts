@@ -1,0 +1,163 @@
+// `auth: user`: each person connects an account of their own by OAuth, once, and each call carries its own token.
+
+import { randomBytes } from 'node:crypto'
+import t from 'tap'
+import { keyOf } from '../kit/acme-gateway.ts'
+import { authorizationServer, type AuthorizationServerOptions } from '../kit/authorization-server.ts'
+import { connectAccount, signedIn } from '../kit/connect-page.ts'
+import { legacyClient } from '../kit/client.ts'
+import { gateway, type TestGateway } from '../kit/gateway.ts'
+import type { Teardown } from '../kit/listen.ts'
+import { protectedUpstream } from '../kit/protected-upstream.ts'
+import { redis } from '../kit/redis.ts'
+
+const top = {
+  vault: { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] },
+  egress: { allow: ['127.0.0.0/8'] }
+}
+const auth = {
+  keys: [
+    { name: 'ada', key: keyOf.ada },
+    { name: 'bob', key: keyOf.bob }
+  ]
+}
+const withPages = { elicitation: { url: {} } }
+const echo = { name: 'up__echo', arguments: { text: 'hello' } }
+
+async function peers(t: Teardown, options: AuthorizationServerOptions = {}) {
+  const server = await authorizationServer(t, { registration: true, ...options })
+  return { server, upstream: await protectedUpstream(t, server) }
+}
+
+const gatewayAt = (t: Teardown, url: string, own = {}, store = 'memory:'): Promise<TestGateway> =>
+  gateway(t, { upstreams: { up: { type: 'http', url, auth: { type: 'user', ...own } } }, auth, store, top })
+
+const pageOf = (made: TestGateway): string => `${made.publicUrl}/t/acme/connections`
+
+async function connect(made: TestGateway, key: string) {
+  const { tab, page } = await signedIn(pageOf(made), key)
+  return await connectAccount(tab, page)
+}
+
+const clientOf = (made: TestGateway, key: string) => legacyClient(made.url(), key, '2025-11-25', withPages)
+
+t.test('two people connect, and each call carries the token of its own person', async (t) => {
+  const { server, upstream } = await peers(t)
+  const made = await gatewayAt(t, upstream.url)
+  for (const person of ['ada', 'bob'] as const) {
+    server.person = person
+    const landing = await connect(made, keyOf[person])
+    t.match(landing.html, /up is connected/)
+  }
+  t.equal(server.registrations, 1, 'the gateway registers itself once')
+  const [ada, bob] = await Promise.all([clientOf(made, keyOf.ada), clientOf(made, keyOf.bob)])
+  for (const client of [ada, bob]) t.ok((await client.request('tools/call', echo)).json.result)
+  const before = upstream.admitted.length
+  await Promise.all(Array.from({ length: 40 }, (_, n) => (n % 2 === 0 ? ada : bob).request('tools/call', echo)))
+  const subjects = upstream.admitted.slice(before).map(({ sub }) => sub)
+  t.equal(subjects.filter((sub) => sub === 'ada').length, 20)
+  t.equal(subjects.filter((sub) => sub === 'bob').length, 20)
+  t.ok(upstream.admitted.every(({ aud }) => aud === upstream.url))
+  t.notOk(upstream.presented.some((text) => text.includes(keyOf.ada) || text.includes(keyOf.bob)))
+})
+
+t.test('an ended token is renewed once for a hundred calls at three processes', async (t) => {
+  const { server, upstream } = await peers(t, { lifetimeSeconds: 3 })
+  const store = await redis(t)
+  const gateways = await Promise.all([1, 2, 3].map(() => gatewayAt(t, upstream.url, {}, store.url)))
+  const [first] = gateways as [TestGateway]
+  await connect(first, keyOf.ada)
+  const clients = await Promise.all(gateways.map((made) => clientOf(made, keyOf.ada)))
+  for (const client of clients) t.ok((await client.request('tools/call', echo)).json.result)
+  const refreshes = (): number =>
+    server.tokenRequests.filter((request) => request.get('grant_type') === 'refresh_token').length
+  upstream.withdrawn.clear()
+  const before = refreshes()
+  for (const token of upstream.presented) upstream.withdrawn.add(token.replace('Bearer ', ''))
+  const calls = await Promise.all(
+    Array.from({ length: 100 }, (_, n) => clients[n % 3]?.request('tools/call', { ...echo, arguments: { n } }))
+  )
+  t.ok(
+    calls.every((answer) => answer?.json.result !== undefined),
+    JSON.stringify(calls.find((a) => a?.json.error)?.json)
+  )
+  t.equal(refreshes() - before, 1)
+  t.equal(server.tokenRequests.at(-1)?.get('resource'), upstream.url)
+})
+
+t.test('an account that its provider has ended has to be connected again, and nothing loops', async (t) => {
+  const { server, upstream } = await peers(t)
+  const made = await gatewayAt(t, upstream.url)
+  await connect(made, keyOf.ada)
+  const ada = await clientOf(made, keyOf.ada)
+  t.ok((await ada.request('tools/call', echo)).json.result)
+  server.revoke('ada')
+  const asked = server.tokenRequests.length
+  for (const token of upstream.presented) upstream.withdrawn.add(token.replace('Bearer ', ''))
+  const first = await ada.request('tools/call', echo)
+  t.equal(first.json.error?.code, -32042, first.text)
+  t.match(first.json.error.message, /connected/)
+  for (let n = 0; n < 3; n++) t.equal((await ada.request('tools/call', echo)).json.error.code, -32042)
+  t.ok(server.tokenRequests.length - asked <= 1, 'the provider is asked once')
+  t.equal(upstream.server.calls('echo'), 1)
+  t.match((await connect(made, keyOf.ada)).html, /up is connected/)
+  t.ok((await ada.request('tools/call', echo)).json.result)
+})
+
+t.test('a permission that is missing is asked for besides those that there are', async (t) => {
+  const { upstream } = await peers(t)
+  const made = await gatewayAt(t, upstream.url)
+  await connect(made, keyOf.ada)
+  const ada = await clientOf(made, keyOf.ada)
+  t.ok((await ada.request('tools/call', echo)).json.result)
+  upstream.scopes = ['write']
+  const refused = await ada.request('tools/call', echo)
+  t.equal(refused.json.error?.code, -32042, refused.text)
+  t.match(refused.json.error.message, /lacks a permission \(write\)/)
+  const { tab, page } = await signedIn(pageOf(made), keyOf.ada)
+  t.match(page.html, /it lacks write/)
+  const away = await connectAccount(tab, page, 'none')
+  t.match(away.html, /up is connected/)
+  t.ok((await ada.request('tools/call', echo)).json.result)
+  t.match(String(upstream.admitted.at(-1)?.['scope']), /read/)
+})
+
+t.test('whoever comes back for somebody else, twice, or with a forged answer connects nothing', async (t) => {
+  const { server, upstream } = await peers(t)
+  const made = await gatewayAt(t, upstream.url)
+  const callback = `${pageOf(made)}/callback`
+  const ada = await signedIn(pageOf(made), keyOf.ada)
+  const bob = await signedIn(pageOf(made), keyOf.bob)
+  const back = await connectAccount(ada.tab, ada.page, callback)
+  t.match((await bob.tab.go(back.url.href, 'none')).html, /begun by somebody else/)
+  const used = await ada.tab.go(back.url.href, 'none')
+  t.match(used.html, /finished already/, 'what bob tried was all that it was good for')
+  const second = await connectAccount(ada.tab, ada.page, callback)
+  const wrong = new URL(second.url)
+  wrong.searchParams.set('iss', 'https://evil.example')
+  const requests = server.tokenRequests.length
+  t.match((await ada.tab.go(wrong.href, 'none')).html, /Not connected/)
+  t.equal(server.tokenRequests.length, requests, 'its code is not sent anywhere')
+  const third = await connectAccount(ada.tab, ada.page, callback)
+  t.match((await ada.tab.go(third.url.href, 'none')).html, /up is connected/, 'and this is how it works')
+  t.match((await ada.tab.go(third.url.href, 'none')).html, /finished already/)
+  server.person = undefined
+  t.match((await connect(made, keyOf.bob)).html, /access_denied/)
+})
+
+t.test('a grant goes to the server that it was given for, and to no other of the same name', async (t) => {
+  const { upstream } = await peers(t)
+  const other = await peers(t)
+  const made = await gatewayAt(t, upstream.url)
+  await connect(made, keyOf.ada)
+  t.ok((await (await clientOf(made, keyOf.ada)).request('tools/call', echo)).json.result)
+  made.reload({
+    listen: { host: '127.0.0.1', port: 0 },
+    store: 'memory:',
+    ...top,
+    tenants: { acme: { auth, upstreams: { up: { type: 'http', url: other.upstream.url, auth: { type: 'user' } } } } }
+  })
+  const answer = await (await clientOf(made, keyOf.ada)).request('tools/call', echo)
+  t.equal(answer.json.error?.code, -32042, answer.text)
+  t.equal(other.upstream.presented.length, 0)
+})

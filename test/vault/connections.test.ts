@@ -1,0 +1,156 @@
+// Each person's own secret or account at an upstream: given once on their page, used for their calls alone.
+
+import { randomBytes } from 'node:crypto'
+import { readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { keyOf } from '../kit/acme-gateway.ts'
+import { signedIn, submit } from '../kit/connect-page.ts'
+import { legacyClient, send, type Answer } from '../kit/client.ts'
+import { gateway, type TestGateway } from '../kit/gateway.ts'
+import type { Teardown } from '../kit/listen.ts'
+import { modernRequest } from '../kit/modern-client.ts'
+import { startUpstream, type HttpUpstream } from '../kit/upstream.ts'
+import { until } from '../kit/until.ts'
+
+const vaultKeys = { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] }
+const auth = {
+  keys: [
+    { name: 'ada', key: keyOf.ada },
+    { name: 'bob', key: keyOf.bob }
+  ]
+}
+const withPages = { elicitation: { url: {} } }
+const echo = { name: 'up__echo', arguments: { text: 'hello' } }
+
+async function setup(t: Teardown, store = 'memory:'): Promise<{ upstream: HttpUpstream; made: TestGateway }> {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const made = await gateway(t, {
+    upstreams: {
+      up: { type: 'http', url: upstream.url, auth: { type: 'userSecret', header: 'X-Api-Key', prefix: 'key ' } }
+    },
+    auth,
+    store,
+    top: { vault: vaultKeys }
+  })
+  return { upstream, made }
+}
+
+const pageOf = (made: TestGateway): string => `${made.publicUrl}/t/acme/connections`
+const toolNames = ({ json }: Answer): string[] => json.result.tools.map(({ name }: { name: string }) => name)
+
+t.test('a person enters a secret on their page, and it is used for their calls alone', async (t) => {
+  const { upstream, made } = await setup(t)
+  const [ada, bob] = await Promise.all([
+    legacyClient(made.url(), keyOf.ada, '2025-11-25', withPages),
+    legacyClient(made.url(), keyOf.bob, '2025-11-25', withPages)
+  ])
+  t.same(toolNames(await ada.request('tools/list')), ['up__connect_up'])
+  const listening = await ada.listen()
+  const { json } = await ada.request('tools/call', { name: 'up__connect_up', arguments: {} })
+  t.equal(json.error.code, -32042)
+  const [{ url, mode }] = json.error.data.elicitations
+  t.equal(mode, 'url')
+  t.ok(url.startsWith(`${pageOf(made)}?upstream=up&for=`))
+  t.equal(upstream.seen.length, 0, 'the server is not asked for people who have given nothing')
+
+  const { tab, page } = await signedIn(url, keyOf.ada)
+  t.match(page.html, /not connected/)
+  const after = await submit(tab, page, 'secret', { secret: 'the-secret-of-ada' })
+  t.match(after.html, /connected; since/)
+  t.notMatch(after.html, /the-secret-of-ada/)
+  await listening.next(({ method }) => method === 'notifications/tools/list_changed')
+
+  t.ok(toolNames(await ada.request('tools/list')).includes('up__echo'))
+  t.ok((await ada.request('tools/call', echo)).json.result)
+  t.same([...new Set(upstream.seen.map(({ headers }) => headers['x-api-key']))], ['key the-secret-of-ada'])
+  t.same(toolNames(await bob.request('tools/list')), ['up__connect_up'], 'bob has given nothing')
+  const refused = await bob.request('tools/call', echo)
+  t.equal(refused.json.error.code, -32042, 'a tool that bob knows by name leads him to the page, too')
+  t.equal(upstream.server.calls('echo'), 1)
+
+  t.match((await submit(tab, after, 'disconnect')).html, /not connected/)
+  await until('ada sees it', async () => toolNames(await ada.request('tools/list')).join() === 'up__connect_up')
+  t.equal((await ada.request('tools/call', echo)).json.error.code, -32042)
+  t.equal(upstream.server.calls('echo'), 1)
+})
+
+t.test('clients that cannot be sent to a page get the link in words, and those of 2026-07-28 are asked', async (t) => {
+  const { made } = await setup(t)
+  const plain = await legacyClient(made.url(), keyOf.ada)
+  const { json } = await plain.request('tools/call', { name: 'up__connect_up', arguments: {} })
+  t.equal(json.result.isError, true)
+  t.match(json.result.content[0].text, new RegExp(`${pageOf(made)}\\?upstream=up&for=`))
+  const asked = await modernRequest(made.url(), 'tools/call', { name: 'up__connect_up', arguments: {} }, {
+    token: keyOf.ada,
+    capabilities: withPages
+  } as never)
+  t.equal(asked.json.result?.resultType, 'input_required')
+  const [{ params }] = Object.values(asked.json.result.inputRequests) as [{ params: { url: string } }]
+  t.ok(params.url.startsWith(pageOf(made)))
+  const { tab, page } = await signedIn(params.url, keyOf.ada)
+  await submit(tab, page, 'secret', { secret: 'the-secret-of-ada' })
+  const { requestState, inputRequests } = asked.json.result
+  const inputResponses = Object.fromEntries(Object.keys(inputRequests).map((key) => [key, { action: 'accept' }]))
+  const again = await modernRequest(
+    made.url(),
+    'tools/call',
+    { name: 'up__connect_up', arguments: {}, requestState, inputResponses },
+    { token: keyOf.ada, capabilities: withPages } as never
+  )
+  t.match(again.json.result.content[0].text, /up is connected/)
+})
+
+t.test('a link that was made for somebody else shows nothing and connects nothing', async (t) => {
+  const { made } = await setup(t)
+  const ada = await legacyClient(made.url(), keyOf.ada, '2025-11-25', withPages)
+  const { json } = await ada.request('tools/call', { name: 'up__connect_up', arguments: {} })
+  const { page } = await signedIn(json.error.data.elicitations[0].url, keyOf.bob)
+  t.equal(page.status, 400)
+  t.match(page.html, /made for somebody else/)
+  const forged = await signedIn(`${pageOf(made)}?upstream=up&for=AAAA`, keyOf.ada)
+  t.match(forged.page.html, /made for somebody else, or is too old/)
+})
+
+t.test('forms count only from a page of the same session and origin', async (t) => {
+  const { made } = await setup(t)
+  const { tab, page } = await signedIn(pageOf(made), keyOf.ada)
+  const post = (fields: Record<string, string>, origin: string | undefined) =>
+    tab.go(pageOf(made), 'none', {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded', ...(origin && { origin }) },
+      body: String(new URLSearchParams(fields))
+    })
+  const fields = { action: 'secret', upstream: 'up', secret: 'of an attacker' }
+  const csrf = /name="csrf" value="([^"]*)"/.exec(page.html)?.[1] ?? ''
+  t.equal((await post(fields, made.publicUrl)).status, 400, 'without what the page holds')
+  t.equal((await post({ ...fields, csrf: 'x'.repeat(43) }, made.publicUrl)).status, 400)
+  t.equal((await post({ ...fields, csrf }, undefined)).status, 400, 'from nowhere')
+  t.equal((await post({ ...fields, csrf }, 'https://evil.example')).status, 403)
+  t.match((await tab.go(pageOf(made), 'none')).html, /not connected/)
+  t.match((await post({ ...fields, csrf }, made.publicUrl)).html, /connected; since/, 'and this is how it works')
+  t.equal((await signedIn(pageOf(made), 'gh_key_of_nobody_0123456789')).page.status, 403)
+  const { headers } = page
+  t.match(headers.get('content-security-policy') ?? '', /default-src 'none'.*frame-ancestors 'none'/)
+  t.equal(headers.get('cache-control'), 'no-store')
+})
+
+t.test('hosts see the state as JSON, and never a secret; nor does the store hold one in the clear', async (t) => {
+  const folder = t.testdir()
+  const { made } = await setup(t, `file:${join(folder, 'gatehouse.db')}`)
+  const { tab, page } = await signedIn(pageOf(made), keyOf.ada)
+  const secret = 'canary-secret-of-ada-0123456789'
+  await submit(tab, page, 'secret', { secret })
+  const ada = await legacyClient(made.url(), keyOf.ada)
+  t.ok((await ada.request('tools/call', echo)).json.result)
+  const answer = await send(pageOf(made), { method: 'GET', headers: { authorization: `Bearer ${keyOf.ada}` } })
+  t.match(answer.json, { connections: [{ upstream: 'up', kind: 'secret', state: 'connected' }] })
+  t.notMatch(answer.text, secret)
+  t.equal((await send(pageOf(made), { method: 'GET', headers: { authorization: 'Bearer wrong' } })).status, 401)
+  t.notMatch(JSON.stringify(made.log), secret)
+  await made.close()
+  const kept = readdirSync(folder).map((name) => readFileSync(join(folder, name)))
+  t.ok(kept.length > 0)
+  t.notOk(kept.some((bytes) => bytes.includes(secret)))
+})
