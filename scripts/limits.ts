@@ -14,6 +14,12 @@ type Row = readonly [source: string, what: string, per: string, beyond: string]
 const sections: Readonly<Record<string, readonly Row[]>> = {
   'Credentials for upstreams': [
     ['vault/vault.ts maxSecretLength chars', 'a secret that a person enters', 'upstream', 'refused on the page'],
+    [
+      'http/connections/connection-routes.ts maxEndpoints',
+      'endpoints that a credential is tried for',
+      'request',
+      'refused'
+    ],
     ['http/connections/connection-routes.ts maxFormBytes bytes', 'a form of the page', 'request', '413'],
     [
       'http/connections/connection-session.ts sessionMs',

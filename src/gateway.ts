@@ -116,8 +116,7 @@ export async function createGateway(
   const descriptors = descriptorLimit()
   const supervisor = openSupervisor(snapshot, descriptors, env, log)
   const serverRequestQuotas = createServerRequestQuotas(undefined, memory)
-  const publicUrl = (): string => state.address?.publicUrl ?? ''
-  const vault = await createVault({ store, sealer, snapshot, publicUrl, epochOf: sessions.epochOf, ...clocks, log })
+  const vault = await createVault({ state, store, sealer, epochOf: sessions.epochOf, ...clocks, log })
   const { credentials, views } = vault
   const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory, credentials }, metrics)
 
@@ -195,10 +194,7 @@ export async function createGateway(
     return { needsRestart: changedFixedSettings(before, next) }
   }
 
-  function retain(): void {
-    const hashes = views.held(upstreamHashesOf(state.snapshot))
-    for (const each of [relay, modernRelay, pool, credentials]) each.retain(hashes)
-  }
+  const retain = (): void => retainIn([relay, modernRelay, pool, credentials], views.held(upstreamHashesOf(snapshot())))
   views.onChange((person) => void [retain(), relay.tellPerson(person)])
 
   function apply(next: Snapshot): void {
@@ -233,6 +229,13 @@ export async function createGateway(
     close: () => (closing ??= shutDown()),
     killNow: () => supervisor.killAllNow()
   }
+}
+
+type Hashes = Pick<ReadonlySet<string>, 'has'>
+
+/** Whatever is held for a definition that is none of these any more ends. */
+function retainIn(rooms: ReadonlyArray<{ retain(hashes: Hashes): void }>, hashes: Hashes): void {
+  for (const each of rooms) each.retain(hashes)
 }
 
 const longestIdleMs = ({ limits: { sessionIdleMs, sessionMaxMs } }: Snapshot): number =>

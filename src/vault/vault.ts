@@ -23,8 +23,8 @@ const maxSecretLength = 8_192
 interface VaultOptions {
   readonly store: Store
   readonly sealer: Pick<Sealer, 'ready' | 'seal' | 'open'>
-  readonly snapshot: () => Snapshot
-  readonly publicUrl: () => string
+  /** What changes while the gateway runs; its address is known once it listens. */
+  readonly state: { readonly snapshot: Snapshot; readonly address: { readonly publicUrl: string } | undefined }
   readonly epochOf: (tenant: TenantId) => Promise<number>
   readonly clock: Clock
   /** The time of day. */
@@ -35,7 +35,9 @@ interface VaultOptions {
 export type Vault = Awaited<ReturnType<typeof createVault>>
 
 export async function createVault(options: VaultOptions) {
-  const { store, sealer, snapshot, publicUrl, epochOf, clock, wall, log } = options
+  const { state, store, sealer, epochOf, clock, wall, log } = options
+  const snapshot = (): Snapshot => state.snapshot
+  const publicUrl = (): string => state.address?.publicUrl ?? ''
   const keys = createVaultKeys({ store, snapshot, epochOf, clock })
   const values = createSealedValues(store, keys, log)
   const grants = await createGrants({ store, values, clock })

@@ -29,6 +29,8 @@ interface ConnectionRoutesOptions {
   readonly refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: null) => void
 }
 
+/** That a credential is tried for. */
+const maxEndpoints = 16
 /** Bytes of a form: a key or a secret, and little else. */
 const maxFormBytes = 32_768
 
@@ -58,7 +60,7 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
     const tenant = tenantOf(request)
     const { authorization, cookie } = request.headers
     if (authorization?.toLowerCase().startsWith('bearer ') === true) {
-      const person = await personWith(options, tenant, authorization.slice(7), request)
+      const person = await personWith(options, tenant, request.raw.rawHeaders, request)
       return void reply
         .headers({ 'cache-control': 'no-store' })
         .send({ connections: await connectionsOf(vault.grants, tenant, person) })
@@ -86,7 +88,12 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
     const path = connectionsPath(tenant.id)
     const action = form.get('action')
     if (action === 'sign-in') {
-      const person = await personWith(options, tenant, form.get('key') ?? '', request).catch(() => undefined)
+      const person = await personWith(
+        options,
+        tenant,
+        ['Authorization', `Bearer ${form.get('key') ?? ''}`],
+        request
+      ).catch(() => undefined)
       if (person === undefined) return showSignIn(reply, tenant, request.url, true)
       return void reply
         .code(303)
@@ -187,19 +194,22 @@ function definitionOf(tenant: Tenant, name: string | undefined): UpstreamDefinit
 async function personWith(
   { state, authenticator }: ConnectionRoutesOptions,
   tenant: Tenant,
-  bearer: string,
+  rawHeaders: readonly string[],
   { raw }: FastifyRequest
 ): Promise<Person> {
-  const [endpoint] = tenant.endpoints.values()
-  if (endpoint === undefined) throw new GatewayError('not_found', 'The tenant has no endpoint.')
-  const { resource, metadata } = resourceOf(
-    tenant.endpoints.get('default' as never) ?? endpoint,
-    'mcp',
-    addressOf(state).publicUrl
-  )
-  const headers = ['Authorization', `Bearer ${bearer}`]
-  const { issuer, subject } = await authenticator.authenticate(tenant, resource, metadata, headers, [], raw.socket)
-  return { tenant: tenant.id, issuer, subject }
+  let refusal: unknown = new GatewayError('not_found', 'The tenant has no endpoint.')
+  // Some credentials are for some endpoints only.
+  for (const endpoint of [...tenant.endpoints.values()].slice(0, maxEndpoints)) {
+    try {
+      const place = resourceOf(endpoint, 'mcp', addressOf(state).publicUrl)
+      const presented = { rawHeaders, connection: raw.socket, method: raw.method }
+      const { issuer, subject } = await authenticator.authenticate(tenant, place, presented)
+      return { tenant: tenant.id, issuer, subject }
+    } catch (error) {
+      refusal = error
+    }
+  }
+  throw refusal
 }
 
 function send(reply: FastifyReply, tenant: Tenant, { title, body, status = 200, cookie }: Answer): void {
