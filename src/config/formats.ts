@@ -202,7 +202,7 @@ const formats: Readonly<Record<string, readonly Rule[]>> = {
     ]
   ],
   cidr: [[isCidr, 'is no range of addresses', 'Write it like 10.1.0.0/16 or fd00::/8.']],
-  time: [
+  'date-or-time': [
     [
       (text) =>
         /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/.test(text) && !Number.isNaN(Date.parse(text)),

@@ -166,7 +166,7 @@ export const KeySchema = closedObject({
   scopes: scopes('Scopes that the holder has, such as `mcp`.'),
   endpoints: list(Type.String(), 'Names of the endpoints that it is for. Not given: all of the tenant.'),
   expires: Type.Optional(
-    formatted('time', 'From then on it is refused, such as `2027-01-31` or `2027-01-31T09:00:00Z`.')
+    formatted('date-or-time', 'From then on it is refused, such as `2027-01-31` or `2027-01-31T09:00:00Z`.')
   ),
   previousSha256: Type.Optional(
     Type.String({
@@ -175,7 +175,7 @@ export const KeySchema = closedObject({
       description: 'SHA-256 of the key that it takes the place of, which is good until `previousUntil`.'
     })
   ),
-  previousUntil: Type.Optional(formatted('time', 'From then on the key before is refused.'))
+  previousUntil: Type.Optional(formatted('date-or-time', 'From then on the key before is refused.'))
 })
 
 export const BearerSchema = closedObject(
