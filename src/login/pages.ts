@@ -27,7 +27,7 @@ main {
 h1 { margin: 0 0 1rem; font-size: 1.35rem; line-height: 1.3 }
 .tenant { margin: 0 0 .5rem; color: var(--soft); font-size: .9rem }
 dl { margin: 1.25rem 0; border-top: 1px solid var(--line) }
-dl div { padding: .6rem 0; border-bottom: 1px solid var(--line) }
+dl > div { padding: .6rem 0; border-bottom: 1px solid var(--line) }
 dt { color: var(--soft); font-size: .85rem }
 dd { margin: 0; overflow-wrap: anywhere }
 .actions { display: flex; flex-wrap: wrap; gap: .75rem; margin-top: 1.5rem }
@@ -37,7 +37,17 @@ button {
   background: transparent; color: inherit; font: inherit; cursor: pointer
 }
 button.primary { background: var(--strong); border-color: var(--strong); color: var(--on-strong); font-weight: 600 }
-button:focus-visible { outline: 3px solid var(--strong); outline-offset: 2px }
+input:not([type=hidden]) {
+  width: 100%; min-height: 2.75rem; padding: .5rem .75rem; margin: .25rem 0 .75rem; border: 1px solid var(--line);
+  border-radius: .5rem; background: var(--back); color: inherit; font: inherit
+}
+a { color: var(--strong) }
+a.primary {
+  display: block; width: 100%; padding: .65rem 1rem; border-radius: .5rem; text-align: center; text-decoration: none;
+  background: var(--strong); color: var(--on-strong); font-weight: 600
+}
+[role=alert] { border-left: 4px solid #c4501a; padding-left: .75rem }
+a:focus-visible, input:focus-visible, button:focus-visible { outline: 3px solid var(--strong); outline-offset: 2px }
 .note { color: var(--soft); font-size: .9rem }
 `
 const styleHash = createHash('sha256').update(style).digest('base64')

@@ -61,7 +61,7 @@ for (const [version, some] of Object.entries(clientScenarios)) {
       const [code] = (await once(child, 'close')) as [number]
       t.equal(code, 0, code === 0 ? 'the driver came to its end' : output)
       // Below a folder of its own, where the name of the scenario has a slash.
-      const [found = ''] = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('checks.json'))
+      const found = (await readdir(folder, { recursive: true })).find((name) => name.endsWith('checks.json')) ?? ''
       const checks = JSON.parse(await readFile(join(folder, found), 'utf8')) as Check[]
       t.same(
         checks.filter((check) => check.status !== 'SUCCESS' && check.status !== 'INFO' && !notOurs(check)),

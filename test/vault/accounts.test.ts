@@ -75,7 +75,10 @@ t.test('an ended token is renewed once for a hundred calls at three processes', 
   const before = refreshes()
   for (const token of upstream.presented) upstream.withdrawn.add(token.replace('Bearer ', ''))
   const calls = await Promise.all(
-    Array.from({ length: 100 }, (_, n) => clients[n % 3]?.request('tools/call', { ...echo, arguments: { n } }))
+    Array.from(
+      { length: 100 },
+      async (_, n) => await clients[n % 3]?.request('tools/call', { ...echo, arguments: { n } })
+    )
   )
   t.ok(
     calls.every((answer) => answer?.json.result !== undefined),

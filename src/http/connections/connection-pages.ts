@@ -39,7 +39,7 @@ function rowOf(path: string, csrf: string, each: ConnectionState): string {
   const { upstream, kind, state, reason, connectedAt, scopes, label = 'API key', help } = each
   const facts = [
     state,
-    ...(connectedAt === undefined ? [] : [`since ${connectedAt}`]),
+    ...(connectedAt === undefined ? [] : [`since ${dateOf(connectedAt)}`]),
     ...(scopes === undefined || scopes.length === 0 ? [] : [`may: ${scopes.join(', ')}`]),
     ...(reason === undefined ? [] : [reason])
   ]
@@ -60,6 +60,10 @@ ${help === undefined ? '' : `<p class="note"><a href="${escaped(help)}" rel="nor
 <button>Disconnect</button></form>`
   return `<p>${escaped(facts.join('; '))}</p><div class="actions">${connect}${disconnect}</div>`
 }
+
+const dates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' })
+/** 2026-11-25T09:40:50.952Z -> 25 November 2026 at 09:40 UTC */
+const dateOf = (iso: string): string => `${dates.format(new Date(iso))} UTC`
 
 const hidden = (csrf: string, action: string, upstream?: string): string =>
   [['csrf', csrf], ['action', action], ...(upstream === undefined ? [] : [['upstream', upstream]])]

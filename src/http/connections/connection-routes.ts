@@ -68,8 +68,7 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
     const path = connectionsPath(tenant.id)
     const session = sessions.read(tenant.id, cookie, isSecure())
     const { upstream, for: link } = request.query as Readonly<Record<string, string | undefined>>
-    const own =
-      upstream === undefined ? path : `${path}?${new URLSearchParams({ upstream, ...(link && { for: link }) })}`
+    const own = upstream === undefined ? path : `${path}?${query({ upstream, ...(link && { for: link }) })}`
     if (session === undefined) return showSignIn(reply, tenant, own)
     const { person, csrf } = session
     if (link !== undefined && vault.pages.personOf(tenant.id, upstream ?? '', link) !== personKeyOf(person))
@@ -219,3 +218,5 @@ function send(reply: FastifyReply, tenant: Tenant, { title, body, status = 200, 
     .type('text/html; charset=utf-8')
     .send(pageText({ name: tenant.auth.login?.name ?? tenant.id, title, body }))
 }
+
+const query = (members: Record<string, string>): string => new URLSearchParams(members).toString()
