@@ -117,10 +117,10 @@ export async function createGateway(
   const supervisor = openSupervisor(snapshot, descriptors, env, log)
   const serverRequestQuotas = createServerRequestQuotas(undefined, memory)
   const vault = await createVault({ state, store, sealer, epochOf: sessions.epochOf, ...clocks, log })
-  const { credentials, views } = vault
+  const { credentials } = vault
   const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory, credentials }, metrics)
 
-  const contextOf = createContextOf(snapshot, views)
+  const contextOf = createContextOf(snapshot, vault.views)
   const now = initial.admin && createNow({ live: events, metrics, store, bus, pool, ...clocks, log })
   const observers = { clock: steadyClock, log, audit, metrics: now?.meter }
   const callLimits = createCallLimits({ store, ...clocks, node, log })
@@ -179,8 +179,7 @@ export async function createGateway(
     for (const each of [sealer, relay]) each.close()
     await pool.close()
     for (const each of [supervisor, authenticator]) each.close()
-    await sessions.close()
-    await vault.close()
+    for (const each of [sessions, vault]) await each.close()
     await Promise.all([callLimits.close(), audit?.close(), metrics?.close(), now?.close()])
     await store.close()
   }
@@ -194,8 +193,8 @@ export async function createGateway(
     return { needsRestart: changedFixedSettings(before, next) }
   }
 
-  const retain = (): void => retainIn([relay, modernRelay, pool, credentials], views.held(upstreamHashesOf(snapshot())))
-  views.onChange((person) => void [retain(), relay.tellPerson(person)])
+  const retain = (): void => vault.retainIn([relay, modernRelay, pool], upstreamHashesOf(snapshot()))
+  vault.views.onChange((person) => void [retain(), relay.tellPerson(person)])
 
   function apply(next: Snapshot): void {
     const before = state.snapshot
@@ -229,13 +228,6 @@ export async function createGateway(
     close: () => (closing ??= shutDown()),
     killNow: () => supervisor.killAllNow()
   }
-}
-
-type Hashes = Pick<ReadonlySet<string>, 'has'>
-
-/** Whatever is held for a definition that is none of these any more ends. */
-function retainIn(rooms: ReadonlyArray<{ retain(hashes: Hashes): void }>, hashes: Hashes): void {
-  for (const each of rooms) each.retain(hashes)
 }
 
 const longestIdleMs = ({ limits: { sessionIdleMs, sessionMaxMs } }: Snapshot): number =>

@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto'
 import type { AuthConfig, KeyConfig } from '../config/auth/auth-config.ts'
-import type { Person } from '../config/snapshot.ts'
+import type { Person } from '../config/auth/upstream-auth.ts'
 import type { TenantId } from '../protocol/messages.ts'
 
 export interface Principal {

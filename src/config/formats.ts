@@ -1,11 +1,11 @@
 // The formats that the schema names: what a single string must look like, beyond its JSON type. No message repeats the
 // string.
 
-import { createPrivateKey } from 'node:crypto'
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 
 import { parseJsonPath } from '../protocol/translate/omit.ts'
 import { networksOf } from './policy/networks.ts'
+import { isEd25519Key, isPrivateKey } from './auth/key-formats.ts'
 import type { Fault } from './problems.ts'
 import { redisAddress, redisAddressForms } from './redis-address.ts'
 
@@ -67,18 +67,6 @@ const secureUrl = (example: string): readonly Rule[] => [
     'Use https://; http:// is accepted for loopback only.'
   ]
 ]
-
-function privateKeyType(text: string): string | undefined {
-  try {
-    return createPrivateKey(text).asymmetricKeyType
-  } catch {
-    return undefined
-  }
-}
-
-const isEd25519Key = (text: string): boolean => privateKeyType(text) === 'ed25519'
-const isPrivateKey = (text: string): boolean =>
-  text.startsWith('-----BEGIN PRIVATE KEY-----') && privateKeyType(text) !== undefined
 
 const isJsonPath = (text: string): boolean => parseJsonPath(text) !== undefined
 const isCidr = (text: string): boolean => text.includes('/') && networksOf([text]) !== undefined

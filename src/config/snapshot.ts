@@ -5,20 +5,8 @@ import type { AuthConfig, IssuerConfig } from './auth/auth-config.ts'
 import type { EndpointName, Era, TenantId, UpstreamName } from '../protocol/messages.ts'
 import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import type { Networks } from './policy/networks.ts'
-import type { ConfigInput, TenantInput } from './schema/config.ts'
-
-/** From the schema, because nothing of it is compiled. */
-export type UpstreamAuth = NonNullable<Extract<TenantInput['upstreams'][string], { url: string }>['auth']>
-export type StdioAuth = NonNullable<Extract<TenantInput['upstreams'][string], { command: string }>['auth']>
-export type UserAuth = Extract<UpstreamAuth, { type: 'user' }>
-export type ClientCredentialsAuth = Extract<UpstreamAuth, { type: 'clientCredentials' }>
-
-/** Somebody who uses the gateway, whatever their hosts are. */
-export interface Person {
-  readonly tenant: TenantId
-  readonly issuer: string
-  readonly subject: string
-}
+import type { Person, StdioAuth, UpstreamAuth } from './auth/upstream-auth.ts'
+import type { ConfigInput } from './schema/config.ts'
 
 interface UpstreamBase {
   readonly name: UpstreamName

@@ -182,7 +182,6 @@ export function createLegacyRelay({
     },
     /** After a reload: ends sessions whose endpoint is gone, and tells the others which of their lists differ. */
     tellChanges: (before: Snapshot) => tellViewChanges(before, live, contextOf, catalogs),
-    /** What a person has connected is another thing than before. @param person as `quotaKeyOf` */
     tellPerson: (person: string) => tellPerson(live, person),
     /** After a reload, once their calls have ended: closes what this process holds for callers who are gone. */
     letGo(): void {
@@ -202,6 +201,7 @@ export function createLegacyRelay({
   }
 }
 
+/** What a person has connected is another thing than before. @param person as `quotaKeyOf` */
 function tellPerson(live: Pick<LiveSessions, 'all'>, person: string): void {
   for (const session of live.all())
     if (quotaKeyOf(session.session.record.owner) === person) session.listsChanged(['tools', 'prompts', 'resources'])

@@ -1,6 +1,7 @@
 // What upstreams are shown of who calls, by their `auth`.
 
-import type { ClientCredentialsAuth, HttpDefinition, Person, UpstreamDefinition, UserAuth } from '../config/snapshot.ts'
+import type { HttpDefinition, UpstreamDefinition } from '../config/snapshot.ts'
+import type { ClientCredentialsAuth, Person, UserAuth } from '../config/auth/upstream-auth.ts'
 import type { Log } from '../observe/log.ts'
 import type { Clock } from '../time/clock.ts'
 import type { ConnectPage, UpstreamCredential, UpstreamCredentials } from '../upstream/rpc/credential.ts'

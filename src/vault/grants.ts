@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { personKeyOf } from '../auth/principal.ts'
-import type { Person } from '../config/snapshot.ts'
+import type { Person } from '../config/auth/upstream-auth.ts'
 import { grantKey, grantRenewalKey, grantsChannel } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { Tokens } from './oauth/tokens.ts'

@@ -1,7 +1,8 @@
 // A tenant as one person has it: upstreams for which they have given something are theirs alone, with connections,
 // lists and limits of their own. Everything behind it takes such a definition for one of the configuration.
 
-import type { Endpoint, Person, Tenant, UpstreamDefinition } from '../config/snapshot.ts'
+import type { Endpoint, Tenant, UpstreamDefinition } from '../config/snapshot.ts'
+import type { Person } from '../config/auth/upstream-auth.ts'
 import type { Log } from '../observe/log.ts'
 import type { UpstreamName } from '../protocol/messages.ts'
 import { personKeyOf } from '../auth/principal.ts'

@@ -1,7 +1,8 @@
 // The vault: what people have given the gateway for their own use of upstreams, and what upstreams are shown.
 
 import { createEgressGuard } from '../auth/egress-guard.ts'
-import type { Person, Snapshot, UpstreamDefinition } from '../config/snapshot.ts'
+import type { Snapshot, UpstreamDefinition } from '../config/snapshot.ts'
+import type { Person } from '../config/auth/upstream-auth.ts'
 import type { TenantId } from '../protocol/messages.ts'
 import type { Log } from '../observe/log.ts'
 import type { Store } from '../store/port.ts'
@@ -19,6 +20,8 @@ import { createVaultKeys } from './vault-keys.ts'
 
 /** In characters: what a person may enter. */
 const maxSecretLength = 8_192
+
+type Hashes = Pick<ReadonlySet<string>, 'has'>
 
 interface VaultOptions {
   readonly store: Store
@@ -44,6 +47,8 @@ export async function createVault(options: VaultOptions) {
   const fetch = createVaultFetch(createEgressGuard(snapshot().egress.allow))
   const pages = createConnectPages(sealer, publicUrl, wall)
   const accounts = createAccounts({ store, values, grants, fetch, publicUrl, wall, log })
+  const credentials = createCredentials({ fetch, grants, pages, clock, wall, log })
+  const views = createPersonalViews(grants, log)
   return {
     sealer,
     accounts,
@@ -64,8 +69,12 @@ export async function createVault(options: VaultOptions) {
         await accounts.disconnect(definition, definition.auth, person)
       else await grants.remove(person, definition.name)
     },
-    credentials: createCredentials({ fetch, grants, pages, clock, wall, log }),
-    views: createPersonalViews(grants, log),
+    credentials,
+    views,
+    /** What is held for a definition that is none of these, or for a grant that holds no more, ends. */
+    retainIn(rooms: ReadonlyArray<{ retain(hashes: Hashes): void }>, hashes: ReadonlySet<string>): void {
+      for (const each of [...rooms, credentials]) each.retain(views.held(hashes))
+    },
     wall,
     close: grants.close
   }

@@ -1,6 +1,6 @@
 // Who sits before the browser on the pages of connections: a sealed cookie of one tenant, for some hours.
 
-import type { Person } from '../../config/snapshot.ts'
+import type { Person } from '../../config/auth/upstream-auth.ts'
 import type { TenantId } from '../../protocol/messages.ts'
 import type { Sealer } from '../../store/seal.ts'
 import { createHash, timingSafeEqual } from 'node:crypto'

@@ -1,6 +1,7 @@
 // What a person has connected in a tenant, without any secret.
 
-import type { Person, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Person } from '../../config/auth/upstream-auth.ts'
 import type { Grants } from '../../vault/grants.ts'
 import { grantTargetOf, isPersonal } from '../../vault/personal-views.ts'
 import type { ConnectionState } from './connection-pages.ts'

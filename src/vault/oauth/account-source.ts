@@ -1,7 +1,8 @@
 // Where an account of an upstream is connected: as the configuration says, or as the upstream itself does.
 
 import type { Fetch } from '../../auth/fetch.ts'
-import type { HttpDefinition, UserAuth } from '../../config/snapshot.ts'
+import type { HttpDefinition } from '../../config/snapshot.ts'
+import type { UserAuth } from '../../config/auth/upstream-auth.ts'
 import { ConnectRefused } from './account-client.ts'
 import { discoverAuthorization, readChallenge, type ServerAuthorization } from './discovery.ts'
 

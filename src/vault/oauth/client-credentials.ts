@@ -3,7 +3,8 @@
 
 import * as oauth from 'oauth4webapi'
 import type { Fetch } from '../../auth/fetch.ts'
-import type { ClientCredentialsAuth, HttpDefinition } from '../../config/snapshot.ts'
+import type { HttpDefinition } from '../../config/snapshot.ts'
+import type { ClientCredentialsAuth } from '../../config/auth/upstream-auth.ts'
 import type { Log } from '../../observe/log.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { abortable, type Clock } from '../../time/clock.ts'

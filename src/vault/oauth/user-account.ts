@@ -3,7 +3,8 @@
 
 import type { Fetch } from '../../auth/fetch.ts'
 import { personKeyOf } from '../../auth/principal.ts'
-import type { HttpDefinition, Person, UserAuth } from '../../config/snapshot.ts'
+import type { HttpDefinition } from '../../config/snapshot.ts'
+import type { Person, UserAuth } from '../../config/auth/upstream-auth.ts'
 import type { Log } from '../../observe/log.ts'
 import { GatewayError, RpcError } from '../../protocol/messages.ts'
 import { abortable, type Clock, pause } from '../../time/clock.ts'

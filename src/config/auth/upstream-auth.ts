@@ -1,0 +1,17 @@
+// What an upstream is shown of who calls, as the configuration says it.
+
+import type { TenantId } from '../../protocol/messages.ts'
+import type { TenantInput } from '../schema/config.ts'
+
+/** From the schema, because nothing of it is compiled. */
+export type UpstreamAuth = NonNullable<Extract<TenantInput['upstreams'][string], { url: string }>['auth']>
+export type StdioAuth = NonNullable<Extract<TenantInput['upstreams'][string], { command: string }>['auth']>
+export type UserAuth = Extract<UpstreamAuth, { type: 'user' }>
+export type ClientCredentialsAuth = Extract<UpstreamAuth, { type: 'clientCredentials' }>
+
+/** Somebody who uses the gateway, whatever their hosts are. */
+export interface Person {
+  readonly tenant: TenantId
+  readonly issuer: string
+  readonly subject: string
+}
