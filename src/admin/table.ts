@@ -1,6 +1,7 @@
 // Every route of the admin API.
 
 import { Type } from '../config/schema/type.ts'
+import { callLimitRoutes } from './configuration/call-limits.ts'
 import { documentRoutes } from './configuration/documents.ts'
 import { issuerRoutes } from './configuration/issuers.ts'
 import { keyRoutes } from './configuration/keys.ts'
@@ -35,6 +36,7 @@ export const adminRoutes: readonly AdminRoute[] = [
   ...endpointRoutes,
   ...upstreamRoutes,
   ...issuerRoutes,
+  ...callLimitRoutes,
   ...policyRoutes,
   ...documentRoutes,
   ...keyRoutes,

@@ -23,6 +23,8 @@ const bodies: Readonly<Record<string, unknown>> = {
   'PATCH /v1/tenants/{tenant}/endpoints/{endpoint}': {},
   'PUT /v1/tenants/{tenant}/issuers/{issuer}': {},
   'PATCH /v1/tenants/{tenant}/issuers/{issuer}': {},
+  'PUT /v1/tenants/{tenant}/limits/{limit}': {},
+  'PATCH /v1/tenants/{tenant}/limits/{limit}': {},
   'PUT /v1/tenants/{tenant}/policy': {},
   'PATCH /v1/tenants/{tenant}/policy': {},
   'POST /v1/tenants/{tenant}/upstreams/{upstream}/reconnect': {},
@@ -38,6 +40,7 @@ const params: Readonly<Record<string, string>> = {
   tool: 'echo',
   issuer: 'https://idp.example.com',
   subject: 'ada',
+  limit: 'steady',
   session: 'none'
 }
 const pathOf = (path: string): string =>
@@ -82,8 +85,9 @@ t.test('every route lets in exactly the roles of the table, and nobody else', as
       else if (route.path.includes('/kills/')) t.ok(status === 204 || /kill switch/.test(JSON.stringify(json)), name)
       // Nothing was changed yet.
       else if (route.path === '/v1/rollback') t.match(json, { status: 404, detail: /version/ }, name)
-      // acme has neither an issuer nor a policy.
-      else if (/issuer}$|policy$/.test(route.path) && route.method === 'GET') t.match(json, { status: 404 }, name)
+      // acme has neither an issuer nor a limit or a policy.
+      else if (/(?:issuer|limit)}$|policy$/.test(route.path) && route.method === 'GET')
+        t.match(json, { status: 404 }, name)
       // A stream has to be asked for, and there is no audit log.
       else if (route.path.endsWith('/calls')) t.equal(status, 406, name)
       else if (route.path.endsWith('/audit')) t.equal(status, 409, name)

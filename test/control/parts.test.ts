@@ -75,3 +75,22 @@ t.test('a policy is put, is in force for lists and calls, and is removed', async
   t.equal((await call('DELETE', place, { headers: any })).status, 204)
   t.ok(await lists())
 })
+
+t.test('a limit of calls is put, holds for calls, is shown by name, and is removed', async (t) => {
+  const { call, url } = await start(t)
+  const place = `${path}/limits/steady`
+  t.equal((await call('GET', place)).status, 404)
+  const client = await legacyClient(url('default', 'initech'), apiKey)
+  const echo = async () => await client.request('tools/call', { name: 'up__echo', arguments: {} })
+  await until('it is called', async () => (await echo()).json.result !== undefined)
+  const made = await call('PUT', place, { key: adminKeys.globex, body: { perDay: 1 } })
+  t.match(made.json, { name: 'steady', perDay: 1, per: [], version: 2, configuration: { perDay: 1 } }, made.text)
+  t.equal(made.status, 201)
+  t.match((await echo()).json, { result: {} })
+  t.match((await echo()).json, { error: { data: { limit: 'steady', reason: 'quota_exceeded' } } })
+  t.match((await call('GET', `${path}/limits`, { key: adminKeys.viewer })).json, { items: [{ name: 'steady' }] })
+  t.match((await call('GET', place, { key: adminKeys.viewer })).json, { perDay: 1, configuration: null })
+  t.equal((await call('PATCH', place, { body: { perDay: 0 }, headers: any })).status, 422)
+  t.equal((await call('DELETE', place, { headers: any })).status, 204)
+  t.match((await echo()).json, { result: {} })
+})

@@ -15,6 +15,7 @@ const names: Readonly<Record<string, string>> = {
   tool: 'echo',
   issuer: 'https://idp.example.com',
   subject: 'ada',
+  limit: 'steady',
   session: 'none'
 }
 const pathOf = (path: string, tenant: string): string =>
@@ -87,8 +88,8 @@ t.test('members that the API does not know are refused by every route that takes
   t.ok(routes.length > 12)
   for (const { method, path } of routes)
     for (const body of bodies) {
-      // It has neither an issuer nor a policy: these are new.
-      const headers = /issuer}$|policy$/.test(path) ? {} : { 'If-Match': '*' }
+      // It has neither an issuer nor a limit or a policy: these are new.
+      const headers = /(?:issuer|limit)}$|policy$/.test(path) ? {} : { 'If-Match': '*' }
       const key = moreKeys[asked++ % moreKeys.length] ?? ''
       const { status, text } = await call(method, pathOf(path, 'initech'), { key, body, headers })
       t.ok([400, 404, 422].includes(status), `${method} ${path} ${body}: ${status} ${text}`)

@@ -1,6 +1,7 @@
 // Tenants, and their upstreams and endpoints one by one, are made, changed and removed: parts of one document for each
 // tenant, judged as a whole and written as a whole.
 
+import { CallLimitSchema } from '../../config/schema/call-limits.ts'
 import { IssuerSchema } from '../../config/schema/auth.ts'
 import { EndpointSchema, PolicySchema } from '../../config/schema/endpoint.ts'
 import { TenantSchema } from '../../config/schema/config.ts'
@@ -21,6 +22,7 @@ import {
 import { TenantDetails, tenantAnswer } from '../tenants.ts'
 import { UpstreamEntry, upstreamAnswer } from '../upstreams.ts'
 import { EndpointDetails, endpointAnswer } from '../endpoints.ts'
+import { CallLimitDetails, callLimitAnswer } from './call-limits.ts'
 import { checkPreconditions } from './conditions.ts'
 import { IssuerDetails, issuerAnswer } from './issuers.ts'
 import { etagHeader } from './managed.ts'
@@ -108,6 +110,14 @@ const kinds = {
     name: 'an issuer',
     words: 'an issuer of tokens (percent-encoded), as one of `tenants.{id}.auth.issuers` of [config.md](config.md)'
   },
+  limit: {
+    path: `${base}/limits/{limit}`,
+    schema: CallLimitSchema,
+    response: CallLimitDetails,
+    answer: callLimitAnswer,
+    name: 'a limit of calls',
+    words: 'a limit of calls of a tenant, as `tenants.{id}.limits.{name}` of [config.md](config.md)'
+  },
   policy: {
     path: `${base}/policy`,
     schema: PolicySchema,
@@ -184,5 +194,5 @@ function routesOf(kind: PartKind): AdminRoute[] {
 }
 
 export const documentRoutes: readonly AdminRoute[] = (
-  ['tenant', 'upstream', 'endpoint', 'issuer', 'policy'] as const
+  ['tenant', 'upstream', 'endpoint', 'issuer', 'limit', 'policy'] as const
 ).flatMap(routesOf)

@@ -3,7 +3,7 @@
 import { isTree, listOf, treeOf, type Tree } from '../../config/shape.ts'
 import { ControlError } from '../../control/control-error.ts'
 
-export type PartKind = 'tenant' | 'upstream' | 'endpoint' | 'issuer' | 'policy'
+export type PartKind = 'tenant' | 'upstream' | 'endpoint' | 'issuer' | 'limit' | 'policy'
 
 interface PartPlace {
   /** undefined: it is not there. */
@@ -38,6 +38,7 @@ const places: Readonly<Record<PartKind, (name: string) => PartPlace>> = {
       return { ...tree, auth: { ...auth, issuers: after } }
     }
   }),
+  limit: (name) => member('limits', name),
   policy: () => ({
     read: ({ policy }) => policy,
     write: ({ policy: _before, ...rest }, part) => (part === undefined ? rest : { ...rest, policy: part })

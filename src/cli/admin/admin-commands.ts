@@ -89,6 +89,7 @@ const adminRows: readonly AdminRow[] = [
   ...part('upstream', 'upstreams', upstreamColumns),
   ...part('endpoint', 'endpoints', endpointColumns),
   ...part('issuer', 'issuers', ['issuer', 'jwksUri', 'requireTyp', 'audiences', 'managedBy']),
+  ...part('limit', 'limits', ['name', 'per', 'perSecond', 'perMinute', 'perDay', 'perMonth', 'concurrent']),
   {
     name: 'usage',
     summary: 'how much a tenant uses, now and in seven days',

@@ -6,7 +6,7 @@ import { Type } from './type.ts'
 
 const number = (description: string) => Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000, description }))
 
-const CallLimitSchema = closedObject(
+export const CallLimitSchema = closedObject(
   {
     per: defaulted(
       Type.Array(Type.Enum(['principal', 'key', 'upstream', 'tool'] as const), {
