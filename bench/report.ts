@@ -1,7 +1,7 @@
 // Figures as tables: for a terminal, and as a page of docs.
 
 import { readFileSync } from 'node:fs'
-import { cpus, release, totalmem } from 'node:os'
+import { cpus, loadavg, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { findCores } from './cpu.ts'
 import type { Measured, MeasuredWay } from './rounds.ts'
@@ -94,6 +94,15 @@ export interface Section {
   readonly notes: readonly string[]
 }
 
+/** Of the machine, while the benches ran: they themselves keep two cores busy. */
+function loadLine(): string {
+  const load = (loadavg()[2] ?? Number.NaN).toFixed(1)
+  return (
+    `Load average of the last 15 minutes: ${load}, on ${cpus().length} cores. The benches make about 2 of it; where it ` +
+    'is far more, others used the machine, and the ratios are worse than on a quiet one.'
+  )
+}
+
 /** @param sections in the words of the terminal */
 export function page(sections: readonly Section[], what: ReadonlyArray<readonly [string, string]>): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
@@ -110,6 +119,8 @@ export function page(sections: readonly Section[], what: ReadonlyArray<readonly 
     '*Written by `npm run bench -- --write`; do not edit. How to read it: [bench/README.md](../bench/README.md).*',
     '',
     `${machine()}.`,
+    '',
+    loadLine(),
     '',
     ...parts,
     '| name | workload |',
