@@ -4,7 +4,7 @@
 import { once } from 'node:events'
 import { type ChainableCommander, Cluster, Redis } from 'ioredis'
 import { redisAddress, redisAddressForms, type RedisAddress } from '../config/redis-address.ts'
-import { backoffMs, settledWithin, steadyClock } from '../time/clock.ts'
+import { backoffMs, settledWithin, steadyClock, type Timer } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
 import type { Log } from '../observe/log.ts'
 
@@ -77,16 +77,35 @@ function connectionOf(address: RedisAddress, role: string): Redis {
 }
 
 /**
- * Gives up commands that have no answer in time. A timer that is late, because the process had too little of its
- * processor, says nothing of Redis: what came meanwhile is read first.
+ * Sends the commands of one turn of the event loop together: a system call for each costs more than the command. Gives
+ * up those that have no answer in time. A timer that is late, because the process had too little of its processor, says
+ * nothing of Redis: what came meanwhile is read first.
  */
 function readLast(connection: Redis): Redis {
   const send = connection.sendCommand.bind(connection)
+  let sent: Promise<void> | undefined
+  /** Resolves when what is sent in this turn has left. */
+  const sentTogether = (): Promise<void> => {
+    const stream: { cork(): void; uncork(): void } | undefined = connection.stream
+    stream?.cork()
+    return nextTurn().then(() => {
+      sent = undefined
+      stream?.uncork()
+    })
+  }
   connection.sendCommand = (command, ...more) => {
-    const giveUp = (): void => command.reject(new Error('Command timed out'))
-    const timer = steadyClock.timer(commandMs, () => void nextTurn().then(giveUp))
-    const settled = (): unknown => timer.close()
+    let timer: Timer | undefined
+    let isSettled = false
+    const settled = (): void => {
+      isSettled = true
+      timer?.close()
+    }
     command.promise.then(settled, settled)
+    const giveUp = (): void => command.reject(new Error('Command timed out'))
+    sent ??= sentTogether()
+    void sent.then(() => {
+      if (!isSettled) timer = steadyClock.timer(commandMs, () => void nextTurn().then(giveUp))
+    })
     return send(command, ...more)
   }
   return connection
