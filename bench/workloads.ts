@@ -39,7 +39,7 @@ export interface Workload {
   readonly gateways?: (stage: Stage, upstream: string) => Readonly<Record<string, Json>>
 }
 
-const many = { tenants: 1_000, tools: 10_000, sessions: 10_000 }
+const many = { tenants: 1_000, tools: 10_000, sessions: 10_000, rules: 10_000 }
 
 const call = { kind: 'call', tool: 'echo' } as const
 const modernCall = { kind: 'modern-call', tool: 'echo' } as const
@@ -150,7 +150,8 @@ export const workloads: readonly Workload[] = [
     aim: 1.1,
     least: 1.4
   },
-  ...(['tenants', 'tools', 'sessions'] as const).map(growth),
+  ...(['tenants', 'tools', 'sessions', 'rules'] as const).map(growth),
+  limited(),
   audited('audit', 'W1 with the audit log in the store', false),
   audited('audit-required', 'the same, each call answered after its record', true),
   acrossReplicas('replica', 'tasks/get at a replica that has to ask another one, over Redis; CPU of both', task),
@@ -183,18 +184,57 @@ function growth(what: keyof typeof many): Workload {
     of: 'W1',
     ways: [{ ...grown, via: 'small' }, what === 'sessions' ? { ...grown, sessions: many.sessions } : grown],
     aim: 1.02,
-    least: 1.1,
+    least: 1.05,
     gateways: (stage, upstream) => {
-      const one = { upstreams: { json: http(upstream, legacyPath) } }
+      const one = { upstreams: { json: http(upstream, legacyPath) }, ...(what === 'rules' && { policy: policyOf(1) }) }
       const tenants = Array.from({ length: many.tenants - 1 }, (_, at) => [`other-${at}`, tenantOf(stage, one)])
       const lists = Array.from({ length: 5 }, (_, at) => [`list${at}`, http(upstream, `/legacy/${many.tools / 5}`)])
       return {
         small: configOf(tenantOf(stage, one)),
         grown: configOf(
-          tenantOf(stage, what === 'tools' ? { upstreams: Object.fromEntries(lists) } : one),
+          tenantOf(stage, {
+            ...one,
+            ...(what === 'tools' && { upstreams: Object.fromEntries(lists) }),
+            ...(what === 'rules' && { policy: policyOf(many.rules) })
+          }),
           what === 'tenants' ? Object.fromEntries(tenants) : {}
         )
       }
+    }
+  }
+}
+
+/** Rules about single names, about patterns and about people, of whom the caller is one. */
+function policyOf(rules: number): Json {
+  const whats = [{ names: ['echo'] }, { names: ['other*'] }, { upstreams: ['json'], kinds: ['tool'] }]
+  const ruleOf = (_: unknown, at: number): Json => ({
+    name: `rule-${at}`,
+    effect: 'allow',
+    ...(at % 4 === 3 && { who: { groups: [`group-${at}`] } }),
+    what: at < 3 ? whats[at] : at % 10 === 0 ? { names: [`pattern-${at}-*`] } : { names: [`name-${at}`] }
+  })
+  return { default: 'deny', rules: Array.from({ length: rules }, ruleOf) }
+}
+
+function limited(): Workload {
+  const way: Way = { via: 'limited', path: endpoint(), client: call }
+  const number = 1_000_000
+  const limits = {
+    all: { perSecond: number, perMonth: number * 100 },
+    person: { per: ['principal'], perMinute: number * 10, perDay: number * 100 },
+    tool: { per: ['principal', 'tool'], perSecond: number, concurrent: 10_000 }
+  }
+  return {
+    name: 'limits',
+    what: 'W1 within three limits of calls, with five numbers over time',
+    connections: 32,
+    of: 'W1',
+    ways: [{ ...way, via: 'plain' }, way],
+    aim: 1.05,
+    least: 1.1,
+    gateways: (stage, upstream) => {
+      const one = { upstreams: { json: http(upstream, legacyPath) } }
+      return { plain: configOf(tenantOf(stage, one)), limited: configOf(tenantOf(stage, { ...one, limits })) }
     }
   }
 }

@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadConfig } from '../config/load.ts'
+import { loadConfigApart } from '../config/load-apart.ts'
 import { ConfigError } from '../config/problems.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { watchConfig } from '../config/watch.ts'
@@ -26,8 +27,8 @@ export function runServe(options: ServeOptions): Promise<number> {
 
 async function serveConfig(options: ServeOptions): Promise<number> {
   const { file, env, data, host, port } = options
-  const load = () => loadConfig(file, { env, dataDir: data, host, port })
-  const snapshot = await load()
+  const given = { env, dataDir: data, host, port }
+  const snapshot = await loadConfig(file, given)
   const log = openLog(options, snapshot.logLevel)
   const warnOpenTenants = ({ tenants }: Snapshot): void => {
     for (const { id, auth } of tenants.values())
@@ -40,7 +41,7 @@ async function serveConfig(options: ServeOptions): Promise<number> {
   const reload = async (): Promise<void> => {
     try {
       const running = await ready.promise
-      const next = await load()
+      const next = await loadConfigApart(file, given)
       const { needsRestart } = running.reload(next)
       warnOpenTenants(next)
       log.info({ file, tenants: next.tenants.size }, 'configuration taken')

@@ -5,7 +5,7 @@ import { dirname, resolve } from 'node:path'
 
 import { compile, type Configuration } from './compile.ts'
 import { ConfigError } from './problems.ts'
-import { resolveReferences, type Environment } from './references.ts'
+import { resolveReferences, type Environment, type InsertedText } from './references.ts'
 import { checkRules } from './rules.ts'
 import { ConfigSchema, type ConfigInput } from './schema/config.ts'
 import { checkShape } from './shape.ts'
@@ -27,7 +27,11 @@ export interface CompileOptions extends LoadOptions {
 }
 
 /** @throws ConfigError also where the file cannot be read */
-export async function loadConfig(path: string, options: LoadOptions): Promise<Configuration> {
+export const loadConfig = async (path: string, options: LoadOptions): Promise<Configuration> =>
+  compileConfig(await readConfig(path), { ...options, path })
+
+/** @throws ConfigError where it cannot be read, or is no text */
+export async function readConfig(path: string): Promise<string> {
   const bytes = await readFile(path).catch((error: unknown) => {
     const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
     throw missing
@@ -38,21 +42,34 @@ export async function loadConfig(path: string, options: LoadOptions): Promise<Co
           'Check that it is a file and that its permissions allow reading it.'
         )
   })
-  let text: string
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
     // No line number can be given for bytes that are not text.
     throw wholeFileError(path, 'the file is not text in UTF-8', 'Save it as UTF-8.')
   }
-  return compileConfig(text, { ...options, path })
 }
 
 const wholeFileError = (file: string, message: string, suggestion: string): ConfigError =>
   new ConfigError(file, [{ path: '', message, suggestion }])
 
+/** A valid configuration, with what references have inserted. */
+export interface JudgedConfig {
+  readonly config: ConfigInput
+  readonly inserted: readonly InsertedText[]
+}
+
 /** @throws ConfigError and nothing else, whatever the text */
-export function compileConfig(text: string, { path, env, dataDir, host, port }: CompileOptions): Configuration {
+export const compileConfig = (text: string, options: CompileOptions): Configuration =>
+  compiled(judgeConfig(text, options), options)
+
+export const compiled = (
+  { config, inserted }: JudgedConfig,
+  { path, dataDir, host, port }: CompileOptions
+): Configuration => compile(config, { folder: dirname(resolve(path)), dataDir, host, port, inserted })
+
+/** @throws ConfigError */
+export function judgeConfig(text: string, { path, env, host, port }: CompileOptions): JudgedConfig {
   const folder = dirname(resolve(path))
   const { value: tree, report } = readSource(text)
   if (tree === null) report.add([], 'the file is empty', 'Start from the example in docs/config.md.')
@@ -63,5 +80,5 @@ export function compileConfig(text: string, { path, env, dataDir, host, port }: 
   checkRules(config, report, { host, port, inserted })
   if (report.problems().length > 0) throw new ConfigError(path, report.problems())
   // What checkShape accepts has the type of the schema: test/config/shape.test.ts holds it against a validator.
-  return compile(config as ConfigInput, { folder, dataDir, host, port, inserted })
+  return { config: config as ConfigInput, inserted }
 }

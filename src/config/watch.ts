@@ -104,7 +104,7 @@ function contentsNow(file: string, before: Contents): Contents {
   const bytes = readOr(undefined, () => readFileSync(file))
   const own = bytes === undefined ? before.get(file) : digest(bytes)
   const known = [...before.keys()].slice(1)
-  const names = bytes === undefined || own === before.get(file) ? known : (namedFiles(bytes, file) ?? known)
+  const names = bytes === undefined || own === before.get(file) ? known : (namedFiles(bytes, file, known) ?? known)
   return new Map([
     [file, own],
     ...names.map((name) => [name, readOr(before.get(name), () => digest(readReferenced(name)))] as const)
@@ -112,10 +112,21 @@ function contentsNow(file: string, before: Contents): Contents {
 }
 
 /** The paths after `${file:`; undefined where the text is no configuration, which its reload will tell. */
-function namedFiles(bytes: Buffer, file: string): readonly string[] | undefined {
-  const { value, report } = readSource(bytes.toString('utf8'))
+function namedFiles(bytes: Buffer, file: string, known: readonly string[]): readonly string[] | undefined {
+  const text = bytes.toString('utf8')
+  if (text.length > maxReadChars) return namedInText(text, file, known)
+  const { value, report } = readSource(text)
   if (value === undefined) return undefined
   return [...resolveReferences(value, dirname(file), {}, report).files].filter((name) => name !== file)
+}
+
+/** Characters of a configuration that is read here: a longer one would hold up calls. */
+const maxReadChars = 32_768
+
+/** Those that a long text seems to name, and those from before: it may be no configuration, and is not read here. */
+function namedInText(text: string, file: string, known: readonly string[]): readonly string[] {
+  const named = [...text.matchAll(/\$\{file:([^{}\r\n]+)\}/g)].map(([, path = '']) => resolve(dirname(file), path))
+  return [...new Set([...named, ...known])].filter((name) => name !== file)
 }
 
 const digest = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex')

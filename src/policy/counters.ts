@@ -92,24 +92,34 @@ export function countersOf(tenant: string, limit: string, config: CallLimit): Co
   return [...ofRates, ...ofQuotas]
 }
 
+/** What is left of a counter, and when there is more. */
+export interface CounterState {
+  readonly counter: Counter
+  readonly remaining: number
+  readonly resetMs: number
+}
+
+/** The policies of a call are the same for each: their text is made once. */
+const policyTexts = new WeakMap<Counter, string>()
+
+function policyText(counter: Counter): string {
+  const { limit, unit, number, windowSeconds } = counter
+  const text = policyTexts.get(counter) ?? `"${limit}-${unit}";q=${number};w=${windowSeconds}`
+  policyTexts.set(counter, text)
+  return text
+}
+
 /**
  * draft-ietf-httpapi-ratelimit-headers: `RateLimit-Policy` says what the limits are, `RateLimit` how much is left of
  * each and when there is more. Names of limits need no escapes in a String of RFC 9651.
  */
-export function rateLimitHeaders(
-  states: ReadonlyArray<{ readonly counter: Counter; readonly remaining: number; readonly resetMs: number }>
-): Record<string, string> {
-  if (states.length === 0) return {}
-  const name = ({ limit, unit }: Counter): string => `"${limit}-${unit}"`
-  return {
-    'RateLimit-Policy': states
-      .map(({ counter }) => `${name(counter)};q=${counter.number};w=${counter.windowSeconds}`)
-      .join(', '),
-    RateLimit: states
-      .map(({ counter, remaining, resetMs }) => {
-        const left = Math.min(counter.number, remaining)
-        return `${name(counter)};r=${left};t=${Math.max(1, Math.ceil(resetMs / 1000))}`
-      })
-      .join(', ')
+export function rateLimitHeaders(states: readonly CounterState[]): Record<string, string> {
+  let [policies, left] = ['', '']
+  for (const { counter, remaining, resetMs } of states) {
+    const before = left === '' ? '' : ', '
+    policies += before + policyText(counter)
+    const seconds = Math.max(1, Math.ceil(resetMs / 1000))
+    left += `${before}"${counter.limit}-${counter.unit}";r=${Math.min(counter.number, remaining)};t=${seconds}`
   }
+  return left === '' ? {} : { 'RateLimit-Policy': policies, RateLimit: left }
 }

@@ -40,6 +40,8 @@ export interface Attacked extends Running {
   /** Endpoint of the attacking tenant. */
   readonly url: string
   readonly neighbourUrl: string
+  /** Its configuration, in JSON. */
+  readonly configFile: string
   log(): Array<Record<string, unknown>>
   /** Starts to measure the neighbour's calls, of which the first has succeeded when it resolves. */
   neighbour(): Promise<Neighbour>
@@ -114,6 +116,7 @@ export async function attacked(t: Teardown, options: AttackedOptions = {}): Prom
     origin,
     url: `${origin}/t/acme/mcp`,
     neighbourUrl,
+    configFile: file,
     log: () => running.stderr.map(logLine).filter((line) => line !== undefined),
     neighbour: () => startNeighbour(t, neighbourUrl),
     async longestTurnMs(mostMs, during) {

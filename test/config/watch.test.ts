@@ -167,6 +167,18 @@ t.test('the files that are watched are those that the configuration names now', 
   t.equal(seen.count, 4, 'the file that is no longer named is no change')
 })
 
+t.test('a long configuration is not read to find out which files it names', async (t) => {
+  const long = (file: string): string => `${naming(file)}# ${'x'.repeat(40_000)}\n`
+  const folder = t.testdir({ 'c.yaml': long('one'), one: 'a', two: 'a' })
+  const seen = watched(t, join(folder, 'c.yaml'))
+  writeFileSync(join(folder, 'one'), 'b')
+  await seen.until(1)
+  writeFileSync(join(folder, 'c.yaml'), long('two'))
+  await seen.until(2)
+  writeFileSync(join(folder, 'two'), 'b')
+  await seen.until(3)
+})
+
 t.test('a device in the place of a secret, which never ends, holds nothing up', async (t) => {
   const folder = t.testdir({ 'c.yaml': naming('/dev/zero', 'key'), key: 'a' })
   const seen = watched(t, join(folder, 'c.yaml'))
