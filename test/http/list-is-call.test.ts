@@ -17,6 +17,24 @@ const rounds = Number(process.env['LIST_IS_CALL_ROUNDS'] ?? 8)
 const seed = Number(process.env['LIST_IS_CALL_SEED'] ?? 20_260_728)
 
 const tools = ['echo', 'pid', 'args', 'fail', 'release']
+const others = [
+  {
+    kind: 'prompt',
+    list: { method: 'prompts/list', member: 'prompts' },
+    method: 'prompts/get',
+    key: 'name',
+    entries: ['echo', 'args', 'fail']
+  },
+  {
+    kind: 'resource',
+    list: { method: 'resources/list', member: 'resources' },
+    method: 'resources/read',
+    key: 'uri',
+    entries: ['test://a', 'test://echo', 'file:///fail']
+  }
+] as const
+/** Of what is listed, and may be refused all the same. */
+const reasonsOfWhatIsFound: ReadonlySet<unknown> = new Set(['insufficient_scope', 'refused_by_policy'])
 const some = (values: readonly string[]) => fc.subarray([...values], { minLength: 1, maxLength: 2 })
 const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined })
 
@@ -29,8 +47,8 @@ const ruleOf = fc.record({
   }),
   what: fc.record({
     upstreams: optional(some(['up', 'u*', 'other'])),
-    names: optional(some(['echo', 'pid', 'a*', '*', 'fail'])),
-    kinds: optional(fc.constantFrom(['tool'], ['prompt'], ['tool', 'prompt'])),
+    names: optional(some(['echo', 'pid', 'a*', '*', 'fail', 'test://*', '*fail'])),
+    kinds: optional(fc.constantFrom(['tool'], ['prompt'], ['resource'], ['tool', 'prompt'], ['resource', 'prompt'])),
     tags: optional(some(['careful', 'plain']))
   }),
   scopes: some(['mcp', 'write']),
@@ -46,7 +64,7 @@ const written = ({ default: byDefault, rules }: PolicyInput): unknown => ({
     name: `rule-${at}`,
     effect,
     who,
-    what: when === undefined ? what : { ...what, kinds: ['tool'] },
+    what: when === undefined ? what : { ...what, kinds: what.kinds ?? ['tool', 'resource'] },
     ...(effect === 'requires' && { scopes }),
     ...(when !== undefined && { when })
   }))
@@ -57,7 +75,12 @@ t.test(
   { timeout: rounds * 10_000 },
   async (t) => {
     const acme = await acmeGateway(t, {
-      script: { tools: tools.map((name) => ({ name, inputSchema: { type: 'object' } })) }
+      script: {
+        tools: tools.map((name) => ({ name, inputSchema: { type: 'object' } })),
+        prompts: ['echo', 'args', 'fail'].map((name) => ({ name })),
+        resources: ['test://a', 'test://echo', 'file:///fail'].map((uri) => ({ uri, name: uri })),
+        templates: []
+      }
     })
     const people = [
       { sub: 'ada', scope: 'mcp', groups: ['dev'] },
@@ -110,6 +133,19 @@ t.test(
         )
         const told = JSON.stringify([tenantPolicy, endpointPolicy, person])
         t.same(listed[0], listed[1], `both eras list the same ${told}`)
+        for (const { kind, list, method, key, entries } of others) {
+          const lists = (await ask(list.method, {})).map(({ json }) =>
+            (json.result[list.member] as Array<Record<string, string>>).map((entry) => String(entry[key]))
+          )
+          t.same(lists[0], lists[1], `both eras list the same ${kind}s ${told}`)
+          for (const entry of entries) {
+            const isListed = lists[0]?.includes(entry) === true
+            for (const [era, { json }] of (await ask(method, { [key]: entry })).entries()) {
+              const isFound = json.error === undefined || reasonsOfWhatIsFound.has(json.error.data?.reason)
+              t.equal(isFound, isListed, `${kind} ${entry}, era ${era}: ${JSON.stringify(json.error)} ${told}`)
+            }
+          }
+        }
         for (const name of tools) {
           const explained = explainAccess(tenant, endpoint, {
             principal,
