@@ -173,7 +173,8 @@ Prints a line for each test, and why, where one fails; then exits with 1.
     - { endpoint: /t/acme/mcp, caller: { key: ci }, tool: files/pay, arguments: { amount: 5 }, expect: refused }
 
 expect: allowed, denied (as if it did not exist), refused (by a condition), needs-scopes, depends (on arguments, which
-the test does not give), not-offered (the endpoint does not have it). "at" is the time of the call, "name" a title.`,
+the test does not give), not-offered (the endpoint does not have it). "at" is the time of the call, "address" that of
+the client, "name" a title.`,
     examples: ['gatehouse policy test policy-tests.yaml'],
     run: async ({ operands: [file = ''] }, io) => await (await import('../policy.ts')).runPolicyTests(file, io)
   },
