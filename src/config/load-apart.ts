@@ -35,4 +35,6 @@ async function answerOf({ path, options }: Work): Promise<Answer> {
   }
 }
 
-if (!isMainThread && parentPort !== null) parentPort.postMessage(await answerOf(workerData as Work))
+// A port of threads has no origin.
+// eslint-disable-next-line unicorn/require-post-message-target-origin
+if (!isMainThread) parentPort?.postMessage(await answerOf(workerData as Work))
