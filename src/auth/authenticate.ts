@@ -73,7 +73,7 @@ export function createAuthenticator({ clock, fetch, store, log }: AuthenticatorP
   }
 
   /** @returns what to throw: the same error with the challenge of the endpoint, where a credential was refused */
-  function challenged(error: unknown, { id, auth }: Tenant, metadataUrl: string, scheme: Scheme): unknown {
+  function challenged(error: unknown, { id, auth }: Tenant, place: ProtectedResource, scheme: Scheme): unknown {
     const refusal = error instanceof GatewayError ? refusalOf(error) : undefined
     if (!(error instanceof GatewayError) || refusal === undefined) return error
     const { reason, detail } = refusal
@@ -87,11 +87,12 @@ export function createAuthenticator({ clock, fetch, store, log }: AuthenticatorP
           : reason === 'proof'
             ? 'invalid_dpop_proof'
             : 'invalid_token'
-    const metadata = hasIssuer(auth) ? metadataUrl : undefined
+    const metadata = hasIssuer(auth) ? place.metadata : undefined
+    const asked = askedFor(auth, place.requiredScopes)
     return new GatewayError(code, message, {
       cause: refusal,
       headers: {
-        'WWW-Authenticate': challenge(metadata, askedFor(auth), name, message, schemeFor(reason, scheme, auth))
+        'WWW-Authenticate': challenge(metadata, asked, name, message, schemeFor(reason, scheme, auth))
       }
     })
   }
@@ -105,10 +106,10 @@ export function createAuthenticator({ clock, fetch, store, log }: AuthenticatorP
       if (tenant.auth.stopped === 'everybody') throw stoppedCaller()
       if (tenant.auth.mode === 'none') return notStopped(anonymousPrincipal(tenant.id), tenant)
       const principal = await identify(tenant, place, presented).catch((error: unknown) => {
-        throw challenged(error, tenant, place.metadata, schemeOf(presented.rawHeaders))
+        throw challenged(error, tenant, place, schemeOf(presented.rawHeaders))
       })
       notStopped(principal, tenant)
-      const scopes = tenant.auth.requiredScopes
+      const { requiredScopes: scopes = tenant.auth.requiredScopes } = place
       if (scopes.every((scope) => principal.scopes.has(scope))) return principal
       const { issuer, subject } = principal
       log.debug({ tenant: tenant.id, issuer, subject, reason: 'scope' }, 'authentication refused')
@@ -117,7 +118,7 @@ export function createAuthenticator({ clock, fetch, store, log }: AuthenticatorP
         `The ${isKeyOnly ? 'API key' : 'token'} needs all of these scopes: ${scopes.join(' ')}. ` +
         (isKeyOnly ? 'They are given to it in the configuration.' : 'Ask for a token with them.')
       const metadata = isKeyOnly ? undefined : place.metadata
-      const asked = askedFor(tenant.auth)
+      const asked = askedFor(tenant.auth, scopes)
       const scheme = schemeOf(presented.rawHeaders)
       throw new GatewayError('insufficient_scope', description, {
         cause: { reason: 'scope', detail: `${subject} of ${issuer}`.slice(0, 200) } satisfies Refusal,

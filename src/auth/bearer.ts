@@ -144,13 +144,15 @@ export function metadataUrlOf(resource: string): string {
  * @param auth with an issuer: MCP wants at least one authorization server (basic/authorization)
  * @param resource URL of the endpoint, exactly as clients connect to it and as tokens name it in `aud`
  * @param name what a person may be shown
+ * @param required that a caller needs there
  */
 export function resourceMetadata(
   resource: string,
   auth: Pick<AuthConfig, 'issuers' | 'requiredScopes' | 'askedScopes' | 'dpop'>,
-  name?: string
+  name?: string,
+  required = auth.requiredScopes
 ) {
-  const scopes = advertisedScopes(askedFor(auth))
+  const scopes = advertisedScopes(askedFor(auth, required))
   return {
     resource,
     authorization_servers: [

@@ -24,6 +24,8 @@ export interface ProtectedResource {
   readonly resource: string
   /** Further values of `aud` that stand for it. */
   readonly aliases: readonly string[]
+  /** That a caller needs here; not given: those of the tenant. */
+  readonly requiredScopes?: readonly string[] | undefined
   /** Where its metadata is served. */
   readonly metadata: string
 }

@@ -8,6 +8,7 @@ import { endpointName, tenantId, upstreamName, type TenantId } from '../protocol
 import { compileAuth, compileIssuer, pathOfEndpoint } from './auth/compile-auth.ts'
 import { isLoopback } from './formats.ts'
 import { networksOf } from './policy/networks.ts'
+import { policyOfEndpoint, policyOfTenant } from './auth/required-scopes.ts'
 import type { InsertedText } from './references.ts'
 import type { ConfigInput, TenantInput } from './schema/config.ts'
 import type { AuditConfig, Endpoint, Snapshot, StoreConfig, Tenant, UpstreamDefinition } from './snapshot.ts'
@@ -88,7 +89,14 @@ function compileTenant(
     upstreamName,
     // What rules say of an upstream is no part of its definition: changing it must not close connections.
     (
-      { disabled: _disabled, description: _description, tags: _tags, trustAnnotations: _trust, ...upstream },
+      {
+        disabled: _disabled,
+        description: _description,
+        tags: _tags,
+        trustAnnotations: _trust,
+        requires: _requires,
+        ...upstream
+      },
       name
     ): UpstreamDefinition => {
       const definition =
@@ -115,18 +123,20 @@ function compileTenant(
   const endpoints = input.endpoints ?? {
     default: { upstreams: [...upstreams.keys()], separator: '__', order: [], audiences: [] }
   }
+  const auth = compileAuth(id, input.auth, endpoints, publicUrl)
   return {
     id,
     origins: locked(new Set(input.origins.map((origin) => new URL(origin).origin)), ['add', 'delete', 'clear']),
-    auth: compileAuth(id, input.auth, endpoints, publicUrl),
+    auth,
     upstreams,
     endpoints: frozenMap(
       endpoints,
       endpointName,
-      ({ upstreams: members, prefix, separator, ...rest }, name): Endpoint => ({
+      ({ upstreams: members, prefix, separator, requires, ...rest }, name): Endpoint => ({
         instructions: undefined,
-        policy: undefined,
         ...rest,
+        policy: policyOfEndpoint(rest),
+        requiredScopes: [...new Set([...auth.requiredScopes, ...(requires?.scopes ?? [])])],
         ...(rest.tools && {
           tools: withHiddenDefaults(
             rest.tools,
@@ -147,7 +157,7 @@ function compileTenant(
         separator
       })
     ),
-    policy: input.policy,
+    policy: policyOfTenant(input.policy, enabled),
     limits: input.limits,
     audit: input.audit,
     tags: frozenMap(Object.fromEntries(enabled), upstreamName, ({ tags, trustAnnotations }) => ({

@@ -93,7 +93,8 @@ export function resourceOf(endpoint: Endpoint, suffix: UrlSuffix, publicUrl: str
   const resource = suffix === 'mcp' ? streamable : publicUrl + pathOf(endpoint, 'sse')
   const aliases = [...(suffix === 'mcp' ? [] : [streamable]), ...(endpoint.audiences ?? [])]
   const url = publicUrl + pathOf(endpoint, suffix)
-  return { endpoint: endpoint.name, url, resource, metadata: metadataUrlOf(resource), aliases }
+  const { name, requiredScopes } = endpoint
+  return { endpoint: name, url, resource, metadata: metadataUrlOf(resource), aliases, requiredScopes }
 }
 
 /** What lets a caller in, and for how long. */

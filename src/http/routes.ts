@@ -28,6 +28,7 @@ import type { HttpSseHandler } from './legacy/http-sse.ts'
 import type { LegacyHandler } from './legacy/legacy.ts'
 import type { ModernHandler } from './modern/modern.ts'
 import { frontPage, frontPageHeaders } from './pages/front-page.ts'
+import { oauthPaths, sendNoAuthorizationServer } from './login/no-authorization-server.ts'
 import { idOf, sendAccepted, sendJson, type ReadId } from './reply.ts'
 import { addConnectionRoutes } from './connections/connection-routes.ts'
 import { addLoginRoutes } from './login/login-routes.ts'
@@ -154,7 +155,7 @@ export function addRoutes(
       if (!hasIssuer(tenant.auth)) throw noMetadata()
       reply.hijack()
       const { resource } = resourceOf(endpoint, suffix, addressOf(state).publicUrl)
-      const body = resourceMetadata(resource, tenant.auth, `${tenant.id}/${endpoint.name}`)
+      const body = resourceMetadata(resource, tenant.auth, `${tenant.id}/${endpoint.name}`, endpoint.requiredScopes)
       sendJson(reply.raw, 200, body, corsHeadersOf(reply))
     }
   })
@@ -169,6 +170,12 @@ export function addRoutes(
     for (const suffix of ['mcp', 'sse'] as const)
       serve(`/.well-known/oauth-protected-resource${endpoint}/${suffix}`, { GET: metadata(suffix) })
   }
+
+  const noAuthorizationServer: Route = {
+    onRequest: async (_request, reply) => sendNoAuthorizationServer(reply, state.snapshot),
+    handler: () => {}
+  }
+  for (const [url, method] of oauthPaths) serve(url, { [method]: noAuthorizationServer })
 
   addLoginRoutes(server, { state, login, memory, refuse })
   addConnectionRoutes(server, { state, authenticator, vault, refuse })

@@ -25,6 +25,8 @@ const strings = [
   'a'.repeat(64),
   'a'.repeat(5_000),
   goodKey,
+  '2027-01-31',
+  '10.1.0.0/16',
   signingKey,
   Buffer.alloc(32).toString('base64'),
   '10.0.0.0/8',

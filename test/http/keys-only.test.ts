@@ -73,3 +73,30 @@ t.test('a tenant with an issuer names its metadata, and has it', async (t) => {
     json: { authorization_servers: [acme.issuer.issuer] }
   })
 })
+
+t.test(
+  'who looks for an authorization server at the root of the origin is answered in the words of OAuth',
+  async (t) => {
+    const keysOnly = await gateway(t, { upstreams: {} })
+    const withIssuer = await acmeGateway(t)
+    for (const [made, advice] of [
+      [keysOnly, /Its endpoints take API keys\. Send one as "Authorization: Bearer KEY"\./],
+      [withIssuer, /The 401 of an endpoint names its metadata/]
+    ] as const) {
+      for (const [path, method, body] of [
+        ['/register', 'POST', '{"redirect_uris":["https://host.example/cb"]}'],
+        ['/token', 'POST', 'grant_type=authorization_code&code=x'],
+        ['/authorize?client_id=x', 'GET', undefined]
+      ] as const) {
+        const type = body?.startsWith('{') === true ? 'application/json' : 'application/x-www-form-urlencoded'
+        const { status, headers, json } = await send(made.publicUrl + path, {
+          method,
+          ...(body !== undefined && { headers: { 'content-type': type }, body })
+        })
+        t.match({ status, json }, { status: 400, json: { error: 'invalid_request', error_description: advice } }, path)
+        t.equal(headers['cache-control'], 'no-store')
+      }
+      t.equal((await send(`${made.publicUrl}/token`, { method: 'GET' })).status, 405)
+    }
+  }
+)

@@ -3,7 +3,8 @@
 
 import { CallLimitSchema } from '../../config/schema/call-limits.ts'
 import { IssuerSchema } from '../../config/schema/auth.ts'
-import { EndpointSchema, PolicySchema } from '../../config/schema/endpoint.ts'
+import { EndpointSchema } from '../../config/schema/endpoint.ts'
+import { PolicySchema } from '../../config/schema/policy.ts'
 import { TenantSchema } from '../../config/schema/config.ts'
 import { UpstreamSchema } from '../../config/schema/upstream.ts'
 import { isTree, type Tree } from '../../config/shape.ts'

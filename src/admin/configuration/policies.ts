@@ -1,7 +1,7 @@
 // Who may use what at a tenant, as it is in force. Policies of endpoints are parts of these.
 
 import type { Static } from 'typebox'
-import { PolicySchema } from '../../config/schema/endpoint.ts'
+import { PolicySchema } from '../../config/schema/policy.ts'
 import { closedObject } from '../../config/schema/parts.ts'
 import { treeOf } from '../../config/shape.ts'
 import { tenantId } from '../../protocol/messages.ts'

@@ -1,6 +1,6 @@
 // The schema of `limits` of a tenant: how many calls are made, of whom and of what.
 
-import { WhatSchema, WhoSchema } from './endpoint.ts'
+import { WhatSchema, WhoSchema } from './policy.ts'
 import { closedObject, defaulted, record } from './parts.ts'
 import { Type } from './type.ts'
 

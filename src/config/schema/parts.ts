@@ -45,3 +45,18 @@ export const scopes = (description: string) => list(scope, description)
 
 export const scopesOrDefault = (byDefault: readonly string[], description: string) =>
   defaulted(Type.Array(scope, { minItems: 1, default: [...byDefault], description }))
+
+export const requiredScopes = (description: string) =>
+  Type.Optional(
+    Type.Union(
+      [
+        closedObject(
+          { scopes: Type.Array(scope, { minItems: 1, maxItems: 32, description: 'All of these.' }) },
+          { title: 'requires' }
+        )
+      ],
+      {
+        description
+      }
+    )
+  )

@@ -11,7 +11,8 @@ import {
   MiB,
   minuteMs,
   patterns,
-  record
+  record,
+  requiredScopes
 } from './parts.ts'
 import { Type } from './type.ts'
 import { optionalStdioAuth, optionalUpstreamAuth } from './upstream-auth.ts'
@@ -60,6 +61,9 @@ const common = (connectMs: number) => ({
     })
   ),
   description: Type.Optional(Type.String({ maxLength: 2000, description: 'For people who read this file.' })),
+  requires: requiredScopes(
+    'Scopes that a call of its tools, prompts or resources needs: `requires: { scopes: [files] }`.'
+  ),
   tags: defaulted(
     record(tagName, patterns(''), {
       default: {},

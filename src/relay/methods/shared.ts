@@ -94,9 +94,9 @@ export function checkConditions(
 }
 
 /** @throws GatewayError insufficient_scope, whose data names all scopes that are needed (RFC 6750 section 3.1) */
-function requireScopes({ tenant, principal }: Viewer, scopes: readonly string[]): void {
+function requireScopes({ tenant, endpoint, principal }: Viewer, scopes: readonly string[]): void {
   if (scopes.every((scope) => principal?.scopes.has(scope) === true)) return
-  const all = [...new Set([...tenant.auth.requiredScopes, ...scopes])]
+  const all = [...new Set([...(endpoint.requiredScopes ?? tenant.auth.requiredScopes), ...scopes])]
   const asked = askedFor(tenant.auth, all)
   const message = `This needs all of these scopes: ${asked.join(' ')}. Ask for a token with them.`
   throw new GatewayError('insufficient_scope', message, { data: { scopes: asked } })

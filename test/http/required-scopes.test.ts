@@ -1,0 +1,93 @@
+// Scopes that an endpoint, an upstream or a tool requires: a call without them is a 403 that names all of them, before
+// any stream begins, in both eras; nothing reaches the upstream.
+
+import t from 'tap'
+import { acmeGateway, initializeBody, type AcmeGateway } from '../kit/acme-gateway.ts'
+import { jsonHeaders, legacyClient, send } from '../kit/client.ts'
+import { modernRequest } from '../kit/modern-client.ts'
+import { startUpstream } from '../kit/upstream.ts'
+
+const start = async (t: Parameters<typeof acmeGateway>[0]) => {
+  const other = await startUpstream()
+  t.teardown(() => other.close())
+  const idp = await acmeGateway(t)
+  const acme = await acmeGateway(t, {
+    upstreams: {
+      up: { type: 'http', url: idp.upstream.url },
+      vault: { type: 'http', url: other.url, requires: { scopes: ['vault'] } }
+    },
+    endpoints: {
+      default: {
+        upstreams: [{ upstream: 'up', prefix: '' }, 'vault'],
+        tools: { 'up/echo': { requires: { scopes: ['write', 'mcp'] } }, 'vault/pid': { requires: { scopes: ['pid'] } } }
+      },
+      support: { upstreams: ['up'], requires: { scopes: ['support'] } }
+    },
+    auth: { issuers: [{ issuer: idp.issuer.issuer, jwksUri: idp.issuer.jwksUri }], requiredScopes: ['mcp'] }
+  })
+  const token = (scope: string, endpoint?: string) =>
+    idp.issuer.sign({ aud: acme.url(endpoint), sub: 'ada', client_id: 'app', scope })
+  return { acme, other, up: idp.upstream, token }
+}
+
+/** The same call in both eras. */
+async function calls(acme: AcmeGateway, name: string, token: string) {
+  const params = { name, arguments: {} }
+  const client = await legacyClient(acme.url(), token)
+  const legacy = await client.request('tools/call', params)
+  const modern = await modernRequest(acme.url(), 'tools/call', params, { token })
+  return { legacy, modern }
+}
+
+t.test('a tool, its upstream, and both together', async (t) => {
+  const { acme, other, up, token } = await start(t)
+  for (const [name, scope, wanted] of [
+    ['echo', 'mcp', 'mcp write'],
+    ['vault__echo', 'mcp', 'mcp vault'],
+    ['vault__pid', 'mcp pid', 'mcp vault pid']
+  ] as const) {
+    const before = [up, other].map(({ server }) => server.received.length)
+    for (const [era, { status, headers, json }] of Object.entries(await calls(acme, name, await token(scope)))) {
+      t.equal(status, 403, `${name}, ${era}`)
+      const challenge = headers['www-authenticate'] ?? ''
+      t.match(challenge, /^Bearer error="insufficient_scope".*resource_metadata=/)
+      t.same(/ scope="([^"]*)"/.exec(challenge)?.[1]?.split(' ').toSorted(), wanted.split(' ').toSorted(), name)
+      t.match(json, { error: { data: { reason: 'insufficient_scope' } } })
+    }
+    t.equal(other.server.calls('echo') + other.server.calls('pid') + up.server.calls('echo'), 0, 'no call went out')
+    t.ok(before)
+  }
+  for (const [name, scope] of [
+    ['echo', 'mcp write'],
+    ['pid', 'mcp'],
+    ['vault__echo', 'mcp vault'],
+    ['vault__pid', 'mcp vault pid']
+  ] as const)
+    for (const [era, { status, json }] of Object.entries(await calls(acme, name, await token(scope))))
+      t.match({ status, json }, { status: 200, json: { result: {} } }, `${name}, ${era}`)
+})
+
+t.test('what needs more scopes is listed, so that a host can ask for them', async (t) => {
+  const { acme, token } = await start(t)
+  const { json } = await modernRequest(acme.url(), 'tools/list', {}, { token: await token('mcp') })
+  const names = (json as { result: { tools: Array<{ name: string }> } }).result.tools.map(({ name }) => name)
+  for (const name of ['echo', 'vault__pid']) t.ok(names.includes(name), name)
+})
+
+t.test('an endpoint, at its door, in its challenge and in its metadata', async (t) => {
+  const { acme, token } = await start(t)
+  const at = acme.url('support')
+  const initialize = (authorization?: string) =>
+    send(at, { headers: { ...jsonHeaders, ...(authorization && { authorization }) }, body: initializeBody() })
+  t.match((await initialize()).headers['www-authenticate'], 'scope="mcp support"')
+  const poor = await initialize(`Bearer ${await token('mcp', 'support')}`)
+  t.equal(poor.status, 403)
+  t.match(poor.headers['www-authenticate'], /error="insufficient_scope".* scope="mcp support"/)
+  t.equal((await initialize(`Bearer ${await token('mcp support', 'support')}`)).status, 200)
+  const metadata = (url: string) =>
+    send(url.replace('/t/', '/.well-known/oauth-protected-resource/t/'), { method: 'GET' })
+  t.match((await metadata(at)).json, { scopes_supported: ['mcp', 'support'] })
+  t.match((await metadata(acme.url())).json, { scopes_supported: ['mcp'] })
+  const modern = await modernRequest(at, 'tools/list', {}, { token: await token('mcp', 'support') })
+  t.equal(modern.status, 403)
+})
