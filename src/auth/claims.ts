@@ -59,6 +59,20 @@ export const namesIn = (claims: JsonObject, paths: readonly string[]): readonly 
   )
 ]
 
+/**
+ * Does a token leave some of these out? Some issuers do so where there are too many, and say where the rest is to be
+ * had (OpenID Connect Core 1.0 section 5.6.2; Entra: `hasgroups`). A rule that denies a group would miss it.
+ */
+export function leavesNamesOut(claims: JsonObject, paths: readonly string[]): boolean {
+  const { _claim_names: elsewhere, hasgroups } = claims
+  const names = paths.flatMap((path) => wordsOf(claimAt(claims, path)))
+  return (
+    hasgroups === true ||
+    names.length > maxNames ||
+    (isObject(elsewhere) && paths.some((path) => Object.hasOwn(elsewhere, path)))
+  )
+}
+
 /** The members of an array, or the words of a string. */
 const wordsOf = (claim: unknown): readonly unknown[] =>
   typeof claim === 'string' ? claim.split(' ').filter((word) => word !== '') : Array.isArray(claim) ? claim : []

@@ -4,7 +4,7 @@
 import type { IssuerConfig } from '../config/auth/auth-config.ts'
 import { isObject, type GatewayError, type JsonObject, type TenantId } from '../protocol/messages.ts'
 import { refused } from './bearer.ts'
-import { claimAt, isName, maxClaimLength, namesIn, scopesNamed, usualScopeClaims } from './claims.ts'
+import { claimAt, isName, leavesNamesOut, maxClaimLength, namesIn, scopesNamed, usualScopeClaims } from './claims.ts'
 import type { Principal } from './principal.ts'
 import type { Verified } from './token-cache.ts'
 
@@ -97,6 +97,13 @@ function callerOf(claims: JsonObject, checks: TokenChecks, expiresAt: number | u
     const wanted = names?.client === undefined ? '"client_id" (or "azp", "cid", "appid")' : `"${names.client}"`
     throw refused('claims', `The token needs ${wanted}: ${form}.`)
   }
+  const groups = names?.groups ?? ['groups']
+  if (checks.issuer.needsGroups === true && leavesNamesOut(claims, groups))
+    throw refused(
+      'groups',
+      'The token does not name all groups of its holder, and rules of this tenant are about groups. Have its issuer ' +
+        'put fewer into it, such as only those that are assigned to the application.'
+    )
   return {
     kind: 'token',
     tenant: checks.tenant,
@@ -104,7 +111,7 @@ function callerOf(claims: JsonObject, checks: TokenChecks, expiresAt: number | u
     subject,
     clientId,
     scopes: scopesNamed(claims, checks.issuer),
-    groups: namesIn(claims, names?.groups ?? ['groups']),
+    groups: namesIn(claims, groups),
     roles: namesIn(claims, names?.roles ?? ['roles']),
     expiresAt
   }

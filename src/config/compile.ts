@@ -123,7 +123,11 @@ function compileTenant(
   const endpoints = input.endpoints ?? {
     default: { upstreams: [...upstreams.keys()], separator: '__', order: [], audiences: [] }
   }
-  const auth = compileAuth(id, input.auth, endpoints, publicUrl)
+  const policies = [input.policy, ...Object.values(input.endpoints ?? {}).map(({ policy }) => policy)]
+  const needsGroups = policies.some((policy) =>
+    policy?.rules.some(({ who, when }) => who.groups !== undefined || when?.includes('groups') === true)
+  )
+  const auth = compileAuth({ id, needsGroups }, input.auth, endpoints, publicUrl)
   return {
     id,
     origins: locked(new Set(input.origins.map((origin) => new URL(origin).origin)), ['add', 'delete', 'clear']),

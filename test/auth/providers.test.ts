@@ -319,3 +319,39 @@ t.test(
       t.equal(outcome(await present(iss)), 401, iss)
   }
 )
+
+t.test('a token that leaves groups out is refused where rules are about groups, and nowhere else', async (t) => {
+  const entra = providers['entra'] as Provider
+  const idp = await forgingIssuer(t, { resource, now: Date.now(), alg: 'RS256' })
+  const entry = { provider: 'entra', issuer: entra.issuer, jwksUri: idp.jwksUri, ...entra.settings }
+  const rule = (who: object, when?: string) => ({
+    default: 'allow',
+    rules: [
+      { name: 'no-contractors', effect: 'deny', who, what: { kinds: ['tool'] }, ...(when !== undefined && { when }) }
+    ]
+  })
+  const tenantWithPolicy = (policy: unknown): Tenant => {
+    const config = withValue(['tenants', 'acme', 'auth'], { issuers: [entry] }, base())
+    if (policy !== undefined) withValue(['tenants', 'acme', 'policy'], policy, config)
+    return compiled(config).tenants.get(tenantId('acme')) as Tenant
+  }
+  const auth = testAuthenticator(t, tenantWithPolicy(undefined))
+  const present = async (policy: unknown, claims: Claims) =>
+    outcome(
+      await auth.present(
+        await idp.sign({ ...entra.common, iss: entra.issuer, scp: 'mcp', ...claims }, jwt),
+        tenantWithPolicy(policy)
+      )
+    )
+  const elsewhere = {
+    _claim_names: { groups: 'src1' },
+    _claim_sources: { src1: { endpoint: 'https://graph.example' } }
+  }
+  const many = { groups: Array.from({ length: 257 }, (_, at) => `g${at}`) }
+  for (const about of [rule({ groups: ['contractors'] }), rule({}, '"contractors" in principal.groups')]) {
+    for (const claims of [elsewhere, { hasgroups: true }, many]) t.equal(await present(about, claims), 401)
+    t.equal(await present(about, { groups: ['staff'] }), oid)
+    t.equal(await present(about, {}), oid, 'a person without groups')
+  }
+  for (const about of [undefined, rule({ roles: ['contractor'] })]) t.equal(await present(about, elsewhere), oid)
+})

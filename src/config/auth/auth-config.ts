@@ -36,6 +36,8 @@ export interface IssuerConfig {
     readonly clientSecret: string
     readonly cacheSeconds: number
   }
+  /** Rules are about groups: a token that leaves them out is refused. */
+  readonly needsGroups?: boolean
   /** Only access tokens have it, where they have no type. */
   readonly accessTokenClaim?: string
   /** Paths of claims where the issuer calls things by other names than RFC 9068; each not given: the usual ones. */

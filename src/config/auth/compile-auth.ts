@@ -11,8 +11,9 @@ import { loginPath, type LoginConfig } from './login-config.ts'
 export const pathOfEndpoint = (id: TenantId, name: string): string =>
   name === 'default' ? `/t/${id}/mcp` : `/t/${id}/${name}/mcp`
 
+/** @param needsGroups rules of the tenant are about groups */
 export function compileAuth(
-  id: TenantId,
+  { id, needsGroups }: { readonly id: TenantId; readonly needsGroups: boolean },
   input: TenantInput['auth'],
   endpoints: NonNullable<TenantInput['endpoints']>,
   publicUrl = ''
@@ -24,7 +25,10 @@ export function compileAuth(
     ...rest,
     mode: 'bearer',
     ...(front && { login: front }),
-    issuers: [...(front === undefined ? [] : [ownIssuer(front)]), ...input.issuers.flatMap(compileIssuer)],
+    issuers: [
+      ...(front === undefined ? [] : [ownIssuer(front)]),
+      ...input.issuers.flatMap(compileIssuer).map((issuer) => ({ ...issuer, ...(needsGroups && { needsGroups }) }))
+    ],
     keys: input.keys.map(compileKey)
   }
 }
