@@ -28,7 +28,10 @@ interface Door {
   readonly url: string
 }
 
-/** As the server is told of them: without those that only say which methods there are, or belong to the login front. */
+/**
+ * As the server is told of them: without those that only say which methods there are, and without the pages for people
+ * (the login front, their connections), which have sign-ins and tests of their own.
+ */
 function doors(): Door[] {
   const found: Door[] = []
   const add = (method: string, url: string): void => void found.push({ method, url })
@@ -42,8 +45,8 @@ function doors(): Door[] {
     removeAllContentTypeParsers: () => {}
   }
   const handlers = { legacy: {}, modern: {}, httpSse: {}, login: {} }
-  addRoutes(table as unknown as FastifyInstance, { handlers } as unknown as RoutesOptions, () => {})
-  return found.filter(({ url }) => !url.includes('login') && !url.includes('/*'))
+  addRoutes(table as unknown as FastifyInstance, { handlers, vault: {} } as unknown as RoutesOptions, () => {})
+  return found.filter(({ url }) => !/login|\/connections|\/\*/.test(url))
 }
 
 const all = doors()
