@@ -3,6 +3,7 @@
 // take turns, of each the fastest counts, and it fails only where none of several attempts is fast enough.
 
 import { readFileSync, writeFileSync } from 'node:fs'
+import { cpus } from 'node:os'
 import { join } from 'node:path'
 import { readRequestHead } from '../src/http/direct/request-head.ts'
 import { finished } from '../src/protocol/json-steps.ts'
@@ -112,7 +113,15 @@ function measure(): Map<string, number> {
 
 const best = new Map<string, number>()
 const keep = process.argv.includes('--write')
-const kept = keep ? {} : (JSON.parse(readFileSync(keptFile, 'utf8')) as Record<string, number>)
+/** Ratios of one processor are not those of another: on another one the figures are shown, and nothing fails. */
+const processor = cpus()[0]?.model ?? 'unknown'
+interface Kept {
+  readonly processor?: string
+  readonly figures: Readonly<Record<string, number>>
+}
+const { processor: ofProcessor, figures: kept }: Kept = keep
+  ? { figures: {} }
+  : (JSON.parse(readFileSync(keptFile, 'utf8')) as Kept)
 const isSlow = (name: string): boolean => (best.get(name) ?? Infinity) > (kept[name] ?? 0) * tolerance
 for (let attempt = 0; attempt < attempts; attempt++) {
   for (const [name, ratio] of measure()) best.set(name, Math.min(ratio, best.get(name) ?? Infinity))
@@ -127,7 +136,11 @@ const rows = [...best].map(([name, ratio]) => [
 process.stdout.write(table(['x of the yardstick', 'now', 'kept', ''], rows))
 if (keep) {
   const figures = Object.fromEntries([...best].map(([name, ratio]) => [name, Number(ratio.toFixed(4))]))
-  writeFileSync(keptFile, `${JSON.stringify(figures, undefined, 2)}\n`)
+  writeFileSync(keptFile, `${JSON.stringify({ processor, figures }, undefined, 2)}\n`)
+} else if (ofProcessor !== processor) {
+  process.stdout.write(
+    `The figures of bench/smoke.json are of another processor (${ofProcessor}, not ${processor}): none is judged.\n`
+  )
 } else if (Object.keys(works).some(isSlow)) {
   process.stderr.write(
     `More than ${Math.round((tolerance - 1) * 100)} % slower than the figures of bench/smoke.json. Find out why; ` +
