@@ -251,6 +251,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['audit/verify.ts hashesKept', 'records among which a repeated one is known', 'run', 'it counts as altered'],
     ['audit/segments.ts headsPerRecord', 'ends of other runs that are named', 'record', 'named by a later one'],
     ['audit/verify.ts maxListed', 'problems and notes that are listed', 'verification', 'not listed'],
+    ['observe/traces/traces.ts maxQueuedSpans', 'spans that wait to be sent', 'process', 'lost'],
+    [
+      'observe/traces/traces.ts maxSpansAtOnce',
+      'spans in one message to the collector',
+      'message',
+      'sent with the next'
+    ],
+    ['observe/traces/traces.ts sendMs', 'answer of the collector', 'message', 'its spans are lost'],
     ['cli/audit.ts maxLineChars chars', 'a line that is verified', 'line', 'reported']
   ],
   Memory: [
@@ -1343,6 +1351,8 @@ cli/try-out.ts startMs
 cli/admin/admin-client.ts maxPages
 cli/admin/admin-client.ts timeoutMs
 cli/client/mcp-client.ts maxShownChars
+observe/traces/trace-context.ts maxTracestateChars
+observe/traces/traces.ts sendAfterMs
 cli/doctor/exchange.ts maxBodyChars
 cli/doctor/endpoint-hops.ts largeMessageBytes
 session/session-index.ts readAtOnce

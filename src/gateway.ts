@@ -22,6 +22,7 @@ import { descriptorLimit } from './limits/descriptors.ts'
 import { memoryAccountOfProcess, type MemoryAccount } from './limits/memory.ts'
 import { createLiveEvents } from './observe/live.ts'
 import type { Log } from './observe/log.ts'
+import { openTraces } from './observe/traces/open-traces.ts'
 import { contextsOf, createContextOf, upstreamHashesOf } from './relay/call/call.ts'
 import type { EndpointReport } from './relay/methods/report.ts'
 import { createModernRelay } from './relay/modern-relay.ts'
@@ -119,10 +120,10 @@ export async function createGateway(
   const vault = await createVault({ state, store, sealer, epochOf: sessions.epochOf, ...clocks, log })
   const { credentials } = vault
   const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory, credentials }, metrics)
-
   const contextOf = createContextOf(snapshot, vault.views)
   const now = initial.admin && createNow({ live: events, metrics, store, bus, pool, ...clocks, log })
-  const observers = { clock: steadyClock, log, audit, metrics: now?.meter }
+  const traces = await openTraces(initial.telemetry, { version, node })
+  const observers = { clock: steadyClock, log, audit, metrics: now?.meter, traces }
   const callLimits = createCallLimits({ store, ...clocks, node, log })
   const runtime = { ...clocks, callLimits, random, newId, clientInfo: serverInfo, log, memory, observers }
   const relay = createLegacyRelay({ runtime, pool, store, sealer, sessions, live, serverRequestQuotas, contextOf })
@@ -180,7 +181,7 @@ export async function createGateway(
     await pool.close()
     for (const each of [supervisor, authenticator]) each.close()
     for (const each of [sessions, vault]) await each.close()
-    await Promise.all([callLimits.close(), audit?.close(), metrics?.close(), now?.close()])
+    await Promise.all([callLimits.close(), audit?.close(), metrics?.close(), now?.close(), traces?.close()])
     await store.close()
   }
 

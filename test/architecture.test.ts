@@ -46,7 +46,14 @@ const subRoomOrder: Readonly<Record<string, readonly (readonly string[])[]>> = {
 /** Packages beyond `node:*` that a room may import. `protocol` may import neither. */
 const packages: Readonly<Record<string, readonly string[]>> = {
   config: ['typebox', 'yaml', 'jsonc-parser', 'smol-toml', '@marcbachmann/cel-js'],
-  observe: ['pino', '@opentelemetry/api', '@opentelemetry/resources', '@opentelemetry/sdk-metrics'],
+  observe: [
+    'pino',
+    '@opentelemetry/api',
+    '@opentelemetry/exporter-trace-otlp-http',
+    '@opentelemetry/resources',
+    '@opentelemetry/sdk-metrics',
+    '@opentelemetry/sdk-trace'
+  ],
   store: ['ioredis'],
   auth: ['jose', 'oauth4webapi', 'lru-cache', 'undici'],
   login: ['jose', 'oauth4webapi', 'oidc-provider'],

@@ -183,6 +183,7 @@ const fixedSettings: ReadonlyArray<readonly [string, (snapshot: Snapshot) => unk
   ['admin.listen', ({ admin }) => JSON.stringify(admin?.listen)],
   ['audit', ({ audit }) => JSON.stringify(audit)],
   ['egress', ({ egress }) => JSON.stringify(egress)],
+  ['telemetry', ({ telemetry }) => JSON.stringify(telemetry)],
   ['limits.memoryBytes', ({ limits }) => limits.memoryBytes],
   ['limits.bodyBytes', ({ limits }) => limits.bodyBytes],
   ['limits.processes', ({ limits }) => limits.processes],

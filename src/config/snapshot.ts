@@ -179,6 +179,7 @@ export type CallLimit = Readonly<CallLimitsConfig[string]>
 export type TenantAudit = Readonly<ConfigInput['tenants'][string]['audit']>
 
 /** Where records go. */
+export type TelemetryConfig = Readonly<NonNullable<ConfigInput['telemetry']>>
 export type AuditConfig = Readonly<Exclude<ConfigInput['audit'], 'none'>>
 export type SyslogConfig = Readonly<NonNullable<AuditConfig['syslog']>>
 export type OtlpLogsConfig = Readonly<NonNullable<AuditConfig['otlp']>>
@@ -240,6 +241,8 @@ export interface Snapshot {
   /** Ranges that URLs which no operator wrote may lead to, although they are not public. */
   readonly egress: { readonly allow: readonly string[] }
   readonly limits: Readonly<ConfigInput['limits'] & { readonly readyDelayMs: number }>
+  /** undefined: no traces are sent. */
+  readonly telemetry?: TelemetryConfig | undefined
   /** undefined: there is no admin API. */
   readonly admin: AdminConfig | undefined
   /** Undefined: nothing is recorded. */

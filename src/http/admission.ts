@@ -1,6 +1,7 @@
 // Lets a request in: finds its endpoint and authenticates its caller, before the body is read, so that what an unknown
 // caller sends is never buffered.
 
+import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { challenge, hasIssuer, metadataUrlOf } from '../auth/bearer.ts'
@@ -9,7 +10,7 @@ import type { Principal } from '../auth/principal.ts'
 import { clientAddress } from '../config/policy/networks.ts'
 import type { Endpoint, Snapshot } from '../config/snapshot.ts'
 import { holdMemory, type HeldMemory, type MemoryAccount, type MemoryShare } from '../limits/memory.ts'
-import type { CallRecord } from '../observe/calls.ts'
+import type { CallRecord, TraceHeaders } from '../observe/calls.ts'
 import { endpointName, GatewayError, tenantId } from '../protocol/messages.ts'
 import { quotaKeyOf, type EndpointContext } from '../relay/call/call.ts'
 import type { PersonalViews } from '../vault/personal-views.ts'
@@ -110,6 +111,7 @@ export interface CallContext extends EndpointContext {
   readonly principal: Principal
   readonly person: string // The same for all clients of one person; for limits.
   readonly requestId: string
+  readonly traceHeaders?: TraceHeaders | undefined
   /** Of the peer of the connection: of a proxy where there is one. */
   readonly address?: string | undefined
   /** What the request and its answer take up, from before the body is read until the answer has left. */
@@ -120,11 +122,22 @@ export interface CallContext extends EndpointContext {
   readonly replyHeaders?: Record<string, string>
 }
 
+const traceHeadersOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TraceHeaders | undefined =>
+  traceparent === undefined ? undefined : { traceparent: String(traceparent), tracestate: tracestate?.toString() }
+
 /** For what is written about a call. @param sender the client, as it declared itself, and its session */
 export const callRecordOf = (
-  { address, requestId, bodyBytes, replyHeaders, endpoint: { maxResultBytes } }: CallContext,
+  { address, requestId, traceHeaders, bodyBytes, replyHeaders, endpoint: { maxResultBytes } }: CallContext,
   sender: Pick<CallRecord, 'revision' | 'software' | 'session'>
-): CallRecord => ({ address, requestId, bodyBytes, replyHeaders, maxAnswerBytes: maxResultBytes, ...sender })
+): CallRecord => ({
+  address,
+  requestId,
+  traceHeaders,
+  bodyBytes,
+  replyHeaders,
+  maxAnswerBytes: maxResultBytes,
+  ...sender
+})
 
 /** A request that has passed Host, Origin, authentication and the parser. */
 export interface RequestContext extends CallContext, Credential {
@@ -222,6 +235,7 @@ export function createAdmission(
       headers,
       replyHeaders: headers,
       requestId: request.id,
+      traceHeaders: traceHeadersOf(request.raw.headers),
       address: clientAddressOf(request.raw, state.snapshot),
       metadataUrl: hasIssuer(place.tenant.auth) ? namesOf(place.endpoint, suffix).metadata : undefined,
       bodyBytes: 0,

@@ -10,6 +10,7 @@ import {
   rpcCodeOf,
   type Implementation,
   type JsonObject,
+  type Request,
   type Revision
 } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
@@ -43,6 +44,10 @@ export interface CallRecord {
   readonly replyHeaders?: Record<string, string> | undefined
   /** The longest answer that its caller gets, in bytes; undefined: any. */
   maxAnswerBytes?: number | undefined
+  /** Trace context, as the headers of the request carry it. */
+  readonly traceHeaders?: TraceHeaders | undefined
+  /** Where traces are sent. */
+  trace?: CallTrace
   startedAt?: number
   /** The upstream and the original name that a public name leads to. */
   route?: { readonly upstream: string; readonly name: string }
@@ -93,6 +98,24 @@ export interface CallAuditor {
   }
 }
 
+/** Of W3C Trace Context; strangers choose both. */
+export type TraceHeaders = Readonly<Partial<Record<'traceparent' | 'tracestate', string | undefined>>>
+
+/** The trace of a call, from when it came until it is answered. */
+export interface CallTrace {
+  readonly traceId: string
+  /** It goes to an upstream. @returns the request with the trace context in its `_meta` (SEP-414) */
+  sent(request: Request, upstream: string): Request
+  /** The upstream has answered, or will not. */
+  answered(): void
+  ended(call: ObservedCall, ended: CallOutcome): void
+}
+
+/** Traces, as seen by a call. */
+export interface CallTracer {
+  begin(call: ObservedCall): CallTrace
+}
+
 /** Metrics, as seen by a call. */
 export interface CallMeter {
   callEnded(call: ObservedCall, ended: CallOutcome): void
@@ -105,6 +128,7 @@ export interface CallObservers {
   readonly log: Log
   readonly audit?: CallAuditor | undefined
   readonly metrics?: CallMeter | undefined
+  readonly traces?: CallTracer | undefined
 }
 
 /** Of what a client, a caller, an upstream or a stranger chose, in characters. */
@@ -112,10 +136,11 @@ export const maxLoggedChars = 200
 
 /** Runs the call, and writes down how it ended. Never changes its outcome. */
 export async function observe<T>(call: ObservedCall, observers: CallObservers, run: () => Promise<T>): Promise<T> {
-  const { clock, audit, metrics } = observers
+  const { clock, audit, metrics, traces } = observers
   const { record } = call
   const startedAt = clock.now()
   if (record !== undefined) record.startedAt = startedAt
+  if (record !== undefined && traces !== undefined) record.trace = traces.begin(call)
   let err: unknown
   let audited: ReturnType<CallAuditor['begin']> | undefined
   try {
@@ -129,6 +154,7 @@ export async function observe<T>(call: ObservedCall, observers: CallObservers, r
     const ended = outcomeOf(record, err, rounded(clock.now() - startedAt))
     writeLine(call, ended, err, observers.log)
     metrics?.callEnded(call, ended)
+    record?.trace?.ended(call, ended)
     const recorded = audited?.end(ended)
     if (recorded !== undefined) await recorded
   }
@@ -141,9 +167,15 @@ export function noteSent(record: CallRecord | undefined, clock: { now(): number 
   return now
 }
 
+/** The request as it goes to an upstream: with its trace context, where traces are sent. */
+export const tracedRequest = (record: CallRecord | undefined, request: Request, upstream: string): Request =>
+  record?.trace === undefined ? request : record.trace.sent(request, upstream)
+
 /** The upstream has answered, or will not. */
 export function noteAnswered(record: CallRecord | undefined, clock: { now(): number }, sentAt: number): void {
-  if (record !== undefined) record.upstreamMs = (record.upstreamMs ?? 0) + clock.now() - sentAt
+  if (record === undefined) return
+  record.upstreamMs = (record.upstreamMs ?? 0) + clock.now() - sentAt
+  record.trace?.answered()
 }
 
 /** What the answer says of the call. @param text as it is sent */
@@ -176,6 +208,7 @@ export function callLine(call: ObservedCall, ended: CallOutcome) {
   const isTool = request.method === 'tools/call'
   return {
     requestId: record.requestId,
+    traceId: record.trace?.traceId,
     tenant: tenant.id,
     endpoint: endpoint.name,
     ...callerFieldsOf(principal),

@@ -173,7 +173,8 @@ export function createLegacyRelay({
     warm: (context: EndpointContext): Promise<void> =>
       listings.awaitListings(definitionsOf(context), context.snapshot.limits.coldStartMs),
     /** What an endpoint offers, after `warm`. Never rejects. */
-    report: (context: EndpointContext) => reportEndpoint(context, listings, catalogOf(context, undefined)),
+    report: (context: EndpointContext) =>
+      reportEndpoint(context, listings, catalogOf(withoutRules(context), undefined)),
     /** After a reload: forgets what is gone. @param hashes of all definitions that there are now */
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       for (const session of live.all()) if (isRevoked(session)) tasks.cancelAll(session.key)
@@ -212,3 +213,10 @@ const viewerOf = (context: EndpointContext | undefined, principal: Principal | u
 
 const isRevokedAt = ({ session: { record } }: LiveSession, context: EndpointContext | undefined): boolean =>
   context === undefined || !isConfiguredPrincipal(record.owner, context.tenant.auth)
+
+/** What nobody is kept from: without a caller, rules would hide all. */
+const withoutRules = (context: EndpointContext): EndpointContext => ({
+  ...context,
+  tenant: { ...context.tenant, policy: undefined },
+  endpoint: { ...context.endpoint, policy: undefined }
+})

@@ -1,7 +1,7 @@
 // A real Prometheus reads the metrics of a real gateway, with a key of its own, and judges the alerts that we ship.
 
 import { execFileSync, spawn } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -97,6 +97,26 @@ t.test('Prometheus reads the metrics, and an upstream that is away raises its al
       )
     ) > 0
   )
+  // Every query of every dashboard, with a tenant and an upstream that there are, is understood and finds something,
+  // but where nothing of the kind has happened.
+  const folderOfBoards = new URL('../../deploy/grafana/', import.meta.url)
+  const boards = readdirSync(folderOfBoards)
+  t.same(boards.toSorted(), ['overview.json', 'tenant.json', 'upstream.json'])
+  const quiet = /error_type|refused_total|gatehouse_outcome!="ok"/
+  for (const board of boards) {
+    const text = readFileSync(new URL(board, folderOfBoards), 'utf8')
+    const { panels } = JSON.parse(text) as { panels: ReadonlyArray<{ targets: ReadonlyArray<{ expr: string }> }> }
+    for (const { expr } of panels.flatMap(({ targets }) => targets)) {
+      const filled = expr
+        .replaceAll('$__rate_interval', '1m')
+        .replaceAll('$tenant', 'acme')
+        .replaceAll('$upstream', 'up')
+      await until(`${board}: ${filled} is answered`, async () => {
+        const found = await ask(`query?query=${encodeURIComponent(filled)}`)
+        return found !== undefined && (quiet.test(filled) || found.result.length > 0)
+      })
+    }
+  }
   const rules = async () => (await ask('rules'))?.groups.flatMap((group) => group.rules) ?? []
   await until('it has judged the alerts', async () => {
     const all = await rules()

@@ -1,6 +1,7 @@
 // The admin API from the command line: where it is, with which key, and its refusals in words.
 
 import { readFile } from 'node:fs/promises'
+import { createParser } from 'eventsource-parser'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { visible } from '../../observe/text-log.ts'
 import { UsageError, type Given, type Io, type OptionSpec } from '../commands/command.ts'
@@ -26,6 +27,8 @@ export interface AdminApi {
   send(method: string, path: string, body?: unknown, ifMatch?: string): Promise<AdminReplied>
   /** Every page of a list. @throws AdminRefusal */
   all(path: string): Promise<JsonObject[]>
+  /** What is told as it happens, until the stream ends or the signal comes. @throws AdminRefusal */
+  listen(path: string, signal: AbortSignal, told: (event: string, data: string) => void): Promise<void>
 }
 
 /** A problem (RFC 9457) that the admin API answered with, or no answer. */
@@ -75,8 +78,23 @@ export async function openAdminApi({ options }: Given, env: Io['env']): Promise<
     return { body: given, etag: answer.headers.get('etag') ?? undefined }
   }
 
+  async function listen(path: string, signal: AbortSignal, told: (event: string, data: string) => void): Promise<void> {
+    const headers = { Authorization: `Bearer ${key?.trim()}`, Accept: 'text/event-stream' }
+    try {
+      const answer = await fetch(new URL(path, admin), { headers, signal, redirect: 'error' })
+      if (!answer.ok) throw new AdminRefusal(answer.status, problemText(answer.status, await answer.json(), admin))
+      const parser = createParser({ onEvent: ({ event = 'message', data }) => told(event, data) })
+      const decoder = new TextDecoder()
+      for await (const chunk of answer.body ?? []) parser.feed(decoder.decode(chunk as Uint8Array, { stream: true }))
+    } catch (error) {
+      if (signal.aborted) return
+      throw error instanceof AdminRefusal ? error : new AdminRefusal(0, `${admin}: ${connectionFault(error)}.`)
+    }
+  }
+
   return {
     send,
+    listen,
     async all(path) {
       const items: JsonObject[] = []
       let cursor: unknown

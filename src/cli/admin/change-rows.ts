@@ -62,6 +62,15 @@ export const changeRows: readonly AdminRow[] = [
     example: "catalog acme default --caller '{ subject: ada }'"
   },
   {
+    name: 'audit list',
+    summary: 'audit records of a tenant, the newest first',
+    operands: '<tenant>',
+    method: 'GET',
+    path: '/v1/tenants/{0}/audit*',
+    columns: ['time', 'kind', 'actor', 'subject', 'action', 'target', 'method', 'upstream', 'name', 'outcome'],
+    example: 'audit list acme'
+  },
+  {
     name: 'versions',
     summary: 'who changed what, the newest first',
     method: 'GET',

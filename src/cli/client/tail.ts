@@ -1,4 +1,5 @@
-// `tail`: the requests in a log file of the gateway, chosen by who, what, when and how they ended; and those to come.
+// `tail`: requests in a log file of the gateway, or as they end at every process, chosen by who, what, when and how
+// they ended.
 
 import { watch } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
@@ -7,6 +8,8 @@ import { basename, dirname } from 'node:path'
 import { errorTable } from '../../protocol/error-table.ts'
 import { isObject } from '../../protocol/messages.ts'
 import { textLine, visible } from '../../observe/text-log.ts'
+import { openAdminApi } from '../admin/admin-client.ts'
+import { orRefusal } from '../admin/run-admin.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
 
 type Line = Readonly<Record<string, unknown>>
@@ -23,7 +26,7 @@ const exact = ['tenant', 'endpoint', 'upstream', 'tool', 'method', 'outcome', 's
 
 /** @returns the exit code: 1 where nothing was found. @throws UsageError */
 export async function runTail(given: Given, io: Io): Promise<number> {
-  const [file = ''] = given.operands
+  const [file = 'live'] = given.operands
   const { stdout, stderr } = io
   const fits = filterOf(given)
   const { json, follow, request } = given.options
@@ -37,6 +40,7 @@ export async function runTail(given: Given, io: Io): Promise<number> {
     else if (request !== undefined) stdout.write(wholeLine(line))
     else stdout.write(textLine(text, hasColours))
   }
+  if (given.operands.length === 0) return await orRefusal(io, () => listenToCalls(given, io, take))
   if (file === '-') {
     for await (const text of createInterface({ input: io.stdin ?? process.stdin })) take(text)
   } else {
@@ -49,6 +53,22 @@ export async function runTail(given: Given, io: Io): Promise<number> {
   }
   if (found === 0) stderr.write(`${file}: no request fits.\n`)
   return found === 0 ? 1 : 0
+}
+
+/** Until the process is told to end. @returns the exit code */
+async function listenToCalls(given: Given, { env, stderr }: Io, take: (line: string) => void): Promise<number> {
+  const api = await openAdminApi(given, env)
+  const { tenant } = given.options
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+  const path = tenant === undefined ? '/v1/calls' : `/v1/tenants/${encodeURIComponent(tenant)}/calls`
+  await api.listen(path, stop.signal, (event, data) => {
+    if (event === 'call') {
+      const line = JSON.parse(data) as Line
+      take(JSON.stringify({ ...line, level: 30, time: Date.parse(String(line['time'])), msg: 'call' }))
+    } else stderr.write(`${event}: ${visible(data)}\n`)
+  })
+  return 0
 }
 
 /** Reads what is there, and with `goesOn` what is added, until the process is told to end. */

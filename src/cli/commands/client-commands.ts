@@ -1,5 +1,6 @@
 // The commands that use an endpoint as its clients do, and those that set clients up.
 
+import { adminOptions } from '../admin/admin-client.ts'
 import { credentialOptions, endpointText } from '../client/target.ts'
 import { jsonOption, type CommandSpec } from './command.ts'
 
@@ -71,8 +72,8 @@ authorization server, as each host does. The page is opened in a browser, unless
   },
   {
     name: 'tail',
-    summary: 'requests in the log: whose, which, when, how they ended, and why; with --follow those to come',
-    operands: '<file>',
+    summary: 'requests, live or in the log: whose, which, when, how they ended, and why',
+    operands: '[file]',
     options: [
       { flags: '--follow', text: 'go on with what is added to the file' },
       { flags: '--request <id>', text: 'the one with this X-Request-Id, with all that is known of it' },
@@ -89,10 +90,14 @@ authorization server, as each host does. The page is opened in a browser, unless
       { flags: '--slower <ms>', text: 'that took at least so many milliseconds' },
       { flags: '--since <time>', text: '10:42, 15m (ago), or 2026-07-28T10:42:00Z' },
       { flags: '--until <time>', text: 'the same' },
-      { flags: '--json', text: 'the lines as they are in the log' }
+      { flags: '--json', text: 'the lines as they are in the log' },
+      ...adminOptions
     ],
-    text: 'The file is the log of the gateway (its standard error) as JSON lines; - is standard input.',
+    text: `
+FILE is the log of the gateway (its standard error) as JSON lines; - is standard input. Without one, calls are shown as
+they end, at every process, by the admin API.`,
     examples: [
+      'gatehouse tail --tenant acme --failed',
       'gatehouse tail gatehouse.log --user alice --failed --since 10:42 --until 10:43',
       'gatehouse tail gatehouse.log --request 5d0c0c0e-4a3b-4c22-9a37-1df0a6f3b1c2',
       'journalctl -u gatehouse -o cat | gatehouse tail - --slower 5000'

@@ -4,6 +4,7 @@
 import type { Static } from 'typebox'
 
 import { optionalAdmin } from './admin.ts'
+import { TelemetrySchema } from './telemetry.ts'
 import { AuditSchema, TenantAuditSchema } from './audit.ts'
 import { optionalCallLimits } from './call-limits.ts'
 import { EndpointSchema } from './endpoint.ts'
@@ -154,6 +155,12 @@ export const ConfigSchema = closedObject(
     vault: optionalVault,
     egress: defaulted(EgressSchema),
     limits: defaulted(LimitsSchema),
+    telemetry: Type.Optional(
+      Type.Union([TelemetrySchema], {
+        description:
+          'Where traces are sent ([tracing.md](tracing.md)). Not given: nowhere, and nothing is loaded for it.'
+      })
+    ),
     admin: optionalAdmin,
     audit: defaulted(
       Type.Union([Type.Literal('none', { title: 'none' }), AuditSchema], {

@@ -1,7 +1,7 @@
 // The client of a session before a server of another revision. An answer of a modern server that asks for input becomes
 // server requests to the client, and the request is sent again with their responses (2026-07-28 basic/patterns/mrtr).
 
-import { noteAnswered, noteSent } from '../../observe/calls.ts'
+import { noteAnswered, noteSent, tracedRequest } from '../../observe/calls.ts'
 import { atLeast, GatewayError, metaOf, type Request, type Result } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/methods.ts'
@@ -137,7 +137,7 @@ export function createInputLoop({
     /**
      * Sends a request of a session to an upstream: to one of its own era once, to a modern one once more for each time
      * that it asked for input.
-     * @param given as the session would send it to a server of its own revision
+     * @param asked as the session would send it to a server of its own revision
      * @param client the call's own, towards this upstream
      * @param wrapsResult the client was shown the tool's `outputSchema` wrapped
      * @param reconnect a connection to the same server, where this one ended while a person thought about a response
@@ -147,12 +147,13 @@ export function createInputLoop({
     async request(
       call: LegacyCall,
       { upstream: first }: SessionConnection,
-      given: Request,
+      asked: Request,
       client: Client,
       wrapsResult: boolean,
       reconnect: () => Promise<SessionConnection>
     ): Promise<Result> {
       const sentAt = noteSent(call.record, clock)
+      const given = tracedRequest(call.record, asked, first.name)
       if (!isBridged(first, given)) {
         const answer = needsTask(call, first, given)
           ? callAsTask(first, given, client, call.signal, clock)

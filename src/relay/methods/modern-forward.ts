@@ -2,7 +2,7 @@
 // the client (basic/patterns/mrtr), which sends the request again with it.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { noteAnswered, noteSent } from '../../observe/calls.ts'
+import { noteAnswered, noteSent, tracedRequest } from '../../observe/calls.ts'
 import type { CallLimits } from '../../policy/call-limits.ts'
 import { GatewayError, isObject, type Request, type Result, type UpstreamName } from '../../protocol/messages.ts'
 import { withParam, withoutParam } from '../../protocol/translate/rewrite.ts'
@@ -58,7 +58,7 @@ export function forwardModern(
   return withModernErrors(call, definition, async () => {
     const lease = at ? { ...at, waits() {} } : await abortable(connections.lease(definition, call), call.signal)
     const { upstream } = lease
-    const outgoing = forwardableRequest(request)
+    const outgoing = tracedRequest(call.record, forwardableRequest(request), definition.name)
     const sentAt = noteSent(call.record, services.clock)
     if (upstream.era === 'legacy') {
       const taskLease = legacyTasks.leaseForRequest(definition, lease, outgoing)

@@ -57,6 +57,7 @@ export class StreamableCall implements HttpResponseSink {
   private body: JsonText = ''
   private begun: ((sessionId: string | undefined) => void) | undefined
   private again = false
+  private readonly traceHeaders: string
   private request: OpenRequest | undefined
   private timer: Timer | undefined
   private streaming = false
@@ -66,8 +67,16 @@ export class StreamableCall implements HttpResponseSink {
   private resumes = 0
   private resuming = false
 
-  constructor(connection: StreamableCallContext, id: number, session: HttpSession, claim: SocketClaim) {
+  /** @param traceHeaders those of this call alone, with their line ends */
+  constructor(
+    connection: StreamableCallContext,
+    id: number,
+    session: HttpSession,
+    claim: SocketClaim,
+    traceHeaders = ''
+  ) {
     this.connection = connection
+    this.traceHeaders = traceHeaders
     this.id = id
     this.session = session
     this.claim = claim
@@ -78,7 +87,7 @@ export class StreamableCall implements HttpResponseSink {
     this.body = body
     this.begun = begun
     this.again = again
-    this.send({ method: 'POST', ...this.claim, headers: this.session.postHeaders, body })
+    this.send({ method: 'POST', ...this.claim, headers: this.session.postHeaders + this.traceHeaders, body })
   }
 
   abort(): void {

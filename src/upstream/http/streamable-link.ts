@@ -10,7 +10,7 @@ import { type RpcClient, createRpcClient } from '../rpc/rpc-client.ts'
 import { type HttpSession, StreamableCall, type StreamableCallContext } from './streamable-calls.ts'
 import { blankSession, createStreamableSession } from './streamable-session.ts'
 import { type Egress, socketClaimOf } from './socket-pool.ts'
-import { openTarget } from './target.ts'
+import { openTarget, traceHeaderText } from './target.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Link } from '../rpc/link.ts'
@@ -36,7 +36,7 @@ export function openStreamable(definition: HttpDefinition, egress: Egress, link:
       request(id, body, request, client) {
         const claim = socketClaimOf(request, client)
         if (request.method === 'initialize') new StreamableCall(calls, id, blank, claim).post(body, session.identify)
-        else new StreamableCall(calls, id, session.current, claim).post(body)
+        else new StreamableCall(calls, id, session.current, claim, traceHeaderText(request)).post(body)
       },
       post: (body, lost) => session.queue.enqueue(body, ending.signal, lost),
       drop(id) {

@@ -12,6 +12,7 @@ import {
   metaOf
 } from '../../protocol/messages.ts'
 import { modernClientRequests } from '../../protocol/methods.ts'
+import { parentIn, traceparentOf } from '../../observe/traces/trace-context.ts'
 import { encodeHeader } from '../../protocol/translate/param-headers.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
@@ -155,8 +156,24 @@ export function modernHeaders(
         'the request was not sent. Send shorter values where the tool has "x-mcp-header", or a shorter name or URI.'
     )
   const version = String(metaOf(params)[versionKey])
+  made.push(...traceHeadersIn(params))
   return postHeaders + headerText(['mcp-protocol-version', version, 'mcp-method', encodeHeader(method), ...made]) + base
 }
 
 /** In bytes. Servers refuse more than 16 KiB of headers (Node's own limit) or less, in ways that tell nobody why. */
 const maxMadeHeaders = 8_192
+
+/**
+ * Trace context of a message (SEP-414) once more, as headers: proxies and servers that look at no body take it from
+ * there. @returns names and values, one after the other
+ */
+function traceHeadersIn(params: Request['params']): string[] {
+  const meta = metaOf(params)
+  const parent = parentIn(meta)
+  if (parent === undefined) return []
+  const { tracestate } = parent
+  return ['traceparent', traceparentOf(parent), ...(tracestate === undefined ? [] : ['tracestate', tracestate])]
+}
+
+/** Of a message of the older era, with the end of the line. */
+export const traceHeaderText = ({ params }: Request): string => headerText(traceHeadersIn(params))

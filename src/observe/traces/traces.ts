@@ -1,0 +1,170 @@
+// Traces by OpenTelemetry, sent to a collector over OTLP. Loaded only where the configuration names one.
+
+import {
+  createTraceState,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace as api,
+  type Attributes,
+  type Span
+} from '@opentelemetry/api'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import { resourceFromAttributes } from '@opentelemetry/resources'
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider
+} from '@opentelemetry/sdk-trace'
+import type { TelemetryConfig } from '../../config/snapshot.ts'
+import { isObject, type Request } from '../../protocol/messages.ts'
+import { firstOf } from '../../protocol/own-text.ts'
+import { parentIn, traceparentOf, type TraceParent } from './trace-context.ts'
+import { maxLoggedChars, type CallOutcome, type CallTrace, type ObservedCall } from '../calls.ts'
+
+/** Spans that wait to be sent; what is beyond is dropped, and no call waits. */
+const maxQueuedSpans = 4_096
+const maxSpansAtOnce = 512
+const sendAfterMs = 2_000
+const sendMs = 10_000
+
+export type Traces = ReturnType<typeof createTraces>
+
+/** @param node names this process among several */
+export function createTraces(
+  { otlp, samplePercent }: TelemetryConfig,
+  { version, node }: { readonly version: string; readonly node: string }
+) {
+  const exporter = new OTLPTraceExporter({
+    url: `${otlp.endpoint.replace(/\/$/, '')}/v1/traces`,
+    headers: { ...otlp.headers },
+    timeoutMillis: sendMs
+  })
+  const provider = new TracerProvider({
+    resource: resourceFromAttributes({
+      'service.name': 'gatehouse',
+      'service.version': version,
+      'service.instance.id': node
+    }),
+    // Whoever calls has decided already; else a part of all traces.
+    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(samplePercent / 100) }),
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter,
+        maxQueueSize: maxQueuedSpans,
+        maxExportBatchSize: maxSpansAtOnce,
+        scheduledDelayMillis: sendAfterMs,
+        exportTimeoutMillis: sendMs
+      })
+    ]
+  })
+  const tracer = provider.getTracer('gatehouse', version)
+
+  return {
+    /** A call has come. Its span ends with it. */
+    begin({ request, tenant, endpoint, record }: ObservedCall): CallTrace {
+      // SEP-414: what the message itself carries goes before what the connection carries.
+      const meta = request.params?.['_meta']
+      const parent = parentIn(isObject(meta) ? meta : {}) ?? parentIn(record?.traceHeaders ?? {})
+      const attributes = {
+        'mcp.method.name': request.method.slice(0, 64),
+        'gatehouse.tenant': tenant.id,
+        'gatehouse.endpoint': endpoint.name
+      }
+      const span = tracer.startSpan(
+        request.method.slice(0, 64),
+        { kind: SpanKind.SERVER, attributes },
+        contextOf(parent)
+      )
+      return callTrace(span, parent)
+    },
+    close: (): Promise<void> => provider.shutdown().catch(() => {}) // The collector is away: its spans are lost.
+  }
+
+  function callTrace(span: Span, parent: TraceParent | undefined): CallTrace {
+    const { traceId } = span.spanContext()
+    const children: Array<{ readonly span: Span; endedAt: number | undefined }> = []
+    return {
+      traceId,
+      sent(request, upstream) {
+        const name = nameIn(request)
+        const attributes = {
+          'mcp.method.name': request.method,
+          'gatehouse.upstream': upstream,
+          ...(request.method === 'tools/call' && { 'gen_ai.tool.name': name, 'gen_ai.operation.name': 'execute_tool' })
+        }
+        const title = name === undefined ? request.method : `${request.method} ${name}`
+        const child = tracer.startSpan(title, { kind: SpanKind.CLIENT, attributes }, api.setSpan(ROOT_CONTEXT, span))
+        const { spanId, traceFlags } = child.spanContext()
+        const meta = request.params?.['_meta']
+        const traced = {
+          ...(isObject(meta) && meta),
+          traceparent: traceparentOf({ traceId, spanId, traceFlags }),
+          ...(parent?.tracestate !== undefined && { tracestate: parent.tracestate })
+        }
+        children.push({ span: child, endedAt: undefined })
+        return { ...request, params: { ...request.params, _meta: traced } }
+      },
+      answered() {
+        for (const sent of children) sent.endedAt ??= Date.now()
+      },
+      ended(call, ended) {
+        span.setAttributes(attributesOf(call, ended))
+        const tool = call.record?.route?.name
+        if (call.request.method === 'tools/call' && tool !== undefined) span.updateName(`tools/call ${tool}`)
+        const type = ended.outcome === 'ok' ? undefined : (ended.code?.toString() ?? ended.outcome)
+        // What the upstream answered is what the client got, or why it got nothing.
+        for (const { span: child, endedAt } of children) {
+          if (type !== undefined) failed(child, type)
+          child.end(endedAt)
+        }
+        if (type !== undefined) failed(span, type)
+        span.end()
+      }
+    }
+  }
+}
+
+const contextOf = (parent: TraceParent | undefined) =>
+  parent === undefined
+    ? ROOT_CONTEXT
+    : api.setSpanContext(ROOT_CONTEXT, {
+        ...parent,
+        isRemote: true,
+        ...(parent.tracestate !== undefined && { traceState: createTraceState(parent.tracestate) })
+      })
+
+function failed(span: Span, type: string): void {
+  span.setAttribute('error.type', type)
+  span.setStatus({ code: SpanStatusCode.ERROR })
+}
+
+function nameIn({ params }: Request): string | undefined {
+  const name = params?.['name'] ?? params?.['uri']
+  return typeof name === 'string' ? firstOf(name, maxLoggedChars) : undefined
+}
+
+/** What the line of the log says, in the names of the conventions where they have some. Never arguments or results. */
+function attributesOf({ request, record, principal }: ObservedCall, { outcome, code }: CallOutcome): Attributes {
+  const { route, revision, session, requestId, software, waitMs, upstreamMs, bodyBytes, answerBytes } = record ?? {}
+  return {
+    ...(request.method === 'tools/call' && { 'gen_ai.operation.name': 'execute_tool' }),
+    ...(request.method === 'tools/call' && route !== undefined && { 'gen_ai.tool.name': route.name }),
+    ...(request.method === 'prompts/get' && route !== undefined && { 'gen_ai.prompt.name': route.name }),
+    ...(revision !== undefined && { 'mcp.protocol.version': revision }),
+    ...(code !== undefined && { 'rpc.response.status_code': String(code) }),
+    ...(route !== undefined && { 'gatehouse.upstream': route.upstream }),
+    ...(session !== undefined && { 'gatehouse.session': session.slice(0, 8) }),
+    ...(requestId !== undefined && { 'gatehouse.request_id': requestId }),
+    ...(software !== undefined && {
+      'gatehouse.client': firstOf(`${software.name} ${software.version}`, maxLoggedChars)
+    }),
+    ...(waitMs !== undefined && { 'gatehouse.wait_ms': waitMs }),
+    ...(upstreamMs !== undefined && { 'gatehouse.upstream_ms': upstreamMs }),
+    ...(bodyBytes !== undefined && { 'gatehouse.bytes_in': bodyBytes }),
+    ...(answerBytes !== undefined && { 'gatehouse.bytes_out': answerBytes }),
+    'gatehouse.outcome': outcome,
+    'enduser.id': principal.subject
+  }
+}

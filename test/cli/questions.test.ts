@@ -1,0 +1,158 @@
+// What people ask those who run the gateway, each answered by one command, on a real gateway with faults made.
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { adminGateway, adminKeys } from '../kit/admin.ts'
+import { legacyClient, send } from '../kit/client.ts'
+import { configOf, key } from '../kit/gateway.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { until } from '../kit/until.ts'
+import { cli } from './kit.ts'
+
+const upstream = await startUpstream()
+t.teardown(() => upstream.close())
+const options = {
+  upstreams: {
+    up: { url: upstream.url },
+    gone: { url: 'http://127.0.0.1:1/mcp' },
+    broken: {
+      command: process.execPath,
+      args: [join(import.meta.dirname, '../kit/stdio-server.ts'), JSON.stringify({ die: 3 })]
+    }
+  },
+  endpoints: { default: { upstreams: ['up'] }, all: { upstreams: ['up', 'gone', 'broken'] } },
+  auth: {
+    keys: [
+      { name: 'alice', key },
+      { name: 'bob', key: 'gh_key_of_bob_0123456789' }
+    ]
+  },
+  policy: {
+    default: 'allow',
+    rules: [{ name: 'no-failing', effect: 'deny', who: { keys: ['bob'] }, what: { names: ['fail'] } }]
+  }
+}
+const made = await adminGateway(t, { ...options, top: { audit: {} } })
+const env = {
+  GATEHOUSE_ADMIN_URL: made.adminUrl,
+  GATEHOUSE_ADMIN_KEY: adminKeys.platform,
+  GATEHOUSE_URL: made.publicUrl,
+  GATEHOUSE_KEY: key
+}
+const folder = t.testdir()
+const [log, config, change] = ['gatehouse.log', 'gatehouse.json', 'change.yaml'].map((name) => join(folder, name)) as [
+  string,
+  string,
+  string
+]
+
+// The faults.
+const alice = await legacyClient(made.url('all'), key)
+const failed = await alice.request('tools/call', { name: 'up__fail', arguments: {} })
+await alice.request('tools/call', { name: 'up__echo', arguments: { a: 1 } })
+await alice.request('tools/call', { name: 'up__ehco', arguments: {} })
+const bob = await legacyClient(made.url(), 'gh_key_of_bob_0123456789')
+await bob.request('tools/call', { name: 'up__fail', arguments: {} })
+const wrong = { authorization: 'Bearer gh_an_old_key_of_nobody_at_all', 'content-type': 'application/json' }
+await send(made.url(), { headers: wrong, body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' })
+writeFileSync(change, 'tenants: { hooli: { auth: {}, upstreams: {} } }')
+await cli(['apply', change], env)
+await until('the broken ones are known', async () => {
+  const { out } = await cli(['status', '--tenant', 'acme', '--json'], env)
+  return (JSON.parse(out) as Array<{ state: string }>).filter(({ state }) => state === 'away').length === 2
+})
+writeFileSync(log, made.log.map((line) => JSON.stringify(line)).join('\n'))
+writeFileSync(config, JSON.stringify(configOf(options)))
+
+const minutes = ['--since', '5m']
+const id = String(failed.headers['x-request-id'])
+const questions: ReadonlyArray<readonly [question: string, argv: readonly string[], answer: RegExp, code?: number]> = [
+  [
+    'Alice says that her call failed just now: why?',
+    ['tail', log, '--user', 'alice', '--failed', ...minutes],
+    /up__fail tool_error \d+ ms alice/
+  ],
+  [
+    'What was request … about?',
+    ['tail', log, '--request', id],
+    /tool +fail[^]*outcome +tool_error[^]*meaning +The tool answered/
+  ],
+  [
+    'Which tool did the model make up?',
+    ['tail', log, '--outcome', 'invalid_params'],
+    /tools\/call invalid_params .*alice/
+  ],
+  ['Who used this tool?', ['tail', log, '--tool', 'echo', '--json'], /"apiKey":"alice"/],
+  ['Which calls are slow?', ['tail', log, '--slower', '0', '--upstream', 'up'], /up__echo ok/],
+  ['Somebody cannot get in: why?', ['tail', log, '--failed', '--json'], /"reason":"unauthenticated"/],
+  [
+    'With which software, and in which revision, do people come?',
+    ['session', 'list', 'acme'],
+    /SOFTWARE +REVISION[^]*alice[^]*2025-11-25/
+  ],
+  ['Which servers are away?', ['status'], /acme +gone +http +away/, 1],
+  [
+    'Why does that server not start?',
+    ['upstream', 'get', 'acme', 'broken'],
+    /lastStderr: .*cannot start: bad configuration/
+  ],
+  ['When is it tried again?', ['upstream', 'get', 'acme', 'gone'], /nextTryAt: \d{4}-/],
+  [
+    'Why can bob not use this tool?',
+    ['explain', '--config', config, '--endpoint', 'acme', '--tool', 'up/fail', '--caller', '{ key: bob }'],
+    /no-failing \(deny, tenant\)/
+  ],
+  ['What does bob see?', ['catalog', 'acme', '--caller', '{ key: bob }'], /^NAME[^]*up__echo(?![^]*up__fail)/],
+  ['What does an endpoint offer to me?', ['list', 'acme'], /^NAME[^]*up__echo/],
+  ['Does this tool work at all?', ['call', 'acme', 'up__echo', '{ a: 1 }', '--json'], /"a": 1/],
+  [
+    'My host does not connect: whose fault is it?',
+    ['doctor', '--url', made.url(), '--token', 'gh_an_old_key_of_nobody_at_all'],
+    /FAILS credential +The API key is not one of this tenant/,
+    1
+  ],
+  ['And with a good key?', ['doctor', '--url', made.url()], /All hops are well/],
+  ['How do I connect Cursor?', ['connect', made.url(), '--host', 'cursor'], /mcpServers[^]*cursor:\/\//],
+  ['Who changed the configuration?', ['versions'], /platform +platform-admin +apply +hooli/],
+  ['What would this change do?', ['plan', change], /tenants: \[\]/],
+  ['Who has an API key?', ['key', 'list', 'acme'], /alice[^]*bob/],
+  ['Who did what, for the auditor?', ['audit', 'list', 'acme', '--json'], /"outcome": "tool_error"/],
+  [
+    'Is this configuration right, and what does it cost in tokens?',
+    ['check', config, '--connect'],
+    /\/t\/acme\/mcp: 21 tools \(about \d+ tokens\)[^]*gone is missing/,
+    1
+  ],
+  ['Stop that tool, now', ['kill', 'tool', 'acme', 'up', 'echo'], /stopped/],
+  ['What is stopped?', ['kill', 'list', 'acme'], /echo/],
+  ['Let it run again', ['kill', 'tool', 'acme', 'up', 'echo', '--undo'], /taken back/]
+]
+
+t.test('there are twenty questions and more', async (t) => {
+  t.ok(questions.length >= 20)
+})
+for (const [question, argv, answer, expected = 0] of questions)
+  t.test(question, async (t) => {
+    const { code, out, err } = await cli(argv, env)
+    t.match(out, answer, `gatehouse ${argv.join(' ')}: ${err}`)
+    t.equal(code, expected)
+  })
+
+t.test('What is going on right now?', async (t) => {
+  const bin = join(import.meta.dirname, '../../bin/gatehouse.mjs')
+  const args = [bin, 'tail', '--tenant', 'acme', '--user', 'alice']
+  const child = spawn(process.execPath, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const exited = once(child, 'exit')
+  let out = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
+  await until('a call is heard', async () => {
+    await alice.request('tools/call', { name: 'up__echo', arguments: {} })
+    return /up__echo ok \d+ ms alice/.test(out)
+  })
+  child.kill('SIGTERM')
+  t.same(await exited, [0, null])
+})

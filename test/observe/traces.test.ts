@@ -1,0 +1,172 @@
+// The trace of one call, from the client through the gateway to the upstream, read back from a collector that speaks
+// OTLP over HTTP.
+
+import { createServer } from 'node:http'
+import t, { type Test } from 'tap'
+import { parentIn } from '../../src/observe/traces/trace-context.ts'
+import { legacyClient } from '../kit/client.ts'
+import { gateway, key } from '../kit/gateway.ts'
+import { listen } from '../kit/listen.ts'
+import { modernRequest } from '../kit/modern-client.ts'
+import { startModern } from '../kit/modern-server.ts'
+import { isCall, startUpstream } from '../kit/upstream.ts'
+
+interface Span {
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId?: string
+  readonly name: string
+  readonly kind: number
+  readonly status: { readonly code?: number }
+  readonly attributes: ReadonlyArray<{ readonly key: string; readonly value: Record<string, unknown> }>
+}
+
+interface Exported {
+  readonly resourceSpans: ReadonlyArray<{
+    readonly resource: { readonly attributes: Span['attributes'] }
+    readonly scopeSpans: ReadonlyArray<{ readonly spans: readonly Span[] }>
+  }>
+}
+
+const [server, client] = [2, 3]
+
+/** What OTLP/HTTP with JSON wants: POST /v1/traces, 200 with an object. */
+async function collector(t: Test) {
+  const spans: Span[] = []
+  const seen: Array<{ readonly path: string | undefined; readonly key: unknown; readonly type: unknown }> = []
+  const services = new Set<unknown>()
+  const endpoint = await listen(
+    t,
+    createServer((request, response) => {
+      let body = ''
+      request.setEncoding('utf8').on('data', (part: string) => (body += part))
+      request.on('end', () => {
+        const { url: path, headers } = request
+        seen.push({ path, key: headers['x-api-key'], type: headers['content-type'] })
+        for (const { resource, scopeSpans } of (JSON.parse(body) as Exported).resourceSpans) {
+          services.add(resource.attributes.find(({ key }) => key === 'service.name')?.value['stringValue'])
+          spans.push(...scopeSpans.flatMap((scope) => scope.spans))
+        }
+        response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}')
+      })
+    })
+  )
+  return { endpoint, spans, seen, services }
+}
+
+const attributesOf = ({ attributes }: Span): Record<string, unknown> =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
+
+const traced = (endpoint: string, more: object = {}) => ({
+  top: { telemetry: { otlp: { endpoint, headers: { 'X-Api-Key': 'of the collector' } }, ...more } }
+})
+const parent = { trace: '0af7651916cd43dd8448eb211c80319c', span: 'b7ad6b7169203331' }
+const traceparent = `00-${parent.trace}-${parent.span}-01`
+
+t.test('a call of a session is one trace: client, gateway, upstream', async (t) => {
+  const to = await collector(t)
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const made = await gateway(t, { upstreams: { up: { url: upstream.url } }, ...traced(to.endpoint) })
+  const session = await legacyClient(made.url(), key)
+  const call = { method: 'tools/call', params: { name: 'up__echo', arguments: { secret: 'of the arguments' } } }
+  const answer = await fetch(made.url(), {
+    method: 'POST',
+    headers: {
+      Authorization: `Bearer ${key}`,
+      'Content-Type': 'application/json',
+      Accept: 'application/json, text/event-stream',
+      'Mcp-Session-Id': session.sessionId,
+      traceparent,
+      tracestate: 'vendor=1'
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 7, ...call })
+  })
+  t.match(await answer.text(), 'of the arguments')
+  await session.request('tools/call', { name: 'up__fail', arguments: {} })
+  const line = made.log.find((each) => each['msg'] === 'call' && each['tool'] === 'echo')
+  t.equal(line?.['traceId'], parent.trace, 'the line of the log names it')
+  await made.close()
+
+  const ofTrace = to.spans.filter(({ traceId }) => traceId === parent.trace)
+  const [inside, outside] = [server, client].map((kind) => ofTrace.find((span) => span.kind === kind))
+  t.equal(ofTrace.length, 2, 'one span for each hop')
+  t.match(inside, { name: 'tools/call echo', parentSpanId: parent.span, status: { code: 0 } })
+  t.match(outside, { name: 'tools/call echo', parentSpanId: inside?.spanId })
+  t.match(inside && attributesOf(inside), {
+    'mcp.method.name': 'tools/call',
+    'gen_ai.tool.name': 'echo',
+    'gen_ai.operation.name': 'execute_tool',
+    'mcp.protocol.version': '2025-11-25',
+    'gatehouse.tenant': 'acme',
+    'gatehouse.upstream': 'up',
+    'gatehouse.outcome': 'ok',
+    'gatehouse.request_id': answer.headers.get('x-request-id')
+  })
+  const seen = upstream.seen.find(isCall('echo'))
+  const own = `00-${parent.trace}-${outside?.spanId}-01`
+  t.equal(seen?.headers['traceparent'], own, 'the upstream is told by header')
+  t.equal(seen?.headers['tracestate'], 'vendor=1')
+  t.match(seen?.message, { params: { _meta: { traceparent: own, tracestate: 'vendor=1' } } }, 'and in the message')
+
+  const failed = to.spans.find((span) => span.kind === server && span.name === 'tools/call fail')
+  t.match(failed, { status: { code: 2 } })
+  t.equal(failed && attributesOf(failed)['error.type'], 'tool_error')
+  t.not(failed?.traceId, parent.trace, 'a trace of its own')
+  t.notMatch(JSON.stringify(to.spans), 'of the arguments')
+  t.notMatch(JSON.stringify(to.spans), session.sessionId)
+  t.same(to.services, new Set(['gatehouse']))
+  t.ok(
+    to.seen.every(
+      ({ path, key, type }) => path === '/v1/traces' && key === 'of the collector' && type === 'application/json'
+    )
+  )
+})
+
+t.test('in 2026-07-28 the message carries it, in and out', async (t) => {
+  const to = await collector(t)
+  const modern = await startModern()
+  t.teardown(() => modern.close())
+  const made = await gateway(t, { upstreams: { up: { url: modern.url } }, ...traced(to.endpoint) })
+  const options = { token: key, meta: { traceparent } }
+  const { json } = await modernRequest(made.url(), 'tools/call', { name: 'up__echo', arguments: {} }, options)
+  t.match(json, { result: {} })
+  await made.close()
+  const ofTrace = to.spans.filter(({ traceId }) => traceId === parent.trace)
+  t.same(new Set(ofTrace.map(({ kind }) => kind)), new Set([server, client]))
+})
+
+t.test('what is no trace context is none, and a part of the traces can be sent', async (t) => {
+  for (const text of ['', 'x', `00-${'0'.repeat(32)}-${parent.span}-01`, `ff-${parent.trace}-${parent.span}-01`, 7])
+    t.equal(parentIn({ traceparent: text }), undefined, String(text))
+  t.match(parentIn({ traceparent, tracestate: 'a'.repeat(513) }), { traceId: parent.trace, traceFlags: 1 })
+  t.equal(parentIn({ traceparent, tracestate: 'a=b\r\nX: y' })?.tracestate, undefined)
+
+  const to = await collector(t)
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const made = await gateway(t, {
+    upstreams: { up: { url: upstream.url } },
+    ...traced(to.endpoint, { samplePercent: 0 })
+  })
+  const session = await legacyClient(made.url(), key)
+  await session.request('tools/call', { name: 'up__echo', arguments: {} })
+  await session.request('tools/call', { name: 'up__echo', arguments: {}, _meta: { traceparent } })
+  await made.close()
+  t.same(new Set(to.spans.map(({ traceId }) => traceId)), new Set([parent.trace]), 'whoever calls has decided')
+})
+
+t.test('a collector that is away costs no call anything, and without telemetry nothing is added', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const away = await gateway(t, { upstreams: { up: { url: upstream.url } }, ...traced('http://127.0.0.1:1') })
+  const session = await legacyClient(away.url(), key)
+  t.match((await session.request('tools/call', { name: 'up__echo', arguments: {} })).json, { result: {} })
+  await away.close()
+  const off = await gateway(t, { upstreams: { up: { url: upstream.url } } })
+  const other = await legacyClient(off.url(), key)
+  await other.request('tools/call', { name: 'up__echo', arguments: { off: true } })
+  const seen = upstream.seen.filter(isCall('echo')).at(-1)
+  t.equal(seen?.headers['traceparent'], undefined)
+  t.notMatch(JSON.stringify(seen?.message), 'traceparent')
+})
