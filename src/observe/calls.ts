@@ -15,6 +15,7 @@ import {
 } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
 import type { Log } from './log.ts'
+import type { TraceHeaders } from './traces/trace-context.ts'
 
 /** Of who was let in, what may be written down. */
 export type ObservedPrincipal = Readonly<Record<'kind' | 'issuer' | 'subject' | 'clientId', string>>
@@ -98,9 +99,6 @@ export interface CallAuditor {
   }
 }
 
-/** Of W3C Trace Context; strangers choose both. */
-export type TraceHeaders = Readonly<Partial<Record<'traceparent' | 'tracestate', string | undefined>>>
-
 /** The trace of a call, from when it came until it is answered. */
 export interface CallTrace {
   readonly traceId: string
@@ -109,11 +107,6 @@ export interface CallTrace {
   /** The upstream has answered, or will not. */
   answered(): void
   ended(call: ObservedCall, ended: CallOutcome): void
-}
-
-/** Traces, as seen by a call. */
-export interface CallTracer {
-  begin(call: ObservedCall): CallTrace
 }
 
 /** Metrics, as seen by a call. */
@@ -128,7 +121,7 @@ export interface CallObservers {
   readonly log: Log
   readonly audit?: CallAuditor | undefined
   readonly metrics?: CallMeter | undefined
-  readonly traces?: CallTracer | undefined
+  readonly traces?: { begin(call: ObservedCall): CallTrace } | undefined
 }
 
 /** Of what a client, a caller, an upstream or a stranger chose, in characters. */

@@ -166,7 +166,7 @@ t.test('a collector that is away costs no call anything, and without telemetry n
   const off = await gateway(t, { upstreams: { up: { url: upstream.url } } })
   const other = await legacyClient(off.url(), key)
   await other.request('tools/call', { name: 'up__echo', arguments: { off: true } })
-  const seen = upstream.seen.filter(isCall('echo')).at(-1)
+  const seen = upstream.seen.findLast(isCall('echo'))
   t.equal(seen?.headers['traceparent'], undefined)
   t.notMatch(JSON.stringify(seen?.message), 'traceparent')
 })

@@ -1,5 +1,8 @@
 // Trace context (W3C Trace Context level 1), as HTTP headers carry it, and messages in their `_meta` (SEP-414).
 
+/** Strangers choose both. */
+export type TraceHeaders = Readonly<Partial<Record<'traceparent' | 'tracestate', string | undefined>>>
+
 export interface TraceParent {
   readonly traceId: string
   readonly spanId: string
