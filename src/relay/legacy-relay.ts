@@ -173,8 +173,7 @@ export function createLegacyRelay({
     warm: (context: EndpointContext): Promise<void> =>
       listings.awaitListings(definitionsOf(context), context.snapshot.limits.coldStartMs),
     /** What an endpoint offers, after `warm`. Never rejects. */
-    report: (context: EndpointContext) =>
-      reportEndpoint(context, listings, catalogOf(withoutRules(context), undefined)),
+    report: (at: EndpointContext) => reportEndpoint(at, listings, catalogOf(withoutRules(at), undefined)),
     /** After a reload: forgets what is gone. @param hashes of all definitions that there are now */
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       for (const session of live.all()) if (isRevoked(session)) tasks.cancelAll(session.key)
