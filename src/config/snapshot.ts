@@ -241,8 +241,7 @@ export interface Snapshot {
   /** Ranges that URLs which no operator wrote may lead to, although they are not public. */
   readonly egress: { readonly allow: readonly string[] }
   readonly limits: Readonly<ConfigInput['limits'] & { readonly readyDelayMs: number }>
-  /** undefined: no traces are sent. */
-  readonly telemetry?: TelemetryConfig | undefined
+  readonly telemetry?: TelemetryConfig | undefined // Undefined: no traces are sent.
   /** undefined: there is no admin API. */
   readonly admin: AdminConfig | undefined
   /** Undefined: nothing is recorded. */
