@@ -179,7 +179,6 @@ export type CallLimit = Readonly<CallLimitsConfig[string]>
 export type TenantAudit = Readonly<ConfigInput['tenants'][string]['audit']>
 
 /** Where records go. */
-export type TelemetryConfig = Readonly<NonNullable<ConfigInput['telemetry']>>
 export type AuditConfig = Readonly<Exclude<ConfigInput['audit'], 'none'>>
 export type SyslogConfig = Readonly<NonNullable<AuditConfig['syslog']>>
 export type OtlpLogsConfig = Readonly<NonNullable<AuditConfig['otlp']>>
@@ -241,9 +240,8 @@ export interface Snapshot {
   /** Ranges that URLs which no operator wrote may lead to, although they are not public. */
   readonly egress: { readonly allow: readonly string[] }
   readonly limits: Readonly<ConfigInput['limits'] & { readonly readyDelayMs: number }>
-  readonly telemetry?: TelemetryConfig | undefined // Undefined: no traces are sent.
-  /** undefined: there is no admin API. */
-  readonly admin: AdminConfig | undefined
+  readonly telemetry?: ConfigInput['telemetry'] // Undefined: no traces are sent.
+  readonly admin: AdminConfig | undefined // Undefined: there is no admin API.
   /** Undefined: nothing is recorded. */
   readonly audit: AuditConfig | undefined
   readonly tenants: ReadonlyMap<TenantId, Tenant>

@@ -17,7 +17,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider
 } from '@opentelemetry/sdk-trace'
-import type { TelemetryConfig } from '../../config/snapshot.ts'
+import type { Snapshot } from '../../config/snapshot.ts'
 import { isObject, type Request } from '../../protocol/messages.ts'
 import { firstOf } from '../../protocol/own-text.ts'
 import { parentIn, traceparentOf, type TraceParent } from './trace-context.ts'
@@ -33,7 +33,7 @@ export type Traces = ReturnType<typeof createTraces>
 
 /** @param node names this process among several */
 export function createTraces(
-  { otlp, samplePercent }: TelemetryConfig,
+  { otlp, samplePercent }: NonNullable<Snapshot['telemetry']>,
   { version, node }: { readonly version: string; readonly node: string }
 ) {
   const exporter = new OTLPTraceExporter({
