@@ -29,8 +29,11 @@ export interface PresentedRequest {
   readonly rawHeaders: readonly string[]
   /** That it came on, if that is known: its last token is remembered as long as it is open. */
   readonly connection?: object | undefined
-  /** Which a proof has to name; not given: the request was let in before, and is looked at again. */
-  readonly method?: string | undefined
+  /**
+   * Which a proof of possession has to name; undefined: its proof was judged when the request was let in, and it is
+   * looked at again. Never left out, so that nobody passes a proof over without saying so.
+   */
+  readonly method: string | undefined
 }
 
 interface AuthenticatorParts {

@@ -192,7 +192,7 @@ export function createAdmission(
     { tenant, endpoint }: EndpointContext,
     suffix: UrlSuffix,
     { rawHeaders, socket: connection }: ClientRequest,
-    method?: string
+    method: string | undefined
   ): Promise<Principal> {
     return authenticator.authenticate(tenant, namesOf(endpoint, suffix), { rawHeaders, connection, method })
   }
@@ -229,7 +229,7 @@ export function createAdmission(
       validUntil: expiresAt === undefined ? Infinity : expiresAt + place.tenant.auth.leewaySeconds * 1000,
       async revalidate() {
         // A proof is good once, and has been judged.
-        await authenticate(endpointOf(params, state.snapshot), suffix, request.raw)
+        await authenticate(endpointOf(params, state.snapshot), suffix, request.raw, undefined)
       },
       incoming: request.raw,
       raw: reply.raw,

@@ -37,7 +37,7 @@ t.test('each kind of refusal carries the challenge that RFC 6750 gives it', asyn
   const setup = testAuthenticator(t, tenant)
   const answer = async (rawHeaders: string[]) => {
     try {
-      await setup.authenticator.authenticate(tenant, placeAt('https://x'), { rawHeaders })
+      await setup.authenticator.authenticate(tenant, placeAt('https://x'), { rawHeaders, method: 'POST' })
     } catch (error) {
       if (error instanceof GatewayError)
         return [error.row.status, /error="(\w+)"/.exec(error.headers['WWW-Authenticate'] ?? 'none')?.[1]]

@@ -72,9 +72,12 @@ t.test('without authentication everybody is anonymous, whatever they present', a
     })
   }
   const bearer = testAuthenticator(t, tenantWith({}))
-  await t.rejects(bearer.authenticator.authenticate(tenantWith({}), placeAt(resource), { rawHeaders: [] }), {
-    code: 'unauthenticated'
-  })
+  await t.rejects(
+    bearer.authenticator.authenticate(tenantWith({}), placeAt(resource), { rawHeaders: [], method: 'POST' }),
+    {
+      code: 'unauthenticated'
+    }
+  )
 })
 
 t.test('a key ends with its day, and is for its endpoints only', async (t) => {

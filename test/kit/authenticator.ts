@@ -102,7 +102,8 @@ export function testAuthenticator(
     async present(token, of = tenant, at = resource) {
       try {
         return await authenticator.authenticate(of, placeAt(at), {
-          rawHeaders: token === undefined ? [] : ['Authorization', `Bearer ${token}`]
+          rawHeaders: token === undefined ? [] : ['Authorization', `Bearer ${token}`],
+          method: 'POST'
         })
       } catch (error) {
         if (error instanceof GatewayError) return error
