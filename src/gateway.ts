@@ -117,7 +117,7 @@ export async function createGateway(
   const descriptors = descriptorLimit()
   const supervisor = openSupervisor(snapshot, descriptors, env, log)
   const serverRequestQuotas = createServerRequestQuotas(undefined, memory)
-  const vault = await createVault({ state, store, sealer, epochOf: sessions.epochOf, ...clocks, log })
+  const vault = await createVault({ state, store, sealer, epochs: sessions, ...clocks, log })
   const { credentials } = vault
   const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory, credentials }, metrics)
   const contextOf = createContextOf(snapshot, vault.views)
@@ -195,12 +195,14 @@ export async function createGateway(
   }
 
   const retain = (): void => vault.retainIn([relay, modernRelay, pool], upstreamHashesOf(snapshot()))
-  vault.views.onChange((person) => void [retain(), relay.tellPerson(person)])
+  const retainSoon = onceATurn(retain)
+  vault.views.onChange((person) => void [retainSoon(), relay.tellPerson(person)])
 
   function apply(next: Snapshot): void {
     const before = state.snapshot
     state.snapshot = next
     authenticator.reload(next.tenants.values())
+    vault.retain(next.tenants)
     // What is cancelled goes out before its connection closes.
     retain()
     calls.endStopped(next.tenants)
@@ -228,6 +230,19 @@ export async function createGateway(
     reload,
     close: () => (closing ??= shutDown()),
     killNow: () => supervisor.killAllNow()
+  }
+}
+
+/** Many people may be forgotten at once. */
+function onceATurn(run: () => void): () => void {
+  let isDue = false
+  return () => {
+    if (!isDue)
+      queueMicrotask(() => {
+        isDue = false
+        run()
+      })
+    isDue = true
   }
 }
 

@@ -31,7 +31,7 @@ export function checkRules(
 ): void {
   const insertedPaths = new Set(inserted.map(({ path }) => JSON.stringify(path)))
   const isInserted = (path: Path): boolean => insertedPaths.has(JSON.stringify(path))
-  const { publicUrl, tenants, listen, audit } = treeOf(config)
+  const { publicUrl, tenants, listen, audit, vault } = treeOf(config)
   const bound = host ?? stringOrNone(treeOf(listen)['host']) ?? '127.0.0.1'
   if (!isLoopback(bound) && publicUrl === undefined) {
     report.add(
@@ -50,7 +50,7 @@ export function checkRules(
     const tenant = treeOf(value)
     checkAuth(tenant, [...path, 'auth'], report, { local, mayLetNobodyIn, publicUrl })
     for (const [name, upstream] of Object.entries(treeOf(tenant['upstreams'])))
-      checkUpstream(treeOf(upstream), [...path, 'upstreams', name], report)
+      checkUpstream(treeOf(upstream), [...path, 'upstreams', name], report, vault)
     if ((audit === undefined || audit === 'none') && treeOf(tenant['audit'])['required'] === true)
       report.add(
         [...path, 'audit', 'required'],
@@ -97,8 +97,9 @@ function checkAuth(
   checkKeys(keys, Object.keys(treeOf(endpoints)), [...path, 'keys'], report)
 }
 
-function checkUpstream({ type, era, headers, auth }: Tree, path: Path, report: Report): void {
-  checkUpstreamAuth(treeOf(auth), treeOf(headers), path, report)
+function checkUpstream(upstream: Tree, path: Path, report: Report, vault: unknown): void {
+  const { type, era, headers } = upstream
+  checkUpstreamAuth(upstream, path, report, vault)
   // HTTP+SSE is the transport of 2024-11-05; revisions without a handshake do not have it.
   if (type === 'sse' && era === 'modern') {
     report.add(

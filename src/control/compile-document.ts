@@ -27,8 +27,8 @@ export type Compiled =
   | { readonly problems: readonly Problem[] }
 
 /** What of the file the tenants of documents are compiled with. */
-export const contextOfFile = ({ listen, publicUrl, audit, admin }: Snapshot): string =>
-  JSON.stringify([listen, publicUrl, audit === undefined, admin])
+export const contextOfFile = ({ listen, publicUrl, audit, admin, vault }: Snapshot): string =>
+  JSON.stringify([listen, publicUrl, audit === undefined, admin, vault === undefined])
 
 /** @param file what the file says; `listen` and `publicUrl` are those that the gateway runs with */
 export function compileDocument(
@@ -45,7 +45,7 @@ export function compileDocument(
   const report = createReport(() => undefined)
   const whole = { tenants: { [id]: tree } }
   const { value, isReference, inserted } = resolveReferences(whole, folder, env, report)
-  const { listen, publicUrl, audit, admin } = file
+  const { listen, publicUrl, audit, admin, vault } = file
   const config = checkShape(
     ConfigSchema,
     {
@@ -53,6 +53,7 @@ export function compileDocument(
       listen,
       ...(publicUrl !== undefined && { publicUrl }),
       ...(audit !== undefined && { audit: {} }),
+      ...(vault !== undefined && { vault }),
       ...(admin !== undefined && { admin: adminOf(admin) })
     },
     report,

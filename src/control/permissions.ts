@@ -74,7 +74,9 @@ function upstreamFaults(before: Tree, next: Tree, allowedHosts: readonly string[
       return [{ path, message: 'starts a program', suggestion: 'A platform-admin may add it.' }]
     return [
       ...hostFault(url, `${path}.url`, allowedHosts),
-      ...['issuer', 'tokenUrl'].flatMap((member) => hostFault(auth[member], `${path}.auth.${member}`, allowedHosts))
+      ...['issuer', 'authorizationUrl', 'tokenUrl'].flatMap((member) =>
+        hostFault(auth[member], `${path}.auth.${member}`, allowedHosts)
+      )
     ]
   })
 }

@@ -22,6 +22,11 @@ interface Rate {
   warnedAt: number
 }
 
+interface CountedCaller {
+  readonly person: string
+  readonly principal: Pick<RequestContext['principal'], 'tenant' | 'clientId'>
+}
+
 export type RequestRates = ReturnType<typeof createRequestRates>
 
 /** @param limits those in force; another object after a reload */
@@ -65,7 +70,7 @@ export function createRequestRates(limits: () => Snapshot['limits'], clock: Cloc
      * Counts requests of a caller.
      * @throws GatewayError rate_limited
      */
-    count({ person, principal: { tenant, clientId } }: RequestContext, requests = 1): void {
+    count({ person, principal: { tenant, clientId } }: CountedCaller, requests = 1): void {
       const now = limits()
       if (now !== current) rates.clear()
       current = now

@@ -166,6 +166,8 @@ export function createLegacyRelay({
       if (context.principal !== undefined) principals.set(session, context.principal)
       connections.touch(session)
       subscribers.touch(session)
+      // Who only listens has not gone, and keeps what they have connected.
+      contextOf(session)
       const viewKey = catalogs.viewKeyOf({ ...context, session })
       for (const definition of definitionsOf(context)) listings.markUsed(definition, viewKey)
     },

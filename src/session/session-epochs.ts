@@ -7,7 +7,7 @@
 
 import type { Log } from '../observe/log.ts'
 import { tenantId, type TenantId } from '../protocol/messages.ts'
-import { foreverMs, sessionEndsKey, sessionsChannel, tenantsKept, tenantsKey } from '../store/keys.ts'
+import { foreverMs, sessionEndsKey, sessionsChannel, tenantsKept, tenantsKey, vaultKeyKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { SessionSettings } from './session-index.ts'
 
@@ -68,6 +68,9 @@ export function createSessionEpochs(store: Store, log: Log) {
   }
 
   async function endEpoch(tenant: TenantId): Promise<void> {
+    // What its people have connected can be opened by nobody any more. Only here: a store that has lost the end of
+    // sessions costs people their sessions, and not their accounts.
+    await store.delete(vaultKeyKey(tenant))
     saw(tenant, await store.count(sessionEndsKey(tenant), perEpoch, foreverMs))
     leaving.delete(tenant)
     gone.add(tenant)

@@ -109,6 +109,7 @@ export async function createSessions(options: SessionsOptions) {
     index,
     /** Of what is kept for a tenant beside sessions, and ends with them. @throws GatewayError unavailable */
     epochOf: epochs.current,
+    isCurrentEpoch: epochs.isCurrent,
     /** By the id that its client knows. @param connection that brought it, if that is known */
     load: (id: string, owner: Owner, endpoint: EndpointName, connection?: object): Promise<Session | undefined> =>
       find(keyOf(owner.tenant, endpoint, id, connection), owner, endpoint),

@@ -30,10 +30,11 @@ export const keyTable = {
   limit: ['tenant', 'limit', 'whose', 'time'],
   login: ['tenant', 'kind', 'id'],
   'login-grant': ['tenant', 'grant'],
-  'vault-key': ['tenant', 'epoch'],
+  'vault-key': ['tenant'],
   grant: ['tenant', 'issuer', 'subject', 'upstream'],
   'grant-client': ['tenant', 'issuer'],
   'grant-pending': ['tenant', 'state'],
+  'grant-begun': ['tenant', 'issuer', 'subject'],
   'grant-renewal': ['tenant', 'issuer', 'subject', 'upstream'],
   'seal-key': [],
   health: []
@@ -144,6 +145,7 @@ export const vaultKeyKey = keyMaker('vault-key')
 export const grantKey = keyMaker('grant')
 export const grantClientKey = keyMaker('grant-client')
 export const grantPendingKey = keyMaker('grant-pending')
+export const grantBegunKey = keyMaker('grant-begun')
 export const grantRenewalKey = keyMaker('grant-renewal')
 export const sealKeyKey = key('seal-key')
 export const healthKey = key('health')

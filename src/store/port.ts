@@ -5,7 +5,7 @@ import { GatewayError } from '../protocol/messages.ts'
 import type { Log } from '../observe/log.ts'
 import type { TokenLease, LeaseRequest } from './lease.ts'
 
-interface SetOptions {
+export interface SetOptions {
   /** Forgotten after this time; absent: kept for good. */
   readonly ttlMs?: number
   /** Write only if the key is absent (or present): the answer says whether it was written. */

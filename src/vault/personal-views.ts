@@ -3,7 +3,6 @@
 
 import type { Endpoint, Tenant, UpstreamDefinition } from '../config/snapshot.ts'
 import type { Person } from '../config/auth/upstream-auth.ts'
-import type { Log } from '../observe/log.ts'
 import type { UpstreamName } from '../protocol/messages.ts'
 import { personKeyOf } from '../auth/principal.ts'
 import type { Grant, Grants, GrantsOfPerson } from './grants.ts'
@@ -17,7 +16,6 @@ interface Place {
 type Owner = Pick<Person, 'issuer' | 'subject'>
 
 interface View {
-  readonly grants: GrantsOfPerson
   readonly tenant: Tenant
   readonly endpoints: WeakMap<Endpoint, Endpoint>
 }
@@ -32,28 +30,35 @@ export const isPersonal = ({ auth }: UpstreamDefinition): boolean =>
 export const grantTargetOf = (definition: UpstreamDefinition): string =>
   definition.type === 'http' ? new URL(definition.url).origin : definition.command
 
+/** Was it given for this server, and in the way that it wants now? */
+export const isGrantFor = (definition: UpstreamDefinition, { target, secret, account }: Grant): boolean =>
+  target === grantTargetOf(definition) && (definition.auth?.type === 'user' ? account : secret) !== undefined
+
 /** Between the hash of a definition and the grant of a person. */
 const separator = '.'
 
 export const hashOfEverybody = (hash: string): string => hash.split(separator, 1)[0] ?? hash
 
-export function createPersonalViews(grants: Pick<Grants, 'peek' | 'last' | 'read' | 'refresh' | 'onChange'>, log: Log) {
+export function createPersonalViews(grants: Pick<Grants, 'peek' | 'last' | 'read' | 'onChange'>) {
   const personalOf = new WeakMap<Tenant, readonly UpstreamName[]>()
-  const views = new WeakMap<Tenant, Map<string, View>>()
-  const definitions = new WeakMap<UpstreamDefinition, Map<string, UpstreamDefinition>>()
-  /** Ids of grants whose connections may stay, by person; and all of them. */
-  const idsOf = new Map<string, ReadonlySet<string>>()
+  const views = new WeakMap<GrantsOfPerson, WeakMap<Tenant, View>>()
+  /** By person and id of a grant: its definitions, the same ones as long as it holds. */
+  const definitions = new Map<string, Map<string, WeakMap<UpstreamDefinition, UpstreamDefinition>>>()
+  /** Ids of all grants whose connections may stay. */
   const held = new Set<string>()
-  const people = new Map<string, Person>()
   const listeners: Array<(person: string) => void> = []
 
-  grants.onChange((key) => {
-    const person = people.get(key)
-    if (person === undefined) return
-    grants.refresh(person).then(
-      (own) => noteGrants(key, own),
-      (err: unknown) => log.warn({ err, tenant: person.tenant }, 'what a person has connected cannot be read again')
-    )
+  grants.onChange((person, own) => {
+    const before = definitions.get(person)
+    const ids = own === undefined ? [] : [...own.values()].filter(({ dead }) => dead === undefined).map(({ id }) => id)
+    const now = new Map(ids.map((id) => [id, before?.get(id) ?? new WeakMap<UpstreamDefinition, UpstreamDefinition>()]))
+    for (const id of before?.keys() ?? []) if (!now.has(id)) held.delete(id)
+    for (const id of ids) held.add(id)
+    if (own === undefined) definitions.delete(person)
+    else definitions.set(person, now)
+    // Who is new here has been told nothing else before.
+    if (before === undefined || (before.size === now.size && ids.every((id) => before.has(id)))) return
+    for (const listener of listeners) listener(person)
   })
 
   function upstreamsOf(tenant: Tenant): readonly UpstreamName[] {
@@ -65,10 +70,9 @@ export function createPersonalViews(grants: Pick<Grants, 'peek' | 'last' | 'read
   }
 
   function definitionFor(definition: UpstreamDefinition, grant: Grant, person: Person): UpstreamDefinition {
-    const known = definitions.get(definition) ?? new Map<string, UpstreamDefinition>()
-    definitions.set(definition, known)
-    const made = known.get(grant.id) ?? personalDefinition(definition, grant, person)
-    known.set(grant.id, made)
+    const known = definitions.get(personKeyOf(person))?.get(grant.id)
+    const made = known?.get(definition) ?? personalDefinition(definition, grant, person)
+    known?.set(definition, made)
     return made
   }
 
@@ -77,29 +81,18 @@ export function createPersonalViews(grants: Pick<Grants, 'peek' | 'last' | 'read
     const upstreams = new Map(tenant.upstreams)
     for (const [name, grant] of own) {
       const definition = upstreams.get(name as UpstreamName)
-      if (definition === undefined || !isPersonal(definition) || grantTargetOf(definition) !== grant.target) continue
+      if (definition === undefined || !isPersonal(definition) || !isGrantFor(definition, grant)) continue
       if (grant.dead === undefined) upstreams.set(definition.name, definitionFor(definition, grant, person))
     }
-    return { grants: own, tenant: { ...tenant, upstreams }, endpoints: new WeakMap() }
+    return { tenant: { ...tenant, upstreams }, endpoints: new WeakMap() }
   }
 
-  function noteGrants(person: string, own: GrantsOfPerson): void {
-    const before = idsOf.get(person) ?? new Set()
-    const ids = new Set([...own.values()].filter(({ dead }) => dead === undefined).map(({ id }) => id))
-    idsOf.set(person, ids)
-    for (const id of before.difference(ids)) held.delete(id)
-    for (const id of ids) held.add(id)
-    if (before.symmetricDifference(ids).size > 0) for (const listener of listeners) listener(person)
-  }
-
-  function load(tenant: Tenant, owner: Owner): Promise<void> | undefined {
+  function load(tenant: Tenant, owner: Owner): Promise<unknown> | undefined {
     const names = upstreamsOf(tenant)
     if (names.length === 0) return undefined
     const person = { tenant: tenant.id, issuer: owner.issuer, subject: owner.subject }
-    const key = personKeyOf(person)
-    if (grants.peek(key) !== undefined) return undefined
-    people.set(key, person)
-    return grants.read(person, names).then((own) => noteGrants(key, own))
+    if (grants.peek(personKeyOf(person)) !== undefined) return undefined
+    return grants.read(person, names)
   }
 
   return {
@@ -112,10 +105,10 @@ export function createPersonalViews(grants: Pick<Grants, 'peek' | 'last' | 'read
       const key = personKeyOf({ tenant: tenant.id, issuer: owner.issuer, subject: owner.subject })
       const own = grants.last(key)
       if (own === undefined || own.size === 0) return context
-      const known = views.get(tenant) ?? new Map<string, View>()
-      views.set(tenant, known)
-      let view = known.get(key)
-      if (view?.grants !== own) known.set(key, (view = viewOf(tenant, owner, own)))
+      const known = views.get(own) ?? new WeakMap<Tenant, View>()
+      views.set(own, known)
+      const view = known.get(tenant) ?? viewOf(tenant, owner, own)
+      known.set(tenant, view)
       if (!endpoint.members.some(({ upstream }) => view.tenant.upstreams.get(upstream)?.person !== undefined))
         return context
       const personal = view.endpoints.get(endpoint) ?? { ...endpoint, ofEverybody: endpoint }
@@ -140,11 +133,12 @@ export function createPersonalViews(grants: Pick<Grants, 'peek' | 'last' | 'read
 function personalDefinition(definition: UpstreamDefinition, grant: Grant, person: Person): UpstreamDefinition {
   const { secret = '', id } = grant
   const own = { person, hash: `${definition.hash}${separator}${id}` }
-  if (definition.type === 'stdio')
-    return definition.auth === undefined
-      ? definition
-      : { ...definition, ...own, env: { ...definition.env, [definition.auth.env]: secret } }
-  if (definition.auth?.type !== 'userSecret') return { ...definition, ...own }
-  const { header, prefix } = definition.auth
-  return { ...definition, ...own, headers: { ...definition.headers, [header]: prefix + secret } }
+  const { auth } = definition
+  if (auth?.type !== 'userSecret') return { ...definition, ...own }
+  // Whatever its name and form are, it is a secret.
+  const secrets = { argumentSecrets: [...(definition.argumentSecrets ?? []), secret] }
+  if (definition.type === 'stdio' && 'env' in auth)
+    return { ...definition, ...own, ...secrets, env: { ...definition.env, [auth.env]: secret } }
+  if (definition.type === 'stdio' || !('header' in auth)) return definition
+  return { ...definition, ...own, ...secrets, headers: { ...definition.headers, [auth.header]: auth.prefix + secret } }
 }

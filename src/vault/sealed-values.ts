@@ -4,7 +4,7 @@
 import { CompactEncrypt, compactDecrypt } from 'jose'
 import type { TenantId } from '../protocol/messages.ts'
 import { digest } from '../store/keys.ts'
-import type { Store } from '../store/port.ts'
+import type { SetOptions, Store } from '../store/port.ts'
 import type { Log } from '../observe/log.ts'
 import type { VaultKeys } from './vault-keys.ts'
 
@@ -29,11 +29,12 @@ export function createSealedValues(store: Store, keys: VaultKeys, log: Log) {
         return undefined
       }
     },
-    async write(tenant: TenantId, key: string, value: unknown, ttlMs?: number): Promise<void> {
+    /** @returns false where `when` was not met */
+    async write(tenant: TenantId, key: string, value: unknown, options: SetOptions = {}): Promise<boolean> {
       const text = await new CompactEncrypt(Buffer.from(JSON.stringify(value)))
         .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', for: digest(key) })
         .encrypt(await keys.of(tenant))
-      await store.set(key, text, ttlMs === undefined ? {} : { ttlMs })
+      return await store.set(key, text, options)
     }
   }
 }

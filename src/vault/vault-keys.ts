@@ -11,18 +11,31 @@ import type { Store } from '../store/port.ts'
 /** A tenant's key stays in memory so long: what an operator has deleted is gone soon. */
 const keptMs = 60_000
 
+/** Of tenants: another one once a tenant was removed, whoever comes under its name. */
+export interface Epochs {
+  /** @throws GatewayError unavailable */
+  epochOf(tenant: TenantId): Promise<number>
+  /** Is no later one known here? */
+  isCurrentEpoch(tenant: TenantId, epoch: number): boolean
+}
+
 interface VaultKeysOptions {
   readonly store: Store
   readonly snapshot: () => Pick<Snapshot, 'vault'>
-  /** A tenant that was removed and made again has another one, and none of the keys before. */
-  readonly epochOf: (tenant: TenantId) => Promise<number>
+  readonly epochs: Epochs
   readonly clock: { now(): number }
+}
+
+interface KeyOfTenant {
+  readonly key: Uint8Array
+  /** Of the tenant when it was read. */
+  readonly epoch: number
 }
 
 export type VaultKeys = ReturnType<typeof createVaultKeys>
 
-export function createVaultKeys({ store, snapshot, epochOf, clock }: VaultKeysOptions) {
-  const known = new Map<string, { readonly key: Promise<Uint8Array>; readonly until: number }>()
+export function createVaultKeys({ store, snapshot, epochs, clock }: VaultKeysOptions) {
+  const known = new Map<TenantId, { readonly value: Promise<KeyOfTenant>; readonly until: number }>()
 
   /** @throws GatewayError unavailable where the configuration names no keys */
   function wrapping() {
@@ -57,26 +70,36 @@ export function createVaultKeys({ store, snapshot, epochOf, clock }: VaultKeysOp
     return { key: plaintext, kid: String(protectedHeader.kid) }
   }
 
-  async function read(tenant: TenantId): Promise<Uint8Array> {
-    const place = vaultKeyKey(tenant, String(await epochOf(tenant)))
+  async function read(tenant: TenantId): Promise<KeyOfTenant> {
+    // Where the tenant was removed, its key is deleted first (session/session-epochs.ts).
+    const epoch = await epochs.epochOf(tenant)
+    const place = vaultKeyKey(tenant)
     if ((await store.get(place)) === undefined)
       await store.set(place, await wrapped(randomBytes(32), tenant), { when: 'absent' })
     const { key, kid } = await unwrapped((await store.get(place)) ?? '', tenant)
     // Written anew with the first key, so that the one before can be taken out of the configuration.
     if (kid !== wrapping().first.id) await store.set(place, await wrapped(key, tenant), { when: 'present' })
-    return key
+    return { key, epoch }
   }
 
   return {
     /** The key of a tenant, made where there is none. @throws GatewayError unavailable */
-    of(tenant: TenantId): Promise<Uint8Array> {
+    async of(tenant: TenantId): Promise<Uint8Array> {
       const now = clock.now()
       const found = known.get(tenant)
-      if (found !== undefined && now < found.until) return found.key
-      const key = read(tenant)
-      known.set(tenant, { key, until: now + keptMs })
-      key.catch(() => known.delete(tenant))
-      return key
+      const kept = found !== undefined && now < found.until ? await found.value : undefined
+      if (kept !== undefined && epochs.isCurrentEpoch(tenant, kept.epoch)) return kept.key
+      const again = known.get(tenant)
+      // Others who waited have asked for it already.
+      if (again !== undefined && again !== found) return (await again.value).key
+      const value = read(tenant)
+      known.set(tenant, { value, until: now + keptMs })
+      value.catch(() => known.delete(tenant))
+      return (await value).key
+    },
+    /** Forgets those of tenants that are configured no more. */
+    retain(tenants: Pick<ReadonlySet<TenantId>, 'has'>): void {
+      for (const tenant of known.keys()) if (!tenants.has(tenant)) known.delete(tenant)
     }
   }
 }

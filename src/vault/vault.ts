@@ -16,7 +16,7 @@ import { createGrants } from './grants.ts'
 import { createPersonalViews, grantTargetOf } from './personal-views.ts'
 import { createSealedValues } from './sealed-values.ts'
 import { createVaultFetch } from './vault-fetch.ts'
-import { createVaultKeys } from './vault-keys.ts'
+import { createVaultKeys, type Epochs } from './vault-keys.ts'
 
 /** In characters: what a person may enter. */
 const maxSecretLength = 8_192
@@ -28,7 +28,7 @@ interface VaultOptions {
   readonly sealer: Pick<Sealer, 'ready' | 'seal' | 'open'>
   /** What changes while the gateway runs; its address is known once it listens. */
   readonly state: { readonly snapshot: Snapshot; readonly address: { readonly publicUrl: string } | undefined }
-  readonly epochOf: (tenant: TenantId) => Promise<number>
+  readonly epochs: Epochs
   readonly clock: Clock
   /** The time of day. */
   readonly wall: Clock
@@ -38,17 +38,17 @@ interface VaultOptions {
 export type Vault = Awaited<ReturnType<typeof createVault>>
 
 export async function createVault(options: VaultOptions) {
-  const { state, store, sealer, epochOf, clock, wall, log } = options
+  const { state, store, sealer, epochs, clock, wall, log } = options
   const snapshot = (): Snapshot => state.snapshot
   const publicUrl = (): string => state.address?.publicUrl ?? ''
-  const keys = createVaultKeys({ store, snapshot, epochOf, clock })
+  const keys = createVaultKeys({ store, snapshot, epochs, clock })
   const values = createSealedValues(store, keys, log)
-  const grants = await createGrants({ store, values, clock })
+  const grants = await createGrants({ store, values, epochs, clock, log })
   const fetch = createVaultFetch(createEgressGuard(snapshot().egress.allow))
   const pages = createConnectPages(sealer, publicUrl, wall)
   const accounts = createAccounts({ store, values, grants, fetch, publicUrl, wall, log })
   const credentials = createCredentials({ fetch, grants, pages, clock, wall, log })
-  const views = createPersonalViews(grants, log)
+  const views = createPersonalViews(grants)
   return {
     sealer,
     accounts,
@@ -75,7 +75,15 @@ export async function createVault(options: VaultOptions) {
     retainIn(rooms: ReadonlyArray<{ retain(hashes: Hashes): void }>, hashes: ReadonlySet<string>): void {
       for (const each of [...rooms, credentials]) each.retain(views.held(hashes))
     },
+    epochs,
+    /** Forgets what it knows of tenants that are configured no more: another one may come under the same name. */
+    retain(tenants: Pick<ReadonlySet<TenantId>, 'has'>): void {
+      grants.retain(tenants)
+      keys.retain(tenants)
+    },
+    clock,
     wall,
+    log,
     close: grants.close
   }
 }

@@ -1,15 +1,70 @@
 // Rules between what an upstream is shown of who calls and what else its definition says.
 
 import type { Path, Report } from '../problems.ts'
-import type { Tree } from '../shape.ts'
+import { listOf, stringOrNone, treeOf, type Tree } from '../shape.ts'
 
-export function checkUpstreamAuth(auth: Tree, headers: Tree, path: Path, report: Report): void {
-  const { type, clientSecret, privateKey, issuer, tokenUrl } = auth
+/** What the linker, the shell and interpreters take commands from: whoever enters a value would run what they like. */
+const commandVariable =
+  /^(?:PATH|HOME|IFS|SHELL|ENV|LD_.*|DYLD_.*|BASH_ENV|NODE_OPTIONS|NODE_PATH|NODE_EXTRA_CA_CERTS|PYTHON.*|PERL5.*|RUBY.*|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|GIT_.*|NPM_CONFIG_.*|HTTPS?_PROXY|ALL_PROXY)$/i
+
+/**
+ * @param path of the upstream
+ * @param vault of the configuration
+ */
+export function checkUpstreamAuth(upstream: Tree, path: Path, report: Report, vault: unknown): void {
+  const auth = treeOf(upstream['auth'])
+  const { type } = auth
   const place = [...path, 'auth']
-  const authorization = Object.keys(headers).find((name) => name.toLowerCase() === 'authorization')
-  if (type !== undefined && authorization !== undefined)
-    report.add([...path, 'headers', authorization], 'is what auth writes', 'Remove it, or remove auth.')
-  if (type !== 'clientCredentials') return
+  if (type === undefined) return
+  checkWritten(upstream, auth, path, report)
+  if (type === 'clientCredentials') checkClientCredentials(auth, place, report)
+  if (type === 'user') checkUser(auth, place, report)
+  if ((type === 'user' || type === 'userSecret') && listOf(treeOf(vault)['keys']).length === 0)
+    report.add(
+      place,
+      'keeps what people give, and there is no vault to keep it in',
+      'Add vault at the top: vault: { keys: [{ id: "1", key: "${file:PATH}" }] }, with a file made by: ' +
+        'openssl rand -base64 32.'
+    )
+}
+
+/** What `auth` writes may not be written twice. */
+function checkWritten({ headers, env }: Tree, auth: Tree, path: Path, report: Report): void {
+  const written = (stringOrNone(auth['header']) ?? 'Authorization').toLowerCase()
+  const header = Object.keys(treeOf(headers)).find((name) => name.toLowerCase() === written)
+  if (header !== undefined)
+    report.add([...path, 'headers', header], 'is what auth writes', 'Remove it, or remove auth.')
+  const variable = stringOrNone(auth['env'])
+  if (variable === undefined) return
+  if (Object.hasOwn(treeOf(env), variable))
+    report.add([...path, 'env', variable], 'is what auth writes', 'Remove it, or remove auth.')
+  if (commandVariable.test(variable))
+    report.add(
+      [...path, 'auth', 'env'],
+      `is ${variable}, from which programs take what they run: whoever enters a value could run anything`,
+      'Name a variable that the server itself reads its key from.'
+    )
+}
+
+function checkUser({ clientId, clientSecret, authorizationUrl, tokenUrl }: Tree, place: Path, report: Report): void {
+  if ((authorizationUrl === undefined) !== (tokenUrl === undefined))
+    report.add(
+      place,
+      'has only one of authorizationUrl and tokenUrl',
+      'Give both, for servers without metadata, or neither.'
+    )
+  if (authorizationUrl !== undefined && clientId === undefined)
+    report.add(
+      place,
+      'has no clientId, and a server without metadata registers no client by itself',
+      'Register a client there by hand, and give its clientId.'
+    )
+  if (clientSecret !== undefined && clientId === undefined)
+    report.add([...place, 'clientSecret'], 'is of no client', 'Give its clientId, too.')
+}
+
+function checkClientCredentials(auth: Tree, place: Path, report: Report): void {
+  const { clientSecret, privateKey, issuer, tokenUrl } = auth
   if ((clientSecret === undefined) === (privateKey === undefined))
     report.add(
       place,

@@ -16,16 +16,18 @@ export interface ConnectionState {
   readonly help?: string | undefined
 }
 
-export const signInBody = (path: string, wrong: boolean, provider: string | undefined): string => `
+/** @param isOpen the tenant asks nobody who they are: all are one person */
+export const signInBody = (path: string, wrong: boolean, isOpen: boolean): string => `
 ${wrong ? '<p role="alert">This is no key of this tenant, or it is not valid any more.</p>' : ''}
-${provider === undefined ? '' : `<p><a href="${escaped(provider)}">Sign in</a></p>`}
 <form method="post" action="${escaped(path)}">
 <input type="hidden" name="action" value="sign-in">
-<p><label for="key">Your API key, or an access token of yours for this endpoint</label><br>
-<input id="key" name="key" type="password" autocomplete="off" required maxlength="12288"></p>
-<button class="primary">Show my connections</button>
+${isOpen ? '' : keyField}<button class="primary">Show my connections</button>
 </form>
-<p class="note">What you connect here is used for your own calls alone, from all your hosts.</p>`
+<p class="note">What you connect here is used for ${isOpen ? 'all calls of this machine' : 'your own calls alone, from all your hosts'}.</p>`
+
+const keyField = `<p><label for="key">Your API key, or an access token of yours for this endpoint</label><br>
+<input id="key" name="key" type="password" autocomplete="off" required maxlength="12288"></p>
+`
 
 export function connectionsBody(path: string, csrf: string, account: string, all: readonly ConnectionState[]): string {
   const rows = all.map((each) => `<div><dt>${escaped(each.upstream)}</dt><dd>${rowOf(path, csrf, each)}</dd></div>`)

@@ -2,9 +2,11 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../../auth/authenticate.ts'
-import { personKeyOf } from '../../auth/principal.ts'
+import { refusalOf } from '../../auth/bearer.ts'
+import { isConfiguredPrincipal, personKeyOf, type Principal } from '../../auth/principal.ts'
 import type { Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Person } from '../../config/auth/upstream-auth.ts'
+import { holdMemory, type MemoryAccount } from '../../limits/memory.ts'
 import { securityHeaders, pageText } from '../../login/pages.ts'
 import { GatewayError, tenantId, upstreamName } from '../../protocol/messages.ts'
 import { clientDocument, ConnectRefused } from '../../vault/oauth/account-client.ts'
@@ -20,13 +22,18 @@ import {
   type ServerState
 } from '../admission.ts'
 import { connectionsBody, leaveBody, noteBody, signInBody } from './connection-pages.ts'
-import { createConnectionSessions } from './connection-session.ts'
+import { reserveRequest } from '../request-memory.ts'
+import type { RequestRates } from '../request-rates.ts'
+import { type ConnectionSession, createConnectionSessions } from './connection-session.ts'
 import { connectionsOf } from './connection-states.ts'
+import { createSignInRate } from './sign-in-rate.ts'
 
 interface ConnectionRoutesOptions {
   readonly state: ServerState
   readonly authenticator: Authenticator
   readonly vault: Vault
+  readonly memory: MemoryAccount
+  readonly rates: RequestRates
   readonly refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: null) => void
 }
 
@@ -34,6 +41,10 @@ interface ConnectionRoutesOptions {
 const maxEndpoints = 16
 /** Bytes of a form: a key or a secret, and little else. */
 const maxFormBytes = 32_768
+
+const strangers = 'connections'
+/** Reasons of refusals at one endpoint that another one may not have. */
+const reasonsOfEndpoints: ReadonlySet<string> = new Set(['endpoint', 'audience'])
 
 interface Answer {
   readonly title: string
@@ -43,33 +54,53 @@ interface Answer {
 }
 
 export function addConnectionRoutes(server: FastifyInstance, options: ConnectionRoutesOptions): void {
-  const { state, vault, refuse } = options
+  const { state, vault, memory, rates, refuse } = options
   const tenantOf = (request: FastifyRequest): Tenant => tenantIn(options, request)
   const sessions = createConnectionSessions(vault.sealer, vault.wall)
+  const attempts = createSignInRate(vault.clock)
+  const queryOf = ({ url }: FastifyRequest): URLSearchParams => new URL(url, publicUrl()).searchParams
   const publicUrl = (): string => addressOf(state).publicUrl
   const isSecure = (): boolean => publicUrl().startsWith('https:')
 
   function showSignIn(reply: FastifyReply, tenant: Tenant, path: string, wrong = false): void {
     send(reply, tenant, {
       title: 'Your connections',
-      body: signInBody(path, wrong, undefined),
+      body: signInBody(path, wrong, tenant.auth.mode === 'none'),
       status: wrong ? 403 : 200
     })
   }
 
+  /**
+   * Whose browser it is, while the configuration lets them in.
+   * @throws GatewayError unavailable, rate_limited
+   */
+  async function sessionOf(request: FastifyRequest, tenant: Tenant): Promise<ConnectionSession | undefined> {
+    const session = sessions.read(tenant.id, request.headers.cookie, isSecure())
+    if (session === undefined || !isConfiguredPrincipal(session.person, tenant.auth)) return undefined
+    if ((await vault.epochs.epochOf(tenant.id)) !== session.epoch) return undefined
+    countOf(session.person)
+    return session
+  }
+
+  function countOf(person: Person): void {
+    rates.count({ person: personKeyOf(person), principal: { tenant: person.tenant, clientId: 'connections' } })
+  }
+
   async function show(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const tenant = tenantOf(request)
-    const { authorization, cookie } = request.headers
-    if (authorization?.toLowerCase().startsWith('bearer ') === true) {
-      const person = await personWith(options, tenant, request.raw.rawHeaders, request)
+    if (request.headers.authorization !== undefined) {
+      const person = await principalWith(options, tenant, request.raw.rawHeaders, request)
+      countOf(person)
       return void reply
         .headers({ 'cache-control': 'no-store' })
         .send({ connections: await connectionsOf(vault.grants, tenant, person) })
     }
     const path = connectionsPath(tenant.id)
-    const session = sessions.read(tenant.id, cookie, isSecure())
-    const { upstream, for: link } = request.query as Readonly<Record<string, string | undefined>>
-    const own = upstream === undefined ? path : `${path}?${query({ upstream, ...(link && { for: link }) })}`
+    const session = await sessionOf(request, tenant)
+    const query = queryOf(request)
+    const [upstream, link] = [query.get('upstream') ?? undefined, query.get('for') ?? undefined]
+    const own =
+      upstream === undefined ? path : `${path}?${String(new URLSearchParams({ upstream, ...(link && { for: link }) }))}`
     if (session === undefined) return showSignIn(reply, tenant, own)
     const { person, csrf } = session
     if (link !== undefined && vault.pages.personOf(tenant.id, upstream ?? '', link) !== personKeyOf(person))
@@ -79,28 +110,29 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
     send(reply, tenant, { title: 'Your connections', body: connectionsBody(path, csrf, person.subject, some) })
   }
 
+  async function signIn(request: FastifyRequest, reply: FastifyReply, tenant: Tenant, key: string): Promise<void> {
+    attempts.count(tenant.id)
+    const headers = ['Authorization', `Bearer ${key}`]
+    const person = await principalWith(options, tenant, headers, request).catch((error: unknown) => {
+      // That nobody can be asked now says nothing of the key.
+      if (error instanceof GatewayError && (error.code === 'unavailable' || error.code === 'rate_limited')) throw error
+      return undefined
+    })
+    if (person === undefined) return showSignIn(reply, tenant, request.url, true)
+    const cookie = sessions.begin(person, await vault.epochs.epochOf(tenant.id), isSecure())
+    void reply.code(303).headers({ location: request.url, 'set-cookie': cookie }).send()
+  }
+
   async function act(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const tenant = tenantOf(request)
     // A page of somebody else could sign the browser in as them, and get what is entered then (login CSRF).
-    if (request.headers.origin !== publicUrl())
+    if (request.headers.origin !== new URL(publicUrl()).origin)
       throw new ConnectRefused('This form was not sent from a page of this gateway. Open the page of your connections.')
     const form = new URLSearchParams(request.body as string)
     const path = connectionsPath(tenant.id)
     const action = form.get('action')
-    if (action === 'sign-in') {
-      const person = await personWith(
-        options,
-        tenant,
-        ['Authorization', `Bearer ${form.get('key') ?? ''}`],
-        request
-      ).catch(() => undefined)
-      if (person === undefined) return showSignIn(reply, tenant, request.url, true)
-      return void reply
-        .code(303)
-        .headers({ location: request.url, 'set-cookie': sessions.begin(person, isSecure()) })
-        .send()
-    }
-    const session = sessions.read(tenant.id, request.headers.cookie, isSecure())
+    if (action === 'sign-in') return await signIn(request, reply, tenant, form.get('key') ?? '')
+    const session = await sessionOf(request, tenant)
     if (session === undefined) return showSignIn(reply, tenant, path)
     const { person, csrf } = session
     if (!sessions.isOwnForm(form.get('csrf') ?? undefined, csrf))
@@ -124,10 +156,9 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
   async function comeBack(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const tenant = tenantOf(request)
     const path = connectionsPath(tenant.id)
-    const session = sessions.read(tenant.id, request.headers.cookie, isSecure())
+    const session = await sessionOf(request, tenant)
     if (session === undefined) throw new ConnectRefused('You are not signed in here any more. Begin again.')
-    const query = new URL(request.url, publicUrl()).searchParams
-    const upstream = await vault.accounts.finish(query, session.person, (name) => {
+    const upstream = await vault.accounts.finish(queryOf(request), session.person, (name) => {
       const definition = definitionOf(tenant, name)
       return definition.type === 'http' ? definition : undefined
     })
@@ -150,18 +181,24 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
           return reply
         }
         const tenant = tenantOf(request)
-        const text =
-          error instanceof ConnectRefused
-            ? error.message
-            : 'The other side did not answer as it should. Try again later.'
+        const isRefusal = error instanceof ConnectRefused
+        if (!isRefusal) vault.log.warn({ err: error, tenant: tenant.id }, 'an account could not be connected')
+        const text = isRefusal ? error.message : 'The other side did not answer as it should. Try again later.'
         send(reply, tenant, { title: 'Not connected', body: noteBody(text, connectionsPath(tenant.id)), status: 400 })
       }
       return reply
     }
 
+  /** Strangers send forms, too: what they take up is counted together. */
+  async function hold(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const held = holdMemory(memory.share(tenantOf(request).id, strangers))
+    reserveRequest({ memory: held, raw: reply.raw, incoming: request.raw }, maxFormBytes)
+  }
+
   // A scope of its own, for its content type parser. It is loaded before the server listens.
   void server.register(async (scope) => {
     scope.removeAllContentTypeParsers()
+    scope.addHook('onRequest', hold)
     const reading = { parseAs: 'string' as const, bodyLimit: maxFormBytes }
     scope.addContentTypeParser('application/x-www-form-urlencoded', reading, (_request, body, done) => done(null, body))
     scope.get('/t/:tenant/connections', handled(show))
@@ -191,22 +228,23 @@ function definitionOf(tenant: Tenant, name: string | undefined): UpstreamDefinit
 }
 
 /** @throws GatewayError as for a request to an endpoint of the tenant */
-async function personWith(
+async function principalWith(
   { state, authenticator }: ConnectionRoutesOptions,
   tenant: Tenant,
   rawHeaders: readonly string[],
   { raw }: FastifyRequest
-): Promise<Person> {
+): Promise<Principal> {
   let refusal: unknown = new GatewayError('not_found', 'The tenant has no endpoint.')
   // Some credentials are for some endpoints only.
   for (const endpoint of [...tenant.endpoints.values()].slice(0, maxEndpoints)) {
     try {
       const place = resourceOf(endpoint, 'mcp', addressOf(state).publicUrl)
-      const presented = { rawHeaders, connection: raw.socket, method: raw.method }
-      const { issuer, subject } = await authenticator.authenticate(tenant, place, presented)
-      return { tenant: tenant.id, issuer, subject }
+      return await authenticator.authenticate(tenant, place, { rawHeaders, connection: raw.socket, method: raw.method })
     } catch (error) {
       refusal = error
+      // What is good nowhere is not asked about once for each endpoint.
+      const reason = error instanceof GatewayError ? refusalOf(error)?.reason : undefined
+      if (reason === undefined || !reasonsOfEndpoints.has(reason)) break
     }
   }
   throw refusal

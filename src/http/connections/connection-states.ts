@@ -3,7 +3,7 @@
 import type { Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Person } from '../../config/auth/upstream-auth.ts'
 import type { Grants } from '../../vault/grants.ts'
-import { grantTargetOf, isPersonal } from '../../vault/personal-views.ts'
+import { isGrantFor, isPersonal } from '../../vault/personal-views.ts'
 import type { ConnectionState } from './connection-pages.ts'
 
 /** Upstreams for which each person gives something of their own. */
@@ -18,7 +18,7 @@ export async function connectionsOf(
     personalUpstreamsOf(tenant).map(async (definition): Promise<ConnectionState> => {
       const { name, auth } = definition
       const grant = await grants.get(person, name)
-      const isHere = grant !== undefined && grant.target === grantTargetOf(definition)
+      const isHere = grant !== undefined && isGrantFor(definition, grant)
       const reason = isHere ? (grant.dead ?? (grant.missing && `it lacks ${grant.missing.join(', ')}`)) : undefined
       return {
         upstream: name,

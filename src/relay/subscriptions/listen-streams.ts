@@ -33,6 +33,8 @@ export function createListenStreams(options: ListenStreamsOptions) {
     const marked = new Map<Endpoint, Set<string | undefined>>()
     let idleMs = Infinity
     for (const { call } of streams) {
+      // Who only listens has not gone, and keeps what they have connected.
+      contextOf(call.tenant.id, call.endpoint.name, call.principal)
       const viewKey = catalogs.viewKeyOf(call)
       const keys = marked.get(call.endpoint) ?? new Set()
       if (keys.has(viewKey?.key)) continue

@@ -9,6 +9,9 @@ import { grantClientKey } from '../../store/keys.ts'
 import { connectionsPath } from '../connect-pages.ts'
 import type { SealedValues } from '../sealed-values.ts'
 
+/** In characters: the id of a registered client goes into URLs. */
+const maxCredentialLength = 2_048
+
 /** The account cannot be connected. Its message is for the person, and says what to do. */
 export class ConnectRefused extends Error {}
 
@@ -89,10 +92,14 @@ export async function clientAt({
   const made = await oauth.processDynamicClientRegistrationResponse(await completed(response))
   const { client_id: id, client_secret: secret, client_secret_expires_at: seconds = 0 } = made
   const { token_endpoint_auth_method: given } = made
+  if (id.length > maxCredentialLength || (typeof secret === 'string' && secret.length > maxCredentialLength))
+    throw new ConnectRefused(
+      `${server.issuer} gave a client id or a secret of more than ${maxCredentialLength} characters.`
+    )
   const client: AccountClient = {
     id,
     ...(typeof secret === 'string' && { secret }),
-    method: typeof given === 'string' ? given : method
+    method: typeof given === 'string' ? given.slice(0, 64) : method
   }
   const expiresAt = typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : undefined
   await values.write(tenant, key, { ...client, redirectUri, expiresAt } satisfies RegisteredClient)

@@ -8,7 +8,7 @@ import type { Fetch } from '../../auth/fetch.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { Person, UserAuth } from '../../config/auth/upstream-auth.ts'
 import type { Log } from '../../observe/log.ts'
-import { grantPendingKey } from '../../store/keys.ts'
+import { grantBegunKey, grantPendingKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import { type AccountClient, clientAt, ConnectRefused, redirectUriOf } from './account-client.ts'
 import { revokeAccount } from './account-renewal.ts'
@@ -22,6 +22,9 @@ import type { VaultFetch } from '../vault-fetch.ts'
 
 /** So long a person has for all of it. */
 const pendingMs = 10 * 60_000
+
+/** Connections that a person may begin in that time, at all processes. */
+const maxBegun = 30
 
 interface Pending {
   readonly person: string
@@ -56,6 +59,9 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
      */
     async begin(definition: HttpDefinition, auth: UserAuth, person: Person): Promise<string> {
       const { tenant, name } = definition
+      // Each is kept for a while, and asks servers several times.
+      if ((await store.count(grantBegunKey(tenant, person.issuer, person.subject), 1, pendingMs)) > maxBegun)
+        throw new ConnectRefused(`You have begun ${maxBegun} connections in ten minutes. Wait some, and begin again.`)
       const own = fetchFor(definition, auth)
       const source = await accountSourceOf(definition, auth, own)
       const { server } = source
@@ -70,13 +76,13 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
         upstream: name,
         verifier: oauth.generateRandomCodeVerifier(),
         redirectUri: redirectUriOf(publicUrl(), tenant),
-        server,
+        server: usedOf(server),
         client,
         resource: auth.resource === 'none' ? undefined : (auth.resource ?? source.resource),
         scopes: wanted
       }
       const state = oauth.generateRandomState()
-      await values.write(tenant, grantPendingKey(tenant, state), pending, pendingMs)
+      await values.write(tenant, grantPendingKey(tenant, state), pending, { ttlMs: pendingMs })
       const url = new URL(server.authorization_endpoint ?? '')
       const parameters = {
         client_id: client.id,
@@ -163,6 +169,20 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
         log.warn({ err, upstream: definition.name, tenant: person.tenant }, 'an account could not be given back')
       })
     }
+  }
+}
+
+/** The rest of the metadata may be long, and is of no use later. */
+function usedOf(server: oauth.AuthorizationServer): oauth.AuthorizationServer {
+  const { issuer, token_endpoint: token, revocation_endpoint: revocation } = server
+  const methods = server.token_endpoint_auth_methods_supported?.filter((each) => each.startsWith('client_secret_'))
+  const namesItself = server.authorization_response_iss_parameter_supported
+  return {
+    issuer,
+    ...(token !== undefined && { token_endpoint: token }),
+    ...(revocation !== undefined && { revocation_endpoint: revocation }),
+    ...(methods !== undefined && { token_endpoint_auth_methods_supported: methods.slice(0, 2) }),
+    ...(namesItself !== undefined && { authorization_response_iss_parameter_supported: namesItself })
   }
 }
 

@@ -52,9 +52,10 @@ export async function readChallenge(header: string | undefined): Promise<BearerC
   return none
 }
 
-function scopesIn(text: unknown): readonly string[] | undefined {
+/** @param text of a challenge, of metadata, or of an answer with tokens. @returns undefined where it names none */
+export function scopesIn(text: unknown): readonly string[] | undefined {
   if (typeof text !== 'string') return undefined
-  const scopes = text.split(' ').filter((scope) => /^[\x21\x23-\x5B\x5D-\x7E]+$/.test(scope))
+  const scopes = text.split(' ').filter((scope) => /^[\x21\x23-\x5B\x5D-\x7E]{1,500}$/.test(scope))
   return scopes.length === 0 ? undefined : scopes.slice(0, maxScopes)
 }
 

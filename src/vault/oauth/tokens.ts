@@ -1,6 +1,7 @@
 // Tokens that an authorization server gave the gateway for one upstream.
 
 import type { TokenEndpointResponse } from 'oauth4webapi'
+import { scopesIn } from './discovery.ts'
 
 export interface Tokens {
   readonly accessToken: string
@@ -28,7 +29,7 @@ export function tokensFrom(answer: TokenEndpointResponse, now: number): Tokens {
   if (refreshToken !== undefined && refreshToken.length > maxTokenLength)
     throw new UnusableTokens(`it gave a refresh token of more than ${maxTokenLength} characters`)
   const expiresAt = seconds === undefined ? undefined : now + Math.max(0, seconds) * 1000
-  return { accessToken, expiresAt, refreshToken, scopes: answer.scope?.split(' ').filter(Boolean) }
+  return { accessToken, expiresAt, refreshToken, scopes: scopesIn(answer.scope) }
 }
 
 /** Of a token that lives shorter than a minute, half of its life. @param since when it was given */

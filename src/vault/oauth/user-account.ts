@@ -9,7 +9,7 @@ import type { Log } from '../../observe/log.ts'
 import { GatewayError, RpcError } from '../../protocol/messages.ts'
 import { abortable, type Clock, pause } from '../../time/clock.ts'
 import { type ConnectPage, ConnectRequiredError, type UpstreamCredential } from '../../upstream/rpc/credential.ts'
-import { renewedAccount } from './account-renewal.ts'
+import { renewedAccount, revokeAccount } from './account-renewal.ts'
 import { discoverAuthorization, readChallenge } from './discovery.ts'
 import { type Account, type Grant, type Grants, renewalMs } from '../grants.ts'
 import { isGood } from './tokens.ts'
@@ -68,8 +68,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
       await pause(clock, pollMs)
       const grant = await grants.get(person, name)
       if (grant?.id !== grantId || grant?.dead !== undefined) throw connectAgain(grant?.dead ?? 'it was disconnected')
-      if (grant?.account !== undefined && grant.account.since !== before.since)
-        return void (await grants.refresh(person))
+      if (grant?.account !== undefined && grant.account.since !== before.since) return await grants.refresh(person)
     }
     throw failed(new Error('another process renews it and does not come to an end'))
   }
@@ -85,7 +84,8 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
     return error
   }
 
-  async function renew(before: Account): Promise<void> {
+  async function renew(before: Account, challenge: string | undefined): Promise<void> {
+    if (challenge !== undefined) await refuseOtherProvider(before, challenge)
     const end = await grants.isFirstToRenew(person, name)
     if (end === undefined) return await awaitOther(before)
     try {
@@ -93,10 +93,16 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
       const grant = await grants.get(person, name)
       if (grant?.account === undefined || grant.id !== grantId) throw connectAgain('it was disconnected')
       if (grant.dead !== undefined) throw connectAgain(grant.dead)
-      if (grant.account.since !== before.since) return void (await grants.refresh(person))
+      if (grant.account.since !== before.since) return await grants.refresh(person)
       const next = await renewedAccount(grant.account, auth, fetch, wall)
       if (next === undefined) return await give(grant, 'its provider does not accept it any more')
-      await grants.replace(person, name, { ...grant, account: next })
+      if (!(await grants.replace(person, name, { ...grant, account: next }))) {
+        // It was disconnected meanwhile, and its new tokens are nobody's.
+        await revokeAccount(next, auth, fetch).catch((err: unknown) => {
+          log.warn({ err, upstream: name, tenant }, 'an account could not be given back')
+        })
+        throw connectAgain('it was disconnected')
+      }
       await grants.refresh(person)
       failure = undefined
     } finally {
@@ -105,7 +111,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
   }
 
   /** An upstream may have moved to another authorization server, whose tokens nobody has yet. */
-  async function refuseOtherProvider(own: Account, challenge: string | undefined): Promise<void> {
+  async function refuseOtherProvider(own: Account, challenge: string): Promise<void> {
     if (auth.tokenUrl !== undefined) return
     const { resourceMetadata } = await readChallenge(challenge)
     const found = await discoverAuthorization(definition.url, resourceMetadata, auth.issuer, fetch).catch(
@@ -117,9 +123,10 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
     if (grant !== undefined && grant.id === grantId) await give(grant, 'the upstream uses another provider now')
   }
 
-  function renewOnce(before: Account, signal: AbortSignal): Promise<void> {
+  /** @param challenge of the refusal, if there was one */
+  function renewOnce(before: Account, signal: AbortSignal, challenge?: string): Promise<void> {
     if (failure !== undefined && wall.now() < failure.until) return Promise.reject(failure.error)
-    pending ??= renew(before)
+    pending ??= renew(before, challenge)
       .catch((error: unknown) => {
         throw error instanceof RpcError || error instanceof GatewayError ? error : failed(error)
       })
@@ -158,8 +165,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
         throw connectAgain(`it lacks a permission (${(scopes ?? []).join(' ') || 'which one is not said'})`)
       }
       if (own.renewedAt !== undefined && wall.now() - own.renewedAt < replaceMs) return false
-      await refuseOtherProvider(own, challenge)
-      await renewOnce(own, signal)
+      await renewOnce(own, signal, challenge ?? '')
       return true
     }
   }
