@@ -202,7 +202,7 @@ export async function createGateway(
     const before = state.snapshot
     state.snapshot = next
     authenticator.reload(next.tenants.values())
-    vault.retain(next.tenants)
+    vault.reload(next)
     // What is cancelled goes out before its connection closes.
     retain()
     calls.endStopped(next.tenants)

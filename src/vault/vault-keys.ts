@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import { CompactEncrypt, compactDecrypt } from 'jose'
 import type { Snapshot } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
 import { GatewayError, type TenantId } from '../protocol/messages.ts'
 import { digest, vaultKeyKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
@@ -24,6 +25,7 @@ interface VaultKeysOptions {
   readonly snapshot: () => Pick<Snapshot, 'vault'>
   readonly epochs: Epochs
   readonly clock: { now(): number }
+  readonly log: Log
 }
 
 interface KeyOfTenant {
@@ -34,7 +36,7 @@ interface KeyOfTenant {
 
 export type VaultKeys = ReturnType<typeof createVaultKeys>
 
-export function createVaultKeys({ store, snapshot, epochs, clock }: VaultKeysOptions) {
+export function createVaultKeys({ store, snapshot, epochs, clock, log }: VaultKeysOptions) {
   const known = new Map<TenantId, { readonly value: Promise<KeyOfTenant>; readonly until: number }>()
 
   /** @throws GatewayError unavailable where the configuration names no keys */
@@ -76,10 +78,35 @@ export function createVaultKeys({ store, snapshot, epochs, clock }: VaultKeysOpt
     const place = vaultKeyKey(tenant)
     if ((await store.get(place)) === undefined)
       await store.set(place, await wrapped(randomBytes(32), tenant), { when: 'absent' })
-    const { key, kid } = await unwrapped((await store.get(place)) ?? '', tenant)
-    // Written anew with the first key, so that the one before can be taken out of the configuration.
+    return { key: await wrappedAnew(place, (await store.get(place)) ?? '', tenant), epoch }
+  }
+
+  /** @param text what is at the place. Afterwards the first key opens it, and the one before is needed no more */
+  async function wrappedAnew(place: string, text: string, tenant: TenantId): Promise<Uint8Array> {
+    const { key, kid } = await unwrapped(text, tenant)
     if (kid !== wrapping().first.id) await store.set(place, await wrapped(key, tenant), { when: 'present' })
-    return { key, epoch }
+    return key
+  }
+
+  let settledWith: string | undefined
+
+  /** After a change of the keys, for tenants that nobody uses too. Never rejects. */
+  async function settle(tenants: Iterable<TenantId>): Promise<void> {
+    const [first, ...others] = snapshot().vault?.keys ?? []
+    if (first === undefined || others.length === 0 || first.id === settledWith) return
+    settledWith = first.id
+    let left = 0
+    for (const tenant of tenants) {
+      try {
+        const text = await store.get(vaultKeyKey(tenant))
+        if (text !== undefined) await wrappedAnew(vaultKeyKey(tenant), text, tenant)
+      } catch (err) {
+        left++
+        log.warn({ err, tenant }, 'the key of a tenant cannot be wrapped with the first key of the vault')
+      }
+    }
+    if (left > 0) settledWith = undefined
+    else log.info({ kid: first.id }, 'all tenants are under the first key of the vault; the others can be taken out')
   }
 
   return {
@@ -100,6 +127,7 @@ export function createVaultKeys({ store, snapshot, epochs, clock }: VaultKeysOpt
     /** Forgets those of tenants that are configured no more. */
     retain(tenants: Pick<ReadonlySet<TenantId>, 'has'>): void {
       for (const tenant of known.keys()) if (!tenants.has(tenant)) known.delete(tenant)
-    }
+    },
+    settle
   }
 }

@@ -3,7 +3,6 @@
 import { createEgressGuard } from '../auth/egress-guard.ts'
 import type { Snapshot, UpstreamDefinition } from '../config/snapshot.ts'
 import type { Person } from '../config/auth/upstream-auth.ts'
-import type { TenantId } from '../protocol/messages.ts'
 import type { Log } from '../observe/log.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
@@ -41,8 +40,9 @@ export async function createVault(options: VaultOptions) {
   const { state, store, sealer, epochs, clock, wall, log } = options
   const snapshot = (): Snapshot => state.snapshot
   const publicUrl = (): string => state.address?.publicUrl ?? ''
-  const keys = createVaultKeys({ store, snapshot, epochs, clock })
+  const keys = createVaultKeys({ store, snapshot, epochs, clock, log })
   const values = createSealedValues(store, keys, log)
+  void keys.settle(snapshot().tenants.keys())
   const grants = await createGrants({ store, values, epochs, clock, log })
   const fetch = createVaultFetch(createEgressGuard(snapshot().egress.allow))
   const pages = createConnectPages(sealer, publicUrl, wall)
@@ -76,10 +76,11 @@ export async function createVault(options: VaultOptions) {
       for (const each of [...rooms, credentials]) each.retain(views.held(hashes))
     },
     epochs,
-    /** Forgets what it knows of tenants that are configured no more: another one may come under the same name. */
-    retain(tenants: Pick<ReadonlySet<TenantId>, 'has'>): void {
+    /** After each reload. What it knows of tenants that are no more is forgotten: others may get their names. */
+    reload({ tenants }: Pick<Snapshot, 'tenants'>): void {
       grants.retain(tenants)
       keys.retain(tenants)
+      void keys.settle(tenants.keys())
     },
     clock,
     wall,

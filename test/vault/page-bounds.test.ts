@@ -1,0 +1,106 @@
+// The pages of connections before strangers, and before people who are let in no more.
+
+import { moveClock } from '../kit/moving-clock.ts'
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import t from 'tap'
+import { keyOf } from '../kit/acme-gateway.ts'
+import { browser } from '../kit/browser.ts'
+import { signedIn, submit } from '../kit/connect-page.ts'
+import { configOf, gateway, type TestGateway, type TestGatewayOptions } from '../kit/gateway.ts'
+import { listen } from '../kit/listen.ts'
+
+const up = { type: 'http', url: 'http://127.0.0.1:1/mcp', auth: { type: 'userSecret', header: 'X-Api-Key' } }
+const ada = { name: 'ada', key: keyOf.ada }
+const bob = { name: 'bob', key: keyOf.bob }
+const base: TestGatewayOptions = {
+  upstreams: { up },
+  auth: { keys: [ada, bob] },
+  top: { vault: { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] } }
+}
+const pageOf = (made: TestGateway): string => `${made.publicUrl}/t/acme/connections`
+
+function post(made: TestGateway, fields: Record<string, string>, path = pageOf(made)): Promise<Response> {
+  const headers = { origin: made.publicUrl, 'content-type': 'application/x-www-form-urlencoded' }
+  const body = String(new URLSearchParams(fields))
+  return fetch(path, { method: 'POST', redirect: 'manual', headers, body })
+}
+
+t.test('a browser is signed in as long as its person is let in, and no longer', async (t) => {
+  const made = await gateway(t, base)
+  const [first, second] = [await signedIn(pageOf(made), keyOf.ada), await signedIn(pageOf(made), keyOf.bob)]
+  t.match(first.page.html, /You are ada/)
+  const only = (keys: unknown[]) => made.reload(configOf({ ...base, auth: { keys } }))
+  only([bob])
+  t.match((await first.tab.go(pageOf(made), 'none')).html, /Your API key/)
+  t.match((await submit(first.tab, first.page, 'secret', { secret: 'of somebody who left' })).html, /Your API key/)
+  t.match((await second.tab.go(pageOf(made), 'none')).html, /You are bob/, 'bob goes on')
+  only([ada, bob])
+  t.match((await first.tab.go(pageOf(made), 'none')).html, /up[\s\S]*not connected/, 'and ada has given nothing')
+})
+
+t.test('a browser of a tenant that was removed is not signed in to the next one of its name', async (t) => {
+  const made = await gateway(t, {
+    ...base,
+    tenants: { other: { auth: { keys: [], issuers: [{ issuer: 'https://idp.example.com' }] }, upstreams: { up } } }
+  })
+  const { tab } = await signedIn(pageOf(made), keyOf.ada)
+  made.reload(configOf(base))
+  t.match((await tab.go(pageOf(made), 'none')).html, /You are ada/, 'any other reload changes nothing')
+  const { tenants, ...rest } = configOf(base) as { tenants: Record<string, unknown> }
+  made.reload({ ...rest, tenants: { other: tenants['acme'] } })
+  made.reload(configOf(base))
+  t.match((await tab.go(pageOf(made), 'none')).html, /Your API key/)
+})
+
+t.test('a session ends with the key that it was begun with', async (t) => {
+  const expires = new Date(Date.now() + 3_600_000).toISOString().replace(/\.\d+Z$/, 'Z')
+  const made = await gateway(t, { ...base, auth: { keys: [{ ...ada, expires }] } })
+  const { tab } = await signedIn(pageOf(made), keyOf.ada)
+  t.match((await tab.go(pageOf(made), 'none')).html, /You are ada/)
+  t.teardown(() => moveClock(0))
+  moveClock(3_700_000)
+  t.match((await tab.go(pageOf(made), 'none')).html, /Your API key/)
+})
+
+t.test('strangers may try to sign in so often, send so much, and are told nothing', async (t) => {
+  const made = await gateway(t, base)
+  t.equal((await post(made, { action: 'sign-in', key: 'x'.repeat(40_000) })).status, 413)
+  const tries = await Promise.all(Array.from({ length: 150 }, () => post(made, { action: 'sign-in', key: 'wrong' })))
+  const statuses = new Map<number, number>()
+  for (const { status } of tries) statuses.set(status, (statuses.get(status) ?? 0) + 1)
+  t.ok((statuses.get(403) ?? 0) >= 100 && (statuses.get(429) ?? 0) > 0, JSON.stringify([...statuses]))
+  t.equal((await post(made, { action: 'sign-in', key: 'a' }, `${made.publicUrl}/t/nobody/connections`)).status, 404)
+  const odd = await browser().go(`${pageOf(made)}?upstream=a&upstream=b&for=c&for=d`, 'none')
+  t.equal(odd.status, 200)
+  t.match(odd.html, /Your API key/)
+  t.equal((await browser().go(`${made.publicUrl}//evil.example/t/acme/connections`, 'none')).status, 404)
+})
+
+t.test('an opaque token is asked about once, and not for each endpoint', async (t) => {
+  const asked: string[] = []
+  const url = await listen(
+    t,
+    createServer((request, response) => {
+      asked.push(request.url ?? '')
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"active":false}')
+    })
+  )
+  const introspection = { url: `${url}/introspect`, clientId: 'gatehouse', clientSecret: 'of the gateway itself' }
+  const made = await gateway(t, {
+    ...base,
+    auth: { issuers: [{ issuer: url, jwksUri: `${url}/jwks`, introspection }] },
+    endpoints: Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [name, { upstreams: ['up'] }]))
+  })
+  t.equal((await post(made, { action: 'sign-in', key: 'opaque-token-of-nobody-0123456789' })).status, 403)
+  t.equal(asked.length, 1)
+})
+
+t.test('a key for the last of the endpoints is good at the page', async (t) => {
+  const made = await gateway(t, {
+    ...base,
+    auth: { keys: [{ ...ada, endpoints: ['c'] }] },
+    endpoints: Object.fromEntries(['a', 'b', 'c'].map((name) => [name, { upstreams: ['up'] }]))
+  })
+  t.match((await signedIn(pageOf(made), keyOf.ada)).page.html, /You are ada/)
+})
