@@ -257,5 +257,3 @@ function send(reply: FastifyReply, tenant: Tenant, { title, body, status = 200, 
     .type('text/html; charset=utf-8')
     .send(pageText({ name: tenant.auth.login?.name ?? tenant.id, title, body }))
 }
-
-const query = (members: Record<string, string>): string => new URLSearchParams(members).toString()
