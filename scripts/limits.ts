@@ -15,7 +15,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
   'Credentials for upstreams': [
     ['vault/vault.ts maxSecretLength chars', 'a secret that a person enters', 'upstream', 'refused on the page'],
     [
-      'http/connections/connection-routes.ts maxEndpoints',
+      'http/connections/presented-credential.ts maxEndpoints',
       'endpoints that a credential is tried for',
       'request',
       'refused'
@@ -29,13 +29,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['vault/connect-pages.ts linkMs', 'life of a link to the page', 'link', 'refused on the page'],
     ['vault/oauth/connect-account.ts pendingMs', 'time to allow it at the provider', 'person', 'begun anew'],
-    ['vault/grants.ts maxPeople', 'people whose grants a process remembers', 'process', 'some are read again'],
-    ['vault/grants.ts maxPeopleOfTenant', 'the same, of one tenant', 'tenant', 'some of its own are read again'],
-    ['vault/grants.ts forgottenAtOnce', 'people who make room then, the least recent ones', 'process', '-'],
-    ['vault/grants.ts idleMs', 'time without requests and streams', 'person', 'forgotten, connections close'],
-    ['vault/grants.ts orderMs', 'exactness of who was the least recent', 'process', '-'],
+    ['vault/known-people.ts maxPeople', 'people whose grants a process remembers', 'process', 'some are read again'],
+    ['vault/known-people.ts maxPeopleOfTenant', 'the same, of one tenant', 'tenant', 'some of its own are read again'],
+    ['vault/known-people.ts forgottenAtOnce', 'people who make room then, the least recent ones', 'process', '-'],
+    ['vault/known-people.ts idleMs', 'time without requests and streams', 'person', 'forgotten, connections close'],
+    ['vault/known-people.ts orderMs', 'exactness of who was the least recent', 'process', '-'],
     ['vault/grants.ts keptMs', 'time until they are read again', 'person', '-'],
-    ['vault/grants.ts pollMs', 'time between looks for the end of a renewal', 'person and upstream', '-'],
+    ['vault/renewal-turns.ts pollMs', 'time between looks for the end of a renewal', 'person and upstream', '-'],
     ['vault/oauth/account-client.ts maxCredentialLength chars', 'id and secret of a client', 'issuer', 'refused'],
     ['vault/oauth/connect-account.ts maxBegun', 'connections begun in ten minutes', 'person', 'refused on the page'],
     ['http/connections/sign-in-rate.ts signInsPerSecond', 'attempts to sign in on the page', 'tenant', '429'],
@@ -43,7 +43,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['http/connections/sign-in-rate.ts maxCounted', 'tenants that are counted', 'process', 'counted anew'],
     ['vault/grants.ts uncertainMs', 'the same while messages may be missed', 'person', '-'],
     [
-      'vault/grants.ts renewalMs',
+      'vault/renewal-turns.ts renewalMs',
       'time in which one process renews a token',
       'person and upstream',
       'another one tries'

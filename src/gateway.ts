@@ -195,14 +195,12 @@ export async function createGateway(
   }
 
   const retain = (): void => vault.retainIn([relay, modernRelay, pool], upstreamHashesOf(snapshot()))
-  const retainSoon = onceATurn(retain)
-  vault.views.onChange((person) => void [retainSoon(), relay.tellPerson(person)])
+  vault.onChange(retain, relay.tellPerson)
 
   function apply(next: Snapshot): void {
     const before = state.snapshot
     state.snapshot = next
     authenticator.reload(next.tenants.values())
-    vault.reload(next)
     // What is cancelled goes out before its connection closes.
     retain()
     calls.endStopped(next.tenants)
@@ -230,19 +228,6 @@ export async function createGateway(
     reload,
     close: () => (closing ??= shutDown()),
     killNow: () => supervisor.killAllNow()
-  }
-}
-
-/** Many people may be forgotten at once. */
-function onceATurn(run: () => void): () => void {
-  let isDue = false
-  return () => {
-    if (!isDue)
-      queueMicrotask(() => {
-        isDue = false
-        run()
-      })
-    isDue = true
   }
 }
 

@@ -164,10 +164,8 @@ export function createLegacyRelay({
     /** A client that keeps its stream open keeps its connections. */
     touch(context: Viewer, session: LiveSession): void {
       if (context.principal !== undefined) principals.set(session, context.principal)
-      connections.touch(session)
-      subscribers.touch(session)
-      // Who only listens has not gone, and keeps what they have connected.
-      contextOf(session)
+      for (const each of [connections, subscribers]) each.touch(session)
+      contextOf(session) // Who only listens has not gone, and keeps what they have connected.
       const viewKey = catalogs.viewKeyOf({ ...context, session })
       for (const definition of definitionsOf(context)) listings.markUsed(definition, viewKey)
     },

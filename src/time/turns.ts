@@ -209,3 +209,16 @@ export class StepQueue {
     this.idle()
   }
 }
+
+/** @returns what runs it at the end of this turn of the event loop, however often it is called until then */
+export function onceATurn(run: () => void): () => void {
+  let isDue = false
+  return () => {
+    if (!isDue)
+      queueMicrotask(() => {
+        isDue = false
+        run()
+      })
+    isDue = true
+  }
+}

@@ -5,7 +5,8 @@ import type { Endpoint, Tenant, UpstreamDefinition } from '../config/snapshot.ts
 import type { Person } from '../config/auth/upstream-auth.ts'
 import type { UpstreamName } from '../protocol/messages.ts'
 import { personKeyOf } from '../auth/principal.ts'
-import type { Grant, Grants, GrantsOfPerson } from './grants.ts'
+import type { Grant, GrantsOfPerson } from './grant.ts'
+import type { Grants } from './grants.ts'
 
 interface Place {
   readonly tenant: Tenant

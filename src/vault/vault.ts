@@ -9,6 +9,7 @@ import type { Sealer } from '../store/seal.ts'
 import type { Clock } from '../time/clock.ts'
 import { ConnectRefused } from './oauth/account-client.ts'
 import { createAccounts } from './oauth/connect-account.ts'
+import { onceATurn } from '../time/turns.ts'
 import { createConnectPages } from './connect-pages.ts'
 import { createCredentials } from './credentials.ts'
 import { createGrants } from './grants.ts'
@@ -73,14 +74,20 @@ export async function createVault(options: VaultOptions) {
     views,
     /** What is held for a definition that is none of these, or for a grant that holds no more, ends. */
     retainIn(rooms: ReadonlyArray<{ retain(hashes: Hashes): void }>, hashes: ReadonlySet<string>): void {
+      const { tenants } = snapshot()
+      // Others may get the names of tenants that are no more.
+      for (const each of [grants, keys]) each.retain(tenants)
+      void keys.settle(tenants.keys())
       for (const each of [...rooms, credentials]) each.retain(views.held(hashes))
     },
     epochs,
-    /** After each reload. What it knows of tenants that are no more is forgotten: others may get their names. */
-    reload({ tenants }: Pick<Snapshot, 'tenants'>): void {
-      grants.retain(tenants)
-      keys.retain(tenants)
-      void keys.settle(tenants.keys())
+    /** What a person has is another thing than before: many may be forgotten at once. */
+    onChange(retain: () => void, tell: (person: string) => void): void {
+      const retainSoon = onceATurn(retain)
+      views.onChange((person) => {
+        retainSoon()
+        tell(person)
+      })
     },
     clock,
     wall,

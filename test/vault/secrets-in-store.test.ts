@@ -51,11 +51,11 @@ t.test('the key of the vault is changed at two processes while people call', asy
   const { all, options, upstream } = await setup(t, 2)
   const [one, two] = all as [TestGateway, TestGateway]
   await enter(one, 'ada', 'the-secret-of-ada')
-  let isOver = false
+  const over = new AbortController()
   let calls = 0
   const load = all.map(async (made) => {
     const client = await legacyClient(made.url(), keyOf.ada)
-    while (!isOver) {
+    while (!over.signal.aborted) {
       const { json, text } = await client.request('tools/call', echo)
       if (json.result === undefined || json.result.isError === true) throw new Error(text)
       calls++
@@ -78,7 +78,7 @@ t.test('the key of the vault is changed at two processes while people call', asy
     await until('the log says that the key before is needed no more', () =>
       made.log.some(({ msg, kid }) => kid === 'k2' && /can be taken out/.test(String(msg)))
     )
-  isOver = true
+  over.abort()
   await Promise.all(load)
   const last = await gateway(t, options([k2]))
   t.ok(await call(last), 'the key before is needed no more once the new one was first')

@@ -4,8 +4,11 @@ import type { Path, Report } from '../problems.ts'
 import { listOf, stringOrNone, treeOf, type Tree } from '../shape.ts'
 
 /** What the linker, the shell and interpreters take commands from: whoever enters a value would run what they like. */
-const commandVariable =
-  /^(?:PATH|HOME|IFS|SHELL|ENV|LD_.*|DYLD_.*|BASH_ENV|NODE_OPTIONS|NODE_PATH|NODE_EXTRA_CA_CERTS|PYTHON.*|PERL5.*|RUBY.*|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|GIT_.*|NPM_CONFIG_.*|HTTPS?_PROXY|ALL_PROXY)$/i
+const commandVariable = new RegExp(
+  '^(?:PATH|HOME|IFS|SHELL|ENV|LD_.*|DYLD_.*|BASH_ENV|NODE_OPTIONS|NODE_PATH|NODE_EXTRA_CA_CERTS|PYTHON.*|PERL5.*|' +
+    'RUBY.*|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|GIT_.*|NPM_CONFIG_.*|HTTPS?_PROXY|ALL_PROXY)$',
+  'i'
+)
 
 /**
  * @param path of the upstream

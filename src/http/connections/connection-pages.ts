@@ -23,7 +23,10 @@ ${wrong ? '<p role="alert">This is no key of this tenant, or it is not valid any
 <input type="hidden" name="action" value="sign-in">
 ${isOpen ? '' : keyField}<button class="primary">Show my connections</button>
 </form>
-<p class="note">What you connect here is used for ${isOpen ? 'all calls of this machine' : 'your own calls alone, from all your hosts'}.</p>`
+<p class="note">What you connect here is used for ${whoseCalls(isOpen)}.</p>`
+
+const whoseCalls = (isOpen: boolean): string =>
+  isOpen ? 'all calls of this machine' : 'your own calls alone, from all your hosts'
 
 const keyField = `<p><label for="key">Your API key, or an access token of yours for this endpoint</label><br>
 <input id="key" name="key" type="password" autocomplete="off" required maxlength="12288"></p>

@@ -2,8 +2,7 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../../auth/authenticate.ts'
-import { refusalOf } from '../../auth/bearer.ts'
-import { isConfiguredPrincipal, personKeyOf, type Principal } from '../../auth/principal.ts'
+import { isConfiguredPrincipal, personKeyOf } from '../../auth/principal.ts'
 import type { Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Person } from '../../config/auth/upstream-auth.ts'
 import { holdMemory, type MemoryAccount } from '../../limits/memory.ts'
@@ -13,19 +12,13 @@ import { clientDocument, ConnectRefused } from '../../vault/oauth/account-client
 import { connectionsPath } from '../../vault/connect-pages.ts'
 import { isPersonal } from '../../vault/personal-views.ts'
 import type { Vault } from '../../vault/vault.ts'
-import {
-  addressOf,
-  resourceOf,
-  type PathParams,
-  type RouteReply,
-  type RouteRequest,
-  type ServerState
-} from '../admission.ts'
+import { addressOf, type PathParams, type RouteReply, type RouteRequest, type ServerState } from '../admission.ts'
 import { connectionsBody, leaveBody, noteBody, signInBody } from './connection-pages.ts'
 import { reserveRequest } from '../request-memory.ts'
 import type { RequestRates } from '../request-rates.ts'
 import { type ConnectionSession, createConnectionSessions } from './connection-session.ts'
 import { connectionsOf } from './connection-states.ts'
+import { principalWith } from './presented-credential.ts'
 import { createSignInRate } from './sign-in-rate.ts'
 
 interface ConnectionRoutesOptions {
@@ -37,15 +30,10 @@ interface ConnectionRoutesOptions {
   readonly refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: null) => void
 }
 
-/** That a credential is tried for. */
-const maxEndpoints = 16
 /** Bytes of a form: a key or a secret, and little else. */
 const maxFormBytes = 32_768
 
 const strangers = 'connections'
-/** Reasons of refusals at one endpoint that another one may not have. */
-const reasonsOfEndpoints: ReadonlySet<string> = new Set(['endpoint', 'audience'])
-
 interface Answer {
   readonly title: string
   readonly body: string
@@ -61,14 +49,6 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
   const queryOf = ({ url }: FastifyRequest): URLSearchParams => new URL(url, publicUrl()).searchParams
   const publicUrl = (): string => addressOf(state).publicUrl
   const isSecure = (): boolean => publicUrl().startsWith('https:')
-
-  function showSignIn(reply: FastifyReply, tenant: Tenant, path: string, wrong = false): void {
-    send(reply, tenant, {
-      title: 'Your connections',
-      body: signInBody(path, wrong, tenant.auth.mode === 'none'),
-      status: wrong ? 403 : 200
-    })
-  }
 
   /**
    * Whose browser it is, while the configuration lets them in.
@@ -227,33 +207,18 @@ function definitionOf(tenant: Tenant, name: string | undefined): UpstreamDefinit
   throw new ConnectRefused('There is no upstream of this name to connect.')
 }
 
-/** @throws GatewayError as for a request to an endpoint of the tenant */
-async function principalWith(
-  { state, authenticator }: ConnectionRoutesOptions,
-  tenant: Tenant,
-  rawHeaders: readonly string[],
-  { raw }: FastifyRequest
-): Promise<Principal> {
-  let refusal: unknown = new GatewayError('not_found', 'The tenant has no endpoint.')
-  // Some credentials are for some endpoints only.
-  for (const endpoint of [...tenant.endpoints.values()].slice(0, maxEndpoints)) {
-    try {
-      const place = resourceOf(endpoint, 'mcp', addressOf(state).publicUrl)
-      return await authenticator.authenticate(tenant, place, { rawHeaders, connection: raw.socket, method: raw.method })
-    } catch (error) {
-      refusal = error
-      // What is good nowhere is not asked about once for each endpoint.
-      const reason = error instanceof GatewayError ? refusalOf(error)?.reason : undefined
-      if (reason === undefined || !reasonsOfEndpoints.has(reason)) break
-    }
-  }
-  throw refusal
-}
-
 function send(reply: FastifyReply, tenant: Tenant, { title, body, status = 200, cookie }: Answer): void {
   void reply
     .code(status)
     .headers({ ...securityHeaders(), ...(cookie !== undefined && { 'set-cookie': cookie }) })
     .type('text/html; charset=utf-8')
     .send(pageText({ name: tenant.auth.login?.name ?? tenant.id, title, body }))
+}
+
+function showSignIn(reply: FastifyReply, tenant: Tenant, path: string, wrong = false): void {
+  send(reply, tenant, {
+    title: 'Your connections',
+    body: signInBody(path, wrong, tenant.auth.mode === 'none'),
+    status: wrong ? 403 : 200
+  })
 }

@@ -4,7 +4,7 @@ import * as oauth from 'oauth4webapi'
 import type { Fetch } from '../../auth/fetch.ts'
 import type { UserAuth } from '../../config/auth/upstream-auth.ts'
 import { authenticationOf } from './client-authentication.ts'
-import type { Account } from '../grants.ts'
+import type { Account } from '../grant.ts'
 import { tokensFrom } from './tokens.ts'
 
 const serverOf = ({ issuer, tokenEndpoint, revocationEndpoint, authMethods }: Account): oauth.AuthorizationServer => ({

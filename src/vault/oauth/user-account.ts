@@ -11,7 +11,9 @@ import { abortable, type Clock, pause } from '../../time/clock.ts'
 import { type ConnectPage, ConnectRequiredError, type UpstreamCredential } from '../../upstream/rpc/credential.ts'
 import { renewedAccount, revokeAccount } from './account-renewal.ts'
 import { discoverAuthorization, readChallenge } from './discovery.ts'
-import { type Account, type Grant, type Grants, renewalMs } from '../grants.ts'
+import type { Account, Grant } from '../grant.ts'
+import type { Grants } from '../grants.ts'
+import { renewalMs } from '../renewal-turns.ts'
 import { isGood } from './tokens.ts'
 
 interface UserAccountOptions {

@@ -1,0 +1,33 @@
+// Turns of the processes at the grant of a person: one renews or replaces it, and the others wait.
+
+import { randomBytes } from 'node:crypto'
+import type { Person } from '../config/auth/upstream-auth.ts'
+import { grantRenewalKey } from '../store/keys.ts'
+import { type Store, unavailable } from '../store/port.ts'
+import { type Clock, pause } from '../time/clock.ts'
+
+/** So long one process renews, and the others wait for what it gets. */
+export const renewalMs = 15_000
+const pollMs = 100
+
+export function createRenewalTurns(store: Store, clock: Clock) {
+  /** One of all processes may renew or replace. @returns what lets the next one; undefined: another one does it */
+  async function isFirst(person: Person, upstream: string): Promise<(() => Promise<unknown>) | undefined> {
+    const key = grantRenewalKey(person.tenant, person.issuer, person.subject, upstream)
+    const own = randomBytes(12).toString('base64url')
+    if (!(await store.set(key, own, { when: 'absent', ttlMs: renewalMs }))) return undefined
+    // It may have taken too long, and be another one's turn.
+    return async () => (await store.get(key)) === own && (await store.delete(key))
+  }
+
+  async function turn(person: Person, upstream: string): Promise<() => Promise<unknown>> {
+    for (let waited = 0; waited < renewalMs; waited += pollMs) {
+      const end = await isFirst(person, upstream)
+      if (end !== undefined) return end
+      await pause(clock, pollMs)
+    }
+    throw unavailable('What was connected before is still being renewed. Try again in a moment.')
+  }
+
+  return { isFirst, turn }
+}

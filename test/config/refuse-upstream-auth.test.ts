@@ -1,0 +1,63 @@
+// What an upstream is shown of who calls: what contradicts itself, or cannot be kept, is refused with what to do.
+
+import t from 'tap'
+import { base, refusals, withValue } from './kit.ts'
+
+const tickets = ['tenants', 'acme', 'upstreams', 'tickets']
+const files = ['tenants', 'acme', 'upstreams', 'files']
+const at = 'tenants.acme.upstreams'
+const vault = { keys: [{ id: '1', key: Buffer.alloc(32, 1).toString('base64') }] }
+const kept = () => ({ ...base(), vault })
+const robot = { type: 'clientCredentials', clientId: 'robot', clientSecret: 'abc' }
+
+refusals(t, [
+  {
+    name: 'accounts and secrets of people without a vault to keep them in are refused',
+    steps: ['vault'],
+    bad: undefined,
+    good: vault,
+    start: withValue([...tickets, 'auth'], { type: 'user' }),
+    path: `${at}.tickets.auth`,
+    message: /there is no vault/
+  },
+  {
+    name: 'a header that auth writes too is refused, however it is spelt',
+    steps: [...tickets, 'headers'],
+    bad: { 'x-api-KEY': 'abc' },
+    good: { 'X-Other': 'abc' },
+    start: withValue([...tickets, 'auth'], { type: 'userSecret', header: 'X-Api-Key' }, kept()),
+    path: `${at}.tickets.headers.x-api-KEY`,
+    message: /is what auth writes/
+  },
+  {
+    name: 'a variable from which programs take what they run is refused',
+    steps: [...files, 'auth'],
+    bad: { type: 'userSecret', env: 'NODE_OPTIONS' },
+    good: { type: 'userSecret', env: 'NOTES_TOKEN' },
+    start: kept(),
+    path: `${at}.files.auth.env`,
+    message: /could run anything/
+  },
+  {
+    name: 'client credentials without a secret and a key are refused',
+    steps: [...tickets, 'auth'],
+    bad: { type: 'clientCredentials', clientId: 'robot' },
+    good: robot,
+    start: base(),
+    path: `${at}.tickets.auth`,
+    message: /neither clientSecret nor privateKey/
+  },
+  {
+    name: 'one of two endpoints of a server without metadata is refused',
+    steps: [...tickets, 'auth', 'tokenUrl'],
+    bad: undefined,
+    good: 'https://idp.example.com/token',
+    start: withValue(
+      [...tickets, 'auth'],
+      { type: 'user', clientId: 'gatehouse', authorizationUrl: 'https://idp.example.com/authorize' },
+      kept()
+    ),
+    path: `${at}.tickets.auth`,
+    message: /only one of authorizationUrl and tokenUrl/
+  }
+])
