@@ -5,19 +5,22 @@ import { Type } from './type.ts'
 
 export const TelemetrySchema = closedObject(
   {
-    otlp: closedObject({
-      endpoint: formatted(
-        'upstream-url',
-        'Base URL of a collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318`; spans go to ' +
-          '`/v1/traces` below it.'
-      ),
-      headers: defaulted(
-        record({ format: 'header-name' }, Type.String({ format: 'header-value' }), {
-          default: {},
-          description: 'Headers to send with them, such as a key of the collector.'
-        })
-      )
-    }),
+    otlp: closedObject(
+      {
+        endpoint: formatted(
+          'upstream-url',
+          'Base URL of a collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318`; spans go to ' +
+            '`/v1/traces` below it.'
+        ),
+        headers: defaulted(
+          record({ format: 'header-name' }, Type.String({ format: 'header-value' }), {
+            default: {},
+            description: 'Headers to send with them, such as a key of the collector.'
+          })
+        )
+      },
+      { description: 'The OpenTelemetry collector that they go to.' }
+    ),
     samplePercent: integer(
       0,
       100,
