@@ -174,7 +174,7 @@ t.test('a page may send every header that a request needs, and no other', async 
     (await ask(Array.from({ length: 500 }, (_, n) => `mcp-param-${n}`).join(','))).headers[
       'access-control-allow-headers'
     ]?.split(', ').length,
-    8 + 64
+    9 + 64
   )
   t.equal((await ask('mcp-param-region', 'https://evil.example')).status, 403)
 })

@@ -34,7 +34,7 @@ async function forwarded(t: Test, callerBytes: number, lost = 0, text = answer) 
         sessions: { find: () => Promise.resolve(session.session) },
         live: { use: () => session },
         memory: createMemoryAccount(),
-        contextOf: () => ({}),
+        contextOf: Object.assign(() => ({}), { load: () => Promise.resolve({}) }),
         isDraining: () => false,
         log: pino({ level: 'silent' })
       } as unknown as SessionHomesOptions,
