@@ -9,7 +9,7 @@ import { issuer } from '../kit/issuer.ts'
 import { isMethod } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
 import { storeOf } from './kit/stores-and-sdks.ts'
-import { quietPort } from './kit/port.ts'
+import { freePort } from '../kit/free-port.ts'
 import { gatehouse } from './kit/process.ts'
 import { memoryOverStdio } from './kit/real-servers.ts'
 import { scripted } from './kit/scripted.ts'
@@ -48,7 +48,7 @@ async function configured(t: Test, store: string, more: { auth?: object; top?: o
 for (const kind of ['file:', 'redis:'] as const) {
   t.test(`a session of before a restart works after it, with ${kind}`, async (t) => {
     const config = await configured(t, await storeOf(t, kind))
-    const port = await quietPort()
+    const port = await freePort()
     const start = () => gatehouse(t, ['serve', '--config', config, '--port', String(port)])
     const first = start()
     const url = `${await first.ready}/t/acme/mcp`
@@ -104,7 +104,7 @@ for (const kind of ['file:', 'redis:'] as const) {
 
 t.test('with memory: a restart ends all sessions, and clients are told to begin anew', async (t) => {
   const config = await configured(t, 'memory:')
-  const port = await quietPort()
+  const port = await freePort()
   const start = () => gatehouse(t, ['serve', '--config', config, '--port', String(port)])
   const first = start()
   const url = `${await first.ready}/t/acme/mcp`

@@ -13,14 +13,14 @@ import { modernRequest } from '../kit/modern-client.ts'
 import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { startModern } from '../kit/modern-server.ts'
-import { quietPort } from './kit/port.ts'
+import { freePort } from '../kit/free-port.ts'
 import { descendants } from './kit/process.ts'
 
 type Call = (name: string) => Promise<{ result?: unknown; error?: { message: string; data: Record<string, unknown> } }>
 
 /** A port on which a proxy to the server listens, or nobody. */
 async function door(t: { teardown(run: () => unknown): void }, target: string) {
-  const port = await quietPort()
+  const port = await freePort()
   let server: Server | undefined
   const close = async (): Promise<void> => {
     const closing = server

@@ -1,7 +1,8 @@
 // Real Redis servers that belong together: a primary and a replica with a Sentinel, or a cluster of three.
 
 import { Redis } from 'ioredis'
-import { freePort, redis, type PrivateRedis } from './redis.ts'
+import { freePort } from './free-port.ts'
+import { redis, type PrivateRedis } from './redis.ts'
 import { until, type Teardown } from './until.ts'
 
 const portOf = ({ url }: PrivateRedis): number => Number(new URL(url).port)

@@ -4,10 +4,11 @@ import { type Teardown } from './until.ts'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ensureRedis } from '../../scripts/programs.ts'
+import { freePort } from './free-port.ts'
 
 export interface PrivateRedis {
   readonly url: string
@@ -91,16 +92,6 @@ export async function redis(t: Teardown, args: readonly string[] = [], config?: 
 }
 
 const ended = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
-}
 
 /** Waits until this very process answers. @returns false where it has ended first */
 async function answers(port: number, child: ChildProcess): Promise<boolean> {

@@ -1,7 +1,7 @@
 // A gateway whose tenant has a login front, the company's provider behind it, and hosts that register and log in.
 
 import { createHash, randomBytes } from 'node:crypto'
-import { createServer, type AddressInfo } from 'node:net'
+import { freePort } from '../kit/free-port.ts'
 import { configOf, gateway, type TestGatewayOptions } from '../kit/gateway.ts'
 import { browser } from '../kit/browser.ts'
 import { identityProvider, providerClient, type IdentityProvider } from '../kit/identity-provider.ts'
@@ -9,14 +9,6 @@ import type { Teardown } from '../kit/listen.ts'
 import { stdioDefinition } from '../kit/connector.ts'
 
 export const redirectUri = 'http://127.0.0.1:45678/callback'
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 export async function loginGateway(
   t: Teardown,

@@ -2,7 +2,6 @@
 
 import { execFileSync, spawn } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import t from 'tap'
@@ -10,6 +9,7 @@ import { metricsMarkdown } from '../../scripts/metrics-doc.ts'
 import { ensurePrometheus } from '../../scripts/programs.ts'
 import { adminGateway, adminKeys } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
 import { key } from '../kit/gateway.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
@@ -24,14 +24,6 @@ interface Answer {
       readonly rules: ReadonlyArray<{ readonly name: string; readonly health: string; readonly state: string }>
     }>
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { readonly port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 t.test('Prometheus reads the metrics, and an upstream that is away raises its alert', async (t) => {

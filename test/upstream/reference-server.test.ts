@@ -1,6 +1,6 @@
 // Other people's server, over every transport: the reference server "everything".
 
-import { freePort } from '../kit/redis.ts'
+import { freePort } from '../kit/free-port.ts'
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { compiledCode } from '../../kit/compiled-code.ts'
-import { quietPort } from './port.ts'
+import { freePort } from '../../kit/free-port.ts'
 
 const pathOf = (specifier: string): string => fileURLToPath(import.meta.resolve(specifier))
 const everything = pathOf('@modelcontextprotocol/server-everything/dist/index.js')
@@ -36,7 +36,7 @@ export const memoryOverStdio = (folder: string): Program => ({
 export async function everythingOverHttp(t: Teardown): Promise<string> {
   // It says nothing of port 0, so it is given one, which somebody may have taken by the time it listens.
   for (let tries = 0; tries < 3; tries++) {
-    const port = await quietPort()
+    const port = await freePort()
     const guard = new URL('../../../src/cli/loopback-only.mjs', import.meta.url).href
     const child = spawn(process.execPath, ['--import', guard, everything, 'streamableHttp'], {
       env: { PORT: String(port), ...compiledCode },

@@ -9,7 +9,7 @@ const lowest = 12_000
 const count = 18_000
 
 /** @returns a port of loopback that nobody listens on */
-export async function quietPort(): Promise<number> {
+export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 50; tries++) {
     const port = lowest + Math.floor(Math.random() * count)
     if (await isFree(port)) return port
