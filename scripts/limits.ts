@@ -1238,8 +1238,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['auth/jwks.ts usualStaleMs', 'life of known keys while the issuer cannot be reached', 'issuer', '503'],
     ['auth/jwks.ts maxKeys', 'keys', 'key set', 'not taken'],
     [
-      'auth/introspection.ts inactiveMs',
-      'time for which a token that its issuer does not know is refused unasked',
+      'auth/introspection.ts refusedMs',
+      'time for which a token that was refused, because of what its issuer says of it, is refused unasked',
       'token',
       'asked again'
     ],
@@ -1262,7 +1262,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '503'
     ],
     [
-      'auth/introspection.ts maxKnown maxInactive',
+      'auth/introspection.ts strangersShare',
+      'part of these questions, and of those at once, that one address may have',
+      'issuer and address',
+      '503'
+    ],
+    ['auth/introspection.ts maxAddresses', 'addresses that are counted', 'issuer', 'the least recent is forgotten'],
+    [
+      'auth/introspection.ts maxKnown maxRefused',
       'digests of tokens that were good, and that were not',
       'issuer',
       'the least recent are forgotten'

@@ -29,6 +29,8 @@ export interface PresentedRequest {
   readonly rawHeaders: readonly string[]
   /** That it came on, if that is known: its last token is remembered as long as it is open. */
   readonly connection?: object | undefined
+  /** Of the client, if that is known: strangers are counted by it. */
+  readonly address?: string | undefined
   /**
    * Which a proof of possession has to name; undefined: its proof was judged when the request was let in, and it is
    * looked at again. Never left out, so that nobody passes a proof over without saying so.
@@ -63,7 +65,8 @@ export function createAuthenticator({ clock, fetch, store, log }: AuthenticatorP
     const { token, scheme } = credential
     const audience = place.aliases.length === 0 ? place.resource : [place.resource, ...place.aliases].join('\n')
     const digest = rememberedDigest(audience, token, presented.connection)
-    const verified = verifier.remembered(tenant, digest) ?? (await verifier.verify(tenant, place, token, digest))
+    const verified =
+      verifier.remembered(tenant, digest) ?? (await verifier.verify(tenant, place, token, digest, presented.address))
     const { principal, boundTo } = verified
     if (boundTo !== undefined || scheme === 'DPoP' || tenant.auth.dpop === 'required') {
       const bound = boundCredential(verified, scheme, tenant)

@@ -13,6 +13,7 @@ import type { Tenant } from '../config/snapshot.ts'
 import { maxTokenBytes, proofAlgorithms, refused, type Scheme } from './bearer.ts'
 import type { Verified } from './token-cache.ts'
 import { isName } from './claims.ts'
+import { whyUnusable } from './jwks.ts'
 import type { Principal } from './principal.ts'
 
 /** A proof is good for so long after it was made, in seconds; the leeway of the tenant is added on both sides. */
@@ -133,7 +134,7 @@ async function verifyProof(
   if (typ !== 'dpop+jwt') throw refusedProof('is not of type dpop+jwt', JSON.stringify(typ))
   if (typeof alg !== 'string' || !proofAlgorithms.includes(alg))
     throw refusedProof(`must be signed with one of ${proofAlgorithms.join(', ')}`, JSON.stringify(alg))
-  if (!isPublicKey(jwk)) throw refusedProof('has no public key in its header')
+  if (!isPublicKey(jwk)) throw refusedProof('has no usable public key in its header')
   // Before the signature: whoever is not the holder costs no more than a digest.
   if ((await calculateJwkThumbprint(jwk).catch(() => undefined)) !== boundTo)
     throw refusedProof('is by another key than the one that the token is bound to')
@@ -163,8 +164,8 @@ function headerOf(proof: string) {
   }
 }
 
-const isPublicKey = (jwk: unknown): jwk is JWK =>
-  isObject(jwk) && ['EC', 'OKP', 'RSA'].some((kty) => jwk['kty'] === kty) && jwk['d'] === undefined
+/** Clients choose their keys: one of absurd size would make each proof an attack. */
+const isPublicKey = (jwk: unknown): jwk is JWK => isObject(jwk) && whyUnusable(jwk) === undefined
 
 /** Section 4.2: without query and fragment. The same URL may be written otherwise (RFC 3986 section 6.2). */
 const isSameUrl = (htu: unknown, url: string): boolean =>

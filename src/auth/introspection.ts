@@ -9,20 +9,26 @@ import { GatewayError, isObject, type JsonObject } from '../protocol/messages.ts
 import type { Clock } from '../time/clock.ts'
 import { maxTokenBytes, refused } from './bearer.ts'
 import { discoverIntrospection, type Fetch } from './fetch.ts'
+import type { Verified } from './token-cache.ts'
+import { principalOfAnswer, type TokenChecks } from './token-claims.ts'
 
-/** A token that its issuer does not know is not asked about again for so long. */
-const inactiveMs = 10_000
+/** A token that was refused, because of what its issuer says of it, is not asked about again for so long. */
+const refusedMs = 10_000
 /** After an answer that is none, nobody is asked for so long. */
 const pauseMs = 2_000
 /** Tokens that were never seen to be good: questions a second, and at once. Strangers can make them up. */
 const strangersPerSecond = 20
 const strangersAtOnce = 100
+/** Of one address: half of these, so that one stranger keeps nobody out who comes with a token for the first time. */
+const strangersShare = 0.5
+/** Addresses that are counted; beyond, who came least recently is forgotten. */
+const maxAddresses = 2_000
 /** Questions that wait for an answer, of such tokens and of all. */
 const maxStrangers = 32
 const maxQuestions = 128
 /** Digests that are kept of tokens: those that were good, and those that were not. */
 const maxKnown = 5_000
-const maxInactive = 2_000
+const maxRefused = 2_000
 
 export type Introspector = ReturnType<typeof createIntrospector>
 
@@ -34,20 +40,25 @@ interface IntrospectorParts {
 
 /** One for each tenant and issuer. */
 export function createIntrospector(
-  {
-    issuer,
-    hosts,
-    introspection
-  }: Pick<IssuerConfig, 'issuer' | 'hosts'> & Required<Pick<IssuerConfig, 'introspection'>>,
+  config: IssuerConfig,
+  introspection: NonNullable<IssuerConfig['introspection']>,
   { clock, fetch, log }: IntrospectorParts
 ) {
+  const { issuer, hosts } = config
   const { clientId, clientSecret, url: configured } = introspection
   let url = configured
   const pending = new Map<string, Promise<JsonObject>>()
   const known = new LRUCache<string, true>({ max: maxKnown })
-  const inactive = new LRUCache<string, number>({ max: maxInactive })
+  const refusals = new LRUCache<string, { readonly at: number; readonly error: unknown }>({ max: maxRefused })
   const strangers = createTokenBucket(clock, strangersPerSecond, strangersAtOnce)
+  const addresses = new LRUCache<string, ReturnType<typeof strangerAt>>({ max: maxAddresses })
   let pausedAt: number | undefined
+  let warnedAt: number | undefined
+
+  const strangerAt = () => ({
+    bucket: createTokenBucket(clock, strangersPerSecond * strangersShare, strangersAtOnce * strangersShare),
+    waiting: 0
+  })
 
   async function question(token: string): Promise<JsonObject> {
     url ??= await discoverIntrospection({ issuer, hosts }, fetch)
@@ -60,6 +71,7 @@ export function createIntrospector(
       },
       body: new URLSearchParams({ token, token_type_hint: 'access_token' })
     })
+    if (faultsOfToken.has(response.status)) throw new TokenNotTaken(`${url} answers with status ${response.status}`)
     if (response.status !== 200) throw new Error(`${url} answers with status ${response.status}`)
     const answer: unknown = await response.json()
     if (!isObject(answer)) throw new Error(`${url} answers no JSON object`)
@@ -68,71 +80,100 @@ export function createIntrospector(
 
   async function ask(digest: string, token: string): Promise<JsonObject> {
     try {
-      const answer = await question(token)
-      if (answer['active'] === true) known.set(digest, true)
-      else {
-        known.delete(digest)
-        inactive.set(digest, clock.now())
-      }
-      return answer
+      return await question(token)
     } catch (error) {
-      pausedAt = clock.now()
-      url = configured
-      const reason = error instanceof Error ? error.message : 'unknown'
-      log.warn({ issuer, reason }, 'an issuer cannot be asked about a token')
+      // Whoever sends a token that the issuer chokes on keeps nobody else from being asked about.
+      if (!(error instanceof TokenNotTaken)) {
+        pausedAt = clock.now()
+        url = configured
+      }
+      if (!isWithin(warnedAt, pauseMs, clock.now())) {
+        warnedAt = clock.now()
+        const reason = error instanceof Error ? error.message : 'unknown'
+        log.warn({ issuer, reason }, 'an issuer cannot be asked about a token')
+      }
       throw unanswered()
     } finally {
       pending.delete(digest)
     }
   }
 
-  /** Whoever comes with tokens that nobody issued must not keep those out who come with good ones. */
-  function mayAsk(digest: string): boolean {
-    if (pausedAt !== undefined && isWithin(pausedAt, pauseMs, clock.now())) return false
-    if (pending.size >= maxQuestions) return false
-    return known.has(digest) || (pending.size < maxStrangers && strangers.take())
+  /**
+   * Who brings tokens that nobody issued must not keep those out who bring good ones.
+   * @throws GatewayError unavailable
+   */
+  function begin(digest: string, token: string, address: string): Promise<JsonObject> {
+    if (isWithin(pausedAt, pauseMs, clock.now()) || pending.size >= maxQuestions) throw unanswered()
+    if (known.has(digest)) return ask(digest, token)
+    const stranger = addresses.get(address) ?? strangerAt()
+    addresses.set(address, stranger)
+    const isPlace = pending.size < maxStrangers && stranger.waiting < maxStrangers * strangersShare
+    if (!isPlace || !stranger.bucket.take() || !strangers.take()) throw unanswered()
+    stranger.waiting += 1
+    return ask(digest, token).finally(() => (stranger.waiting -= 1))
+  }
+
+  async function answerTo(digest: string, token: string, address: string): Promise<JsonObject> {
+    const asked = pending.get(digest) ?? begin(digest, token, address)
+    pending.set(digest, asked)
+    return await asked
   }
 
   return {
     /**
      * @param digest of the token
-     * @returns what the issuer says of it, which is active
+     * @param address from which it comes, if that is known
      * @throws GatewayError unauthenticated; unavailable where the issuer cannot be asked
      */
-    async claims(digest: string, token: string): Promise<JsonObject> {
+    async verified(
+      digest: string,
+      token: string,
+      checks: Omit<TokenChecks, 'issuer'>,
+      address = ''
+    ): Promise<Verified> {
       if (token.length > maxTokenBytes) throw refused('size', `The token is longer than ${maxTokenBytes} bytes.`)
-      const since = inactive.get(digest)
-      if (since !== undefined && isWithin(since, inactiveMs, clock.now())) throw unknownToken()
-      let asked = pending.get(digest)
-      if (asked === undefined) {
-        if (!mayAsk(digest)) throw unanswered()
-        asked = ask(digest, token)
-        pending.set(digest, asked)
+      const refusal = refusals.get(digest)
+      if (refusal !== undefined && isWithin(refusal.at, refusedMs, clock.now())) throw refusal.error
+      const answer = await answerTo(digest, token, address)
+      try {
+        const verified = judged(answer, { ...checks, issuer: config })
+        known.set(digest, true)
+        return verified
+      } catch (error) {
+        // Whoever has a token of this issuer for something else may not have it asked about at every request either.
+        known.delete(digest)
+        refusals.set(digest, { at: clock.now(), error })
+        throw error
       }
-      const answer = await asked
-      // `true` and nothing that looks like it (RFC 7662 section 2.2).
-      if (answer['active'] !== true) throw unknownToken()
-      const { iss, token_type: type, typ, token_use: use } = answer
-      if (iss !== undefined && iss !== issuer)
-        throw refused('issuer', 'The token is of another issuer than the one that was asked.', JSON.stringify(iss))
-      // Refresh tokens are active, too: what is accepted says that it is for access (RFC 7662 section 2.2).
-      const kinds = [type, typ, use].filter((kind) => kind !== undefined)
-      const isAccess = kinds.every((kind) => typeof kind === 'string' && accessKind.test(kind))
-      if (kinds.length === 0 || !isAccess)
-        throw refused(
-          'type',
-          'Its issuer does not say that this is an access token (token_type).',
-          JSON.stringify(kinds)
-        )
-      return answer
     }
   }
 }
 
+/** @throws GatewayError unauthenticated */
+function judged(answer: JsonObject, checks: TokenChecks): Verified {
+  const { active, iss, token_type: type, typ, token_use: use } = answer
+  // `true` and nothing that looks like it (RFC 7662 section 2.2).
+  if (active !== true)
+    throw refused(
+      'inactive',
+      'Its issuer says that the token is not active: expired, revoked, or never issued. Get a new one.'
+    )
+  if (iss !== undefined && iss !== checks.issuer.issuer)
+    throw refused('issuer', 'The token is of another issuer than the one that was asked.', JSON.stringify(iss))
+  // Refresh tokens are active, too: what is accepted says that it is for access (RFC 7662 section 2.2).
+  const kinds = [type, typ, use].filter((kind) => kind !== undefined)
+  const isAccess = kinds.every((kind) => typeof kind === 'string' && accessKind.test(kind))
+  if (kinds.length === 0 || !isAccess)
+    throw refused('type', 'Its issuer does not say that this is an access token (token_type).', JSON.stringify(kinds))
+  return principalOfAnswer(answer, checks)
+}
+
 const accessKind = /^(?:bearer|dpop|access|access_token)$/i
 
-const unknownToken = (): GatewayError =>
-  refused('inactive', 'Its issuer says that the token is not active: expired, revoked, or never issued. Get a new one.')
+/** Statuses that say that this token, and no other, could not be read: of the issuer, or of what stands before it. */
+const faultsOfToken: ReadonlySet<number> = new Set([400, 413, 414, 422, 431])
+
+class TokenNotTaken extends Error {}
 
 const unanswered = (): GatewayError =>
   new GatewayError('unavailable', "The token's issuer cannot be asked about it at the moment. Retry later.", {
@@ -140,7 +181,8 @@ const unanswered = (): GatewayError =>
   })
 
 /** A clock that is set back must not prolong anything. */
-const isWithin = (since: number, durationMs: number, now: number): boolean => now >= since && now < since + durationMs
+const isWithin = (since: number | undefined, durationMs: number, now: number): boolean =>
+  since !== undefined && now >= since && now < since + durationMs
 
 /** RFC 6749 section 2.3.1. */
 const formEncoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)

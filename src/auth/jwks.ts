@@ -173,7 +173,8 @@ export function readKeySet(document: unknown) {
 
 const material = ({ n, e, x, y }: JsonObject): string => JSON.stringify([n, e, x, y])
 
-function whyUnusable({ kty, use, d, n, e }: JsonObject): string | undefined {
+/** @returns undefined for a public key that signatures may be checked with */
+export function whyUnusable({ kty, use, d, n, e }: JsonObject): string | undefined {
   if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP') return 'not an asymmetric key'
   if (use !== undefined && use !== 'sig') return 'not for signatures'
   if (d !== undefined) return 'a private key that was published: revoke it'

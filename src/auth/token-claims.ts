@@ -74,10 +74,13 @@ export function principalOfAnswer(claims: JsonObject, checks: TokenChecks): Veri
 }
 
 /** RFC 9449 section 6: a token that is bound to a key is worth something only with a proof, which the caller sends. */
-export function boundKeyOf({ cnf }: JsonObject): string | undefined {
-  if (cnf === undefined) return undefined
+export function boundKeyOf({ cnf, token_type: type, typ }: JsonObject): string | undefined {
+  const isBound = [type, typ].some((each) => typeof each === 'string' && each.toLowerCase() === 'dpop')
+  if (cnf === undefined && !isBound) return undefined
   const { jkt, ...others } = isObject(cnf) ? cnf : {}
   if (typeof jkt === 'string' && jkt !== '' && Object.keys(others).length === 0) return jkt
+  if (cnf === undefined)
+    throw refused('bound', 'The token is bound to its client (DPoP), and its issuer does not say how.')
   // RFC 8705: of mutual TLS nothing is seen here.
   throw refused('bound', 'The token is bound to its client ("cnf") by other means than DPoP. Send one that is not.')
 }
@@ -153,7 +156,7 @@ function checkUntyped(claims: JsonObject, { accessTokenClaim, claims: names }: I
     ? undefined
     : ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'].find((claim) => claims[claim] !== undefined)
   const lacksMark = isMarked && claimAt(claims, accessTokenClaim) === undefined
-  const isOther = (typ !== undefined && typ !== 'Bearer') || (use !== undefined && use !== 'access')
+  const isOther = (typ !== undefined && typ !== 'Bearer' && typ !== 'DPoP') || (use !== undefined && use !== 'access')
   if (other !== undefined || lacksMark || isOther) {
     throw refused(
       'type',

@@ -11,7 +11,6 @@ import { createKeySource, type KeySource } from './jwks.ts'
 import { createKeyring, endOfKey } from './keyring.ts'
 import { keyPrincipal, reservedIssuerPrefix } from './principal.ts'
 import { createTokenCache, type Verified } from './token-cache.ts'
-import { principalOfAnswer } from './token-claims.ts'
 import { isJwt, verifyToken, type TrustedIssuer } from './token.ts'
 
 /** An endpoint, as tokens and keys name it. */
@@ -75,7 +74,7 @@ export function createVerifier({ clock, fetch, log }: VerifierParts) {
           ? undefined
           : {
               config: asked,
-              introspector: createIntrospector({ ...asked, introspection: asked.introspection }, { fetch, clock, log })
+              introspector: createIntrospector(asked, asked.introspection, { fetch, clock, log })
             },
       cache: createTokenCache(clock)
     }
@@ -88,13 +87,15 @@ export function createVerifier({ clock, fetch, log }: VerifierParts) {
 
     /**
      * What is good is remembered under its digest.
+     * @param address from which it comes, if that is known
      * @throws GatewayError unauthenticated; unavailable where an issuer cannot be asked
      */
     async verify(
       tenant: Tenant,
       { endpoint, resource, aliases }: ProtectedResource,
       token: string,
-      digest: string
+      digest: string,
+      address?: string
     ): Promise<Verified> {
       const { keyring, issuers, opaque, cache } = credentials.get(tenant) ?? credentialsOf(tenant)
       const now = clock.now()
@@ -121,7 +122,7 @@ export function createVerifier({ clock, fetch, log }: VerifierParts) {
       if (opaque === undefined)
         throw refused('unknown_key', 'This is neither an API key of the tenant nor a JWT of one of its issuers.')
       const { introspector, config } = opaque
-      const verified = principalOfAnswer(await introspector.claims(digest, token), { ...checks, issuer: config })
+      const verified = await introspector.verified(digest, token, checks, address)
       cache.set(digest, verified, (config.introspection?.cacheSeconds ?? 0) * 1000)
       return verified
     },

@@ -192,9 +192,10 @@ export function createAdmission(
     { tenant, endpoint }: EndpointContext,
     suffix: UrlSuffix,
     { rawHeaders, socket: connection }: ClientRequest,
+    address: string | undefined,
     method: string | undefined
   ): Promise<Principal> {
-    return authenticator.authenticate(tenant, namesOf(endpoint, suffix), { rawHeaders, connection, method })
+    return authenticator.authenticate(tenant, namesOf(endpoint, suffix), { rawHeaders, connection, address, method })
   }
 
   /** A principal is made once for many requests. */
@@ -218,7 +219,8 @@ export function createAdmission(
       throw new GatewayError('unavailable', 'The store of the gateway cannot be reached. Retry in a second.', {
         headers: { 'Retry-After': '1' }
       })
-    const principal = await authenticate(place, suffix, request.raw, request.method)
+    const address = clientAddressOf(request.raw, state.snapshot)
+    const principal = await authenticate(place, suffix, request.raw, address, request.method)
     const { expiresAt } = principal
     const loading = views.load(place.tenant, principal)
     if (loading !== undefined) await loading
@@ -229,7 +231,7 @@ export function createAdmission(
       validUntil: expiresAt === undefined ? Infinity : expiresAt + place.tenant.auth.leewaySeconds * 1000,
       async revalidate() {
         // A proof is good once, and has been judged.
-        await authenticate(endpointOf(params, state.snapshot), suffix, request.raw, undefined)
+        await authenticate(endpointOf(params, state.snapshot), suffix, request.raw, address, undefined)
       },
       incoming: request.raw,
       raw: reply.raw,
@@ -237,7 +239,7 @@ export function createAdmission(
       replyHeaders: headers,
       requestId: request.id,
       traceHeaders: traceHeadersOf(request.raw.headers),
-      address: clientAddressOf(request.raw, state.snapshot),
+      address,
       metadataUrl: hasIssuer(place.tenant.auth) ? namesOf(place.endpoint, suffix).metadata : undefined,
       bodyBytes: 0,
       person: quotaKeyOf(principal),

@@ -98,7 +98,8 @@ t.test('what it says is judged as claims are, and what is no answer is no refusa
     'no subject': { ...good, sub: '', client_id: 'app' },
     'a refresh token': { ...good, token_type: undefined, typ: 'Refresh' },
     'nothing of what it is for': { ...good, token_type: undefined },
-    'an ID token': { ...good, token_use: 'id' }
+    'an ID token': { ...good, token_use: 'id' },
+    'a token that is bound, and not to which key': { ...good, token_type: 'DPoP' }
   }))
     t.equal(await present(answer), 401, what)
   for (const [what, answer, around] of [
@@ -108,6 +109,7 @@ t.test('what it says is judged as claims are, and what is no answer is no refusa
     ['10 MB', `{"active":true,"x":"${'x'.repeat(10_000_000)}"}`, {}],
     ['its own error', good, { status: 500 }],
     ['that it does not know the gateway', good, { status: 401 }],
+    ['that it cannot read the token', good, { status: 400 }],
     ['a redirect', good, { status: 302, headers: { location: 'http://169.254.169.254/' } }],
     ['something compressed', good, { headers: { 'content-encoding': 'gzip' } }]
   ] as const)
@@ -142,6 +144,55 @@ t.test('strangers with tokens that nobody issued keep nobody out, and do not flo
   t.ok(outcomes.every((each) => each === 401 || each === 503))
   t.ok(idp.introspectionRequests() - before <= 100, String(idp.introspectionRequests() - before))
   t.equal(outcome(await setup.present(token)), 'robot', 'who came before comes again')
+})
+
+t.test('one address with such tokens keeps nobody out who comes with a good one for the first time', async (t) => {
+  const idp = await issuer(t)
+  const setup = testAuthenticator(t, asked(idp.url, idp.introspection))
+  const flood = await Promise.all(
+    Array.from({ length: 300 }, (_, at) => setup.present(`made-up-${at}`, undefined, undefined, '198.51.100.7'))
+  )
+  t.ok(
+    flood.some((answer) => outcome(answer) === 503),
+    'it is held back itself'
+  )
+  for (let at = 0; at < 100; at++) await setup.present(`more-${at}`, undefined, undefined, '198.51.100.7')
+  const good = await idp.token({ resource, opaque: true })
+  t.equal(outcome(await setup.present(good, undefined, undefined, '198.51.100.7')), 503)
+  t.equal(outcome(await setup.present(good, undefined, undefined, '203.0.113.9')), 'robot')
+})
+
+t.test('a token of the issuer that is for something else is not asked about at every request', async (t) => {
+  const idp = await issuer(t)
+  const setup = testAuthenticator(t, asked(idp.url, idp.introspection, 0))
+  const other = await idp.token({ resource: 'https://mcp.example.com/t/other/mcp', opaque: true })
+  for (let n = 0; n < 20; n++) t.match(await setup.present(other), { message: /not for this resource/ })
+  t.equal(idp.introspectionRequests(), 1)
+  setup.clock.advance(10_000)
+  t.equal(outcome(await setup.present(other)), 401)
+  t.equal(idp.introspectionRequests(), 2)
+  const good = await idp.token({ resource, opaque: true })
+  for (let n = 0; n < 2; n++) t.equal(outcome(await setup.present(good)), 'robot')
+  t.equal(idp.introspectionRequests(), 4, 'cacheSeconds: 0 stays what it is for those that are good')
+})
+
+t.test('a token that the issuer chokes on stops no question about another', async (t) => {
+  const body = JSON.stringify({ active: true, sub: 'ada', client_id: 'app', aud: resource, token_type: 'Bearer' })
+  let status = 200
+  const idp = await answering(t, () => ({ body, status }))
+  const setup = testAuthenticator(t, asked(idp.url, { url: idp.url, clientId: 'a', clientSecret: 'b' }))
+  for (const [bad, next] of [
+    [400, 'ada'],
+    [413, 'ada'],
+    [500, 503],
+    [429, 503]
+  ] as const) {
+    status = bad
+    t.equal(outcome(await setup.present(`bad-${bad}`)), 503)
+    status = 200
+    t.equal(outcome(await setup.present(`good-${bad}`)), next, String(bad))
+    setup.clock.advance(2_000)
+  }
 })
 
 t.test('while the issuer is away it is not asked by everybody', async (t) => {

@@ -176,6 +176,12 @@ const providers: Record<string, Provider> = {
       },
       { is: 'an ID token', claims: { typ: 'ID', scope: undefined, aud: resource }, known: 'type' },
       { is: 'a refresh token', claims: { typ: 'Refresh' }, known: 'type' },
+      { is: 'a token that says it is bound, and not to which key', claims: { typ: 'DPoP' }, known: 'bound' },
+      {
+        is: 'a token that is bound to a key, which comes without a proof',
+        claims: { typ: 'DPoP', cnf: { jkt: 'of-a-key' } },
+        known: 'bound'
+      },
       { is: 'a token for the account console, too', claims: { aud: [resource, 'account'] }, known: 'audience' }
     ]
   },

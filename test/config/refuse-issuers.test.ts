@@ -1,5 +1,6 @@
 import t from 'tap'
-import { base, refusals, withValue } from './kit.ts'
+import { keyDigest } from '../../src/config/auth/key-rules.ts'
+import { base, goodKey, refusals, withValue } from './kit.ts'
 
 const auth = ['tenants', 'acme', 'auth']
 const issuer = [...auth, 'issuers', 0]
@@ -144,6 +145,14 @@ refusals(t, [
     path: 'tenants.acme.auth.keys[0]',
     message: /only one of previousSha256/,
     start: withValue([...auth, 'keys', 0, 'previousSha256'], 'ab'.repeat(32))
+  },
+  {
+    name: 'a key before that is the key of somebody is refused',
+    steps: [...auth, 'keys', 0, 'previousSha256'],
+    bad: keyDigest({ key: goodKey }),
+    good: 'ab'.repeat(32),
+    message: /the key of entry 1/,
+    start: withValue([...auth, 'keys', 0, 'previousUntil'], '2027-01-31')
   },
   {
     name: 'a provider that nobody knows is refused',

@@ -83,7 +83,7 @@ export interface TestAuthenticator extends RecordedLog {
   readonly clock: TestClock
   readonly authenticator: Authenticator
   /** The principal, or the error that the caller would get. */
-  present(token: string | undefined, tenant?: Tenant, at?: string): Promise<Principal | GatewayError>
+  present(token: string | undefined, tenant?: Tenant, at?: string, address?: string): Promise<Principal | GatewayError>
 }
 
 export function testAuthenticator(
@@ -99,10 +99,11 @@ export function testAuthenticator(
     ...book,
     clock,
     authenticator,
-    async present(token, of = tenant, at = resource) {
+    async present(token, of = tenant, at = resource, address) {
       try {
         return await authenticator.authenticate(of, placeAt(at), {
           rawHeaders: token === undefined ? [] : ['Authorization', `Bearer ${token}`],
+          address,
           method: 'POST'
         })
       } catch (error) {

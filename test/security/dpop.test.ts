@@ -1,6 +1,7 @@
 // Attack: a stolen token that is bound to a key (RFC 9449): sent without a proof, with a proof that was seen elsewhere,
 // with one for another request, or with one of another key; on each door.
 
+import { calculateJwkThumbprint } from 'jose'
 import t from 'tap'
 import { acmeGateway, initializeBody, keyOf, type AcmeGateway } from '../kit/acme-gateway.ts'
 import { jsonHeaders, send } from '../kit/client.ts'
@@ -161,6 +162,40 @@ t.test('a scope that is missing is asked for in the words of DPoP', async (t) =>
   const poor = await present(url, { authorization: `DPoP ${token}`, dpop: await client.proof({ url, token }) })
   t.equal(poor.status, 403)
   t.match(poor.headers['www-authenticate'], /^DPoP error="insufficient_scope".*scope="admin"/)
+})
+
+t.test('a key of absurd size is no key, and costs nobody a signature check', async (t) => {
+  const acme = await acmeGateway(t)
+  const url = acme.url()
+  const holder = await keyHolder('RS256')
+  for (const [n, message] of [
+    [holder.jwk.n, /cannot be verified/],
+    ['x'.repeat(1_600), /no usable public key/]
+  ] as const) {
+    const jwk = { ...holder.jwk, n: n ?? '' }
+    const jkt = await calculateJwkThumbprint(jwk)
+    const token = await acme.issuer.sign({ aud: url, cnf: { jkt } })
+    const proof = await holder.proof({ url, token, header: { jwk } })
+    const dpop = `${proof.slice(0, -8)}AAAAAAAA`
+    const refused = await present(url, { authorization: `DPoP ${token}`, dpop })
+    t.equal(refused.status, 401)
+    t.match(refused.json.error.message, message)
+  }
+  const token = await acme.issuer.sign({ aud: url, cnf: { jkt: holder.thumbprint } })
+  const dpop = await holder.proof({ url, token })
+  t.equal((await present(url, { authorization: `DPoP ${token}`, dpop })).status, 200)
+})
+
+t.test('a token of Keycloak that says by its type that it is bound works with its proof', async (t) => {
+  const acme = await acmeGateway(t)
+  const issuers = [{ issuer: acme.issuer.issuer, jwksUri: acme.issuer.jwksUri, requireTyp: false }]
+  const lax = await acmeGateway(t, { auth: { issuers } })
+  const url = lax.url()
+  const claims = { aud: url, typ: 'DPoP', cnf: { jkt: client.thumbprint } }
+  const token = await acme.issuer.sign(claims, { typ: 'JWT' })
+  const dpop = await client.proof({ url, token })
+  t.equal((await present(url, { authorization: `Bearer ${token}` })).status, 401)
+  t.equal((await present(url, { authorization: `DPoP ${token}`, dpop })).status, 200)
 })
 
 t.test('a token that a real authorization server bound, opaque or not, works with its proof', async (t) => {

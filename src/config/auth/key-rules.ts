@@ -15,12 +15,18 @@ export function checkKeys(keys: readonly unknown[], endpoints: readonly string[]
     'is the same name as that of',
     report
   )
-  checkDoubles(
-    keys.map((key) => keyDigest(treeOf(key))),
-    (index) => [...path, index],
-    'is the same key as',
-    report
-  )
+  const digests = keys.map((key) => keyDigest(treeOf(key)))
+  checkDoubles(digests, (index) => [...path, index], 'is the same key as', report)
+  // Whoever holds the key before would pass for another holder.
+  keys.forEach((key, index) => {
+    const at = digests.indexOf(stringOrNone(treeOf(key)['previousSha256'])?.toLowerCase() ?? '')
+    if (at !== -1)
+      report.add(
+        [...path, index, 'previousSha256'],
+        `is the key of entry ${at + 1}`,
+        'Remove or change one of the two.'
+      )
+  })
   const known = endpoints.length === 0 ? ['default'] : endpoints
   keys.forEach((item, index) => {
     if (!isTree(item)) return

@@ -6,7 +6,7 @@ import { refusalOf } from '../../auth/bearer.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { Tenant } from '../../config/snapshot.ts'
 import { GatewayError } from '../../protocol/messages.ts'
-import { addressOf, resourceOf, type ServerState } from '../admission.ts'
+import { addressOf, clientAddressOf, resourceOf, type ServerState } from '../admission.ts'
 
 /** That a credential is tried for. */
 const maxEndpoints = 16
@@ -25,7 +25,9 @@ export async function principalWith(
   for (const endpoint of [...tenant.endpoints.values()].slice(0, maxEndpoints)) {
     try {
       const place = resourceOf(endpoint, 'mcp', addressOf(state).publicUrl)
-      return await authenticator.authenticate(tenant, place, { rawHeaders, connection: raw.socket, method: raw.method })
+      const { socket: connection, method } = raw
+      const address = clientAddressOf(raw, state.snapshot)
+      return await authenticator.authenticate(tenant, place, { rawHeaders, connection, address, method })
     } catch (error) {
       refusal = error
       // What is good nowhere is not asked about once for each endpoint.
