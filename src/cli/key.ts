@@ -1,10 +1,11 @@
 // What the commands without a configuration of their own give to a person: an API key, and how to use it.
 
 import { randomBytes } from 'node:crypto'
-import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { link, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Snapshot } from '../config/snapshot.ts'
 import { latestLegacy } from '../protocol/messages.ts'
+import { makeFolder } from '../store/sqlite-file.ts'
 
 /** @returns the key in `DIR/api-key`, which is created if absent, readable for its owner only */
 export async function localApiKey(dataDir: string): Promise<string> {
@@ -16,7 +17,7 @@ export async function localApiKey(dataDir: string): Promise<string> {
       { cause }
     )
   }
-  await mkdir(dataDir, { recursive: true, mode: 0o700 }).catch(unusable)
+  await makeFolder(dataDir).catch(unusable)
   const made = `gh_${randomBytes(32).toString('base64url')}`
   // A link is atomic: another process that starts at the same time must not read half a key.
   const draft = `${path}.${process.pid}`

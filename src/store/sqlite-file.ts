@@ -1,7 +1,7 @@
 // Opens the file of the embedded store: private, with one owner, in the present layout.
 
 import { DatabaseSync } from 'node:sqlite'
-import { chmod, mkdir, open } from 'node:fs/promises'
+import { chmod, mkdir, open, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { GatewayError } from '../protocol/messages.ts'
 import { lockOwner } from './lock-owner.ts'
@@ -69,7 +69,7 @@ function prepared(database: DatabaseSync, path: string): DatabaseSync {
 
 /** Sessions name people: only the user of the gateway may read them. SQLite gives its log the mode of the file. */
 async function makePrivate(path: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  await makeFolder(dirname(path))
   try {
     // `wx` never opens a file that is there: closing any descriptor of it would drop the locks that this process holds
     // on it (https://www.sqlite.org/howtocorrupt.html section 2.2).
@@ -77,6 +77,25 @@ async function makePrivate(path: string): Promise<void> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     await chmod(path, 0o600)
+  }
+}
+
+/**
+ * Makes a folder that only the user of the gateway may read, and those above it. Not `mkdir` with `recursive`, which
+ * never ends where a folder that is there says ENOENT, as /proc does.
+ * @throws the error of the system, such as EACCES, or ENOTDIR and EEXIST where a file stands in its way
+ */
+export async function makeFolder(path: string): Promise<void> {
+  const make = (): Promise<unknown> => mkdir(path, { mode: 0o700 })
+  try {
+    await make().catch(async (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error
+      await makeFolder(dirname(path))
+      await make()
+    })
+  } catch (error) {
+    const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST' && (await stat(path)).isDirectory()
+    if (!isThere) throw error
   }
 }
 

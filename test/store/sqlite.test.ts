@@ -113,7 +113,9 @@ t.test(
     for (const [path, reason] of [
       [join(folder, 'text.db'), /not an SQLite database/],
       [later, /later version/],
-      [join(folder, 'text.db', 'store.db'), /cannot be opened \((ENOTDIR|EEXIST)\)/]
+      [join(folder, 'text.db', 'store.db'), /cannot be opened \((ENOTDIR|EEXIST)\)/],
+      // Where a folder cannot be made although the one above it is there.
+      ['/proc/nowhere/below/store.db', /cannot be opened \(ENOENT\)/]
     ] as const) {
       const refused = await createSqliteStore({ path, clock, log: quiet }).then(
         () => undefined,
