@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { parse } from 'yaml'
 import { loginPath } from '../config/auth/login-config.ts'
 import { providerPresets, stepsFor } from '../config/auth/providers/presets.ts'
-import { plainJson } from '../config/hosts/mcpjson.ts'
+import { importMcpJson, plainJson } from '../config/hosts/mcpjson.ts'
 import { isOfOtherHost } from '../config/hosts/other-hosts.ts'
 import { loadConfig } from '../config/load.ts'
 import { ConfigError, countOf } from '../config/problems.ts'
@@ -69,8 +69,12 @@ async function mcpJsonIn(file: string): Promise<string | undefined> {
 
 async function checkMcpJson(file: string, text: string, connects: boolean, io: Io): Promise<number> {
   const { stdout } = io
-  const env = { ...io.env, GATEHOUSE_KEY: 'any-key-that-is-long-enough' }
-  const { snapshot, notes, leftOut } = compileMcpJson(text, { path: file, env })
+  const env = {
+    ...io.env,
+    GATEHOUSE_KEY: 'any-key-that-is-long-enough',
+    GATEHOUSE_VAULT_KEY: Buffer.alloc(32).toString('base64')
+  }
+  const { snapshot, notes, leftOut } = compileMcpJson(importMcpJson(text, file), { path: file, env })
   const upstreams = [...snapshot.tenants.values()].flatMap((tenant) => [...tenant.upstreams.values()])
   stdout.write(`this is an mcp.json: ${countOf(upstreams.length, 'server')} can be used as they stand`)
   stdout.write(`${leftOut.length === 0 ? '' : `, ${countOf(leftOut.length, 'problem')}`}\n`)

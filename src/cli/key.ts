@@ -8,8 +8,21 @@ import { latestLegacy } from '../protocol/messages.ts'
 import { makeFolder } from '../store/sqlite-file.ts'
 
 /** @returns the key in `DIR/api-key`, which is created if absent, readable for its owner only */
-export async function localApiKey(dataDir: string): Promise<string> {
-  const path = join(dataDir, 'api-key')
+export const localApiKey = (dataDir: string): Promise<string> =>
+  localSecret(dataDir, 'api-key', `gh_${randomBytes(32).toString('base64url')}`, /^gh_[A-Za-z0-9_-]{43}$/)
+
+/** @returns the key in `DIR/vault-key`, which is created if absent, readable for its owner only */
+export const localVaultKey = (dataDir: string): Promise<string> =>
+  localSecret(dataDir, 'vault-key', randomBytes(32).toString('base64'), /^[A-Za-z0-9+/]{43}=$/)
+
+/** @param made what is written where there is none. @param form that of those that are there */
+async function localSecret(
+  dataDir: string,
+  name: 'api-key' | 'vault-key',
+  made: string,
+  form: RegExp
+): Promise<string> {
+  const path = join(dataDir, name)
   const unusable = (cause: NodeJS.ErrnoException): never => {
     throw new Error(
       `The data folder ${dataDir} cannot be used (${cause.code}). Choose one with --data that the user of the ` +
@@ -18,7 +31,6 @@ export async function localApiKey(dataDir: string): Promise<string> {
     )
   }
   await makeFolder(dataDir).catch(unusable)
-  const made = `gh_${randomBytes(32).toString('base64url')}`
   // A link is atomic: another process that starts at the same time must not read half a key.
   const draft = `${path}.${process.pid}`
   try {
@@ -28,10 +40,12 @@ export async function localApiKey(dataDir: string): Promise<string> {
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
     const kept = (await readFile(path, 'utf8')).trim()
-    if (!/^gh_[A-Za-z0-9_-]{43}$/.test(kept))
-      throw new Error(`${path} does not contain an API key of the gateway. Delete the file to get a new one.`, {
+    if (!form.test(kept)) {
+      const lost = name === 'api-key' ? '' : '; what people have connected has to be connected again, then'
+      throw new Error(`${path} does not contain a key of the gateway. Delete the file to get a new one${lost}.`, {
         cause: error
       })
+    }
     return kept
   } finally {
     await rm(draft, { force: true })

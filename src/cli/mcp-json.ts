@@ -2,7 +2,7 @@
 // others run.
 
 import { compileConfig, type CompileOptions } from '../config/load.ts'
-import { importMcpJson } from '../config/hosts/mcpjson.ts'
+import type { importMcpJson } from '../config/hosts/mcpjson.ts'
 import { ConfigError, type Problem } from '../config/problems.ts'
 import type { Configuration } from '../config/compile.ts'
 
@@ -15,17 +15,19 @@ export interface McpJsonSnapshot {
 
 const upstreamPath = /^tenants\.demo\.upstreams(?:\.([\w-]+)|\["([^"]+)"\])(?:\.|\[|$)/
 
-/** @param text of the file. @throws ConfigError for faults that concern no server */
-export function compileMcpJson(text: string, options: CompileOptions): McpJsonSnapshot {
+/** @param imported what the file says. @throws ConfigError for faults that concern no server */
+export function compileMcpJson(
+  { config, notes, placeOf }: ReturnType<typeof importMcpJson>,
+  options: CompileOptions
+): McpJsonSnapshot {
   const { path } = options
-  const { config, notes, placeOf } = importMcpJson(text, path)
   const { demo } = config.tenants
   const leftOut: string[] = []
   let { upstreams } = demo
   for (;;) {
     try {
       const tenants = { demo: { ...demo, upstreams } }
-      return { snapshot: compileConfig(JSON.stringify({ tenants }), options), notes, leftOut }
+      return { snapshot: compileConfig(JSON.stringify({ ...config, tenants }), options), notes, leftOut }
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
       const faults = error.problems.map((problem) => ({ problem, name: nameIn(problem) }))

@@ -36,7 +36,10 @@ export function runImport(file: string, stdout: Output, stderr: Output): Promise
     const keyNote =
       'Set GATEHOUSE_KEY to the API key that clients must send, at least 16 characters. Make one with: openssl ' +
       'rand -hex 32.'
-    for (const note of [...notes, keyNote]) stderr.write(`note: ${note}\n`)
+    const vaultNote =
+      'Set GATEHOUSE_VAULT_KEY to the key under which accounts of people are kept. Make one with: openssl rand ' +
+      '-base64 32.'
+    for (const note of [...notes, keyNote, ...('vault' in config ? [vaultNote] : [])]) stderr.write(`note: ${note}\n`)
     return 0
   })
 }

@@ -4,11 +4,12 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadConfig } from '../config/load.ts'
 import { loadConfigApart } from '../config/load-apart.ts'
+import { importMcpJson } from '../config/hosts/mcpjson.ts'
 import { ConfigError } from '../config/problems.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { watchConfig } from '../config/watch.ts'
 import type { Gateway } from '../gateway.ts'
-import { banner, localApiKey } from './key.ts'
+import { banner, localApiKey, localVaultKey } from './key.ts'
 import { compileMcpJson } from './mcp-json.ts'
 import { orProblems } from './offline.ts'
 import type { Io } from './commands/command.ts'
@@ -76,9 +77,11 @@ async function serveMcpJson(options: ServeOptions): Promise<number> {
   })
   const given = env['GATEHOUSE_KEY']
   const key = given ?? (await localApiKey(data))
-  const { snapshot, notes, leftOut } = compileMcpJson(text, {
+  const imported = importMcpJson(text, file)
+  const vaultKey = 'vault' in imported.config ? (env['GATEHOUSE_VAULT_KEY'] ?? (await localVaultKey(data))) : undefined
+  const { snapshot, notes, leftOut } = compileMcpJson(imported, {
     path: file,
-    env: { ...env, GATEHOUSE_KEY: key },
+    env: { ...env, GATEHOUSE_KEY: key, ...(vaultKey !== undefined && { GATEHOUSE_VAULT_KEY: vaultKey }) },
     dataDir: data,
     host,
     port

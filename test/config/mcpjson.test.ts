@@ -123,6 +123,59 @@ t.test('what is no such file is refused without quoting it', async (t) => {
   t.throws(() => importMcpJson('{"tenants": {}}'), { message: /neither mcpServers nor servers/ })
 })
 
+t.test('where a host signs in, each person connects an account', async (t) => {
+  const servers = {
+    gemini: {
+      url: 'https://a.example/mcp',
+      oauth: {
+        enabled: true,
+        clientId: 'g',
+        clientSecret: '${env:SECRET}',
+        authorizationUrl: 'https://a.example/authorize',
+        tokenUrl: 'https://a.example/token',
+        scopes: ['read', 'write'],
+        redirectUri: 'http://localhost:7777'
+      }
+    },
+    claude: { url: 'https://b.example/mcp', oauth: { clientId: 'c', callbackPort: 8080 } },
+    cursor: {
+      url: 'https://c.example/mcp',
+      auth: { CLIENT_ID: 'u', CLIENT_SECRET: 's3cr3t-of-cursor', scopes: ['x'] }
+    },
+    opencode: { url: 'https://d.example/mcp', oauth: { scope: 'a b', tokenUrl: 'https://d.example/token' } },
+    off: { url: 'https://e.example/mcp', oauth: false },
+    header: { url: 'https://f.example/mcp', headers: { authorization: 'Bearer ${env:TOKEN}' }, oauth: {} }
+  }
+  const { config, notes } = importMcpJson(JSON.stringify({ mcpServers: servers }))
+  const auth = Object.fromEntries(
+    Object.entries(upstreams(config)).map(([name, upstream]) => [name, (upstream as { auth?: object }).auth])
+  )
+  t.same(auth, {
+    gemini: {
+      type: 'user',
+      clientId: 'g',
+      clientSecret: '${SECRET}',
+      authorizationUrl: 'https://a.example/authorize',
+      tokenUrl: 'https://a.example/token',
+      scopes: ['read', 'write']
+    },
+    claude: { type: 'user', clientId: 'c' },
+    cursor: { type: 'user', clientId: 'u', clientSecret: 's3cr3t-of-cursor', scopes: ['x'] },
+    opencode: { type: 'user', scopes: ['a', 'b'] },
+    off: undefined,
+    header: undefined
+  })
+  for (const note of [
+    /"gemini": each person connects/,
+    /"gemini": of its signing in, "redirectUri" left out/,
+    /"header": signing in is left out, because its headers have Authorization/
+  ])
+    t.equal(notes.filter((text) => note.test(text)).length, 1, String(note))
+  t.notOk(notes.some((text) => text.includes('s3cr3t')))
+  const env = { GATEHOUSE_KEY, SECRET: 'x', TOKEN: 'y', GATEHOUSE_VAULT_KEY: Buffer.alloc(32, 7).toString('base64') }
+  t.same(problemsOf(config, { env }), [])
+})
+
 t.test('transport is another word for type', async (t) => {
   const { config, notes } = importMcpJson(
     '{"mcpServers":{"mail":{"url":"https://a.example/sse","transport":"sse"},"web":{"url":"https://b.example/mcp","transport":"carrier ' +

@@ -3,7 +3,7 @@
 
 import t, { type Test } from 'tap'
 import { existsSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { jsonHeaders, legacyClient, open } from '../kit/client.ts'
@@ -74,6 +74,7 @@ t.test('--mcp-json serves the file of another host as it is, with a key that is 
     "everything": ${JSON.stringify(everythingOverStdio)},
     "My Memory": ${JSON.stringify({ type: 'stdio', ...memoryOverStdio(folder) })},
     "far": { "type": "http", "url": "${plain.url}", "headers": { "X-Api-Key": "secret of the file" } },
+    "tracker": { "url": "https://tracker.example.com/mcp", "oauth": { "scopes": ["read"] } },
   }
 }`
   )
@@ -85,20 +86,26 @@ t.test('--mcp-json serves the file of another host as it is, with a key that is 
   const keptKey = async () => (await readFile(keptIn, 'utf8')).trim()
   const key = await keptKey()
   const host = await connectSdk(t, sdk32, url, key)
-  await until('all three are listed', async () => {
-    const names = new Set((await host.client.listTools()).tools.map(({ name }) => name))
-    return names.isSupersetOf(new Set(['everything__echo', 'My-Memory__read_graph', 'far__echo']))
+  const names = ['everything__echo', 'My-Memory__read_graph', 'far__echo', 'tracker__connect_tracker']
+  await until('all four are listed', async () => {
+    const listed = new Set((await host.client.listTools()).tools.map(({ name }) => name))
+    return listed.isSupersetOf(new Set(names))
   })
   t.match(await host.client.callTool({ name: 'My-Memory__read_graph' }), { structuredContent: { entities: [] } })
   t.match(await host.client.callTool({ name: 'far__echo', arguments: { a: 1 } }), {
     structuredContent: { arguments: { a: 1 } }
   })
+  const connected = await host.client.callTool({ name: 'tracker__connect_tracker' })
+  t.match(JSON.stringify(connected), `${await gateway.ready}/t/demo/connections`)
+  const vaultKey = await readFile(join(folder, 'data', 'vault-key'), 'utf8')
+  t.equal((await stat(join(folder, 'data', 'vault-key'))).mode & 0o777, 0o600)
   t.ok(plain.seen.some(({ headers }) => headers['x-api-key'] === 'secret of the file'))
   t.same(gateway.stdout, [`gatehouse listening on ${await gateway.ready}`])
   await gateway.stop()
   const again = start()
   await again.ready
   t.equal(await keptKey(), key)
+  t.equal(await readFile(join(folder, 'data', 'vault-key'), 'utf8'), vaultKey)
   t.notOk(gateway.stderr.join('\n').includes(key), 'a log is no place for a key')
 })
 

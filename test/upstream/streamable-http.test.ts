@@ -302,6 +302,14 @@ const odd: Odd[] = [
     error: { code: 'upstream_unavailable', message: /refused our credentials \(HTTP 401\): check its headers/ }
   },
   {
+    name: '401 of a server with an authorization server',
+    answer: (response) => {
+      const metadata = 'resource_metadata="https://a.example/.well-known/oauth-protected-resource"'
+      response.writeHead(401, { 'WWW-Authenticate': `Bearer ${metadata}` }).end()
+    },
+    error: { code: 'upstream_unavailable', message: /With auth: \{ type: user \} .* each person connects an account/ }
+  },
+  {
     name: '403',
     answer: (response) => {
       response.writeHead(403).end()

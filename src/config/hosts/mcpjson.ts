@@ -3,8 +3,10 @@
 
 import { countOf, ConfigError, quoted } from '../problems.ts'
 import { codexFile, gooseFile, jsonFile, type OtherHostFile } from './other-hosts.ts'
+import { createRewrite, type Rewrite } from './host-references.ts'
 import { doubtsAbout } from './server-doubts.ts'
-import { isTree, type Tree } from '../shape.ts'
+import { signInOf } from './sign-in.ts'
+import { isTree, treeOf, type Tree } from '../shape.ts'
 
 /**
  * @param path for messages; `.toml` is a file of Codex, `.yaml` one of Goose
@@ -37,7 +39,10 @@ export function importMcpJson(text: string, path = 'mcp.json') {
     const server = names.get(upstream) ?? upstream
     return { server, line: file.lineOf(server, steps) }
   }
-  return { config: { tenants: { demo: { auth, upstreams } } }, notes, placeOf }
+  const vault = Object.values(upstreams).some((upstream) => upstream['auth'] !== undefined) && {
+    vault: { keys: [{ id: '1', key: '${GATEHOUSE_VAULT_KEY}' }] }
+  }
+  return { config: { ...vault, tenants: { demo: { auth, upstreams } } }, notes, placeOf }
 }
 
 /** @throws ConfigError */
@@ -86,19 +91,12 @@ const dropped: Readonly<Record<string, string>> = {
   autoApprove: 'approving calls is for the host',
   alwaysAllow: 'approving calls is for the host',
   trust: 'approving calls is for the host',
-  gallery: 'it is a mark of the host',
-  oauth: 'signing in at upstreams is not supported yet by this version',
-  auth: 'signing in at upstreams is not supported yet by this version'
+  gallery: 'it is a mark of the host'
 }
 
 const kinds: ReadonlySet<unknown> = new Set(['stdio', 'http', 'streamable-http', 'streamableHttp', 'sse'])
 
-function upstreamOf(
-  name: string,
-  server: unknown,
-  rewrite: ReturnType<typeof createRewrite>,
-  notes: string[]
-): Tree | undefined {
+function upstreamOf(name: string, server: unknown, rewrite: Rewrite, notes: string[]): Tree | undefined {
   const label = `Server ${quoted(name)}`
   if (!isTree(server)) {
     notes.push(`${label} is left out: it is not an object.`)
@@ -124,6 +122,7 @@ function upstreamOf(
       result[key] = key === 'env' ? withoutEmpty(rewrite(value, label), label, notes) : rewrite(value, label)
     else if (key === 'enabled' && value === false) result['disabled'] = true
     else if (key === 'transport' && kinds.has(value)) continue
+    else if ((key === 'oauth' || key === 'auth') && !kept.includes('command')) continue
     else if (!['url', 'serverUrl', 'httpUrl', 'enabled'].includes(key) || (key === 'url' && kept.includes('command'))) {
       notes.push(
         `${label}: ${quoted(key)} is left out` +
@@ -131,7 +130,27 @@ function upstreamOf(
       )
     }
   }
+  if (!kept.includes('command')) addSignIn(result, server, rewrite, label, notes)
   return result
+}
+
+/** @param result where `auth` is added */
+function addSignIn(
+  result: Record<string, unknown>,
+  server: Tree,
+  rewrite: Rewrite,
+  label: string,
+  notes: string[]
+): void {
+  const { auth, ignored } = signInOf(server)
+  if (auth === undefined) return
+  if (Object.keys(treeOf(result['headers'])).some((name) => name.toLowerCase() === 'authorization')) {
+    notes.push(`${label}: signing in is left out, because its headers have Authorization.`)
+    return
+  }
+  result['auth'] = rewrite(auth, label)
+  notes.push(`${label}: each person connects an account of their own, on the page /t/demo/connections.`)
+  if (ignored.length > 0) notes.push(`${label}: of its signing in, ${ignored.map(quoted).join(', ')} left out.`)
 }
 
 /** VS Code removes a variable by null and lets numbers stand for text. */
@@ -157,75 +176,4 @@ function freeName(name: string, taken: Tree): string {
   let candidate = base
   for (let count = 2; Object.hasOwn(taken, candidate); count++) candidate = `${base}-${count}`
   return candidate
-}
-
-/**
- * Translates the `${...}` of other hosts: `${env:NAME}`, `${input:id}`, and variables that only an editor has.
- * @param declared `inputs` of VS Code: `[{ id, description?, default? }]`; anything else counts as none
- * @returns the value with every reference in it rewritten; `label` names its server in notes
- */
-function createRewrite(declared: unknown, notes: string[]) {
-  const inputs = new Map(
-    (Array.isArray(declared) ? declared : []).filter(isTree).map((input) => [String(input['id']), input])
-  )
-  const told = new Set<string>()
-
-  function tell(note: string): void {
-    if (!told.has(note)) notes.push(note)
-    told.add(note)
-  }
-
-  function input(id: string): string {
-    const name = variableName(id)
-    const about = inputs.get(id)
-    const description = typeof about?.['description'] === 'string' ? ` (${about['description']})` : ''
-    // A default with braces would end the reference early, so it has to be set by hand.
-    const fallback =
-      typeof about?.['default'] === 'string' && /^[^{}]+$/.test(about['default']) ? about['default'] : undefined
-    tell(
-      fallback === undefined
-        ? `Set ${name} before the start${description}: VS Code asks for it as input ${quoted(id)}.`
-        : `${name} may be set${description}; its default is kept.`
-    )
-    return `\${${name}${fallback === undefined ? '' : `:-${fallback}`}}`
-  }
-
-  function reference(inner: string, label: string): string {
-    const [kind, ...rest] = inner.split(':')
-    const name = rest.join(':')
-    if (kind === 'input' && name !== '') return input(name)
-    if (kind === 'env' && /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return `\${${name}}`
-    if (inner === 'userHome') return '${HOME}'
-    if (inner === 'pathSeparator' || inner === '/') return '/'
-    if (/^[A-Za-z_][A-Za-z0-9_]*(:-[^]*)?$/.test(inner)) {
-      if (/^workspaceFolder|^file[A-Z]|^cwd$/.test(inner))
-        tell(`${label}: only an editor knows \${${inner}}. Set ${inner} before the start, or write the path.`)
-      return `\${${inner}}`
-    }
-    const made = variableName(inner)
-    tell(`${label}: \${${inner}} is not known here. Set ${made} before the start, or write the value.`)
-    return `\${${made}}`
-  }
-
-  return function rewrite(value: unknown, label: string): unknown {
-    if (typeof value === 'string') {
-      // A "${" that is no reference there must not become one here.
-      return value.replace(/\$\{(?:([^{}]+)\})?/g, (_all, inner: string | undefined) =>
-        inner === undefined ? '$${' : reference(inner, label)
-      )
-    }
-    if (Array.isArray(value)) return value.map((item) => rewrite(item, label))
-    if (isTree(value))
-      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, rewrite(item, label)]))
-    return value
-  }
-}
-
-/** `github-token` -> `GITHUB_TOKEN` */
-function variableName(id: string): string {
-  const name = id
-    .replace(/[^A-Za-z0-9]+/g, '_')
-    .replace(/^_+|_+$/g, '')
-    .toUpperCase()
-  return /^[A-Z]/.test(name) ? name : `INPUT_${name}`
 }

@@ -154,7 +154,12 @@ function refusedError(name: UpstreamName, origin: string, failure: HttpFailure &
     return new CredentialsRefusedError(
       status,
       failure.challenge,
-      `Upstream ${name} refused our credentials (HTTP ${status}): check its headers in the configuration.`,
+      `Upstream ${name} refused our credentials (HTTP ${status}): ` +
+        // RFC 9728 section 5.1: it says where tokens for it come from.
+        (/resource_metadata/i.test(failure.challenge ?? '')
+          ? 'it takes tokens of an authorization server. With auth: { type: user } in its definition each person ' +
+            'connects an account of their own.'
+          : 'check its headers in the configuration.'),
       { cause, data: { upstream: name, status } }
     )
   if (status >= 300 && status <= 399)
