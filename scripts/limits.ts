@@ -142,10 +142,10 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['control/control.ts pollMs', 'time until a change is looked for that nobody told of', 'process', '-'],
     ['control/control.ts maxAttempts', 'times that a change is judged again', 'change', '409'],
-    ['control/compiled-documents.ts maxDocumentChars chars', 'the configuration of one tenant', 'tenant', '409'],
-    ['control/compiled-documents.ts maxAllChars chars', 'the same of all tenants that the API made', 'store', '409'],
-    ['control/compiled-documents.ts maxDocuments', 'tenants that the API made', 'store', '409'],
-    ['control/compiled-documents.ts maxMembers', 'upstreams, and endpoints, of such a tenant', 'tenant', '409'],
+    ['control/document-limits.ts maxDocumentChars chars', 'the configuration of one tenant', 'tenant', '409'],
+    ['control/document-limits.ts maxAllChars chars', 'the same of all tenants that the API made', 'store', '409'],
+    ['control/document-limits.ts maxDocuments', 'tenants that the API made', 'store', '409'],
+    ['control/document-limits.ts maxMembers', 'upstreams, and endpoints, of such a tenant', 'tenant', '409'],
     ['control/request-memory.ts requestsPerDay', 'requests with an Idempotency-Key a day', 'admin key', '409'],
     ['admin/configuration/plan.ts maxToolNames', 'names of tools that are gained or lost', 'endpoint', 'counted only'],
     ['admin/configuration/versions.ts maxTenantsAtOnce', 'tenants of a plan, and of what is applied', 'request', '400'],
@@ -1356,6 +1356,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 
 /** Numbers that bound nothing which a user would notice: formats, sizes of samples, intervals of sweeping. */
 const exceptions = `
+control/document/judge-apart.ts shortChars
 observe/metrics/runtime.ts delayResolution
 observe/calls.ts loggedSessionChars
 login/interactions.ts interactionMs
@@ -1446,6 +1447,7 @@ store/seal.ts tagBytes
 store/sqlite-file.ts layout
 store/sqlite-file.ts sqliteBusy
 store/sqlite-file.ts sqliteNotADatabase
+time/thread.ts idleMs
 time/turns.ts smallSize
 upstream/http/pooled-socket.ts probeMs
 upstream/http/pooled-socket.ts readBytes

@@ -5,7 +5,7 @@ import { closedObject } from '../config/schema/parts.ts'
 import { Type } from '../config/schema/type.ts'
 import { treeOf } from '../config/shape.ts'
 import type { Endpoint } from '../config/snapshot.ts'
-import type { TenantDocument } from '../control/tenant-document.ts'
+import type { TenantDocument } from '../control/document/tenant-document.ts'
 import { endpointName, tenantId } from '../protocol/messages.ts'
 import type { Administrator } from './access.ts'
 import {

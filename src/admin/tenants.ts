@@ -6,7 +6,7 @@ import { LimitsSchema } from '../config/schema/limits.ts'
 import { closedObject } from '../config/schema/parts.ts'
 import { Type } from '../config/schema/type.ts'
 import type { Tenant } from '../config/snapshot.ts'
-import { shownDocument, type TenantDocument } from '../control/tenant-document.ts'
+import { shownDocument, type TenantDocument } from '../control/document/tenant-document.ts'
 import { tenantId } from '../protocol/messages.ts'
 import type { Administrator, AdminRole } from './access.ts'
 import {

@@ -5,7 +5,7 @@ import { closedObject } from '../config/schema/parts.ts'
 import { Type } from '../config/schema/type.ts'
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import { stringOrNone, treeOf, type Tree } from '../config/shape.ts'
-import { shownUpstream, type TenantDocument } from '../control/tenant-document.ts'
+import { shownUpstream, type TenantDocument } from '../control/document/tenant-document.ts'
 import { tenantId, upstreamName } from '../protocol/messages.ts'
 import type { Administrator } from './access.ts'
 import {

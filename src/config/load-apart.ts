@@ -1,7 +1,9 @@
 // A configuration is read, and judged, in a thread of its own: of one with ten thousand rules that takes longer than
 // calls may be held up while the gateway runs. Only what is valid comes over, and is compiled here.
 
-import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { isMainThread } from 'node:worker_threads'
+import { steadyClock } from '../time/clock.ts'
+import { createThread, serveThread } from '../time/thread.ts'
 import type { Configuration } from './compile.ts'
 import { compiled, judgeConfig, readConfig, type JudgedConfig, type LoadOptions } from './load.ts'
 import { ConfigError, type Problem } from './problems.ts'
@@ -15,13 +17,9 @@ type Answer = { readonly judged: JudgedConfig } | { readonly problems: readonly 
 
 /** @throws ConfigError as `loadConfig` */
 export async function loadConfigApart(path: string, options: LoadOptions): Promise<Configuration> {
-  const work: Work = { path, options: { ...options, env: { ...options.env } } }
-  // Itself, without what this process was told to load first.
-  const thread = new Worker(new URL(import.meta.url), { workerData: work, execArgv: [] })
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-  thread.once('message', resolve).once('error', reject)
-  thread.once('exit', () => reject(new Error('the thread that reads the configuration has ended')))
-  const answer = await promise
+  const thread = createThread<Work, Answer>(new URL(import.meta.url), steadyClock)
+  const answer = await thread.run({ path, options: { ...options, env: { ...options.env } } })
+  await thread.close()
   if ('problems' in answer) throw new ConfigError(path, answer.problems)
   return compiled(answer.judged, { ...options, path })
 }
@@ -35,6 +33,4 @@ async function answerOf({ path, options }: Work): Promise<Answer> {
   }
 }
 
-// A port of threads has no origin.
-// eslint-disable-next-line unicorn/require-post-message-target-origin
-if (!isMainThread) parentPort?.postMessage(await answerOf(workerData as Work))
+if (!isMainThread) serveThread(answerOf)

@@ -2,23 +2,17 @@
 
 import type { Problem } from '../config/problems.ts'
 import type { Environment } from '../config/references.ts'
-import { isTree, listOf, treeOf } from '../config/shape.ts'
+import { listOf, treeOf } from '../config/shape.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { tenantId, type TenantId } from '../protocol/messages.ts'
-import { compileDocument, contextOfFile } from './compile-document.ts'
-import { ControlError } from './control-error.ts'
+import { nextTurn } from '../time/turns.ts'
+import { compileDocument, contextOfFile, judgeDocument, type Compiled } from './document/compile-document.ts'
 import type { KeptText } from './version-records.ts'
 import { killsIn, stoppedTenant, type DatedKill, type KillsByTenant } from './kills.ts'
-import type { TenantDocument } from './tenant-document.ts'
-
-/** Of a document as JSON, and of all. */
-const maxDocumentChars = 256 * 1024
-const maxAllChars = 16 * 1024 * 1024
-const maxDocuments = 2_000
-/** Upstreams of one document, and endpoints: each endpoint has a catalog of all that its upstreams offer. */
-const maxMembers = 256
+import type { ApartJudge } from './document/judge-apart.ts'
+import { documentOf, type TenantDocument } from './document/tenant-document.ts'
 
 /** Of the names of documents in the journal. */
 export const documentPrefix = 'tenant/'
@@ -44,25 +38,54 @@ interface CompiledDocument {
 export function createCompiledDocuments({
   file,
   env,
+  apart,
   log
 }: {
   readonly file: () => Snapshot
   readonly env: Environment
+  readonly apart: ApartJudge
   readonly log: Log
 }) {
   let documents: Documents = new Map()
+  /** What the next version is expected to have, which need not be parsed and compiled again. */
+  let drafts: Documents = new Map()
+  const found = new WeakMap<TenantDocument, { readonly context: string; readonly compiled: Compiled }>()
   let kills: KillsByTenant = new Map()
   /** By the tenant as it is without its kill switches. */
   const stopped = new WeakMap<Tenant, { readonly killed: readonly DatedKill[]; readonly tenant: Tenant }>()
   let compiled = new Map<string, CompiledDocument>()
 
+  /** At once, where nobody has had it compiled before. */
+  function compileNow(id: string, document: TenantDocument): Compiled {
+    const context = contextOfFile(file())
+    const known = found.get(document)
+    if (known?.context === JSON.stringify(context)) return known.compiled
+    return compileDocument(id, judgeDocument({ id, text: document.text, context }, env), context)
+  }
+
+  /** Holds nobody up, however long the document is. */
+  async function compileApart(id: string, document: TenantDocument): Promise<Compiled> {
+    const context = contextOfFile(file())
+    const [text, known] = [JSON.stringify(context), found.get(document)]
+    if (known?.context === text) return known.compiled
+    const made = compileDocument(id, await apart.judge({ id, text: document.text, context }), context)
+    found.set(document, { context: text, compiled: made })
+    await nextTurn()
+    return made
+  }
+
+  const isCompiled = (id: string, { version }: TenantDocument, context: string): boolean => {
+    const before = compiled.get(id)
+    return before?.document.version === version && before.context === context
+  }
+
   function compiledOf(id: string, document: TenantDocument, context: string): CompiledDocument {
     const before = compiled.get(id)
-    if (before?.document.version === document.version && before.context === context) return before
-    const found = compileDocument(id, document, file(), env)
+    if (before !== undefined && isCompiled(id, document, context)) return before
+    const made = compileNow(id, document)
     const { version } = document
-    if ('tenant' in found) {
-      const { tenant, barred } = found
+    if ('tenant' in made) {
+      const { tenant, barred } = made
       if (barred.length > 0)
         log.error(
           { tenant: id, version, problems: barred },
@@ -70,7 +93,7 @@ export function createCompiledDocuments({
         )
       return { document, context, tenant, problems: barred }
     }
-    const { problems } = found
+    const { problems } = made
     log.error(
       { tenant: id, version, problems },
       'the document of a tenant cannot be used at this process; the tenant stays as it was'
@@ -101,9 +124,20 @@ export function createCompiledDocuments({
       return documents
     },
     killsOf: (id: string): readonly DatedKill[] => kills.get(id)?.kills ?? [],
+    compileApart,
+    /** They are about to be written. */
+    expect(changes: readonly DocumentChange[]): void {
+      drafts = new Map(changes.flatMap(({ tenant, after }) => (after === undefined ? [] : [[tenant, after]])))
+    },
     take(texts: ReadonlyMap<string, KeptText>): void {
-      documents = documentsIn(texts, documents)
+      documents = documentsIn(texts, documents, drafts)
       kills = killsIn(texts, kills)
+      drafts = new Map()
+    },
+    /** Has what is new compiled, so that `tenants` does not take long. */
+    async prepare(): Promise<void> {
+      const context = JSON.stringify(contextOfFile(file()))
+      for (const [id, document] of documents) if (!isCompiled(id, document, context)) await compileApart(id, document)
     },
     /** Versions have other documents than before. */
     forget(): void {
@@ -112,6 +146,7 @@ export function createCompiledDocuments({
       compiled = new Map([...compiled].map(([id, each]) => [id, outdated(each)]))
     },
     rereadReferences(): void {
+      for (const document of documents.values()) if (document.byPlatform) found.delete(document)
       compiled = new Map([...compiled].map(([id, each]) => [id, each.document.byPlatform ? outdated(each) : each]))
     },
     /** What `tenants` would answer after these changes, which compile. */
@@ -120,9 +155,9 @@ export function createCompiledDocuments({
       for (const { tenant: id, after } of changes) {
         // The file's stays, whatever is behind it.
         if (file().tenants.has(tenantId(id))) continue
-        const found = after && compileDocument(id, after, file(), env)
-        if (found !== undefined && 'tenant' in found)
-          tenants.set(tenantId(id), stoppedTenant(found.tenant, kills.get(id)?.kills ?? []))
+        const made = after && compileNow(id, after)
+        if (made !== undefined && 'tenant' in made)
+          tenants.set(tenantId(id), stoppedTenant(made.tenant, kills.get(id)?.kills ?? []))
         else tenants.delete(tenantId(id))
       }
       return tenants
@@ -130,7 +165,7 @@ export function createCompiledDocuments({
     problemsOf: (id: string): readonly Problem[] => compiled.get(id)?.problems ?? [],
     /** Those of documents and of the file, which wins where both have one. */
     tenants(): Map<TenantId, Tenant> {
-      const context = contextOfFile(file())
+      const context = JSON.stringify(contextOfFile(file()))
       compiled = new Map([...documents].map(([id, document]) => [id, compiledOf(id, document, context)]))
       return inUse()
     }
@@ -162,47 +197,25 @@ function stillTrusted({ document: before, tenant }: CompiledDocument, after: Ten
 
 const outdated = (document: CompiledDocument): CompiledDocument => ({ ...document, context: '' })
 
-export const textOfDocument = ({ tree, byPlatform }: Pick<TenantDocument, 'tree' | 'byPlatform'>): string =>
-  JSON.stringify({ tree, byPlatform })
-
-/** @param known those of before, which need not be parsed again */
-export function documentsIn(texts: ReadonlyMap<string, KeptText>, known: Documents): Documents {
+/** @param known those of before, and @param drafts those that may have been written, which need not be parsed again */
+export function documentsIn(
+  texts: ReadonlyMap<string, KeptText>,
+  known: Documents = new Map(),
+  drafts: Documents = new Map()
+): Documents {
   const parsed = [...texts].flatMap(([name, { version, text }]): Array<[string, TenantDocument]> => {
     if (text === undefined || !name.startsWith(documentPrefix)) return []
     const id = name.slice(documentPrefix.length)
     const before = known.get(id)
     if (before?.version === version) return [[id, before]]
-    const value: unknown = JSON.parse(text)
-    if (!isTree(value) || !isTree(value['tree'])) return []
-    const { tree, byPlatform } = value
-    return [[id, { version, tree, byPlatform: byPlatform === true, chars: text.length }]]
+    const draft = drafts.get(id)
+    if (draft?.version === version && draft.text === text) return [[id, draft]]
+    const document = documentOf(text, version)
+    return document === undefined ? [] : [[id, document]]
   })
   return new Map(parsed)
 }
 
 /** Undefined where one cannot be opened: to whoever goes back to these, it would be one that was not there. */
 export const wholeDocumentsIn = (texts: ReadonlyMap<string, KeptText> | undefined): Documents | undefined =>
-  texts?.values().every(({ text }) => text !== undefined) === true ? documentsIn(texts, new Map()) : undefined
-
-/** @throws ControlError limit_reached */
-export function checkSizes(documents: Documents, changes: readonly DocumentChange[]): void {
-  const after = new Map(documents)
-  for (const { tenant, after: document } of changes)
-    if (document === undefined) after.delete(tenant)
-    else after.set(tenant, document)
-  if (changes.some(({ after: document }) => document !== undefined && document.chars > maxDocumentChars))
-    throw isTooMuch('The document')
-  if (after.size > maxDocuments && after.size > documents.size) throw isTooMuch('So many tenants')
-  const all = [...after.values()].reduce((sum, document) => sum + document.chars, 0)
-  if (all > maxAllChars) throw isTooMuch('All documents together')
-}
-
-/** @throws ControlError limit_reached */
-export function checkMembers(changes: readonly DocumentChange[]): void {
-  for (const { after } of changes)
-    for (const kind of ['upstreams', 'endpoints'])
-      if (Object.keys(treeOf(after?.tree[kind])).length > maxMembers) throw isTooMuch(`More than ${maxMembers} ${kind}`)
-}
-
-const isTooMuch = (what: string): ControlError =>
-  new ControlError('limit_reached', `${what} would be more than is kept.`, 'Remove what is not needed.')
+  texts?.values().every(({ text }) => text !== undefined) === true ? documentsIn(texts) : undefined

@@ -16,13 +16,13 @@ import {
   createCompiledDocuments,
   documentPrefix,
   wholeDocumentsIn,
-  textOfDocument,
   type DocumentChange,
   type Documents
 } from './compiled-documents.ts'
 import { ControlError } from './control-error.ts'
 import { createJournal } from './journal.ts'
 import { createJudge, type Wish } from './judge.ts'
+import { createApartJudge } from './document/judge-apart.ts'
 import { createKillSwitches, type Commit, type KillSwitch } from './kill-switches.ts'
 import { killTextsAfter, textNamesOf, removedTenants } from './removed-tenants.ts'
 import { createRequestMemory } from './request-memory.ts'
@@ -47,7 +47,7 @@ interface ControlOptions {
 }
 
 const textsOf = (changes: readonly DocumentChange[]): Map<string, string | undefined> =>
-  new Map(changes.map(({ tenant, after }) => [documentPrefix + tenant, after && textOfDocument(after)]))
+  new Map(changes.map(({ tenant, after }) => [documentPrefix + tenant, after?.text]))
 
 function createTurns() {
   let last: Promise<unknown> = Promise.resolve()
@@ -65,17 +65,22 @@ function createTurns() {
 export async function createControl(options: ControlOptions) {
   const { store, file, wall, log } = options
   const journal = createJournal(options)
-  const compiled = createCompiledDocuments(options)
+  const apart = createApartJudge(options.env)
+  const compiled = createCompiledDocuments({ ...options, apart })
   // The journal takes one call after the other.
   const { inTurn, idle } = createTurns()
   let onChange = (): void => {}
   let stop = async (): Promise<void> => {}
+  async function takeUp(): Promise<void> {
+    compiled.take(journal.texts())
+    await compiled.prepare()
+    onChange()
+  }
   async function sync(mayHaveLost = false): Promise<void> {
     const found = await journal.pull(mayHaveLost)
     if (found === 'same') return
     if (found === 'replaced') compiled.forget()
-    compiled.take(journal.texts())
-    onChange()
+    await takeUp()
   }
   const poll = (mayHaveLost = false): void => {
     inTurn(() => sync(mayHaveLost)).catch((err: unknown) =>
@@ -87,25 +92,19 @@ export async function createControl(options: ControlOptions) {
     (err: unknown) => log.warn({ err }, 'the tenants that the admin API made cannot be read yet')
   )
 
-  const { judge, checkOwner } = createJudge({
-    file,
-    env: options.env,
-    documents: () => compiled.documents,
-    version: () => journal.version
-  })
+  const { judge, checkOwner } = createJudge({ file, compiled, apart, version: () => journal.version })
 
   /** @param judged what to write, judged anew where another writer was first: new texts; undefined: removed */
   const commit: Commit = async (about, judged, attempt = 1) => {
     await sync()
-    const texts = judged()
+    const texts = await judged()
     if (texts.size === 0) return
     const at = new Date(wall.now()).toISOString()
     if (!(await journal.append({ ...about, at }, texts))) {
       if (attempt < maxAttempts) return await commit(about, judged, attempt + 1)
       throw new ControlError('conflict', 'Others change the configuration at the same time.', 'Try again.')
     }
-    compiled.take(journal.texts())
-    onChange()
+    await takeUp()
     // The others find it at their next look in any case.
     await store.publish(controlChannel, String(journal.version)).catch((err: unknown) => {
       log.debug({ err }, 'other processes are not told of a change')
@@ -115,8 +114,9 @@ export async function createControl(options: ControlOptions) {
   async function write(wish: Wish): Promise<readonly DocumentChange[]> {
     const { author, action, removed } = wish
     let changes: readonly DocumentChange[] = []
-    await commit({ author, action }, () => {
-      changes = judge(wish)
+    await commit({ author, action }, async () => {
+      changes = await judge(wish)
+      compiled.expect(changes)
       return new Map([...textsOf(changes), ...killTextsAfter(changes, compiled.killsOf, removed)])
     })
     return changes
@@ -172,7 +172,7 @@ export async function createControl(options: ControlOptions) {
     preview: (wish: Wish) =>
       inTurn(async () => {
         await sync()
-        const changes = judge(wish)
+        const changes = await judge(wish)
         return { changes, after: withTenants(file(), compiled.tenantsAfter(changes), true) }
       }),
     /** What references stand for may have changed: with the next snapshot they are read again. */
@@ -205,6 +205,7 @@ export async function createControl(options: ControlOptions) {
     async close(): Promise<void> {
       await stop()
       await idle()
+      await apart.close()
     }
   }
 }

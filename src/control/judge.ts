@@ -2,17 +2,16 @@
 // documents that compile.
 
 import { countOf, maxProblems, type Problem } from '../config/problems.ts'
-import type { Environment } from '../config/references.ts'
 import type { Tree } from '../config/shape.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { tenantId } from '../protocol/messages.ts'
-import { canonicalJsonOf } from '../protocol/json-text.ts'
-import { compileDocument } from './compile-document.ts'
-import { checkMembers, checkSizes, textOfDocument, type DocumentChange, type Documents } from './compiled-documents.ts'
+import type { createCompiledDocuments, DocumentChange, Documents } from './compiled-documents.ts'
+import { checkMembers, checkSizes } from './document-limits.ts'
 import { ControlError } from './control-error.ts'
-import { checkTenantAdmin } from './permissions.ts'
+import type { ApartJudge } from './document/judge-apart.ts'
+import { checkTenantAdmin } from './document/permissions.ts'
 import type { RemovedTenant } from './removed-tenants.ts'
-import { hasReference, keepsReferences, notUsable, storedDocument } from './tenant-document.ts'
+import { documentOf, notUsable } from './document/tenant-document.ts'
 import type { ChangeAuthor } from './version-record.ts'
 
 /** New trees by tenant, without their secrets where they keep them; undefined: the tenant is removed. */
@@ -35,13 +34,13 @@ export interface Wish {
 interface JudgeOptions {
   /** What the file says, with the settings that hold until the process ends. */
   readonly file: () => Snapshot
-  readonly env: Environment
-  /** Those of the moment, and the number of the last version. */
-  readonly documents: () => Documents
+  readonly compiled: Pick<ReturnType<typeof createCompiledDocuments>, 'documents' | 'compileApart'>
+  readonly apart: Pick<ApartJudge, 'draft'>
+  /** The number of the last version. */
   readonly version: () => number
 }
 
-export function createJudge({ file, env, documents: documentsNow, version }: JudgeOptions) {
+export function createJudge({ file, compiled, apart, version }: JudgeOptions) {
   function checkOwner(tenant: string): void {
     if (!file().tenants.has(tenantId(tenant))) return
     throw new ControlError(
@@ -51,35 +50,41 @@ export function createJudge({ file, env, documents: documentsNow, version }: Jud
     )
   }
 
+  /** @returns undefined where it changes nothing. @throws ControlError */
+  async function changeOf(
+    { author: { role }, isBehindFile = false }: Wish,
+    tenant: string,
+    wanted: Tree | undefined
+  ): Promise<DocumentChange | undefined> {
+    const isPlatform = role === 'platform-admin'
+    if (!isBehindFile || !isPlatform) checkOwner(tenant)
+    const before = compiled.documents.get(tenant)
+    const { allowedHosts } = file().admin ?? { allowedHosts: [] }
+    if (wanted === undefined) {
+      if (!isPlatform) checkTenantAdmin(before?.tree, undefined, { allowedHosts })
+      return before && { tenant, before, after: undefined }
+    }
+    const text = await apart.draft({ role, allowedHosts, before: before?.text, wanted: JSON.stringify(wanted) })
+    return text === undefined ? undefined : { tenant, before, after: documentOf(text, version() + 1) }
+  }
+
   /** What a change comes to, without what changes nothing. @throws ControlError */
-  function judge({ author, change, admit, isBehindFile = false }: Wish): DocumentChange[] {
-    const documents = documentsNow()
-    const changes = [...change(documents)].flatMap(([tenant, wanted]): DocumentChange[] => {
-      if (!isBehindFile || author.role !== 'platform-admin') checkOwner(tenant)
-      const before = documents.get(tenant)
-      const tree = wanted && storedDocument(wanted, before?.tree)
-      if (author.role !== 'platform-admin') {
-        const { admin } = file()
-        checkTenantAdmin(before?.tree, tree, admin ?? { allowedHosts: [] })
-      }
-      if (tree === undefined || canonicalJsonOf(tree) === canonicalJsonOf(before?.tree))
-        return tree === undefined && before !== undefined ? [{ tenant, before, after: undefined }] : []
-      // A tenant-admin leaves references as they are, or takes them out.
-      const mayRefer =
-        author.role === 'platform-admin' || (before?.byPlatform === true && keepsReferences(before.tree, tree))
-      const byPlatform = mayRefer && hasReference(tree)
-      const chars = textOfDocument({ tree, byPlatform }).length
-      return [{ tenant, before, after: { version: version() + 1, tree, byPlatform, chars } }]
-    })
-    for (const each of changes) admit?.(each)
+  async function judge(wish: Wish): Promise<DocumentChange[]> {
+    const { documents } = compiled
+    const changes: DocumentChange[] = []
+    for (const [tenant, wanted] of wish.change(documents)) {
+      const change = await changeOf(wish, tenant, wanted)
+      if (change !== undefined) changes.push(change)
+    }
+    for (const each of changes) wish.admit?.(each)
     checkSizes(documents, changes)
-    checkUse(changes)
+    await checkUse(changes)
     checkMembers(changes)
     return changes
   }
 
   /** @throws ControlError not_usable, with the faults of all documents together within the limit of one */
-  function checkUse(changes: readonly DocumentChange[]): void {
+  async function checkUse(changes: readonly DocumentChange[]): Promise<void> {
     const problems: Problem[] = []
     let unread = 0
     for (const { tenant, after } of changes) {
@@ -88,8 +93,8 @@ export function createJudge({ file, env, documents: documentsNow, version }: Jud
         unread++
         continue
       }
-      const found = compileDocument(tenant, after, file(), env)
-      const faults = 'tenant' in found ? found.barred : found.problems
+      const made = await compiled.compileApart(tenant, after)
+      const faults = 'tenant' in made ? made.barred : made.problems
       problems.push(
         ...(changes.length === 1 ? faults : faults.map((each) => ({ ...each, path: `${tenant}.${each.path}` })))
       )

@@ -8,6 +8,8 @@ import { ControlError } from './control-error.ts'
 import { isSameKill, killsPrefix, withKill, type DatedKill } from './kills.ts'
 import type { ChangeAuthor } from './version-record.ts'
 
+type WantedTexts = ReadonlyMap<string, string | undefined>
+
 /**
  * Writes a version.
  * @param judged what to write, judged anew where another writer was first: new texts by name; undefined: removed
@@ -15,7 +17,7 @@ import type { ChangeAuthor } from './version-record.ts'
  */
 export type Commit = (
   about: { readonly author: ChangeAuthor; readonly action: string },
-  judged: () => ReadonlyMap<string, string | undefined>,
+  judged: () => WantedTexts | Promise<WantedTexts>,
   attempt?: number
 ) => Promise<void>
 

@@ -29,7 +29,7 @@ export async function removedTenants(
     const removal = journal.versionsOf(documentPrefix + id).at(-1)
     if (now.has(id) || removal === undefined) continue
     const texts = await journal.at(removal - 1, textNamesOf(id))
-    const document = documentsIn(texts ?? new Map(), new Map()).get(id)
+    const document = documentsIn(texts ?? new Map()).get(id)
     const kills = killsIn(texts ?? new Map(), new Map()).get(id)?.kills ?? []
     if (document !== undefined) removed.set(id, { tree: document.tree, kills })
   }

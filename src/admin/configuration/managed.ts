@@ -4,7 +4,7 @@
 import { Type } from '../../config/schema/type.ts'
 import type { Documents } from '../../control/compiled-documents.ts'
 import type { Control } from '../../control/control.ts'
-import type { TenantDocument } from '../../control/tenant-document.ts'
+import type { TenantDocument } from '../../control/document/tenant-document.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import type { AdminRole } from '../access.ts'
 import { etagOf } from './conditions.ts'

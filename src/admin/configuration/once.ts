@@ -1,6 +1,6 @@
 // `Idempotency-Key`: a POST that is sent again gets the answer of the first time.
 
-import { changeHash } from '../changes.ts'
+import { longChangeHash } from '../changes.ts'
 import { AdminReply, type AdminRequest, type AdminServices } from '../route.ts'
 
 /** @param action names the route. @throws ControlError, GatewayError unavailable */
@@ -12,7 +12,7 @@ export async function answeredOnce(
 ): Promise<AdminReply> {
   const { idempotencyKey: key } = conditions
   if (key === undefined) return await run()
-  const digest = changeHash({ action, params, body })
+  const digest = await longChangeHash({ action, params, body })
   const text = await control.requests.once({ sender: administrator.name, key, digest }, async () => {
     const { body, headers, status } = await run()
     return JSON.stringify({ body, headers, status })

@@ -3,8 +3,8 @@
 import type { Tree } from '../../config/shape.ts'
 import type { DocumentChange } from '../../control/compiled-documents.ts'
 import type { Wish } from '../../control/judge.ts'
-import { shownDocument, type TenantDocument } from '../../control/tenant-document.ts'
-import { changeHash, recordChange } from '../changes.ts'
+import { shownDocument, type TenantDocument } from '../../control/document/tenant-document.ts'
+import { longChangeHash, recordChange } from '../changes.ts'
 import type { AdminRequest, AdminServices } from '../route.ts'
 
 export interface NotedWish extends Pick<Wish, 'admit' | 'change' | 'removed' | 'isBehindFile'> {
@@ -30,13 +30,13 @@ export async function writeDocuments(
     action,
     admit(change) {
       admit?.(change)
-      administrator.charge(change.after?.chars ?? 0)
+      administrator.charge(change.after?.text.length ?? 0)
     }
   })
   // Of what is shown: the digest of a secret would let whoever reads the log try secrets out.
-  const digestOf = (document: TenantDocument | undefined): string | undefined => {
+  const digestOf = async (document: TenantDocument | undefined): Promise<string | undefined> => {
     const part = document && partOf(shownDocument(document.tree))
-    return part === undefined ? undefined : changeHash({ version: document?.version, part })
+    return part === undefined ? undefined : await longChangeHash({ version: document?.version, part })
   }
   for (const { tenant, before, after } of made)
     recordChange(services, {
@@ -45,8 +45,8 @@ export async function writeDocuments(
       action,
       tenant,
       target,
-      before: digestOf(before),
-      after: digestOf(after),
+      before: await digestOf(before),
+      after: await digestOf(after),
       address
     })
   return made

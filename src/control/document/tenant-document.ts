@@ -2,11 +2,11 @@
 // in it can be written and never read: where one stands, a reader gets `{ "secret": true }`, and a writer who sends
 // that back keeps what is there.
 
-import { keyDigest } from '../config/auth/key-rules.ts'
-import { createReport, type Path } from '../config/problems.ts'
-import { isTree, listOf, treeOf, type Tree } from '../config/shape.ts'
-import { canonicalJsonOf } from '../protocol/json-text.ts'
-import { ControlError } from './control-error.ts'
+import { keyDigest } from '../../config/auth/key-rules.ts'
+import { createReport, type Path } from '../../config/problems.ts'
+import { isTree, listOf, treeOf, type Tree } from '../../config/shape.ts'
+import { canonicalJsonOf } from '../../protocol/json-text.ts'
+import { ControlError } from '../control-error.ts'
 
 export interface TenantDocument {
   /** The version that changed it last. */
@@ -15,7 +15,17 @@ export interface TenantDocument {
   /** Does it have references of a platform-admin? Nobody else's are resolved. */
   readonly byPlatform: boolean
   /** As the store keeps it. */
-  readonly chars: number
+  readonly text: string
+}
+
+export const textOfDocument = ({ tree, byPlatform }: Pick<TenantDocument, 'tree' | 'byPlatform'>): string =>
+  JSON.stringify({ tree, byPlatform })
+
+/** @returns undefined where it is none */
+export function documentOf(text: string, version: number): TenantDocument | undefined {
+  const value: unknown = JSON.parse(text)
+  if (!isTree(value) || !isTree(value['tree'])) return undefined
+  return { version, tree: value['tree'], byPlatform: value['byPlatform'] === true, text }
 }
 
 /** In place of a secret. */
@@ -134,14 +144,14 @@ export function storedDocument(wanted: Tree, before: Tree | undefined): Tree {
       ? withMembers(upstream, Object.fromEntries(secretMaps.map((member) => [member, storedMap(member)])))
       : upstream
   }
-  const oldKeys = listOf(treeOf(before?.['auth'])['keys']).map(treeOf)
+  const oldKeys = new Map(listOf(treeOf(before?.['auth'])['keys']).map((key) => [treeOf(key)['name'], treeOf(key)]))
   const storedKey = (key: unknown, index: number): unknown => {
     if (!isTree(key)) return key
     const { key: plain, ...rest } = key
     // A reference is a key of the file's kind: what it stands for is not known here.
     if (typeof plain === 'string' && rest['sha256'] === undefined && plain.length >= 16 && !plain.includes('${'))
       return { ...rest, sha256: keyDigest({ key: plain }) }
-    const old = oldKeys.find(({ name }) => name === key['name'])
+    const old = oldKeys.get(key['name'])
     const keptMember = (member: string) => (value: unknown) =>
       kept(value, old?.[member], ['auth', 'keys', index, member], true)
     return withMembers(key, {

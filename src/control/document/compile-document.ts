@@ -1,16 +1,17 @@
 // From the document of a tenant to its part of the snapshot, by the same schema, rules and compiler as the file's.
 
-import { compile } from '../config/compile.ts'
-import { createReport, type Path, type Problem, type Report } from '../config/problems.ts'
-import { resolveReferences, type Environment } from '../config/references.ts'
-import { checkRules } from '../config/rules.ts'
-import { ConfigSchema, type ConfigInput } from '../config/schema/config.ts'
-import { checkShape, treeOf, type Tree } from '../config/shape.ts'
-import { isAllowedHost } from '../config/formats.ts'
-import type { AuthConfig } from '../config/auth/auth-config.ts'
-import type { AdminConfig, Snapshot, Tenant } from '../config/snapshot.ts'
-import { tenantId } from '../protocol/messages.ts'
-import { hasReference, type TenantDocument } from './tenant-document.ts'
+import { compile } from '../../config/compile.ts'
+import type { JudgedConfig } from '../../config/load.ts'
+import { createReport, type Path, type Problem, type Report } from '../../config/problems.ts'
+import { resolveReferences, type Environment } from '../../config/references.ts'
+import { checkRules } from '../../config/rules.ts'
+import { ConfigSchema, type ConfigInput } from '../../config/schema/config.ts'
+import { checkShape, treeOf, type Tree } from '../../config/shape.ts'
+import { isAllowedHost } from '../../config/formats.ts'
+import type { AuthConfig } from '../../config/auth/auth-config.ts'
+import type { AdminConfig, Snapshot, Tenant } from '../../config/snapshot.ts'
+import { tenantId } from '../../protocol/messages.ts'
+import { documentOf, hasReference } from './tenant-document.ts'
 
 /** Relative paths would depend on where a gateway keeps its file: those of documents are absolute. */
 const folder = '/'
@@ -18,25 +19,42 @@ const folder = '/'
 /** Variables that would make another program of an allowed command. */
 const programVariables = /^(?:PATH|LD_.*|DYLD_.*|NODE_OPTIONS|PYTHONPATH|PYTHONHOME|BASH_ENV|ENV)$/
 
-export type Compiled =
-  | {
-      readonly tenant: Tenant
-      /** Why upstreams are left out that start programs: the list of programs may be shorter than it was. */
-      readonly barred: readonly Problem[]
-    }
-  | { readonly problems: readonly Problem[] }
+/** What of the file the tenants of documents are judged and compiled with. */
+type DocumentContext = ReturnType<typeof contextOfFile>
 
-/** What of the file the tenants of documents are compiled with. */
-export const contextOfFile = ({ listen, publicUrl, audit, admin, vault }: Snapshot): string =>
-  JSON.stringify([listen, publicUrl, audit === undefined, admin, vault === undefined])
+export const contextOfFile = ({ listen, publicUrl, audit, admin, vault }: Snapshot) => ({
+  /** Beside the tenants. */
+  members: {
+    listen,
+    ...(publicUrl !== undefined && { publicUrl }),
+    ...(audit !== undefined && { audit: {} }),
+    ...(vault !== undefined && { vault }),
+    ...(admin !== undefined && { admin: adminOf(admin) })
+  },
+  allowedCommands: admin?.allowedCommands ?? [],
+  allowedHosts: admin?.allowedHosts ?? []
+})
 
-/** @param file what the file says; `listen` and `publicUrl` are those that the gateway runs with */
-export function compileDocument(
-  id: string,
-  { tree, byPlatform }: Pick<TenantDocument, 'tree' | 'byPlatform'>,
-  file: Snapshot,
-  env: Environment
-): Compiled {
+export interface JudgeWork {
+  /** Of the tenant. */
+  readonly id: string
+  /** Of the document, as the store keeps it. */
+  readonly text: string
+  readonly context: DocumentContext
+}
+
+interface Barred {
+  /** Why upstreams are left out that start programs: the list of programs may be shorter than it was. */
+  readonly barred: readonly Problem[]
+}
+
+/** What can be compiled, or all that is wrong. */
+export type JudgedDocument = (JudgedConfig & Barred) | { readonly problems: readonly Problem[] }
+
+export type Compiled = ({ readonly tenant: Tenant } & Barred) | { readonly problems: readonly Problem[] }
+
+export function judgeDocument({ id, text, context }: JudgeWork, env: Environment): JudgedDocument {
+  const { tree = {}, byPlatform = false } = documentOf(text, 0) ?? {}
   // Those of a tenant-admin were refused when it was written; what is here all the same is not looked up.
   if (!byPlatform && hasReference(tree)) {
     const [message, suggestion] = ['refers to variables or files', 'Only a platform-admin may do so.']
@@ -45,43 +63,34 @@ export function compileDocument(
   const report = createReport(() => undefined)
   const whole = { tenants: { [id]: tree } }
   const { value, isReference, inserted } = resolveReferences(whole, folder, env, report)
-  const { listen, publicUrl, audit, admin, vault } = file
-  const config = checkShape(
-    ConfigSchema,
-    {
-      ...treeOf(value),
-      listen,
-      ...(publicUrl !== undefined && { publicUrl }),
-      ...(audit !== undefined && { audit: {} }),
-      ...(vault !== undefined && { vault }),
-      ...(admin !== undefined && { admin: adminOf(admin) })
-    },
-    report,
-    isReference
-  )
-  checkRules(config, report, { ...listen, mayLetNobodyIn: true, inserted })
+  const { members, allowedCommands } = context
+  const config = checkShape(ConfigSchema, { ...treeOf(value), ...members }, report, isReference)
+  checkRules(config, report, { ...members.listen, mayLetNobodyIn: true, inserted })
   const input = treeOf(config)
   const wanted = treeOf(treeOf(input['tenants'])[id])
   const barred = createReport(() => undefined)
   const upstreams = Object.entries(treeOf(wanted['upstreams'])).map(([name, upstream]) => {
     const path = ['tenants', id, 'upstreams', name]
-    const isAllowed = checkProgram(treeOf(upstream), admin?.allowedCommands ?? [], path, barred)
+    const isAllowed = checkProgram(treeOf(upstream), allowedCommands, path, barred)
     return [name, isAllowed ? upstream : { ...treeOf(upstream), disabled: true }]
   })
   const problemsIn = (found: Report): Problem[] =>
     found.problems().map((each) => ({ ...each, path: withoutPrefix(each.path, `tenants.${id}.`) }))
   const problems = problemsIn(report)
   if (problems.length > 0) return { problems: [...problems, ...problemsIn(barred)] }
-  const checkedInput = { ...input, tenants: { [id]: { ...wanted, upstreams: Object.fromEntries(upstreams) } } }
-  const { tenants } = compile(checkedInput as unknown as ConfigInput, {
-    folder,
-    dataDir: undefined,
-    ...listen,
-    inserted
-  })
+  const checked = { ...input, tenants: { [id]: { ...wanted, upstreams: Object.fromEntries(upstreams) } } }
+  // What has no problems has the type of the schema.
+  return { config: checked as unknown as ConfigInput, inserted, barred: problemsIn(barred) }
+}
+
+/** @param judged by `judgeDocument`, with the same tenant and context */
+export function compileDocument(id: string, judged: JudgedDocument, context: DocumentContext): Compiled {
+  if ('problems' in judged) return judged
+  const { config, inserted, barred } = judged
+  const { tenants } = compile(config, { folder, dataDir: undefined, ...context.members.listen, inserted })
   const tenant = tenants.get(tenantId(id))
   if (tenant === undefined) throw new Error('a document was compiled to no tenant')
-  return { tenant: { ...tenant, auth: confined(tenant.auth, admin?.allowedHosts ?? []) }, barred: problemsIn(barred) }
+  return { tenant: { ...tenant, auth: confined(tenant.auth, context.allowedHosts) }, barred }
 }
 
 /** Where a tenant-admin may have named an issuer, what it answers leads to no host that a tenant-admin may not name. */

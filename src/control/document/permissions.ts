@@ -1,13 +1,13 @@
 // What a tenant-admin may not put into the document of a tenant, because it would reach beyond the tenant: programs of
 // the gateway's machine, its secrets, and hosts that only its network reaches.
 
-import { isAllowedHost } from '../config/formats.ts'
-import type { Problem } from '../config/problems.ts'
-import { pathText } from '../config/problems.ts'
-import type { AdminConfig } from '../config/snapshot.ts'
-import { isTree, listOf, stringOrNone, treeOf, type Tree } from '../config/shape.ts'
-import { canonicalJsonOf } from '../protocol/json-text.ts'
-import { ControlError } from './control-error.ts'
+import { isAllowedHost } from '../../config/formats.ts'
+import type { Problem } from '../../config/problems.ts'
+import { pathText } from '../../config/problems.ts'
+import type { AdminConfig } from '../../config/snapshot.ts'
+import { isTree, listOf, stringOrNone, treeOf, type Tree } from '../../config/shape.ts'
+import { canonicalJsonOf } from '../../protocol/json-text.ts'
+import { ControlError } from '../control-error.ts'
 import { hasReference } from './tenant-document.ts'
 
 /**
@@ -88,9 +88,9 @@ function issuerFaults(before: Tree, next: Tree, allowedHosts: readonly string[])
     ? []
     : hostFault(treeOf(providerOf(next))['issuer'], 'auth.login.provider.issuer', allowedHosts)
   const issuersOf = (tree: Tree): readonly unknown[] => listOf(treeOf(tree['auth'])['issuers'])
-  const old = issuersOf(before)
+  const old = new Set(issuersOf(before).map(canonicalJsonOf))
   const issuers = issuersOf(next).flatMap((each, index): Problem[] => {
-    if (!isTree(each) || old.some((other) => isSame(each, other))) return []
+    if (!isTree(each) || old.has(canonicalJsonOf(each))) return []
     const path = pathText(['auth', 'issuers', index])
     const { issuer, jwksUri, introspection } = each
     return Object.entries({ issuer, jwksUri, 'introspection.url': treeOf(introspection)['url'] }).flatMap(
