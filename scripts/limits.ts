@@ -34,6 +34,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['vault/known-people.ts forgottenAtOnce', 'people who make room then, the least recent ones', 'process', '-'],
     ['vault/known-people.ts idleMs', 'time without requests and streams', 'person', 'forgotten, connections close'],
     ['vault/known-people.ts orderMs', 'exactness of who was the least recent', 'process', '-'],
+    [
+      'vault/people-connections.ts revokedAtOnce',
+      'connections that are revoked, or given back, at once',
+      'request',
+      '-'
+    ],
+    ['store/keys.ts grantsListed', 'connections that administrators find', 'tenant', 'those of before are left out'],
     ['vault/grants.ts keptMs', 'time until they are read again', 'person', '-'],
     ['vault/renewal-turns.ts pollMs', 'time between looks for the end of a renewal', 'person and upstream', '-'],
     ['vault/oauth/account-client.ts maxCredentialLength chars', 'id and secret of a client', 'issuer', 'refused'],
@@ -1356,6 +1363,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 
 /** Numbers that bound nothing which a user would notice: formats, sizes of samples, intervals of sweeping. */
 const exceptions = `
+admin/live/connections.ts maxNameChars
 control/document/judge-apart.ts shortChars
 observe/metrics/runtime.ts delayResolution
 observe/calls.ts loggedSessionChars

@@ -154,7 +154,7 @@ export async function createGateway(
   const { listings, catalogOf } = shared
   const held = { live, streams, memory, calls, supervisor, modernRelay, httpSse, connections: server.connections }
   const shown = { snapshot, listings, catalogOf, pool, sessions, control, store, audit, metrics, held, ...clocks }
-  const services = { ...shown, watch: now?.watch, usage: now?.usage, renew: now?.renew }
+  const services = { ...shown, vault, watch: now?.watch, usage: now?.usage, renew: now?.renew }
   const admin = createAdminServer({ ...services, version, log })
 
   async function shutDown(): Promise<void> {

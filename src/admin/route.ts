@@ -16,13 +16,13 @@ import type { Sessions } from '../session/sessions.ts'
 import type { Clock } from '../time/clock.ts'
 import type { Store } from '../store/port.ts'
 import type { Pool } from '../upstream/pool/pool.ts'
+import type { Vault } from '../vault/vault.ts'
 import type { Administrator, AdminRole } from './access.ts'
 import type { Conditions } from './configuration/conditions.ts'
 import type { Usage } from './live/usage.ts'
 import type { Watch } from './live/watch.ts'
 import { AdminProblem, noSuch } from './problem.ts'
 
-/** What the handlers look at, and what they act on. */
 /** What the process holds, as numbers. */
 interface Held {
   readonly live: { readonly size: number }
@@ -36,6 +36,7 @@ interface Held {
   readonly calls: { tenants(): Iterable<string> }
 }
 
+/** What the handlers look at, and what they act on. */
 export interface AdminServices {
   readonly snapshot: () => Snapshot
   readonly listings: Pick<Listings, 'peek' | 'awaitListings' | 'revalidate'>
@@ -43,6 +44,7 @@ export interface AdminServices {
   readonly pool: Pick<Pool, 'stateOf' | 'statesOf'>
   readonly sessions: Pick<Sessions, 'index' | 'end'>
   readonly control: Control
+  readonly vault: Pick<Vault, 'connections'>
   /** undefined only where there is no admin API; so is `usage`. */
   readonly watch: Pick<Watch, 'listen'> | undefined
   readonly usage: Pick<Usage, 'read'> | undefined

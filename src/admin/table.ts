@@ -16,6 +16,7 @@ import { defineRoute, everyRole, type AdminRoute } from './route.ts'
 import { liveRoutes } from './live/routes.ts'
 import { reconnectRoute } from './live/reconnect.ts'
 import { usageRoute } from './live/usage-routes.ts'
+import { connectionRoutes } from './live/connections.ts'
 import { sessionRoutes } from './live/sessions.ts'
 import { configurationRoutes } from './tenants.ts'
 import { upstreamRoutes } from './upstreams.ts'
@@ -45,6 +46,7 @@ export const adminRoutes: readonly AdminRoute[] = [
   ...killRoutes,
   ...questionRoutes,
   ...sessionRoutes,
+  ...connectionRoutes,
   ...liveRoutes,
   usageRoute,
   reconnectRoute

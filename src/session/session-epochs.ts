@@ -7,7 +7,15 @@
 
 import type { Log } from '../observe/log.ts'
 import { tenantId, type TenantId } from '../protocol/messages.ts'
-import { foreverMs, sessionEndsKey, sessionsChannel, tenantsKept, tenantsKey, vaultKeyKey } from '../store/keys.ts'
+import {
+  foreverMs,
+  grantIndexKey,
+  sessionEndsKey,
+  sessionsChannel,
+  tenantsKept,
+  tenantsKey,
+  vaultKeyKey
+} from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { SessionSettings } from './session-index.ts'
 
@@ -71,6 +79,7 @@ export function createSessionEpochs(store: Store, log: Log) {
     // What its people have connected can be opened by nobody any more. Only here: a store that has lost the end of
     // sessions costs people their sessions, and not their accounts.
     await store.delete(vaultKeyKey(tenant))
+    await store.delete(grantIndexKey(tenant))
     saw(tenant, await store.count(sessionEndsKey(tenant), perEpoch, foreverMs))
     leaving.delete(tenant)
     gone.add(tenant)

@@ -32,6 +32,7 @@ export const keyTable = {
   'login-grant': ['tenant', 'grant'],
   'vault-key': ['tenant'],
   grant: ['tenant', 'issuer', 'subject', 'upstream'],
+  'grant-index': ['tenant'],
   'grant-client': ['tenant', 'issuer'],
   'grant-pending': ['tenant', 'state'],
   'grant-begun': ['tenant', 'issuer', 'subject'],
@@ -89,6 +90,8 @@ export const requestTtlMs = 24 * 60 * 60 * 1000
 export const usageTtlMs = 63 * 24 * 60 * 60 * 1000
 /** Of those that counted on one day. */
 export const usageProcessesKept = 500
+/** Of a tenant, for the admin API: upstreams that people have connected, those connected last. */
+export const grantsListed = 20_000
 export const healthTtlMs = 60 * 1000
 
 /**
@@ -143,6 +146,7 @@ export const loginKey = keyMaker('login')
 export const loginGrantKey = keyMaker('login-grant')
 export const vaultKeyKey = keyMaker('vault-key')
 export const grantKey = keyMaker('grant')
+export const grantIndexKey = keyMaker('grant-index')
 export const grantClientKey = keyMaker('grant-client')
 export const grantPendingKey = keyMaker('grant-pending')
 export const grantBegunKey = keyMaker('grant-begun')

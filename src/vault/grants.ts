@@ -9,6 +9,7 @@ import { grantKey, grantsChannel } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { Clock } from '../time/clock.ts'
 import type { Grant, GrantsOfPerson } from './grant.ts'
+import { createGrantIndex } from './grant-index.ts'
 import { createKnownPeople } from './known-people.ts'
 import { createRenewalTurns } from './renewal-turns.ts'
 import type { SealedValues } from './sealed-values.ts'
@@ -29,6 +30,7 @@ interface GrantsOptions {
 export type Grants = Awaited<ReturnType<typeof createGrants>>
 
 export async function createGrants({ store, values, epochs, clock, log }: GrantsOptions) {
+  const index = createGrantIndex(store)
   const reading = new Map<string, Promise<GrantsOfPerson>>()
   const known = createKnownPeople(epochs, clock)
   const { people, used, keep } = known
@@ -136,6 +138,7 @@ export async function createGrants({ store, values, epochs, clock, log }: Grants
     async put(person: Person, upstream: string, grant: Omit<Grant, 'id' | 'connectedAt'>, now: number): Promise<void> {
       const end = await turn(person, upstream)
       try {
+        await index.add(person, upstream)
         await write(person, upstream, { ...grant, id: randomBytes(12).toString('base64url'), connectedAt: now })
       } finally {
         await end()
@@ -158,6 +161,8 @@ export async function createGrants({ store, values, epochs, clock, log }: Grants
       await written(person)
       return was
     },
+    /** Of a tenant: who may have given something. @throws GatewayError unavailable */
+    listed: index.list,
     isFirstToRenew: isFirst,
     onChange: known.onChange,
     retain: known.retain,

@@ -10,6 +10,7 @@ import type { Clock } from '../time/clock.ts'
 import { ConnectRefused } from './oauth/account-client.ts'
 import { createAccounts } from './oauth/connect-account.ts'
 import { onceATurn } from '../time/turns.ts'
+import { createPeopleConnections } from './people-connections.ts'
 import { createConnectPages } from './connect-pages.ts'
 import { createCredentials } from './credentials.ts'
 import { createGrants } from './grants.ts'
@@ -51,6 +52,7 @@ export async function createVault(options: VaultOptions) {
   const credentials = createCredentials({ fetch, grants, pages, clock, wall, log })
   const views = createPersonalViews(grants)
   return {
+    connections: createPeopleConnections({ grants, giveBack: accounts.giveBack }),
     sealer,
     accounts,
     grants,

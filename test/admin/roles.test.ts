@@ -12,6 +12,7 @@ const nameOf = ({ method, path }: { readonly method: string; readonly path: stri
 const bodies: Readonly<Record<string, unknown>> = {
   'POST /v1/tenants/{tenant}/endpoints/{endpoint}/catalog': {},
   'POST /v1/tenants/{tenant}/keys': { name: 'new' },
+  'POST /v1/tenants/{tenant}/connections/revoke': { all: true },
   'POST /v1/plan': { tenants: {} },
   'POST /v1/apply': { tenants: {} },
   'POST /v1/rollback': { version: 1 },

@@ -17,6 +17,8 @@ export interface AuthorizationServer {
   readonly tokenRequests: URLSearchParams[]
   /** Clients that have registered themselves. */
   registrations: number
+  /** Tokens that were given back. */
+  revocations: number
   /** Every grant of a person ends: their refresh tokens are refused. */
   revoke(person: string): void
 }
@@ -52,6 +54,7 @@ export async function authorizationServer(
     down: false,
     tokenRequests: [] as URLSearchParams[],
     registrations: 0,
+    revocations: 0,
     revoke: (person: string) => void revoked.add(person)
   }
   const url = await listen(
@@ -109,6 +112,7 @@ export async function authorizationServer(
   })
   provider.use(async (context, next) => {
     await next()
+    if (context.path === '/token/revocation' && context.status === 200) state.revocations++
     if (context.path === '/token')
       state.tokenRequests.push(new URLSearchParams(context.oidc?.body as Record<string, string>))
   })

@@ -1,16 +1,9 @@
 // The pages of a person's connections: plain HTML that works without JavaScript. Secrets go in and never come out.
 
 import { escaped } from '../../login/pages.ts'
+import type { ConnectionState } from '../../vault/connection-state.ts'
 
-export interface ConnectionState {
-  readonly upstream: string
-  readonly kind: 'account' | 'secret'
-  readonly state: 'connected' | 'not connected' | 'has to be connected again'
-  /** Why it has to be connected again. */
-  readonly reason?: string | undefined
-  /** ISO 8601 */
-  readonly connectedAt?: string | undefined
-  readonly scopes?: readonly string[] | undefined
+export interface ShownConnection extends ConnectionState {
   /** Of the secret, on the page; where to get one. */
   readonly label?: string | undefined
   readonly help?: string | undefined
@@ -32,7 +25,7 @@ const keyField = `<p><label for="key">Your API key, or an access token of yours 
 <input id="key" name="key" type="password" autocomplete="off" required maxlength="12288"></p>
 `
 
-export function connectionsBody(path: string, csrf: string, account: string, all: readonly ConnectionState[]): string {
+export function connectionsBody(path: string, csrf: string, account: string, all: readonly ShownConnection[]): string {
   const rows = all.map((each) => `<div><dt>${escaped(each.upstream)}</dt><dd>${rowOf(path, csrf, each)}</dd></div>`)
   return `
 <p class="note">You are ${escaped(account)}.</p>
@@ -40,7 +33,7 @@ ${all.length === 0 ? '<p>Nothing here has to be connected.</p>' : `<dl>${rows.jo
 <form method="post" action="${escaped(path)}">${hidden(csrf, 'sign-out')}<button>Sign out</button></form>`
 }
 
-function rowOf(path: string, csrf: string, each: ConnectionState): string {
+function rowOf(path: string, csrf: string, each: ShownConnection): string {
   const { upstream, kind, state, reason, connectedAt, scopes, label = 'API key', help } = each
   const facts = [
     state,

@@ -53,6 +53,14 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
     fetch([url, issuer, authorizationUrl, tokenUrl])
   const insecure = { [oauth.allowInsecureRequests]: true } as const
 
+  /** To its provider. Never rejects. */
+  async function giveBack(definition: HttpDefinition, auth: UserAuth, account: Account): Promise<void> {
+    const { name: upstream, tenant } = definition
+    await revokeAccount(account, auth, fetchFor(definition, auth)).catch((err: unknown) => {
+      log.warn({ err, upstream, tenant }, 'an account could not be given back')
+    })
+  }
+
   return {
     /**
      * @returns where to send the browser
@@ -165,11 +173,9 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
     async disconnect(definition: HttpDefinition, auth: UserAuth, person: Person): Promise<void> {
       const grant = await grants.get(person, definition.name)
       await grants.remove(person, definition.name)
-      if (grant?.account === undefined) return
-      await revokeAccount(grant.account, auth, fetchFor(definition, auth)).catch((err: unknown) => {
-        log.warn({ err, upstream: definition.name, tenant: person.tenant }, 'an account could not be given back')
-      })
-    }
+      if (grant?.account !== undefined) await giveBack(definition, auth, grant.account)
+    },
+    giveBack
   }
 }
 

@@ -1,0 +1,142 @@
+// What people have connected at the upstreams of a tenant: how each connection stands, and that it ends. What they gave
+// is never shown.
+
+import type { Static } from 'typebox'
+import { closedObject } from '../../config/schema/parts.ts'
+import { Type } from '../../config/schema/type.ts'
+import type { Tenant } from '../../config/snapshot.ts'
+import { grantsListed } from '../../store/keys.ts'
+import type { PeopleConnections } from '../../vault/people-connections.ts'
+import type { ListedGrant } from '../../vault/grant-index.ts'
+import { changeHash, recordChange } from '../changes.ts'
+import { page, pageQuery, pageSchema, type PageRequest } from '../paging.ts'
+import { AdminProblem } from '../problem.ts'
+import { administrators, defineRoute, everyRole } from '../route.ts'
+
+/** Of what is noted. */
+const maxNameChars = 300
+
+const name = (description: string) => Type.Optional(Type.String({ maxLength: 4_096, description }))
+const whose = {
+  issuer: name('Of people: the `iss` of their tokens; `urn:gatehouse:key` for API keys.'),
+  subject: name('Of one person of this issuer: `sub`, or the name of the API key.'),
+  upstream: name('Of connections to this upstream.')
+}
+
+const ConnectionEntry = closedObject({
+  issuer: Type.String({ description: 'Who says who the person is.' }),
+  subject: Type.String({ description: 'The person, or the name of an API key.' }),
+  upstream: Type.String({ description: 'What it is connected to.' }),
+  kind: Type.Enum(['account', 'secret'], { description: 'A secret was entered; an account allowed.' }),
+  state: Type.Enum(['connected', 'has to be connected again', 'not in use'], {
+    description: '`not in use`: it was given for another server, or in another way, than the configuration has now.'
+  }),
+  reason: Type.Optional(Type.String({ description: 'Why it has to be connected again.' })),
+  connectedAt: Type.Optional(Type.String({ description: 'RFC 3339.' })),
+  scopes: Type.Optional(Type.Array(Type.String(), { description: 'Of an account, as far as is known.' }))
+})
+type ConnectionEntry = Static<typeof ConnectionEntry>
+
+type Wanted = Readonly<Partial<Record<keyof typeof whose, string | undefined>>>
+
+/** @throws AdminProblem invalid_request: the same subject of two issuers is two people */
+function meantBy({ issuer, subject, upstream }: Wanted): (each: ListedGrant) => boolean {
+  if (subject !== undefined && issuer === undefined)
+    throw new AdminProblem('invalid_request', '"subject" needs "issuer".', 'Say whose subject it is.')
+  return (each) =>
+    (issuer === undefined || each.person.issuer === issuer) &&
+    (subject === undefined || each.person.subject === subject) &&
+    (upstream === undefined || each.upstream === upstream)
+}
+
+const nameOf = ({ person: { issuer, subject }, upstream }: ListedGrant): string =>
+  JSON.stringify([issuer, subject, upstream])
+
+async function connectionsIn(
+  connections: PeopleConnections,
+  tenant: Tenant,
+  { limit, ...query }: PageRequest & Wanted
+) {
+  const isMeant = meantBy(query)
+  const listed = (await connections.list(tenant.id)).filter(isMeant)
+  const items: ConnectionEntry[] = []
+  let { cursor } = query
+  // Until the page is full: some of those that are listed are there no more.
+  do {
+    const found: ReturnType<typeof page<ListedGrant>> = page(listed, nameOf, { limit: limit - items.length, cursor })
+    const states = await Promise.all(found.items.map((each) => connections.stateOf(tenant, each)))
+    for (const [at, each] of found.items.entries()) {
+      const state = states[at]
+      if (state === undefined) continue
+      const { issuer, subject } = each.person
+      const { upstream, kind, state: stands, reason, connectedAt, scopes } = state
+      items.push({
+        ...{ issuer, subject, upstream, kind, state: stands },
+        ...(reason !== undefined && { reason }),
+        ...(connectedAt !== undefined && { connectedAt }),
+        ...(scopes !== undefined && { scopes: [...scopes] })
+      })
+    }
+    cursor = found.nextCursor ?? undefined
+  } while (cursor !== undefined && items.length < limit)
+  return { items, nextCursor: cursor ?? null }
+}
+
+export const connectionRoutes = [
+  defineRoute(
+    {
+      method: 'GET',
+      path: '/v1/tenants/{tenant}/connections',
+      roles: everyRole,
+      summary:
+        'Accounts and secrets that people have connected for upstreams ([connections.md](connections.md)), by their ' +
+        `names: of the ${grantsListed.toLocaleString('en')} that were connected last. Never what they gave.`,
+      query: closedObject({ ...whose, ...pageQuery }),
+      response: pageSchema(ConnectionEntry)
+    },
+    ({ tenant, query }, { vault }) => connectionsIn(vault.connections, tenant, query)
+  ),
+  defineRoute(
+    {
+      method: 'POST',
+      path: '/v1/tenants/{tenant}/connections/revoke',
+      roles: administrators,
+      summary:
+        'Ends connections of people, at every process: of one person, to one upstream, or all of the tenant. Their ' +
+        'calls are refused until they connect again; accounts are given back to their providers.',
+      body: closedObject({
+        ...whose,
+        all: Type.Optional(Type.Literal(true, { description: 'All of the tenant, in place of the others.' }))
+      }),
+      response: closedObject({ revoked: Type.Integer({ description: 'How many there were.' }) })
+    },
+    async ({ tenant, body: { all, ...wanted }, administrator, address }, services) => {
+      const given = Object.entries(wanted).filter(([, value]) => value !== undefined)
+      if ((all === true) === given.length > 0)
+        throw new AdminProblem(
+          'invalid_request',
+          'The request does not say which connections end, or says it twice.',
+          'Send "issuer" and "subject", "upstream", or "all": true alone.'
+        )
+      const revoked: string[] = []
+      try {
+        for await (const some of services.vault.connections.revoke(tenant, meantBy(wanted)))
+          revoked.push(...some.map(nameOf))
+      } finally {
+        // Also those of before the store went away.
+        if (revoked.length > 0)
+          recordChange(services, {
+            actor: administrator.name,
+            role: administrator.role,
+            action: 'connection.revoke',
+            tenant: tenant.id,
+            target: given.map(([member, value]) => `${member} ${value.slice(0, maxNameChars)}`).join(', ') || 'all',
+            before: changeHash(revoked.sort()),
+            after: undefined,
+            address
+          })
+      }
+      return { revoked: revoked.length }
+    }
+  )
+] as const

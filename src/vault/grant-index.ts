@@ -1,0 +1,32 @@
+// Who has given something for which upstream of a tenant, for those who run the gateway: grants stand in the store
+// under digests of names, which tell nobody's. What was given is not here.
+
+import type { Person } from '../config/auth/upstream-auth.ts'
+import type { TenantId } from '../protocol/messages.ts'
+import { foreverMs, grantIndexKey, grantsListed } from '../store/keys.ts'
+import type { Store } from '../store/port.ts'
+
+export interface ListedGrant {
+  readonly person: Person
+  readonly upstream: string
+}
+
+export function createGrantIndex(store: Pick<Store, 'append' | 'entries'>) {
+  return {
+    /** Before it is given: a grant that nobody finds could not be revoked. @throws GatewayError unavailable */
+    async add({ tenant, issuer, subject }: Person, upstream: string): Promise<void> {
+      const [key, entry] = [grantIndexKey(tenant), JSON.stringify([issuer, subject, upstream])]
+      // Whoever connects again and again must not push out the others.
+      if ((await store.entries(key)).includes(entry)) return
+      await store.append(key, entry, { ttlMs: foreverMs, keep: grantsListed })
+    },
+    /** Some of them may have been disconnected since. @throws GatewayError unavailable */
+    async list(tenant: TenantId): Promise<ListedGrant[]> {
+      const entries = new Set(await store.entries(grantIndexKey(tenant)))
+      return [...entries].map((entry) => {
+        const [issuer, subject, upstream] = JSON.parse(entry) as [string, string, string]
+        return { person: { tenant, issuer, subject }, upstream }
+      })
+    }
+  }
+}
