@@ -42,8 +42,8 @@ export interface MeasuredWay {
 
 const warmMs = 200
 const roundMs = 800
-/** After some ten thousand calls little is compiled any more. */
-const firstWarmMs = 2_500
+/** After some ten thousand operations little is compiled any more: so many, which a busy machine takes longer for. */
+const firstWarm = { operations: 20_000, leastMs: 2_500, mostMs: 12_000 }
 
 /** @throws Error that says what this machine lacks */
 export async function measureWorkload(workload: Workload, options: RoundsOptions): Promise<Measured> {
@@ -54,8 +54,8 @@ export async function measureWorkload(workload: Workload, options: RoundsOptions
     for (const way of workload.ways) jobs.push(await jobOf(stage, workload, way, peers))
     let rate: number | undefined
     for (const job of jobs) {
-      const { perSecond } = await stage.measure({ ...job, warmMs: firstWarmMs, ms: 500 })
-      if (workload.open === true) rate = Math.round(perSecond / 2)
+      await warm(stage, job)
+      if (workload.open === true) rate = Math.round((await stage.measure(job)).perSecond / 2)
     }
     const loads: Load[][] = jobs.map(() => [])
     for (let round = 0; round < options.rounds; round++) {
@@ -64,6 +64,16 @@ export async function measureWorkload(workload: Workload, options: RoundsOptions
     return { workload, rounds: options.rounds, ways: workload.ways.map((way, at) => summary(way, loads, at)) }
   } finally {
     await stage.close()
+  }
+}
+
+async function warm(stage: Stage, job: Job): Promise<void> {
+  const startedAt = performance.now()
+  for (let operations = 0; ;) {
+    operations += (await stage.measure({ ...job, warmMs: 0, ms: 1_000 })).operations
+    const elapsedMs = performance.now() - startedAt
+    const isHot = operations >= firstWarm.operations && elapsedMs >= firstWarm.leastMs
+    if (isHot || elapsedMs >= firstWarm.mostMs) return
   }
 }
 

@@ -69,7 +69,15 @@ export async function prepareOperations(target: Target, connections: number): Pr
     const first = await openSession(opener, atOwner.ask)
     const name = await findTool(tool, (params) => atOwner.ask(opener.legacy(first, 'tools/list', params)))
     if (kind === 'life') return each(() => lifeOfASession(to, name))
-    const requests = [first, ...(await openSessions(owner, sessions - 1))].map((session) =>
+    const opened = [first, ...(await openSessions(owner, sessions - 1))]
+    // The first call of a session opens its connection to the upstream: with many sessions, nothing else would be
+    // measured for as long as not all of them have had their turn.
+    if (kind === 'call' && tool === 'echo')
+      await callOnce(
+        target,
+        opened.map((session) => to.legacy(session, 'tools/call', callOf(name, tool)))
+      )
+    const requests = opened.map((session) =>
       kind === 'list' ? to.legacy(session, 'tools/list') : to.legacy(session, 'tools/call', callOf(name, tool))
     )
     const share = (at: number): Buffer[] => requests.filter((_, which) => which % connections === at)
@@ -149,15 +157,30 @@ function sessionOf(answer: Answer): string {
 async function openSessions(target: Pick<Target, 'url' | 'token'>, count: number): Promise<string[]> {
   const sessions: string[] = []
   const to = requestsTo(target)
+  await manyTimes(target, count, async (ask) => sessions.push(await openSession(to, ask)))
+  return sessions
+}
+
+async function callOnce(target: Pick<Target, 'url'>, requests: readonly Buffer[]): Promise<void> {
+  await manyTimes(target, requests.length, async (ask, at) =>
+    expectStatus(await ask(requests[at] ?? Buffer.alloc(0)), '200')
+  )
+}
+
+/** A few at once. */
+async function manyTimes(
+  { url }: Pick<Target, 'url'>,
+  count: number,
+  act: (ask: Ask, at: number) => Promise<unknown>
+): Promise<void> {
   let begun = 0
   await Promise.all(
     Array.from({ length: 16 }, async () => {
-      const { ask, end } = createCaller(new URL(target.url))
-      while (begun++ < count) sessions.push(await openSession(to, ask))
+      const { ask, end } = createCaller(new URL(url))
+      for (let at = begun++; at < count; at = begun++) await act(ask, at)
       end()
     })
   )
-  return sessions
 }
 
 function expectStatus({ head, body }: Answer, status: string): void {

@@ -9,8 +9,8 @@ import type { Clock } from '../time/clock.ts'
 import {
   askedFor,
   challenge,
+  createCredentialReader,
   hasIssuer,
-  readCredential,
   refusalOf,
   refused,
   type Refusal,
@@ -19,7 +19,6 @@ import {
 import { boundCredential, createProofs, schemeFor, schemeOf } from './dpop.ts'
 import type { Fetch } from './fetch.ts'
 import { anonymousPrincipal, isStopped, type Principal } from './principal.ts'
-import { createDigests } from './token-cache.ts'
 import { createVerifier, type ProtectedResource } from './verifier.ts'
 
 export type Authenticator = ReturnType<typeof createAuthenticator>
@@ -50,10 +49,26 @@ interface AuthenticatorParts {
 export function createAuthenticator({ clock, fetch, store, log }: AuthenticatorParts) {
   const proofs = createProofs({ store, clock })
   const verifier = createVerifier({ clock, fetch, log })
-  const rememberedDigest = createDigests()
+  const readCredential = createCredentialReader()
+  const anonymous = new WeakMap<Tenant, Principal>()
+
+  function anonymousOf(tenant: Tenant): Principal {
+    const principal = anonymous.get(tenant) ?? anonymousPrincipal(tenant.id)
+    anonymous.set(tenant, principal)
+    return principal
+  }
+
+  /** @returns undefined also for one that is refused: `identify` says why */
+  function credentialIn(place: ProtectedResource, { rawHeaders, connection }: PresentedRequest) {
+    try {
+      return readCredential(rawHeaders, audienceOf(place), connection)
+    } catch {
+      return undefined
+    }
+  }
 
   async function identify(tenant: Tenant, place: ProtectedResource, presented: PresentedRequest): Promise<Principal> {
-    const credential = readCredential(presented.rawHeaders)
+    const credential = readCredential(presented.rawHeaders, audienceOf(place), presented.connection)
     if (credential === undefined)
       throw refused(
         'missing',
@@ -62,9 +77,7 @@ export function createAuthenticator({ clock, fetch, store, log }: AuthenticatorP
           : 'An API key of the tenant is needed. Send it as "Authorization: Bearer KEY". There is no authorization ' +
               'server to get a token from.'
       )
-    const { token, scheme } = credential
-    const audience = place.aliases.length === 0 ? place.resource : [place.resource, ...place.aliases].join('\n')
-    const digest = rememberedDigest(audience, token, presented.connection)
+    const { token, scheme, digest } = credential
     const verified =
       verifier.remembered(tenant, digest) ?? (await verifier.verify(tenant, place, token, digest, presented.address))
     const { principal, boundTo } = verified
@@ -105,12 +118,28 @@ export function createAuthenticator({ clock, fetch, store, log }: AuthenticatorP
 
   return {
     /**
+     * The caller, where nothing has to be asked or verified: the credential is remembered, and no key is bound to it.
+     * @returns undefined where `authenticate` has to find out, or to refuse. Never throws
+     */
+    known(tenant: Tenant, place: ProtectedResource, presented: PresentedRequest): Principal | undefined {
+      const { auth } = tenant
+      if (auth.stopped !== undefined || auth.dpop === 'required' || auth.mode === 'none') return undefined
+      const credential = credentialIn(place, presented)
+      if (credential === undefined || credential.scheme === 'DPoP') return undefined
+      const verified = verifier.remembered(tenant, credential.digest)
+      if (verified === undefined || verified.boundTo !== undefined) return undefined
+      const { principal } = verified
+      const { requiredScopes: scopes = auth.requiredScopes } = place
+      return scopes.every((scope) => principal.scopes.has(scope)) ? principal : undefined
+    },
+
+    /**
      * @throws GatewayError `unauthenticated`, `insufficient_scope` or `invalid_request`, each with WWW-Authenticate in
      * its headers; `unavailable` with Retry-After where an issuer or the store cannot be asked; `rate_limited`
      */
     async authenticate(tenant: Tenant, place: ProtectedResource, presented: PresentedRequest): Promise<Principal> {
       if (tenant.auth.stopped === 'everybody') throw stoppedCaller()
-      if (tenant.auth.mode === 'none') return notStopped(anonymousPrincipal(tenant.id), tenant)
+      if (tenant.auth.mode === 'none') return notStopped(anonymousOf(tenant), tenant)
       const principal = await identify(tenant, place, presented).catch((error: unknown) => {
         throw challenged(error, tenant, place, schemeOf(presented.rawHeaders))
       })
@@ -137,6 +166,9 @@ export function createAuthenticator({ clock, fetch, store, log }: AuthenticatorP
     close: verifier.close
   }
 }
+
+const audienceOf = ({ aliases, resource }: ProtectedResource): string =>
+  aliases.length === 0 ? resource : [resource, ...aliases].join('\n')
 
 const stoppedCaller = (): GatewayError =>
   new GatewayError('stopped', 'Those who run this gateway do not let this caller in for now. Ask them.')

@@ -3,6 +3,7 @@
 
 import type { AuthConfig } from '../config/auth/auth-config.ts'
 import { GatewayError } from '../protocol/messages.ts'
+import { digestOf } from './token-cache.ts'
 
 /** Of proofs (RFC 9449 section 5.1): asymmetric ones. */
 export const proofAlgorithms: readonly string[] = ['ES256', 'ES384', 'EdDSA', 'PS256', 'RS256']
@@ -51,6 +52,38 @@ export function readCredential(
   if (token === undefined)
     throw refused('syntax', 'The Authorization header must be "Bearer", one space and one token, and nothing else.')
   return { scheme: value.startsWith('B') || value.startsWith('b') ? 'Bearer' : 'DPoP', token }
+}
+
+export interface RememberedCredential {
+  readonly rawHeaders: readonly string[]
+  readonly audience: string
+  readonly scheme: Scheme
+  readonly token: string
+  readonly digest: string
+}
+
+/**
+ * A connection brings one token again and again, often in the very same headers: to read it, and to hash it, costs more
+ * than all else of a known one.
+ * @returns as `readCredential`, with the digest of the token for this audience
+ */
+export function createCredentialReader() {
+  const lastOf = new WeakMap<object, RememberedCredential>()
+  return (
+    rawHeaders: readonly string[],
+    audience: string,
+    connection: object | undefined
+  ): RememberedCredential | undefined => {
+    const last = connection && lastOf.get(connection)
+    const isSame = last?.audience === audience
+    if (isSame && last.rawHeaders === rawHeaders) return last
+    const read = readCredential(rawHeaders)
+    if (read === undefined) return undefined
+    const digest = isSame && last.token === read.token ? last.digest : digestOf(audience, read.token)
+    const credential = { rawHeaders, audience, digest, ...read }
+    if (connection !== undefined) lastOf.set(connection, credential)
+    return credential
+  }
 }
 
 /** The same where only a bearer is taken: the admin API. */

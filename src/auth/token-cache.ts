@@ -22,18 +22,6 @@ export function digestOf(resource: string, token: string): string {
   return hash('sha256', `${resource}\n${token}`, 'base64url')
 }
 
-/** A connection brings one token again and again, and hashing it costs more than all else of a known one. */
-export function createDigests() {
-  const last = new WeakMap<object, { readonly audience: string; readonly token: string; readonly digest: string }>()
-  return (audience: string, token: string, connection: object | undefined): string => {
-    const known = connection && last.get(connection)
-    if (known?.token === token && known.audience === audience) return known.digest
-    const digest = digestOf(audience, token)
-    if (connection !== undefined) last.set(connection, { audience, token, digest })
-    return digest
-  }
-}
-
 /**
  * One per tenant: no tenant's flood pushes out the tokens of another.
  * @param max entries; the oldest is dropped first

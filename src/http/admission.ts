@@ -10,7 +10,6 @@ import type { Principal } from '../auth/principal.ts'
 import { clientAddress } from '../config/policy/networks.ts'
 import type { Endpoint, Snapshot } from '../config/snapshot.ts'
 import { holdMemory, type HeldMemory, type MemoryAccount, type MemoryShare } from '../limits/memory.ts'
-import type { CallRecord } from '../observe/calls.ts'
 import type { TraceHeaders } from '../observe/traces/trace-context.ts'
 import { endpointName, GatewayError, tenantId } from '../protocol/messages.ts'
 import { quotaKeyOf, type EndpointContext } from '../relay/call/call.ts'
@@ -126,20 +125,6 @@ export interface CallContext extends EndpointContext {
 const traceHeadersOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TraceHeaders | undefined =>
   traceparent === undefined ? undefined : { traceparent: String(traceparent), tracestate: tracestate?.toString() }
 
-/** For what is written about a call. @param sender the client, as it declared itself, and its session */
-export const callRecordOf = (
-  { address, requestId, traceHeaders, bodyBytes, replyHeaders, endpoint: { maxResultBytes } }: CallContext,
-  sender: Pick<CallRecord, 'revision' | 'software' | 'session'>
-): CallRecord => ({
-  address,
-  requestId,
-  traceHeaders,
-  bodyBytes,
-  replyHeaders,
-  maxAnswerBytes: maxResultBytes,
-  ...sender
-})
-
 /** A request that has passed Host, Origin, authentication and the parser. */
 export interface RequestContext extends CallContext, Credential {
   readonly incoming: ClientRequest
@@ -188,14 +173,17 @@ export function createAdmission(
     return names
   }
 
+  /** Most callers are known. */
   function authenticate(
     { tenant, endpoint }: EndpointContext,
     suffix: UrlSuffix,
     { rawHeaders, socket: connection }: ClientRequest,
     address: string | undefined,
     method: string | undefined
-  ): Promise<Principal> {
-    return authenticator.authenticate(tenant, namesOf(endpoint, suffix), { rawHeaders, connection, address, method })
+  ): Principal | Promise<Principal> {
+    const names = namesOf(endpoint, suffix)
+    const presented = { rawHeaders, connection, address, method }
+    return authenticator.known(tenant, names, presented) ?? authenticator.authenticate(tenant, names, presented)
   }
 
   /** A principal is made once for many requests. */
@@ -208,7 +196,7 @@ export function createAdmission(
     return share
   }
 
-  return async (request: RouteRequest, reply: RouteReply, suffix: UrlSuffix): Promise<RequestContext> => {
+  return (request: RouteRequest, reply: RouteReply, suffix: UrlSuffix): RequestContext | Promise<RequestContext> => {
     const params = request.params as PathParams
     const place = endpointOf(params, state.snapshot)
     // An endpoint has one spelling of its path: another one, with escapes, could slip past the rules of a proxy in
@@ -220,30 +208,37 @@ export function createAdmission(
         headers: { 'Retry-After': '1' }
       })
     const address = clientAddressOf(request.raw, state.snapshot)
-    const principal = await authenticate(place, suffix, request.raw, address, request.method)
-    const { expiresAt } = principal
-    const loading = views.load(place.tenant, principal)
-    if (loading !== undefined) await loading
-    const headers = { ...corsHeadersOf(reply), [requestIdHeader]: request.id }
-    return {
-      ...views.of(place, principal),
-      principal,
-      validUntil: expiresAt === undefined ? Infinity : expiresAt + place.tenant.auth.leewaySeconds * 1000,
-      async revalidate() {
-        // A proof is good once, and has been judged.
-        await authenticate(endpointOf(params, state.snapshot), suffix, request.raw, address, undefined)
-      },
-      incoming: request.raw,
-      raw: reply.raw,
-      headers,
-      replyHeaders: headers,
-      requestId: request.id,
-      traceHeaders: traceHeadersOf(request.raw.headers),
-      address,
-      metadataUrl: hasIssuer(place.tenant.auth) ? namesOf(place.endpoint, suffix).metadata : undefined,
-      bodyBytes: 0,
-      person: quotaKeyOf(principal),
-      memory: holdMemory(shareOf(principal))
+    const admitted = (principal: Principal): RequestContext => {
+      const { expiresAt } = principal
+      const headers = { ...corsHeadersOf(reply), [requestIdHeader]: request.id }
+      return {
+        ...views.of(place, principal),
+        principal,
+        validUntil: expiresAt === undefined ? Infinity : expiresAt + place.tenant.auth.leewaySeconds * 1000,
+        async revalidate() {
+          // A proof is good once, and has been judged.
+          await authenticate(endpointOf(params, state.snapshot), suffix, request.raw, address, undefined)
+        },
+        incoming: request.raw,
+        raw: reply.raw,
+        headers,
+        replyHeaders: headers,
+        requestId: request.id,
+        traceHeaders: traceHeadersOf(request.raw.headers),
+        address,
+        metadataUrl: hasIssuer(place.tenant.auth) ? namesOf(place.endpoint, suffix).metadata : undefined,
+        bodyBytes: 0,
+        person: quotaKeyOf(principal),
+        memory: holdMemory(shareOf(principal))
+      }
     }
+    const known = authenticate(place, suffix, request.raw, address, request.method)
+    if (!(known instanceof Promise) && views.load(place.tenant, known) === undefined) return admitted(known)
+    const loaded = async (): Promise<RequestContext> => {
+      const principal = await known
+      await views.load(place.tenant, principal)
+      return admitted(principal)
+    }
+    return loaded()
   }
 }

@@ -110,3 +110,17 @@ export function refuseIdsInFlight(
     ids.push(message.id)
   }
 }
+
+/** For what is written about a call. @param sender the client, as it declared itself, and its session */
+export const callRecordOf = (
+  { address, requestId, traceHeaders, bodyBytes, replyHeaders, endpoint: { maxResultBytes } }: CallContext,
+  sender: Pick<CallRecord, 'revision' | 'software' | 'session'>
+): CallRecord => ({
+  address,
+  requestId,
+  traceHeaders,
+  bodyBytes,
+  replyHeaders,
+  maxAnswerBytes: maxResultBytes,
+  ...sender
+})

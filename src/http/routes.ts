@@ -53,8 +53,8 @@ export interface RoutesOptions {
 }
 
 interface Route {
-  /** Runs before the body is read. */
-  readonly onRequest?: (request: RouteRequest, reply: RouteReply) => Promise<void>
+  /** Runs before the body is read. @returns nothing where there was nothing to wait for. @throws GatewayError */
+  readonly onRequest?: (request: RouteRequest, reply: RouteReply) => Promise<void> | undefined
   readonly handler: (request: RouteRequest, reply: RouteReply) => void
 }
 
@@ -83,7 +83,13 @@ export function addRoutes(
   function serve(url: string, routes: Partial<Record<Method, Route>>): void {
     const methods = Object.keys(routes)
     const allow = [...methods, 'OPTIONS'].join(', ')
-    for (const [method, route] of Object.entries(routes)) server.route({ method, url, ...route })
+    for (const [method, { onRequest, handler }] of Object.entries(routes))
+      server.route({
+        method,
+        url,
+        handler,
+        ...(onRequest && { onRequest: async (request, reply) => await onRequest(request, reply) })
+      })
     server.route({ method: 'OPTIONS', url, handler: (_request, reply) => answerPreflight(reply, allow) })
     const others = ['GET', 'POST', 'DELETE', 'PUT', 'PATCH', 'HEAD', 'TRACE'].filter((name) => !methods.includes(name))
     // In the hook, so that no body is read for it.
@@ -95,14 +101,19 @@ export function addRoutes(
 
   /** For callers that are let in. */
   function admitted(suffix: UrlSuffix, act: (context: RequestContext, body: unknown) => Promise<void>): AdmittedRoute {
+    function letIn(request: RouteRequest, reply: RouteReply, context: RequestContext): void {
+      connections.letIn(reply.raw, { tenant: context.tenant.id, person: context.person })
+      request.context = context
+      rates.count(context)
+      if (request.method === 'POST') checkContent(request.headers)
+      reserveRequest(context, context.snapshot.limits.bodyBytes)
+    }
     return {
-      async onRequest(request, reply) {
-        const context = await admit(request, reply, suffix)
-        connections.letIn(reply.raw, { tenant: context.tenant.id, person: context.person })
-        request.context = context
-        rates.count(context)
-        if (request.method === 'POST') checkContent(request.headers)
-        reserveRequest(context, context.snapshot.limits.bodyBytes)
+      onRequest(request, reply) {
+        const context = admit(request, reply, suffix)
+        if (context instanceof Promise) return context.then((found) => letIn(request, reply, found))
+        letIn(request, reply, context)
+        return undefined
       },
       handler(request, reply) {
         const { context, body } = request
@@ -111,14 +122,22 @@ export function addRoutes(
         const id = body === undefined ? null : idOf(body)
         // Fastify holds its request as long as the answer is open, and a stream is open for hours.
         request.body = undefined
-        act(context, body)
-          .catch((error: unknown) => refuse(request, reply, error, id))
-          .finally(holdRequest(context))
+        const release = holdRequest(context)
+        const failed = (error: unknown): void => {
+          refuse(request, reply, error, id)
+          release()
+        }
+        try {
+          act(context, body).then(release, failed)
+        } catch (error) {
+          failed(error)
+        }
       }
     }
   }
 
-  async function post(context: RequestContext, body: unknown): Promise<void> {
+  /** Not async: a function that waits holds the body, for as long as a stream is open. */
+  function post(context: RequestContext, body: unknown): Promise<void> {
     const headers = context.incoming.headers as SingleHeaders
     const routing = {
       version: headers['mcp-protocol-version'],
@@ -128,10 +147,10 @@ export function addRoutes(
     // The one that was counted is the first of them.
     if (Array.isArray(body)) rates.count(context, body.length - 1)
     const message = classifyHttpBody(routing, body)
-    if (message.kind === 'legacy') return await legacy.post(context, body)
-    if (message.kind === 'notification') return sendAccepted(context.raw, context.headers)
-    // Not awaited: an async function that waits holds the body, for as long as a stream is open.
-    return modern.post(context, message)
+    if (message.kind === 'legacy') return legacy.post(context, body)
+    if (message.kind === 'modern') return modern.post(context, message)
+    sendAccepted(context.raw, context.headers)
+    return Promise.resolve()
   }
 
   /** "Earlier Streamable HTTP Revisions": GET and DELETE are for sessions, of which 2026-07-28 has none. */

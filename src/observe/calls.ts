@@ -14,7 +14,7 @@ import {
   type Revision
 } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
-import type { Log } from './log.ts'
+import { type Log, writeInfo } from './log.ts'
 import type { TraceHeaders } from './traces/trace-context.ts'
 
 /** Of who was let in, what may be written down. */
@@ -230,7 +230,7 @@ function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Lo
   const line = callLine(call, ended)
   // What is the matter with an upstream or the store is said once, by whoever watches it.
   if (ended.outcome === 'internal') log.error({ ...line, err }, 'call')
-  else log.info(line, 'call')
+  else writeInfo(log, line, 'call')
 }
 
 /** Who called, in a line of the log. */

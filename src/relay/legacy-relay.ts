@@ -144,12 +144,12 @@ export function createLegacyRelay({
       return { capabilities, instructions, serverInfo: clientInfo }
     },
     /** @throws GatewayError method_not_found; whatever the method throws */
-    async call(call: LegacyCall): Promise<Result> {
-      principals.set(call.session, call.principal)
+    call(call: LegacyCall): Promise<Result> {
+      if (principals.get(call.session) !== call.principal) principals.set(call.session, call.principal)
       const method = methods.get(call.request.method)
       if (method === undefined) throw methodNotFound(call.request.method)
       checkProgressToken(call)
-      return await method(call, services)
+      return method(call, services)
     },
     /** Does the request have to run where those before it of its session ran? */
     isBound: (call: Parameters<typeof isBoundRequest>[0]): boolean => isBoundRequest(call, catalogs, listings),

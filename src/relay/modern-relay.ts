@@ -152,9 +152,10 @@ export function createModernRelay({
      * `inputSchema` of a tool as it is published to the caller, for its `x-mcp-header` annotations; undefined for an
      * unknown tool. Waits for upstreams whose listing is unknown; `call` with the same object does not wait again.
      */
-    async schemaOf(call: ModernViewer, tool: string): Promise<JsonObject | undefined> {
-      const target = await resolve(call, catalogs, 'tool', tool)
-      return target?.catalog.schemaOf(tool)
+    schemaOf(call: ModernViewer, tool: string): JsonObject | undefined | Promise<JsonObject | undefined> {
+      const target = resolve(call, catalogs, 'tool', tool)
+      if (target instanceof Promise) return target.then((found) => found?.catalog.schemaOf(tool))
+      return target.catalog.schemaOf(tool)
     },
     /**
      * After a reload: ends listen streams whose endpoint changed in what they were promised, gives up parked calls that

@@ -32,6 +32,8 @@ const copyMs = 2_000
 const soleCopyMs = 60_000
 const maxCopies = 20_000
 
+type Found = Session | undefined
+
 export type Sessions = Awaited<ReturnType<typeof createSessions>>
 
 interface SessionsOptions {
@@ -110,8 +112,11 @@ export async function createSessions(options: SessionsOptions) {
     /** Of what is kept for a tenant beside sessions, and ends with them. @throws GatewayError unavailable */
     epochOf: epochs.current,
     isCurrentEpoch: epochs.isCurrent,
-    /** By the id that its client knows. @param connection that brought it, if that is known */
-    load: (id: string, owner: Owner, endpoint: EndpointName, connection?: object): Promise<Session | undefined> =>
+    /**
+     * By the id that its client knows. A promise where the store has to be asked or told.
+     * @param connection that brought it, if that is known
+     */
+    load: (id: string, owner: Owner, endpoint: EndpointName, connection?: object): ReturnType<typeof find> =>
       find(keyOf(owner.tenant, endpoint, id, connection), owner, endpoint),
 
     /**
@@ -203,19 +208,30 @@ function createSessionRecords(
    * @returns undefined for an unknown, ended or foreign session: the caller cannot tell which
    * @throws GatewayError unavailable
    */
-  async function find(key: string, owner: Owner, endpoint: EndpointName): Promise<Session | undefined> {
-    const record = (store.live ? copies.get(key) : undefined) ?? (await read(key, owner.tenant))
+  function find(key: string, owner: Owner, endpoint: EndpointName): Found | Promise<Found> {
+    const copied = store.live ? copies.get(key) : undefined
+    if (copied !== undefined) return checked(key, copied, owner, endpoint)
+    return read(key, owner.tenant).then((record) => checked(key, record, owner, endpoint))
+  }
+
+  function checked(
+    key: string,
+    record: SessionRecord | undefined,
+    owner: Owner,
+    endpoint: EndpointName
+  ): Found | Promise<Found> {
     if (record === undefined || !sameOwner(record.owner, owner) || record.endpoint !== endpoint) return undefined
     const now = clock.now()
     const { sessionIdleMs, sessionMaxMs } = snapshot().limits
-    if (now - record.touchedAt > sessionIdleMs || now - record.openedAt > sessionMaxMs) {
-      await store.delete(key)
-      onEnd(key)
-      await slots.release(record, key)
-      return undefined
-    }
+    if (now - record.touchedAt > sessionIdleMs || now - record.openedAt > sessionMaxMs) return expire(key, record)
     if (now - record.touchedAt <= Math.min(60_000, sessionIdleMs / 10)) return { key, record }
-    return await write(key, { ...record, touchedAt: now })
+    return write(key, { ...record, touchedAt: now })
+  }
+
+  async function expire(key: string, record: SessionRecord): Promise<undefined> {
+    await store.delete(key)
+    onEnd(key)
+    await slots.release(record, key)
   }
 
   return {

@@ -86,7 +86,9 @@ export function serveUsualRequests(server: Server, options: UsualRequestsOptions
     }
     try {
       checkHostAndOrigin(raw, true)
-      route.onRequest(request, reply).then(() => receive(read, refused), refused)
+      const waits = route.onRequest(request, reply)
+      if (waits === undefined) receive(read, refused)
+      else waits.then(() => receive(read, refused), refused)
     } catch (error) {
       refused(error)
     }

@@ -15,7 +15,8 @@ import { shapeCapabilities } from '../../protocol/translate/revision-shape.ts'
 import type { LegacyRelay } from '../../relay/legacy-relay.ts'
 import type { NegotiatedClient } from '../../session/session-record.ts'
 import { observe, type CallObservers } from '../../observe/calls.ts'
-import { callRecordOf, type CallContext } from '../admission.ts'
+import { type CallContext } from '../admission.ts'
+import { callRecordOf } from '../calls-in-flight.ts'
 
 /** What a client says of itself in `initialize`. @throws GatewayError invalid_params */
 export function readInitializeParams(params: JsonObject | undefined): NegotiatedClient {

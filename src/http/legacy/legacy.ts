@@ -136,7 +136,8 @@ export function createLegacyHandler(options: StreamableOptions) {
       }
       if (message.kind === 'request' && message.request.method === 'initialize')
         return await initialize(context, message)
-      const stored = await resolveSession(context, sessions)
+      const found = resolveSession(context, sessions)
+      const stored = found instanceof Promise ? await found : found
       if (revisionHeader !== undefined && revisionHeader !== stored.record.revision) {
         log.debug(
           { header: revisionHeader, negotiated: stored.record.revision },
@@ -176,10 +177,10 @@ export function createLegacyHandler(options: StreamableOptions) {
 }
 
 /** @throws GatewayError session_required, invalid_request, session_unknown, unavailable */
-async function resolveSession(
+function resolveSession(
   { incoming: { headers, socket }, principal, endpoint }: RequestContext,
   sessions: Sessions
-): Promise<Session> {
+): Session | Promise<Session> {
   const id = headers['mcp-session-id']
   if (id === undefined)
     throw new GatewayError(
@@ -188,7 +189,11 @@ async function resolveSession(
     )
   if (typeof id !== 'string' || !plausibleId.test(id))
     throw new GatewayError('invalid_request', 'The Mcp-Session-Id header is not a session id of this gateway.')
-  const session = ownId.test(id) ? await sessions.load(id, principal, endpoint.name, socket) : undefined
+  const session = ownId.test(id) ? sessions.load(id, principal, endpoint.name, socket) : undefined
+  return session instanceof Promise ? session.then(known) : known(session)
+}
+
+function known(session: Session | undefined): Session {
   if (session !== undefined) return session
   throw new GatewayError(
     'session_unknown',

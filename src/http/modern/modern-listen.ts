@@ -16,7 +16,8 @@ import {
   type RequestId
 } from '../../protocol/messages.ts'
 import type { Client } from '../../protocol/seams.ts'
-import { callRecordOf, type RequestContext } from '../admission.ts'
+import { type RequestContext } from '../admission.ts'
+import { callRecordOf } from '../calls-in-flight.ts'
 import { readAccept } from '../headers.ts'
 import { createSseWriter, sseHeaders } from '../reply.ts'
 import type { ModernHandlerOptions } from './modern.ts'

@@ -33,7 +33,8 @@ export function createModernHandler(options: ModernHandlerOptions) {
   const checkParamHeaders = createParamHeaderCheck(relay)
 
   async function callTool(context: RequestContext, call: ModernCall): Promise<Result> {
-    await checkParamHeaders(context.incoming.rawHeaders, call)
+    const checked = checkParamHeaders(context.incoming.rawHeaders, call)
+    if (checked !== undefined) await checked
     // The check may have waited for a listing.
     if (call.signal.aborted) throw call.signal.reason
     return await relay.call(call)
@@ -101,17 +102,15 @@ function createCallerLimits(calls: CallsInFlight): (context: RequestContext) => 
 /**
  * Checks the headers `Mcp-Param-*` of a tool call against the schema that the endpoint publishes (2026-07-28
  * basic/transports/streamable-http "Server Behavior for Custom Headers").
- * @returns the check, which rejects with GatewayError header_mismatch
+ * @returns the check, which throws GatewayError header_mismatch, or rejects with it where a listing has to be waited for
  */
 function createParamHeaderCheck(
   relay: Pick<ModernRelay, 'schemaOf'>
-): (rawHeaders: readonly string[], call: ModernCall) => Promise<void> {
+): (rawHeaders: readonly string[], call: ModernCall) => Promise<void> | undefined {
   // Read once for each schema object, which lives as long as its listing.
   const known = new WeakMap<JsonObject, readonly ParamHeader[]>()
 
-  return async (rawHeaders, call) => {
-    const { name, arguments: args } = call.request.params ?? {}
-    const schema = typeof name === 'string' ? await relay.schemaOf(call, name) : undefined
+  function check(schema: JsonObject | undefined, rawHeaders: readonly string[], call: ModernCall): void {
     if (schema === undefined) return // The relay refuses an unknown tool.
     let annotations = known.get(schema)
     if (annotations === undefined) {
@@ -120,8 +119,16 @@ function createParamHeaderCheck(
       known.set(schema, (annotations = typeof found === 'string' ? [] : found))
     }
     if (annotations.length === 0) return
-    const mismatch = paramMismatch(annotations, args, paramHeadersIn(rawHeaders))
+    const mismatch = paramMismatch(annotations, call.request.params?.['arguments'], paramHeadersIn(rawHeaders))
     if (mismatch !== undefined) throw new GatewayError('header_mismatch', mismatch)
+  }
+
+  return (rawHeaders, call) => {
+    const name = call.request.params?.['name']
+    const schema = typeof name === 'string' ? relay.schemaOf(call, name) : undefined
+    if (schema instanceof Promise) return schema.then((found) => check(found, rawHeaders, call))
+    check(schema, rawHeaders, call)
+    return undefined
   }
 }
 

@@ -155,10 +155,13 @@ export function createInputLoop({
       const sentAt = noteSent(call.record, clock)
       const given = tracedRequest(call.record, asked, first.name)
       if (!isBridged(first, given)) {
-        const answer = needsTask(call, first, given)
-          ? callAsTask(first, given, client, call.signal, clock)
-          : first.request(given, sentOnce(call, given, client), call.signal)
-        return await answer.finally(() => noteAnswered(call.record, clock, sentAt))
+        try {
+          return await (needsTask(call, first, given)
+            ? callAsTask(first, given, client, call.signal, clock)
+            : first.request(given, sentOnce(call, given, client), call.signal))
+        } finally {
+          noteAnswered(call.record, clock, sentAt)
+        }
       }
       const upstream = reconnecting(first, reconnect)
       try {

@@ -36,19 +36,17 @@ export interface LegacyServices {
  * The connection that serves the session at the target's upstream.
  * @throws GatewayError upstream_unavailable, too_many, cancelled
  */
-export async function connect(
+export function connect(
   call: LegacyCall,
   { definition }: Target,
   { connections }: LegacyServices
-): Promise<SessionConnection> {
-  try {
-    return (
-      connections.ready(definition, call.session) ??
-      (await abortable(connections.lease(definition, call, call.session), call.signal))
-    )
-  } catch (error) {
-    throw redactError(error, definition)
-  }
+): SessionConnection | Promise<SessionConnection> {
+  return (
+    connections.ready(definition, call.session) ??
+    abortable(connections.lease(definition, call, call.session), call.signal).catch((error: unknown) => {
+      throw redactError(error, definition)
+    })
+  )
 }
 
 /**

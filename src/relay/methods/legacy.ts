@@ -37,7 +37,8 @@ async function callTool(call: LegacyCall, services: LegacyServices): Promise<Res
   const { catalogs } = services
   const name = stringParam(call, 'name')
   checkArguments(call)
-  const target = await resolve(call, catalogs, 'tool', name)
+  const found = resolve(call, catalogs, 'tool', name)
+  const target = found instanceof Promise ? await found : found
   if (target === undefined) return connectedResult(call, name, unknownEntry(catalogs.of(call), 'tool', name))
   const { route } = target
   const filled = route.change === undefined ? request : withArguments(request, route.change)
@@ -57,7 +58,8 @@ async function callAt(
   const { catalogs, tasks } = services
   const { revision } = session.session.record
   const { route, catalog, uris } = target
-  const connection = await connect(call, target, services)
+  const opened = connect(call, target, services)
+  const connection = opened instanceof Promise ? await opened : opened
   // With its `task` only where upstream and revision know it (2025-11-25 "Task Support and Handling" 1).
   const asTask =
     request.params?.['task'] !== undefined &&

@@ -58,7 +58,8 @@ async function listResult(
 async function callTool(call: ModernCall, services: ModernServices): Promise<Result> {
   const name = stringParam(call, 'name')
   checkArguments(call)
-  const target = await resolve(call, services.catalogs, 'tool', name)
+  const found = resolve(call, services.catalogs, 'tool', name)
+  const target = found instanceof Promise ? await found : found
   if (target === undefined) return connectedResult(call, name, unknownTo(call, services, 'tool', name))
   const { route, definition, uris } = target
   const knowsTasks =

@@ -41,28 +41,50 @@ type RecordedContext = Viewer & Pick<Call, 'record'>
  * that may have changed. What the caller may not use is not found.
  * @throws GatewayError upstream_unavailable, insufficient_scope
  */
-export async function resolve<V>(
+export function resolve<V>(
   call: V & RecordedContext,
   catalogs: ClientCatalogs<V>,
   kind: NamedKind,
   name: string,
   isCompletion = false
+): Target | Promise<Target | undefined> {
+  return lookUp(call, catalogs, kind, name, isCompletion) ?? resolveLater(call, catalogs, kind, name, isCompletion)
+}
+
+/** @returns undefined where the name is not in the catalog of now */
+function lookUp<V>(
+  call: V & RecordedContext,
+  catalogs: ClientCatalogs<V>,
+  kind: NamedKind,
+  name: string,
+  isCompletion: boolean
+): Target | undefined {
+  const catalog = catalogs.of(call)
+  const route = catalog[kind](name)
+  if (route === undefined) {
+    if (call.record !== undefined) call.record.denied = catalog.deniedBy(kind, name)
+    return undefined
+  }
+  if (call.record?.denied !== undefined) call.record.denied = undefined
+  const target = targetOf(call, catalog, route)
+  const judged = kind !== 'reference' ? kind : catalog.isTemplate(route) ? 'template' : 'resource'
+  const decision = catalog.decide(judged, route)
+  // Of a call that depends on its arguments, `checkConditions` names all scopes at once.
+  if (decision.decideCall === undefined || isCompletion) requireScopes(call, decision.scopes)
+  return target
+}
+
+async function resolveLater<V>(
+  call: V & RecordedContext,
+  catalogs: ClientCatalogs<V>,
+  kind: NamedKind,
+  name: string,
+  isCompletion: boolean
 ): Promise<Target | undefined> {
-  for (const wait of [undefined, catalogs.awaitListings, catalogs.revalidate]) {
-    if (wait !== undefined) await wait(call)
-    const catalog = catalogs.of(call)
-    const route = catalog[kind](name)
-    if (route === undefined) {
-      if (call.record !== undefined) call.record.denied = catalog.deniedBy(kind, name)
-      continue
-    }
-    if (call.record?.denied !== undefined) call.record.denied = undefined
-    const target = targetOf(call, catalog, route)
-    const judged = kind !== 'reference' ? kind : catalog.isTemplate(route) ? 'template' : 'resource'
-    const decision = catalog.decide(judged, route)
-    // Of a call that depends on its arguments, `checkConditions` names all scopes at once.
-    if (decision.decideCall === undefined || isCompletion) requireScopes(call, decision.scopes)
-    return target
+  for (const wait of [catalogs.awaitListings, catalogs.revalidate]) {
+    await wait(call)
+    const target = lookUp(call, catalogs, kind, name, isCompletion)
+    if (target !== undefined) return target
   }
   const route = kind === 'tool' ? routeOfUnconnected(call, name) : undefined
   const catalog = catalogs.of(call)

@@ -7,18 +7,35 @@ import type { PooledConnection } from './pooled-connection.ts'
 
 export const connectionKeyOf = ({ hash }: UpstreamDefinition, scope: string): string => `${hash}\n${scope}`
 
+export type OpenConnections = ReturnType<typeof createOpenConnections>
+
 export function createOpenConnections(clock: Pick<Clock, 'now'>) {
   /** Connections that are given out, or being opened. */
   const current = new Map<string, PooledConnection>()
+  /** The same by scope: there is one for each session, so that nobody may have to look at all of them. */
+  const scopes = new Map<string, readonly PooledConnection[]>()
   /** Connections that are no longer given out but not closed yet. */
   const retired = new Set<PooledConnection>()
-  const ofScope = (scope: string): PooledConnection[] =>
-    [...current.values()].filter((connection) => connection.scope === scope)
+  const ofScope = (scope: string): readonly PooledConnection[] => scopes.get(scope) ?? []
 
   return {
-    current,
+    current: current as ReadonlyMap<string, PooledConnection>,
     retired,
     ofScope,
+    add(connection: PooledConnection): void {
+      current.set(connection.key, connection)
+      scopes.set(connection.scope, [...ofScope(connection.scope), connection])
+    },
+    /** @returns false where it is not given out any more */
+    remove(connection: PooledConnection): boolean {
+      const { key, scope } = connection
+      if (current.get(key) !== connection) return false
+      current.delete(key)
+      const others = ofScope(scope).filter((each) => each !== connection)
+      if (others.length > 0) scopes.set(scope, others)
+      else scopes.delete(scope)
+      return true
+    },
     touch(scope: string, only?: UpstreamDefinition): void {
       const now = clock.now()
       const touched = only === undefined ? ofScope(scope) : [current.get(connectionKeyOf(only, scope))]

@@ -30,12 +30,13 @@ const closeMs = 7_000
 export type Pool = ReturnType<typeof createPool>
 
 export function createPool({ connector, clock, random, log, metrics }: PoolOptions) {
-  const { current, retired, ofScope, ...found } = createOpenConnections(clock)
+  const connections = createOpenConnections(clock)
+  const { current, retired, ofScope } = connections
   const attempts = createAttempts(clock, random, log)
   const { backoff } = attempts
   const bulkhead = createBulkhead(clock, log)
   const breaker = createBreaker(connector, attempts, clock, log)
-  const pool = { current, retired, clock, log, bulkhead, breaker, metrics, ended: attempts.requestEnded }
+  const pool = { connections, clock, log, bulkhead, breaker, metrics, ended: attempts.requestEnded }
   let sweepMs = longestSweepMs
   let sweeper: Timer | undefined
   let closed = false
@@ -94,7 +95,7 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
     const connect = (): Promise<Upstream> => connector.connect(definition, handshake, watched, stop.signal, use)
     const opening = attempts.run(definition, key, use, connect)
     const opened = createPooledConnection({ key, definition, scope, events, handshake }, opening, stop, pool)
-    current.set(key, opened)
+    connections.add(opened)
     watch(definition)
     return opened
   }
@@ -130,10 +131,10 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
     },
 
     /** A client still listens: the connections of the scope, or that to one upstream, are not idle. */
-    touch: found.touch,
+    touch: connections.touch,
 
     /** The open connection of this definition and scope, or one that was given up while calls still run on it. */
-    peek: found.peek,
+    peek: connections.peek,
 
     /** What this process knows of an upstream. */
     stateOf: (definition: UpstreamDefinition) => attempts.stateOf(definition, current.values()),
@@ -149,7 +150,7 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
     },
 
     /** The open connection with this id, and its scope; undefined where it has ended, or is of another process. */
-    find: found.find,
+    find: connections.find,
 
     /** Closes all connections of the scope. */
     async release(scope: string): Promise<void> {

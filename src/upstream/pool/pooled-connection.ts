@@ -5,6 +5,7 @@ import { GatewayError, type Result } from '../../protocol/messages.ts'
 import { endedError } from '../rpc/errors.ts'
 import type { Breaker } from './breaker.ts'
 import type { Bulkhead } from './bulkhead.ts'
+import type { OpenConnections } from './open-connections.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { UpstreamRequest } from '../../observe/metrics/call-attributes.ts'
@@ -44,10 +45,7 @@ export interface UpstreamMeter {
 }
 
 interface PoolState {
-  /** Connections that are given out, or being opened. */
-  readonly current: Map<string, PooledConnection>
-  /** Connections that are no longer given out but not closed yet. */
-  readonly retired: Set<PooledConnection>
+  readonly connections: Pick<OpenConnections, 'remove' | 'retired'>
   readonly clock: Clock
   readonly log: Log
   readonly bulkhead: Bulkhead
@@ -62,7 +60,7 @@ export function createPooledConnection(
   { key, definition, scope, events, handshake }: ConnectionPlace,
   opening: Promise<Upstream>,
   stop: AbortController,
-  { current, retired, clock, log, bulkhead, breaker, metrics, ended: requestEnded }: PoolState
+  { connections, clock, log, bulkhead, breaker, metrics, ended: requestEnded }: PoolState
 ): PooledConnection {
   let own: Pick<Upstream, 'close' | 'destroy'> | undefined
   let ended: Error | undefined
@@ -83,15 +81,13 @@ export function createPooledConnection(
   }
 
   function remove(): void {
-    retired.delete(connection)
-    if (current.get(key) !== connection) return
-    current.delete(key)
-    events.retired?.()
+    connections.retired.delete(connection)
+    if (connections.remove(connection)) events.retired?.()
   }
 
   function retire(): void {
     remove()
-    retired.add(connection)
+    connections.retired.add(connection)
   }
 
   const connection: PooledConnection = {
