@@ -171,6 +171,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['store/keys.ts sessionsListed', 'sessions that are listed', 'tenant', 'those opened before are left out']
   ],
   'Messages from clients': [
+    [
+      'http/modern/known-capabilities.ts maxKnown',
+      'declarations of clients of 2026-07-28 that are remembered',
+      'process',
+      'what follows from it is found out for each call'
+    ],
+    [
+      'http/modern/known-capabilities.ts maxKnownChars characters',
+      'the text of such',
+      'request',
+      'what follows from it is found out for each call'
+    ],
     ['http/server.ts socketLimits.maxHeaderSize bytes', 'all headers together', 'request', '431'],
     [
       'http/direct/direct-connections.ts maxDirectBytes bytes',

@@ -13,6 +13,10 @@ export interface SessionLimits {
   readonly sessionsPerPrincipal: number
 }
 
+/** Of a session of that age, in milliseconds. */
+export const timeLeft = ({ sessionIdleMs, sessionMaxMs }: SessionLimits, ageMs: number): number =>
+  Math.min(sessionIdleMs, sessionMaxMs - ageMs)
+
 export interface SessionSettings {
   readonly limits: SessionLimits
   readonly tenants: ReadonlyMap<TenantId, unknown>

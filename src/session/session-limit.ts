@@ -2,6 +2,7 @@
 // forget sessions that live on by use, or never forget those that nobody ended.
 
 import { LRUCache } from 'lru-cache'
+import { GatewayError } from '../protocol/messages.ts'
 import { digest, principalSeatKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { SessionRecord } from './session-record.ts'
@@ -62,4 +63,12 @@ export function createSessionSlots(store: Store, clock: { now(): number }, rando
       fullSince.delete(nameOf(session))
     }
   }
+}
+
+export function tooManySessions(limit: number, idleMs: number): GatewayError {
+  const message =
+    `This caller has ${limit} sessions, which is the limit ` +
+    '(limits.sessionsPerPrincipal). End sessions with DELETE, or retry later.'
+  const seconds = Math.ceil(Math.min(idleMs, 60_000) / 1000)
+  return new GatewayError('too_many', message, { headers: { 'Retry-After': String(seconds) } })
 }

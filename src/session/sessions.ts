@@ -2,14 +2,14 @@
 // never authenticates anybody. A local copy serves for a while, and only while messages of the store arrive.
 
 import { LRUCache } from 'lru-cache'
-import { type EndpointName, GatewayError, sessionId, tenantId, type TenantId } from '../protocol/messages.ts'
+import { type EndpointName, sessionId, tenantId, type TenantId } from '../protocol/messages.ts'
 import type { Log } from '../observe/log.ts'
 import { sessionsChannel } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import { type Clock, every } from '../time/clock.ts'
 import { createSessionEpochs } from './session-epochs.ts'
-import { createSessionIndex, type SessionLimits, type SessionSettings } from './session-index.ts'
-import { createSessionSlots } from './session-limit.ts'
+import { createSessionIndex, type SessionSettings, timeLeft } from './session-index.ts'
+import { createSessionSlots, tooManySessions } from './session-limit.ts'
 import {
   createKeyMaker,
   decodeSessionRecord,
@@ -252,14 +252,3 @@ function createSessionRecords(
 /** The cache does not serve expired copies, but keeps them: they have to be swept. */
 const createCopies = (ttl: number, clock: Clock) =>
   new LRUCache<string, SessionRecord>({ max: maxCopies, ttl, ttlResolution: 0, perf: clock })
-
-const timeLeft = ({ sessionIdleMs, sessionMaxMs }: SessionLimits, ageMs: number): number =>
-  Math.min(sessionIdleMs, sessionMaxMs - ageMs)
-
-function tooManySessions(limit: number, idleMs: number): GatewayError {
-  const message =
-    `This caller has ${limit} sessions, which is the limit ` +
-    '(limits.sessionsPerPrincipal). End sessions with DELETE, or retry later.'
-  const seconds = Math.ceil(Math.min(idleMs, 60_000) / 1000)
-  return new GatewayError('too_many', message, { headers: { 'Retry-After': String(seconds) } })
-}

@@ -17,6 +17,7 @@ import { refuseBacklog } from '../backlog.ts'
 import { refuseCall, type CallsInFlight } from '../calls-in-flight.ts'
 import { formatsOf } from '../headers.ts'
 import type { ClientReply } from '../reply.ts'
+import { createKnownCapabilities } from './known-capabilities.ts'
 import { createModernListen } from './modern-listen.ts'
 import { runModernRequest, type ModernRequestOptions } from './modern-request.ts'
 
@@ -31,6 +32,7 @@ export function createModernHandler(options: ModernHandlerOptions) {
   const { listen, endStreams } = createModernListen(options)
   const admit = createCallerLimits(options.calls)
   const checkParamHeaders = createParamHeaderCheck(relay)
+  const knownCapabilities = createKnownCapabilities()
 
   async function callTool(context: RequestContext, call: ModernCall): Promise<Result> {
     const checked = checkParamHeaders(context.incoming.rawHeaders, call)
@@ -45,7 +47,9 @@ export function createModernHandler(options: ModernHandlerOptions) {
      * Rejects with what is refused before the request runs: GatewayError unknown_method, not_acceptable, too_many, and
      * what `listen` is refused with.
      */
-    async post(context: RequestContext, message: ModernRequest): Promise<void> {
+    async post(context: RequestContext, given: ModernRequest): Promise<void> {
+      const envelope = { ...given.envelope, capabilities: knownCapabilities(given.envelope.capabilities) }
+      const message = { ...given, envelope }
       const { method } = message.request
       if (!modernClientRequests.has(method))
         throw new GatewayError(

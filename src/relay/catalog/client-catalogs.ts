@@ -6,7 +6,6 @@ import type { Endpoint, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import { canonicalJsonOf } from '../../protocol/json-text.ts'
 import type { ClientCapabilities, JsonObject, ServerCapabilities, UpstreamName } from '../../protocol/messages.ts'
-import type { Client } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/methods.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { SessionRecord } from '../../session/session-record.ts'
@@ -131,9 +130,7 @@ export function createSessionCatalogs(
   listings: Listings,
   sessionLists: Pick<OwnLists, 'lists'>
 ): ClientCatalogs<SessionViewer> {
-  const viewKeys = viewKeysOf(false, (client: DeclaringClient, endpoint) =>
-    declaredCapabilities(client, endpoint, 'legacy')
-  )
+  const viewKeys = sessionViewKeys()
   const viewKeyOf = ({ endpoint, session, declaring }: SessionViewer): ViewKey | undefined => {
     const client = declaring ?? session?.session.record
     return client === undefined ? undefined : viewKeys(client, endpoint, client.owner)
@@ -155,9 +152,8 @@ export function createCallerCatalogs(
   ownLists: Pick<OwnLists, 'lists' | 'pending' | 'empty'>,
   clock: Clock
 ) {
-  const viewKeys = viewKeysOf(true, (client: Client, endpoint) => declaredForCaller({ client, endpoint }, 'legacy'))
   const viewKeyOf = (viewer: ModernViewer): ViewKey | undefined =>
-    isModernCaller(viewer) ? viewKeys(viewer.client, viewer.endpoint, viewer.principal) : undefined
+    isModernCaller(viewer) ? createViewKey(declaredForCaller(viewer, 'legacy'), viewer.principal, true) : undefined
   const seenBy = (viewer: ModernViewer): Array<Listing | undefined> => {
     const viewKey = viewKeyOf(viewer)
     return definitionsOf(viewer).map((definition) => listings.peek(definition, viewKey))
@@ -215,32 +211,43 @@ function oncePerCall<C extends object>(wait: (call: C) => Promise<void>): (call:
   }
 }
 
-/** Remembers the key of each client at its endpoint: every call needs it. */
-function viewKeysOf<C extends object>(
-  pooled: boolean,
-  declaredOf: (client: C, endpoint: Endpoint) => ClientCapabilities
-): (client: C, endpoint: Endpoint, owner: Parameters<typeof quotaKeyOf>[0]) => ViewKey | undefined {
-  const known = new WeakMap<C, { readonly endpoint: Endpoint; readonly viewKey: ViewKey | undefined }>()
-  return (client, endpoint, owner) => {
+/** Remembers the key of each session at its endpoint: every call needs it. */
+function sessionViewKeys() {
+  const known = new WeakMap<DeclaringClient, { readonly endpoint: Endpoint; readonly viewKey: ViewKey | undefined }>()
+  return (client: DeclaringClient, endpoint: Endpoint, owner: ViewOwner): ViewKey | undefined => {
     let entry = known.get(client)
     if (entry?.endpoint !== endpoint) {
-      entry = { endpoint, viewKey: createViewKey(declaredOf(client, endpoint), owner, pooled) }
-      known.set(client, entry)
+      const declared = declaredCapabilities(client, endpoint, 'legacy')
+      known.set(client, (entry = { endpoint, viewKey: createViewKey(declared, owner, false) }))
     }
     return entry.viewKey
   }
 }
 
-/** @returns undefined for a client that declares nothing: it sees the shared listing */
-function createViewKey(
-  declared: ClientCapabilities,
-  owner: Parameters<typeof quotaKeyOf>[0],
-  pooled: boolean
-): ViewKey | undefined {
+function isEmpty(declared: ClientCapabilities): boolean {
+  for (const _ in declared) return false
+  return true
+}
+
+type ViewOwner = Parameters<typeof quotaKeyOf>[0]
+
+/** The text of a declaration, and the same without what does not matter to lists. */
+const canonicalTexts = new WeakMap<ClientCapabilities, { readonly capabilities: JsonObject; readonly key: string }>()
+
+function canonicalOf(declared: ClientCapabilities) {
+  const known = canonicalTexts.get(declared)
+  if (known !== undefined) return known
   // Whether a client reports changed roots does not matter to lists.
   const capabilities: JsonObject = declared['roots'] === undefined ? declared : { ...declared, roots: {} }
-  if (Object.keys(capabilities).length === 0) return undefined
-  const key = canonicalJsonOf(capabilities)
+  const made = { capabilities, key: canonicalJsonOf(capabilities) }
+  canonicalTexts.set(declared, made)
+  return made
+}
+
+/** @returns undefined for a client that declares nothing: it sees the shared listing */
+function createViewKey(declared: ClientCapabilities, owner: ViewOwner, pooled: boolean): ViewKey | undefined {
+  if (isEmpty(declared)) return undefined
+  const { capabilities, key } = canonicalOf(declared)
   if (key.length > maxKeyLength) return undefined
   return { key, id: `${pooled ? 'caller' : 'session'} ${key}`, capabilities, quotaKey: quotaKeyOf(owner), pooled }
 }

@@ -120,11 +120,21 @@ export function declaredForSession({ endpoint, session }: LegacyCall, server: Se
   return { ...declared, extensions: { ...(declared['extensions'] as JsonObject | undefined), [tasksExtension]: {} } }
 }
 
-/** What a server is told of the sender of a request of 2026-07-28. */
-export const declaredForCaller = (
+type ForCaller = Partial<Record<`${Era}${'' | ' of several'}`, ClientCapabilities>>
+
+/** Clients that declare the same have one object for it (http/modern/known-capabilities.ts). */
+const forCallers = new WeakMap<ClientCapabilities, ForCaller>()
+
+/** What a server is told of the sender of a request of 2026-07-28. Not to be changed. */
+export function declaredForCaller(
   { client: { capabilities }, endpoint }: Pick<ModernCall, 'client' | 'endpoint'>,
   server: Era
-): ClientCapabilities => declaredCapabilities({ revision: latestModern, capabilities }, endpoint, server)
+): ClientCapabilities {
+  let known = forCallers.get(capabilities)
+  if (known === undefined) forCallers.set(capabilities, (known = {}))
+  const key = `${server}${isAggregated(endpoint) ? ' of several' : ''}` as const
+  return (known[key] ??= declaredCapabilities({ revision: latestModern, capabilities }, endpoint, server))
+}
 
 /** May a server that was told this send no server requests? */
 export const allowsNoServerRequests = ({ elicitation, sampling, roots }: ClientCapabilities): boolean =>

@@ -135,6 +135,13 @@ export function createCallerConnections({
     return current
   }
 
+  /** Most calls come by a connection that is open. */
+  function ready(definition: UpstreamDefinition, scope: string): Upstream | undefined {
+    const upstream = pool.use(definition, scope)
+    if (upstream !== undefined) listings.reached(definition)
+    return upstream
+  }
+
   async function applyLogLevel(upstream: Upstream, { client }: ModernCall, shared: boolean): Promise<void> {
     if (client.logLevel === undefined || upstream.era === 'modern') return
     await levels.set(upstream, client.logLevel, shared)
@@ -166,7 +173,7 @@ export function createCallerConnections({
       }
       // The call may have waited long for its slot.
       if (forCall) refuseCancelled(call)
-      opened = await open(definition, call, { scope, isFirst }, era, declared)
+      opened = ready(definition, scope) ?? (await open(definition, call, { scope, isFirst }, era, declared))
       slot?.opened(opened.era === 'modern' || opened.serverRequestsNameCall === true)
       await applyLogLevel(opened, call, false)
       // A lease for a call that is over would never be released.

@@ -1,5 +1,6 @@
 // MCP over Streamable HTTP as a client of 2026-07-28: no session, and no streams but those of its requests.
 
+import { createOpenTable, type OpenTable } from '../../limits/open-table.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import { isObject, isSpecifiedCode } from '../../protocol/messages.ts'
 import { discoverOverHttp, foreignStatuses } from './discover-http.ts'
@@ -61,7 +62,7 @@ export function openModernHttp(
       }
     }
   })
-  const calls: CallContext = { target, rpc, link, open: new Map(), checkEra }
+  const calls: CallContext = { target, rpc, link, open: createOpenTable(), checkEra }
   const subscriptions = createUpstreamSubscriptions(definition, link, rpc)
   const request = createModernRequests({
     definition,
@@ -143,7 +144,7 @@ interface CallContext {
   readonly target: HttpTarget
   readonly rpc: RpcClient
   readonly link: LinkContext
-  readonly open: Map<number, ModernHttpCall>
+  readonly open: OpenTable<ModernHttpCall>
   /** A request was refused in a way that a server of this era does not have: is it still one? */
   checkEra(): void
 }

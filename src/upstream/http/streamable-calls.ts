@@ -2,6 +2,7 @@
 // call is sent again in one case only: a 404 for the session proves that it was not executed.
 
 import { failureError, isRpcError, lostError } from '../rpc/errors.ts'
+import type { OpenTable } from '../../limits/open-table.ts'
 import { textBytes } from '../../limits/memory.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import { GatewayError, isObject } from '../../protocol/messages.ts'
@@ -26,7 +27,7 @@ export interface StreamableCallContext {
   readonly target: HttpTarget
   readonly rpc: RpcClient
   readonly clock: Clock
-  readonly open: Map<number, StreamableCall>
+  readonly open: OpenTable<StreamableCall>
   /** A new session in place of the one that the server forgot. Rejects with the error for this call. */
   renew(forgotten: HttpSession, id: number): Promise<HttpSession>
   /**

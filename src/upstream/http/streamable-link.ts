@@ -1,6 +1,7 @@
 // MCP over Streamable HTTP as a client of the legacy era (2025-11-25 basic/transports "Streamable HTTP"): puts together
 // the session, its calls and its end.
 
+import { createOpenTable } from '../../limits/open-table.ts'
 import { createSemaphore } from '../../limits/limits.ts'
 import { type Request, type Result, modernOnlyCodes } from '../../protocol/messages.ts'
 import { type Client, noClient } from '../../protocol/seams.ts'
@@ -51,7 +52,7 @@ export function openStreamable(definition: HttpDefinition, egress: Egress, link:
     target,
     rpc,
     clock,
-    open: new Map(),
+    open: createOpenTable(),
     renew(forgotten, id) {
       awaitingRenewal.add(id)
       return session.renew(forgotten).finally(() => awaitingRenewal.delete(id))

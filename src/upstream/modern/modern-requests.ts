@@ -66,8 +66,8 @@ export function createModernCodec(definition: UpstreamDefinition, { clock, hands
       if (subscription !== undefined) return typeof subscription === 'number' ? subscription : undefined
       if (method === 'notifications/cancelled') return params?.['requestId'] as number
       if (!exclusive || method !== 'notifications/message' || clock.now() < quietUntil) return undefined
-      const running = [...calls].filter(([, { filter }]) => filter?.endless !== true)
-      return running.length === 1 ? running[0]?.[0] : undefined
+      const running = [...calls].filter(({ filter }) => filter?.endless !== true)
+      return running.length === 1 ? running[0]?.id : undefined
     }
   }
   return codec

@@ -12,6 +12,7 @@ import {
   type Result,
   RpcError
 } from '../../protocol/messages.ts'
+import type { OpenTable } from '../../limits/open-table.ts'
 import { jsonSizeOf } from '../../limits/limits.ts'
 import { type Client, noClient } from '../../protocol/seams.ts'
 import { relatedTaskKey } from '../../protocol/translate/tasks.ts'
@@ -44,7 +45,7 @@ const maxNotificationBytes = 1024 * 1024
  */
 export function createReceiver(
   { definition, link, streamPerCall = false, revision, codec: codecNow }: RpcClientOptions,
-  calls: ReadonlyMap<number, OpenCall>,
+  calls: OpenTable<OpenCall>,
   settle: (id: number, outcomeOf: () => Result | Error) => boolean,
   serverRequests: ServerRequests,
   taskListeners: TaskListeners
@@ -110,7 +111,7 @@ export function createReceiver(
           call === undefined
             ? events.ask(request, options)
             : call.client.ask(request, { ...options, outlivesCall: from === undefined })
-        return pauseTimeouts(about === undefined ? [...calls.values()] : [about], options.signal, answer)
+        return pauseTimeouts(about === undefined ? [...calls] : [about], options.signal, answer)
       },
       about === undefined || ofTask ? undefined : { call: about, certain: from !== undefined }
     )
@@ -166,7 +167,7 @@ export function createReceiver(
 
   /** The call of a client that a message is about: its stream says it, or an exclusive connection has only one. */
   function owner(from: number | undefined): OpenCall | undefined {
-    const candidates = from !== undefined ? [calls.get(from)] : exclusive ? [...calls.values()] : []
+    const candidates = from !== undefined ? [calls.get(from)] : exclusive ? [...calls] : []
     const [only, ...others] = candidates.filter((call) => call?.client !== noClient)
     return others.length === 0 ? only : undefined
   }

@@ -10,6 +10,7 @@ import { createReceiver, type OpenCall } from './receiver.ts'
 import { createRequestIds } from './request-ids.ts'
 import { createTextSender } from './send-text.ts'
 import { createServerRequests } from './server-requests.ts'
+import { createOpenTable } from '../../limits/open-table.ts'
 import type { Client } from '../../protocol/seams.ts'
 import type { RpcClientOptions } from './transport.ts'
 
@@ -26,7 +27,7 @@ export function createRpcClient(options: RpcClientOptions) {
   const { definition, link, transport } = options
   const { name, timeoutMs } = definition
   const { clock, warnings } = link
-  const calls = new Map<number, OpenCall>()
+  const calls = createOpenTable<OpenCall>()
   const taskListeners = createTaskListeners(clock)
   const sender = createTextSender(options, calls)
   /** Requests that were given up and that the server has not answered: it may go on with them. */
@@ -153,7 +154,7 @@ export function createRpcClient(options: RpcClientOptions) {
     written: (id: number, keptBytes = 0): void => calls.get(id)?.client.sent?.(keptBytes),
     fail,
     isOpen: (id: number): boolean => calls.has(id),
-    onlyOpen: (): number | undefined => (calls.size === 1 ? calls.keys().next().value : undefined),
+    onlyOpen: (): number | undefined => (calls.size === 1 ? [...calls][0]?.id : undefined),
     /** The server has forgotten its requests. */
     withdrawServerRequests: serverRequests.withdrawAll,
     /** Ends all calls, and refuses new ones. */
@@ -165,7 +166,7 @@ export function createRpcClient(options: RpcClientOptions) {
       taskListeners.end()
       abandoned.clear()
       resolveDrained()
-      for (const call of [...calls.values()]) {
+      for (const call of [...calls]) {
         transport.drop(call.id)
         call.settle(reason)
       }

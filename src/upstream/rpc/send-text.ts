@@ -3,6 +3,7 @@
 
 import { isLongText, type JsonText } from '../../protocol/json-text.ts'
 import { longTextSteps } from '../../protocol/json-writer.ts'
+import type { OpenTable } from '../../limits/open-table.ts'
 import { type JsonObject, type Request, requestMessage } from '../../protocol/messages.ts'
 import type { Client } from '../../protocol/seams.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
@@ -13,7 +14,7 @@ const always = (): boolean => true
 /** @param calls those of which the answer is waited for, by id: what is given up is not written to its end */
 export function createTextSender(
   { link, transport }: Pick<RpcClientOptions, 'link' | 'transport'>,
-  calls: ReadonlyMap<number, unknown>
+  calls: Pick<OpenTable<unknown>, 'has'>
 ) {
   /** Requests that are being written. */
   const unsent = new Set<number>()

@@ -60,7 +60,7 @@ export interface MessageCodec {
   /** @returns the id of the request that a notification belongs to, as far as its content says */
   requestIdOf(
     notification: Notification,
-    calls: Iterable<readonly [id: number, call: { readonly filter: NotificationFilter | undefined }]>
+    calls: Iterable<{ readonly id: number; readonly filter: NotificationFilter | undefined }>
   ): number | undefined
 }
 
