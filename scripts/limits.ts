@@ -178,7 +178,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'what follows from it is found out for each call'
     ],
     [
-      'http/modern/known-capabilities.ts maxKnownChars characters',
+      'http/modern/known-capabilities.ts maxKnownChars chars',
       'the text of such',
       'request',
       'what follows from it is found out for each call'
@@ -1377,6 +1377,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 const exceptions = `
 admin/live/connections.ts maxNameChars
 control/document/judge-apart.ts shortChars
+limits/open-table.ts leastBuckets
 observe/metrics/runtime.ts delayResolution
 observe/calls.ts loggedSessionChars
 login/interactions.ts interactionMs

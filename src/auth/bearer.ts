@@ -26,7 +26,7 @@ export type Scheme = 'Bearer' | 'DPoP'
  * @returns undefined where there is no Authorization header
  * @throws GatewayError `invalid_request` for two headers, `unauthenticated` for anything that is not one token
  */
-export function readCredential(
+function readCredential(
   rawHeaders: readonly string[]
 ): { readonly scheme: Scheme; readonly token: string } | undefined {
   let value: string | undefined

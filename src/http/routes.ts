@@ -101,18 +101,11 @@ export function addRoutes(
 
   /** For callers that are let in. */
   function admitted(suffix: UrlSuffix, act: (context: RequestContext, body: unknown) => Promise<void>): AdmittedRoute {
-    function letIn(request: RouteRequest, reply: RouteReply, context: RequestContext): void {
-      connections.letIn(reply.raw, { tenant: context.tenant.id, person: context.person })
-      request.context = context
-      rates.count(context)
-      if (request.method === 'POST') checkContent(request.headers)
-      reserveRequest(context, context.snapshot.limits.bodyBytes)
-    }
     return {
       onRequest(request, reply) {
         const context = admit(request, reply, suffix)
-        if (context instanceof Promise) return context.then((found) => letIn(request, reply, found))
-        letIn(request, reply, context)
+        if (context instanceof Promise) return context.then((found) => letIn(request, reply, found, options))
+        letIn(request, reply, context, options)
         return undefined
       },
       handler(request, reply) {
@@ -223,6 +216,19 @@ export function addRoutes(
     else sendJson(reply.raw, 503, { status: 'not ready', reason }, { 'Retry-After': '1' })
   })
   return direct
+}
+
+function letIn(
+  request: RouteRequest,
+  { raw }: RouteReply,
+  context: RequestContext,
+  { connections, rates }: Pick<RoutesOptions, 'connections' | 'rates'>
+): void {
+  connections.letIn(raw, { tenant: context.tenant.id, person: context.person })
+  request.context = context
+  rates.count(context)
+  if (request.method === 'POST') checkContent(request.headers)
+  reserveRequest(context, context.snapshot.limits.bodyBytes)
 }
 
 const noMetadata = (): GatewayError =>

@@ -1,6 +1,6 @@
 // What is open for a moment, by its number: calls that wait for their answer. V8's `Map` gets a new table each time its
-// own is full of removed members, and the old one holds on to those of its time and to the next table (see open-set.ts):
-// with thirty calls in flight, each call is in one of them.
+// own is full of removed members, and the old one holds on to those of its time and to the next table, as in
+// open-set.ts: with thirty calls in flight, each call is in one of them.
 
 interface Link<T> {
   readonly id: number

@@ -112,10 +112,7 @@ export async function createSessions(options: SessionsOptions) {
     /** Of what is kept for a tenant beside sessions, and ends with them. @throws GatewayError unavailable */
     epochOf: epochs.current,
     isCurrentEpoch: epochs.isCurrent,
-    /**
-     * By the id that its client knows. A promise where the store has to be asked or told.
-     * @param connection that brought it, if that is known
-     */
+    /** By the id that its client knows; a promise where the store is asked. @param connection that brought it */
     load: (id: string, owner: Owner, endpoint: EndpointName, connection?: object): ReturnType<typeof find> =>
       find(keyOf(owner.tenant, endpoint, id, connection), owner, endpoint),
 
@@ -214,12 +211,8 @@ function createSessionRecords(
     return read(key, owner.tenant).then((record) => checked(key, record, owner, endpoint))
   }
 
-  function checked(
-    key: string,
-    record: SessionRecord | undefined,
-    owner: Owner,
-    endpoint: EndpointName
-  ): Found | Promise<Found> {
+  type Read = SessionRecord | undefined
+  function checked(key: string, record: Read, owner: Owner, endpoint: EndpointName): Found | Promise<Found> {
     if (record === undefined || !sameOwner(record.owner, owner) || record.endpoint !== endpoint) return undefined
     const now = clock.now()
     const { sessionIdleMs, sessionMaxMs } = snapshot().limits

@@ -106,7 +106,7 @@ function createCallerLimits(calls: CallsInFlight): (context: RequestContext) => 
 /**
  * Checks the headers `Mcp-Param-*` of a tool call against the schema that the endpoint publishes (2026-07-28
  * basic/transports/streamable-http "Server Behavior for Custom Headers").
- * @returns the check, which throws GatewayError header_mismatch, or rejects with it where a listing has to be waited for
+ * @returns the check, which throws GatewayError header_mismatch, or rejects with it where it waits for a listing
  */
 function createParamHeaderCheck(
   relay: Pick<ModernRelay, 'schemaOf'>

@@ -224,11 +224,6 @@ function sessionViewKeys() {
   }
 }
 
-function isEmpty(declared: ClientCapabilities): boolean {
-  for (const _ in declared) return false
-  return true
-}
-
 type ViewOwner = Parameters<typeof quotaKeyOf>[0]
 
 /** The text of a declaration, and the same without what does not matter to lists. */
@@ -246,8 +241,7 @@ function canonicalOf(declared: ClientCapabilities) {
 
 /** @returns undefined for a client that declares nothing: it sees the shared listing */
 function createViewKey(declared: ClientCapabilities, owner: ViewOwner, pooled: boolean): ViewKey | undefined {
-  if (isEmpty(declared)) return undefined
   const { capabilities, key } = canonicalOf(declared)
-  if (key.length > maxKeyLength) return undefined
+  if (key === '{}' || key.length > maxKeyLength) return undefined
   return { key, id: `${pooled ? 'caller' : 'session'} ${key}`, capabilities, quotaKey: quotaKeyOf(owner), pooled }
 }

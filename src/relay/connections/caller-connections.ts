@@ -131,15 +131,7 @@ export function createCallerConnections({
         log.warn({ upstream, tenant, reason }, 'upstream connection of a caller ended')
       }
     })
-    listings.reached(definition)
     return current
-  }
-
-  /** Most calls come by a connection that is open. */
-  function ready(definition: UpstreamDefinition, scope: string): Upstream | undefined {
-    const upstream = pool.use(definition, scope)
-    if (upstream !== undefined) listings.reached(definition)
-    return upstream
   }
 
   async function applyLogLevel(upstream: Upstream, { client }: ModernCall, shared: boolean): Promise<void> {
@@ -173,7 +165,9 @@ export function createCallerConnections({
       }
       // The call may have waited long for its slot.
       if (forCall) refuseCancelled(call)
-      opened = ready(definition, scope) ?? (await open(definition, call, { scope, isFirst }, era, declared))
+      // Most calls come by a connection that is open.
+      opened = pool.use(definition, scope) ?? (await open(definition, call, { scope, isFirst }, era, declared))
+      listings.reached(definition)
       slot?.opened(opened.era === 'modern' || opened.serverRequestsNameCall === true)
       await applyLogLevel(opened, call, false)
       // A lease for a call that is over would never be released.

@@ -38,8 +38,7 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
   const breaker = createBreaker(connector, attempts, clock, log)
   const pool = { connections, clock, log, bulkhead, breaker, metrics, ended: attempts.requestEnded }
   let sweepMs = longestSweepMs
-  let sweeper: Timer | undefined
-  let closed = false
+  let [sweeper, closed]: [Timer | undefined, boolean] = [undefined, false]
 
   function sweep(): void {
     const now = clock.now()
