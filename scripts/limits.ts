@@ -29,6 +29,25 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['vault/connect-pages.ts linkMs', 'life of a link to the page', 'link', 'refused on the page'],
     ['vault/oauth/connect-account.ts pendingMs', 'time to allow it at the provider', 'person', 'begun anew'],
+    [
+      'vault/caller-definitions.ts maxCallersOfTenant',
+      'callers whom upstreams are told of',
+      'tenant',
+      'the least recent is forgotten'
+    ],
+    [
+      'vault/caller-definitions.ts maxPerUpstream',
+      'tokens of one caller that say different things',
+      'upstream',
+      'the oldest is forgotten, its connections close'
+    ],
+    [
+      'vault/caller-definitions.ts maxHeaderLength chars',
+      'a header that says who calls',
+      'call',
+      'upstream_unavailable'
+    ],
+    ['vault/caller-definitions.ts idleMs', 'time without requests', 'caller', 'forgotten, connections close'],
     ['vault/known-people.ts maxPeople', 'people whose grants a process remembers', 'process', 'some are read again'],
     ['vault/known-people.ts maxPeopleOfTenant', 'the same, of one tenant', 'tenant', 'some of its own are read again'],
     ['vault/known-people.ts forgottenAtOnce', 'people who make room then, the least recent ones', 'process', '-'],

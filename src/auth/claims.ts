@@ -73,6 +73,18 @@ export function leavesNamesOut(claims: JsonObject, paths: readonly string[]): bo
   )
 }
 
+/** @returns those that are texts, numbers or lists of texts; what could not be told without harm counts as not there */
+export function claimsNamed(claims: JsonObject, paths: readonly string[]): Record<string, string | readonly string[]> {
+  const found = paths.map((path) => [path, toldValue(claimAt(claims, path))] as const)
+  return Object.fromEntries(found.flatMap(([path, value]) => (value === undefined ? [] : [[path, value]])))
+}
+
+function toldValue(claim: unknown): string | readonly string[] | undefined {
+  if (isName(claim)) return claim
+  if (typeof claim === 'boolean' || Number.isSafeInteger(claim)) return String(claim)
+  return Array.isArray(claim) && claim.length <= maxNames && claim.every(isName) ? claim : undefined
+}
+
 /** The members of an array, or the words of a string. */
 const wordsOf = (claim: unknown): readonly unknown[] =>
   typeof claim === 'string' ? claim.split(' ').filter((word) => word !== '') : Array.isArray(claim) ? claim : []

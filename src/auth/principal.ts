@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto'
 import type { AuthConfig, KeyConfig } from '../config/auth/auth-config.ts'
-import type { Person } from '../config/auth/upstream-auth.ts'
+import type { Caller, Person } from '../config/auth/upstream-auth.ts'
 import type { TenantId } from '../protocol/messages.ts'
 
 export interface Principal {
@@ -16,6 +16,8 @@ export interface Principal {
   /** Of the claims `groups` and `roles`. */
   readonly groups: readonly string[]
   readonly roles: readonly string[]
+  /** Those that upstreams of the tenant are told; not given: none. */
+  readonly claims?: Caller['claims']
   /** `exp` in epoch milliseconds, without leeway; undefined where nothing expires. */
   readonly expiresAt: number | undefined
 }

@@ -4,7 +4,16 @@
 import type { IssuerConfig } from '../config/auth/auth-config.ts'
 import { isObject, type GatewayError, type JsonObject, type TenantId } from '../protocol/messages.ts'
 import { refused } from './bearer.ts'
-import { claimAt, isName, leavesNamesOut, maxClaimLength, namesIn, scopesNamed, usualScopeClaims } from './claims.ts'
+import {
+  claimAt,
+  claimsNamed,
+  isName,
+  leavesNamesOut,
+  maxClaimLength,
+  namesIn,
+  scopesNamed,
+  usualScopeClaims
+} from './claims.ts'
 import type { Principal } from './principal.ts'
 import type { Verified } from './token-cache.ts'
 
@@ -116,6 +125,7 @@ function callerOf(claims: JsonObject, checks: TokenChecks, expiresAt: number | u
     scopes: scopesNamed(claims, checks.issuer),
     groups: namesIn(claims, groups),
     roles: namesIn(claims, names?.roles ?? ['roles']),
+    ...(checks.issuer.toldClaims && { claims: claimsNamed(claims, checks.issuer.toldClaims) }),
     expiresAt
   }
 }

@@ -5,6 +5,7 @@ import { resolve } from 'node:path'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import { endpointName, tenantId, upstreamName, type TenantId } from '../protocol/messages.ts'
+import { principalHeadersOf, toldClaimsOf, withPrincipalHeaders } from './auth/told-caller.ts'
 import { compileAuth, compileIssuer, pathOfEndpoint } from './auth/compile-auth.ts'
 import { isLoopback } from './formats.ts'
 import { networksOf } from './policy/networks.ts'
@@ -84,6 +85,7 @@ function compileTenant(
   publicUrl: string | undefined
 ): Tenant {
   const references = argumentReferences(id, inserted)
+  const principalHeaders = principalHeadersOf(id, inserted)
   const enabled = Object.entries(input.upstreams).filter(([, upstream]) => !upstream.disabled)
   const upstreams = frozenMap(
     Object.fromEntries(enabled),
@@ -113,7 +115,8 @@ function compileTenant(
               ...upstream,
               type: 'http' as const,
               transport: transports[upstream.type],
-              url: new URL(upstream.url).href
+              url: new URL(upstream.url).href,
+              ...withPrincipalHeaders(upstream.headers, principalHeaders.get(name))
             }
       const secrets = references.flatMap(({ tool, texts }) => (tool.startsWith(`${name}/`) ? texts : []))
       const argumentSecrets = [...new Set(secrets)].sort()
@@ -128,7 +131,8 @@ function compileTenant(
   const needsGroups = policies.some((policy) =>
     policy?.rules.some(({ who, when }) => who.groups !== undefined || when?.includes('groups') === true)
   )
-  const auth = compileAuth({ id, needsGroups }, input.auth, endpoints, publicUrl)
+  const toldClaims = [...new Set([...upstreams.values()].flatMap(toldClaimsOf))]
+  const auth = compileAuth({ id, needsGroups, toldClaims }, input.auth, endpoints, publicUrl)
   return {
     id,
     origins: locked(new Set(input.origins.map((origin) => new URL(origin).origin)), ['add', 'delete', 'clear']),

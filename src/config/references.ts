@@ -4,6 +4,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { resolve } from 'node:path'
 
+import { principalNames, principalPartOf, type PrincipalPart, type PrincipalText } from './auth/principal-text.ts'
 import { quoted, type Fault, type Path, type Report } from './problems.ts'
 import { isTree } from './shape.ts'
 
@@ -15,6 +16,8 @@ export type Environment = Readonly<Record<string, string | undefined>>
 export interface InsertedText {
   readonly path: Path
   readonly texts: readonly string[]
+  /** The same text, where parts of it follow from who calls. */
+  readonly principal?: PrincipalText
 }
 
 /**
@@ -40,8 +43,29 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
     const unset: string[] = []
     const unreadable: string[] = []
     const parts: string[] = []
+    const principal: Array<string | PrincipalPart> = []
     let malformed = false
-    const result = value.replace(/\$\$\{|\$\{(?:([^{}]*)\})?/g, (all: string, inner: string | undefined) => {
+    let unknown = false
+    let [literal, copied] = ['', 0]
+    const result = value.replace(
+      /\$\$\{|\$\{(?:([^{}]*)\})?/g,
+      (all: string, inner: string | undefined, at: number) => {
+        literal += value.slice(copied, at)
+        copied = at + all.length
+        const part = principalPartOf(inner ?? '')
+        if (part === undefined) {
+          const given = replacement(all, inner)
+          literal += given
+          return given
+        }
+        if (part === 'unknown') unknown = true
+        else principal.push(literal, part)
+        literal = ''
+        return all
+      }
+    )
+
+    function replacement(all: string, inner: string | undefined): string {
       if (all === '$${') return '${'
       const { file, name, fallback } = referencePattern.exec(inner ?? '')?.groups ?? {}
       if (file !== undefined) {
@@ -70,12 +94,15 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
         }
       }
       return all
-    })
-    const fault = referenceFault(malformed, unset, unreadable)
+    }
+
+    const fault = principalFault(unknown, principal.length > 0, path) ?? referenceFault(malformed, unset, unreadable)
     const isUnset = !malformed && unset.length > 0
     if (fault !== undefined) report.add(path, fault[0], fault[1], undefined, isUnset ? unset : undefined)
     else if (/^\$\{[^{}]*\}$/.test(value)) whole.add(JSON.stringify(path))
-    if (parts.length > 0) inserted.push({ path, texts: [result, ...parts] })
+    if (principal.length > 0)
+      inserted.push({ path, texts: [result, ...parts], principal: [...principal, literal + value.slice(copied)] })
+    else if (parts.length > 0) inserted.push({ path, texts: [result, ...parts] })
     return result
   }
 
@@ -85,6 +112,21 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
 const referencePattern = /^(?:file:(?<file>.+)|(?<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?<fallback>[^]*))?)$/
 
 const isUpstream = (path: Path): boolean => path.length === 4 && path[0] === 'tenants' && path[2] === 'upstreams'
+
+const isHeader = (path: Path): boolean =>
+  path.length === 6 && path[0] === 'tenants' && path[2] === 'upstreams' && path[4] === 'headers'
+
+function principalFault(unknown: boolean, known: boolean, path: Path): Fault | undefined {
+  if (unknown)
+    return [
+      'refers to what no caller has',
+      `Known are ${principalNames.map((name) => `\${principal.${name}}`).join(', ')}, and claims of the token by ` +
+        'their names, such as ${principal.claims.email}.'
+    ]
+  return known && !isHeader(path)
+    ? ['refers to who calls, which only headers of upstreams over HTTP can', 'Give the value itself.']
+    : undefined
+}
 
 /** The text itself is not repeated: it may be a secret that happens to hold a "${". */
 function referenceFault(

@@ -5,7 +5,9 @@ import type { AuthConfig, IssuerConfig } from './auth/auth-config.ts'
 import type { EndpointName, Era, TenantId, UpstreamName } from '../protocol/messages.ts'
 import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import type { Networks } from './policy/networks.ts'
-import type { Person, StdioAuth, UpstreamAuth } from './auth/upstream-auth.ts'
+import type { PrincipalText } from './auth/principal-text.ts'
+import type { Caller, Person, StdioAuth, UpstreamAuth } from './auth/upstream-auth.ts'
+import type { PolicyConfig, UpstreamTags } from './policy/policy-config.ts'
 import type { ConfigInput } from './schema/config.ts'
 
 interface UpstreamBase {
@@ -29,6 +31,10 @@ interface UpstreamBase {
    * it is as the configuration has it, for everybody.
    */
   readonly person?: Person | undefined
+  /** The same for who calls, where the server is told that. Not given: as for everybody, and nobody uses it so. */
+  readonly caller?: Caller | undefined
+  /** Why it cannot be told who this caller is, as the end of a sentence: it is not asked for them. */
+  readonly refusal?: string | undefined
   /** Arguments of its tools that the endpoints take from references: what it says of them is masked. */
   readonly argumentSecrets?: readonly string[]
 }
@@ -60,6 +66,8 @@ export interface HttpDefinition extends UpstreamBase {
   readonly transport: 'auto' | 'streamable' | 'sse'
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
+  /** Further ones that follow from who calls. */
+  readonly principalHeaders?: Readonly<Record<string, PrincipalText>>
   /** What the server is shown besides. */
   readonly auth?: UpstreamAuth | undefined
   /** After so long without any answer it is tried whether the server still answers; 0: never. */
@@ -75,45 +83,6 @@ export type Kill =
   | { readonly kind: 'principal'; readonly issuer: string; readonly subject: string }
   | { readonly kind: 'key'; readonly key: string }
   | { readonly kind: 'tenant' }
-
-/** Whom a rule is about: a principal that has one of the values of each member that is given. */
-export type PolicyWho = Readonly<
-  Partial<Record<'issuers' | 'subjects' | 'clients' | 'keys' | 'scopes' | 'groups' | 'roles', readonly string[]>>
->
-
-/** Which routes a rule is about: those that have one of the values of each member that is given. */
-export interface PolicyWhat {
-  readonly upstreams?: readonly string[]
-  /** The upstream's own names; URIs of resources, and URI templates. */
-  readonly names?: readonly string[]
-  readonly kinds?: ReadonlyArray<'tool' | 'prompt' | 'resource' | 'template'>
-  readonly tags?: readonly string[]
-}
-
-export interface PolicyRule {
-  readonly name: string
-  readonly effect: 'allow' | 'deny' | 'requires'
-  readonly who: PolicyWho
-  readonly what: PolicyWhat
-  /** Those that `requires` requires. */
-  readonly scopes: readonly string[]
-  /** In CEL; not given: always. */
-  readonly when?: string | undefined
-}
-
-export interface PolicyConfig {
-  /** For what no rule allows or denies. */
-  readonly default: 'allow' | 'deny'
-  readonly rules: readonly PolicyRule[]
-}
-
-/** What the operator says of the tools, prompts and resources of an upstream. */
-export interface UpstreamTags {
-  /** Tag -> patterns of the upstream's own names. */
-  readonly tags: Readonly<Record<string, readonly string[]>>
-  /** Are the annotations that the upstream gives its tools tags too? */
-  readonly trustAnnotations: boolean
-}
 
 export interface EndpointMember {
   readonly upstream: UpstreamName

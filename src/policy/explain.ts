@@ -2,7 +2,8 @@
 
 import type { Principal } from '../auth/principal.ts'
 import { conditionBudget, type ConditionBudget, type ConditionFacts } from '../config/policy/condition.ts'
-import type { Endpoint, PolicyConfig, Tenant } from '../config/snapshot.ts'
+import type { Endpoint, Tenant } from '../config/snapshot.ts'
+import type { PolicyConfig } from '../config/policy/policy-config.ts'
 import { createAccess } from './access.ts'
 import { createRouteFacts, type JudgedRoute } from './route-facts.ts'
 import {

@@ -1,6 +1,6 @@
 // What rules look at of a route: its names in each spelling, and its tags.
 
-import type { UpstreamTags } from '../config/snapshot.ts'
+import type { UpstreamTags } from '../config/policy/policy-config.ts'
 import { anyMatcher } from '../protocol/glob.ts'
 import type { JsonObject } from '../protocol/messages.ts'
 import { isPlainUri } from '../protocol/plain-uri.ts'

@@ -2,7 +2,7 @@
 
 import type { Principal } from '../auth/principal.ts'
 import { compileCondition, type Condition, type PrincipalFacts } from '../config/policy/condition.ts'
-import type { PolicyConfig, PolicyRule } from '../config/snapshot.ts'
+import type { PolicyConfig, PolicyRule } from '../config/policy/policy-config.ts'
 import { anyMatcher, isLiteral } from '../protocol/glob.ts'
 
 export type RouteKind = 'tool' | 'prompt' | 'resource' | 'template'

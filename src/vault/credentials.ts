@@ -5,7 +5,9 @@ import type { ClientCredentialsAuth, Person, UserAuth } from '../config/auth/ups
 import type { Log } from '../observe/log.ts'
 import type { Clock } from '../time/clock.ts'
 import type { ConnectPage, UpstreamCredential, UpstreamCredentials } from '../upstream/rpc/credential.ts'
+import { GatewayError } from '../protocol/messages.ts'
 import { createClientCredentials } from './oauth/client-credentials.ts'
+import { followsCaller } from './caller-definitions.ts'
 import type { Grants } from './grants.ts'
 import { isPersonal } from './personal-views.ts'
 import { createUserAccount } from './oauth/user-account.ts'
@@ -38,6 +40,7 @@ export function createCredentials({ fetch, grants, pages, clock, wall, log }: Cr
 
   function made(definition: UpstreamDefinition): UpstreamCredential | undefined {
     const { auth, person } = definition
+    if (definition.refusal !== undefined) return refusing(definition, definition.refusal)
     if (definition.type !== 'http') return undefined
     if (auth?.type === 'clientCredentials') return clientCredentials(definition, auth)
     return auth?.type === 'user' && person !== undefined ? userAccount(definition, person, auth) : undefined
@@ -45,11 +48,13 @@ export function createCredentials({ fetch, grants, pages, clock, wall, log }: Cr
 
   return {
     of(definition: UpstreamDefinition): UpstreamCredential | undefined {
-      if (definition.auth === undefined) return undefined
+      if (definition.auth === undefined && definition.refusal === undefined) return undefined
       const credential = known.get(definition.hash) ?? made(definition)
       if (credential !== undefined) known.set(definition.hash, credential)
       return credential
     },
+    isForNobody: (definition: UpstreamDefinition): boolean =>
+      followsCaller(definition) && definition.caller === undefined,
     pageOf: (definition: UpstreamDefinition): ConnectPage | undefined =>
       isPersonal(definition) && definition.person === undefined ? pages.of(definition) : undefined,
     /** Forgets the tokens of what is no longer configured. */
@@ -58,3 +63,14 @@ export function createCredentials({ fetch, grants, pages, clock, wall, log }: Cr
     }
   } satisfies UpstreamCredentials & { retain: unknown }
 }
+
+/** For a caller of whom the server cannot be told what it wants to know: it is asked nothing. */
+const refusing = ({ name }: UpstreamDefinition, why: string): UpstreamCredential => ({
+  lines: () => '',
+  secrets: () => [],
+  ready: () =>
+    Promise.reject(
+      new GatewayError('upstream_unavailable', `Upstream ${name} was not called: ${why}.`, { data: { upstream: name } })
+    ),
+  refused: () => Promise.resolve(false)
+})

@@ -1,10 +1,12 @@
-// A tenant as one person has it: upstreams for which they have given something are theirs alone, with connections,
-// lists and limits of their own. Everything behind it takes such a definition for one of the configuration.
+// A tenant as one person has it: upstreams for which they have given something, or that are told who calls, are theirs
+// alone, with connections, lists and limits of their own. Everything behind it takes such a definition for one of the
+// configuration.
 
 import type { Endpoint, Tenant, UpstreamDefinition } from '../config/snapshot.ts'
 import type { Person } from '../config/auth/upstream-auth.ts'
 import type { UpstreamName } from '../protocol/messages.ts'
 import { personKeyOf } from '../auth/principal.ts'
+import type { CallerDefinitions, DefinitionsOfCaller, AskingCaller } from './caller-definitions.ts'
 import type { Grant, GrantsOfPerson } from './grant.ts'
 import type { Grants } from './grants.ts'
 
@@ -13,8 +15,11 @@ interface Place {
   readonly endpoint: Endpoint
 }
 
-/** Who asks; that their clients differ does not matter. */
+/** That their clients differ does not matter. */
 type Owner = Pick<Person, 'issuer' | 'subject'>
+
+const nothingGiven: GrantsOfPerson = new Map()
+const nothingTold: DefinitionsOfCaller = new Map()
 
 interface View {
   readonly tenant: Tenant
@@ -35,14 +40,17 @@ export const grantTargetOf = (definition: UpstreamDefinition): string =>
 export const isGrantFor = (definition: UpstreamDefinition, { target, secret, account }: Grant): boolean =>
   target === grantTargetOf(definition) && (definition.auth?.type === 'user' ? account : secret) !== undefined
 
-/** Between the hash of a definition and the grant of a person. */
+/** Between the hash of a definition, the grant of a person, and what is told of a caller. */
 const separator = '.'
 
 export const hashOfEverybody = (hash: string): string => hash.split(separator, 1)[0] ?? hash
 
-export function createPersonalViews(grants: Pick<Grants, 'peek' | 'last' | 'read' | 'onChange'>) {
+export function createPersonalViews(
+  grants: Pick<Grants, 'peek' | 'last' | 'read' | 'onChange'>,
+  callers: CallerDefinitions
+) {
   const personalOf = new WeakMap<Tenant, readonly UpstreamName[]>()
-  const views = new WeakMap<GrantsOfPerson, WeakMap<Tenant, View>>()
+  const views = new WeakMap<GrantsOfPerson, WeakMap<DefinitionsOfCaller, WeakMap<Tenant, View>>>()
   /** By person and id of a grant: its definitions, the same ones as long as it holds. */
   const definitions = new Map<string, Map<string, WeakMap<UpstreamDefinition, UpstreamDefinition>>>()
   /** Ids of all grants whose connections may stay. */
@@ -77,15 +85,30 @@ export function createPersonalViews(grants: Pick<Grants, 'peek' | 'last' | 'read
     return made
   }
 
-  function viewOf(tenant: Tenant, owner: Owner, own: GrantsOfPerson): View {
+  function madeView(tenant: Tenant, owner: Owner, own: GrantsOfPerson, told: DefinitionsOfCaller): View {
     const person = { tenant: tenant.id, issuer: owner.issuer, subject: owner.subject }
-    const upstreams = new Map(tenant.upstreams)
+    const upstreams = new Map([...tenant.upstreams, ...told])
     for (const [name, grant] of own) {
       const definition = upstreams.get(name as UpstreamName)
       if (definition === undefined || !isPersonal(definition) || !isGrantFor(definition, grant)) continue
       if (grant.dead === undefined) upstreams.set(definition.name, definitionFor(definition, grant, person))
     }
     return { tenant: { ...tenant, upstreams }, endpoints: new WeakMap() }
+  }
+
+  function viewOf(tenant: Tenant, owner: Owner, own: GrantsOfPerson, told: DefinitionsOfCaller): View {
+    const byTold = views.get(own) ?? new WeakMap<DefinitionsOfCaller, WeakMap<Tenant, View>>()
+    views.set(own, byTold)
+    const byTenant = byTold.get(told) ?? new WeakMap<Tenant, View>()
+    byTold.set(told, byTenant)
+    const view = byTenant.get(tenant) ?? madeView(tenant, owner, own, told)
+    byTenant.set(tenant, view)
+    return view
+  }
+
+  function givenBy(tenant: Tenant, { issuer, subject }: Owner): GrantsOfPerson {
+    if (upstreamsOf(tenant).length === 0) return nothingGiven
+    return grants.last(personKeyOf({ tenant: tenant.id, issuer, subject })) ?? nothingGiven
   }
 
   function load(tenant: Tenant, owner: Owner): Promise<unknown> | undefined {
@@ -100,18 +123,13 @@ export function createPersonalViews(grants: Pick<Grants, 'peek' | 'last' | 'read
     /** Reads what `of` needs. @returns undefined where nothing has to be read */
     load,
     /** The tenant and the endpoint as this person has them, as far as is known; often the same ones. */
-    of<C extends Place>(context: C, owner: Owner): C {
+    of<C extends Place>(context: C, viewer: AskingCaller): C {
       const { tenant, endpoint } = context
-      if (upstreamsOf(tenant).length === 0) return context
-      const key = personKeyOf({ tenant: tenant.id, issuer: owner.issuer, subject: owner.subject })
-      const own = grants.last(key)
-      if (own === undefined || own.size === 0) return context
-      const known = views.get(own) ?? new WeakMap<Tenant, View>()
-      views.set(own, known)
-      const view = known.get(tenant) ?? viewOf(tenant, owner, own)
-      known.set(tenant, view)
-      if (!endpoint.members.some(({ upstream }) => view.tenant.upstreams.get(upstream)?.person !== undefined))
-        return context
+      const [own, told] = [givenBy(tenant, viewer), callers.of(tenant, viewer) ?? nothingTold]
+      if (own.size === 0 && told.size === 0) return context
+      const view = viewOf(tenant, viewer, own, told)
+      const isOwn = (name: UpstreamName): boolean => view.tenant.upstreams.get(name) !== tenant.upstreams.get(name)
+      if (!endpoint.members.some(({ upstream }) => isOwn(upstream))) return context
       const personal = view.endpoints.get(endpoint) ?? { ...endpoint, ofEverybody: endpoint }
       view.endpoints.set(endpoint, personal)
       return { ...context, tenant: view.tenant, endpoint: personal }
@@ -119,8 +137,9 @@ export function createPersonalViews(grants: Pick<Grants, 'peek' | 'last' | 'read
     /** Of the definitions of a configuration, and of all that people have of them while their grants hold. */
     held: (hashes: ReadonlySet<string>): Pick<ReadonlySet<string>, 'has'> => ({
       has(hash) {
-        const [ofEverybody = hash, grant] = hash.split(separator)
-        return hashes.has(ofEverybody) && (grant === undefined || held.has(grant))
+        const [ofEverybody = hash, grant = '', caller = ''] = hash.split(separator)
+        if (!hashes.has(ofEverybody)) return false
+        return (grant === '' || held.has(grant)) && (caller === '' || callers.isHeld(caller))
       }
     }),
     /** Called with `personKeyOf` once what a person has is another thing than before. */
@@ -133,7 +152,8 @@ export function createPersonalViews(grants: Pick<Grants, 'peek' | 'last' | 'read
 
 function personalDefinition(definition: UpstreamDefinition, grant: Grant, person: Person): UpstreamDefinition {
   const { secret = '', id } = grant
-  const own = { person, hash: `${definition.hash}${separator}${id}` }
+  const [ofEverybody = '', , ...caller] = definition.hash.split(separator)
+  const own = { person, hash: [ofEverybody, id, ...caller].join(separator) }
   const { auth } = definition
   if (auth?.type !== 'userSecret') return { ...definition, ...own }
   // Whatever its name and form are, it is a secret.

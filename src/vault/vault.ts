@@ -11,6 +11,7 @@ import { ConnectRefused } from './oauth/account-client.ts'
 import { createAccounts } from './oauth/connect-account.ts'
 import { onceATurn } from '../time/turns.ts'
 import { createPeopleConnections } from './people-connections.ts'
+import { createCallerDefinitions } from './caller-definitions.ts'
 import { createConnectPages } from './connect-pages.ts'
 import { createCredentials } from './credentials.ts'
 import { createGrants } from './grants.ts'
@@ -50,7 +51,8 @@ export async function createVault(options: VaultOptions) {
   const pages = createConnectPages(sealer, publicUrl, wall)
   const accounts = createAccounts({ store, values, grants, fetch, publicUrl, wall, log })
   const credentials = createCredentials({ fetch, grants, pages, clock, wall, log })
-  const views = createPersonalViews(grants)
+  const callers = createCallerDefinitions(clock)
+  const views = createPersonalViews(grants, callers)
   return {
     connections: createPeopleConnections({ grants, giveBack: accounts.giveBack }),
     sealer,
@@ -78,7 +80,7 @@ export async function createVault(options: VaultOptions) {
     retainIn(rooms: ReadonlyArray<{ retain(hashes: Hashes): void }>, hashes: ReadonlySet<string>): void {
       const { tenants } = snapshot()
       // Others may get the names of tenants that are no more.
-      for (const each of [grants, keys]) each.retain(tenants)
+      for (const each of [grants, keys, callers]) each.retain(tenants)
       void keys.settle(tenants.keys())
       for (const each of [...rooms, credentials]) each.retain(views.held(hashes))
     },
@@ -86,6 +88,7 @@ export async function createVault(options: VaultOptions) {
     /** What a person has is another thing than before: many may be forgotten at once. */
     onChange(retain: () => void, tell: (person: string) => void): void {
       const retainSoon = onceATurn(retain)
+      callers.onForget(retainSoon)
       views.onChange((person) => {
         retainSoon()
         tell(person)
@@ -94,6 +97,9 @@ export async function createVault(options: VaultOptions) {
     clock,
     wall,
     log,
-    close: grants.close
+    async close(): Promise<void> {
+      callers.close()
+      await grants.close()
+    }
   }
 }

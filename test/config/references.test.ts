@@ -35,6 +35,23 @@ t.test('a variable that is not set is told by name', async (t) => {
   t.same(problemsOf(config({ V: '${A}' }), { env: { A: 'x' } }), [])
 })
 
+t.test('headers may tell who calls, and nothing else may', async (t) => {
+  const http = (headers: object, more: object = {}) => ({
+    tenants: { a: { auth: 'none', upstreams: { s: { url: 'https://up.example/mcp', headers, ...more } } } }
+  })
+  t.same(problemsOf(http({ 'X-User': 'u:${principal.subject}', 'X-Mail': '${principal.claims.email:-none}' })), [])
+  t.match(problemsOf(http({ 'X-User': '${principal.token}' })), [
+    {
+      path: /headers/,
+      message: /no caller has/,
+      suggestion: /\$\{principal\.subject\}.*\$\{principal\.claims\.email\}/
+    }
+  ])
+  const elsewhere = /who calls, which only headers of upstreams over HTTP can/
+  t.match(problemsOf(config({ V: '${principal.subject}' })), [{ message: elsewhere }])
+  t.match(problemsOf(http({}, { url: 'https://up.example/${principal.subject}' })), [{ message: elsewhere }])
+})
+
 t.test('names that every object has are not set either', async (t) => {
   t.match(problemsOf(config({ V: '${constructor}' }), { env: {} }), [{ message: /constructor/ }])
 })

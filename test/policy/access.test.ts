@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import type { ConditionFacts } from '../../src/config/policy/condition.ts'
-import type { PolicyConfig, PolicyRule } from '../../src/config/snapshot.ts'
+import type { PolicyConfig, PolicyRule } from '../../src/config/policy/policy-config.ts'
 import { compileConfig } from '../../src/config/load.ts'
 import { createAccess } from '../../src/policy/access.ts'
 import { factsOf, type RouteKind } from '../../src/policy/rules.ts'

@@ -38,6 +38,8 @@ export interface IssuerConfig {
   }
   /** Rules are about groups: a token that leaves them out is refused. */
   readonly needsGroups?: boolean
+  /** Claims that upstreams are told of whoever calls, by path; not given: none. */
+  readonly toldClaims?: readonly string[]
   /** Only access tokens have it, where they have no type. */
   readonly accessTokenClaim?: string
   /** Paths of claims where the issuer calls things by other names than RFC 9068; each not given: the usual ones. */

@@ -11,9 +11,16 @@ import { loginPath, type LoginConfig } from './login-config.ts'
 export const pathOfEndpoint = (id: TenantId, name: string): string =>
   name === 'default' ? `/t/${id}/mcp` : `/t/${id}/${name}/mcp`
 
-/** @param needsGroups rules of the tenant are about groups */
+interface AuthOfTenant {
+  readonly id: TenantId
+  /** Rules of the tenant are about groups. */
+  readonly needsGroups: boolean
+  /** Claims that upstreams are told. */
+  readonly toldClaims: readonly string[]
+}
+
 export function compileAuth(
-  { id, needsGroups }: { readonly id: TenantId; readonly needsGroups: boolean },
+  { id, needsGroups, toldClaims }: AuthOfTenant,
   input: TenantInput['auth'],
   endpoints: NonNullable<TenantInput['endpoints']>,
   publicUrl = ''
@@ -21,13 +28,14 @@ export function compileAuth(
   if (input === 'none') return { mode: 'none', issuers: [], keys: [], requiredScopes: [], leewaySeconds: 30 }
   const { login, ...rest } = input
   const front = login && compileLogin(id, login, Object.keys(endpoints), publicUrl)
+  const besides = { ...(needsGroups && { needsGroups }), ...(toldClaims.length > 0 && { toldClaims }) }
   return {
     ...rest,
     mode: 'bearer',
     ...(front && { login: front }),
     issuers: [
-      ...(front === undefined ? [] : [ownIssuer(front)]),
-      ...input.issuers.flatMap(compileIssuer).map((issuer) => ({ ...issuer, ...(needsGroups && { needsGroups }) }))
+      ...(front === undefined ? [] : [{ ...ownIssuer(front), ...(toldClaims.length > 0 && { toldClaims }) }]),
+      ...input.issuers.flatMap(compileIssuer).map((issuer) => ({ ...issuer, ...besides }))
     ],
     keys: input.keys.map(compileKey)
   }

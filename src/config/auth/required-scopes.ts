@@ -2,7 +2,7 @@
 // shorter.
 
 import type { TenantInput } from '../schema/config.ts'
-import type { PolicyConfig, PolicyRule } from '../snapshot.ts'
+import type { PolicyConfig, PolicyRule } from '../policy/policy-config.ts'
 
 type Endpoints = NonNullable<TenantInput['endpoints']>
 

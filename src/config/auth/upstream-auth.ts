@@ -15,3 +15,13 @@ export interface Person {
   readonly issuer: string
   readonly subject: string
 }
+
+/** Who calls, as far as upstreams may be told: never the credential. */
+export interface Caller extends Person {
+  readonly clientId: string
+  readonly scopes: ReadonlySet<string>
+  readonly groups: readonly string[]
+  readonly roles: readonly string[]
+  /** Those of the token that the tenant tells its upstreams. */
+  readonly claims?: Readonly<Record<string, string | readonly string[]>>
+}

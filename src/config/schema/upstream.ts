@@ -174,7 +174,9 @@ export const HttpSchema = closedObject(
     headers: defaulted(
       record({ format: 'header-name' }, Type.String({ format: 'header-value' }), {
         default: {},
-        description: 'Headers to send with every request. Those of the connection and of MCP itself are refused.'
+        description:
+          'Headers to send with every request, which may say who calls (`${principal.subject}`, ' +
+          '[connections.md](connections.md)). Those of the connection and of MCP itself are refused.'
       })
     ),
     auth: optionalUpstreamAuth,

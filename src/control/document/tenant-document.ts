@@ -35,7 +35,7 @@ const isHidden = (value: unknown): boolean =>
   isTree(value) && value['secret'] === true && Object.keys(value).length === 1
 
 /** One reference to a secret that is kept elsewhere, at most after the scheme of an Authorization header. */
-const plainReference = /^(?:[A-Za-z]{1,20} )?\$\{(?:[A-Za-z_][A-Za-z0-9_]*|file:[^{}]+)\}$/
+const plainReference = /^(?:[A-Za-z]{1,20} )?\$\{(?:[A-Za-z_][A-Za-z0-9_]*|principal\.[^{}]+|file:[^{}]+)\}$/
 
 /** Members of an upstream whose values are secrets. */
 const secretMaps = ['env', 'headers'] as const
@@ -195,10 +195,10 @@ function impossibleKey(value: unknown, path: Path): Path | undefined {
   return undefined
 }
 
-/** Does a text anywhere in it refer to a variable or file? `$${` stands for itself. */
+/** Does a text anywhere in it refer to a variable or file? `$${` stands for itself, and who calls is no secret. */
 export const hasReference = (value: unknown): boolean =>
   typeof value === 'string'
-    ? value.replaceAll('$${', '\0').includes('${')
+    ? value.replaceAll('$${', '\0').replaceAll('${principal.', '\0').includes('${')
     : typeof value === 'object' && value !== null && Object.values(value).some(hasReference)
 
 /** Was each text of it that refers to something in the tree before? */

@@ -9,7 +9,7 @@ import { UnreachableError, upstreamError } from '../rpc/errors.ts'
 import { type Mask, createResultMask } from '../rpc/mask.ts'
 import { createLimitedWarnings } from '../rpc/notifications.ts'
 import { type ServerRequestQuotas, createServerRequestQuotas } from '../rpc/server-requests.ts'
-import { unconnectedUpstream } from './unconnected-upstream.ts'
+import { unaskedUpstream, unconnectedUpstream } from './unconnected-upstream.ts'
 import { maskedError, maskedEvents, maskedRequest } from './masked-upstream.ts'
 import { Undiscovered, createEraSelector } from './select-era.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
@@ -63,6 +63,7 @@ export function createConnector(options: ConnectorOptions) {
       use: ConnectionUse = 'calls'
     ): Promise<Upstream> {
       const { name, tenant, connectMs } = definition
+      if (credentials?.isForNobody(definition) === true) return unaskedUpstream(definition)
       const page = credentials?.pageOf(definition)
       if (page !== undefined) return unconnectedUpstream(definition, page, handshake.quotaKey)
       if (signal?.aborted === true) throw new GatewayError('cancelled', `Connecting to upstream ${name} was given up.`)

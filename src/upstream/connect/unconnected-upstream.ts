@@ -1,8 +1,9 @@
-// An upstream as those have it who have not connected an account yet, or entered their secret: a server of 2025-11-25
-// with one tool, which wants a web page to be visited (client/elicitation "URL Elicitation Required Error").
+// Upstreams that are not asked. As those have one who have not connected an account yet, or entered their secret: a
+// server of 2025-11-25 with one tool, which wants a web page to be visited (client/elicitation "URL Elicitation
+// Required Error"). As nobody in particular has one that is told who calls: an empty server.
 
 import { randomBytes } from 'node:crypto'
-import type { JsonObject, Request, Result } from '../../protocol/messages.ts'
+import { GatewayError, type JsonObject, type Request, type Result } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { type ConnectPage, ConnectRequiredError } from '../rpc/credential.ts'
@@ -31,6 +32,18 @@ export function unconnectedUpstream(
     throw new ConnectRequiredError(message, url)
   }
 
+  return ownServer(name, request)
+}
+
+export const unaskedUpstream = ({ name }: Pick<UpstreamDefinition, 'name'>): Upstream =>
+  ownServer(name, ({ method }) => {
+    if (method === 'ping') return Promise.resolve({})
+    if (method === 'tools/list') return Promise.resolve({ tools: [] })
+    const message = `Upstream ${name} is told who calls, and was not asked for nobody.`
+    return Promise.reject(new GatewayError('upstream_unavailable', message, { data: { upstream: name } }))
+  })
+
+function ownServer(name: UpstreamDefinition['name'], request: Upstream['request']): Upstream {
   return {
     id: randomBytes(16).toString('base64url'),
     name,

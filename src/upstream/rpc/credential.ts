@@ -38,6 +38,8 @@ export class ConnectRequiredError extends RpcError {
 }
 
 export interface UpstreamCredentials {
+  /** Is it told who calls, and nobody in particular does? It is not asked then. */
+  isForNobody(definition: UpstreamDefinition): boolean
   /** @returns undefined for a definition with which nobody has to connect anything any more */
   pageOf(definition: UpstreamDefinition): ConnectPage | undefined
   /** @returns undefined where the headers of the definition are all there is */

@@ -1,0 +1,36 @@
+// What an upstream is told of who calls, compiled.
+
+import type { TenantId } from '../../protocol/messages.ts'
+import type { InsertedText } from '../references.ts'
+import type { UpstreamDefinition } from '../snapshot.ts'
+import { claimOf, type PrincipalText } from './principal-text.ts'
+
+type PrincipalHeaders = Readonly<Record<string, PrincipalText>>
+
+/** By upstream: headers that follow from who calls. */
+export function principalHeadersOf(
+  id: TenantId,
+  inserted: readonly InsertedText[]
+): ReadonlyMap<string, PrincipalHeaders> {
+  const found = new Map<string, PrincipalHeaders>()
+  for (const { path, principal } of inserted) {
+    const [, tenant, , upstream = '', , header = ''] = path.map(String)
+    if (principal === undefined || tenant !== id) continue
+    found.set(upstream, { ...found.get(upstream), [header]: principal })
+  }
+  return found
+}
+
+export const withPrincipalHeaders = (headers: Readonly<Record<string, string>>, principalHeaders?: PrincipalHeaders) =>
+  principalHeaders && {
+    principalHeaders,
+    headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !Object.hasOwn(principalHeaders, name)))
+  }
+
+/** Claims of callers that an upstream is told. */
+export const toldClaimsOf = (definition: UpstreamDefinition): string[] =>
+  definition.type === 'http'
+    ? Object.values(definition.principalHeaders ?? {})
+        .flat()
+        .flatMap((part) => (typeof part === 'string' ? [] : (claimOf(part) ?? [])))
+    : []

@@ -1,0 +1,40 @@
+// Rules over who may use what, compiled.
+
+/** Whom a rule is about: a principal that has one of the values of each member that is given. */
+export type PolicyWho = Readonly<
+  Partial<Record<'issuers' | 'subjects' | 'clients' | 'keys' | 'scopes' | 'groups' | 'roles', readonly string[]>>
+>
+
+/** Which routes a rule is about: those that have one of the values of each member that is given. */
+export interface PolicyWhat {
+  readonly upstreams?: readonly string[]
+  /** The upstream's own names; URIs of resources, and URI templates. */
+  readonly names?: readonly string[]
+  readonly kinds?: ReadonlyArray<'tool' | 'prompt' | 'resource' | 'template'>
+  readonly tags?: readonly string[]
+}
+
+export interface PolicyRule {
+  readonly name: string
+  readonly effect: 'allow' | 'deny' | 'requires'
+  readonly who: PolicyWho
+  readonly what: PolicyWhat
+  /** Those that `requires` requires. */
+  readonly scopes: readonly string[]
+  /** In CEL; not given: always. */
+  readonly when?: string | undefined
+}
+
+export interface PolicyConfig {
+  /** For what no rule allows or denies. */
+  readonly default: 'allow' | 'deny'
+  readonly rules: readonly PolicyRule[]
+}
+
+/** What the operator says of the tools, prompts and resources of an upstream. */
+export interface UpstreamTags {
+  /** Tag -> patterns of the upstream's own names. */
+  readonly tags: Readonly<Record<string, readonly string[]>>
+  /** Are the annotations that the upstream gives its tools tags too? */
+  readonly trustAnnotations: boolean
+}
